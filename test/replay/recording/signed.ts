@@ -4,15 +4,14 @@
  */
 import { generateKeyPairSync } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
-import { createSigner, type Signer } from '../../client/index.ts';
-import { signed, type ToSign } from '../../client/signing/signing.ts';
-import type { ConfigInput } from '../../contracts/schemas/config.ts';
-import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
-import type { TrustedJwk } from '../../contracts/schemas/trust.ts';
-import { approve, refused } from './attempts.ts';
-import type { Attempt } from './inputs.ts';
-import { calls, says, type Scenario } from './scene.ts';
-import { until } from './until.ts';
+import { createSigner, type Signer } from '../../../client/index.ts';
+import { signed, type ToSign } from '../../../client/signing/signing.ts';
+import type { ConfigInput } from '../../../contracts/schemas/config.ts';
+import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
+import type { TrustedJwk } from '../../../contracts/schemas/trust.ts';
+import type { Attempt } from './recording.ts';
+import { approve, calls, refused, says, type Scenario } from './scene.ts';
+import { until } from '../../support/until.ts';
 
 const TENANT = 'office';
 
@@ -128,7 +127,7 @@ export const SIGNED: readonly Scenario[] = [
             () => true as const,
             () => undefined,
           ),
-        'the run knowing the new key',
+        { what: 'the run knowing the new key' },
       );
       await scene.ended();
       await scene.take('signed-sent');

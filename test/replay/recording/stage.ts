@@ -12,19 +12,19 @@ import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { Client } from '@temporalio/client';
 import { DefaultLogger, Runtime } from '@temporalio/worker';
-import { Countersign, type Signer } from '../../client/index.ts';
-import { defined } from '../../contracts/defined.ts';
-import { Config, type ConfigInput } from '../../contracts/schemas/config.ts';
-import { TrustConfig } from '../../contracts/schemas/trust.ts';
-import type { Script } from '../../contracts/schemas/script.ts';
-import type { WorkflowBundle } from '../../workers/bundle.ts';
-import { connectClient } from '../../workers/connection.ts';
-import { createDataConverter } from '../../workers/codec.ts';
-import { startDevServer } from '../../workers/dev-server.ts';
-import type { WorkerRole } from '../../workers/config/load.ts';
-import { startWorkers, type Workers } from '../../workers/worker.ts';
+import { Countersign, type Signer } from '../../../client/index.ts';
+import { defined } from '../../../contracts/defined.ts';
+import { Config, type ConfigInput } from '../../../contracts/schemas/config.ts';
+import type { Script } from '../../../contracts/schemas/script.ts';
+import { TrustConfig } from '../../../contracts/schemas/trust.ts';
+import type { WorkflowBundle } from '../../../workers/bundle.ts';
+import { createDataConverter } from '../../../workers/codec.ts';
+import type { WorkerRole } from '../../../workers/config/load.ts';
+import { connectClient } from '../../../workers/connection.ts';
+import { startDevServer } from '../../../workers/dev-server.ts';
+import { startWorkers, type Workers } from '../../../workers/worker.ts';
 import { startDeciders } from './deciders.ts';
-import { EDITABLE, OF_TWO, POLICY } from './stage-policy.ts';
+import { APPROVER } from './scene.ts';
 import { SIGNED_POLICY, signedKeys, type SignedKeys, writeKeys } from './signed.ts';
 import {
   FRESH_TOKEN,
@@ -331,3 +331,59 @@ export async function openStage(
     throw error;
   }
 }
+
+// Says who decides what in recorded runs.
+
+const ask = { action: 'ask' as const, approvers: { ids: [APPROVER.id], groups: APPROVER.groups } };
+
+/** Two of three people must approve, and the initiator (ben) does not count. */
+const ofTwo = {
+  action: 'ask' as const,
+  approvers: { ids: [APPROVER.id, 'ben', 'zoe'], need: 2, notInitiator: true as const },
+};
+
+const POLICY: ConfigInput['policy'] = {
+  servers: {
+    notes: {
+      default: 'allow',
+      tools: {
+        write_note: ask,
+        seal_note: ofTwo,
+        send_note: { ...ask, deadlineSeconds: 1 },
+        post_note: { ...ask, deadlineSeconds: 600, extendableToSeconds: 3_600 },
+        stamp_note: { ...ask, validForSeconds: 1 },
+        file_note: {
+          ...ask,
+          approvers: {
+            ids: [APPROVER.id, 'eve'],
+            need: 2,
+            escalate: { afterSeconds: 20, replace: { ids: ['zoe'], groups: ['heads'] } },
+          },
+          remindAfterSeconds: 1,
+        },
+        delete_note: 'deny',
+      },
+    },
+  },
+};
+
+const EDITABLE: ConfigInput['policy'] = {
+  approvers: { ids: [APPROVER.id, 'zoe'], may: ['edit', 'respond'], remember: ['call', 'arguments'] },
+  servers: {
+    notes: {
+      default: 'ask',
+      tools: { seal_note: { action: 'ask', approvers: { ids: [APPROVER.id, 'zoe'], need: 2, may: ['edit'] } } },
+    },
+  },
+};
+
+/** Two people must consent to wider tokens; the calls themselves wait for nobody. */
+const OF_TWO: ConfigInput['policy'] = {
+  approvers: { ids: [APPROVER.id, 'zoe'], need: 2 },
+  servers: { notes: { default: 'allow' } },
+};
+
+/** Policy of the split deployment: the people who may decide have changed since the run asked. */
+export const STRICTER: ConfigInput['policy'] = {
+  servers: { notes: { tools: { write_note: { action: 'ask', approvers: { ids: ['zoe'] } } } } },
+};

@@ -3,14 +3,13 @@
  * The activity is in flight, or is scheduled in the same workflow task. In the second case, what the run itself cancels
  * reaches it once more in that task.
  */
-import { ACTIVITIES } from '../../contracts/names.ts';
-import type { ApprovalRequest, DecisionInput } from '../../contracts/schemas/request.ts';
-import { approve, refused } from './attempts.ts';
-import type { Attempt } from './inputs.ts';
+import { ACTIVITIES } from '../../../contracts/names.ts';
+import type { ApprovalRequest, DecisionInput } from '../../../contracts/schemas/request.ts';
 import { resetBeforeDecision } from './moving.ts';
-import { calls, says, type Scenario, type Scene } from './scene.ts';
+import type { Attempt } from './recording.ts';
+import { approve, calls, refused, says, type Scenario, type Scene } from './scene.ts';
 import type { Crossed, Serving } from './stage.ts';
-import { until } from './until.ts';
+import { until } from '../../support/until.ts';
 
 const DONE = says('The notes are in order.');
 const WRITES = [calls(['write_note', 'monday']), DONE];
@@ -46,10 +45,13 @@ class Crew {
 }
 
 async function scheduled({ deployment: { client }, workflowId }: Scene, activity: string): Promise<void> {
-  await until(async () => {
-    const { raw } = await client.workflow.getHandle(workflowId).describe();
-    return raw.pendingActivities?.find(({ activityType }) => activityType?.name === activity);
-  }, `${activity} of ${workflowId}`);
+  await until(
+    async () => {
+      const { raw } = await client.workflow.getHandle(workflowId).describe();
+      return raw.pendingActivities?.find(({ activityType }) => activityType?.name === activity);
+    },
+    { what: `${activity} of ${workflowId}` },
+  );
 }
 
 /** Brings the run to its request, and leaves only a worker that takes workflow tasks. */

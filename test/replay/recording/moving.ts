@@ -2,10 +2,10 @@
  * These scenarios record runs that are moved while a request is open: to the next execution, to another policy, or back
  * by a reset.
  */
-import { approve, refused, wrongDecisions } from './attempts.ts';
-import { calls, says, type Scenario, type Scene } from './scene.ts';
-import { STRICTER } from './stage-policy.ts';
-import { until } from './until.ts';
+import { approve, APPROVER, calls, refused, says, type Scenario, type Scene, wrongDecisions } from './scene.ts';
+import { STRICTER } from './stage.ts';
+import { noteUri } from './tool-server.ts';
+import { until } from '../../support/until.ts';
 
 const DONE = says('The notes are in order.');
 
@@ -53,7 +53,7 @@ export const MOVING: readonly Scenario[] = [
       const stricter = await split.serveTools(STRICTER);
       const reopened = await until(
         async () => (await scene.run.requests()).find(({ generation }) => generation === 2),
-        'the reopened request',
+        { what: 'the reopened request' },
       );
       const zoe = { approver: { id: 'zoe', groups: [] } };
       const notAnyMore = refused(approve(reopened, 'who may not decide any more'), 'APPROVER_NOT_ENTITLED');
@@ -115,10 +115,13 @@ export const MOVING: readonly Scenario[] = [
 export async function continued({ deployment: { client }, workflowId }: Scene, before: string): Promise<string> {
   const handle = client.workflow.getHandle(workflowId);
   await handle.signal('nudge');
-  return await until(async () => {
-    const { runId } = await handle.describe();
-    return runId === before ? undefined : runId;
-  }, `the next execution of ${workflowId}`);
+  return await until(
+    async () => {
+      const { runId } = await handle.describe();
+      return runId === before ? undefined : runId;
+    },
+    { what: `the next execution of ${workflowId}` },
+  );
 }
 
 /**
@@ -141,3 +144,52 @@ export async function resetBeforeDecision({ deployment: { client }, workflowId }
   });
   return newRunId;
 }
+
+// These scenarios record runs that read what results link to, and that continue as new between link and read.
+
+const read = (note: string) => ({ tool: 'notes/resources:read', arguments: { uri: noteUri(note) } });
+
+export const LINKING: readonly Scenario[] = [
+  {
+    name: 'linked',
+    points: ['linked-continued-first', 'linked-continued', 'linked-read'],
+    script: {
+      steps: [
+        calls(['link_note', 'monday']),
+        // No result has linked to tuesday.
+        { calls: [read('monday'), read('tuesday')], branches: [], repeat: 1 },
+        says('The notes are in order.'),
+      ],
+    },
+    play: async (scene) => {
+      const asks = { action: 'ask' as const, approvers: { ids: [APPROVER.id], groups: APPROVER.groups } };
+      const policy = { servers: { notes: { default: 'allow' as const, tools: { 'resources:read': asks } } } };
+      await scene.start({ policy }, { on: await scene.stage.linked() });
+      const first = await scene.openOne('t2.c0');
+      const runId = await continued(scene, first.runId);
+      const request = await scene.openOne('t2.c0', runId);
+      await scene.take('linked-continued-first', { runId: first.runId });
+      await scene.take('linked-continued', {
+        refused: wrongDecisions(request),
+        accepted: [approve(request, 'approval of a read')],
+      });
+      await scene.ended();
+      await scene.take('linked-read');
+    },
+  },
+  {
+    // The scenario needs a workflow that denies no read (`--bundle`). Such a workflow takes over before the model has
+    // answered.
+    name: 'linked-undenied',
+    points: ['linked-undenied'],
+    script: {
+      steps: [{ calls: [read('tuesday')], branches: [], repeat: 1 }, says('The notes are in order.')],
+    },
+    play: async (scene) => {
+      const policy = { servers: { notes: { default: 'allow' as const } } };
+      await scene.start({ policy }, { on: await scene.stage.linked() });
+      await scene.ended();
+      await scene.take('linked-undenied');
+    },
+  },
+];

@@ -2,14 +2,12 @@
  * These scenarios record catalogs at each point at which one may wait: new, listing, connected, drifted, refused by its
  * server, asked, disconnected, continued.
  */
-import type { CatalogHandle } from '../../client/index.ts';
-import { entryOf } from '../../domain/catalog/state.ts';
-import { approve, type Expected, refused } from './attempts.ts';
-import type { Attempt } from './inputs.ts';
-import { CATALOG } from './recording.ts';
-import { calls, says, type Scenario, type Scene } from './scene.ts';
+import type { CatalogHandle } from '../../../client/index.ts';
+import { entryOf } from '../../../domain/catalog/state.ts';
+import { type Attempt, CATALOG } from './recording.ts';
+import { approve, calls, type Expected, refused, says, type Scenario, type Scene } from './scene.ts';
 import { TOOL_SERVER_URL } from './tool-server.ts';
-import { until } from './until.ts';
+import { until } from '../../support/until.ts';
 
 const ANN = { id: 'ann' };
 const NOBODY = { steps: [says('No model is asked.')] };
@@ -75,7 +73,9 @@ export const CATALOGS: readonly Scenario[] = [
       const handle = scene.deployment.client.workflow.getHandle(catalog.workflowId);
       const { runId } = await handle.describe();
       await handle.signal('nudge');
-      await until(async () => ((await handle.describe()).runId === runId ? undefined : true), 'the next execution');
+      await until(async () => ((await handle.describe()).runId === runId ? undefined : true), {
+        what: 'the next execution',
+      });
       await take('continued-first', { runId });
       await take('continued-second', {
         refused: wrongMessages(),
@@ -112,7 +112,7 @@ export const CATALOGS: readonly Scenario[] = [
       await scene.run.decide({ kind: 'approve', decisionId: 'yes', callId, digest, runId, approver: ANN });
       const reopened = await until(
         async () => (await scene.run.requests()).find(({ generation }) => generation === 2),
-        'the reopened request',
+        { what: 'the reopened request' },
       );
       await scene.take('redefined', {
         refused: [refused(approve(request, 'what was shown before'), 'DIGEST_MISMATCH')],

@@ -3,13 +3,12 @@
  * believes none of it (docs/adr/0047).
  */
 import { defaultPayloadConverter } from '@temporalio/common';
-import type { Discovery } from '../../contracts/schemas/tool.ts';
-import type { DispatchResult } from '../../contracts/wire/tools.ts';
-import { refused } from './attempts.ts';
+import type { Discovery } from '../../../contracts/schemas/tool.ts';
+import type { DispatchResult } from '../../../contracts/wire/tools.ts';
 import { asked, resolve } from './resolving.ts';
-import { calls, says, type Scenario, type Scene } from './scene.ts';
+import { calls, refused, says, type Scenario, type Scene } from './scene.ts';
 import { SIGNED_TOOLS_QUEUE } from './stage.ts';
-import { until } from './until.ts';
+import { until } from '../../support/until.ts';
 
 const ANN = { id: 'acme|ann', groups: [] as string[] };
 const POLICY = {
@@ -29,14 +28,17 @@ async function answers({ deployment: { client } }: Scene, result: object): Promi
   const { namespace } = client.options;
   const { workflowService } = client;
   const identity = 'client';
-  const { taskToken } = await until(async () => {
-    const taskQueue = { name: SIGNED_TOOLS_QUEUE };
-    const task = await client.withDeadline(
-      Date.now() + 10_000,
-      async () => await workflowService.pollActivityTaskQueue({ namespace, taskQueue, identity }),
-    );
-    return task.taskToken.length > 0 ? task : undefined;
-  }, 'an activity');
+  const { taskToken } = await until(
+    async () => {
+      const taskQueue = { name: SIGNED_TOOLS_QUEUE };
+      const task = await client.withDeadline(
+        Date.now() + 10_000,
+        async () => await workflowService.pollActivityTaskQueue({ namespace, taskQueue, identity }),
+      );
+      return task.taskToken.length > 0 ? task : undefined;
+    },
+    { what: 'an activity' },
+  );
   const payloads = [defaultPayloadConverter.toPayload(result)];
   await workflowService.respondActivityTaskCompleted({ namespace, taskToken, identity, result: { payloads } });
 }

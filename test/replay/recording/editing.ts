@@ -1,13 +1,12 @@
 /** These scenarios record runs whose approvers edit arguments, or answer in the tool's place. */
 import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ApprovalRequest, DecisionInput } from '../../contracts/schemas/request.ts';
-import type { JsonObject } from '../../contracts/schemas/json.ts';
-import { approve, refused, reject, wrongDecisions } from './attempts.ts';
-import type { Attempt } from './inputs.ts';
-import { calls, says, type Scene, type Scenario } from './scene.ts';
+import type { JsonObject } from '../../../contracts/schemas/json.ts';
+import type { ApprovalRequest, DecisionInput } from '../../../contracts/schemas/request.ts';
+import type { Attempt } from './recording.ts';
+import { approve, calls, refused, reject, says, type Scenario, type Scene, wrongDecisions } from './scene.ts';
 import type { Editable } from './stage.ts';
-import { until } from './until.ts';
+import { until } from '../../support/until.ts';
 
 const DONE = says('The notes are in order.');
 /** A tight limit lets a small argument be too large. */
@@ -63,10 +62,9 @@ export const EDITING: readonly Scenario[] = [
       // Sound: the input of this attempt is a decision.
       const answer = scene.run.decide(edit(request, 'an edit').input as DecisionInput).catch(() => undefined);
       const handle = editable.client.workflow.getHandle(scene.workflowId);
-      await until(
-        async () => ((await handle.describe()).raw.pendingActivities?.length === 1 ? true : undefined),
-        'the judge of the edit',
-      );
+      await until(async () => ((await handle.describe()).raw.pendingActivities?.length === 1 ? true : undefined), {
+        what: 'the judge of the edit',
+      });
       await scene.take('edit-judged', { refused: wrongEdits(request) });
       await release();
       await answer;

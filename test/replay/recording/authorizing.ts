@@ -2,10 +2,9 @@
  * These scenarios record runs whose server no longer accepts their grant. The person who gave it gives another one, or
  * declines.
  */
-import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
-import { approve, APPROVER, type Expected, refused } from './attempts.ts';
-import type { Attempt } from './inputs.ts';
-import { calls, says, type Scenario } from './scene.ts';
+import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
+import type { Attempt } from './recording.ts';
+import { approve, APPROVER, calls, type Expected, refused, says, type Scenario } from './scene.ts';
 import { FRESH_REF, STALE_REF } from './stage.ts';
 
 const DONE = says('The notes are in order.');

@@ -3,13 +3,14 @@
  *
  * The address stands in every recorded history, so it names no machine and never changes.
  */
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { createKeptAnswers, KEPT_PATH } from './kept-answers.ts';
-import { createTaskWorks, TASK_PATH } from './task-works.ts';
-import { hasScope, serveTokens } from './token-office.ts';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 
 const PORT = 17_419;
+/** Paths of the two servers of MCP 2025-11-25. */
+const KEPT_PATH = '/kept';
+const TASK_PATH = '/tasks';
 /** Origin of the server, and issuer of tokens. */
 export const TOOL_SERVER_ORIGIN = `http://127.0.0.1:${PORT}`;
 export const TOOL_SERVER_URL = `${TOOL_SERVER_ORIGIN}/mcp`;
@@ -203,4 +204,170 @@ async function read(request: IncomingMessage): Promise<string> {
   // Sound: without an encoding, a request gives buffers.
   for await (const chunk of request) chunks.push(chunk as Buffer);
   return Buffer.concat(chunks).toString('utf8');
+}
+
+// Serves an MCP server of 2025-11-25 that keeps its events: a client that comes back for a call gets the
+// answer. It shares the address of the tool server.
+//
+// Its ids come from the scenarios, and open nothing.
+
+const SESSION = 'a-session-of-the-corpus';
+
+export interface KeptMessage {
+  readonly id?: unknown;
+  readonly method?: string;
+  readonly params?: { readonly name?: string; readonly arguments?: { readonly name?: string } };
+}
+
+/** Returns a handler that answers each request. */
+function createKeptAnswers(): (request: IncomingMessage, message: KeptMessage, response: ServerResponse) => void {
+  /** Event id → the answer that came after that event. */
+  const answers = new Map<string, string>();
+  const stream = (response: ServerResponse, text: string): void => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    response.write(text);
+  };
+  return (request, { id, method, params }, response) => {
+    const json = (result: object): void =>
+      void response
+        .writeHead(200, { 'content-type': 'application/json', 'mcp-session-id': SESSION })
+        .end(JSON.stringify({ jsonrpc: '2.0', id, result }));
+    const last = String(request.headers['last-event-id']);
+    if (request.method === 'GET') {
+      const answer = answers.get(last);
+      if (answer === undefined) return void response.writeHead(404).end();
+      stream(response, answer);
+      return void response.end();
+    }
+    switch (method) {
+      case 'initialize':
+        return json({
+          protocolVersion: '2025-11-25',
+          capabilities: { tools: {} },
+          serverInfo: { name: 'kept', version: '1' },
+        });
+      case 'tools/list':
+        return json({ tools: [{ name: 'keep_note', description: 'Keeps one note.', inputSchema: SCHEMA }] });
+      case 'tools/call': {
+        const text = `${params?.arguments?.name ?? ''} is kept`;
+        const answer = { jsonrpc: '2.0', id, result: { content: [{ type: 'text', text }] } };
+        answers.set('event-1', `id: event-2\ndata: ${JSON.stringify(answer)}\n\n`);
+        return stream(response, 'id: event-1\ndata: \n\n');
+      }
+      default:
+        return void response.writeHead(202).end();
+    }
+  };
+}
+
+// Serves the second half of the tool server of recorded runs: MCP 2025-11-25, with one tool that can only be
+// called as a task.
+// Its address never changes. Ids of sessions and tasks are random, as with real servers.
+
+export interface TaskWorks {
+  serve(message: TaskMessage, response: ServerResponse): void;
+  /** Finishes all tasks in progress. */
+  finish(): void;
+}
+
+export interface TaskMessage {
+  readonly id?: unknown;
+  readonly method?: string;
+  readonly params?: object;
+}
+
+const TOOL = {
+  name: 'dig_note',
+  description: 'Digs for one note, for as long as it takes.',
+  inputSchema: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] },
+  execution: { taskSupport: 'required' },
+};
+
+function createTaskWorks(): TaskWorks {
+  const cancelled = new Set<string>();
+  const begun = new Set<string>();
+  const finished = new Set<string>();
+  const stateOf = (taskId: string): object => {
+    const status = cancelled.has(taskId) ? 'cancelled' : finished.has(taskId) ? 'completed' : 'working';
+    const times = { createdAt: '2026-01-01T00:00:00.000Z', lastUpdatedAt: '2026-01-01T00:00:00.000Z' };
+    return { taskId, status, statusMessage: `still ${status}`, ttl: 3_600_000, pollInterval: 1_000, ...times };
+  };
+  return {
+    finish: () => begun.forEach((taskId) => finished.add(taskId)),
+    serve: ({ id, method, params }, response) => {
+      const taskId = params !== undefined && 'taskId' in params ? String(params.taskId) : '';
+      const answer = (fields: object): void =>
+        void response
+          .setHeader('content-type', 'application/json')
+          .end(JSON.stringify({ jsonrpc: '2.0', id, ...fields }));
+      const result = (fields: object): void => answer({ result: fields });
+      switch (method) {
+        case 'server/discover':
+          return answer({ error: { code: -32_601, message: 'Method not found' } });
+        case 'initialize':
+          response.setHeader('mcp-session-id', randomUUID());
+          return result({
+            protocolVersion: '2025-11-25',
+            capabilities: { tools: {}, tasks: { cancel: {}, requests: { tools: { call: {} } } } },
+            serverInfo: { name: 'works', version: '1' },
+          });
+        case 'tools/list':
+          return result({ tools: [TOOL] });
+        case 'tools/call': {
+          const begunNow = randomUUID();
+          begun.add(begunNow);
+          return result({ task: stateOf(begunNow) });
+        }
+        case 'tasks/cancel':
+          cancelled.add(taskId);
+          return result(stateOf(taskId));
+        case 'tasks/get':
+          return result(stateOf(taskId));
+        case 'tasks/result':
+          return result({ content: [{ type: 'text', text: `found by ${taskId}` }] });
+        default:
+          return void response.writeHead(202).end();
+      }
+    },
+  };
+}
+
+// Serves the authorization server of recorded runs (RFC 8414, RFC 6749 §4.4). It grants every request, and
+// its address never changes.
+
+const METADATA_PATH = '/.well-known/oauth-authorization-server';
+const TOKEN_PATH = '/token';
+
+/** A token contains its scope and nothing else; no run keeps it. */
+function hasScope(authorization: string | undefined, scope: string): boolean {
+  const token = authorization?.replace('Bearer ', '') ?? '';
+  return Buffer.from(token, 'base64url').toString('utf8').split(' ').includes(scope);
+}
+
+/**
+ * @param body as it was sent
+ * @returns true if the request was for this server
+ */
+function serveTokens(origin: string, { url }: IncomingMessage, body: string, response: ServerResponse): boolean {
+  const json = (fields: object): true => {
+    response.setHeader('content-type', 'application/json').setHeader('cache-control', 'no-store');
+    response.end(JSON.stringify(fields));
+    return true;
+  };
+  if (url === METADATA_PATH)
+    return json({
+      issuer: origin,
+      token_endpoint: `${origin}${TOKEN_PATH}`,
+      response_types_supported: ['code'],
+      grant_types_supported: ['client_credentials'],
+      token_endpoint_auth_methods_supported: ['client_secret_basic'],
+    });
+  if (url !== TOKEN_PATH) return false;
+  const scope = new URLSearchParams(body).get('scope') ?? '';
+  return json({
+    access_token: Buffer.from(scope).toString('base64url'),
+    token_type: 'Bearer',
+    expires_in: 60,
+    scope,
+  });
 }

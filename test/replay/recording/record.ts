@@ -2,40 +2,34 @@
  * Records the histories that every later version of the workflow must replay: real runs on a real server, taken at each
  * point at which a run may wait. Without it a deploy that breaks waiting runs is noticed by the people who wait.
  *
- *   npx tsx scripts/record-histories.ts [--only scenario]… [--version v2] [--out folder] [--bundle file]
+ *   node scripts/record-histories.mjs [--only scenario]… [--version v2] [--out folder] [--bundle file]
  *
  * `--bundle`: the workflow as an earlier build has it, for what workers of both do to one run.
  */
 import { mkdir, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { ASKING } from './histories/asking.ts';
-import { AWAITING } from './histories/awaiting.ts';
-import { CATALOGS } from './histories/catalogs.ts';
-import { CROSSING } from './histories/crossing.ts';
-import { EDITING } from './histories/editing.ts';
-import { ENDING } from './histories/ending.ts';
-import { HELD } from './histories/held.ts';
-import { HOLDING } from './histories/holding.ts';
-import { LINKING } from './histories/linking.ts';
-import { MOVING } from './histories/moving.ts';
-import { QUESTIONING } from './histories/questioning.ts';
-import { Recording } from './histories/recording.ts';
-import { Scene } from './histories/scene.ts';
-import { RULED } from './histories/ruled.ts';
-import { AUTHORIZING } from './histories/authorizing.ts';
-import { RESOLVING } from './histories/resolving.ts';
-import { RESUMING } from './histories/resuming.ts';
-import { SIGNED } from './histories/signed.ts';
-import { SIGNED_CATALOG } from './histories/signed-catalog.ts';
-import { openStage } from './histories/stage.ts';
-import { TALKING } from './histories/talking.ts';
-import { UNPROVEN } from './histories/unproven.ts';
-import { UNREADABLE } from './histories/unreadable.ts';
-import { TASKS } from './histories/tasks.ts';
-import { TIMED } from './histories/timed.ts';
-import { bundleWorkflows } from '../workers/bundle.ts';
-import { ensureTemporalCli } from './temporal-cli.mjs';
+import { ASKING, TIMED } from './asking.ts';
+import { AWAITING } from './awaiting.ts';
+import { CATALOGS } from './catalogs.ts';
+import { CROSSING } from './crossing.ts';
+import { EDITING } from './editing.ts';
+import { ENDING } from './ending.ts';
+import { HELD, HOLDING } from './holding.ts';
+import { LINKING, MOVING } from './moving.ts';
+import { QUESTIONING } from './questioning.ts';
+import { Recording } from './recording.ts';
+import { Scene } from './scene.ts';
+import { RULED, TALKING, UNREADABLE } from './talking.ts';
+import { AUTHORIZING } from './authorizing.ts';
+import { RESOLVING, RESUMING } from './resolving.ts';
+import { SIGNED } from './signed.ts';
+import { SIGNED_CATALOG } from './signed-catalog.ts';
+import { openStage } from './stage.ts';
+import { UNPROVEN } from './unproven.ts';
+import { TASKS } from './tasks.ts';
+import { bundleWorkflows } from '../../../workers/bundle.ts';
+import { ensureTemporalCli } from '../../../scripts/temporal-cli.mjs';
 
 const SCENARIOS = [
   ...ASKING,
@@ -61,7 +55,7 @@ const SCENARIOS = [
   ...UNREADABLE,
   ...UNPROVEN,
 ];
-const CORPUS = fileURLToPath(new URL('../test/replay/histories', import.meta.url));
+const CORPUS = fileURLToPath(new URL('../histories', import.meta.url));
 
 const { values } = parseArgs({
   options: {
@@ -98,11 +92,11 @@ try {
   for (const scenario of chosen) {
     const startedAt = Date.now();
     await scenario.play(new Scene(stage, recording, scenario));
-    console.log(`${scenario.points.join(', ')} (${((Date.now() - startedAt) / 1_000).toFixed(1)} s)`);
+    process.stdout.write(`${scenario.points.join(', ')} (${((Date.now() - startedAt) / 1_000).toFixed(1)} s)\n`);
   }
 } finally {
   await stage.stop();
 }
-console.log(`${recording.written.length} files in ${values.out}`);
+process.stdout.write(`${recording.written.length} files in ${values.out}\n`);
 // The process is ended explicitly, since Temporal's native runtime would keep it alive.
 process.exit(0);

@@ -4,18 +4,17 @@
  */
 import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
-import { MARKER } from '../../activities/artifacts/root.ts';
+import { MARKER } from '../../../activities/artifacts/root.ts';
 import { continued } from './moving.ts';
-import { calls, type Scenario, says, type Scene } from './scene.ts';
-import { until } from './until.ts';
+import { calls, says, type Scenario, type Scene } from './scene.ts';
+import { until } from '../../support/until.ts';
 
 const DONE = says('The notes are in order.');
 
 async function asked(scene: Scene, times: number): Promise<void> {
-  await until(
-    async () => (await scene.run.state()).tasks?.find(({ polls }) => polls >= times),
-    `question ${times} about the task of ${scene.workflowId}`,
-  );
+  await until(async () => (await scene.run.state()).tasks?.find(({ polls }) => polls >= times), {
+    what: `question ${times} about the task of ${scene.workflowId}`,
+  });
 }
 
 async function nudged({ deployment: { client }, workflowId }: Scene): Promise<void> {
@@ -34,13 +33,16 @@ async function withoutStore({ stage }: Scene): Promise<() => Promise<void>> {
 
 /** Waits until the run stores a segment and fails to, since its store is away. */
 async function storing({ deployment: { client }, workflowId }: Scene): Promise<void> {
-  await until(async () => {
-    const { raw } = await client.workflow.getHandle(workflowId).describe();
-    const pending = raw.pendingActivities ?? [];
-    return pending.some(({ activityType, attempt }) => activityType?.name === 'storeSegment' && Number(attempt) > 1)
-      ? true
-      : undefined;
-  }, `the store of ${workflowId}`);
+  await until(
+    async () => {
+      const { raw } = await client.workflow.getHandle(workflowId).describe();
+      const pending = raw.pendingActivities ?? [];
+      return pending.some(({ activityType, attempt }) => activityType?.name === 'storeSegment' && Number(attempt) > 1)
+        ? true
+        : undefined;
+    },
+    { what: `the store of ${workflowId}` },
+  );
 }
 
 export const TASKS: readonly Scenario[] = [

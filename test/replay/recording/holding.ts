@@ -3,16 +3,16 @@
  * worker with the connection is lost.
  */
 import { defaultPayloadConverter } from '@temporalio/common';
-import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
-import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
-import type { InputRequests } from '../../contracts/schemas/input.ts';
-import { approve, APPROVER, type Expected, refused } from './attempts.ts';
-import type { Attempt } from './inputs.ts';
+import type { InputRequests } from '../../../contracts/schemas/input.ts';
+import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
+import type { DispatchInput, DispatchResult } from '../../../contracts/wire/tools.ts';
+import { continued } from './moving.ts';
 import { provide, wrongAnswers } from './questioning.ts';
+import type { Attempt } from './recording.ts';
 import { asked as askedAbout, resolve, wrongAnswers as wrongWords } from './resolving.ts';
-import { calls, says, type Scenario, type Scene } from './scene.ts';
+import { approve, APPROVER, calls, type Expected, refused, says, type Scenario, type Scene } from './scene.ts';
 import { PATIENT_QUEUE } from './stage.ts';
-import { until } from './until.ts';
+import { until } from '../../support/until.ts';
 
 const DONE = says('The notes are in order.');
 type Ended = Extract<DispatchResult, { kind: 'ended' }>;
@@ -62,14 +62,17 @@ async function taken({ deployment: { client } }: Scene, beats: boolean): Promise
   const { namespace } = client.options;
   const { workflowService } = client;
   const identity = 'worker';
-  const { taskToken, input } = await until(async () => {
-    const taskQueue = { name: PATIENT_QUEUE };
-    const task = await client.withDeadline(
-      Date.now() + 10_000,
-      async () => await workflowService.pollActivityTaskQueue({ namespace, taskQueue, identity }),
-    );
-    return task.taskToken.length > 0 ? task : undefined;
-  }, 'a dispatch');
+  const { taskToken, input } = await until(
+    async () => {
+      const taskQueue = { name: PATIENT_QUEUE };
+      const task = await client.withDeadline(
+        Date.now() + 10_000,
+        async () => await workflowService.pollActivityTaskQueue({ namespace, taskQueue, identity }),
+      );
+      return task.taskToken.length > 0 ? task : undefined;
+    },
+    { what: 'a dispatch' },
+  );
   const payload = input?.payloads?.[0];
   if (payload === undefined || payload === null) throw new Error('a dispatch without input');
   const beat = async (): Promise<unknown> =>
@@ -110,7 +113,7 @@ function wrongTales(held: Holding, round: number): Expected[] {
 async function question(scene: Scene, round: number): Promise<ApprovalRequest> {
   return await until(
     async () => (await scene.run.requests()).find(({ about }) => about?.kind === 'input' && about.round === round),
-    `question ${round} of ${scene.workflowId}`,
+    { what: `question ${round} of ${scene.workflowId}` },
   );
 }
 
@@ -213,7 +216,7 @@ export const HOLDING: readonly Scenario[] = [
       await scene.send(tells(held, 1));
       const first = await question(scene, 1);
       // Temporal takes the worker for lost after 30 s without a heartbeat.
-      const lost = await until(() => askedAbout(scene, 't1.c0', 3), 'a lost worker', 90_000);
+      const lost = await until(() => askedAbout(scene, 't1.c0', 3), { what: 'a lost worker', withinMs: 90_000 });
       await scene.take('open-question-lost', {
         refused: [
           refused(provide(first, 'to nobody', 'who'), 'DECISION_NOT_PERMITTED'),
@@ -223,6 +226,58 @@ export const HOLDING: readonly Scenario[] = [
         accepted: [resolve(lost, 'recorded', { kind: 'succeeded', result: 'The note is there.' })],
       });
       await scene.ended();
+    },
+  },
+];
+
+// These scenarios record runs whose calls are throttled by their server's limits.
+
+/** More dispatches than a call has attempts: throttled dispatches do not count as attempts. */
+const DISPATCHES = 7;
+
+export const HELD: readonly Scenario[] = [
+  {
+    name: 'held',
+    points: ['held', 'held-sent'],
+    script: { steps: [calls(['hold_note', 'monday'], ['hold_note', 'tuesday'], ['write_note', 'sunday']), DONE] },
+    play: async (scene) => {
+      const { tools } = scene.stage;
+      await scene.start({}, { on: await scene.stage.limited({ concurrency: 1 }) });
+      const request = await scene.openOne('t1.c2');
+      await tools.held(1);
+      // The count covers both calls, whichever of them the server takes first.
+      await until(
+        async () => {
+          const dispatched = (await scene.run.ledger()).filter(({ fact }) => fact.kind === 'dispatched');
+          return dispatched.length > DISPATCHES ? true : undefined;
+        },
+        { what: 'a call that came back again and again' },
+      );
+      const waits = refused(
+        approve({ ...request, callId: 't1.c1' }, 'a call that waits for its server'),
+        'REQUEST_NOT_OPEN',
+      );
+      await scene.take('held', { refused: [waits], accepted: [approve(request, 'approval')] });
+      tools.release();
+      await tools.held(1);
+      tools.release();
+      await scene.ended();
+      await scene.take('held-sent');
+    },
+  },
+  {
+    name: 'held-continued',
+    points: ['held-first', 'held-second'],
+    script: { steps: [calls(['read_note', 'monday'], ['read_note', 'tuesday']), DONE] },
+    play: async (scene) => {
+      await scene.start({}, { on: await scene.stage.limited({ perSecond: 0.1 }) });
+      await scene.ledgered('held');
+      await scene.ledgered('outcome');
+      const { runId } = await scene.run.state();
+      await continued(scene, runId);
+      await scene.take('held-first', { runId });
+      await scene.ended();
+      await scene.take('held-second');
     },
   },
 ];

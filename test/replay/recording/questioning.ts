@@ -2,12 +2,11 @@
  * These scenarios record runs whose server asks people before it goes on. People answer or decline, and the run may
  * continue as new meanwhile.
  */
-import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
-import { approve, APPROVER, type Expected, refused } from './attempts.ts';
-import type { Attempt } from './inputs.ts';
+import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
 import { continued } from './moving.ts';
-import { calls, says, type Scenario, type Scene } from './scene.ts';
-import { until } from './until.ts';
+import type { Attempt } from './recording.ts';
+import { approve, APPROVER, calls, type Expected, refused, says, type Scenario, type Scene } from './scene.ts';
+import { until } from '../../support/until.ts';
 
 const DONE = says('The notes are in order.');
 /** Nobody was asked for consent, so the people whom the run names answer. */
@@ -41,7 +40,7 @@ async function asked(scene: Scene, callId: string, round: number): Promise<Appro
       (await scene.run.requests()).find(
         ({ callId: id, about }) => id === callId && about?.kind === 'input' && about.round === round,
       ),
-    `question ${round} of ${callId} of ${scene.workflowId}`,
+    { what: `question ${round} of ${callId} of ${scene.workflowId}` },
   );
 }
 

@@ -2,16 +2,14 @@
  * These scenarios record a catalog in trust mode `signed`: a loosening waits for a second key, before and after
  * continue-as-new.
  */
-import { Countersign } from '../../client/index.ts';
-import { signed, type ToSign } from '../../client/signing/signing.ts';
-import type { CatalogPurpose } from '../../contracts/schemas/trust.ts';
-import { refused } from './attempts.ts';
-import type { Attempt } from './inputs.ts';
-import { CATALOG } from './recording.ts';
-import { says, type Scenario } from './scene.ts';
+import { Countersign } from '../../../client/index.ts';
+import { signed, type ToSign } from '../../../client/signing/signing.ts';
+import type { CatalogPurpose } from '../../../contracts/schemas/trust.ts';
+import { type Attempt, CATALOG } from './recording.ts';
+import { refused, says, type Scenario } from './scene.ts';
 import type { SignedKeys } from './signed.ts';
 import { TOOL_SERVER_URL } from './tool-server.ts';
-import { until } from './until.ts';
+import { until } from '../../support/until.ts';
 
 const TENANT = 'office';
 /** No run names this server. */
@@ -96,7 +94,7 @@ export const SIGNED_CATALOG: readonly Scenario[] = [
       );
       const before = await runIdOf();
       await client.workflow.getHandle(workflowId).signal('nudge');
-      await until(async () => ((await runIdOf()) === before ? undefined : true), 'the next execution');
+      await until(async () => ((await runIdOf()) === before ? undefined : true), { what: 'the next execution' });
       await scene.take(`${CATALOG}signed-continued-first`, { runId: before }, workflowId);
       await scene.take(
         `${CATALOG}signed-continued`,

@@ -9,15 +9,14 @@ import { access, writeFile } from 'node:fs/promises';
 import { homedir, hostname, tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { historyFromJSON, historyToJSON } from '@temporalio/common/lib/proto-utils.js';
-import { CountersignError } from '../../contracts/errors.ts';
-import { codedFailureIn } from '../../contracts/failure.ts';
-import type { DecisionInput } from '../../contracts/schemas/request.ts';
-import type { WorkflowBundle } from '../../workers/bundle.ts';
-import { bundleForReplay, compareHistories } from '../../workers/replay/semantics.ts';
-import type { Expected } from './attempts.ts';
-import type { AcceptedAttempt, Attempt, RecordedInputs, RefusedAttempt } from './inputs.ts';
+import { CountersignError, type ErrorCode } from '../../../contracts/errors.ts';
+import { codedFailureIn } from '../../../contracts/failure.ts';
+import type { DecisionInput } from '../../../contracts/schemas/request.ts';
+import type { WorkflowBundle } from '../../../workers/bundle.ts';
+import { bundleForReplay, compareHistories } from '../../../workers/replay/semantics.ts';
+import type { Expected } from './scene.ts';
 import { CORPUS_ENCRYPTION, type Deployment } from './stage.ts';
-import { until } from './until.ts';
+import { until } from '../../support/until.ts';
 
 /** The point whose history is recorded with an encrypting codec. */
 export const ENCRYPTED = 'encrypted';
@@ -74,11 +73,14 @@ export class Recording {
   ): Promise<void> {
     await this.assertNew(point);
     const handle = deployment.client.workflow.getHandle(workflowId, runId);
-    const { raw, runId: asked } = await until(async () => {
-      const description = await handle.describe();
-      // The history is taken at rest: no workflow task is pending.
-      return description.raw.pendingWorkflowTask ? undefined : description;
-    }, `rest of ${workflowId}`);
+    const { raw, runId: asked } = await until(
+      async () => {
+        const description = await handle.describe();
+        // The history is taken at rest: no workflow task is pending.
+        return description.raw.pendingWorkflowTask ? undefined : description;
+      },
+      { what: `rest of ${workflowId}` },
+    );
     const isOpen = (raw.workflowExecutionInfo?.closeTime ?? undefined) === undefined;
     const send = sender(deployment, workflowId, asked, isOpen);
     const notTaken: RefusedAttempt[] = [];
@@ -178,4 +180,50 @@ function inClear(text: string): string {
   return [...text.matchAll(/"data":\s*"([A-Za-z0-9+/]+=*)"/g)]
     .map(([, data = '']) => Buffer.from(data, 'base64').toString('utf8'))
     .join('\n');
+}
+
+// Gives the shape of the file beside a recorded history: messages sent to the run at that point, and its
+// answers.
+
+export interface Attempt {
+  /** Says in words what is wrong with the message. */
+  readonly name: string;
+  readonly update:
+    | 'decide'
+    | 'say'
+    | 'inputAsked'
+    | 'stop'
+    | 'forget'
+    | 'resolveOutcome'
+    | 'provideInput'
+    | 'authorize'
+    | 'connect'
+    | 'refresh'
+    | 'setToolPolicies'
+    | 'disconnect';
+  readonly input: unknown;
+}
+
+export interface RefusedAttempt extends Attempt {
+  readonly code: ErrorCode;
+  /** `run`: the run's validator refused. `engine`: the run was over, so nobody asked it. */
+  readonly answeredBy: 'run' | 'engine';
+  /** Time of sending; a refusal may depend on it. */
+  readonly at: string;
+}
+
+export interface AcceptedAttempt extends Attempt {
+  readonly at: string;
+}
+
+export interface RecordedInputs {
+  readonly workflowId: string;
+  /** The Temporal run that was asked. */
+  readonly runId: string;
+  readonly refused: readonly RefusedAttempt[];
+  /**
+   * Messages that were sent after the history was taken, and accepted. They show that the run does not refuse
+   * everything.
+   */
+  readonly accepted: readonly AcceptedAttempt[];
 }

@@ -1,8 +1,13 @@
 /** These scenarios record runs that get messages, and calls that the model repeats. */
-import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
-import { approve, refused, wrongDecisions } from './attempts.ts';
-import type { Attempt } from './inputs.ts';
-import { calls, says, type Scenario } from './scene.ts';
+import { RawValue } from '@temporalio/common';
+import { SIGNALS } from '../../../contracts/names.ts';
+import { payloadConverter } from '../../../contracts/payload-converter.ts';
+import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
+import { createDataConverter } from '../../../workers/codec.ts';
+import type { Attempt } from './recording.ts';
+import { approve, APPROVER, calls, refused, says, type Scenario, wrongDecisions } from './scene.ts';
+import { CORPUS_ENCRYPTION } from './stage.ts';
+import { until } from '../../support/until.ts';
 
 const DONE = says('The notes are in order.');
 
@@ -71,6 +76,71 @@ export const TALKING: readonly Scenario[] = [
         ],
         accepted: [say('another interruption', { messageId: 'second' })],
       });
+    },
+  },
+];
+
+// These scenarios record runs under rules that depend on earlier calls.
+
+export const RULED: readonly Scenario[] = [
+  {
+    name: 'counted',
+    points: ['counted', 'counted-sent'],
+    script: {
+      steps: [calls(['read_note', 'monday']), calls(['read_note', 'tuesday'], ['read_note', 'wednesday']), DONE],
+    },
+    play: async (scene) => {
+      const when = 'earlier["notes/read_note"].total >= 2';
+      const match = { server: 'notes', tool: 'read_*' };
+      await scene.start({
+        policy: {
+          rules: [
+            {
+              id: 'enough',
+              match,
+              when,
+              then: 'ask',
+              approvers: { ids: [APPROVER.id] },
+              explain: 'Two notes are enough.',
+            },
+          ],
+        },
+      });
+      const request = await scene.openOne('t2.c1');
+      await scene.ledgered('outcome', 't2.c0');
+      await scene.take('counted', { refused: wrongDecisions(request), accepted: [approve(request, 'approval')] });
+      await scene.ended();
+      await scene.take('counted-sent');
+    },
+  },
+];
+
+// This scenario records a run that got unreadable messages, one of them sealed with a key that its worker did not have.
+// Replays have that key.
+
+const BRACE = { metadata: { encoding: Buffer.from('json/plain') }, data: Buffer.from('{') };
+
+export const UNREADABLE: readonly Scenario[] = [
+  {
+    name: 'unread',
+    points: ['unread'],
+    script: { steps: [calls(['write_note', 'monday']), says('The notes are in order.')] },
+    play: async (scene) => {
+      await scene.start();
+      const request = await scene.openOne('t1.c0');
+      const [codec] = createDataConverter({ encryption: CORPUS_ENCRYPTION }).payloadCodecs;
+      const [sealed = BRACE] =
+        (await codec?.encode([payloadConverter.toPayload(approve(request, 'a sealed approval').input)])) ?? [];
+      const handle = scene.deployment.client.workflow.getHandle(scene.workflowId);
+      for (const payload of [BRACE, sealed]) await handle.signal(SIGNALS.decide, RawValue.fromPayload(payload));
+      await until(
+        async () => {
+          const ledger = await scene.run.ledger();
+          return ledger.filter(({ fact }) => fact.kind === 'decision.refused').length === 2 ? true : undefined;
+        },
+        { what: 'two refused signals' },
+      );
+      await scene.take('unread', { refused: wrongDecisions(request), accepted: [approve(request, 'approval')] });
     },
   },
 ];

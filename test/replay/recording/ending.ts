@@ -1,7 +1,6 @@
 /** These scenarios record runs that act and end: calls that are sent or lost, and runs that are stopped or limited. */
-import { approve, refused } from './attempts.ts';
 import { ENCRYPTED } from './recording.ts';
-import { calls, says, type Scenario } from './scene.ts';
+import { approve, calls, refused, says, type Scenario } from './scene.ts';
 
 const DONE = says('The notes are in order.');
 const ASKING = {

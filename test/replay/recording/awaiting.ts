@@ -3,18 +3,21 @@
  * looks the same as a server that is down.
  */
 import { says, type Scenario, type Scene } from './scene.ts';
-import { until } from './until.ts';
+import { until } from '../../support/until.ts';
 
 const DONE = says('The notes are in order.');
 const START = { policy: { strategy: 'never' as const } };
 
 async function listing(scene: Scene, runId?: string): Promise<string> {
-  return await until(async () => {
-    const handle = scene.deployment.client.workflow.getHandle(scene.workflowId);
-    const { runId: current, raw } = await handle.describe();
-    const isListed = raw.pendingActivities?.some(({ activityType }) => activityType?.name === 'discoverTools');
-    return isListed === true && current !== runId ? current : undefined;
-  }, `the list of tools of ${scene.workflowId}`);
+  return await until(
+    async () => {
+      const handle = scene.deployment.client.workflow.getHandle(scene.workflowId);
+      const { runId: current, raw } = await handle.describe();
+      const isListed = raw.pendingActivities?.some(({ activityType }) => activityType?.name === 'discoverTools');
+      return isListed === true && current !== runId ? current : undefined;
+    },
+    { what: `the list of tools of ${scene.workflowId}` },
+  );
 }
 
 export const AWAITING: readonly Scenario[] = [
