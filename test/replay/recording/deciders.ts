@@ -4,10 +4,9 @@
  */
 import { NativeConnection, Runtime, Worker } from '@temporalio/worker';
 import type { Config } from '../../../contracts/schemas/config.ts';
-import type { WorkflowBundle } from '../../../workers/bundle.ts';
+import { createTracing, type WorkflowBundle } from '../../../workers/bundle.ts';
 import { createWorkerDataConverter } from '../../../workers/codec.ts';
 import { countRefused } from '../../../workers/connection.ts';
-import { createTracing } from '../../../workers/tracing.ts';
 import type { Workers } from '../../../workers/worker.ts';
 import { ZoneCodec } from '../../../workers/zone.ts';
 
