@@ -1,7 +1,6 @@
 /**
  * Implements `countersign ledger`, which shows the whole ledger of a run or catalog, or exports it for other programs.
  */
-import { CountersignError } from '../../contracts/errors.ts';
 import { type LiveCopy, liveCopy, liveLedger, namedCopy } from '../session/ledger-sources.ts';
 import { choice, type GlobalOptions, one, type OptionRows, text, type Values, usage } from '../session/options.ts';
 import { verb } from '../session/verb.ts';

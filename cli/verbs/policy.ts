@@ -96,7 +96,7 @@ const EXPLAIN = verb({
     const settings = await loadPolicySettings(options.config, terminal);
     const run = spec === undefined ? undefined : (await readSpec(spec, terminal)).policy;
     const annotations = options.readOnly === true ? { readOnlyHint: true } : undefined;
-    const given = {
+    const wanted = {
       call: `${server}/${tool}`,
       initiator,
       initiatorGroups,
@@ -106,7 +106,7 @@ const EXPLAIN = verb({
       turn: Number(options.turn),
       ...defined({ annotations, run }),
     };
-    const asked = parseAs(PolicyCase.omit({ name: true, expect: true }), given, 'USAGE', 'call');
+    const asked = parseAs(PolicyCase.omit({ name: true, expect: true }), wanted, 'USAGE', 'call');
     if (run !== undefined) refuseConditions(run, ['policy'], 'SPEC_INVALID', 'run spec');
     const { verdict, layers } = await verdictOn(settings, asked);
     return {

@@ -159,7 +159,8 @@ async function noteCall(
     // Only the last poll's outcome counts; a failed poll says nothing.
     (activity === ACTIVITIES.pollTask ? polls : calls).set(String(event.eventId), asked);
     if (activity === ACTIVITIES.callTool) {
-      deeds.dispatched.add(`${asked}/${String(fieldOf(input, 'attempt') ?? '')}`);
+      const attempt = fieldOf(input, 'attempt');
+      deeds.dispatched.add(`${asked}/${attempt === undefined ? '' : String(attempt)}`);
       deeds.outcomes.delete(asked);
       deeds.lost.delete(asked);
     }
