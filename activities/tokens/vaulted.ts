@@ -1,8 +1,15 @@
 /**
- * Finds the vault entry that a run's grant names, and says whether this run may use it.
+ * The strategies that use the vault entry which a run's grant names: `given` with a reference takes its token as it is,
+ * and `refresh` obtains a token for one call with its refresh token (RFC 6749 §6, RFC 8707).
  *
  * 1. The owner of an entry is stored beside its secret, not in the run. A run that names an entry of somebody else
  *    learns nothing about it, not even that it exists.
+ * 2. A token is asked for this server and this tool's scopes only. An empty scope is never sent, since it means all of
+ *    the grant. A wider answer is refused, not used (INV-S2).
+ * 3. The refresh token goes only to the issuer stored beside it in the vault, and only if that is the configured one.
+ * 4. A refresh token is used once (`activities/vault/renewal.ts`). Its replacement is written before the access token
+ *    of the answer is checked.
+ * 5. A missing answer does not prove that the refresh token was unused: the grant is then lost, not tried again.
  */
 import type { TokenEndpointResponse } from 'oauth4webapi';
 import { defined } from '../../contracts/defined.ts';
@@ -101,26 +108,11 @@ export function vaultedTokenStrategy(vault: Vault, now: () => number): TokenStra
         const message = `${server} refused the token of the vault entry that the run names. Put one into the vault that is still good.`;
         throw tokenError('TOKEN_REFUSED', message, { server });
       }
-      const { expiresAt } = entry;
-      return {
-        accessToken: token,
-        evidence: unverifiedEvidence('vault', token, [token]),
-        secrets: [token],
-        ...defined({ grantExpiresAt: expiresAt }),
-      };
+      const evidence = unverifiedEvidence('vault', token, [token]);
+      return { accessToken: token, evidence, secrets: [token], ...defined({ grantExpiresAt: entry.expiresAt }) };
     },
   };
 }
-
-// The strategy `refresh` obtains a token for one call with the refresh token that the vault holds for the run's
-// initiator (RFC 6749 §6, RFC 8707).
-//
-// 1. The token is asked for this server and this tool's scopes only. An empty scope is never sent, since it means all
-//    of the grant. A wider answer is refused, not used (INV-S2).
-// 2. The refresh token goes only to the issuer stored beside it in the vault, and only if that is the configured one.
-// 3. A refresh token is used once (`activities/vault/renewal.ts`). Its replacement is written before the access token
-//    of the answer is checked.
-// 4. A missing answer does not prove that the refresh token was unused: the grant is then lost, not tried again.
 
 /** Time to write the result of a use, with room for clocks that differ. */
 const WRITING_MS = 30_000;
@@ -140,37 +132,20 @@ export function refreshStrategy(credentials: RefreshedTokens, source: TokenSourc
       await readMetadata(request);
       const asked = askedFor(credentials, request);
       let used: string | undefined;
-      const renewed = await ofVault(
-        server,
-        async () =>
-          await renew<TokenAnswer>({
-            vault,
-            ref,
-            check: (held) => usable(held, request),
-            use: async (token) => {
-              used = token;
-              return await exchanged(token, server, asked);
-            },
-            reusable: credentials.refreshTokens === 'reusable',
-            leaseMs: timeoutMs + WRITING_MS,
-            waitMs: timeoutMs,
-            signal,
-            now,
-          }),
-      );
+      const use = async (token: string): Promise<Used<TokenAnswer>> => {
+        used = token;
+        return await exchanged(token, server, asked);
+      };
+      const check = (held: HeldEntry | undefined): HeldEntry => usable(held, request);
+      const reusable = credentials.refreshTokens === 'reusable';
+      const lease = { leaseMs: timeoutMs + WRITING_MS, waitMs: timeoutMs, signal, now };
+      const renewed = await ofVault(server, async () => await renew({ vault, ref, check, use, reusable, ...lease }));
       switch (renewed.kind) {
         case 'renewed': {
           const { answer, secrets } = renewed.value;
           const known = used === undefined ? secrets : [...secrets, used];
-          const granted = checkGranted(answer, asked, {
-            strategy,
-            server,
-            issuer,
-            secrets: known,
-            refused,
-            now: now(),
-          });
-          return expiresAt === undefined ? granted : { ...granted, grantExpiresAt: expiresAt };
+          const context = { strategy, server, issuer, secrets: known, refused, now: now() };
+          return { ...checkGranted(answer, asked, context), ...defined({ grantExpiresAt: expiresAt }) };
         }
         case 'failed':
           throw renewed.error;

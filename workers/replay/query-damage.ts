@@ -94,16 +94,9 @@ function given(
 /** Guesses that no task existed yet for the events that were taken in. */
 function unseen(
   events: readonly HistoryEvent[],
-  {
-    task,
-    before,
-    first,
-    took,
-    started,
-    count,
-    end,
-  }: Parting & { readonly before: number; readonly first: number; readonly took: number; readonly started: number },
+  at: Parting & { readonly before: number; readonly first: number; readonly took: number; readonly started: number },
 ): Guess {
+  const { task, before, first, took, started, count, end } = at;
   const commands = commandsOf(events, task);
   const clock = events[startOf(events, before)];
   const region = between(first, started);
@@ -116,16 +109,16 @@ function unseen(
   };
   const start = startedLike(events[started], beside(clock?.eventTime));
   const done = completedLike(events[task], MADE.scheduled, MADE.started, beside(clock?.eventTime));
-  const at = (indexes: readonly number[]): HistoryEvent[] => indexes.flatMap((index) => events[index] ?? []);
+  const eventsAt = (indexes: readonly number[]): HistoryEvent[] => indexes.flatMap((index) => events[index] ?? []);
   const mended = [
     ...events.slice(0, first),
-    ...at(taken),
+    ...eventsAt(taken),
     // Sound: events of the history with other ids and times.
     scheduled as unknown as HistoryEvent,
     start,
     done,
     ...under(commands.slice(0, count), done),
-    ...at(rest),
+    ...eventsAt(rest),
     ...events.slice(started, task + 1),
     ...commands.slice(count),
     ...events.slice(task + 1 + commands.length, end),
@@ -149,13 +142,9 @@ type Attempt = NonNullable<HistoryEvent['workflowTaskCompletedEventAttributes']>
 
 function startedLike(event: HistoryEvent | undefined, eventTime: Time): HistoryEvent {
   const attributes = { ...event?.workflowTaskStartedEventAttributes, scheduledEventId: MADE.scheduled };
+  const made = { ...event, eventId: MADE.started, eventTime, workflowTaskStartedEventAttributes: attributes };
   // Sound: a replay encodes ids whether they are numbers or Longs.
-  return {
-    ...event,
-    eventId: MADE.started,
-    eventTime,
-    workflowTaskStartedEventAttributes: attributes,
-  } as unknown as HistoryEvent;
+  return made as unknown as HistoryEvent;
 }
 
 function completedLike(
@@ -165,13 +154,9 @@ function completedLike(
   eventTime: Time,
 ): HistoryEvent {
   const attributes = { ...event?.workflowTaskCompletedEventAttributes, scheduledEventId, startedEventId };
+  const made = { ...event, eventId: MADE.completed, eventTime, workflowTaskCompletedEventAttributes: attributes };
   // Sound: as above.
-  return {
-    ...event,
-    eventId: MADE.completed,
-    eventTime,
-    workflowTaskCompletedEventAttributes: attributes,
-  } as unknown as HistoryEvent;
+  return made as unknown as HistoryEvent;
 }
 
 /** Returns the commands as those of another task. */
