@@ -1,9 +1,6 @@
 /**
- * Runs the embedded engine: Temporal's development server as a child process.
- *
- * 1. It listens on loopback only. It starts with what a run needs (search attributes), and without the 50 ms tick per
- *    task of the defaults.
- * 2. It ends with the process that started it; its SQLite file stays if one was named.
+ * Runs the embedded engine: Temporal's development server as a child process, on loopback only, with what a run needs
+ * (search attributes) and without the 50 ms tick per task of the defaults. It ends with the process that started it.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -50,12 +47,8 @@ export async function startDevServer(options: DevServerOptions): Promise<DevServ
     const started = await launch(options);
     if (started.kind === 'running') return started.server;
     if (start < MOST_STARTS && lostAPort(started.errors, options)) continue;
-    throw new CountersignError(
-      'ENGINE_UNAVAILABLE',
-      `The Temporal dev server did not start on ${started.address}. ${started.errors}`.trim(),
-      {},
-      { cause: started.cause },
-    );
+    const message = `The Temporal dev server did not start on ${started.address}. ${started.errors}`.trim();
+    throw new CountersignError('ENGINE_UNAVAILABLE', message, {}, { cause: started.cause });
   }
 }
 
@@ -72,27 +65,8 @@ type Launched =
 async function launch(options: DevServerOptions): Promise<Launched> {
   const port = options.port ?? (await freePort());
   const uiPort = options.uiPort ?? (await freePort());
-  const metricsPort = await freePort();
   const namespace = options.namespace ?? 'default';
-  const args = [
-    'server',
-    'start-dev',
-    ...Object.entries({ ip: '127.0.0.1', port, namespace, 'log-level': 'error', 'metrics-port': metricsPort }).flatMap(
-      ([name, value]) => [`--${name}`, String(value)],
-    ),
-    ...(options.ui === false ? ['--headless'] : ['--ui-port', String(uiPort)]),
-    ...(options.dbFilename === undefined ? [] : ['--db-filename', options.dbFilename]),
-    ...[
-      'history.transferProcessorMaxPollRPS=2000',
-      'history.timerProcessorMaxPollRPS=2000',
-      'system.enableActivityEagerExecution=true',
-      ...(options.dynamicConfig ?? []),
-    ].flatMap((value) => ['--dynamic-config-value', value]),
-    ...Object.entries(SEARCH_ATTRIBUTES).flatMap(([name, type]) => [
-      '--search-attribute',
-      `${name}=${ATTRIBUTE_TYPES[type]}`,
-    ]),
-  ];
+  const args = argumentsFor(options, { ip: '127.0.0.1', port, namespace, 'metrics-port': await freePort() }, uiPort);
   const child = spawn(options.executable, args, {
     stdio: ['ignore', 'ignore', 'pipe'],
     detached: options.ownGroup === true,
@@ -129,6 +103,32 @@ async function launch(options: DevServerOptions): Promise<Launched> {
     stop: (signal = 'SIGTERM') => end(child, signal),
   };
   return { kind: 'running', server };
+}
+
+/** @param given options of the server's command line */
+function argumentsFor(
+  { ui, dbFilename, dynamicConfig = [] }: DevServerOptions,
+  given: Readonly<Record<string, string | number>>,
+  uiPort: number,
+): string[] {
+  const settings = [
+    'history.transferProcessorMaxPollRPS=2000',
+    'history.timerProcessorMaxPollRPS=2000',
+    'system.enableActivityEagerExecution=true',
+    ...dynamicConfig,
+  ];
+  return [
+    'server',
+    'start-dev',
+    ...Object.entries({ ...given, 'log-level': 'error' }).flatMap(([name, value]) => [`--${name}`, String(value)]),
+    ...(ui === false ? ['--headless'] : ['--ui-port', String(uiPort)]),
+    ...(dbFilename === undefined ? [] : ['--db-filename', dbFilename]),
+    ...settings.flatMap((value) => ['--dynamic-config-value', value]),
+    ...Object.entries(SEARCH_ATTRIBUTES).flatMap(([name, type]) => [
+      '--search-attribute',
+      `${name}=${ATTRIBUTE_TYPES[type]}`,
+    ]),
+  ];
 }
 
 async function ready(child: ChildProcess, address: string, namespace: string, timeoutMs: number): Promise<void> {

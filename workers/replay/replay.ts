@@ -184,13 +184,17 @@ export function withWantedChanges(recorded: Deed, planned: Deed): Deed['parts'] 
 }
 
 function isResumable(input: unknown): boolean {
-  const [dispatch]: readonly unknown[] = Array.isArray(input) ? input : [];
+  const [dispatch] = listOf(input);
   return isFields(dispatch) && dispatch['resumable'] === true;
+}
+
+function listOf(input: unknown): readonly unknown[] {
+  return Array.isArray(input) ? input : [];
 }
 
 /** A worker without this field leaves no place for the answer: such a call is asked about as before. */
 function withResumable(input: unknown): unknown {
-  const [dispatch, ...rest]: readonly unknown[] = Array.isArray(input) ? input : [];
+  const [dispatch, ...rest] = listOf(input);
   const isSilent = isFields(dispatch) && dispatch['resumable'] === undefined;
   return isSilent ? [{ ...dispatch, resumable: true }, ...rest] : input;
 }

@@ -16,7 +16,7 @@ import { CountersignError } from '../../contracts/errors.ts';
 import type { Command, InspectorSinks } from '../../workflows/interceptors/replay-inspector.ts';
 import { bundleWorkflows, type WorkflowBundle, workflowFile } from '../bundle.ts';
 import { createDataConverter } from '../codec.ts';
-import { type Deed, DeedReader, type History, type Recorded, type RecordedDeed } from './recorded-history.ts';
+import { DeedReader, type History, type Recorded, type RecordedDeed } from './recorded-history.ts';
 import { replayHistories, type ReplayOptions, type ReplayOutcome, withWantedChanges } from './replay.ts';
 
 /** Makes the bundle of the workers with the one module that shows its commands. */
