@@ -1,9 +1,7 @@
 /**
- * Finds calls that were sent by executions which a reset has discarded: the reset forgets them, but the world
- * does not (docs/adr/0045).
+ * Finds calls that were sent by executions which a reset has discarded: the reset forgets them, but the world does not
+ * (docs/adr/0045).
  *
- * Owns: which executions of a run were discarded, and whether one of them sent a call. Does not own: what follows from
- * it.
  * 1. Only Temporal's own records count, whoever reset the run and how.
  * 2. A run that was never reset costs one small request for each of its executions and each worker.
  * 3. A failed read is a fault that passes. History that Temporal has not kept is reported, and never taken for an empty
@@ -44,12 +42,9 @@ export function createDiscardedReader(client: Client): ReadDiscarded {
         async () => await discardedBy(histories, workflowId, runId, asked),
       );
     } catch (error) {
-      throw new CountersignError(
-        'ENGINE_UNAVAILABLE',
-        'Temporal does not say what the run had sent before it was reset, so nothing is sent for it. It is tried again.',
-        {},
-        { cause: error },
-      );
+      const message =
+        'Temporal does not say what the run had sent before it was reset, so nothing is sent for it. It is tried again.';
+      throw new CountersignError('ENGINE_UNAVAILABLE', message, {}, { cause: error });
     }
   };
 }
@@ -99,12 +94,9 @@ function sentAs(asked: Asked, sends: readonly Dispatch[], since: readonly Dispat
       each.ending !== 'unsent' &&
       (mine === undefined || isBefore(each, mine)),
   );
-  const isAccounted = keysOf(before).size >= keysOf(same).size;
-  return isAccounted ? undefined : newest(same);
-}
-
-function keysOf(dispatches: readonly Dispatch[]): ReadonlySet<string | undefined> {
-  return new Set(dispatches.map(({ idempotencyKey }) => idempotencyKey));
+  const callsIn = (dispatches: readonly Dispatch[]): number =>
+    new Set(dispatches.map(({ idempotencyKey }) => idempotencyKey)).size;
+  return callsIn(before) >= callsIn(same) ? undefined : newest(same);
 }
 
 function isBefore(one: Dispatch, other: Dispatch): boolean {
