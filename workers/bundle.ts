@@ -31,26 +31,17 @@ const MAKERS = [
 
 export interface WorkflowBundle {
   readonly code: string;
-  /**
-   * Names a build in logs and deployments: 12 characters of a hash of its modules, independent of where they lie and
-   * who made it.
-   */
+  /** Names a build: 12 characters of a hash of its modules, independent of where they lie and who made it. */
   readonly buildId: string;
 }
 
 type Webpack = Parameters<NonNullable<BundleOptions['webpackConfigHook']>>[0];
 type WebpackPlugin = NonNullable<Webpack['plugins']>[number];
 
-/**
- * Interceptors of every bundle, of workers, replays and tests alike, in this order; those of tracing follow
- * (docs/adr/0044, 0046, 0047).
- */
+/** Interceptors of every bundle, in this order; those of tracing follow (docs/adr/0044, 0046, 0047). */
 const INTERCEPTORS = ['interceptors/trace-headers', 'interceptors/query-guard', 'interceptors/zone'] as const;
 
-/**
- * Returns a file of workflow code, which is bundled by path: `.ts` in the sources, `.js` in the output of `npm run
- * build`.
- */
+/** Returns a file of workflow code: `.ts` in the sources, `.js` in the output of `npm run build`. */
 export function workflowFile(name: string): string {
   const extension = extname(fileURLToPath(import.meta.url));
   return fileURLToPath(new URL(`../workflows/${name}${extension}`, import.meta.url));
@@ -124,15 +115,6 @@ function hashOfModules(modules: readonly BundledModule[]): string {
   for (const { id, code } of modules.toSorted((one, other) => (one.id < other.id ? -1 : 1)))
     hash.update(JSON.stringify([id, code]));
   return hash.digest('hex').slice(0, 12);
-}
-
-/**
- * Separates the code that runs from the comment with the source map; the map's own name differs with the directory in
- * which it was made.
- */
-export function partsOfBundle(code: string): { readonly instructions: string; readonly map: string } {
-  const at = code.lastIndexOf('//# sourceMappingURL=');
-  return at === -1 ? { instructions: code, map: '' } : { instructions: code.slice(0, at), map: code.slice(at) };
 }
 
 /**

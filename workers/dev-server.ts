@@ -18,7 +18,6 @@ export interface DevServerOptions {
   readonly uiPort?: number;
   readonly ui?: boolean;
   readonly namespace?: string;
-  readonly startTimeoutMs?: number;
   /** `name=value`, beside our own. */
   readonly dynamicConfig?: readonly string[];
   /** Ctrl-C on a terminal does not reach the server: its starter ends it, after its workers. */
@@ -39,6 +38,7 @@ const ATTRIBUTE_TYPES = { KEYWORD: 'Keyword', INT: 'Int', DATETIME: 'Datetime', 
 
 /** Starts that are tried: the server chooses further ports itself, which others may take before it listens on them. */
 const MOST_STARTS = 3;
+const START_MS = 30_000;
 /** Characters of the server's output that are kept. */
 const MOST_SAID = 4_000;
 
@@ -88,7 +88,7 @@ async function launch(options: DevServerOptions): Promise<Launched> {
   void exited.then(() => process.off('exit', endWithParent));
   const address = `127.0.0.1:${port}`;
   try {
-    await ready(child, address, namespace, options.startTimeoutMs ?? 30_000);
+    await ready(child, address, namespace);
   } catch (error) {
     await end(child, 'SIGKILL');
     return { kind: 'failed', address, errors, cause: error };
@@ -131,8 +131,8 @@ function argumentsFor(
   ];
 }
 
-async function ready(child: ChildProcess, address: string, namespace: string, timeoutMs: number): Promise<void> {
-  const until = Date.now() + timeoutMs;
+async function ready(child: ChildProcess, address: string, namespace: string): Promise<void> {
+  const until = Date.now() + START_MS;
   for (;;) {
     if (child.exitCode !== null || child.pid === undefined) throw new Error(`it exited with ${child.exitCode}`);
     try {

@@ -81,7 +81,12 @@ export async function startWorkers(asked: WorkersOptions): Promise<Workers> {
       dataConverter: createDataConverter(loaded.config),
       interceptors: { workflow: [askingAgain()] },
     });
-    const base = { ...commonOptions(loaded.config, sizes), ...defined({ identity: asked.identity }), connection, namespace };
+    const base = {
+      ...commonOptions(loaded.config, sizes),
+      ...defined({ identity: asked.identity }),
+      connection,
+      namespace,
+    };
     const options = await optionsByQueue(followed(loaded, connections), role, taskQueues, bundle, client, sizes);
     const workers = await Promise.all(options.map((own) => Worker.create({ ...base, ...own })));
     const health = await startHealth(loaded, role, () => workers.every((worker) => worker.getState() === 'RUNNING'));
@@ -103,10 +108,7 @@ export async function startWorkers(asked: WorkersOptions): Promise<Workers> {
   }
 }
 
-/**
- * Only the run's queue carries workflows. `npm run build` leaves a bundle beside the code, which saves seconds if it is
- * of the same code.
- */
+/** Only the run's queue carries workflows. The bundle of `npm run build` saves seconds if it is of the same code. */
 async function bundleFor(
   role: WorkerRole,
   given: WorkflowBundle | undefined,
@@ -186,9 +188,7 @@ async function optionsByQueue(
   });
 }
 
-/**
- * Refuses a worker without zone keys: nothing it writes would be believed, and runs would end for it (docs/adr/0047).
- */
+/** Refuses a worker without zone keys: nothing it writes would be believed (docs/adr/0047). */
 function assertZone({ trust }: Config): void {
   if (trust.mode !== 'signed' || trust.zone.keys.length > 0) return;
   throw new CountersignError(

@@ -113,9 +113,7 @@ interface ZoneOfRuns {
   readonly taskQueue: string;
 }
 
-/**
- * Waits between reads of the execution that scheduled an activity; if none succeeds, the answer counts as a lost one.
- */
+/** Waits between reads of the scheduling execution; if none succeeds, the answer counts as a lost one. */
 const PAUSES_MS = [100, 500, 2_000];
 
 export function createZoneInterceptor(zone: ZoneOfRuns): ActivityInterceptorsFactory {

@@ -55,10 +55,7 @@ export type AskBucket = (request: BucketRequest) => Promise<BucketAnswer>;
 
 const MOST_TRIES = 3;
 
-/**
- * Milliseconds of the first wait. The next is twice as long, and each is shortened at random, so that workers do not
- * return all at once.
- */
+/** Milliseconds of the first wait. The next is twice as long; each is shortened at random, to spread workers. */
 const DEFAULT_WAIT_MS = 200;
 
 /** Error texts of S3 are below 2 KiB. */

@@ -132,9 +132,7 @@ function troubleIn({ status, code }: BucketAnswer): ReturnType<typeof bucketTrou
   return bucketTrouble(status, code);
 }
 
-/**
- * Makes an error that may pass, or be mended while runs wait: the same code as for a directory whose volume is away.
- */
+/** Makes an error that may pass or be mended while runs wait, as for a directory whose volume is away. */
 function away(config: BucketConfig, { field, reason }: ReturnType<typeof bucketTrouble>): CountersignError {
   const path = field === undefined ? {} : { path: `artifacts.s3.${field}` };
   const subject = path.path ?? 'it';

@@ -41,9 +41,7 @@ export function createDirectoryStore(root: string): ArtifactStore {
   };
 }
 
-/**
- * True if the file is there and now counts as new. A damaged file is written anew, which is the only way to repair it.
- */
+/** True if the file is there and now counts as new. A damaged one is written anew, which repairs it. */
 async function renewed(path: string, sha256: string): Promise<boolean> {
   try {
     if (sha256Of(await readFile(path)) !== sha256) return false;

@@ -70,10 +70,7 @@ export async function assertRoot(root: string, { marker, what, missing } = ARTIF
   }
 }
 
-/**
- * Makes the root under another name first: a worker that starts at the same time finds either nothing or a root with
- * its marker.
- */
+/** Makes the root under another name first: other workers find either nothing or a root with its marker. */
 function create(root: string, kind: RootKind): void {
   mkdirSync(dirname(root), { recursive: true, mode: 0o700 });
   const made = mkdtempSync(`${root}.`);

@@ -14,12 +14,11 @@ import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
 import { egressRefusalIn } from '../egress/guard.ts';
 import { networkCodeOf } from '../kit/network.ts';
+import { retryAfterOf } from '../tokens/exchange.ts';
 import { conflict, type LedgerSink, unavailable } from './port.ts';
 
 /** The limit is small, since nothing of an answer's body is read. */
 const MOST_BYTES = 65_536;
-/** RFC 9110 §10.2.3, in seconds; the store activity itself waits at most a minute between attempts. */
-const LONGEST_RETRY_AFTER_SECONDS = 3_600;
 
 export function createLedgerWebhook({ url, secret, timeoutSeconds }: LedgerWebhook, egress: Egress): LedgerSink {
   const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
@@ -57,7 +56,7 @@ async function post(
 ): Promise<{ readonly status: number; readonly retryAfterMs: number | undefined }> {
   try {
     const answer = await fetch(url, { method: 'POST', ...request });
-    const retryAfterMs = retryAfter(answer.headers.get('retry-after'));
+    const retryAfterMs = retryAfterOf(answer);
     await answer.body?.cancel();
     return { status: answer.status, retryAfterMs };
   } catch (error) {
@@ -70,9 +69,4 @@ async function post(
     // The cause is left out: it names the address.
     throw unavailable(record, `ledger.webhook ${reason}`);
   }
-}
-
-function retryAfter(header: string | null): number | undefined {
-  if (header === null || !/^\d{1,9}$/.test(header)) return undefined;
-  return Math.min(Number(header), LONGEST_RETRY_AFTER_SECONDS) * 1_000;
 }

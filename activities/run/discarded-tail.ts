@@ -27,10 +27,7 @@ export type Discarded =
 export type ReadDiscarded = (workflowId: string, runId: string, asked: Asked) => Promise<Discarded | undefined>;
 
 const DEADLINE_MS = 20_000;
-/**
- * Executions that a chain names (`domain/state/run.ts`). In a chain that long, every reset is further back than any
- * call waits.
- */
+/** Executions that a chain names (`domain/state/run.ts`): in a longer one every reset is too far back to matter. */
 const LONG_CHAIN = 200;
 
 export function createDiscardedReader(client: Client): ReadDiscarded {
@@ -75,10 +72,7 @@ async function discardedBy(
   return isWhole && !isCut ? undefined : { kind: 'forgotten' };
 }
 
-/**
- * Returns the discarded send of this call: one under its own id, or one of an equal call that nobody was asked about
- * since.
- */
+/** Returns a discarded send of this call's own id, or of an equal call that nobody was asked about since. */
 function sentAs(asked: Asked, sends: readonly Dispatch[], since: readonly Dispatch[]): DiscardedSend | undefined {
   const { idempotencyKey: key } = asked;
   const own = sends.filter(({ idempotencyKey }) => idempotencyKey === undefined || idempotencyKey === key);
@@ -132,9 +126,7 @@ async function lineOf(
   return { own, isCut: false };
 }
 
-/**
- * Returns all other executions of the chain: reset ones, ones that continued those, and ones reset from the same base.
- */
+/** Returns all other executions of the chain: reset ones, their continuations, and ones of the same base. */
 async function discardedIn(
   histories: Histories,
   workflowId: string,

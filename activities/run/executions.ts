@@ -157,15 +157,10 @@ function readInput(input: unknown): Pick<Dispatch, 'callId' | 'idempotencyKey' |
   };
 }
 
+const ENDS = ['Completed', 'Failed', 'TimedOut', 'Canceled', 'Terminated', 'ContinuedAsNew'] as const;
+
 function isEnd(event: HistoryEvent): boolean {
-  return [
-    event.workflowExecutionCompletedEventAttributes,
-    event.workflowExecutionFailedEventAttributes,
-    event.workflowExecutionTimedOutEventAttributes,
-    event.workflowExecutionCanceledEventAttributes,
-    event.workflowExecutionTerminatedEventAttributes,
-    event.workflowExecutionContinuedAsNewEventAttributes,
-  ].some((attributes) => attributes !== undefined && attributes !== null);
+  return ENDS.some((end) => Boolean(event[`workflowExecution${end}EventAttributes`]));
 }
 
 function isForgotten(error: unknown): boolean {

@@ -34,16 +34,10 @@ import { policyVersionOf } from '../policy/judge.ts';
 import { isExchanged } from '../tokens/configured.ts';
 import { proveStart, type StartProofParts } from '../trust/start-proof.ts';
 
-/**
- * All calls of a turn may be sent in one workflow task, whose completion holds 4 MiB; each call carries policy and
- * server with it.
- */
+/** All calls of a turn may be sent, each with policy and server, in one workflow task of at most 4 MiB. */
 const TASK_BYTES = 3_145_728;
 
-/**
- * Results and arguments of an open turn travel together through continue-as-new. That holds 2 MiB, with everything
- * beside them.
- */
+/** Results and arguments of an open turn travel through continue-as-new, which holds 2 MiB with all beside them. */
 const TURN_BYTES = 1_310_720;
 
 /** Default limit of a turn's results: about 65,000 tokens. */
@@ -124,10 +118,7 @@ function pausesOf({ policy }: Config, spec: RunSpec): Pick<PreparedRun, 'pauses'
   return { pauses, ...listings, answerers: answerersOf({ organisation: policy, run: spec.policy }, spec.initiator.id) };
 }
 
-/**
- * Returns the run's servers, by name, whose resource links may be read by configuration. A server that a run or catalog
- * brings has no such setting.
- */
+/** Returns the names of servers whose resource links may be read: only configured ones have such a setting. */
 function linksOf({ servers }: Config, spec: RunSpec): Pick<PreparedRun, 'links'> {
   const links = spec.servers.map(({ name }) => name).filter((name) => readsLinks(servers, name));
   return links.length === 0 ? {} : { links };
@@ -144,10 +135,7 @@ function assertSize(spec: RunSpec): void {
   throw new CountersignError('SPEC_INVALID', message);
 }
 
-/**
- * Checks the conditions that the starter wrote: one that cannot be evaluated is refused here, before it would fail for
- * each call.
- */
+/** Refuses conditions of the starter that cannot be evaluated, before they would fail for each call. */
 async function assertConditions(conditions: Conditions, { policy }: RunSpec): Promise<void> {
   const [problem] = await conditions.problems(policy);
   if (problem === undefined) return;
@@ -177,10 +165,7 @@ function assertGrants(config: Config, { servers, grants }: RunSpec): void {
   }
 }
 
-/**
- * True if the grant may be an assertion, which no tool server gets. If a catalog names the credentials, the broker
- * decides.
- */
+/** True if the grant may be an assertion, which no tool server gets; a catalog's credentials decide later. */
 function mayExchange({ servers, credentials }: Config, server: string): boolean {
   const configured = Object.hasOwn(servers, server) ? servers[server] : undefined;
   if (configured !== undefined) return isExchanged(configured.credentials);
@@ -215,10 +200,7 @@ function limitsOf({ limits: ceilings }: Config, spec: RunSpec, beside: number): 
   return limits;
 }
 
-/**
- * Returns the most bytes that the dispatch of one call carries besides its arguments: a server's tools occur in it
- * twice.
- */
+/** Returns the most bytes of a dispatch besides its arguments: a server's tools occur in it twice. */
 function bytesBesideCall({ policy, servers, grants }: RunSpec): number {
   const bytesOf = (value: unknown): number => byteLength(JSON.stringify(value ?? null));
   const tools = servers.reduce((sum, { allowedTools }) => sum + 2 * bytesOf(allowedTools), 0);

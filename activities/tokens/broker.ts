@@ -69,10 +69,7 @@ export function createTokenBroker(options: TokenBrokerOptions): TokenBroker {
   return { mint: async (request) => await mint(request).catch((error: unknown) => refuse(error, request, warn)) };
 }
 
-/**
- * Gives every library failure a code: without one the run would believe that the call was sent, and its outcome
- * unknown.
- */
+/** Gives every failure of a library a code: without one the run would believe that the call was sent. */
 function refuse(error: unknown, { server }: TokenRequest, warn: TokenSource['warn']): never {
   if (codedFailureIn(error) !== undefined) throw error;
   warn('A token could not be asked for: a fault of this worker.', { server, error: faultName(error) });
@@ -123,7 +120,15 @@ interface Strategies {
 }
 
 function createStrategies(
-  { config, keys, egress, vault, signingKeys = noKeys, timeoutMs = DEFAULT_TIMEOUT_MS, now = Date.now }: TokenBrokerOptions,
+  {
+    config,
+    keys,
+    egress,
+    vault,
+    signingKeys = noKeys,
+    timeoutMs = DEFAULT_TIMEOUT_MS,
+    now = Date.now,
+  }: TokenBrokerOptions,
   warn: TokenSource['warn'],
 ): Strategies {
   const { allowInsecure, issuerEndpoints } = config.egress;
@@ -167,8 +172,7 @@ function createStrategies(
         return given;
       case 'issued': {
         const { issuer, trust } = config;
-        if (issuer === undefined)
-          throw unusable('Credentials of the kind issued need an issuer in the configuration.');
+        if (issuer === undefined) throw unusable('Credentials of the kind issued need an issuer in the configuration.');
         const sign = tokenSigner(issuer, signingKeys, now);
         const strategy = issuedStrategy(credentials, { issuer, sign, trust: trust.mode });
         return forResource({ ...credentials, issuer: issuer.url }, strategy, { egress, now });

@@ -65,7 +65,7 @@ export function openExchange({ send, timeoutMs, signal }: ExchangeOptions): Exch
       const answer = await send(url, { method, headers, signal: ended, ...sent });
       const bytes = await bytesOf(answer);
       status = answer.status;
-      retryAfterMs = retryAfter(answer.headers.get('retry-after'));
+      retryAfterMs = retryAfterOf(answer);
       const empty = answer.status === 204 || answer.status === 205 || answer.status === 304;
       return new Response(empty ? null : bytes, { status: answer.status, headers: [...answer.headers] });
     },
@@ -84,8 +84,9 @@ async function bytesOf(answer: Response): Promise<ArrayBuffer> {
 }
 
 /** RFC 9110 §10.2.3, seconds only: a date depends on whose clock is right. */
-function retryAfter(header: string | null): number | undefined {
-  if (header === null || !/^\d{1,9}$/.test(header)) return undefined;
+export function retryAfterOf({ headers }: Pick<Response, 'headers'>): number | undefined {
+  const header = headers.get('retry-after') ?? '';
+  if (!/^\d{1,9}$/.test(header)) return undefined;
   return Math.min(Number(header), LONGEST_RETRY_AFTER_SECONDS) * 1_000;
 }
 

@@ -103,10 +103,7 @@ export async function publishedKeys(
   return { keys: await Promise.all(published) };
 }
 
-/**
- * RFC 8414 §2: metadata of this issuer with the place of its keys. No endpoint is listed: tokens go to nobody but this
- * service.
- */
+/** RFC 8414 §2: metadata of this issuer. No endpoint is listed: tokens go to nobody but this service. */
 export function issuerMetadata({ url }: Issuer): Readonly<Record<string, unknown>> {
   return {
     issuer: url,

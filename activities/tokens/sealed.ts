@@ -131,9 +131,7 @@ function invalid(server: string, reason: string): CountersignError {
   return tokenError('GRANT_INVALID', message, { server });
 }
 
-/**
- * RFC 7516 §4: accepts only the header that our client writes; any other may ask for processing that nobody reviewed.
- */
+/** RFC 7516 §4: accepts only the header that our client writes; others may ask for processing nobody reviewed. */
 function keyIdOf(jwe: SealedGrant, server: string): string {
   let header: Record<string, unknown>;
   try {
@@ -149,10 +147,7 @@ function keyIdOf(jwe: SealedGrant, server: string): string {
   return kid;
 }
 
-/**
- * Refuses other encodings of the same bytes: unused bits may differ (RFC 4648 §3.5), and only one text is what was
- * sealed.
- */
+/** Refuses other encodings of the same bytes (RFC 4648 §3.5, unused bits): only one text is what was sealed. */
 function isCanonicalBase64url(text: unknown): boolean {
   return typeof text === 'string' && Buffer.from(text, 'base64url').toString('base64url') === text;
 }

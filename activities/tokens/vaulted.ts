@@ -128,23 +128,18 @@ export function refreshStrategy(credentials: RefreshedTokens, source: TokenSourc
       const ref = namedRef(request);
       if (refused !== undefined) client.forget();
       // The entry is checked before any request: most refusals need no network.
-      const { expiresAt } = usable(await ofVault(server, async () => await vault.read(ref)), request).entry;
-      await readMetadata(request);
+      const check = (held: HeldEntry | undefined): HeldEntry => ofIssuer(issuer, held, request, now());
+      const { expiresAt } = check(await ofVault(server, async () => await vault.read(ref))).entry;
+      await readMetadata(client, source, request);
       const asked = askedFor(credentials, request);
-      let used: string | undefined;
-      const use = async (token: string): Promise<Used<TokenAnswer>> => {
-        used = token;
-        return await exchanged(token, server, asked);
-      };
-      const check = (held: HeldEntry | undefined): HeldEntry => usable(held, request);
+      const use = async (token: string) => await exchanged(token, server, asked, client, source);
       const reusable = credentials.refreshTokens === 'reusable';
       const lease = { leaseMs: timeoutMs + WRITING_MS, waitMs: timeoutMs, signal, now };
       const renewed = await ofVault(server, async () => await renew({ vault, ref, check, use, reusable, ...lease }));
       switch (renewed.kind) {
         case 'renewed': {
           const { answer, secrets } = renewed.value;
-          const known = used === undefined ? secrets : [...secrets, used];
-          const context = { strategy, server, issuer, secrets: known, refused, now: now() };
+          const context = { strategy, server, issuer, secrets, refused, now: now() };
           return { ...checkGranted(answer, asked, context), ...defined({ grantExpiresAt: expiresAt }) };
         }
         case 'failed':
@@ -160,46 +155,58 @@ export function refreshStrategy(credentials: RefreshedTokens, source: TokenSourc
       }
     },
   };
+}
 
-  function usable(held: HeldEntry | undefined, request: TokenRequest): HeldEntry {
-    const found = usableEntry(held, request, 'refresh-token', now());
-    const { secret } = found.entry;
-    if (secret.kind === 'refresh-token' && new URL(secret.issuer).href === new URL(issuer).href) return found;
-    const { server } = request;
-    const message = `The refresh token of the vault entry for ${server} is of another issuer than the configured one (${issuer}), and was not sent.`;
-    throw tokenError('GRANT_INVALID', message, { server, issuer });
-  }
+function ofIssuer(issuer: string, held: HeldEntry | undefined, request: TokenRequest, now: number): HeldEntry {
+  const found = usableEntry(held, request, 'refresh-token', now);
+  const { secret } = found.entry;
+  if (secret.kind === 'refresh-token' && new URL(secret.issuer).href === new URL(issuer).href) return found;
+  const { server } = request;
+  const message = `The refresh token of the vault entry for ${server} is of another issuer than the configured one (${issuer}), and was not sent.`;
+  throw tokenError('GRANT_INVALID', message, { server, issuer });
+}
 
-  /** Reads metadata before the refresh token is used: a use that has begun must be finished. */
-  async function readMetadata({ server, signal }: TokenRequest): Promise<void> {
-    const exchange = openExchange({ ...source, signal });
-    try {
-      await source.servers.metadataOf(issuer, exchange);
-    } catch (error) {
-      client.forget();
-      throw oauthFailure(error, { server, issuer, exchange });
-    }
+/** Reads metadata before the refresh token is used: a use that has begun must be finished. */
+async function readMetadata(
+  client: ConfiguredClient,
+  source: TokenSource,
+  { server, signal }: TokenRequest,
+): Promise<void> {
+  const { issuer } = client;
+  const exchange = openExchange({ ...source, signal });
+  try {
+    await source.servers.metadataOf(issuer, exchange);
+  } catch (error) {
+    client.forget();
+    throw oauthFailure(error, { server, issuer, exchange });
   }
+}
 
-  /** Runs without the caller's signal; `activities/vault/renewal.ts` says why. */
-  async function exchanged(token: string, server: string, asked: Asked): Promise<Used<TokenAnswer>> {
-    const { exchange, proof } = watched(openExchange({ ...source, signal: undefined }));
-    const parameters = { ...parametersOf(asked), refresh_token: token };
-    try {
-      const value = await client.token({ server, grantType: 'refresh_token', parameters, exchange });
-      const { refresh_token: next } = value.answer;
-      return { kind: 'exchanged', value, ...defined({ token: next }), ...lifeOf(value.answer) };
-    } catch (error) {
-      return { kind: proof(), error };
-    }
+/** Runs without the caller's signal; `activities/vault/renewal.ts` says why. */
+async function exchanged(
+  used: string,
+  server: string,
+  asked: Asked,
+  client: ConfiguredClient,
+  source: TokenSource,
+): Promise<Used<TokenAnswer>> {
+  const { exchange, proof } = watched(openExchange({ ...source, signal: undefined }));
+  const parameters = { ...parametersOf(asked), refresh_token: used };
+  try {
+    const { answer, secrets } = await client.token({ server, grantType: 'refresh_token', parameters, exchange });
+    const { refresh_token: token } = answer;
+    const value = { answer, secrets: [...secrets, used] };
+    return { kind: 'exchanged', value, ...defined({ token, expiresAt: endOf(answer, source.now()) }) };
+  } catch (error) {
+    return { kind: proof(), error };
   }
+}
 
-  /** Reads `refresh_token_expires_in`, which several issuers send; no standard defines it. */
-  function lifeOf(answer: TokenEndpointResponse): { readonly expiresAt?: string } {
-    const seconds = answer['refresh_token_expires_in'];
-    if (typeof seconds !== 'number' || !(seconds > 0) || seconds > LONGEST_LIFE_SECONDS) return {};
-    return { expiresAt: new Date(now() + seconds * 1_000).toISOString() };
-  }
+/** Reads `refresh_token_expires_in`, which several issuers send; no standard defines it. */
+function endOf(answer: TokenEndpointResponse, now: number): string | undefined {
+  const seconds = answer['refresh_token_expires_in'];
+  if (typeof seconds !== 'number' || !(seconds > 0) || seconds > LONGEST_LIFE_SECONDS) return undefined;
+  return new Date(now + seconds * 1_000).toISOString();
 }
 
 type Proof = 'not-used' | 'refused' | 'uncertain';

@@ -124,11 +124,7 @@ async function begin<Value>(
   }
 }
 
-async function useAndKeep<Value>(
-  renewing: Renewing<Value>,
-  held: HeldEntry,
-  intent?: Intent,
-): Promise<Renewed<Value>> {
+async function useAndKeep<Value>(renewing: Renewing<Value>, held: HeldEntry, intent?: Intent): Promise<Renewed<Value>> {
   const { vault, ref, use, leaseMs, now } = renewing;
   const before = held.entry;
   const until = intent === undefined ? now() + leaseMs : Date.parse(intent.until);

@@ -199,10 +199,7 @@ export function contactedUrls(config: Config): ConfiguredUrl[] {
   ];
 }
 
-/**
- * Returns origins of servers that runs and catalogs may name, of token endpoints, and of those to which credentials may
- * go.
- */
+/** Returns origins of servers that runs and catalogs name, of token endpoints, and of those for credentials. */
 function origins(config: Config): ConfiguredUrl[] {
   const listed = (path: readonly PropertyKey[], urls: readonly string[]): ConfiguredUrl[] =>
     urls.map((url, index) => ({ path: pathText([...path, index]), url }));

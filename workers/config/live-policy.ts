@@ -122,10 +122,7 @@ function invalid(message: string): CountersignError {
   return new CountersignError('CONFIG_INVALID', message);
 }
 
-/**
- * Returns the same configuration with a policy that changes: a caller that keeps the object sees changes, one that
- * keeps the policy does not.
- */
+/** Returns a configuration whose policy changes: who keeps the object sees it, who keeps the policy does not. */
 export function withLivePolicy(loaded: LoadedConfig, live: Pick<LivePolicy, 'current'>): LoadedConfig {
   return {
     ...loaded,

@@ -136,7 +136,8 @@ function substituteText(text: string, environment: Environment, what: string, pa
     if (escaped !== undefined) return escaped;
     const [, name, otherwise] = whole.endsWith('}') ? (CONTENT.exec(content ?? '') ?? []) : [];
     if (name === undefined) {
-      const reason = 'has a reference that is not of the form ${NAME} or ${NAME:-default}; write $${ for the text itself';
+      const reason =
+        'has a reference that is not of the form ${NAME} or ${NAME:-default}; write $${ for the text itself';
       throw invalid(what, path, reason);
     }
     const found = Object.hasOwn(environment, name) ? environment[name] : undefined;
@@ -168,15 +169,11 @@ const NOTHING_TO_SERVE =
 export function queuesOf(config: Config, role: WorkerRole): string[] {
   const ofServers = Object.values(config.servers).flatMap((server) => queueOf(server, config) ?? []);
   const queues = [...(role === 'tools' ? [] : [config.taskQueue]), ...(role === 'runs' ? [] : new Set(ofServers))];
-  if (queues.length === 0)
-    throw new CountersignError('CONFIG_INVALID', NOTHING_TO_SERVE, { path: 'servers' });
+  if (queues.length === 0) throw new CountersignError('CONFIG_INVALID', NOTHING_TO_SERVE, { path: 'servers' });
   return queues;
 }
 
-/**
- * Warns of calls that only a worker with role `all` can serve: they go to the run's queue, and need the tools side
- * there.
- */
+/** Warns of calls that only a worker with role `all` can serve: those of servers without a queue of their own. */
 export function roleWarnings(config: Config, role: WorkerRole): string[] {
   if (role === 'all') return [];
   return Object.entries(config.servers)

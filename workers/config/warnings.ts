@@ -221,10 +221,7 @@ function withoutServer({ catalog, credentials }: Config): string[] {
   );
 }
 
-/**
- * Reports configured names with one address, in trust mode `signed`: signed consent names a server by its address
- * alone.
- */
+/** Reports names with one address in trust mode `signed`: signed consent names a server by its address alone. */
 function namesakeWarnings({ servers, trust }: Config): string[] {
   if (trust.mode !== 'signed') return [];
   const entries = Object.entries(servers);

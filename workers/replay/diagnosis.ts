@@ -31,9 +31,7 @@ export interface Diagnosis {
   readonly mended?: readonly HistoryEvent[];
 }
 
-/**
- * Earlier tasks to try, since a broken one may show only in later times: the newest ones, besides all that came late.
- */
+/** Earlier tasks to try, since a broken one may show only later: the newest, besides all that came late. */
 const EARLIER_TASKS = 12;
 const NEAREST_TASKS = 3;
 const MOST_REPLAYS = 120;
@@ -62,9 +60,7 @@ export async function diagnosisOf(
       ...unknown,
       text: `This same build did the workflow task of event ${task}, and would do otherwise now; no query explains it. ${KEEP}`,
     };
-  const unnamed = UNNAMED.test(writer)
-    ? 'Its worker named no build of ours, so it may have been this very one. '
-    : '';
+  const unnamed = UNNAMED.test(writer) ? 'Its worker named no build of ours, so it may have been this very one. ' : '';
   const text = `This build is at fault, as far as can be told: another one (${writer}) did the workflow task of event ${task}, this one would do otherwise, and no query explains it. ${unnamed}Replayed with that build it is certain; do not deploy this one over the run.`;
   return { ...unknown, cause: 'build', text };
 }
@@ -110,10 +106,7 @@ function writerOf(event: HistoryEvent | undefined): string | undefined {
   return done?.deploymentVersion?.buildId || done?.workerVersion?.buildId || undefined;
 }
 
-/**
- * Workers of this code use this build id (`cli/verbs/worker.ts`). The id is kept: bundling takes seconds, and the code
- * does not change meanwhile.
- */
+/** The build id of workers of this code (`cli/verbs/worker.ts`), kept since bundling takes seconds. */
 let buildId: Promise<string> | undefined;
 
 async function thisBuild(): Promise<string> {

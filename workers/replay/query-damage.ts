@@ -49,10 +49,7 @@ export function* guessesAt(
     for (const count of parts) yield unseen(events, { task, before, first, took, started, count, end });
 }
 
-/**
- * Returns how many of the commands may belong to the missing task: usually all before the first update of the real one,
- * or all.
- */
+/** Returns how many commands may belong to the missing task: usually all before the real one's first update. */
 function partings(commands: readonly HistoryEvent[], thorough: boolean): readonly number[] {
   const update = commands.findIndex((event) => event.workflowExecutionUpdateAcceptedEventAttributes);
   const likely = [update === -1 ? commands.length : update, commands.length];
@@ -126,10 +123,7 @@ function unseen(
   return { task: idOf(events[task]), took: idOf(events[took]), clock: idOf(clock), events: renumbered(mended) };
 }
 
-/**
- * Returns a time that is equal to a workflow, which knows milliseconds, but differs for the guard against two tasks
- * with one clock.
- */
+/** Returns a time that is equal to a workflow, which knows milliseconds, and another to the clock guard. */
 function beside(time: Time): Time {
   const nanos = time?.nanos ?? 0;
   return { ...time, nanos: nanos % 1_000_000 === 999_999 ? nanos - 1 : nanos + 1 };
@@ -218,14 +212,10 @@ function isAttempt(event: HistoryEvent | undefined): boolean {
   return Number(event?.workflowTaskTimedOutEventAttributes?.startedEventId ?? 0) > 0;
 }
 
+const TASK_EVENTS = ['Scheduled', 'Started', 'Completed', 'TimedOut', 'Failed'] as const;
+
 function isOfTask(event: HistoryEvent | undefined): boolean {
-  return Boolean(
-    event?.workflowTaskScheduledEventAttributes ??
-    event?.workflowTaskStartedEventAttributes ??
-    event?.workflowTaskCompletedEventAttributes ??
-    event?.workflowTaskTimedOutEventAttributes ??
-    event?.workflowTaskFailedEventAttributes,
-  );
+  return TASK_EVENTS.some((kind) => Boolean(event?.[`workflowTask${kind}EventAttributes`]));
 }
 
 function between(from: number, to: number): number[] {

@@ -27,10 +27,7 @@ export interface ReplayOptions {
    * workers wrote is taken as it is marked.
    */
   readonly config: Pick<Config, 'encryption'> & Partial<Pick<Config, 'trust'>>;
-  /**
-   * Namespace in which the runs were recorded: digests cover it, so under another one every decision diverges. Default
-   * `default`.
-   */
+  /** Namespace in which the runs were recorded, which digests cover. Default `default`. */
   readonly namespace?: string;
   /** Sinks for a bundle made for inspection; `semantics.ts` describes them. */
   readonly sinks?: NonNullable<ReplayWorkerOptions['sinks']>;
