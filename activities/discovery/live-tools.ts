@@ -22,11 +22,8 @@ import { definitionHash } from '../../domain/request/digest.ts';
 import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { nearNames } from '../../domain/text/match.ts';
-import { accessTo, connectionOf, listingRequest, secretsOf, shownOf, withToken } from '../gate/access.ts';
-import { currentScheduler, faultName } from '../kit/activity.ts';
-import type { Health } from '../limits/breaker.ts';
-import type { Asked, ServerLimits } from '../limits/server-limits.ts';
-import { toldBy } from '../mcp/listing.ts';
+import { accessTo, connectionOf, listingRequest, secretsOf, shownOf, withToken } from './access.ts';
+import { faultName } from '../kit/activity.ts';
 import type { ListOptions, ServerConnection, ToolListing, ToolServer } from '../mcp/port.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
 
@@ -203,9 +200,6 @@ function keyOf({ run, server, grant }: Principal): string {
 //
 // 1. Every failure of a list has a code: without one a run would take the call that follows for one that was sent
 //    (INV-X1).
-// 2. A list outside a call checks the limits before it gets a token. A list that is held back takes no worker slot:
-//    Temporal repeats the activity when its turn may have come.
-// 3. `heldSeconds` says for how long this may go on: the caller counts the time, not the attempts.
 
 export interface AuthorizedList {
   readonly broker: TokenBroker;
@@ -273,39 +267,4 @@ function withReason(refusal: unknown, none: unknown): unknown {
 function faultIn(server: string, error: unknown): CountersignError {
   const message = `The tools of server "${server}" could not be listed: a fault of this worker (${faultName(error)}).`;
   return new CountersignError('DISCOVERY_FAILED', message);
-}
-
-// One list outside a call.
-
-export interface ListingPlace {
-  readonly name: string;
-  /** Canonical server URL. */
-  readonly url: string;
-  readonly tenant: string;
-}
-
-/** @throws CountersignError `TOOL_RATE_LIMITED` or `TOOL_UNAVAILABLE` if the list is held back */
-export async function withinListLimits<Answer>(
-  limits: ServerLimits,
-  { name, url, tenant }: ListingPlace,
-  list: () => Promise<Answer>,
-): Promise<Answer> {
-  const { workflowId = '', attempt } = currentScheduler();
-  const place = limits.enter({ url, tenant, key: `${workflowId}/tools/list/${name}`, attempt });
-  if (place.kind === 'held') {
-    const { code, message, retryAfterMs, atMostSeconds } = place;
-    const facts = { server: name, retryAfterMs, heldSeconds: atMostSeconds };
-    throw new CountersignError(code, `${message} Its tools are listed later.`, facts);
-  }
-  let told: { readonly health: Health; readonly asked?: Asked | undefined } = { health: 'neutral' };
-  try {
-    const listed = await list();
-    told = { health: 'up' };
-    return listed;
-  } catch (error) {
-    told = toldBy(error);
-    throw error;
-  } finally {
-    place.leave(told.health, told.asked);
-  }
 }

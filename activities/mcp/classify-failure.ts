@@ -29,9 +29,8 @@ import {
 import { defined } from '../../contracts/defined.ts';
 import type { CountersignError, ErrorCode } from '../../contracts/errors.ts';
 import { networkCodeOf, networkReasonOf, neverConnected } from '../kit/network.ts';
-import type { Health } from '../limits/breaker.ts';
 import { type Exchange, isRedirect, type RawAnswer } from './transport.ts';
-import type { CallEnding, ServerFault } from './port.ts';
+import type { CallEnding, Health, ServerFault, ServerSign } from './port.ts';
 
 export interface Names {
   readonly server: string;
@@ -298,6 +297,12 @@ function isAnswer(ending: CallEnding): ending is Extract<CallEnding, { kind: 'ex
 }
 
 /** @param timeoutMs time that the call was given */
+export function signOfCall(ending: CallEnding, timeoutMs: number): ServerSign {
+  const health = healthAfter(ending, timeoutMs);
+  const isAsked = (ending.kind === 'not-sent' || ending.kind === 'refused') && ending.retryAfterMs !== undefined;
+  return isAsked ? { health, asked: { code: ending.code, ms: ending.retryAfterMs } } : { health };
+}
+
 export function healthAfter(ending: CallEnding, timeoutMs: number): Health {
   if (isAnswer(ending)) return 'up';
   if (ending.fault === 'timeout') return timeoutMs < PATIENCE_MS ? 'neutral' : 'down';

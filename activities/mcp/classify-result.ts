@@ -68,6 +68,21 @@ export function scrubberFor(
   return createScrubber([...secrets, ...tokens, ...(renewal?.secrets() ?? []), ...more]);
 }
 
+export function namesOf(
+  { name: server }: ServerConnection,
+  call: Pick<ToolCall, 'definition'>,
+  quote: Names['quote'],
+): Names {
+  return { server, tool: call.definition.name, ...(isRead(call) ? { reads: true } : {}), quote };
+}
+
+const SHORTEST_SESSION_ID = 16;
+
+/** A holder of a session id can ask for answers. Shorter ids are no secrets, and may be ordinary words. */
+export function secretIds(sessionId: string | undefined): string[] {
+  return sessionId !== undefined && sessionId.length >= SHORTEST_SESSION_ID ? [sessionId] : [];
+}
+
 /** Interprets the result of a call or of a task. */
 export async function executed(
   raw: Readonly<Record<string, unknown>>,

@@ -14,7 +14,7 @@
  */
 import { defined } from '../../contracts/defined.ts';
 import type { ArtifactStore } from '../artifacts/port.ts';
-import { createPriors } from './discovery-cache.ts';
+import { ConnectFailure, createPriors, openSession, type Session, type SessionOptions } from './session.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
 import { type Pulse, startPulse } from './pulse.ts';
 import type { Scrubber } from '../scrubbing/scrubber.ts';
@@ -26,22 +26,13 @@ import {
   isSessionRefusal,
   type Names,
   type Trace,
-  unknown,
   withFault,
 } from './classify-failure.ts';
-import { isRead, meaningOf, oversized, quoted, scrubberFor } from './classify-result.ts';
+import { meaningOf, isRead, namesOf, oversized, quoted, scrubberFor, secretIds } from './classify-result.ts';
 import type { Exchange } from './transport.ts';
-import { answerTo } from './legacy-2025/answer-stream.ts';
 import { listTools } from './listing.ts';
-import type { AnswerSource, CallEnding, CallProgress, ServerConnection, ToolCall, ToolServer } from './port.ts';
-import { sendCall, sendLegs, takesTasks } from './tool-call.ts';
-import type { Questions } from './input-round.ts';
-import { ConnectFailure, openSession, type Session, type SessionOptions } from './session.ts';
-import { begunTask, isTask, isTaskAnswer, noTasks } from './legacy-2025/begun-task.ts';
-
-const LOST = 'the worker that had sent it was lost';
-/** A holder of a session id can ask for answers. Shorter ids are no secrets, and may be ordinary words. */
-const SHORTEST_SESSION_ID = 16;
+import type { CallEnding, ServerConnection, ToolCall, ToolServer } from './port.ts';
+import { type LegacyCalls, type Questions, sendCall, sendLegs, takesTasks } from './tool-call.ts';
 
 /**
  * A server that has not greeted by then counts as down. Nothing was sent, so a later attempt is safe. A call may take
@@ -55,6 +46,8 @@ export interface McpToolServerOptions {
   /** Replaces the guarded fetch, for tests. */
   readonly fetch?: GuardedFetch;
   readonly connectMs?: number;
+  /** Without it, servers of 2025-11-25 and before get plain calls: no task, and no question is answered. */
+  readonly legacy?: LegacyCalls;
 }
 
 /** A stream brings messages of every kind, and nobody knows which of them was too large. */
@@ -74,8 +67,9 @@ export function createMcpToolServer({
   artifacts,
   egress,
   fetch,
+  legacy,
   connectMs = CONNECT_MS,
-}: McpToolServerOptions): ToolServer & AnswerSource {
+}: McpToolServerOptions): ToolServer {
   const priors = createPriors();
   const sessionOptions = { connectMs, egress, ...defined({ fetch }) };
 
@@ -110,16 +104,17 @@ export function createMcpToolServer({
       return withFault(endingOfConnect(cause, exchange, stopped, names), faultOfConnect(cause, exchange, stopped));
     }
     const { sessionId } = session.transport;
-    if (sessionId !== undefined && sessionId.length >= SHORTEST_SESSION_ID) sessions.push(sessionId);
+    sessions.push(...secretIds(sessionId));
     if (call.task?.only === true && !takesTasks(session)) {
       await session.close();
-      return noTasks(names);
+      const message = `Tool "${names.tool}" can only be called as a task, and server "${names.server}" takes no tasks (MCP 2025-11-25, capability tasks.requests.tools.call) by now; it was not called.`;
+      return { kind: 'refused', code: 'TOOL_REFUSED', message };
     }
     let trace: Trace | undefined;
     try {
-      trace = await sendCall(session, call, pulse, scrubbed);
+      trace = await sendCall(session, call, pulse, { scrubbed, legacy });
     } finally {
-      await session.close(trace !== undefined && isTask(trace) ? 'kept' : undefined);
+      await session.close(trace !== undefined && legacy?.isTask(trace) === true ? 'kept' : undefined);
     }
     if (!known || trace.asked === true || !isSessionRefusal(trace)) return trace;
     priors.forget(connection);
@@ -144,12 +139,7 @@ export function createMcpToolServer({
       const sessions: string[] = [];
       const scrubberWith = (states: readonly string[]): Scrubber => scrubberFor(connection, [...states, ...sessions]);
       let scrub = scrubberWith(call.input?.leg?.state === undefined ? [] : [call.input.leg.state]);
-      const names: Names = {
-        server: connection.name,
-        tool: call.definition.name,
-        ...(isRead(call) ? { reads: true } : {}),
-        quote: (text) => quoted(scrub, text),
-      };
+      const names = namesOf(connection, call, (text) => quoted(scrub, text));
       const pulse = startPulse(call);
       const renewing = keepingUp(connection, pulse);
       const scrubbed = (value: unknown): unknown => scrubberWith([]).value(value);
@@ -167,40 +157,8 @@ export function createMcpToolServer({
             faultOfCall(ended),
           );
         if (ended.kind !== 'answered') return ended;
-        if (isTask(ended)) return begunTask(ended, names, (ids) => scrubberWith([...states, ...ids]));
-        return await meaningOf(ended.answer, call, { artifacts, scrub, names, asked: ended.asked });
-      } finally {
-        pulse.stop();
-      }
-    },
-
-    async resume(connection, asked) {
-      const { definition, point, heartbeat, seal, resume } = asked;
-      const scrub = scrubberFor(connection, point.sessionId.length >= SHORTEST_SESSION_ID ? [point.sessionId] : []);
-      const quote = (text: string): string => quoted(scrub, text);
-      const names: Names = {
-        server: connection.name,
-        tool: definition.name,
-        ...(isRead(asked) ? { reads: true } : {}),
-        quote,
-      };
-      const from: CallProgress = { phase: 'sent', sentAt: point.sentAt, resume };
-      const pulse = startPulse({ heartbeat, ...(seal && { seal }) }, from);
-      // The point is kept with the token that this worker shows, because the next worker must know that token too.
-      pulse.keep(point);
-      try {
-        const answer = await answerTo({ ...asked, connection, pulse, egress, ...(fetch && { fetch }) });
-        if (answer.kind === 'none') {
-          const { reason, unauthorized } = answer;
-          return { ...unknown(names, `${LOST}, and ${reason}`), ...(unauthorized && { unauthorized }) };
-        }
-        if (asked.mayBeTask === true && isTaskAnswer(answer)) {
-          const { sessionId, protocolVersion: version } = point;
-          return begunTask({ answer, session: { sessionId, version } }, names, (ids) => scrubberFor(connection, ids));
-        }
-        // Questions that the server asked of the lost worker are unknown here, so no error proves that the call did not
-        // run.
-        return await meaningOf(answer, asked, { artifacts, scrub, names, asked: !isRead(asked) });
+        const task = legacy?.begunTask(ended, names, (ids) => scrubberWith([...states, ...ids]));
+        return task ?? (await meaningOf(ended.answer, call, { artifacts, scrub, names, asked: ended.asked }));
       } finally {
         pulse.stop();
       }

@@ -7,7 +7,7 @@
  * 3. The server is told of a cancellation in fixed text: a reason of ours may name people or other servers.
  * 4. A server of 2026-07-28 is told with the call itself whether it may ask people, and how. The questions of an
  *    earlier server die with the call (MCP 2025-11-25, client/elicitation): they are answered while it lasts, or not at
- *    all (`input-round.ts`).
+ *    all (`legacy-2025/legacy-calls.ts`).
  */
 import { createHash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -33,8 +33,8 @@ import {
   unfinished,
 } from './classify-failure.ts';
 import { uriOf } from './classify-result.ts';
-import { answerQuestions, type Asked, type CallDeadline, type Questions, readAsked } from './input-round.ts';
-import type { CallEnding, CallProgress, Leg, ResumePoint, ToolCall, ToolInput } from './port.ts';
+import { type Asked, readAsked } from './input-round.ts';
+import type { AskPeople, CallEnding, CallProgress, Leg, ResumePoint, ToolCall, ToolInput } from './port.ts';
 import type { Pulse } from './pulse.ts';
 import { NEVER_MS, type Session } from './session.ts';
 import { ASKING, IDEMPOTENCY_HEADER, type RawAnswer } from './transport.ts';
@@ -50,12 +50,46 @@ const STOP_TEXT: Record<Exclude<Stop, 'left'>, string> = {
   lost: 'the response stream ended without an answer',
 };
 
+/** The parts of a call that only MCP 2025-11-25 and earlier revisions have (`legacy-2025/`). */
+export interface LegacyCalls {
+  /**
+   * Answers what the server asks on the call's own connection.
+   * @param signal aborted once the call is over
+   */
+  answerQuestions(session: Session, questions: Questions, deadline: CallDeadline, signal: AbortSignal): void;
+  /** True if a task was given instead of a result. */
+  isTask(trace: Trace): boolean;
+  /**
+   * Returns the ending of a call that has become a task; undefined if it has not.
+   * @param scrubbing makes a scrubber of the connection's secrets and these
+   */
+  begunTask(trace: Trace, names: Names, scrubbing: (ids: readonly string[]) => Scrubber): CallEnding | undefined;
+}
+
+export interface Questions {
+  readonly people: AskPeople;
+  /** Removes secrets from a JSON value. */
+  readonly scrubbed: (value: unknown) => unknown;
+}
+
+/** The time that a call has, which stands still while people are asked. */
+export interface CallDeadline {
+  /**
+   * Stops the time from now on.
+   * @returns a function that lets the time run again, once every holder has called its own
+   */
+  hold(): () => void;
+  /** How long the time has stood still so far, in ms. */
+  heldMs(): number;
+  stop(): void;
+}
+
 /** Sends the call or one leg of it, and reports how that ended. Does not throw for the server or the network. */
 export async function sendCall(
   session: Session,
   call: ToolCall,
   pulse: Pulse,
-  scrubbed: Questions['scrubbed'],
+  { scrubbed, legacy }: Pick<Questions, 'scrubbed'> & { readonly legacy: LegacyCalls | undefined },
 ): Promise<Trace> {
   const { client, transport, wire } = session;
   const ending = new AbortController();
@@ -86,7 +120,7 @@ export async function sendCall(
   const deadline = startDeadline(call.timeoutMs, () => stop('deadline'), keepPassed);
   const over = new AbortController();
   if (call.people !== undefined && session.learned.kind === 'legacy')
-    answerQuestions(session, { people: call.people, scrubbed }, deadline, over.signal);
+    legacy?.answerQuestions(session, { people: call.people, scrubbed }, deadline, over.signal);
 
   let sentAt = new Date().toISOString();
   let sent: CallProgress = { phase: 'sent', sentAt };

@@ -229,7 +229,7 @@ function first<Item>(items: readonly Item[], faultOf: (item: Item) => string | u
 //
 // It owns the facts of each exchange, Retry-After, and when another token is asked for. It does not own which addresses
 // may be contacted and what may be read (`activities/egress/`), MCP, what a failure means (`classify-failure.ts`), or
-// which token is next (`activities/gate/access.ts`).
+// which token is next (`activities/discovery/access.ts`).
 // 1. A session has its own connections: a request never uses an idle one that the server may be closing. Such a request
 //    fails after it was sent, and its outcome would be unknown for no reason (INV-X1).
 // 2. There is no timeout here: a silent answer is not a dead one, and the deadline belongs to the call.

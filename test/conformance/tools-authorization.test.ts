@@ -5,7 +5,7 @@ import { createToolsetLoader } from '../../activities/catalog/reader.ts';
 import { Conditions } from '../../activities/policy/condition.ts';
 import type { TokenBroker, TokenRequest } from '../../activities/tokens/port.ts';
 import { createCallTool } from '../../activities/gate/call-tool.ts';
-import { pinnedTools, stored } from '../../activities/discovery/discover-tools.ts';
+import { pinnedTools, stored } from '../../activities/gate/discover-tools.ts';
 import { createLiveTools, type LiveTools, type Principal } from '../../activities/discovery/live-tools.ts';
 import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
 import { ServerLimits } from '../../activities/limits/server-limits.ts';

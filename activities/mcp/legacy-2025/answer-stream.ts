@@ -22,30 +22,86 @@ import {
   StreamableHTTPClientTransport,
 } from '@modelcontextprotocol/client';
 import { defined } from '../../../contracts/defined.ts';
+import type { SealedState } from '../../../contracts/schemas/input.ts';
+import type { ArtifactStore } from '../../artifacts/port.ts';
 import type { Egress, GuardedFetch } from '../../egress/fetch.ts';
-import type { Pulse } from '../pulse.ts';
+import { unknown } from '../classify-failure.ts';
+import { isRead, meaningOf, namesOf, quoted, scrubberFor, secretIds } from '../classify-result.ts';
+import { type Pulse, startPulse } from '../pulse.ts';
 import { networkCodeOf } from '../../kit/network.ts';
 import { LONGEST_RETRY_MS, openWire, type RawAnswer, type Wire } from '../transport.ts';
-import type { AskedAnswer, ServerConnection } from '../port.ts';
+import type { CallEnding, CallProgress, ResumePoint, ServerConnection, ToolCall } from '../port.ts';
 import { leaveSession } from '../session.ts';
-import { isTaskAnswer } from './begun-task.ts';
+import { begunTask, isTaskAnswer } from './begun-task.ts';
 
 /** Pause in ms between two requests if the server names no time: it may be starting again. */
 const FIRST_PAUSE_MS = 250;
 const LAST_PAUSE_MS = 5_000;
 
-export interface AnswerStreamOptions extends Pick<
-  AskedAnswer,
-  'point' | 'signal' | 'timeoutMs' | 'isHandedOn' | 'mayBeTask'
+/** A call whose answer is asked for, and which is not sent. */
+export interface AskedAnswer extends Omit<
+  ToolCall,
+  'arguments' | 'idempotencyKey' | 'input' | 'noInput' | 'people' | 'task'
 > {
-  readonly connection: ServerConnection;
-  readonly pulse: Pulse;
+  readonly point: ResumePoint;
+  /** The same point, sealed: it is repeated as long as nothing newer is known. */
+  readonly resume: SealedState;
+  /** The answer may be a task: its session is then left open. */
+  readonly mayBeTask?: true;
+}
+
+/** Its holder can learn the result of a call, and cannot send one. */
+export interface AnswerSource {
+  /** Returns the answer to a call that another worker sent, or `unknown`. */
+  resume(connection: ServerConnection, asked: AskedAnswer): Promise<CallEnding>;
+}
+
+export interface McpAnswerSourceOptions {
+  readonly artifacts: ArtifactStore;
   readonly egress: Egress;
   /** Replaces the guarded fetch, for tests. */
   readonly fetch?: GuardedFetch;
 }
 
-export type SoughtAnswer =
+const LOST = 'the worker that had sent it was lost';
+
+export function createMcpAnswerSource({ artifacts, ...ways }: McpAnswerSourceOptions): AnswerSource {
+  return {
+    async resume(connection, asked) {
+      const { point, heartbeat, seal, resume } = asked;
+      const scrub = scrubberFor(connection, secretIds(point.sessionId));
+      const names = namesOf(connection, asked, (text) => quoted(scrub, text));
+      const from: CallProgress = { phase: 'sent', sentAt: point.sentAt, resume };
+      const pulse = startPulse({ heartbeat, ...(seal && { seal }) }, from);
+      // The point is kept with the token that this worker shows, because the next worker must know that token too.
+      pulse.keep(point);
+      try {
+        const answer = await answerTo({ ...asked, ...ways, connection, pulse });
+        if (answer.kind === 'none') {
+          const { reason, unauthorized } = answer;
+          return { ...unknown(names, `${LOST}, and ${reason}`), ...(unauthorized && { unauthorized }) };
+        }
+        const { sessionId, protocolVersion: version } = point;
+        const trace = { kind: 'answered', answer, session: { sessionId, version } } as const;
+        const task = asked.mayBeTask && begunTask(trace, names, (ids) => scrubberFor(connection, ids));
+        // Questions that the server asked of the lost worker are unknown here, so no error proves that the call did not
+        // run.
+        return task ?? (await meaningOf(answer, asked, { artifacts, scrub, names, asked: !isRead(asked) }));
+      } finally {
+        pulse.stop();
+      }
+    },
+  };
+}
+
+interface AnswerStreamOptions extends Pick<AskedAnswer, 'point' | 'signal' | 'timeoutMs' | 'isHandedOn' | 'mayBeTask'> {
+  readonly connection: ServerConnection;
+  readonly pulse: Pulse;
+  readonly egress: Egress;
+  readonly fetch?: GuardedFetch;
+}
+
+type SoughtAnswer =
   | RawAnswer
   /**
    * `reason` continues a text after "and …". `unauthorized`: another token may bring the answer, and the session is
@@ -54,7 +110,7 @@ export type SoughtAnswer =
   | { readonly kind: 'none'; readonly reason: string; readonly unauthorized?: true };
 
 /** Asks until the answer comes, the time is over, or the asking is cancelled. */
-export async function answerTo(options: AnswerStreamOptions): Promise<SoughtAnswer> {
+async function answerTo(options: AnswerStreamOptions): Promise<SoughtAnswer> {
   const { connection, point, egress, fetch, signal, timeoutMs } = options;
   const wire = openWire({ egress, server: connection, ...defined({ fetch }) });
   const stream = new AnswerStream(options, wire);

@@ -12,12 +12,12 @@ import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { assertConnectable } from '../catalog/reader.ts';
+import type { Leaving } from '../gate/statement-checks.ts';
 import type { CallEnding, ServerConnection, TokenRenewal } from '../mcp/port.ts';
 import { assertReachable } from '../run/prepare-run.ts';
 import { scopesFor, scopesIn } from '../tokens/asked.ts';
 import { takeGrant } from '../tokens/clients.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
-import type { Leaving } from './statement-checks.ts';
 
 export interface ServerAccess {
   readonly headers: Readonly<Record<string, string>>;
