@@ -64,7 +64,8 @@ export async function startEngine({
     },
     stop: async () => {
       await Promise.all(connections.map((connection) => connection.close()));
-      await server.stop();
+      // A store in memory needs no orderly end, which takes the server a second.
+      await server.stop(persistent ? 'SIGTERM' : 'SIGKILL');
       await Runtime.instance().shutdown();
       await rm(directory, { recursive: true, force: true });
     },

@@ -2,7 +2,7 @@
  * Starts runs whose tools the test itself dispatches. The test plays the activity that holds a server's
  * connection open, and reports questions to the run as that activity does. Everything else is real.
  */
-import { afterAll, afterEach, beforeAll } from '@jest/globals';
+import { afterAll, beforeAll } from '@jest/globals';
 import { Context } from '@temporalio/activity';
 import { WorkflowUpdateFailedError } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
@@ -15,7 +15,6 @@ import { createWorkerDataConverter } from '../../workers/codec.ts';
 import { toolSideActivities } from '../../workers/composition.ts';
 import { NAME } from './builders/provision.ts';
 import { startRawServer } from './mcp-raw-server.ts';
-import { replayOwn } from './run-record.ts';
 import { until } from './until.ts';
 import { startWorld, type World } from './world.ts';
 
@@ -103,9 +102,6 @@ export function useHeldScene(): () => HeldScene {
       await running;
       await connection.close();
     });
-  });
-  afterEach(async () => {
-    await replayOwn(world);
   });
   afterAll(async () => {
     for (const close of closing.toReversed()) await close();

@@ -1,12 +1,11 @@
 /** Starts workers and a server that asks people in the middle of calls, and answers its questions. */
-import { afterAll, afterEach, beforeAll, beforeEach } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { InputResponse } from '../../contracts/schemas/input.ts';
 import type { ApprovalRequest, ProvisionInput } from '../../contracts/schemas/request.ts';
 import { startEngine } from './engine.ts';
 import { keepZoneKey } from './keys.ts';
 import { type MrtrServer, startMrtrServer } from './mrtr-server.ts';
-import { replayOwn } from './run-record.ts';
 import { until } from './until.ts';
 import { decisionOn, openRequests, startWorld, type World } from './world.ts';
 
@@ -35,9 +34,6 @@ export function useInputScene(): () => InputScene {
     });
   });
   beforeEach(() => server.reset());
-  afterEach(async () => {
-    await replayOwn(world);
-  });
   afterAll(async () => {
     await world.stop();
     await world.engine.stop();

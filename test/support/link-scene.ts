@@ -1,7 +1,7 @@
 /**
  * Starts workers, servers whose results link to resources, and an issuer that records the requested scopes.
  */
-import { afterAll, afterEach, beforeAll, beforeEach } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import { ADMINISTRATOR } from './catalogs.ts';
 import { startEngine } from './engine.ts';
@@ -10,7 +10,7 @@ import { type LinkServer, startLinkServer } from './link-server.ts';
 import { startEverythingServer } from './mcp-everything.ts';
 import type { RunningMcpServer } from './mcp-process.ts';
 import { type HostileServer, startHostile } from './oauth.ts';
-import { replayOwn, results } from './run-record.ts';
+import { results } from './run-record.ts';
 import { startWorld, type World } from './world.ts';
 
 export interface LinkScene {
@@ -60,9 +60,6 @@ export function useLinkScene(): () => LinkScene {
     scene = { server, everything, issuer, world };
   }, LONG_MS);
   beforeEach(() => scene.server.reset());
-  afterEach(async () => {
-    await replayOwn(scene.world);
-  });
   afterAll(async () => {
     const { world, server, everything, issuer } = scene;
     await world.stop();

@@ -60,6 +60,7 @@ export async function replayOwn(world: RecordedWorld, ...workflowIds: readonly s
   // A world that replays again at its end may have no runs until then.
   if (all.length === 0 && world.replaysAtEnd !== true) throw new Error('there is no run to replay');
   const wanted = workflowIds.length > 0 ? all : all.filter((id) => !before.has(id));
+  if (wanted.length === 0) return;
   const recorded: Recorded[] = [];
   for (const workflowId of wanted) {
     before.add(workflowId);

@@ -2,12 +2,12 @@
  * Starts workers, and a server that works on calls as tasks. The same server has a second name with a short
  * time limit.
  */
-import { afterAll, afterEach, beforeAll } from '@jest/globals';
+import { afterAll, beforeAll } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { RunningTask } from '../../contracts/schemas/legacy-2025.ts';
 import { startEngine } from './engine.ts';
 import { keepZoneKey } from './keys.ts';
-import { executions, replayOwn } from './run-record.ts';
+import { executions } from './run-record.ts';
 import { type ServedTask, startTaskServer, type TaskServer } from './task-server.ts';
 import { until } from './until.ts';
 import { startWorld, type World } from './world.ts';
@@ -40,9 +40,6 @@ export function useTaskScene(): () => TaskScene {
         grants: zone.grants,
       },
     });
-  });
-  afterEach(async () => {
-    await replayOwn(world);
   });
   afterAll(async () => {
     await world.stop();

@@ -1,9 +1,9 @@
 /** Consent to scopes was given, and before the call goes on policy asks others (INV-S2, D-5). */
-import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { decodeJwt } from 'jose';
 import { type FaultServer, startFaultServer } from '../support/fault-server.ts';
 import { type RunningAuthorizationServer, startProvider } from '../support/oauth.ts';
-import { factsOf, outcomes, replayOwn } from '../support/run-record.ts';
+import { factsOf, outcomes } from '../support/run-record.ts';
 import { authorizationOf, wantedFor, wants } from '../support/wanted-authorizations.ts';
 import { startWorld, type World } from '../support/world.ts';
 
@@ -24,7 +24,6 @@ beforeAll(async () => {
   const policy = { approvers: { ids: ['ann', 'bob'] }, servers: { notes: { default: 'allow' as const } } };
   world = await startWorld({ config: { servers: { notes: { url: server.url, credentials } }, policy } });
 }, 120_000);
-afterEach(async () => replayOwn(world));
 afterAll(async () => {
   await world?.stop();
   await Promise.all([server?.close(), provider?.close()]);

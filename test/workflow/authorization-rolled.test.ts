@@ -1,8 +1,8 @@
 /** Waiting for an authorization and continue-as-new; an approval that was given before holds as long as its rule says (INV-D3, INV-G2). */
-import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
-import { executions, factsOf, outcomes, refusalOf, replayOwn } from '../support/run-record.ts';
+import { executions, factsOf, outcomes, refusalOf } from '../support/run-record.ts';
 import { until } from '../support/until.ts';
 import { authorizationOf, wantedFor } from '../support/wanted-authorizations.ts';
 import { startWantedScene, type WantedScene } from '../support/wanted-scene.ts';
@@ -18,7 +18,6 @@ beforeAll(async () => {
   const asks = { notes: { default: 'ask' }, mine: { default: 'allow' } } as const;
   scene = await startWantedScene(async () => ({ config: { policy: { approvers: { ids: ['bob'] }, servers: asks } } }));
 }, 120_000);
-afterEach(async () => replayOwn(scene.world));
 afterAll(async () => {
   await scene?.close();
   jest.restoreAllMocks();

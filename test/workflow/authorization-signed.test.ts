@@ -1,13 +1,13 @@
 /** Trust mode `signed`: consent and grants count as somebody signed them for that, also across continue-as-new (INV-G2, INV-S2, D-7). */
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { decodeJwt } from 'jose';
 import { Countersign, type RunHandle, type Signer } from '../../client/index.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import { UPDATES } from '../../contracts/names.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { runCommand } from '../support/cli.ts';
-import { executions, factsOf, outcomes, replayOwn } from '../support/run-record.ts';
+import { executions, factsOf, outcomes } from '../support/run-record.ts';
 import { claimsFor, person, service, signedWith, type TestKey, writeTrust } from '../support/trust.ts';
 import { until } from '../support/until.ts';
 import { authorizationOf, wantedFor } from '../support/wanted-authorizations.ts';
@@ -32,7 +32,6 @@ beforeAll(async () => {
     };
   });
 }, 120_000);
-afterEach(async () => replayOwn(scene.world));
 afterAll(async () => {
   await scene?.close();
   jest.restoreAllMocks();

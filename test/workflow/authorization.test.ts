@@ -1,5 +1,5 @@
 /** A server that wants another authorization than it got: people are asked, nothing is widened by itself (INV-S2, F13, F14). */
-import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { decodeJwt } from 'jose';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ import { keepZoneKey, type KeptZoneKey } from '../support/keys.ts';
 import { type RunningAuthorizationServer, startProvider } from '../support/oauth.ts';
 import { putTokenFor } from '../support/refresh-bench.ts';
 import { type RefreshProvider, startRefreshProvider } from '../support/refresh-provider.ts';
-import { factsOf, outcomes, refusalOf, replayOwn } from '../support/run-record.ts';
+import { factsOf, outcomes, refusalOf } from '../support/run-record.ts';
 import { authorizationOf, wantedFor, wants } from '../support/wanted-authorizations.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
 
@@ -72,7 +72,6 @@ beforeAll(async () => {
     },
   });
 }, 120_000);
-afterEach(async () => replayOwn(world));
 afterAll(async () => {
   await world?.stop();
   await world?.engine.stop();

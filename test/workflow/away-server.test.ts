@@ -1,10 +1,10 @@
 /** A tool server that is away when a run starts is waited for, visibly, for as long as the run may last (F8, INV-D3). */
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import { documentOf, runCommand } from '../support/cli.ts';
 import { type RawServer, type RawServerScript, startRawServer } from '../support/mcp-raw-server.ts';
-import { detailsOf, factsOf, outcomes, refusalOf, replayOwn } from '../support/run-record.ts';
+import { detailsOf, factsOf, outcomes, refusalOf } from '../support/run-record.ts';
 import { until } from '../support/until.ts';
 import { startWorld, type World } from '../support/world.ts';
 
@@ -43,7 +43,6 @@ beforeEach(() => {
   tries = 0;
   files.become(away);
 });
-afterEach(async () => replayOwn(world));
 afterAll(async () => {
   await world.stop();
   await files.close();

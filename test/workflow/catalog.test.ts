@@ -6,7 +6,7 @@ import { entryOf } from '../../domain/catalog/state.ts';
 import { ADMINISTRATORS, allowed, ANN, BEN, changed, connected, refreshed, statusesIn } from '../support/catalogs.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { codeOf, factsOf, replayOwn } from '../support/run-record.ts';
+import { codeOf, factsOf } from '../support/run-record.ts';
 import { startWorld, type World } from '../support/world.ts';
 
 const object = { type: 'object' } as const;
@@ -45,9 +45,8 @@ beforeAll(async () => {
     },
   });
 });
-afterEach(async () => {
+afterEach(() => {
   tools.splice(0, tools.length, ...FIRST);
-  await replayOwn(world);
 });
 afterAll(async () => {
   await world.stop();

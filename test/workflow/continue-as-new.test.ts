@@ -1,16 +1,8 @@
 /** A run that continues as new loses nothing: no call, decision, message, ledger entry or word of the conversation (INV-D2, INV-D3). */
-import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { assertIntact, type RunHandle } from '../../client/index.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import {
-  type Execution,
-  executions,
-  factsOf,
-  ledgerShows,
-  outcomes,
-  replayOwn,
-  transcript,
-} from '../support/run-record.ts';
+import { type Execution, executions, factsOf, ledgerShows, outcomes, transcript } from '../support/run-record.ts';
 import { until } from '../support/until.ts';
 import { decisionOn, openRequests, requestFor, startWorld, type World } from '../support/world.ts';
 
@@ -22,7 +14,6 @@ beforeAll(async () => {
   const policy = { servers: { bank: { tools: { lookup: 'allow' } } } } as const;
   world = await startWorld({ config: { policy, servers: { bank: { url: bank.url, credentials: { kind: 'none' } } } } });
 });
-afterEach(async () => replayOwn(world));
 afterAll(async () => {
   await world.stop();
   await bank.close();

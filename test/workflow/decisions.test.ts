@@ -1,11 +1,11 @@
 /** A decision settles exactly the request whose digest it echoes, once; everything else changes nothing (INV-G2). */
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { requestDigest } from '../../domain/request/digest.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { factsOf, ledgerShows, outcomes, refusalOf, replayOwn, traceOf } from '../support/run-record.ts';
+import { factsOf, ledgerShows, outcomes, refusalOf, traceOf } from '../support/run-record.ts';
 import { until } from '../support/until.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
 
@@ -18,7 +18,6 @@ beforeAll(async () => {
   const policy = { approvers, servers: { bank: { tools: { lookup: 'allow' } } } } as const;
   world = await startWorld({ config: { policy, servers: { bank: { url: bank.url, credentials: { kind: 'none' } } } } });
 });
-afterEach(async () => replayOwn(world));
 afterAll(async () => {
   await world.stop();
   await bank.close();

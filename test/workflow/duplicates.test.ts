@@ -1,10 +1,10 @@
 /** A decision that comes twice, or against another one, still settles one request once (B-12, D-4, F16, F17). */
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { executions, factsOf, ledgerShows, outcomes, refusalOf, replayOwn } from '../support/run-record.ts';
+import { executions, factsOf, ledgerShows, outcomes, refusalOf } from '../support/run-record.ts';
 import { until } from '../support/until.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
 
@@ -17,7 +17,6 @@ beforeAll(async () => {
   const policy = { approvers, servers: { bank: { tools: { lookup: 'allow' } } } } as const;
   world = await startWorld({ config: { policy, servers: { bank: { url: bank.url, credentials: { kind: 'none' } } } } });
 });
-afterEach(async () => replayOwn(world));
 afterAll(async () => {
   await world.stop();
   await bank.close();

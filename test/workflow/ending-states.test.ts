@@ -2,19 +2,11 @@
  * Each way to end a run, in each state that it can be in beyond those of `ending.test.ts`: what is open is resolved, all is stored, and
  * nothing of it happens later (S3.10, B-16, F37, INV-D3). A stop counts once, however often it is sent.
  */
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { assertIntact, type RunHandle } from '../../client/index.ts';
 import { type ModelProvider, startModelProvider } from '../support/model-provider.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import {
-  executions,
-  factsOf,
-  ledgerShows,
-  outcomes,
-  refusalOf,
-  replayOwn,
-  storedLedger,
-} from '../support/run-record.ts';
+import { executions, factsOf, ledgerShows, outcomes, refusalOf, storedLedger } from '../support/run-record.ts';
 import { until } from '../support/until.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
 
@@ -38,7 +30,6 @@ beforeAll(async () => {
     },
   });
 });
-afterEach(async () => replayOwn(world));
 afterAll(async () => {
   await world.stop();
   await bank.close();

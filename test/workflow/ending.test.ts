@@ -1,10 +1,10 @@
 /** Whatever ends a run, every call has an outcome, the ledger is stored, and nothing of the run happens afterwards (S3.10, B-16). */
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import { type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
 import { type ModelProvider, startModelProvider } from '../support/model-provider.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { factsOf, ledgerShows, outcomes, refusalOf, replayOwn, storedLedger } from '../support/run-record.ts';
+import { factsOf, ledgerShows, outcomes, refusalOf, storedLedger } from '../support/run-record.ts';
 import { until } from '../support/until.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
 
@@ -36,7 +36,6 @@ beforeAll(async () => {
     },
   });
 });
-afterEach(async () => replayOwn(world));
 afterAll(async () => {
   await world.stop();
   await bank.close();

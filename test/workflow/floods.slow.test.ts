@@ -2,19 +2,11 @@
  * A run under as many messages as Temporal lets in: ten in flight, two thousand in all, right ones, wrong ones and resent ones, over
  * several executions. Every one gets its answer, nothing is lost and nothing happens twice (INV-D3, INV-G2, INV-G3, F35, F36).
  */
-import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { assertIntact, type RunHandle } from '../../client/index.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import {
-  executions,
-  factsOf,
-  outcomes,
-  refusalOf,
-  replayOwn,
-  storedLedger,
-  transcript,
-} from '../support/run-record.ts';
+import { executions, factsOf, outcomes, refusalOf, storedLedger, transcript } from '../support/run-record.ts';
 import { until } from '../support/until.ts';
 import { decisionOn, startWorld, type World } from '../support/world.ts';
 
@@ -30,7 +22,6 @@ beforeAll(async () => {
   bank = await startRecordingServer();
   world = await startWorld({ config: { servers: { bank: { url: bank.url, credentials: { kind: 'none' } } } } });
 });
-afterEach(async () => replayOwn(world));
 afterAll(async () => {
   await world.stop();
   await bank.close();

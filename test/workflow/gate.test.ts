@@ -1,9 +1,9 @@
 /** The gate: what policy says of a call is what happens to it, call by call. */
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { factsOf, ledgerShows, outcomes, refusalOf, replayOwn, results, traceOf } from '../support/run-record.ts';
+import { factsOf, ledgerShows, outcomes, refusalOf, results, traceOf } from '../support/run-record.ts';
 import { decisionOn, openRequests, requestFor, startWorld, type World } from '../support/world.ts';
 
 let engine: TestEngine;
@@ -29,9 +29,6 @@ beforeAll(async () => {
   engine = await startEngine();
   bank = await startRecordingServer();
   world = await worldWith({});
-});
-afterEach(async () => {
-  for (const each of worlds) await replayOwn(each);
 });
 afterAll(async () => {
   for (const each of worlds) await each.stop();

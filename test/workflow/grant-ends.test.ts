@@ -1,5 +1,5 @@
 /** A grant that will not outlive the deadline of a request is said when the request opens, wherever people look (F13). */
-import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
@@ -7,7 +7,7 @@ import { startEngine } from '../support/engine.ts';
 import { runCommand } from '../support/cli.ts';
 import { type FaultServer, startFaultServer, succeedWith } from '../support/fault-server.ts';
 import { keepZoneKey } from '../support/keys.ts';
-import { factsOf, replayOwn } from '../support/run-record.ts';
+import { factsOf } from '../support/run-record.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
 
 /** The client seals for as long as the run may take. */
@@ -29,7 +29,6 @@ beforeAll(async () => {
     },
   });
 });
-afterEach(async () => replayOwn(world));
 afterAll(async () => {
   await world?.stop();
   await world?.engine.stop();

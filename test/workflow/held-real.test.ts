@@ -3,7 +3,7 @@
  * line, by the client, and where nobody answers.
  */
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { assertIntact, Countersign } from '../../client/index.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import { UPDATES } from '../../contracts/names.ts';
@@ -13,7 +13,7 @@ import { startEngine, type TestEngine } from '../support/engine.ts';
 import { answerTo, question } from '../support/input-scene.ts';
 import { startEverythingServer } from '../support/mcp-everything.ts';
 import type { RunningMcpServer } from '../support/mcp-process.ts';
-import { factsOf, outcomes, replayOwn, results } from '../support/run-record.ts';
+import { factsOf, outcomes, results } from '../support/run-record.ts';
 import { until } from '../support/until.ts';
 import { person, service, writeTrust } from '../support/trust.ts';
 import { startWorld, type World } from '../support/world.ts';
@@ -53,9 +53,6 @@ beforeAll(async () => {
     },
   });
 }, LONG_MS);
-afterEach(async () => {
-  await replayOwn(world);
-});
 afterAll(async () => {
   await signed?.stop();
   await world?.stop();

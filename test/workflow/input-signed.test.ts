@@ -10,7 +10,7 @@ import { runCommand } from '../support/cli.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
 import { keepZoneKey } from '../support/keys.ts';
 import { type MrtrServer, startMrtrServer } from '../support/mrtr-server.ts';
-import { factsOf, outcomes, replayOwn, results } from '../support/run-record.ts';
+import { factsOf, outcomes, results } from '../support/run-record.ts';
 import { claimsFor, person, service, signedWith, writeTrust } from '../support/trust.ts';
 import { until } from '../support/until.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
@@ -49,9 +49,7 @@ beforeAll(async () => {
   keyless = await startWorld({ engine, bundle: world.bundle, config: { ...config, taskQueue: 'keyless' } });
 });
 beforeEach(() => server.reset());
-afterEach(async () => {
-  await replayOwn(world);
-});
+afterEach(async () => {});
 afterAll(async () => {
   await keyless.stop();
   await world.stop();

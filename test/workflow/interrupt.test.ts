@@ -1,5 +1,5 @@
 /** A message may interrupt: requests are withdrawn for it and it is read at once (B-15); a message id stands for one message (INV-D3). */
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import { chatDialect } from '../support/model-chat.ts';
@@ -11,7 +11,6 @@ import {
   ledgerShows,
   outcomes,
   refusalOf,
-  replayOwn,
   storedLedger,
   transcript,
 } from '../support/run-record.ts';
@@ -36,7 +35,6 @@ beforeAll(async () => {
     },
   });
 });
-afterEach(async () => replayOwn(world));
 afterAll(async () => {
   await world.stop();
   await bank.close();

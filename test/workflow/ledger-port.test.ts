@@ -16,7 +16,7 @@ import { headKey, writeHeadKey } from '../support/ledger-key.ts';
 import { type LedgerReceiver, startLedgerReceiver, WEBHOOK_SECRET } from '../support/ledger-receiver.ts';
 import { lostCall, resolutionOf } from '../support/lost-answers.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { detailsOf, executions, refusalOf, replayOwn } from '../support/run-record.ts';
+import { detailsOf, executions, refusalOf } from '../support/run-record.ts';
 import { resetRun } from '../support/reset.ts';
 import { until } from '../support/until.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
@@ -47,10 +47,7 @@ beforeAll(async () => {
     },
   });
 });
-afterEach(async () => {
-  receiver.answer();
-  await replayOwn(world);
-});
+afterEach(() => receiver.answer());
 afterAll(async () => {
   await world.stop();
   await receiver.close();

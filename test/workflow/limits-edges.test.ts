@@ -2,10 +2,10 @@
  * What happens exactly at each limit, and one beyond it, on a real server: by name, in the ledger, in the state and in the result, and
  * never by a failing workflow task (INV-G3, INV-G4).
  */
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { factsOf, outcomes, refusalOf, replayOwn, results, storedLedger } from '../support/run-record.ts';
+import { factsOf, outcomes, refusalOf, results, storedLedger } from '../support/run-record.ts';
 import { startWorld, type World } from '../support/world.ts';
 
 let bank: RecordingServer;
@@ -20,7 +20,6 @@ beforeAll(async () => {
     },
   });
 });
-afterEach(async () => replayOwn(world));
 afterAll(async () => {
   await world.stop();
   await bank.close();

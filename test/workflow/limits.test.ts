@@ -1,8 +1,8 @@
 /** A ceiling that is reached ends a run, or denies a call, by name; it never fails a workflow task (INV-G4). */
-import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { executions, factsOf, outcomes, replayOwn, results, storedLedger } from '../support/run-record.ts';
+import { executions, factsOf, outcomes, results, storedLedger } from '../support/run-record.ts';
 import { until } from '../support/until.ts';
 import { decisionOn, openRequests, requestFor, startWorld, type World } from '../support/world.ts';
 
@@ -19,7 +19,6 @@ beforeAll(async () => {
     },
   });
 });
-afterEach(async () => replayOwn(world));
 afterAll(async () => {
   await world.stop();
   await bank.close();

@@ -2,7 +2,7 @@
  * A run whose tools cannot be listed for want of a grant waits for one, as a call does (F13, S1.4, INV-S2, INV-D3): nobody loses a
  * run to a grant that ended before it began.
  */
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import { sealAuthorization } from '../../client/signing/sealing.ts';
 import { RUN_WORKFLOW } from '../../contracts/names.ts';
@@ -11,7 +11,7 @@ import { specHash } from '../../domain/request/digest.ts';
 import { startEngine } from '../support/engine.ts';
 import { keepZoneKey, type KeptZoneKey } from '../support/keys.ts';
 import { type RawServer, type RawServerScript, startRawServer } from '../support/mcp-raw-server.ts';
-import { executions, factsOf, outcomes, refusalOf, replayOwn } from '../support/run-record.ts';
+import { executions, factsOf, outcomes, refusalOf } from '../support/run-record.ts';
 import { until } from '../support/until.ts';
 import { authorizationOf, wantedFor } from '../support/wanted-authorizations.ts';
 import { startWorld, type World } from '../support/world.ts';
@@ -51,7 +51,6 @@ beforeAll(async () => {
   });
 });
 beforeEach(() => mine.become(guarded));
-afterEach(async () => replayOwn(world));
 afterAll(async () => {
   await world?.stop();
   await world?.engine.stop();

@@ -1,19 +1,10 @@
 /** What users, tools and models say is conversation: queued, bounded, and never an approval. */
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { Approver } from '../../contracts/schemas/request.ts';
 import { type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import {
-  executions,
-  factsOf,
-  ledgerShows,
-  outcomes,
-  refusalOf,
-  replayOwn,
-  traceOf,
-  transcript,
-} from '../support/run-record.ts';
+import { executions, factsOf, ledgerShows, outcomes, refusalOf, traceOf, transcript } from '../support/run-record.ts';
 import { until } from '../support/until.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
 
@@ -36,7 +27,6 @@ beforeAll(async () => {
   const servers = { bank: { url: bank.url, credentials }, sly: { url: sly.url, credentials } };
   world = await startWorld({ config: { servers, policy: { servers: { sly: { default: 'allow' } } } } });
 });
-afterEach(async () => replayOwn(world));
 afterAll(async () => {
   await world.stop();
   await bank.close();

@@ -1,9 +1,9 @@
 /** What becomes of the question what a call did: time, stop, races, sendings twice, continue-as-new, reset (INV-X1, INV-D3, INV-G2). */
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import { lostCall, resolutionOf } from '../support/lost-answers.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { executions, factsOf, outcomes, refusalOf, replayOwn, results } from '../support/run-record.ts';
+import { executions, factsOf, outcomes, refusalOf, results } from '../support/run-record.ts';
 import { resetRun } from '../support/reset.ts';
 import { until } from '../support/until.ts';
 import { startWorld, type World } from '../support/world.ts';
@@ -18,7 +18,6 @@ beforeAll(async () => {
     config: { policy: { approvers: { ids: ['ann', 'bob'] }, servers: { open: { default: 'allow' } } }, servers },
   });
 });
-afterEach(async () => replayOwn(world));
 afterAll(async () => {
   await world.stop();
   await bank.close();

@@ -1,6 +1,6 @@
 /** Trust mode `signed`: what became of a call is said by a signature for that, and proven again where the call is sent (INV-X1, INV-G2, D-7). */
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Countersign, type RunHandle, type Signer } from '../../client/index.ts';
 import { compareWithHistory, readDeeds } from '../../client/ledger/history.ts';
 import { checkProofs } from '../../client/ledger/proofs.ts';
@@ -11,7 +11,7 @@ import type { SignedPurpose } from '../../contracts/schemas/trust.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
 import { lostCall, resolutionOf } from '../support/lost-answers.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { outcomes, replayOwn } from '../support/run-record.ts';
+import { outcomes } from '../support/run-record.ts';
 import { person, service, writeTrust } from '../support/trust.ts';
 import { startWorld, type World } from '../support/world.ts';
 
@@ -36,7 +36,6 @@ beforeAll(async () => {
     },
   });
 });
-afterEach(async () => replayOwn(world));
 afterAll(async () => {
   await world.stop();
   await bank.close();

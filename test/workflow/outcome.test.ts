@@ -1,12 +1,12 @@
 /** A call that was sent and whose answer was lost: a person says what became of it, and nothing is sent again before (INV-X1, F6–F9). */
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { UPDATES } from '../../contracts/names.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import { lostCall, resolutionOf } from '../support/lost-answers.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { factsOf, outcomes, refusalOf, replayOwn, results, traceOf, transcript } from '../support/run-record.ts';
+import { factsOf, outcomes, refusalOf, results, traceOf, transcript } from '../support/run-record.ts';
 import { resultOf } from '../../domain/views/model-text.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
 
@@ -29,7 +29,6 @@ beforeAll(async () => {
     config: { policy, servers: { bank: { url, credentials }, open: { url, credentials }, four: { url, credentials } } },
   });
 });
-afterEach(async () => replayOwn(world));
 afterAll(async () => {
   await world.stop();
   await bank.close();

@@ -1,6 +1,6 @@
 /** `agent.output` is enforced: a final answer that does not fit gets one repair turn. */
-import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
-import { factsOf, refusalOf, replayOwn, storedLedger, transcript } from '../support/run-record.ts';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { factsOf, refusalOf, storedLedger, transcript } from '../support/run-record.ts';
 import { startWorld, type World } from '../support/world.ts';
 
 let world: World;
@@ -8,7 +8,6 @@ let world: World;
 beforeAll(async () => {
   world = await startWorld({ config: {} });
 });
-afterEach(async () => replayOwn(world));
 afterAll(async () => world.stop());
 
 const output = {

@@ -1,7 +1,7 @@
 /** Arguments that policy keeps back stand in nothing that is shown in passing or lasts, and are bound all the same (G-6, INV-G2). */
 import { join } from 'node:path';
 import { inspect } from 'node:util';
-import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { REDACTED } from '../../domain/policy/redaction.ts';
@@ -10,7 +10,6 @@ import { startEngine, type TestEngine } from '../support/engine.ts';
 import { keptIn } from '../support/ledger-folder.ts';
 import { headKey, writeHeadKey } from '../support/ledger-key.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { replayOwn } from '../support/run-record.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
 
 const SECRET = 'DE02-canary-1203';
@@ -38,7 +37,6 @@ beforeAll(async () => {
   if (open === undefined) throw new Error('there is no request');
   request = open;
 });
-afterEach(async () => replayOwn(world));
 afterAll(async () => {
   await world.stop();
   await bank.close();

@@ -1,9 +1,9 @@
 /** What was refused is not asked again before the user speaks; equal calls of one turn are told apart (B-14, INV-G3, INV-X2). */
-import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import { PENDING_MEMO } from '../../contracts/names.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { factsOf, ledgerShows, outcomes, replayOwn, transcript } from '../support/run-record.ts';
+import { factsOf, ledgerShows, outcomes, transcript } from '../support/run-record.ts';
 import { until } from '../support/until.ts';
 import { decisionOn, openRequests, requestFor, startWorld, type World } from '../support/world.ts';
 
@@ -20,7 +20,6 @@ beforeAll(async () => {
     },
   });
 });
-afterEach(async () => replayOwn(world));
 afterAll(async () => {
   await world.stop();
   await bank.close();

@@ -1,12 +1,12 @@
 /** After `temporal workflow reset` nothing that was once approved runs again by itself (INV-G2, F38). */
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { assertIntact, type RunHandle } from '../../client/index.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
 import { Script } from '../../contracts/schemas/script.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
 import { lostCall, resolutionOf } from '../support/lost-answers.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { ledgerShows, outcomes, refusalOf, replayOwn } from '../support/run-record.ts';
+import { ledgerShows, outcomes, refusalOf } from '../support/run-record.ts';
 import { type HistoryEvent, resetRun } from '../support/reset.ts';
 import { until } from '../support/until.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
@@ -26,7 +26,6 @@ beforeAll(async () => {
   };
   world = await startWorld({ engine, config: { policy, servers } });
 });
-afterEach(async () => replayOwn(world));
 afterAll(async () => {
   await world.stop();
   await bank.close();
@@ -166,7 +165,6 @@ test('to after the decision, with the dispatch not yet begun: the call is asked 
     await run.decide(decisionOn(again, 'ann'));
     await run.result();
     expect(bank.callsFor('queued')).toHaveLength(1);
-    await replayOwn(runs);
   } finally {
     await tools.stop();
     await runs.stop();

@@ -1,5 +1,5 @@
 /** Workers come and go, caches are lost, clients ask at the worst moment: a run is what its history says (INV-D1, INV-D3). */
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { assertIntact } from '../../client/index.ts';
 import { chatDialect } from '../support/model-chat.ts';
 import { said } from '../support/model-dialect.ts';
@@ -7,7 +7,7 @@ import { answered } from '../support/model-bench.ts';
 import { type ModelProvider, startModelProvider } from '../support/model-provider.ts';
 import { lostCall, resolutionOf } from '../support/lost-answers.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { executions, factsOf, ledgerShows, outcomes, replayOwn, results, transcript } from '../support/run-record.ts';
+import { executions, factsOf, ledgerShows, outcomes, results, transcript } from '../support/run-record.ts';
 import { until } from '../support/until.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
 
@@ -33,10 +33,6 @@ beforeAll(async () => {
     bundle: world.bundle,
     config: { ...config, taskQueue: 'forgetful', worker: { maxCachedWorkflows: 0 } },
   });
-});
-afterEach(async () => {
-  await replayOwn(world);
-  await replayOwn(forgetful);
 });
 afterAll(async () => {
   await forgetful.stop();

@@ -2,7 +2,7 @@
  * An id that was used for one message answers no other: whichever update it comes by, whatever of it differs (INV-G2, INV-D3). By the
  * library, and by plain updates under ids that are made as the guide says.
  */
-import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { ADMINISTRATORS, ANN, BEN, connected } from '../support/catalogs.ts';
@@ -20,7 +20,7 @@ import {
   sentPlain,
 } from '../support/one-meaning.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { factsOf, replayOwn } from '../support/run-record.ts';
+import { factsOf } from '../support/run-record.ts';
 import { until } from '../support/until.ts';
 import { openRequests, startWorld, type World } from '../support/world.ts';
 
@@ -60,7 +60,6 @@ beforeAll(async () => {
     },
   });
 }, 120_000);
-afterEach(async () => replayOwn(world));
 afterAll(async () => {
   await world?.stop();
   await world?.engine.stop();

@@ -3,14 +3,14 @@
  * was signed at the start and by the approver lets the call leave once, and is checked again before its server is spoken to (ADR 0039, 0041).
  */
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Countersign, type RunHandle } from '../../client/index.ts';
 import { compareWithHistory, readDeeds } from '../../client/ledger/history.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
 import { keepZoneKey } from '../support/keys.ts';
 import { lostCall } from '../support/lost-answers.ts';
 import { type ResumableServer, startResumableServer } from '../support/resumable-server.ts';
-import { factsOf, outcomes, replayOwn } from '../support/run-record.ts';
+import { factsOf, outcomes } from '../support/run-record.ts';
 import { taskOf } from '../support/task-scene.ts';
 import { startTaskServer, type TaskServer } from '../support/task-server.ts';
 import { person, service, writeTrust } from '../support/trust.ts';
@@ -50,7 +50,6 @@ beforeAll(async () => {
     },
   });
 });
-afterEach(async () => replayOwn(world));
 afterAll(async () => {
   await world?.stop();
   await Promise.all([tasks?.close(), kept?.close()]);

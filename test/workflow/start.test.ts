@@ -1,5 +1,5 @@
 /** Starting is idempotent, and whoever starts a run wrongly hears code and path, with nothing begun. */
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { WorkflowHandle } from '@temporalio/client';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
@@ -16,7 +16,6 @@ beforeAll(async () => {
   const credentials = { kind: 'none' } as const;
   world = await startWorld({ config: { servers: { bank: { url: bank.url, credentials } } } });
 });
-afterEach(async () => replayOwn(world));
 afterAll(async () => {
   await world.stop();
   await bank.close();

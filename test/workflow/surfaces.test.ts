@@ -1,11 +1,11 @@
 /** What Temporal UI and visibility show of a run: enough to see what waits and on whom, and nothing that could hurt (F26, F27). */
-import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Tool } from '@modelcontextprotocol/server';
 import { defaultPayloadConverter } from '@temporalio/common';
 import type { RunHandle } from '../../client/index.ts';
 import { PendingMemo } from '../../contracts/schemas/request.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { executions, ledgerShows, replayOwn } from '../support/run-record.ts';
+import { executions, ledgerShows } from '../support/run-record.ts';
 import { until } from '../support/until.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
 
@@ -35,7 +35,6 @@ beforeAll(async () => {
     config: { policy, servers: { bank: server, ...Object.fromEntries(longNames.map((name) => [name, server])) } },
   });
 });
-afterEach(async () => replayOwn(world));
 afterAll(async () => {
   await world.stop();
   await bank.close();

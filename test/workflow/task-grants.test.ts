@@ -1,8 +1,8 @@
 /** A task, and grants that take each other's place while its server works on it (INV-S2, INV-D3; ADR 0041). */
-import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { startEngine } from '../support/engine.ts';
 import { keepZoneKey, type KeptZoneKey } from '../support/keys.ts';
-import { factsOf, replayOwn } from '../support/run-record.ts';
+import { factsOf } from '../support/run-record.ts';
 import { startTaskServer, type TaskServer } from '../support/task-server.ts';
 import { until } from '../support/until.ts';
 import { authorizationOf, wantedFor } from '../support/wanted-authorizations.ts';
@@ -32,7 +32,6 @@ beforeAll(async () => {
     },
   });
 }, 120_000);
-afterEach(async () => replayOwn(world));
 afterAll(async () => {
   await world?.stop();
   await world?.engine.stop();

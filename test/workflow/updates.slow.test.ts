@@ -1,8 +1,8 @@
 /** A run that is spoken to without a pause still continues as new in time, and still ends (INV-D3, F36). */
-import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { assertIntact } from '../../client/index.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { executions, factsOf, replayOwn, storedLedger } from '../support/run-record.ts';
+import { executions, factsOf, storedLedger } from '../support/run-record.ts';
 import { until } from '../support/until.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
 
@@ -13,7 +13,6 @@ beforeAll(async () => {
   bank = await startRecordingServer();
   world = await startWorld({ config: { servers: { bank: { url: bank.url, credentials: { kind: 'none' } } } } });
 });
-afterEach(async () => replayOwn(world));
 afterAll(async () => {
   await world.stop();
   await bank.close();

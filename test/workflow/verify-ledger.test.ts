@@ -1,7 +1,7 @@
 /** `verify-ledger` over every source: the run with its history, the artifact store, a record, a file (J, F39, INV-D3). */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { compareWithHistory, readDeeds, type RecordedDeeds } from '../../client/ledger/history.ts';
 import type { RunHandle } from '../../client/index.ts';
 import type { AnyEntry } from '../../contracts/schemas/ledger.ts';
@@ -10,7 +10,6 @@ import { startEngine, type TestEngine } from '../support/engine.ts';
 import { keptIn } from '../support/ledger-folder.ts';
 import { headKey, writeHeadKey } from '../support/ledger-key.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { replayOwn } from '../support/run-record.ts';
 import { until } from '../support/until.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
 
@@ -55,7 +54,6 @@ async function decideNext(kind: 'approve' | 'reject'): Promise<void> {
   await run.decide(decisionOn(request, 'ann', kind));
 }
 
-afterEach(async () => replayOwn(world));
 afterAll(async () => {
   await world.stop();
   await bank.close();

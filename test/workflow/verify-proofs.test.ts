@@ -1,7 +1,7 @@
 /** `verify-ledger --trust`: who signed the start and the decisions of a run is verified from Temporal's history (J, INV-G2, F22). */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { sealEntry } from '../../domain/run/journal.ts';
@@ -9,7 +9,6 @@ import { documentOf, errorOf, runCommand } from '../support/cli.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
 import { headKey, writeHeadKey } from '../support/ledger-key.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { replayOwn } from '../support/run-record.ts';
 import { person, service, type TestKey, writeTrust } from '../support/trust.ts';
 import { until } from '../support/until.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
@@ -58,10 +57,6 @@ async function decideNext(of: RunHandle, who: string, kind: 'approve' | 'reject'
   await of.result();
 }
 
-afterEach(async () => {
-  await replayOwn(world);
-  await replayOwn(plain);
-});
 afterAll(async () => {
   await plain.stop();
   await world.stop();

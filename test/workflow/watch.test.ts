@@ -1,10 +1,10 @@
 /** A watch tells every entry of the ledger, in order, each once, whatever happens to run and workers meanwhile (INV-D2, INV-D3). */
-import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { assertIntact, Countersign, type LedgerEntry, type RunHandle } from '../../client/index.ts';
 import { traitsOf } from '../../contracts/errors.ts';
 import { runCommand } from '../support/cli.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { executions, refusalOf, replayOwn } from '../support/run-record.ts';
+import { executions, refusalOf } from '../support/run-record.ts';
 import { until } from '../support/until.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
 
@@ -16,7 +16,6 @@ beforeAll(async () => {
   const policy = { servers: { bank: { tools: { lookup: 'allow' } } } } as const;
   world = await startWorld({ config: { policy, servers: { bank: { url: bank.url, credentials: { kind: 'none' } } } } });
 });
-afterEach(async () => replayOwn(world));
 afterAll(async () => {
   await world.stop();
   await bank.close();
