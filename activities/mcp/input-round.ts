@@ -44,11 +44,13 @@ class NotUnderstood extends Error {}
 export function readAsked(raw: Fields, scrubbed: (value: unknown, state: string | undefined) => unknown): Asked {
   try {
     const { inputRequests = {}, requestState: state } = raw;
-    if (state !== undefined && typeof state !== 'string') throw new NotUnderstood('its state is no text');
-    if (state !== undefined && byteLength(state) > MOST_STATE_BYTES)
-      throw new NotUnderstood(`its state has more than ${MOST_STATE_BYTES} bytes`);
-    // A lone surrogate has no UTF-8 form, and would not come back unchanged.
-    if (state !== undefined && /\p{Surrogate}/u.test(state)) throw new NotUnderstood('its state is no legal Unicode');
+    if (state !== undefined) {
+      if (typeof state !== 'string') throw new NotUnderstood('its state is no text');
+      if (byteLength(state) > MOST_STATE_BYTES)
+        throw new NotUnderstood(`its state has more than ${MOST_STATE_BYTES} bytes`);
+      // A lone surrogate has no UTF-8 form, and would not come back unchanged.
+      if (/\p{Surrogate}/u.test(state)) throw new NotUnderstood('its state is no legal Unicode');
+    }
     if (nestsTooDeeply(inputRequests)) throw new NotUnderstood('its requests nest too deeply');
     if (holdsEndlessNumber(inputRequests)) throw new NotUnderstood(`its requests hold ${ENDLESS_NUMBER}`);
     const given = scrubbed(inputRequests, state);
@@ -116,29 +118,31 @@ function formOf(schema: unknown): { readonly fields: Record<string, FormField>; 
 function fieldOf(field: unknown): FormField {
   if (!isFields(field)) throw new NotUnderstood('a field of a form is no schema');
   const { type, default: preset } = field;
-  const label = { ...labelled(field, 'title'), ...labelled(field, 'description') };
+  const label = given(field, ['title', 'description'], (text, key) =>
+    textOf(text, LONGEST_LABEL, `a ${key} in a form`),
+  );
   if (type === 'boolean') return { type, ...label, ...(typeof preset === 'boolean' ? { default: preset } : {}) };
   if (type === 'number' || type === 'integer') {
-    const bounds = { ...numbered(field, 'minimum'), ...numbered(field, 'maximum') };
+    const bounds = given(field, ['minimum', 'maximum'], numberOf);
     return { type, ...label, ...bounds, ...(typeof preset === 'number' ? { default: preset } : {}) };
   }
   if (type === 'string') {
     const options = optionsOf(field['enum'], field['enumNames']) ?? titledOptionsOf(field['oneOf']);
     const filled = typeof preset === 'string' ? { default: preset } : {};
     if (options !== undefined) return { type: 'choice', ...label, options, ...filled };
+    const format = FORMATS.find((each) => each === field['format']);
     return {
       type: 'text',
       ...label,
-      ...counted(field, 'minLength'),
-      ...counted(field, 'maxLength'),
-      ...formatOf(field),
+      ...given(field, ['minLength', 'maxLength'], countOf),
+      ...defined({ format }),
       ...filled,
     };
   }
   if (type === 'array' && isFields(field['items'])) {
     const { items } = field;
     const options = optionsOf(items['enum']) ?? titledOptionsOf(items['anyOf']);
-    const bounds = { ...counted(field, 'minItems'), ...counted(field, 'maxItems') };
+    const bounds = given(field, ['minItems', 'maxItems'], countOf);
     if (options !== undefined)
       return { type: 'choices', ...label, options, ...bounds, ...(isTexts(preset) ? { default: [...preset] } : {}) };
   }
@@ -169,7 +173,7 @@ function boundedOptions(options: readonly { readonly value: string; readonly tit
     throw new NotUnderstood(`a field of a form has no options, or more than ${MOST_OPTIONS}`);
   return options.map(({ value, title }) => ({
     value: textOf(value, LONGEST_LABEL, 'an option of a form'),
-    ...(title === undefined ? {} : { title: textOf(title, LONGEST_LABEL, 'an option of a form') }),
+    ...defined({ title: title === undefined ? undefined : textOf(title, LONGEST_LABEL, 'an option of a form') }),
   }));
 }
 
@@ -184,38 +188,29 @@ function textOf(text: unknown, most: number, what: string): string {
   return text;
 }
 
-function labelled<K extends 'title' | 'description'>(field: Fields, key: K): Partial<Record<K, string>> {
-  const value = field[key];
-  // Sound: a computed key of a literal type makes a record of that key.
-  return value === undefined
-    ? {}
-    : ({ [key]: textOf(value, LONGEST_LABEL, `a ${key} in a form`) } as Record<K, string>);
+/** Reads those of the fields that a schema has. */
+function given<Key extends string, Value>(
+  field: Fields,
+  keys: readonly Key[],
+  read: (value: unknown, key: Key) => Value,
+): Partial<Record<Key, Value>> {
+  const found = keys.filter((key) => field[key] !== undefined).map((key) => [key, read(field[key], key)] as const);
+  // Sound: the entries have keys of this type alone.
+  return Object.fromEntries(found) as Partial<Record<Key, Value>>;
 }
 
-function numbered<K extends 'minimum' | 'maximum'>(field: Fields, key: K): Partial<Record<K, number>> {
-  const value = field[key];
-  if (value === undefined) return {};
+function numberOf(value: unknown, key: string): number {
   if (typeof value !== 'number') throw new NotUnderstood(`a ${key} in a form is no number`);
-  // Sound: as above.
-  return { [key]: value } as Record<K, number>;
+  return value;
 }
 
-type Count = 'minLength' | 'maxLength' | 'minItems' | 'maxItems';
-
-function counted<K extends Count>(field: Fields, key: K): Partial<Record<K, number>> {
-  const value = field[key];
-  if (value === undefined) return {};
+/** A bound above every possible answer means the same as the highest possible one, which is shown. */
+function countOf(value: unknown, key: string): number {
   if (!Number.isSafeInteger(value) || Number(value) < 0) throw new NotUnderstood(`a ${key} in a form is no count`);
-  // A bound above every possible answer means the same as the highest possible one, which is shown. Sound: as above.
-  return { [key]: Math.min(Number(value), LONGEST_TEXT) } as Record<K, number>;
+  return Math.min(Number(value), LONGEST_TEXT);
 }
 
 const FORMATS = ['email', 'uri', 'date', 'date-time'] as const;
-
-function formatOf({ format }: Fields): { readonly format?: (typeof FORMATS)[number] } {
-  const known = FORMATS.find((each) => each === format);
-  return known === undefined ? {} : { format: known };
-}
 
 function isTexts(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((item) => typeof item === 'string');

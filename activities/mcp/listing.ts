@@ -243,15 +243,15 @@ interface Listed {
 /** Reads a server's tools as they come; it never holds a tool that cannot be offered. */
 class ListedTools {
   readonly #scrub: Scrubber;
-  readonly #takesTasks: boolean;
+  readonly #mayBeTasks: boolean;
   readonly #listed: Listed[] = [];
   readonly #named = new Map<string, Listed>();
   #bytes = 0;
 
-  /** @param takesTasks true if the server takes calls as tasks in this session */
-  constructor(scrub: Scrubber, takesTasks: boolean) {
+  /** @param mayBeTasks true if the server takes calls as tasks in this session */
+  constructor(scrub: Scrubber, mayBeTasks: boolean) {
     this.#scrub = scrub;
-    this.#takesTasks = takesTasks;
+    this.#mayBeTasks = mayBeTasks;
   }
 
   /** Size of all definitions that can be offered, as JSON. */
@@ -268,7 +268,7 @@ class ListedTools {
       twin.bytes = 0;
       return;
     }
-    const read = definitionOf(tool, this.#scrub, this.#takesTasks);
+    const read = definitionOf(tool, this.#scrub, this.#mayBeTasks);
     const bytes = typeof read === 'string' ? 0 : byteLength(JSON.stringify(read));
     const listed = { name, read, bytes };
     this.#bytes += bytes;
@@ -280,7 +280,7 @@ class ListedTools {
     const tools: ToolDefinition[] = [];
     const refused: RefusedTool[] = [];
     for (const { name, read } of this.#listed) {
-      if (typeof read === 'string') refused.push(refusal(this.#scrub, name, read));
+      if (typeof read === 'string') refused.push(refusedAs(this.#scrub, name, read));
       else tools.push(read);
     }
     return { tools, refused };
@@ -288,7 +288,7 @@ class ListedTools {
 }
 
 /** Returns the definition, or why there can be none. */
-function definitionOf(tool: unknown, scrub: Scrubber, takesTasks: boolean): ToolDefinition | string {
+function definitionOf(tool: unknown, scrub: Scrubber, mayBeTask: boolean): ToolDefinition | string {
   if (!isObject(tool)) return 'it is not an object';
   const { name, title, description, inputSchema, outputSchema, annotations, execution } = tool;
   if (nestsTooDeeply(tool)) return `it nests deeper than ${MAX_NESTING} levels`;
@@ -304,7 +304,7 @@ function definitionOf(tool: unknown, scrub: Scrubber, takesTasks: boolean): Tool
   if (annotations !== undefined && !isObject(annotations)) return 'its annotations are no object';
   // MCP 2025-11-25, "Tool-Level Negotiation" of tasks: such a tool answers a plain call with an error.
   const taskSupport = isObject(execution) ? TASK_SUPPORT.find((each) => each === execution['taskSupport']) : undefined;
-  if (taskSupport === 'required' && !takesTasks)
+  if (taskSupport === 'required' && !mayBeTask)
     return 'it can only be called as a task, and its server takes none (MCP 2025-11-25, tasks.requests.tools.call)';
   const kept = { inputSchema, outputSchema, annotations };
   if (holdsEndlessNumber(kept)) return `it holds ${ENDLESS_NUMBER}`;
@@ -329,7 +329,7 @@ function definitionOf(tool: unknown, scrub: Scrubber, takesTasks: boolean): Tool
     ...(clean.description === undefined ? {} : { description: bounded(clean.description) }),
     inputSchema: clean.inputSchema,
     ...defined({ outputSchema: clean.outputSchema, annotations: clean.annotations }),
-    ...(taskSupport === undefined || !takesTasks ? {} : { taskSupport }),
+    ...(taskSupport === undefined || !mayBeTask ? {} : { taskSupport }),
   };
 }
 
@@ -338,7 +338,7 @@ function nameOf(tool: unknown): string {
   return typeof name === 'string' ? name : '';
 }
 
-function refusal(scrub: Scrubber, name: string, reason: string): RefusedTool {
+function refusedAs(scrub: Scrubber, name: string, reason: string): RefusedTool {
   const shown = scrub.text(name);
   return {
     name: shown.length > MAX_NAME_CHARACTERS ? `${shown.slice(0, MAX_NAME_CHARACTERS)}${CUT}` : shown,

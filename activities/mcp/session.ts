@@ -23,7 +23,7 @@ import { defined } from '../../contracts/defined.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
 import type { ServerConnection } from './port.ts';
-import { type Exchange, openWire, renewedFetch, SessionTransport, type Wire } from './transport.ts';
+import { type Exchange, openWire, renewedFetch, SessionTransport, transportOptions, type Wire } from './transport.ts';
 
 /** Time in ms for a server to hear of a cancellation and to forget the session. */
 const LEAVE_MS = 250;
@@ -109,14 +109,10 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   const http = accessToken === undefined || !renewal ? wire.fetch : renewedFetch(wire.fetch, accessToken, renewal);
   const standing = asks === 'heard' ? standingStream(http) : undefined;
   const transport = new SessionTransport(new URL(at), {
-    fetch: standing?.fetch ?? withoutStandingStream(http),
+    ...transportOptions(connection, standing?.fetch ?? withoutStandingStream(http)),
     reconnectionOptions: RESUME,
-    requestInit: { headers: { ...connection.headers } },
-    redirectPolicy: 'same-origin',
-    onInsufficientScope: 'throw',
     streaming: () => wire.exchange().streamed === true,
     asks: asks !== undefined,
-    ...(accessToken === undefined ? {} : { authProvider: { token: () => Promise.resolve(accessToken) } }),
   });
   const client = new Client(
     { name: 'countersign', version: '0.1.0' },

@@ -1,6 +1,6 @@
 /**
- * The SDK's HTTP transport, with the six things that an at-most-once caller needs, and the check of `x-mcp-header`
- * declarations.
+ * The SDK's HTTP transport, with the six things that an at-most-once caller needs, the HTTP layer under it, and the check
+ * of `x-mcp-header` declarations.
  *
  * 1. A request whose answer can no longer come is reported (`onLost`). The SDK would wait for its timeout instead
  *    (typescript-sdk#2739): its `RequestOptions.onRequestStreamEnd` is typed but not read in 2.4.0.
@@ -25,11 +25,12 @@ import {
   StreamableHTTPClientTransport,
   type StreamableHTTPClientTransportOptions,
 } from '@modelcontextprotocol/client';
+import { defined } from '../../contracts/defined.ts';
 import type { CountersignError } from '../../contracts/errors.ts';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 import { type Egress, type GuardedFetch, isEventStream } from '../egress/fetch.ts';
 import { egressRefusalIn } from '../egress/guard.ts';
-import type { TokenRenewal } from './port.ts';
+import type { ServerConnection, TokenRenewal } from './port.ts';
 
 /**
  * A server's `retry` (HTML, "Server-sent events") is a number of any size: beyond the range of a timer it would be no
@@ -51,6 +52,24 @@ export interface SessionTransportOptions extends StreamableHTTPClientTransportOp
   readonly streaming: () => boolean;
   /** The server may ask people. */
   readonly asks?: boolean;
+}
+
+/**
+ * Options of every transport to a server: its headers and token, and no redirect to another origin. The SDK's default
+ * for a missing scope would fetch a wider token and run the tool; here it is an error (INV-S2).
+ */
+export function transportOptions(
+  { headers, accessToken }: ServerConnection,
+  send: FetchLike,
+): StreamableHTTPClientTransportOptions {
+  const authProvider = accessToken === undefined ? undefined : { token: () => Promise.resolve(accessToken) };
+  return {
+    fetch: send,
+    requestInit: { headers: { ...headers } },
+    redirectPolicy: 'same-origin',
+    onInsufficientScope: 'throw',
+    ...defined({ authProvider }),
+  };
 }
 
 /** Questions in the terms of a client's capabilities. Sampling and roots are not among them. */
@@ -83,32 +102,33 @@ export class SessionTransport extends StreamableHTTPClientTransport {
   }
 
   override async send(message: JSONRPCMessage | JSONRPCMessage[], options?: SendOptions): Promise<void> {
-    if (!Array.isArray(message) && isJSONRPCRequest(message) && isAwaited(message.method)) {
+    const single = Array.isArray(message) ? undefined : message;
+    if (isJSONRPCRequest(single) && isAwaited(single.method)) {
       this.answer = undefined;
       this.asked = false;
-      this.#awaited = message.id;
-      await super.send(message, {
+      const { id } = single;
+      this.#awaited = id;
+      await super.send(single, {
         ...options,
-        onresumptiontoken: (eventId) => this.#passed(message.id, eventId),
+        onresumptiontoken: (eventId) => this.#passed(id, eventId),
         onRequestStreamEnd: () => {
           options?.onRequestStreamEnd?.();
-          this.#ended(message.id);
+          this.#ended(id);
         },
       });
-      if (!this.#streaming()) this.#ended(message.id);
+      if (!this.#streaming()) this.#ended(id);
       return;
     }
     const sending = super.send(this.#asks ? declaring(message) : message, options);
-    if (!Array.isArray(message) && !('method' in message) && message.id !== undefined) {
-      const { id } = message;
+    if (single !== undefined && !('method' in single) && single.id !== undefined) {
+      const { id } = single;
       void sending.then(
         () => this.onSaid?.(id),
         (error: unknown) => this.onSaid?.(id, { error }),
       );
     }
-    if (!Array.isArray(message) && 'method' in message && message.method === 'notifications/cancelled') {
+    if (single !== undefined && 'method' in single && single.method === 'notifications/cancelled')
       this.#notices.add(sending);
-    }
     await sending;
   }
 
@@ -128,17 +148,19 @@ export class SessionTransport extends StreamableHTTPClientTransport {
     if (this.answer !== undefined) this.onAnswer?.();
   }
 
-  /** Deferred, so that an event which holds the answer is recognised: nothing comes after it. */
   #passed(id: RequestId, eventId: string): void {
-    setImmediate(() => {
-      if (this.#awaited === id && this.answer === undefined) this.onPassed?.(id, eventId);
-    });
+    this.#unanswered(id, () => this.onPassed?.(id, eventId));
   }
 
-  /** No more can come for this request. Deferred, so that an answer that has just come is handled first. */
+  /** No more can come for this request. */
   #ended(id: RequestId): void {
+    this.#unanswered(id, () => this.onLost?.());
+  }
+
+  /** Deferred, so that an answer that has just come, also in the very event that passed, is handled first. */
+  #unanswered(id: RequestId, tell: () => void): void {
     setImmediate(() => {
-      if (this.#awaited === id && this.answer === undefined) this.onLost?.();
+      if (this.#awaited === id && this.answer === undefined) tell();
     });
   }
 }
@@ -228,8 +250,7 @@ function first<Item>(items: readonly Item[], faultOf: (item: Item) => string | u
 // The HTTP layer under one session with a server, with a record of its exchanges and renewal of its token.
 //
 // It owns the facts of each exchange, Retry-After, and when another token is asked for. It does not own which addresses
-// may be contacted and what may be read (`activities/egress/`), MCP, what a failure means (`classify-failure.ts`), or
-// which token is next (`activities/discovery/access.ts`).
+// may be contacted (`activities/egress/`), what a failure means (`classify-failure.ts`), or which token is next.
 // 1. A session has its own connections: a request never uses an idle one that the server may be closing. Such a request
 //    fails after it was sent, and its outcome would be unknown for no reason (INV-X1).
 // 2. There is no timeout here: a silent answer is not a dead one, and the deadline belongs to the call.

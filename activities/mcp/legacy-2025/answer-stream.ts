@@ -29,7 +29,7 @@ import { unknown } from '../classify-failure.ts';
 import { isRead, meaningOf, namesOf, quoted, scrubberFor, secretIds } from '../classify-result.ts';
 import { type Pulse, startPulse } from '../pulse.ts';
 import { networkCodeOf } from '../../kit/network.ts';
-import { LONGEST_RETRY_MS, openWire, type RawAnswer, type Wire } from '../transport.ts';
+import { LONGEST_RETRY_MS, openWire, type RawAnswer, transportOptions, type Wire } from '../transport.ts';
 import type { CallEnding, CallProgress, ResumePoint, ServerConnection, ToolCall } from '../port.ts';
 import { leaveSession } from '../session.ts';
 import { begunTask, isTaskAnswer } from './begun-task.ts';
@@ -153,19 +153,15 @@ class AnswerStream {
 
   constructor(options: AnswerStreamOptions, wire: Wire) {
     const { connection, point } = options;
-    const { accessToken } = connection;
     this.#options = options;
     this.#wire = wire;
     this.#ended = new Promise((resolve) => {
       this.#resolve = resolve;
     });
     this.transport = new StreamableHTTPClientTransport(new URL(connection.url), {
+      ...transportOptions(connection, askingOnly(wire.fetch)),
       sessionId: point.sessionId,
       protocolVersion: point.protocolVersion,
-      fetch: askingOnly(wire.fetch),
-      requestInit: { headers: { ...connection.headers } },
-      redirectPolicy: 'same-origin',
-      onInsufficientScope: 'throw',
       // The end of a stream is reported here, and only this class opens it again.
       reconnectionScheduler: (_, delayMs) => this.#onClosed(delayMs),
       reconnectionOptions: {
@@ -174,7 +170,6 @@ class AnswerStream {
         reconnectionDelayGrowFactor: 2,
         maxRetries: 1,
       },
-      ...(accessToken === undefined ? {} : { authProvider: { token: () => Promise.resolve(accessToken) } }),
     });
     this.transport.onmessage = (message) => this.#read(message);
     // The next step reports any error.

@@ -27,7 +27,7 @@ import type { Egress, GuardedFetch } from '../../egress/fetch.ts';
 import { secretsOf, type TaskStatus, type TaskWord, wordOf } from './begun-task.ts';
 import { isSessionRefusal, type Names, reasonOf, refusalIn, type Stop, type Trace } from '../classify-failure.ts';
 import { type Answered, executed, oversized, quoted, scrubberFor } from '../classify-result.ts';
-import { openWire, SessionTransport } from '../transport.ts';
+import { openWire, SessionTransport, transportOptions } from '../transport.ts';
 import type { CallEnding, ServerConnection, TaskId, ToolListing } from '../port.ts';
 import { firstId, leaveSession, RESUME, withoutStandingStream } from '../session.ts';
 
@@ -141,10 +141,7 @@ async function followed(asking: Asking, word: TaskWord): Promise<TaskReport> {
       kind: 'lost',
       reason: `the server says that the task was cancelled${message === undefined ? '' : ` (${message})`}`,
     };
-  return {
-    kind: 'working',
-    ...defined({ pollMs, message }),
-  };
+  return { kind: 'working', ...defined({ pollMs, message }) };
 }
 
 type Look = Exclude<TaskReport, { kind: 'working' | 'over' }> | { readonly kind: 'word'; readonly word: TaskWord };
@@ -246,17 +243,12 @@ export interface TaskLinkOptions {
 }
 
 async function openTaskLink({ connection, id, signal, egress, fetch }: TaskLinkOptions): Promise<TaskLink> {
-  const { accessToken } = connection;
   const wire = openWire({ egress, server: connection, ...defined({ fetch }) });
   const transport = new SessionTransport(new URL(connection.url), {
-    fetch: withoutStandingStream(wire.fetch),
+    ...transportOptions(connection, withoutStandingStream(wire.fetch)),
     reconnectionOptions: RESUME,
-    requestInit: { headers: { ...connection.headers } },
-    redirectPolicy: 'same-origin',
-    onInsufficientScope: 'throw',
     streaming: () => wire.exchange().streamed === true,
     ...defined({ sessionId: id.sessionId, protocolVersion: id.version }),
-    ...(accessToken === undefined ? {} : { authProvider: { token: () => Promise.resolve(accessToken) } }),
   });
   let heard: () => void = () => undefined;
   transport.onAnswer = () => heard();
