@@ -17,12 +17,11 @@ import { createMemoryStore } from '../activities/artifacts/memory.ts';
 import { createScriptedModel } from '../activities/models/scripted.ts';
 import { createMcpToolServer } from '../activities/mcp/mcp-server.ts';
 import { Config } from '../contracts/schemas/config.ts';
-import { bundleWorkflows } from '../workers/bundle.ts';
+import { bundleWorkflows, createTracing } from '../workers/bundle.ts';
 import { connectClient } from '../workers/connection.ts';
 import { createDataConverter, createWorkerDataConverter } from '../workers/codec.ts';
 import { openArtifacts, openEgress, runSideActivities, toolSideActivities } from '../workers/composition.ts';
 import { limitHeap, memoryOf, sizesFor } from '../workers/memory.ts';
-import { createTracing } from '../workers/tracing.ts';
 import {
   BENCH_QUEUE,
   benchScript,

@@ -12,10 +12,13 @@ import { readFile, rename, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, extname, relative, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { resourceFromAttributes } from '@opentelemetry/resources';
+import { ConsoleSpanExporter, NoopSpanProcessor, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
+import { OpenTelemetryPlugin } from '@temporalio/interceptors-opentelemetry-v2';
 import { type BundleOptions, bundleWorkflowCode } from '@temporalio/worker';
 import { z } from 'zod';
+import type { Config } from '../contracts/schemas/config.ts';
 import { CONVERTER_FILES } from './codec.ts';
-import { createTracing } from './tracing.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 /** These files are not in the bundle, but decide which modules are. */
@@ -195,4 +198,14 @@ async function hashOf(place: string, files: readonly string[], code: string): Pr
   for (const [index, content] of contents.entries())
     hash.update(`\0${files[index]}\0${content.length}\0`).update(content);
   return hash.digest('hex');
+}
+
+// Sets up OpenTelemetry, in place since the first recorded history: interceptors change what a run replays,
+// so they cannot be added later (ADR 0006). Without an exporter spans are dropped.
+
+export function createTracing(tracing: Config['tracing']): OpenTelemetryPlugin {
+  return new OpenTelemetryPlugin({
+    resource: resourceFromAttributes({ 'service.name': 'countersign' }),
+    spanProcessor: tracing === 'console' ? new SimpleSpanProcessor(new ConsoleSpanExporter()) : new NoopSpanProcessor(),
+  });
 }

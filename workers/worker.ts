@@ -19,7 +19,7 @@ import {
 import { CountersignError } from '../contracts/errors.ts';
 import type { Config } from '../contracts/schemas/config.ts';
 import { Diary, type Log, nameSubject } from './log.ts';
-import { bundleWorkflows, readBuiltBundle, type WorkflowBundle } from './bundle.ts';
+import { bundleWorkflows, createTracing, readBuiltBundle, type WorkflowBundle } from './bundle.ts';
 import { createDataConverter, createWorkerDataConverter } from './codec.ts';
 import { openArtifacts, openTrust, runSideActivities, toolSideActivities } from './composition.ts';
 import { LivePolicy, withLivePolicy } from './config/live-policy.ts';
@@ -30,7 +30,6 @@ import { startHealth } from './health.ts';
 import { queueOptions } from './limit-metrics.ts';
 import { limitHeap, memoryOf, type Sizes, sizesFor } from './memory.ts';
 import { assertSetUp, identityOf, packageVersion } from './setup.ts';
-import { createTracing } from './tracing.ts';
 import { createZoneInterceptor, ZoneCodec } from './zone.ts';
 
 export interface WorkersOptions {

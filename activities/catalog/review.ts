@@ -16,7 +16,7 @@ import type { Review, ReviewInput } from '../../contracts/wire/catalog.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { urlObjection } from '../egress/guard.ts';
 import { currentScheduler } from '../kit/activity.ts';
-import { takeGrant } from '../tokens/clients.ts';
+import { takeGrant } from '../tokens/configured.ts';
 import { type ChangeProofParts, proveChange } from '../trust/change-proof.ts';
 import { isCatalogOrigin, namedCredentials } from './reader.ts';
 

@@ -15,7 +15,7 @@ import { assertConnectable } from '../catalog/reader.ts';
 import type { CallEnding, ServerConnection, TokenRenewal } from '../mcp/port.ts';
 import { assertReachable } from '../run/prepare-run.ts';
 import { scopesFor, scopesIn } from '../tokens/asked.ts';
-import { takeGrant } from '../tokens/clients.ts';
+import { takeGrant } from '../tokens/configured.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
 
 export interface ServerAccess {

@@ -118,12 +118,12 @@ function formOf(schema: unknown): { readonly fields: Record<string, FormField>; 
 function fieldOf(field: unknown): FormField {
   if (!isFields(field)) throw new NotUnderstood('a field of a form is no schema');
   const { type, default: preset } = field;
-  const label = given(field, ['title', 'description'], (text, key) =>
+  const label = fieldsIn(field, ['title', 'description'], (text, key) =>
     textOf(text, LONGEST_LABEL, `a ${key} in a form`),
   );
   if (type === 'boolean') return { type, ...label, ...(typeof preset === 'boolean' ? { default: preset } : {}) };
   if (type === 'number' || type === 'integer') {
-    const bounds = given(field, ['minimum', 'maximum'], numberOf);
+    const bounds = fieldsIn(field, ['minimum', 'maximum'], numberOf);
     return { type, ...label, ...bounds, ...(typeof preset === 'number' ? { default: preset } : {}) };
   }
   if (type === 'string') {
@@ -134,7 +134,7 @@ function fieldOf(field: unknown): FormField {
     return {
       type: 'text',
       ...label,
-      ...given(field, ['minLength', 'maxLength'], countOf),
+      ...fieldsIn(field, ['minLength', 'maxLength'], countOf),
       ...defined({ format }),
       ...filled,
     };
@@ -142,7 +142,7 @@ function fieldOf(field: unknown): FormField {
   if (type === 'array' && isFields(field['items'])) {
     const { items } = field;
     const options = optionsOf(items['enum']) ?? titledOptionsOf(items['anyOf']);
-    const bounds = given(field, ['minItems', 'maxItems'], countOf);
+    const bounds = fieldsIn(field, ['minItems', 'maxItems'], countOf);
     if (options !== undefined)
       return { type: 'choices', ...label, options, ...bounds, ...(isTexts(preset) ? { default: [...preset] } : {}) };
   }
@@ -189,7 +189,7 @@ function textOf(text: unknown, most: number, what: string): string {
 }
 
 /** Reads those of the fields that a schema has. */
-function given<Key extends string, Value>(
+function fieldsIn<Key extends string, Value>(
   field: Fields,
   keys: readonly Key[],
   read: (value: unknown, key: Key) => Value,

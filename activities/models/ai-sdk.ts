@@ -1,25 +1,59 @@
 /**
- * This adapter asks models of providers through the AI SDK: one request, one answer, no loop, no execution of tools, no
- * retry.
+ * Finds configured models by name, and asks models of providers through the AI SDK: one request, one answer, no loop,
+ * no execution of tools, no retry.
  *
- * 1. Answers are streamed. An answer that takes minutes would otherwise leave a silent connection, which proxies cut;
- *    and each chunk shows progress. Only a complete answer is returned.
+ * 1. Answers are streamed: an answer that takes minutes would otherwise leave a silent connection, which proxies cut.
+ *    Only a complete answer is returned.
  * 2. Neither the key nor the request appears in a result or an error (INV-S1).
+ * 3. Opaque provider data goes back with the part it came with (reasoning items, signatures).
+ * 4. Every call of an assistant message has exactly one result in the next message. A transcript that breaks this is
+ *    refused here, since providers answer it with an error nobody can act on.
+ * 5. A server's description of its tool is data: a model reads no character that a person could not see. Only
+ *    `description` and `title` are changed, at any depth; property names and values say which arguments are valid.
  */
-import { type OutputUnit, Validator } from '@cfworker/json-schema';
-import { type FinishReason, jsonSchema, type StepResult, streamText, tool, type ToolSet } from 'ai';
+import {
+  type AssistantModelMessage,
+  type FinishReason,
+  jsonSchema,
+  type ModelMessage,
+  type StepResult,
+  streamText,
+  type SystemModelMessage,
+  tool,
+  type ToolModelMessage,
+  type ToolSet,
+} from 'ai';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
+import type { ModelConfig } from '../../contracts/schemas/config.ts';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
-import type { Usage } from '../../contracts/schemas/transcript.ts';
-import type { ModelStepResult } from '../../contracts/wire/run.ts';
+import type { AssistantPart, CallResult, Message, Usage } from '../../contracts/schemas/transcript.ts';
+import type { OfferedTool } from '../../domain/run/toolset.ts';
+import { visible } from '../../domain/text/escape.ts';
+import { resultOf } from '../../domain/views/model-text.ts';
 import type { Egress } from '../egress/fetch.ts';
 import { jsonOf, MAX_NESTING, nestsTooDeeply } from '../kit/json.ts';
-import { within } from '../kit/time-limit.ts';
 import type { Model, ModelAnswer, ModelPart, ModelRequest, ModelTool } from './port.ts';
-import { promptOf } from './prompt.ts';
 import { type Provider, type ProviderConfig, providerOf } from './provider.ts';
 import { refusalOf, type Scrub, scrubberOf, type Subject } from './refusal.ts';
+import { createScriptedModel } from './scripted.ts';
+
+export type ModelLookup = (name: string) => Model | undefined;
+
+/** @param configs `models` of the configuration, with the secrets for `${NAME}` put in */
+export function createModelRegistry(configs: Readonly<Record<string, ModelConfig>>, egress: Egress): ModelLookup {
+  const built = new Map<string, Model>();
+  return (name) => {
+    const known = built.get(name);
+    if (known !== undefined) return known;
+    const config = Object.hasOwn(configs, name) ? configs[name] : undefined;
+    if (config === undefined) return undefined;
+    const model =
+      config.provider === 'scripted' ? createScriptedModel(config.script) : createAiSdkModel(name, config, egress);
+    built.set(name, model);
+    return model;
+  };
+}
 
 // The SDK's warnings quote parts of the conversation, and go to the console unless this flag is off.
 globalThis.AI_SDK_LOG_WARNINGS = false;
@@ -39,7 +73,8 @@ export function createAiSdkModel(name: string, config: ProviderConfig, egress: E
         return scrub(await ask(provider, subject, config.maxOutputTokens, { ...request, signal }));
       } catch (error) {
         request.signal.throwIfAborted();
-        if (deadline.signal.aborted) throw lateness(subject, config.timeoutSeconds);
+        if (deadline.signal.aborted)
+          throw unavailable(subject, `gave no complete answer within ${config.timeoutSeconds} s`);
         throw scrubbed(error instanceof CountersignError ? error : refusalOf(error, subject), scrub);
       } finally {
         clearTimeout(timer);
@@ -77,10 +112,7 @@ async function ask(
   // reject into the process.
   const [step] = await result.steps;
   if (step === undefined || !isComplete(step)) {
-    throw new CountersignError(
-      'MODEL_UNAVAILABLE',
-      `Model ${subject.name} (${subject.provider}) broke off its answer. It is asked again.`,
-    );
+    throw unavailable(subject, 'broke off its answer');
   }
   return answerOf(step);
 }
@@ -91,26 +123,18 @@ function toolSetOf(tools: readonly ModelTool[], strict: boolean | undefined): To
   for (const { name, description, inputSchema } of tools) {
     // Sound: an MCP input schema is a JSON Schema, which the SDK passes on unchanged.
     const schema = jsonSchema(inputSchema as Parameters<typeof jsonSchema>[0]);
-    set[name] = tool({
-      inputSchema: schema,
-      ...defined({ description, strict }),
-    });
+    set[name] = tool({ inputSchema: schema, ...defined({ description, strict }) });
   }
   return set;
 }
 
-function lateness({ name, provider }: Subject, timeoutSeconds: number): CountersignError {
-  return new CountersignError(
-    'MODEL_UNAVAILABLE',
-    `Model ${name} (${provider}) gave no complete answer within ${timeoutSeconds} s. It is asked again.`,
-  );
+function unavailable({ name, provider }: Subject, what: string): CountersignError {
+  return new CountersignError('MODEL_UNAVAILABLE', `Model ${name} (${provider}) ${what}. It is asked again.`);
 }
 
 function scrubbed(error: CountersignError, scrub: Scrub): CountersignError {
   return new CountersignError(error.code, scrub(error.message), scrub(error.facts));
 }
-
-// Turns one step of the AI SDK into an answer of the model port.
 
 /** The fields of a step that are read. */
 export type Step = Pick<StepResult<ToolSet>, 'content' | 'finishReason' | 'rawFinishReason' | 'usage'>;
@@ -143,10 +167,9 @@ function partOf(content: Content): ModelPart[] {
   switch (content.type) {
     case 'text':
     case 'reasoning': {
+      const { type, text } = content;
       const echo = answeredBy(content.providerMetadata);
-      return content.text === '' && echo.provider === undefined
-        ? []
-        : [{ type: content.type, text: content.text, ...echo }];
+      return text === '' && echo.provider === undefined ? [] : [{ type, text, ...echo }];
     }
     case 'tool-call':
       return [
@@ -174,18 +197,14 @@ function answeredBy(metadata: object | undefined): { provider?: JsonObject } {
 
 /** The SDK returns unparsable arguments as the text it got; a tool without parameters is called with no text at all. */
 function argumentsOf(input: unknown): { arguments: JsonObject; malformed?: string } {
-  if (typeof input === 'string') {
-    return input.trim() === ''
-      ? { arguments: {} }
-      : { arguments: {}, malformed: 'the arguments are not a JSON object' };
-  }
+  const malformed = (how: string) => ({ arguments: {}, malformed: `the arguments ${how}` });
+  if (typeof input === 'string') return input.trim() === '' ? { arguments: {} } : malformed('are not a JSON object');
   if (input === null || typeof input !== 'object' || Array.isArray(input)) {
     const kind = input === null ? 'null' : Array.isArray(input) ? 'an array' : `a ${typeof input}`;
-    return { arguments: {}, malformed: `the arguments are ${kind}, not a JSON object` };
+    return malformed(`are ${kind}, not a JSON object`);
   }
   // Checked before any recursive walk, which would overflow the stack and look like a broken connection.
-  if (nestsTooDeeply(input))
-    return { arguments: {}, malformed: `the arguments nest deeper than ${MAX_NESTING} levels` };
+  if (nestsTooDeeply(input)) return malformed(`nest deeper than ${MAX_NESTING} levels`);
   // Sound: parsed from JSON, and neither null nor an array.
   return { arguments: jsonOf(input) as JsonObject };
 }
@@ -198,77 +217,154 @@ function count(tokens: number | undefined): number {
   return tokens === undefined || !Number.isFinite(tokens) ? 0 : Math.max(0, Math.round(tokens));
 }
 
-// Checks a final answer against the JSON Schema that its run asks for (draft 2020-12).
-//
-// 1. The check is bounded in time, parsing included: schema and patterns come from the starter, and the text from a
-//    model. An answer that could not be checked is refused: a caller would rely on it, and a model may well find a
-//    shorter one.
+export interface Prompt {
+  readonly system: SystemModelMessage[];
+  readonly messages: ModelMessage[];
+}
 
-export type OutputCheck = NonNullable<ModelStepResult['output']>;
+type Options = NonNullable<AssistantModelMessage['providerOptions']>;
+type AssistantContent = Exclude<AssistantModelMessage['content'], string>;
 
-/** Limits of the errors that go to the model for its repair turn, and into history. */
-const MOST_ERRORS = 10;
-const MOST_CHARACTERS = 300;
 /**
- * Longer than the limit for arguments: an unchecked answer is refused, and an honest answer and schema may be large.
+ * @param output JSON Schema of the final answer; described in words, since not every provider can combine it with tools
  */
-const CHECK_MS = 1_000;
+export function promptOf(transcript: readonly Message[], output?: JsonObject): Prompt {
+  const opening = transcript.findIndex(({ role }) => role !== 'system');
+  const head = opening === -1 ? transcript : transcript.slice(0, opening);
+  const instructions = head.flatMap((message) =>
+    message.role === 'system' && message.text !== '' ? [message.text] : [],
+  );
+  if (output !== undefined)
+    instructions.push(
+      `When you give your final answer, reply with one JSON value and nothing else. It must fit this JSON Schema: ${JSON.stringify(output)}`,
+    );
+  const system = instructions.map((content): SystemModelMessage => ({ role: 'system', content }));
+  const ids = new EchoedIds();
+  const messages = transcript.slice(head.length).flatMap((message) => modelMessage(message, ids));
+  ids.assertAnswered();
+  return { system, messages };
+}
 
-/** @param texts the text parts of the answer, in order */
-export function checkOutput(texts: readonly string[], schema: JsonObject): OutputCheck {
-  try {
-    return within(CHECK_MS, () => {
-      const parsed = parseAnswer(texts);
-      if (parsed === undefined) return invalid('The answer is not one JSON value.');
-      // Code that walks values by recursion, in the workflow too, would overflow the stack.
-      if (nestsTooDeeply(parsed.value)) return invalid(`The answer nests deeper than ${MAX_NESTING} levels.`);
-      const errors = violations(parsed.value, schema);
-      return errors.length === 0 ? { kind: 'valid', value: parsed.value } : invalid(...errors);
-    });
-  } catch {
-    return invalid('The answer could not be checked in time against the output schema of the run.');
+function modelMessage(message: Message, ids: EchoedIds): ModelMessage[] {
+  if (message.role !== 'tool') ids.assertAnswered();
+  switch (message.role) {
+    // Only some providers know system messages between turns; all understand a user's.
+    case 'system':
+    case 'user':
+      return message.text === '' ? [] : [{ role: 'user', content: message.text }];
+    case 'assistant': {
+      const content = message.parts.filter(isSaid).map((part) => assistantPart(part, ids));
+      return content.length === 0 ? [] : [{ role: 'assistant', content }];
+    }
+    case 'tool': {
+      const content = message.results.map((result) => toolResult(result, ids));
+      ids.assertAnswered();
+      return content.length === 0 ? [] : [{ role: 'tool', content }];
+    }
   }
 }
 
-function invalid(...errors: readonly string[]): OutputCheck {
-  return { kind: 'invalid', errors };
+/** Drops empty texts, which providers refuse, unless provider data makes the text an item of its own. */
+function isSaid(part: AssistantPart): boolean {
+  return part.type === 'call' || part.text !== '' || part.provider !== undefined;
 }
 
-/** Tries the whole text, then its last part (after a comment of the model), then the last fenced block. */
-function parseAnswer(texts: readonly string[]): { value: JsonValue } | undefined {
-  const whole = texts.join('');
-  const fenced = [...whole.matchAll(/```[A-Za-z]*[ \t]*\r?\n([^]*?)\r?\n[ \t]*```/g)].at(-1)?.[1];
-  for (const text of [whole, texts.at(-1), fenced]) {
-    const value = text === undefined ? undefined : parseJson(text);
-    if (value !== undefined) return { value };
+function assistantPart(part: AssistantPart, ids: EchoedIds): AssistantContent[number] {
+  const echo = part.provider === undefined ? {} : { providerOptions: providerOptions(part.provider) };
+  if (part.type !== 'call') return { type: part.type, text: part.text, ...echo };
+  return {
+    type: 'tool-call',
+    toolCallId: ids.propose(part),
+    toolName: part.name,
+    input: jsonOf(part.arguments),
+    ...echo,
+  };
+}
+
+/** Images and audio stay in the artifact store: the model reads a reference to them, for now. */
+function toolResult(result: CallResult, ids: EchoedIds): ToolModelMessage['content'][number] {
+  const { text, isError } = resultOf(result);
+  return {
+    type: 'tool-result',
+    toolCallId: ids.answer(result),
+    toolName: result.name,
+    output: { type: isError ? 'error-text' : 'text', value: text },
+  };
+}
+
+function providerOptions(provider: JsonObject): Options {
+  // Sound: `provider` is the `providerMetadata` of an earlier answer, which has this shape; the AI SDK checks it again.
+  const options = jsonOf(provider) as Options;
+  // Gemini behind the OpenAI-compatible API: the provider package writes the signature under its own name and reads it
+  // under `google`.
+  const signature = options['compatible']?.['thoughtSignature'];
+  return signature === undefined ? options : { ...options, google: { thoughtSignature: signature } };
+}
+
+/** Makes the provider's call ids unique, and pairs them with results by our ids. */
+class EchoedIds {
+  readonly #used = new Set<string>();
+  readonly #open = new Map<string, string>();
+
+  propose({ callId, providerCallId }: { callId: string; providerCallId: string }): string {
+    // Some servers give no ids, or count from zero in every answer. Providers allow letters, digits, `_` and `-` only.
+    let id = providerCallId;
+    if (id === '' || this.#used.has(id)) id = callId.replaceAll('.', '_');
+    this.#used.add(id);
+    this.#open.set(callId, id);
+    return id;
   }
-  return undefined;
-}
 
-function parseJson(text: string): JsonValue | undefined {
-  try {
-    // Sound: what JSON.parse returns is a JSON value.
-    return JSON.parse(text) as JsonValue;
-  } catch {
-    return undefined;
+  answer({ callId }: CallResult): string {
+    const id = this.#open.get(callId);
+    if (id === undefined) {
+      const message = `The transcript has a result of call ${callId}, which was not proposed in the turn before it.`;
+      throw new CountersignError('INTERNAL', message, { callId });
+    }
+    this.#open.delete(callId);
+    return id;
+  }
+
+  assertAnswered(): void {
+    const [callId] = this.#open.keys();
+    if (callId !== undefined)
+      throw new CountersignError('INTERNAL', `The transcript has no result of call ${callId}.`, { callId });
   }
 }
 
-function violations(value: JsonValue, schema: JsonObject): string[] {
-  try {
-    // Any JSON object may be tried as a schema; an invalid one throws here.
-    const { valid, errors } = new Validator(schema, '2020-12', false).validate(value);
-    return valid ? [] : bounded(errors.map(described));
-  } catch {
-    return ['The output schema of the run cannot be applied: it is not a valid JSON Schema.'];
-  }
+/** A toolset stays in memory while it is in use, and is offered anew with every step. */
+const made = new WeakMap<OfferedTool, ModelTool>();
+
+export function modelTool(pinned: OfferedTool): ModelTool {
+  const known = made.get(pinned);
+  if (known !== undefined) return known;
+  const { modelName, server, definition } = pinned;
+  const description = definition.description ?? definition.title;
+  const offered = {
+    name: modelName,
+    qualifiedName: `${server}/${definition.name}`,
+    ...(description === undefined ? {} : { description: words(description) }),
+    // Sound: an object stays an object.
+    inputSchema: inert(definition.inputSchema) as JsonObject,
+  };
+  made.set(pinned, offered);
+  return offered;
 }
 
-function described({ instanceLocation, keyword, error }: OutputUnit): string {
-  return `${instanceLocation} (${keyword}): ${error}`.slice(0, MOST_CHARACTERS);
+function words(text: string): string {
+  return text.replaceAll('\r\n', '\n').replaceAll(/[^\n\t]+/g, visible);
 }
 
-function bounded(errors: readonly string[]): string[] {
-  const rest = errors.length - MOST_ERRORS;
-  return rest <= 0 ? [...errors] : [...errors.slice(0, MOST_ERRORS), `and ${rest} more`];
+const VALUES: ReadonlySet<string> = new Set(['enum', 'const', 'default']);
+
+/** The value nests no deeper than discovery accepts (`activities/kit/json.ts`), so recursion is safe. */
+function inert(value: JsonValue): JsonValue {
+  if (Array.isArray(value)) return value.map(inert);
+  if (value === null || typeof value !== 'object') return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => {
+      if ((key === 'description' || key === 'title') && typeof inner === 'string') return [key, words(inner)];
+      return [key, VALUES.has(key) ? inner : inert(inner)];
+    }),
+  );
 }

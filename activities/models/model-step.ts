@@ -4,15 +4,16 @@
  * 1. It heartbeats while it waits, so that a dead worker is noticed and a cancellation arrives; cancelling ends the
  *    request.
  * 2. Repeating it costs tokens and nothing else: it executes no tool.
- * 3. Its errors carry a code, and no request, prompt or key (INV-S1).
+ * 3. An answer costs tokens: what is refused after it came is a coded error, and final. Faults without a code are left
+ *    to `coded` (`activities/kit/activity.ts`), which has the step tried again.
  */
+import { type OutputUnit, Validator } from '@cfworker/json-schema';
 import { activityInfo, cancellationSignal, heartbeat } from '@temporalio/activity';
-import { TemporalFailure } from '@temporalio/common';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { failureOf } from '../../contracts/failure.ts';
 import { callIdOf } from '../../contracts/names.ts';
-import type { ArtifactRef } from '../../contracts/schemas/json.ts';
+import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 import type { AssistantPart, Message } from '../../contracts/schemas/transcript.ts';
 import type { ToolsetRef } from '../../contracts/wire/identity.ts';
 import type { ModelActivities, ModelStepInput, ModelStepResult, RunActivities } from '../../contracts/wire/run.ts';
@@ -20,10 +21,11 @@ import { EMPTY_DIGEST, extendDigest } from '../../domain/run/journal.ts';
 import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { callsOf } from '../../domain/state/run.ts';
 import { Heartbeat } from '../kit/activity.ts';
-import { type Pause, pauseWithJitter, retried } from '../kit/time-limit.ts';
-import { checkOutput } from './ai-sdk.ts';
+import { MAX_NESTING, nestsTooDeeply } from '../kit/json.ts';
+import { type Pause, pauseWithJitter, retried, within } from '../kit/time-limit.ts';
+import type { ReadTranscript } from '../run/read-transcript.ts';
+import { modelTool } from './ai-sdk.ts';
 import type { Model, ModelAnswer, ModelPart } from './port.ts';
-import { modelTool } from './prompt.ts';
 
 /**
  * UTF-8 bytes of JSON. Temporal refuses a payload above 2 MiB (`limit.blobSize.error`), and would then retry a paid
@@ -36,14 +38,7 @@ const MOST_RESULT_BYTES = 1_500_000;
 export interface ModelStepDependencies {
   readonly models: (name: string) => Model | undefined;
   readonly toolset: (refs: readonly ToolsetRef[]) => Promise<readonly OfferedTool[]>;
-  /** Returns a page of the range, never empty, by query of that run and from its stored segments. */
-  readonly transcript: (
-    workflowId: string,
-    runId: string,
-    from: number,
-    to: number,
-    segment?: ArtifactRef,
-  ) => Promise<readonly Message[]>;
+  readonly transcript: ReadTranscript;
   /** Judges what the model proposed on the worker where the step ran. */
   readonly judge?: RunActivities['judge'];
   readonly cache?: TranscriptCache;
@@ -83,7 +78,7 @@ export function createModelStep(dependencies: ModelStepDependencies): ModelActiv
     } catch (error) {
       // Whatever a cancelled request throws, the step ended because it was cancelled.
       signal.throwIfAborted();
-      throw asFailure(error);
+      throw error;
     } finally {
       beat.stop();
     }
@@ -103,10 +98,7 @@ async function withVerdicts(
   if (judge === undefined || calls.length === 0) return step;
   const { run, toolset, runPolicy, earlier } = input;
   try {
-    const judged = {
-      ...step,
-      judged: await judge({ run, toolset, runPolicy, calls, ...defined({ earlier }) }),
-    };
+    const judged = { ...step, judged: await judge({ run, toolset, runPolicy, calls, ...defined({ earlier }) }) };
     return jsonBytes(judged) <= MOST_RESULT_BYTES ? judged : step;
   } catch {
     return step;
@@ -164,27 +156,8 @@ function withOurIds(
   });
 }
 
-function asFailure(error: unknown): Error {
-  if (error instanceof TemporalFailure) return error;
-  if (error instanceof CountersignError) {
-    const { retryAfterMs } = error.facts;
-    return failureOf(
-      error.code,
-      error.message,
-      error.facts,
-      typeof retryAfterMs === 'number' ? retryAfterMs : undefined,
-    );
-  }
-  // The message of an unknown error may quote what it failed on.
-  return failureOf('INTERNAL', `The model step failed: ${error instanceof Error ? error.name : 'unknown error'}.`);
-}
-
-// This cache keeps the conversations that this worker knows, so that a step fetches only its new messages (INV-D2).
-//
-// 1. The result is exactly the conversation that `base.digest` and the tail name. It comes from the cache by that
-//    digest, or is fetched and checked against it; otherwise the error is `TRANSCRIPT_MISMATCH`.
-// 2. The cache is bounded by bytes and conversations, and drops the least recently used first. A lost entry costs a
-//    query.
+// The conversations that this worker knows: a step fetches only its new messages (INV-D2). What is returned is exactly
+// the conversation that `base.digest` and the tail name. A lost entry costs a query.
 
 /** Returns messages from `from` up to, not including, `to`; a page may hold fewer, but at least one. */
 export type FetchRange = (from: number, to: number) => Promise<readonly Message[]>;
@@ -258,14 +231,8 @@ export function createTranscriptCache(
       if (twin !== undefined) forget(twin);
       const messages = [...prefix, ...tail];
       const size = (isExtended ? known.bytes : sizeOf(prefix)) + sizeOf(tail);
-      remember({
-        messages,
-        bytes: size,
-        marks: new Map([
-          [base.digest, base.length],
-          [end.digest, end.length],
-        ]),
-      });
+      const marks = new Map([base, end].map(({ digest, length }) => [digest, length]));
+      remember({ messages, bytes: size, marks });
       return messages.slice();
     },
   };
@@ -281,13 +248,9 @@ async function fetchPrefix(
     if (page.length === 0) break;
     for (const message of page.slice(0, length - messages.length)) messages.push(message);
   }
-  if (messages.length !== length || digestOf(messages, EMPTY_DIGEST) !== digest) {
-    throw new CountersignError(
-      'TRANSCRIPT_MISMATCH',
-      `The stored conversation is not the one of this step: ${messages.length} of ${length} messages were read, and the digest of the first ${length} is not ${digest}.`,
-    );
-  }
-  return messages;
+  if (messages.length === length && digestOf(messages, EMPTY_DIGEST) === digest) return messages;
+  const message = `The stored conversation is not the one of this step: ${messages.length} of ${length} messages were read, and the digest of the first ${length} is not ${digest}.`;
+  throw new CountersignError('TRANSCRIPT_MISMATCH', message);
 }
 
 function digestOf(messages: readonly Message[], from: string): string {
@@ -296,4 +259,79 @@ function digestOf(messages: readonly Message[], from: string): string {
 
 function sizeOf(messages: readonly Message[]): number {
   return messages.reduce((sum, message) => sum + JSON.stringify(message).length, 0);
+}
+
+// Checks a final answer against the JSON Schema that its run asks for (draft 2020-12). The check is bounded in time,
+// parsing included: schema and patterns come from the starter, and the text from a model. An answer that could not be
+// checked is refused: a caller would rely on it.
+
+export type OutputCheck = NonNullable<ModelStepResult['output']>;
+
+/** Limits of the errors that go to the model for its repair turn, and into history. */
+const MOST_ERRORS = 10;
+
+const MOST_CHARACTERS = 300;
+
+/**
+ * Longer than the limit for arguments: an unchecked answer is refused, and an honest answer and schema may be large.
+ */
+const CHECK_MS = 1_000;
+
+/** @param texts the text parts of the answer, in order */
+export function checkOutput(texts: readonly string[], schema: JsonObject): OutputCheck {
+  try {
+    return within(CHECK_MS, () => {
+      const parsed = parseAnswer(texts);
+      if (parsed === undefined) return invalid('The answer is not one JSON value.');
+      // Code that walks values by recursion, in the workflow too, would overflow the stack.
+      if (nestsTooDeeply(parsed.value)) return invalid(`The answer nests deeper than ${MAX_NESTING} levels.`);
+      const errors = violations(parsed.value, schema);
+      return errors.length === 0 ? { kind: 'valid', value: parsed.value } : invalid(...errors);
+    });
+  } catch {
+    return invalid('The answer could not be checked in time against the output schema of the run.');
+  }
+}
+
+function invalid(...errors: readonly string[]): OutputCheck {
+  return { kind: 'invalid', errors };
+}
+
+/** Tries the whole text, then its last part (after a comment of the model), then the last fenced block. */
+function parseAnswer(texts: readonly string[]): { value: JsonValue } | undefined {
+  const whole = texts.join('');
+  const fenced = [...whole.matchAll(/```[A-Za-z]*[ \t]*\r?\n([^]*?)\r?\n[ \t]*```/g)].at(-1)?.[1];
+  for (const text of [whole, texts.at(-1), fenced]) {
+    const value = text === undefined ? undefined : parseJson(text);
+    if (value !== undefined) return { value };
+  }
+  return undefined;
+}
+
+function parseJson(text: string): JsonValue | undefined {
+  try {
+    // Sound: what JSON.parse returns is a JSON value.
+    return JSON.parse(text) as JsonValue;
+  } catch {
+    return undefined;
+  }
+}
+
+function violations(value: JsonValue, schema: JsonObject): string[] {
+  try {
+    // Any JSON object may be tried as a schema; an invalid one throws here.
+    const { valid, errors } = new Validator(schema, '2020-12', false).validate(value);
+    return valid ? [] : bounded(errors.map(described));
+  } catch {
+    return ['The output schema of the run cannot be applied: it is not a valid JSON Schema.'];
+  }
+}
+
+function described({ instanceLocation, keyword, error }: OutputUnit): string {
+  return `${instanceLocation} (${keyword}): ${error}`.slice(0, MOST_CHARACTERS);
+}
+
+function bounded(errors: readonly string[]): string[] {
+  const rest = errors.length - MOST_ERRORS;
+  return rest <= 0 ? [...errors] : [...errors.slice(0, MOST_ERRORS), `and ${rest} more`];
 }

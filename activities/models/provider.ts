@@ -42,11 +42,7 @@ export function providerOf(name: string, config: ProviderConfig, egress: Egress)
   // An empty key stops the package from reading an environment variable.
   const { apiKey = '', baseUrl, model } = config;
   if (apiKey === '' && baseUrl === undefined) {
-    throw new CountersignError(
-      'CONFIG_INVALID',
-      `models.${name}.apiKey is missing: ${config.provider} is not asked without one.`,
-      { path: `models.${name}.apiKey` },
-    );
+    throw missing(`models.${name}.apiKey`, `${config.provider} is not asked without one`);
   }
   const fetchOf = (url: string, rewrite?: (body: string) => string) =>
     createProviderFetch({
@@ -57,11 +53,7 @@ export function providerOf(name: string, config: ProviderConfig, egress: Egress)
   switch (config.provider) {
     case 'openai': {
       const baseURL = baseUrl ?? PROVIDER_URLS.openai;
-      const openai = createOpenAI({
-        apiKey,
-        baseURL,
-        fetch: fetchOf(baseURL, toPublishedShape),
-      });
+      const openai = createOpenAI({ apiKey, baseURL, fetch: fetchOf(baseURL, toPublishedShape) });
       // Nothing is stored at the provider, so reasoning travels encrypted and comes back with the next step. The
       // Responses API makes tools strict unless told otherwise, and the schemas of MCP servers are not written for
       // that.
@@ -69,21 +61,12 @@ export function providerOf(name: string, config: ProviderConfig, egress: Egress)
     }
     case 'anthropic': {
       const baseURL = baseUrl ?? PROVIDER_URLS.anthropic;
-      const anthropic = createAnthropic({
-        apiKey,
-        baseURL,
-        fetch: fetchOf(baseURL),
-      });
+      const anthropic = createAnthropic({ apiKey, baseURL, fetch: fetchOf(baseURL) });
       return { model: anthropic.messages(model), providerOptions: {} };
     }
     case 'openai-compatible': {
-      if (baseUrl === undefined) {
-        throw new CountersignError(
-          'CONFIG_INVALID',
-          `models.${name}.baseUrl is missing: an OpenAI-compatible server has no usual address.`,
-          { path: `models.${name}.baseUrl` },
-        );
-      }
+      if (baseUrl === undefined)
+        throw missing(`models.${name}.baseUrl`, 'an OpenAI-compatible server has no usual address');
       const compatible = createOpenAICompatible({
         name: 'compatible',
         apiKey,
@@ -96,7 +79,11 @@ export function providerOf(name: string, config: ProviderConfig, egress: Egress)
   }
 }
 
-export interface ProviderFetchOptions {
+function missing(path: string, why: string): CountersignError {
+  return new CountersignError('CONFIG_INVALID', `${path} is missing: ${why}.`, { path });
+}
+
+interface ProviderFetchOptions {
   readonly fetch: GuardedFetch;
   /** Without a key no header for one is sent: the server in front of the model may add its own. */
   readonly hasKey: boolean;

@@ -1,6 +1,6 @@
 /**
- * Maps a failure of a provider, or of the way to it, to one of two codes: final, or retried by Temporal. It
- * also recognises faults of ours and unreadable answers, and keeps the provider's key out of what leaves the worker.
+ * Maps a failure of a provider, or of the way to it, to a final code or to one that Temporal retries, and keeps the
+ * provider's key out of what leaves the worker.
  *
  * 1. The message names the status and the provider's own words for the kind of error. Its sentence is left out, since
  *    that may quote the prompt or the key. The caught error is not kept as a cause: it holds the whole request
@@ -65,13 +65,13 @@ export function refusalOf(error: unknown, subject: Subject): CountersignError {
     return new CountersignError('INTERNAL', `${who} could not be asked: ${wordOf(nameOf(error)) ?? 'unknown fault'}.`);
   }
   // The stack or the longest string overflowed: the same answer would fail the same way, and each one is paid for.
-  if (nameOf(error) === 'RangeError')
-    return new CountersignError(
-      'MODEL_OUTPUT_INVALID',
-      `${who} gave an answer that cannot be read: it nests too deeply or is too large.`,
-    );
-  const { status, retryable, words, headers } = reportOf(error);
-  const facts = factsOf(status, words, headers);
+  if (nameOf(error) === 'RangeError') {
+    const message = `${who} gave an answer that cannot be read: it nests too deeply or is too large.`;
+    return new CountersignError('MODEL_OUTPUT_INVALID', message);
+  }
+  const report = reportOf(error);
+  const { status, retryable, words, headers } = report;
+  const facts = factsOf(report);
   const what = [status === undefined ? 'no complete answer came' : `HTTP ${status}`, ...words].join(', ');
   if (status === undefined ? !retryable : isFinal(status)) {
     const advice = ADVICE[status ?? 0] ?? 'The same request would be rejected again.';
@@ -131,15 +131,9 @@ function networkWords(error: unknown): string[] {
   return [];
 }
 
-function factsOf(
-  status: number | undefined,
-  words: readonly string[],
-  headers: Readonly<Record<string, string>>,
-): ErrorFacts {
+function factsOf({ status, words, headers }: Report): ErrorFacts {
   const requestId = wordOf(headers['x-request-id'] ?? headers['request-id']);
-  return {
-    ...defined({ status, providerError: words[0], requestId }),
-  };
+  return defined({ status, providerError: words[0], requestId });
 }
 
 /** Returns an identifier, never a sentence: an identifier cannot quote a prompt. */

@@ -13,7 +13,7 @@ import { tsToMs } from '@temporalio/common/lib/time.js';
 import { ACTIVITIES } from '../../contracts/names.ts';
 import { deedOf, type DiscardedSend, endingOf, type SendEnding } from '../../domain/history/discarded-send.ts';
 import { isFields } from '../../domain/shapes/messages.ts';
-import type { LedgerStream } from '../ledger/delivery.ts';
+import type { LedgerStream } from '../ledger/port.ts';
 
 type History = Awaited<ReturnType<ReturnType<Client['workflow']['getHandle']>['fetchHistory']>>;
 type HistoryEvent = NonNullable<History['events']>[number];

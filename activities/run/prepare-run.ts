@@ -31,7 +31,7 @@ import { currentScheduler } from '../kit/activity.ts';
 import { waitsForTasks } from '../mcp/legacy-2025/tasks.ts';
 import { Conditions } from '../policy/condition.ts';
 import { policyVersionOf } from '../policy/judge.ts';
-import { isExchanged } from '../tokens/clients.ts';
+import { isExchanged } from '../tokens/configured.ts';
 import { proveStart, type StartProofParts } from '../trust/start-proof.ts';
 
 /**

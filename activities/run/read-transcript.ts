@@ -14,6 +14,7 @@ import type { TranscriptPage } from '../../contracts/schemas/run-state.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
 import type { ArtifactStore } from '../artifacts/port.ts';
 
+/** Returns a page of the range, never empty, by query of that run and from its stored segments. */
 export type ReadTranscript = (
   workflowId: string,
   runId: string,

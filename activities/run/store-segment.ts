@@ -17,7 +17,7 @@ import type { LedgerPage, TranscriptPage } from '../../contracts/schemas/run-sta
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import { verifyChain } from '../../domain/run/journal.ts';
 import type { ArtifactStore } from '../artifacts/port.ts';
-import type { DeliverLedger } from '../ledger/delivery.ts';
+import type { DeliverLedger } from '../ledger/port.ts';
 import { currentScheduler, type Scheduler } from '../kit/activity.ts';
 import { type ExecutionId, executionOf } from './executions.ts';
 import { readSegment } from './read-transcript.ts';

@@ -14,18 +14,15 @@ import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import type { Egress } from '../egress/fetch.ts';
 import { faultName } from '../kit/activity.ts';
 import { createAuthorizationServers, type TokenSource } from './oauth-client.ts';
-import { clientCredentialsStrategy, tokenExchangeStrategy } from './token-exchange.ts';
-import { takeGrant } from './clients.ts';
-import { enterpriseManagedStrategy } from './enterprise-managed.ts';
+import { clientCredentialsStrategy, enterpriseManagedStrategy, tokenExchangeStrategy } from './oauth-strategies.ts';
+import { secretHeaderValues, takeGrant } from './configured.ts';
 import { LARGEST_ANSWER_BYTES } from './exchange.ts';
 import { issuedStrategy, tokenSigner } from './issued.ts';
 import { type MintedToken, type TokenBroker, tokenError, type TokenRequest, type TokenStrategy } from './port.ts';
 import { grantOpener, type OpenGrant, type PrivateKeys, sealedStrategy, type SigningKeys } from './sealed.ts';
-import { refreshStrategy } from './refresh.ts';
+import { refreshStrategy, vaultedTokenStrategy } from './vaulted.ts';
 import { type CheckSource, forResource } from './resource-metadata.ts';
-import { secretHeaderValues } from './secret-headers.ts';
 import type { Vault } from '../vault/port.ts';
-import { vaultedTokenStrategy } from './vaulted.ts';
 
 export interface TokenBrokerOptions {
   readonly config: Pick<Config, 'servers' | 'credentials' | 'policy' | 'egress' | 'issuer' | 'trust'>;

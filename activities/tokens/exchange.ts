@@ -19,7 +19,7 @@ import {
 } from 'oauth4webapi';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import type { SigningKey, SubjectTokenType } from '../../contracts/schemas/credentials.ts';
+import type { SigningKey } from '../../contracts/schemas/credentials.ts';
 import { type GuardedFetch, ResponseTooLarge } from '../egress/fetch.ts';
 import { tokenError } from './port.ts';
 
@@ -108,10 +108,6 @@ export const ASSERTION_GRANT = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 
 /** `typ` of an ID-JAG. */
 export const ID_JAG_TYPE = 'oauth-id-jag+jwt';
-
-export function tokenType(name: SubjectTokenType): string {
-  return TOKEN_TYPES[name];
-}
 
 // Signs a JWT by which this worker identifies itself to one authorization server (RFC 7523 §3, RFC 8693
 // §1.1).

@@ -19,7 +19,7 @@ import type { Grant, GrantBinding, SealedGrant } from '../../contracts/schemas/r
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { unverifiedEvidence } from './asked.ts';
-import { clientsOf } from './clients.ts';
+import { clientsOf } from './configured.ts';
 import { type MintedToken, tokenError, type TokenRequest, type TokenStrategy } from './port.ts';
 
 export interface GrantOpening {

@@ -1,8 +1,8 @@
 /** Final answers against the output schema of a run. */
 import { describe, expect, test } from '@jest/globals';
-import { checkOutput } from '../../activities/models/ai-sdk.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import { doublingSchema } from '../support/doubling-schema.ts';
+import { checkOutput } from '../../activities/models/model-step.ts';
 
 const SCHEMA = {
   $schema: 'https://json-schema.org/draft/2020-12/schema',

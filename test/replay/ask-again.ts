@@ -5,7 +5,7 @@
  * the run is in the very state, under the run id and at the time, in which the input was first sent.
  */
 import { defaultPayloadConverter } from '@temporalio/common';
-import type { AcceptedAttempt, RefusedAttempt } from '../../scripts/histories/inputs.ts';
+import type { AcceptedAttempt, RefusedAttempt } from './recording/recording.ts';
 import type { WorkflowBundle } from '../../workers/bundle.ts';
 import { DeedReader, type History, type Recorded } from '../../workers/replay/recorded-history.ts';
 import { CommandLog, underRunId } from '../../workers/replay/semantics.ts';

@@ -3,8 +3,8 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { DefaultLogger, Runtime } from '@temporalio/worker';
-import type { RecordedInputs } from '../../scripts/histories/inputs.ts';
-import { CORPUS_ENCRYPTION, CORPUS_TRUST } from '../../scripts/histories/stage.ts';
+import type { RecordedInputs } from './recording/recording.ts';
+import { CORPUS_ENCRYPTION, CORPUS_TRUST } from './recording/stage.ts';
 import { type History, readHistory, type Recorded } from '../../workers/replay/recorded-history.ts';
 
 // Replay workers say when they start and stop; only errors are wanted.

@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { beforeAll, expect, jest, test } from '@jest/globals';
 import { defaultPayloadConverter, type Payload } from '@temporalio/common';
-import { CORPUS_TRUST } from '../../scripts/histories/stage.ts';
+import { CORPUS_TRUST } from './recording/stage.ts';
 import type { History } from '../../workers/replay/recorded-history.ts';
 import { answersOf, bundleForReading, type HistoryEvent, historyOf } from '../../workers/replay/replayed-run.ts';
 import type { WorkflowBundle } from '../../workers/bundle.ts';

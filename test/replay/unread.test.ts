@@ -7,7 +7,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
-import { CORPUS_ENCRYPTION } from '../../scripts/histories/stage.ts';
+import { CORPUS_ENCRYPTION } from './recording/stage.ts';
 import type { WorkflowBundle } from '../../workers/bundle.ts';
 import { EncryptionCodec } from '../../workers/codec.ts';
 import { bundleForReplay, CommandLog, compareHistories } from '../../workers/replay/semantics.ts';

@@ -10,7 +10,7 @@ import type { RunHandle } from '../../client/index.ts';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import { createWorkerDataConverter } from '../../workers/codec.ts';
 import { zoneKeysOf } from '../../workers/config/secrets.ts';
-import { createTracing } from '../../workers/tracing.ts';
+import { createTracing } from '../../workers/bundle.ts';
 import { ZoneCodec } from '../../workers/zone.ts';
 import type { CopiedPayload } from './forged-workflows.ts';
 import { executions } from './run-record.ts';

@@ -1,8 +1,9 @@
-/** Runs the activity `modelStep` in a mocked environment, and builds its input. */
+/** Runs the activity `modelStep`, wrapped as workers have it, in a mocked environment, and builds its input. */
 import { expect } from '@jest/globals';
 import { ApplicationFailure } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
+import { coded } from '../../activities/kit/activity.ts';
 import { createModelStep, type ModelStepDependencies } from '../../activities/models/model-step.ts';
 import type { Model, ModelAnswer } from '../../activities/models/port.ts';
 import { defined } from '../../contracts/defined.ts';
@@ -78,15 +79,17 @@ export async function run(
   input: Partial<ModelStepInput> = {},
   environment = mockEnvironment(),
 ): Promise<ModelStepResult> {
-  const step = createModelStep({
-    models: () => undefined,
-    toolset: async () => [TOOL],
-    transcript: async () => {
-      throw new Error('not expected');
-    },
-    pause: async () => undefined,
-    ...dependencies,
-  });
+  const step = coded(
+    createModelStep({
+      models: () => undefined,
+      toolset: async () => [TOOL],
+      transcript: async () => {
+        throw new Error('not expected');
+      },
+      pause: async () => undefined,
+      ...dependencies,
+    }),
+  );
   return environment.run<[ModelStepInput], ModelStepResult, typeof step>(step, stepInput(input));
 }
 

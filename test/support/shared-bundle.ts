@@ -11,7 +11,7 @@ const ROOT = join(import.meta.dirname, '../..');
 const PLACE = join(ROOT, '.build/bundles');
 /** Folders from which a bundle is made; the lock file stands for installed packages. */
 const FOLDERS = ['contracts', 'domain', 'workflows'];
-const FILES = ['workers/bundle.ts', 'workers/tracing.ts', 'package-lock.json'];
+const FILES = ['workers/bundle.ts', 'workers/bundle.ts', 'package-lock.json'];
 
 export async function sharedBundle(): Promise<WorkflowBundle> {
   const sources = await hashOfSources();

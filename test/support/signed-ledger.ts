@@ -5,8 +5,7 @@
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createDelivery } from '../../activities/ledger/delivery.ts';
-import { createHeadSigner, type SignHead } from '../../activities/ledger/port.ts';
+import { createDelivery, createHeadSigner, type SignHead } from '../../activities/ledger/port.ts';
 import type { LedgerEntry, LedgerHead, LedgerLine } from '../../contracts/schemas/ledger.ts';
 import { STREAM } from './builders/ledger-record.ts';
 import { type HeadKey, writeHeadKey } from './ledger-key.ts';

@@ -2,8 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { NativeConnection, Worker } from '@temporalio/worker';
-import { bundleWorkflows } from '../../workers/bundle.ts';
-import { createTracing } from '../../workers/tracing.ts';
+import { bundleWorkflows, createTracing } from '../../workers/bundle.ts';
 import { runCommand } from '../support/cli.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
 import { refusalOf } from '../support/run-record.ts';

@@ -15,8 +15,7 @@ import { ACTIVITIES } from '../../contracts/names.ts';
 import type { TrustSet } from '../../contracts/schemas/trust.ts';
 import { CLAIMS_FIELD, KEY_FIELD, MAC_FIELD, PROVEN_FIELD } from '../../contracts/zone.ts';
 import type { Carry } from '../../domain/run/carry.ts';
-import { bundleWorkflows } from '../../workers/bundle.ts';
-import { createTracing } from '../../workers/tracing.ts';
+import { bundleWorkflows, createTracing } from '../../workers/bundle.ts';
 import { startWorkers, type Workers } from '../../workers/worker.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
 import {

@@ -4,7 +4,7 @@
  */
 import { isNameable } from '../../activities/egress/address.ts';
 import { isSecureTransport, urlObjection } from '../../activities/egress/guard.ts';
-import { clientsOf, credentialsOf } from '../../activities/tokens/clients.ts';
+import { clientsOf, credentialsOf } from '../../activities/tokens/configured.ts';
 import { TENANT_PREFIX } from '../../activities/tokens/issued.ts';
 import { assertNoAuthorizationHeader } from '../../contracts/access-token.ts';
 import { CountersignError } from '../../contracts/errors.ts';

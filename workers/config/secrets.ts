@@ -5,8 +5,7 @@
  * two.
  */
 import { MASK } from '../../activities/scrubbing/scrubber.ts';
-import { clientsOf } from '../../activities/tokens/clients.ts';
-import { secretHeaderValues } from '../../activities/tokens/secret-headers.ts';
+import { clientsOf, secretHeaderValues } from '../../activities/tokens/configured.ts';
 import type { Config, Credentials } from '../../contracts/schemas/config.ts';
 import type { OAuthClient } from '../../contracts/schemas/credentials.ts';
 import type { CodecKey } from '../../contracts/schemas/json.ts';

@@ -5,8 +5,7 @@
  * 2. Lists of approvers are reported if they can never be met, and catalog settings if nobody can use them.
  */
 import { compileCondition } from '../../activities/policy/condition.ts';
-import { credentialsOf, isExchanged } from '../../activities/tokens/clients.ts';
-import { looksRandom } from '../../activities/tokens/secret-headers.ts';
+import { credentialsOf, isExchanged, looksRandom } from '../../activities/tokens/configured.ts';
 import { authorityOf } from '../../activities/trust/executions.ts';
 import { defined } from '../../contracts/defined.ts';
 import type { Config } from '../../contracts/schemas/config.ts';

@@ -14,10 +14,9 @@ import { type ReplayWorkerOptions, Worker } from '@temporalio/worker';
 import { defined } from '../../contracts/defined.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import { isFields } from '../../domain/shapes/messages.ts';
-import type { WorkflowBundle } from '../bundle.ts';
+import { createTracing, type WorkflowBundle } from '../bundle.ts';
 import { createWorkerDataConverter } from '../codec.ts';
 import { zoneKeysOf } from '../config/secrets.ts';
-import { createTracing } from '../tracing.ts';
 import { UncheckedZoneCodec, ZoneCodec } from '../zone.ts';
 import type { Deed, History, Recorded } from './recorded-history.ts';
 

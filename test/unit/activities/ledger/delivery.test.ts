@@ -1,7 +1,6 @@
 /** How a stretch of a ledger is cut into records, and when it counts as delivered. */
 import { expect, test } from '@jest/globals';
-import { createDelivery } from '../../../../activities/ledger/delivery.ts';
-import type { LedgerSink } from '../../../../activities/ledger/port.ts';
+import { createDelivery, type LedgerSink } from '../../../../activities/ledger/port.ts';
 import type { LedgerEntry, LedgerRecord } from '../../../../contracts/schemas/ledger.ts';
 import { GENESIS, sealEntry } from '../../../../domain/run/journal.ts';
 import { chainOf, STREAM } from '../../../support/builders/ledger-record.ts';

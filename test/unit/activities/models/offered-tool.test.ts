@@ -1,6 +1,6 @@
 /** What a server says of a tool reaches a model as data: nothing that a person could not see (F26). */
 import { expect, test } from '@jest/globals';
-import { modelTool } from '../../../../activities/models/prompt.ts';
+import { modelTool } from '../../../../activities/models/ai-sdk.ts';
 import type { ToolDefinition } from '../../../../contracts/schemas/tool.ts';
 import type { OfferedTool } from '../../../../domain/run/toolset.ts';
 import { toolDefinition } from '../../../support/builders/tool.ts';

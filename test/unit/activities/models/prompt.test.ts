@@ -1,6 +1,6 @@
 /** The conversation as it is given to the AI SDK. */
 import { describe, expect, test } from '@jest/globals';
-import { promptOf } from '../../../../activities/models/prompt.ts';
+import { promptOf } from '../../../../activities/models/ai-sdk.ts';
 import type { Message } from '../../../../contracts/schemas/transcript.ts';
 import { OPENING, succeeded } from '../../../support/model-request.ts';
 

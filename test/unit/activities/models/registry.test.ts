@@ -1,6 +1,6 @@
 /** Configured models by name. */
 import { describe, expect, test } from '@jest/globals';
-import { createModelRegistry } from '../../../../activities/models/registry.ts';
+import { createModelRegistry } from '../../../../activities/models/ai-sdk.ts';
 import { ModelConfig } from '../../../../contracts/schemas/config.ts';
 import { loopbackEgress } from '../../../support/egress.ts';
 import { modelRequest } from '../../../support/model-request.ts';

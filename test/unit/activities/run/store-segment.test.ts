@@ -3,7 +3,7 @@ import { beforeEach, expect, test } from '@jest/globals';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
 import { createMemoryStore } from '../../../../activities/artifacts/memory.ts';
-import type { DeliverLedger, LedgerStream } from '../../../../activities/ledger/delivery.ts';
+import type { DeliverLedger, LedgerStream } from '../../../../activities/ledger/port.ts';
 import { createStoreSegment } from '../../../../activities/run/store-segment.ts';
 import { CountersignError } from '../../../../contracts/errors.ts';
 import type { ArtifactRef } from '../../../../contracts/schemas/json.ts';

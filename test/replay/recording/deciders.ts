@@ -1,0 +1,45 @@
+/**
+ * Starts a worker that does the workflow tasks of a queue and none of its activities. Scheduled activities
+ * wait as if all workers were busy.
+ */
+import { NativeConnection, Runtime, Worker } from '@temporalio/worker';
+import type { Config } from '../../../contracts/schemas/config.ts';
+import { createTracing, type WorkflowBundle } from '../../../workers/bundle.ts';
+import { createWorkerDataConverter } from '../../../workers/codec.ts';
+import { countRefused } from '../../../workers/connection.ts';
+import type { Workers } from '../../../workers/worker.ts';
+import { ZoneCodec } from '../../../workers/zone.ts';
+
+export async function startDeciders({
+  address,
+  namespace,
+  config,
+  bundle,
+}: {
+  readonly address: string;
+  readonly namespace: string;
+  readonly config: Config;
+  readonly bundle: WorkflowBundle;
+}): Promise<Pick<Workers, 'stop'>> {
+  const connection = await NativeConnection.connect({ address });
+  const worker = await Worker.create({
+    connection,
+    namespace,
+    identity: 'worker',
+    taskQueue: config.taskQueue,
+    workflowBundle: { code: bundle.code },
+    buildId: bundle.buildId,
+    dataConverter: createWorkerDataConverter(config, new ZoneCodec([])),
+    plugins: [createTracing(config.tracing)],
+    stickyQueueScheduleToStartTimeout: config.worker.stickyQueueTimeoutMs,
+    sinks: countRefused(Runtime.instance()),
+  });
+  const running = worker.run();
+  return {
+    stop: async () => {
+      worker.shutdown();
+      await running;
+      await connection.close();
+    },
+  };
+}

@@ -1,0 +1,389 @@
+/**
+ * Starts what recorded runs need: a real dev server, real workers, one tool server, and models that are
+ * scripts.
+ *
+ * 1. Nothing of this machine may get into a history. Workers and clients have made-up names, and failures have no stack
+ *    traces.
+ */
+import { generateKeyPairSync } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
+import { Client } from '@temporalio/client';
+import { DefaultLogger, Runtime } from '@temporalio/worker';
+import { Countersign, type Signer } from '../../../client/index.ts';
+import { defined } from '../../../contracts/defined.ts';
+import { Config, type ConfigInput } from '../../../contracts/schemas/config.ts';
+import type { Script } from '../../../contracts/schemas/script.ts';
+import { TrustConfig } from '../../../contracts/schemas/trust.ts';
+import type { WorkflowBundle } from '../../../workers/bundle.ts';
+import { createDataConverter } from '../../../workers/codec.ts';
+import type { WorkerRole } from '../../../workers/config/load.ts';
+import { connectClient } from '../../../workers/connection.ts';
+import { startDevServer } from '../../../workers/dev-server.ts';
+import { startWorkers, type Workers } from '../../../workers/worker.ts';
+import { startDeciders } from './deciders.ts';
+import { APPROVER } from './scene.ts';
+import { SIGNED_POLICY, signedKeys, type SignedKeys, writeKeys } from './signed.ts';
+import {
+  FRESH_TOKEN,
+  KEPT_SERVER_URL,
+  OPEN_SCOPE,
+  startToolServer,
+  TASK_SERVER_URL,
+  TOOL_SERVER_ORIGIN,
+  TOOL_SERVER_URL,
+  type ToolServer,
+} from './tool-server.ts';
+
+/** Task queue for the dispatches of `patient`. */
+export const PATIENT_QUEUE = 'countersign-patient-tools';
+
+/** Task queue for the tools of `openSignedApart`. */
+export const SIGNED_TOOLS_QUEUE = 'countersign-signed-tools';
+
+/**
+ * Key with which workers in mode `signed` prove what they write. It belongs to this repository, like the key below.
+ */
+export const CORPUS_TRUST: Config['trust'] = TrustConfig.parse({
+  mode: 'signed',
+  jwks: 'trust.jwks',
+  zone: { keys: [{ id: 'corpus', key: Buffer.alloc(32, 9).toString('base64') }] },
+});
+
+/** Key that encrypts one of the histories. It belongs to this repository and protects nothing else. */
+export const CORPUS_ENCRYPTION: Config['encryption'] = {
+  keys: [{ id: 'corpus', key: 'Y291bnRlcnNpZ24gcmVwbGF5IGNvcnB1cyBrZXkgMDE=' }],
+};
+
+/** A deployment of the service: a task queue for runs, and the configuration of its workers. */
+export interface Deployment {
+  readonly client: Client;
+  readonly countersign: Countersign;
+  readonly taskQueue: string;
+}
+
+export interface Stage {
+  readonly tools: ToolServer;
+  /** One worker does everything. */
+  readonly plain: Deployment;
+  readonly encrypted: Deployment;
+  /** Tool calls have a queue of their own, which is served only after `serveTools`. */
+  readonly split: Deployment & { serveTools(over?: ConfigInput['policy']): Promise<Workers> };
+  /** Trust mode `signed`, with keys of its own. */
+  openSigned(): Promise<SignedDeployment>;
+  /** The same with a separate queue for tools, which is served only after `serveTools`. */
+  openSignedApart(): Promise<SignedDeployment & { serveTools(): Promise<Workers> }>;
+  /** The tool server has these limits. */
+  limited(limits: { readonly concurrency?: number; readonly perSecond?: number }): Promise<Deployment>;
+  /**
+   * Approvers may edit arguments, answer for the tool and be remembered. Workers can forget what they have read.
+   * Started on first use.
+   */
+  editable(): Promise<Editable>;
+  /**
+   * The tool server is one of the legacy era that keeps its answers. Workers can be stopped in the middle of a call.
+   */
+  kept(): Promise<Deployment & { restart(): Promise<void> }>;
+  /** Calls use the grants of runs. Started on first use. */
+  lent(): Promise<Deployment>;
+  /** Tokens are minted for the tools, and two people consent to wider ones. */
+  scoped(): Promise<Deployment>;
+  /** The tool server works on calls as tasks. Started on first use. */
+  atWork(): Promise<Deployment>;
+  /**
+   * The tool server may ask people on an open connection. Its queue is served only after `serveTools`. Started on first
+   * use.
+   */
+  patient(): Promise<Deployment & { serveTools(): Promise<Workers> }>;
+  /** Linked resources may be read. Started on first use. */
+  linked(): Promise<Deployment>;
+  /** Its queues are served only on request. Started on first use. */
+  crossed(): Promise<Crossed>;
+  stop(): Promise<void>;
+}
+
+/** Vault entries of ben: one that the tool server no longer accepts, and one that it accepts. */
+export const STALE_REF = 'ben-stale';
+export const FRESH_REF = 'ben-fresh';
+const LENT: ConfigInput['vault'] = {
+  kind: 'environment',
+  variables: { [STALE_REF]: 'CORPUS_GRANT_STALE', [FRESH_REF]: 'CORPUS_GRANT_FRESH' },
+};
+
+function lend(variable: string, token: string): void {
+  const bound = { tenant: 'office', initiators: ['ben'], server: TOOL_SERVER_URL };
+  const entry = { secret: { kind: 'token', token }, bound, storedAt: '2026-01-01T00:00:00.000Z' };
+  process.env[variable] = JSON.stringify(entry);
+}
+
+export interface Editable extends Deployment {
+  /** Folder of its artifacts. */
+  readonly directory: string;
+  restart(): Promise<void>;
+}
+
+export interface Crossed extends Deployment {
+  serve(role: 'runs' | 'tools'): Promise<Serving>;
+  /** Serves only workflow tasks: scheduled activities wait for another worker. */
+  serveTasks(): Promise<Serving>;
+}
+
+export type Serving = Pick<Workers, 'stop'>;
+
+export interface SignedDeployment {
+  readonly deployment: Deployment;
+  readonly keys: SignedKeys;
+  /** Replaces the trusted keys from now on. */
+  trust(keys: readonly SignedKeys[keyof SignedKeys][]): Promise<void>;
+}
+
+const ADMINISTRATOR = { may: ['connect', 'loosen', 'tighten'] as ('connect' | 'loosen' | 'tighten')[] };
+
+/** Catalogs have tenants of their own, so that other runs find no catalog. */
+const CATALOG_CONFIG: ConfigInput['catalog'] = {
+  administrators: ['archive', 'cellar'].map((tenant) => ({ ...ADMINISTRATOR, tenant, ids: ['ann', 'zoe'] })),
+  loosening: 'countersign',
+};
+
+const PRICE = { input: '1', output: '3', currency: 'EUR' };
+
+/** @param scripts model name → script of its answers */
+export async function openStage(
+  executable: string,
+  scripts: Readonly<Record<string, Script>>,
+  bundle: WorkflowBundle,
+): Promise<Stage> {
+  // Stack traces of failures would name folders of this machine. The flag covers the sandboxes, the property this
+  // process.
+  setFlagsFromString('--stack-trace-limit=0');
+  Error.stackTraceLimit = 0;
+  Runtime.install({ logger: new DefaultLogger('ERROR') });
+  const directory = await mkdtemp(join(tmpdir(), 'countersign-record-'));
+  const closing: (() => Promise<unknown>)[] = [() => rm(directory, { recursive: true, force: true })];
+  const stop = async (): Promise<void> => {
+    for (const close of closing.splice(0).toReversed()) await close();
+  };
+  try {
+    // Servers may ask people only if their state can be sealed, which needs a key.
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    await writeFile(join(directory, 'zone.pem'), privateKey.export({ type: 'pkcs8', format: 'pem' }));
+    const tools = await startToolServer();
+    closing.push(() => tools.stop());
+    const { address, namespace, stop: stopServer } = await startDevServer({ executable, ui: false });
+    closing.push(() => stopServer());
+    const models = Object.fromEntries(
+      Object.entries(scripts).map(([name, script]) => [name, { provider: 'scripted' as const, script, price: PRICE }]),
+    );
+    const configOf = (taskQueue: string, over: ConfigInput = {}, toolQueue?: string): Config =>
+      Config.parse({
+        taskQueue,
+        models,
+        policy: POLICY,
+        worker: { shutdownGraceSeconds: 1 },
+        egress: { allowLoopback: true },
+        catalog: CATALOG_CONFIG,
+        grants: { keys: [{ kid: 'corpus', privateKeyFile: 'zone.pem' }] },
+        servers: {
+          notes: {
+            url: TOOL_SERVER_URL,
+            credentials: { kind: 'none' },
+            ...defined({ taskQueue: toolQueue }),
+          },
+        },
+        ...over,
+      });
+    const serve = async (config: Config, role: WorkerRole): Promise<Workers> => {
+      const loaded = { config, baseDirectory: directory, path: undefined };
+      const workers = await startWorkers({
+        loaded,
+        connectionOptions: { address },
+        namespace,
+        role,
+        bundle,
+        identity: 'worker',
+      });
+      closing.push(() => workers.stop());
+      return workers;
+    };
+    const deploy = async (config: Config, role: WorkerRole, signer?: Signer): Promise<Deployment> => {
+      await serve(config, role);
+      return await clientOf(config, signer);
+    };
+    const clientOf = async (config: Config, signer?: Signer): Promise<Deployment> => {
+      const connection = await connectClient({ address });
+      closing.push(() => connection.close());
+      const client = new Client({
+        connection,
+        namespace,
+        identity: 'client',
+        dataConverter: createDataConverter(config),
+      });
+      const { taskQueue } = config;
+      return { client, countersign: new Countersign({ client, taskQueue, ...(signer && { signer }) }), taskQueue };
+    };
+    const restartable = async (config: Config): Promise<Deployment & { restart(): Promise<void> }> => {
+      let workers = await serve(config, 'all');
+      const restart = async (): Promise<void> => {
+        await workers.stop();
+        workers = await serve(config, 'all');
+      };
+      return { ...(await clientOf(config)), restart };
+    };
+    const openSigned = async (
+      taskQueue = 'countersign-signed',
+      toolQueue?: string,
+    ): Promise<SignedDeployment & { serveTools(): Promise<Workers> }> => {
+      const keys = signedKeys();
+      const trust = async (trusted: Parameters<SignedDeployment['trust']>[0]): Promise<void> =>
+        await writeKeys(join(directory, 'trust.jwks'), trusted);
+      await trust([]);
+      const over: ConfigInput = {
+        policy: SIGNED_POLICY,
+        trust: CORPUS_TRUST,
+        catalog: {
+          administrators: [{ ...ADMINISTRATOR, tenant: 'office', ids: ['acme|ann', 'acme|zoe'] }],
+          origins: [new URL(TOOL_SERVER_URL).origin],
+          loosening: 'countersign',
+        },
+      };
+      const config = configOf(taskQueue, over, toolQueue);
+      return {
+        keys,
+        trust,
+        deployment: await deploy(config, toolQueue === undefined ? 'all' : 'runs', keys.backend.signer),
+        serveTools: () => serve(config, 'tools'),
+      };
+    };
+    let editable: Promise<Editable> | undefined;
+    const openEditable = async (): Promise<Editable> => {
+      const config = configOf('countersign-editable', { policy: EDITABLE });
+      return { ...(await restartable(config)), directory: join(directory, config.artifacts.directory) };
+    };
+    let lent: Promise<Deployment> | undefined;
+    const openLent = async (): Promise<Deployment> => {
+      lend('CORPUS_GRANT_STALE', 'stale');
+      lend('CORPUS_GRANT_FRESH', FRESH_TOKEN);
+      const servers = { notes: { url: TOOL_SERVER_URL, credentials: { kind: 'given' as const } } };
+      return await deploy(configOf('countersign-lent', { servers, vault: LENT }), 'all');
+    };
+    const openScoped = async (): Promise<Deployment> => {
+      const credentials = {
+        kind: 'client-credentials' as const,
+        issuer: TOOL_SERVER_ORIGIN,
+        clientId: 'corpus',
+        clientSecret: 'of the corpus, for nothing else',
+        scopes: { discovery: ['notes:list'], default: ['notes:read'], consentable: [OPEN_SCOPE] },
+      };
+      const servers = { notes: { url: TOOL_SERVER_URL, credentials } };
+      return await deploy(configOf('countersign-scoped', { servers, policy: OF_TWO }), 'all');
+    };
+    const openKept = async (): Promise<Deployment & { restart(): Promise<void> }> => {
+      const notes = { url: KEPT_SERVER_URL, protocol: 'legacy' as const, credentials: { kind: 'none' as const } };
+      return await restartable(configOf('countersign-kept', { servers: { notes } }));
+    };
+    let patient: ReturnType<Stage['patient']> | undefined;
+    const openPatient = async (): ReturnType<Stage['patient']> => {
+      const connected = { url: TOOL_SERVER_URL, taskQueue: PATIENT_QUEUE, credentials: { kind: 'none' as const } };
+      const servers = { notes: { ...connected, elicitation: { holdSeconds: 600 } } };
+      const config = configOf('countersign-patient', { servers });
+      return { ...(await deploy(config, 'runs')), serveTools: () => serve(config, 'tools') };
+    };
+    let crossed: Promise<Crossed> | undefined;
+    const openCrossed = async (): Promise<Crossed> => {
+      const config = configOf('countersign-crossed', { policy: EDITABLE }, 'countersign-crossed-tools');
+      const serveTasks = async (): Promise<Serving> => await startDeciders({ address, namespace, config, bundle });
+      return { ...(await clientOf(config)), serve: (role) => serve(config, role), serveTasks };
+    };
+    let working: Promise<Deployment> | undefined;
+    let linked: Promise<Deployment> | undefined;
+    const openWith = async (
+      name: string,
+      over: Partial<NonNullable<ConfigInput['servers']>[string]>,
+    ): Promise<Deployment> => {
+      const notes = { url: TOOL_SERVER_URL, credentials: { kind: 'none' as const }, ...over };
+      return await deploy(configOf(`countersign-${name}`, { servers: { notes } }), 'all');
+    };
+    return {
+      tools,
+      stop,
+      kept: openKept,
+      atWork: () => (working ??= openWith('tasks', { url: TASK_SERVER_URL, tasks: { seconds: 600 } })),
+      linked: () => (linked ??= openWith('linked', { resourceLinks: 'read' })),
+      patient: () => (patient ??= openPatient()),
+      lent: () => (lent ??= openLent()),
+      scoped: openScoped,
+      editable: () => (editable ??= openEditable()),
+      openSigned: () => openSigned(),
+      openSignedApart: () => openSigned('countersign-signed-apart', SIGNED_TOOLS_QUEUE),
+      crossed: () => (crossed ??= openCrossed()),
+      limited: (limits) => openWith(`limited-${Object.keys(limits).join('-')}`, { limits }),
+      plain: await deploy(configOf('countersign'), 'all'),
+      encrypted: await deploy(configOf('countersign-encrypted', { encryption: CORPUS_ENCRYPTION }), 'all'),
+      split: {
+        ...(await deploy(configOf('countersign-split', {}, 'countersign-tools'), 'runs')),
+        serveTools: (policy = POLICY) => serve(configOf('countersign-split', { policy }, 'countersign-tools'), 'tools'),
+      },
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+// Says who decides what in recorded runs.
+
+const ask = { action: 'ask' as const, approvers: { ids: [APPROVER.id], groups: APPROVER.groups } };
+
+/** Two of three people must approve, and the initiator (ben) does not count. */
+const ofTwo = {
+  action: 'ask' as const,
+  approvers: { ids: [APPROVER.id, 'ben', 'zoe'], need: 2, notInitiator: true as const },
+};
+
+const POLICY: ConfigInput['policy'] = {
+  servers: {
+    notes: {
+      default: 'allow',
+      tools: {
+        write_note: ask,
+        seal_note: ofTwo,
+        send_note: { ...ask, deadlineSeconds: 1 },
+        post_note: { ...ask, deadlineSeconds: 600, extendableToSeconds: 3_600 },
+        stamp_note: { ...ask, validForSeconds: 1 },
+        file_note: {
+          ...ask,
+          approvers: {
+            ids: [APPROVER.id, 'eve'],
+            need: 2,
+            escalate: { afterSeconds: 20, replace: { ids: ['zoe'], groups: ['heads'] } },
+          },
+          remindAfterSeconds: 1,
+        },
+        delete_note: 'deny',
+      },
+    },
+  },
+};
+
+const EDITABLE: ConfigInput['policy'] = {
+  approvers: { ids: [APPROVER.id, 'zoe'], may: ['edit', 'respond'], remember: ['call', 'arguments'] },
+  servers: {
+    notes: {
+      default: 'ask',
+      tools: { seal_note: { action: 'ask', approvers: { ids: [APPROVER.id, 'zoe'], need: 2, may: ['edit'] } } },
+    },
+  },
+};
+
+/** Two people must consent to wider tokens; the calls themselves wait for nobody. */
+const OF_TWO: ConfigInput['policy'] = {
+  approvers: { ids: [APPROVER.id, 'zoe'], need: 2 },
+  servers: { notes: { default: 'allow' } },
+};
+
+/** Policy of the split deployment: the people who may decide have changed since the run asked. */
+export const STRICTER: ConfigInput['policy'] = {
+  servers: { notes: { tools: { write_note: { action: 'ask', approvers: { ids: ['zoe'] } } } } },
+};
