@@ -134,7 +134,8 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
       if (latest !== undefined && agrees && now() - latest.at < seconds * 1_000) return { tool, secrets: [] };
       try {
         // The other caller may have been cancelled, and that is no answer for this call.
-        const joined = await asking.get(key)?.catch(() => undefined);
+        const running = asking.get(key);
+        const joined = running === undefined ? undefined : await running.catch(() => undefined);
         const listed = joined ?? (await ask(key, principal, catalog, signal, through));
         return { tool: listedAs(tool, listed.listing), secrets: listed.secrets, shown: listed.shown };
       } catch (error) {

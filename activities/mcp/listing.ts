@@ -16,11 +16,11 @@ import { byteLength } from '../../domain/text/canonical.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
 import { ENDLESS_NUMBER, holdsEndlessNumber, MAX_NESTING, nestsTooDeeply } from '../kit/json.ts';
 import type { Scrubber } from '../scrubbing/scrubber.ts';
-import { faultOfConnect, reasonOf, refusalIn } from './classify-failure.ts';
+import { faultOf, reasonOf, refusalIn } from './classify-failure.ts';
 import type { ServerConnection, ServerFault, ServerSign, ToolListing } from './port.ts';
 import { ConnectFailure, type Known, NEVER_MS, openSession, type Priors, type Session } from './session.ts';
 import { takesTasks } from './tool-call.ts';
-import { type Exchange, paramHeaderFault } from './transport.ts';
+import { type Exchange, paramHeaderFault, type Stop, Waiting } from './transport.ts';
 
 const MAX_PAGES = 64;
 const MAX_TOOLS = 1_000;
@@ -76,13 +76,9 @@ async function listAs(request: ListingRequest, prior: Known | undefined): Promis
     });
   } catch (error) {
     if (!(error instanceof ConnectFailure)) throw error;
-    throw failure(
-      request,
-      error.cause,
-      error.exchange,
-      error.stopped === undefined ? 'the protocol could not be agreed on' : STOPPED[error.stopped],
-      faultOfConnect(error.cause, error.exchange, error.stopped),
-    );
+    const { cause, exchange, stopped } = error;
+    const reason = stopped === undefined ? 'the protocol could not be agreed on' : STOPPED[stopped];
+    throw failure(request, cause, exchange, reason, faultOf({ error: cause, exchange, stopped }, 'asking'));
   }
   try {
     if (prior === undefined) priors.learn(connection, session);
@@ -97,39 +93,25 @@ async function listAs(request: ListingRequest, prior: Known | undefined): Promis
   }
 }
 
-const STOPPED = {
+const STOPPED: Readonly<Record<Stop, string>> = {
   cancelled: 'the discovery was cancelled',
+  left: 'the discovery was cancelled',
   deadline: 'no answer in time',
   lost: 'the connection ended without an answer',
-} as const;
+};
 
 async function walk(session: Session, request: ListingRequest, listed: ListedTools): Promise<void> {
   const { transport, wire } = session;
   const ending = new AbortController();
-  let stopped: keyof typeof STOPPED | undefined;
-  const stop = (why: keyof typeof STOPPED): void => {
-    stopped ??= why;
-    ending.abort(new SdkError(SdkErrorCode.RequestTimeout, STOPPED[why]));
-  };
-  const onCancel = (): void => stop('cancelled');
-  transport.onLost = () => stop('lost');
-  request.signal.addEventListener('abort', onCancel, { once: true });
-  if (request.signal.aborted) onCancel();
-  const timer = setTimeout(() => stop('deadline'), WALK_MS);
+  const end = (why: Stop): void => ending.abort(new SdkError(SdkErrorCode.RequestTimeout, STOPPED[why]));
+  const waiting = new Waiting(transport, request.signal, end).atMost(WALK_MS);
   try {
     const cursors = new Set<string>();
     let count = 0;
     let bytes = 0;
     for (let cursor: string | undefined; ;) {
       const page = await pageAt(session, cursor, ending.signal);
-      if ('error' in page)
-        throw failure(
-          request,
-          page.error,
-          wire.exchange(),
-          stopped === undefined ? 'the answer could not be read' : STOPPED[stopped],
-          stopped === 'lost' ? 'failure' : faultOfConnect(page.error, wire.exchange(), stopped),
-        );
+      if ('error' in page) throw unread(request, page.error, wire.exchange(), waiting.stopped);
       const { tools, nextCursor } = page.result;
       if (!Array.isArray(tools)) throw failed(request, 'the answer has no list of tools');
       count += tools.length;
@@ -150,10 +132,18 @@ async function walk(session: Session, request: ListingRequest, listed: ListedToo
       cursor = nextCursor;
     }
   } finally {
-    clearTimeout(timer);
-    request.signal.removeEventListener('abort', onCancel);
-    transport.onLost = undefined;
+    waiting.over();
   }
+}
+
+function unread(
+  request: ListingRequest,
+  error: unknown,
+  exchange: Exchange,
+  stopped: Stop | undefined,
+): CountersignError {
+  const reason = stopped === undefined ? 'the answer could not be read' : STOPPED[stopped];
+  return failure(request, error, exchange, reason, faultOf({ error, exchange, stopped }, 'asking'));
 }
 
 type Page = { readonly result: Readonly<Record<string, unknown>> } | { readonly error: unknown };

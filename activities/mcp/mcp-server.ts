@@ -21,8 +21,7 @@ import type { Scrubber } from '../scrubbing/scrubber.ts';
 import {
   endingOfConnect,
   endingOfFailure,
-  faultOfCall,
-  faultOfConnect,
+  faultOf,
   isSessionRefusal,
   type Names,
   type Trace,
@@ -101,7 +100,10 @@ export function createMcpToolServer({
     } catch (error) {
       if (!(error instanceof ConnectFailure)) throw error;
       const { cause, exchange, stopped } = error;
-      return withFault(endingOfConnect(cause, exchange, stopped, names), faultOfConnect(cause, exchange, stopped));
+      return withFault(
+        endingOfConnect(cause, exchange, stopped, names),
+        faultOf({ error: cause, exchange, stopped }, 'asking'),
+      );
     }
     const { sessionId } = session.transport;
     sessions.push(...secretIds(sessionId));
@@ -154,7 +156,7 @@ export function createMcpToolServer({
         if (ended.kind === 'failed')
           return withFault(
             isAnswerTooLarge(ended.exchange) ? oversized() : endingOfFailure(ended, names),
-            faultOfCall(ended),
+            faultOf(ended, 'call'),
           );
         if (ended.kind !== 'answered') return ended;
         const task = legacy?.begunTask(ended, names, (ids) => scrubberWith([...states, ...ids]));

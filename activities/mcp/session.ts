@@ -109,7 +109,8 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   const http = accessToken === undefined || !renewal ? wire.fetch : renewedFetch(wire.fetch, accessToken, renewal);
   const standing = asks === 'heard' ? standingStream(http) : undefined;
   const transport = new SessionTransport(new URL(at), {
-    ...transportOptions(connection, standing?.fetch ?? withoutStandingStream(http)),
+    fetch: standing?.fetch ?? withoutStandingStream(http),
+    ...transportOptions(connection),
     reconnectionOptions: RESUME,
     streaming: () => wire.exchange().streamed === true,
     asks: asks !== undefined,

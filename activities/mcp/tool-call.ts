@@ -23,21 +23,13 @@ import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
 import { answersTo, MOST_ROUNDS } from '../../domain/request/input.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import type { Scrubber } from '../scrubbing/scrubber.ts';
-import {
-  halfway,
-  INVALID_PARAMS,
-  type Names,
-  saysAfterwards,
-  type Stop,
-  type Trace,
-  unfinished,
-} from './classify-failure.ts';
-import { uriOf } from './classify-result.ts';
+import { halfway, INVALID_PARAMS, type Names, saysAfterwards, type Trace, unfinished } from './classify-failure.ts';
+import { isRead, uriOf } from './classify-result.ts';
 import { type Asked, readAsked } from './input-round.ts';
-import type { AskPeople, CallEnding, CallProgress, Leg, ResumePoint, ToolCall, ToolInput } from './port.ts';
+import type { AskPeople, CallEnding, CallProgress, Leg, ResumePoint, ToolCall, ToolInput, WantedTask } from './port.ts';
 import type { Pulse } from './pulse.ts';
 import { NEVER_MS, type Session } from './session.ts';
-import { ASKING, IDEMPOTENCY_HEADER, type RawAnswer } from './transport.ts';
+import { ASKING, IDEMPOTENCY_HEADER, type RawAnswer, type Stop, Waiting } from './transport.ts';
 
 /**
  * `_meta` twin of the header, for servers behind something that drops headers. MCP itself has no such key (SEP-3182).
@@ -91,18 +83,15 @@ export async function sendCall(
   pulse: Pulse,
   { scrubbed, legacy }: Pick<Questions, 'scrubbed'> & { readonly legacy: LegacyCalls | undefined },
 ): Promise<Trace> {
-  const { client, transport, wire } = session;
+  const { transport, wire } = session;
   const ending = new AbortController();
-  let stopped: Stop | undefined;
-  const stop = (why: Stop): void => {
-    stopped ??= why;
+  const end = (why: Stop): void => {
     // The connection is dropped without a word: neither that the call is cancelled, nor that its session may go.
     if (why === 'left') return void transport.close().catch(() => {});
     // A reason that is an SdkError comes back unchanged; any other is put into a text that legacy servers are sent.
     ending.abort(new SdkError(SdkErrorCode.RequestTimeout, STOP_TEXT[why]));
   };
-  const onCancel = (): void => stop(call.isHandedOn?.() === true ? 'left' : 'cancelled');
-  transport.onLost = () => stop('lost');
+  const waiting = new Waiting(transport, call.signal, end, () => (call.isHandedOn?.() === true ? 'left' : 'cancelled'));
   let passed: Pick<ResumePoint, 'requestId' | 'eventId'> | undefined;
   const keepPassed = (): void => {
     const { sessionId, protocolVersion } = transport;
@@ -115,17 +104,13 @@ export async function sendCall(
     passed = { requestId, eventId };
     keepPassed();
   };
-  call.signal.addEventListener('abort', onCancel, { once: true });
-  if (call.signal.aborted) onCancel();
-  const deadline = startDeadline(call.timeoutMs, () => stop('deadline'), keepPassed);
+  const deadline = startDeadline(call.timeoutMs, () => waiting.stop('deadline'), keepPassed);
   const over = new AbortController();
   if (call.people !== undefined && session.learned.kind === 'legacy')
     legacy?.answerQuestions(session, { people: call.people, scrubbed }, deadline, over.signal);
 
   let sentAt = new Date().toISOString();
   let sent: CallProgress = { phase: 'sent', sentAt };
-  const key = legKey(call);
-  const mayAsk = call.input !== undefined && session.learned.kind === 'modern';
   const asTask = call.task !== undefined && takesTasks(session) ? call.task : undefined;
   // Nothing leaves before a connection stands, and a call that has not left has no time of leaving.
   wire.onReached(() => {
@@ -133,52 +118,55 @@ export async function sendCall(
     sent = { phase: 'sent', sentAt };
     pulse.say(sent);
   });
-  const uri = uriOf(call);
-  // Fields given here replace those that the SDK adds by itself.
-  const _meta = { [IDEMPOTENCY_META]: key, ...(mayAsk ? { [CLIENT_CAPABILITIES_META_KEY]: ASKING } : {}) };
   // A read has no effect, whatever is asked in the middle of it.
-  const asked = (): { readonly asked?: true } => (transport.asked && uri === undefined ? { asked: true } : {});
-  const options = {
-    allowInputRequired: true,
-    signal: ending.signal,
-    timeout: NEVER_MS,
-    // Without this no progress token is sent (opencode#21701).
-    onprogress: ({ progress, total }: Progress) => pulse.say({ ...sent, progress, ...defined({ total }) }),
-    headers: { [IDEMPOTENCY_HEADER]: key },
-  };
+  const asked = (): { readonly asked?: true } => (transport.asked && !isRead(call) ? { asked: true } : {});
   try {
-    if (uri === undefined)
-      await client.callTool(
-        {
-          name: call.definition.name,
-          arguments: call.arguments,
-          _meta,
-          ...continuation(call),
-          // The protocol has this field, but the type of `callTool` no longer does.
-          ...(asTask === undefined ? {} : { task: { ttl: asTask.ttlMs } }),
-        },
-        { ...options, toolDefinition: unvalidated(call.definition) },
-      );
-    // `readResource` would not do: it may answer from a cache of the SDK's.
-    else await client.request({ method: 'resources/read', params: { uri, _meta, ...continuation(call) } }, options);
+    await request(session, call, asTask, {
+      signal: ending.signal,
+      onprogress: ({ progress, total }) => pulse.say({ ...sent, progress, ...defined({ total }) }),
+    });
   } catch (error) {
     // The exchange is read at once: leaving the session makes further exchanges.
     if (transport.answer === undefined) {
+      const { stopped } = waiting;
       return { kind: 'failed', error, stopped, reached: wire.reached(), exchange: wire.exchange(), ...asked() };
     }
   } finally {
     deadline.stop();
     over.abort();
-    call.signal.removeEventListener('abort', onCancel);
-    transport.onLost = undefined;
+    waiting.over();
     transport.onPassed = undefined;
   }
   if (transport.answer === undefined) throw new Error('the MCP client returned without an answer');
   pulse.say({ phase: 'answered' });
   const { answer, sessionId, protocolVersion: version } = transport;
-  if (asTask === undefined) return { kind: 'answered', answer, ...asked() };
-  const found = { ...defined({ sessionId, version }) };
-  return { kind: 'answered', answer, ...asked(), session: found };
+  const found = asTask === undefined ? undefined : defined({ sessionId, version });
+  return { kind: 'answered', answer, ...asked(), ...defined({ session: found }) };
+}
+
+/** Sends the one request. Its answer is read by the transport, raw. */
+async function request(
+  { client, learned }: Session,
+  call: ToolCall,
+  asTask: WantedTask | undefined,
+  watch: { readonly signal: AbortSignal; readonly onprogress: (progress: Progress) => void },
+): Promise<void> {
+  const key = legKey(call);
+  const mayAsk = call.input !== undefined && learned.kind === 'modern';
+  // Fields given here replace those that the SDK adds by itself.
+  const _meta = { [IDEMPOTENCY_META]: key, ...(mayAsk ? { [CLIENT_CAPABILITIES_META_KEY]: ASKING } : {}) };
+  // Without `onprogress` no progress token is sent (opencode#21701).
+  const options = { allowInputRequired: true, timeout: NEVER_MS, headers: { [IDEMPOTENCY_HEADER]: key }, ...watch };
+  const params = { _meta, ...continuation(call) };
+  const uri = uriOf(call);
+  // `readResource` would not do: it may answer from a cache of the SDK's.
+  if (uri !== undefined) await client.request({ method: 'resources/read', params: { uri, ...params } }, options);
+  else {
+    // The protocol has this field, but the type of `callTool` no longer does.
+    const task = asTask && { ttl: asTask.ttlMs };
+    const asked = { name: call.definition.name, arguments: call.arguments, ...params, ...defined({ task }) };
+    await client.callTool(asked, { ...options, toolDefinition: unvalidated(call.definition) });
+  }
 }
 
 /**

@@ -58,13 +58,12 @@ export interface SessionTransportOptions extends StreamableHTTPClientTransportOp
  * Options of every transport to a server: its headers and token, and no redirect to another origin. The SDK's default
  * for a missing scope would fetch a wider token and run the tool; here it is an error (INV-S2).
  */
-export function transportOptions(
-  { headers, accessToken }: ServerConnection,
-  send: FetchLike,
-): StreamableHTTPClientTransportOptions {
+export function transportOptions({
+  headers,
+  accessToken,
+}: ServerConnection): Omit<StreamableHTTPClientTransportOptions, 'fetch'> {
   const authProvider = accessToken === undefined ? undefined : { token: () => Promise.resolve(accessToken) };
   return {
-    fetch: send,
     requestInit: { headers: { ...headers } },
     redirectPolicy: 'same-origin',
     onInsufficientScope: 'throw',
@@ -162,6 +161,51 @@ export class SessionTransport extends StreamableHTTPClientTransport {
     setImmediate(() => {
       if (this.#awaited === id && this.answer === undefined) tell();
     });
+  }
+}
+
+/** Why nobody waits for an answer any more. `left` means that another worker asks for it. */
+export type Stop = 'deadline' | 'cancelled' | 'lost' | 'left';
+
+/** A wait for an answer; the first reason to stop it counts. */
+export class Waiting {
+  stopped: Stop | undefined;
+  readonly #transport: SessionTransport;
+  readonly #signal: AbortSignal;
+  readonly #onStop: (why: Stop) => void;
+  readonly #onAbort: () => void;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** @param cancelled says what the abort of the signal means */
+  constructor(
+    transport: SessionTransport,
+    signal: AbortSignal,
+    onStop: (why: Stop) => void,
+    cancelled: () => Stop = () => 'cancelled',
+  ) {
+    this.#transport = transport;
+    this.#signal = signal;
+    this.#onStop = onStop;
+    this.#onAbort = () => this.stop(cancelled());
+    transport.onLost = () => this.stop('lost');
+    signal.addEventListener('abort', this.#onAbort, { once: true });
+    if (signal.aborted) this.#onAbort();
+  }
+
+  stop(why: Stop): void {
+    this.stopped ??= why;
+    this.#onStop(why);
+  }
+
+  atMost(ms: number): this {
+    this.#timer = setTimeout(() => this.stop('deadline'), ms);
+    return this;
+  }
+
+  over(): void {
+    clearTimeout(this.#timer);
+    this.#signal.removeEventListener('abort', this.#onAbort);
+    this.#transport.onLost = undefined;
   }
 }
 

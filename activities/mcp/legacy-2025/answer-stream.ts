@@ -159,7 +159,8 @@ class AnswerStream {
       this.#resolve = resolve;
     });
     this.transport = new StreamableHTTPClientTransport(new URL(connection.url), {
-      ...transportOptions(connection, askingOnly(wire.fetch)),
+      fetch: askingOnly(wire.fetch),
+      ...transportOptions(connection),
       sessionId: point.sessionId,
       protocolVersion: point.protocolVersion,
       // The end of a stream is reported here, and only this class opens it again.

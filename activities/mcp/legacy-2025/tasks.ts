@@ -25,9 +25,9 @@ import type { RefusedTool, ToolDefinition } from '../../../contracts/schemas/too
 import type { ArtifactStore } from '../../artifacts/port.ts';
 import type { Egress, GuardedFetch } from '../../egress/fetch.ts';
 import { secretsOf, type TaskStatus, type TaskWord, wordOf } from './begun-task.ts';
-import { isSessionRefusal, type Names, reasonOf, refusalIn, type Stop, type Trace } from '../classify-failure.ts';
+import { isSessionRefusal, type Names, reasonOf, refusalIn, type Trace } from '../classify-failure.ts';
 import { type Answered, executed, oversized, quoted, scrubberFor } from '../classify-result.ts';
-import { openWire, SessionTransport, transportOptions } from '../transport.ts';
+import { openWire, SessionTransport, transportOptions, Waiting } from '../transport.ts';
 import type { CallEnding, ServerConnection, TaskId, ToolListing } from '../port.ts';
 import { firstId, leaveSession, RESUME, withoutStandingStream } from '../session.ts';
 
@@ -245,7 +245,8 @@ export interface TaskLinkOptions {
 async function openTaskLink({ connection, id, signal, egress, fetch }: TaskLinkOptions): Promise<TaskLink> {
   const wire = openWire({ egress, server: connection, ...defined({ fetch }) });
   const transport = new SessionTransport(new URL(connection.url), {
-    ...transportOptions(connection, withoutStandingStream(wire.fetch)),
+    fetch: withoutStandingStream(wire.fetch),
+    ...transportOptions(connection),
     reconnectionOptions: RESUME,
     streaming: () => wire.exchange().streamed === true,
     ...defined({ sessionId: id.sessionId, protocolVersion: id.version }),
@@ -259,20 +260,11 @@ async function openTaskLink({ connection, id, signal, egress, fetch }: TaskLinkO
   return {
     async ask(method, ms) {
       const over = new AbortController();
-      let stopped: Stop | undefined;
       const answered = new Promise<void>((resolve) => {
         heard = resolve;
         over.signal.addEventListener('abort', () => resolve(), { once: true });
       });
-      const stop = (why: Stop): void => {
-        stopped ??= why;
-        over.abort(new Error(`ended: ${why}`));
-      };
-      const onCancel = (): void => stop('cancelled');
-      transport.onLost = () => stop('lost');
-      signal.addEventListener('abort', onCancel, { once: true });
-      if (signal.aborted) onCancel();
-      const timer = setTimeout(() => stop('deadline'), ms);
+      const waiting = new Waiting(transport, signal, (why) => over.abort(new Error(`ended: ${why}`))).atMost(ms);
       let error: unknown;
       try {
         transport.answer = undefined;
@@ -283,12 +275,11 @@ async function openTaskLink({ connection, id, signal, egress, fetch }: TaskLinkO
       } catch (failure) {
         error = failure;
       } finally {
-        clearTimeout(timer);
-        signal.removeEventListener('abort', onCancel);
-        transport.onLost = undefined;
+        waiting.over();
       }
       const { answer } = transport;
       if (answer !== undefined) return { kind: 'answered', answer };
+      const { stopped } = waiting;
       return { kind: 'failed', error, stopped, reached: wire.reached(), exchange: wire.exchange() };
     },
     close: (kept) => leaveSession(transport, wire, kept),
