@@ -6,6 +6,9 @@ import { found, listOf, nameOf, product, treeOf, within } from '../support/synta
 /** A dispatch sends it and has no key: it shows a question, and the answer is proven where it was asked (docs/adr/0040). */
 const DISPATCHED = 'inputAskedUpdate';
 
+/** Registers every update of runs and catalogs. */
+const KIT = 'workflows/entity/updates.ts';
+
 /** Functions that are called, in their order, each followed once by those that it calls in the same module. */
 function callsIn(node: unknown, module: unknown, known = new Set<string>()): readonly string[] {
   const calls = within(node).filter((each) => treeOf(each)['type'] === 'CallExpression');
@@ -31,17 +34,31 @@ interface Taken {
 
 /** Updates and signals that bring something. Queries change nothing, and those without an input say nothing. */
 function taken(sources = product()): readonly Taken[] {
-  return found('setHandler($what, $handle, $$options)', undefined, sources).flatMap(({ module, holes }) => {
-    const [what, handle] = [nameOf(holes.get('$what')), holes.get('$handle')];
-    const isSilent = nameOf(handle) === '' && listOf(treeOf(handle)['params']).length === 0;
-    if (what.endsWith('Query') || what === DISPATCHED || isSilent) return [];
-    const handled = callsIn(handle, module);
-    // A signal has no validator.
-    const judged = what.endsWith('Signal') ? handled : callsIn(holes.get('$$options'), module);
-    const [first] = judged.filter((name) => /^(?:assertSigned|refuseUnsigned|admit|repeated)/.test(name));
-    const isVerified = first?.startsWith('assertSigned') === true || first === 'refuseUnsigned';
-    return { what, isProven: isVerified && handled.some((name) => name.startsWith('opened')) };
+  const updates = found('onUpdate($live, $what, $taking)', undefined, sources).map(({ module, holes }) => {
+    const [read, check] = ['read', 'check'].map((name) => propertyOf(holes.get('$taking'), name));
+    return { what: nameOf(holes.get('$what')), read, judge: check, module };
   });
+  // A signal has no validator.
+  const others = found('setHandler($what, $handle, $$options)', undefined, sources)
+    .filter(({ path }) => path !== KIT)
+    .map(({ module, holes }) => {
+      const handle = holes.get('$handle');
+      return { what: nameOf(holes.get('$what')), read: handle, judge: handle, module };
+    });
+  return [...updates, ...others].flatMap(({ what, read, judge, module }) => {
+    const isSilent = nameOf(read) === '' && listOf(treeOf(read)['params']).length === 0;
+    if (what.endsWith('Query') || what === DISPATCHED || isSilent) return [];
+    const [first] = callsIn(judge, module).filter((name) =>
+      /^(?:assertSigned|refuseUnsigned|admit|repeated)/.test(name),
+    );
+    const isVerified = first?.startsWith('assertSigned') === true || first === 'refuseUnsigned';
+    return { what, isProven: isVerified && callsIn(read, module).some((name) => name.startsWith('opened')) };
+  });
+}
+
+function propertyOf(object: unknown, name: string): unknown {
+  const property = listOf(treeOf(object)['properties']).find((each) => nameOf(treeOf(each)['key']) === name);
+  return treeOf(property)['value'];
 }
 
 test('each verifies its signature before it admits it, and its handler takes the signature off', () => {
@@ -50,6 +67,10 @@ test('each verifies its signature before it admits it, and its handler takes the
   const whats = ['decideUpdate', 'decideSignal', 'sayUpdate', 'stopUpdate', 'forgetUpdate', 'update', 'update'];
   expect(all.map(({ what }) => what).toSorted()).toEqual(whats.toSorted());
   expect(all.filter(({ isProven }) => !isProven)).toEqual([]);
+});
+
+test('the kit that registers updates checks each in its validator', () => {
+  expect(found('check?.(read($input), $input)', 'onUpdate').map(({ path }) => path)).toEqual([KIT]);
 });
 
 test.each([

@@ -109,12 +109,12 @@ export const OTHER_CONTENT: readonly Mutation[] = [
   {
     name: 'the ledger does not say where the conversation stood',
     noticedIn: 'agent-run.v2.lost-unasked',
-    change: replaced('LiveRun.commit', 'marked($fact, $_)', '$fact'),
+    change: replaced('LiveRun.apply', 'marked($fact, $_)', '$fact'),
   },
   {
     name: 'the ledger of an older run says where the conversation stood',
     noticedIn: 'agent-run.v2.escalated-sent',
-    change: always('LiveRun.commit', "$_?.messages === 'hashed'"),
+    change: always('LiveRun.apply', "$_?.messages === 'hashed'"),
   },
   {
     name: 'a dispatch is not told of the calls before it',
@@ -124,7 +124,7 @@ export const OTHER_CONTENT: readonly Mutation[] = [
   {
     name: 'a turn that is over is not counted',
     noticedIn: 'agent-run.v2.counted-sent',
-    change: replaced('act', 'closeTurn($run, $_)', 'closeTurn($run)'),
+    change: replaced('LiveRun.closeTurn', 'closeTurn($run, $_)', 'closeTurn($run)'),
   },
   {
     name: 'other tool arguments are sent',

@@ -23,7 +23,7 @@ import {
 } from '../../domain/shapes/messages.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { askedAbout } from '../run/refusals.ts';
-import { assertReadable } from '../entity/unread.ts';
+import { onUpdate } from '../entity/updates.ts';
 import { checkFromNowOn } from '../interceptors/zone.ts';
 import { ledgerQuery, nudgeSignal, transcriptQuery } from '../run/messages.ts';
 import { ledgerPage, transcriptPage } from '../run/queries.ts';
@@ -38,14 +38,7 @@ import {
   refreshUpdate,
   snapshotQuery,
 } from './messages.ts';
-import {
-  assertOpenable,
-  assertSignedChange,
-  assertTrustReadable,
-  openedChange,
-  readTrust,
-  signedChange,
-} from './trust.ts';
+import { assertSignedChange, assertTrustReadable, openedChange, readTrust, signedChange } from './trust.ts';
 
 interface Message {
   readonly requestId: string;
@@ -69,7 +62,7 @@ export function registerCatalogHandlers(live: LiveCatalog): void {
   // The storing of a segment queries both; a catalog has no conversation.
   setHandler(transcriptQuery, (from, to) => transcriptPage(live, from, to));
 
-  setHandler(nudgeSignal, () => void (live.nudged = true), { description: 'Continue as new at the next safe point' });
+  setHandler(nudgeSignal, () => live.nudge(), { description: 'Continue as new at the next safe point' });
 
   register(live, connectUpdate, {
     parse: parseConnect,
@@ -109,50 +102,42 @@ export function registerCatalogHandlers(live: LiveCatalog): void {
     act: decideChange,
     description: 'Agree to a loosening of somebody else, or reject it',
   });
-  setHandler(
-    catalogTrustUpdate,
-    async () => {
-      live.updates += 1;
-      await readTrust(live);
-    },
-    { description: 'Read the trusted keys anew', validator: () => assertTrustReadable(live) },
-  );
+  onUpdate(live, catalogTrustUpdate, {
+    description: 'Read the trusted keys anew',
+    read: () => undefined,
+    check: () => assertTrustReadable(live),
+    act: async () => await readTrust(live),
+  });
 }
 
 function register<T extends Message>(live: LiveCatalog, update: typeof connectUpdate, kind: Kind<T>): void {
-  setHandler(
-    update,
-    async (input) => {
-      assertReadable(input);
-      live.updates += 1;
-      const opened = openedChange(live, input);
-      const message = parsed(kind.parse(opened.message));
-      const signed = signedChange(kind.purpose, message, opened.signature);
+  onUpdate(live, update, {
+    description: kind.description,
+    read: (input) => {
+      const { message, signature } = openedChange(live, input);
+      return { message: parsed(kind.parse(message)), signature };
+    },
+    check: ({ message, signature }) => {
+      assertSignedChange(live, kind.purpose, message, signature);
+      if (repeated(live, message) !== undefined) return;
+      // The message is not in history yet, so it is taken when sent again.
+      if (live.isClosed || live.isOverfull)
+        throw failureOf(
+          'CATALOG_UNAVAILABLE',
+          'The catalog stores its ledger and takes nothing for a moment; nothing was changed. Try again.',
+        );
+      const rules = live.freshRules;
+      if (rules !== undefined && rightsOf(rules, message.by).size === 0) throw forbidden(live, message.by, 'connect');
+      kind.assert?.(live, message, signature);
+      const refusal = kind.check?.(live, message);
+      if (refusal !== undefined) throw failureOf(refusal.code, refusal.message, refusal.facts);
+    },
+    act: async ({ message, signature }) => {
+      const signed = signedChange(kind.purpose, message, signature);
       if (signed !== undefined) checkFromNowOn();
       return await live.inTurn(async () => repeated(live, message) ?? (await kind.act(live, message, signed)));
     },
-    {
-      description: kind.description,
-      validator: (input) => {
-        assertOpenable(live, input);
-        const opened = openedChange(live, input);
-        const message = parsed(kind.parse(opened.message));
-        assertSignedChange(live, kind.purpose, message, opened.signature);
-        if (repeated(live, message) !== undefined) return;
-        // The message is not in history yet, so it is taken when sent again.
-        if (live.isClosed || live.isOverfull)
-          throw failureOf(
-            'CATALOG_UNAVAILABLE',
-            'The catalog stores its ledger and takes nothing for a moment; nothing was changed. Try again.',
-          );
-        const rules = live.freshRules;
-        if (rules !== undefined && rightsOf(rules, message.by).size === 0) throw forbidden(live, message.by, 'connect');
-        kind.assert?.(live, message, opened.signature);
-        const refusal = kind.check?.(live, message);
-        if (refusal !== undefined) throw failureOf(refusal.code, refusal.message, refusal.facts);
-      },
-    },
-  );
+  });
 }
 
 /**

@@ -18,10 +18,11 @@ import {
   SIGNED_CARRY_VERSION,
 } from '../../domain/catalog/carry.ts';
 import { type Catalog, type CatalogChange, startCatalog } from '../../domain/catalog/state.ts';
-import { carriedExecutions, decidedIn, type Execution } from '../../domain/state/run.ts';
-import { EMPTY_JOURNAL, Journal, type JournalHead } from '../../domain/run/journal.ts';
+import { carriedExecutions } from '../../domain/state/run.ts';
+import type { JournalHead } from '../../domain/run/journal.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { catalogDetails } from '../../domain/views/temporal-ui.ts';
+import { Entity } from '../entity/entity.ts';
 import { answered } from '../entity/unread.ts';
 import { reviewActivities } from '../run/activities.ts';
 
@@ -35,43 +36,35 @@ const KEYS = {
 };
 
 /** State of one execution, shared by its handlers and its main loop. */
-export class LiveCatalog {
-  readonly journal: Journal;
-  catalog: Catalog;
-  updates = 0;
-  /** Number of activity answers read, see `workflows/entity/unread.ts`. */
-  looked = 0;
+export class LiveCatalog extends Entity {
+  #catalog: Catalog;
   /** Set while handing over: ledger entries before this one are stored, or will be before this execution ends. */
-  storedTo: number | undefined;
-  /** True once no more messages are taken before the next execution. */
-  isClosed = false;
-  nudged = false;
-  /** The listing under way. It is given up if the server is disconnected or connected differently. */
-  listing: CancellationScope | undefined;
-  isReadingTrust = false;
-  /** Time at which a sender last made this execution read its keys, in epoch ms. */
-  trustAskedAt = 0;
+  #storedTo: number | undefined;
+  #isClosed = false;
+  #listing: CancellationScope | undefined;
   #signing: { readonly trust: CatalogTrust; readonly readAt: number } | undefined;
-  readonly #execution: Execution;
   #rules: { readonly rules: CatalogRules; readonly at: number } | undefined;
   #lane: Promise<unknown> = Promise.resolve();
   #shown: string | undefined;
 
   constructor(identity: CatalogIdentity, carry: CatalogCarry | undefined) {
-    this.catalog = carry?.catalog ?? startCatalog(identity);
-    this.journal = new Journal(carry?.journal ?? EMPTY_JOURNAL);
-    const info = workflowInfo();
+    super({ journal: carry?.journal, earlier: carry?.signing?.earlier });
+    this.#catalog = carry?.catalog ?? startCatalog(identity);
     if (carry?.signing !== undefined) this.#signing = { trust: carry.signing.trust, readAt: carry.signing.readAt };
-    this.#execution = {
-      runId: info.runId,
-      originalRunId: info.originalExecutionRunId ?? info.runId,
-      earlier: carry?.signing?.earlier ?? [],
-    };
     // Attributes outlive continue-as-new; details do not.
     if (carry !== undefined) {
       this.#shown = this.catalog.status;
       setCurrentDetails(catalogDetails(this.catalog));
     }
+  }
+
+  get catalog(): Catalog {
+    return this.#catalog;
+  }
+
+  /** True once no more messages are taken before the next execution. */
+  get isClosed(): boolean {
+    return this.#isClosed;
   }
 
   /** True while a requested refresh has not ended. */
@@ -83,11 +76,6 @@ export class LiveCatalog {
   /** The keys in trust mode `signed`, as far as this catalog knows them; `readAt` in epoch ms. */
   get signing(): { readonly trust: CatalogTrust; readonly readAt: number } | undefined {
     return this.#signing;
-  }
-
-  /** Temporal runs for which a message may be signed. For live code only (INV-D4): the value differs after a reset. */
-  get signedFor(): readonly string[] {
-    return decidedIn(this.#execution);
   }
 
   /**
@@ -110,6 +98,28 @@ export class LiveCatalog {
     return await turn;
   }
 
+  /** Opens the scope of a listing, which is given up if the server is disconnected or connected differently. */
+  beginListing(): CancellationScope {
+    this.#listing = new CancellationScope();
+    return this.#listing;
+  }
+
+  /** Begins to hand over: what is in the ledger by now is being stored. */
+  handOver(): void {
+    this.commit({ catalog: { ...this.#catalog }, facts: [{ kind: 'catalog.rolled' }] });
+    this.#storedTo = this.journal.ledgerLength;
+  }
+
+  /** Takes no more messages before the next execution. */
+  close(): void {
+    this.#isClosed = true;
+  }
+
+  /** Notes that the ledger is stored up to this length. */
+  markStored(ledgerLength: number): void {
+    this.#storedTo = ledgerLength;
+  }
+
   /** Asks the configuration as it is now. */
   async review(wanted: Omit<ReviewInput, keyof CatalogIdentity>): Promise<Review> {
     const { tenant, server } = this.catalog;
@@ -128,7 +138,7 @@ export class LiveCatalog {
     const { newTools } = review.rules;
     const { revision } = this.catalog;
     // The new revision also counts if the message is refused: readers that know this revision must see the change.
-    if (newTools !== this.catalog.newTools) this.catalog = { ...this.catalog, newTools, revision: revision + 1 };
+    if (newTools !== this.catalog.newTools) this.#catalog = { ...this.catalog, newTools, revision: revision + 1 };
     return review;
   }
 
@@ -136,7 +146,9 @@ export class LiveCatalog {
    * True while handing over, if more entries have come than the next execution can be given; they must be stored first.
    */
   get isOverfull(): boolean {
-    return this.storedTo !== undefined && !canBeCarried(this.journal.entries(this.storedTo, this.journal.ledgerLength));
+    return (
+      this.#storedTo !== undefined && !canBeCarried(this.journal.entries(this.#storedTo, this.journal.ledgerLength))
+    );
   }
 
   /** @throws ApplicationFailure `LIMIT_REACHED` if the catalog would be larger than an execution can hand over */
@@ -146,8 +158,8 @@ export class LiveCatalog {
     const refusal = overLimit(change);
     if (refusal !== undefined) throw failureOf(refusal.code, refusal.message, refusal.facts);
     const { connection, status, revision } = this.catalog;
-    this.catalog = { ...catalog, revision: revision + 1 };
-    if (catalog.connection !== connection || catalog.status !== status) this.listing?.cancel();
+    this.#catalog = { ...catalog, revision: revision + 1 };
+    if (catalog.connection !== connection || catalog.status !== status) this.#listing?.cancel();
     const now = Date.now();
     for (const fact of facts) this.journal.record(now, fact);
     this.#show();
@@ -165,7 +177,7 @@ export class LiveCatalog {
 
   carry(journal: JournalHead): CatalogCarry {
     if (this.#signing !== undefined) {
-      const signing = { ...this.#signing, earlier: carriedExecutions(this.#execution) };
+      const signing = { ...this.#signing, earlier: carriedExecutions(this.execution) };
       return { version: SIGNED_CARRY_VERSION, catalog: this.catalog, journal, signing };
     }
     return { version: CATALOG_CARRY_VERSION, catalog: this.catalog, journal };

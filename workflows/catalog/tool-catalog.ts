@@ -20,7 +20,6 @@ import type { CatalogBeginning } from '../../contracts/wire/catalog.ts';
 import { CATALOG_CARRY_VERSION, type CatalogCarry, SIGNED_CARRY_VERSION } from '../../domain/catalog/carry.ts';
 import { discovered, refreshFailed } from '../../domain/catalog/discovery.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
-import { rollReason } from '../../domain/run/carry.ts';
 import { isIdentifier, isName } from '../../domain/shapes/messages.ts';
 import { answered, assertFailure, assertReadable, seenAtStart } from '../entity/unread.ts';
 import { isChecking } from '../interceptors/zone.ts';
@@ -59,22 +58,17 @@ async function keep(live: LiveCatalog): Promise<void> {
     }
   }
   for (;;) {
-    await condition(() => live.wantsRefresh || wantsToRoll(live));
+    await condition(() => live.wantsRefresh || live.reasonToRoll !== undefined);
     if (live.wantsRefresh) await refresh(live);
-    if (wantsToRoll(live)) await roll(live);
+    if (live.reasonToRoll !== undefined) await roll(live);
   }
-}
-
-function wantsToRoll({ updates, nudged }: LiveCatalog): boolean {
-  return rollReason({ nudged, updates, suggested: workflowInfo().continueAsNewSuggested }) !== undefined;
 }
 
 async function refresh(live: LiveCatalog): Promise<void> {
   const { tenant, server, connection, refreshes } = live.catalog;
   // Sound: `wantsRefresh` is true only if there is a connection.
   if (connection === undefined) return;
-  const listing = new CancellationScope();
-  live.listing = listing;
+  const listing = live.beginListing();
   const isWanted = (): boolean => live.catalog.status === 'connected' && live.catalog.connection === connection;
   try {
     const found = await listing.run(() =>
@@ -97,8 +91,7 @@ async function refresh(live: LiveCatalog): Promise<void> {
 
 /** Hands over to the next execution. It never returns: continue-as-new is thrown. */
 async function roll(live: LiveCatalog): Promise<never> {
-  live.commit({ catalog: { ...live.catalog }, facts: [{ kind: 'catalog.rolled' }] });
-  live.storedTo = live.journal.ledgerLength;
+  live.handOver();
   let stored = await storeOnce(live);
   // If more has come than can be carried, nothing else is taken until the next execution, so storing once more is
   // enough.
@@ -109,9 +102,9 @@ async function roll(live: LiveCatalog): Promise<never> {
     await sleep(1, { summary: 'before continue-as-new' });
     if (!allHandlersFinished()) continue;
     if (!live.isOverfull) break;
-    live.isClosed = true;
+    live.close();
     stored = await storeOnce(live);
-    live.storedTo = stored.ledgerLength;
+    live.markStored(stored.ledgerLength);
   }
   const { tenant, server } = live.catalog;
   const next = makeContinueAsNewFunc<typeof toolCatalog>();

@@ -20,21 +20,25 @@ import { claimedRunId } from '../../domain/signing/jws.ts';
 import { type Opened, openMessage } from '../../domain/signing/message.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import type { Refusal } from '../../domain/text/refusal.ts';
-import { answered, assertFailure } from '../entity/unread.ts';
-import { trustActivities } from '../run/activities.ts';
 import type { LiveCatalog } from './live-catalog.ts';
-
-/** Shortest time between two readings: anyone who may write to the namespace may ask for one. */
-const MOST_OFTEN_MS = 30_000;
 
 interface Message {
   readonly requestId: string;
   readonly by: Approver;
 }
 
-/** Removes the signature if this catalog wants one. */
+/**
+ * Removes the signature if this catalog wants one.
+ * @throws ApplicationFailure if the message is signed and the catalog knows no keys yet
+ */
 export function openedChange(live: LiveCatalog, input: unknown): Opened {
-  return live.signing === undefined ? { message: input } : openMessage(input);
+  const opened = openMessage(input);
+  if (live.signing !== undefined || opened.signature === undefined) return opened;
+  throw coded(
+    live,
+    'TRUST_KEY_UNKNOWN',
+    'The catalog knows of no keys. Let it read them (refreshTrust) and send the message again; in trust mode temporal without a signature.',
+  );
 }
 
 /**
@@ -53,7 +57,7 @@ export function assertSignedChange(
   const { namespace, runId } = workflowInfo();
   const claimed = signature === undefined ? undefined : claimedRunId(signature);
   // The id of this execution, or of an earlier one that counts as this one.
-  const counted = live.signedFor.find((earlier) => earlier === claimed) ?? runId;
+  const counted = live.decidedIn.find((earlier) => earlier === claimed) ?? runId;
   const place = { namespace, tenant, server, runId: counted };
   const said = { purpose, requestId: message.requestId, payload: hashOf(message), signature };
   if (signature !== undefined && Date.now() - signing.readAt > signing.trust.maxAgeSeconds * 1_000)
@@ -64,16 +68,6 @@ export function assertSignedChange(
     );
   const checked = checkSignedChange(said, message.by, place, signing.trust, Date.now());
   if (checked.kind === 'refuse') throw refusal(live, checked);
-}
-
-/** Refuses a signed message to a catalog that knows no keys yet, for the validator. */
-export function assertOpenable(live: LiveCatalog, input: unknown): void {
-  if (live.signing !== undefined || openMessage(input).signature === undefined) return;
-  throw coded(
-    live,
-    'TRUST_KEY_UNKNOWN',
-    'The catalog knows of no keys. Let it read them (refreshTrust) and send the message again; in trust mode temporal without a signature.',
-  );
 }
 
 /** Builds the part of the message that the review proves again. */
@@ -88,7 +82,7 @@ export function signedChange(
 
 /** Checks that the keys may be read now, for the validator of `refreshTrust`. */
 export function assertTrustReadable(live: LiveCatalog): void {
-  if (!live.isClosed && !live.isReadingTrust && Date.now() - live.trustAskedAt >= MOST_OFTEN_MS) return;
+  if (!live.isClosed && live.keys.mayBegin) return;
   throw coded(
     live,
     'TRUST_REFRESH_TOO_SOON',
@@ -98,19 +92,11 @@ export function assertTrustReadable(live: LiveCatalog): void {
 
 /** Reads the keys while the sender waits: once this has ended, messages to a new catalog can be signed. */
 export async function readTrust(live: LiveCatalog): Promise<void> {
-  if (live.isReadingTrust) return;
-  live.isReadingTrust = true;
-  live.trustAskedAt = Date.now();
-  try {
-    const read = answered(live, 'readTrust?', await trustActivities().readTrust(live.catalog.tenant));
-    live.believe(read && { keys: read.keys, maxAgeSeconds: read.maxAgeSeconds });
-  } catch (error) {
-    assertFailure(error);
-    // The known keys stay; a sender who needs newer ones asks again.
+  const isRead = await live.keys.read(live, live.catalog.tenant, (trust) =>
+    live.believe(trust && { keys: trust.keys, maxAgeSeconds: trust.maxAgeSeconds }),
+  );
+  if (!isRead)
     throw coded(live, 'TRUST_UNAVAILABLE', 'The trusted keys could not be read; nothing was changed. Try again.');
-  } finally {
-    live.isReadingTrust = false;
-  }
 }
 
 export function refusal(live: LiveCatalog, { code, message, facts }: Refusal): Error {

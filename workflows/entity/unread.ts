@@ -16,7 +16,8 @@ import { UNREAD } from '../versions.ts';
 
 /** An execution that counts the inputs it has read; the count is the same in each replay. */
 export interface Reader {
-  looked: number;
+  /** Returns the number of the next input, the first of which is 1. */
+  nextInput(): number;
 }
 
 declare const unread: unique symbol;
@@ -60,8 +61,7 @@ export function answered<T>(reader: Reader, activity: Answerer, answer: Unread<T
  * Returns the input as it was read on arrival. Use it for inputs that enter history whether they can be read or not.
  */
 export function seenAs(reader: Reader, value: unknown): unknown {
-  reader.looked += 1;
-  return seenAt(String(reader.looked), value);
+  return seenAt(String(reader.nextInput()), value);
 }
 
 /** Returns the input with which an execution was started. */

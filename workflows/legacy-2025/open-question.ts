@@ -26,7 +26,7 @@ import {
 import { parseHeldQuestions } from '../../domain/shapes/messages.ts';
 import type { CallState, InFlight } from '../../domain/state/call.ts';
 import { callOf } from '../../domain/state/run.ts';
-import { assertReadable } from '../entity/unread.ts';
+import { onUpdate } from '../entity/updates.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import { heldInputQuery, inputAskedUpdate } from '../run/messages.ts';
 import { asksAbout, whoAnswers } from '../run/pauses.ts';
@@ -35,13 +35,14 @@ import { waitForAnswer } from '../run/waiting.ts';
 
 /** Registers the update by which a dispatch asks, and the query by which it reads the answer. */
 export function serveHeldInput(live: LiveRun): void {
-  setHandler(inputAskedUpdate, (input) => take(live, input), {
+  onUpdate(live, inputAskedUpdate, {
     description: 'From the dispatch of a call: its server asks people, and waits on an open connection',
-    validator: (input) => {
-      const asked = parsed(parseHeldQuestions(input), 'MESSAGE_INVALID');
+    read: (input) => parsed(parseHeldQuestions(input), 'MESSAGE_INVALID'),
+    check: (asked) => {
       if (live.closing || live.work.consideredCancelled) throw closed();
       admitted(live, asked);
     },
+    act: (asked) => take(live, asked),
   });
   setHandler(heldInputQuery, (place) => heldWord(live.run, askedAbout(place)));
 }
@@ -52,10 +53,7 @@ function admitted(live: LiveRun, asked: HeldQuestions): HeldOpen {
   throw failureOf(admission.code, admission.message, admission.facts);
 }
 
-function take(live: LiveRun, input: unknown): HeldAck {
-  assertReadable(input);
-  live.updates += 1;
-  const asked = parsed(parseHeldQuestions(input), 'MESSAGE_INVALID');
+function take(live: LiveRun, asked: HeldQuestions): HeldAck {
   // A question is refused here only if it raced another message in the same task.
   if (live.work.consideredCancelled) throw closed();
   const state = admitted(live, asked);

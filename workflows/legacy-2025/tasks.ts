@@ -23,7 +23,6 @@ import { answered, assertFailure } from '../entity/unread.ts';
 import { pollActivities } from '../run/activities.ts';
 import { serverOf } from '../run/dispatch-input.ts';
 import type { LiveRun } from '../run/live-run.ts';
-import { wantsToRoll } from '../run/roll.ts';
 
 /** Longer than a poll takes that no worker answers. */
 const MOST_PATIENCE_MS = 900_000;
@@ -70,7 +69,7 @@ async function wait(live: LiveRun, state: OnTask): Promise<PollInput['giveUp']> 
 
 /** A stopped run can no longer hand over. */
 function mayHandOver(live: LiveRun): boolean {
-  return !live.rolling && !live.work.consideredCancelled && wantsToRoll(live);
+  return !live.rolling && !live.work.consideredCancelled && live.reasonToRoll !== undefined;
 }
 
 /**

@@ -31,32 +31,6 @@ export function runActivities(summary: string): Answering<RunActivities> {
 }
 
 /**
- * Options for reading the trusted keys. No caller waits for the result; the sender of the next message may ask for it
- * again.
- */
-export function trustActivities(): Answering<Pick<RunActivities, 'readTrust'>> {
-  return provenActivities<Answering<RunActivities>>({
-    startToCloseTimeout: '15s',
-    scheduleToCloseTimeout: '30s',
-    retry: { initialInterval: '200ms', maximumInterval: '5s', maximumAttempts: 3 },
-    summary: 'read the trusted keys',
-  });
-}
-
-/**
- * Options for storing a segment. Without the store no run may roll or end, so the run waits until the store is back and
- * is not lost (docs/adr/0015).
- */
-export function storeActivities(): Answering<Pick<RunActivities, 'storeSegment'>> {
-  return provenActivities<Answering<RunActivities>>({
-    // The activity reads what it stores page by page.
-    startToCloseTimeout: '60s',
-    retry: { initialInterval: '200ms', maximumInterval: '60s' },
-    summary: 'store transcript and ledger',
-  });
-}
-
-/**
  * Options for a model step. A repeated step costs tokens and harms nobody, so Temporal retries every failure that may
  * pass. The run's wall clock ends the retries.
  */

@@ -20,17 +20,11 @@ import {
 import { defined } from '../../contracts/defined.ts';
 import { codedFailureIn, failureOf, final } from '../../contracts/failure.ts';
 import type { JsonValue } from '../../contracts/schemas/json.ts';
-import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import type { RunResult } from '../../contracts/schemas/run-state.ts';
 import { tasksOf } from '../../domain/legacy-2025/tasks.ts';
-import { comparingDecisions } from '../../domain/request/decision.ts';
-import { startedFact } from '../../domain/request/digest.ts';
-import { remembering } from '../../domain/request/repeats.ts';
 import type { Carry } from '../../domain/run/carry.ts';
 import { reachedLimit, spentOf } from '../../domain/run/limits.ts';
-import { comparing, unqueued } from '../../domain/run/message-queue.ts';
-import { repaired } from '../../domain/state/run.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { assertStartedOnce } from '../entity/started-once.ts';
 import { answered } from '../entity/unread.ts';
@@ -40,7 +34,7 @@ import { endedHere, isToEndHere, withdrawTasks } from './hand-over.ts';
 import { registerHandlers } from './handlers.ts';
 import { listTools } from './listing.ts';
 import { LiveRun } from './live-run.ts';
-import { roll, storeJournal, wantsToRoll } from './roll.ts';
+import { roll, storeJournal } from './roll.ts';
 import { act, answerOf, think } from './turn.ts';
 import { Surface } from './visibility.ts';
 
@@ -99,11 +93,11 @@ async function converse(live: LiveRun): Promise<Ending> {
       if (live.work.consideredCancelled) return interruption(live);
       continue;
     }
-    if (wantsToRoll(live)) await roll(live);
-    takeQueue(live);
+    if (live.reasonToRoll !== undefined) await roll(live);
+    live.takeQueue();
     const limit = reachedLimit(live.run, live.prepared.limits, Date.now());
     if (limit !== undefined) {
-      live.commit({ run: live.run, facts: [{ kind: 'limit.reached', ...limit }] });
+      live.record({ kind: 'limit.reached', ...limit });
       return { status: 'limited', output: '', because: limit.limit };
     }
     const step = await think(live);
@@ -121,17 +115,11 @@ async function converse(live: LiveRun): Promise<Ending> {
         `The answer does not fit agent.output, also after one repair turn: ${answer.errors.join('; ')}`,
       );
     }
-    live.run = repaired(live.run);
-    live.say({
+    live.repair({
       role: 'user',
       text: `Your answer does not fit the required JSON Schema: ${answer.errors.join('; ')}. Answer again with JSON that fits, and nothing else.`,
     });
   }
-}
-
-function takeQueue(live: LiveRun): void {
-  for (const { text, from } of live.run.queue) live.say({ role: 'user', text, from });
-  live.run = unqueued(live.run);
 }
 
 /** Tells why the scope was cancelled: the run was stopped, its time is over, or Temporal asks it to cancel. */
@@ -143,36 +131,25 @@ function interruption(live: LiveRun): Ending {
 
 /** Ends the run at an absolute time, so that the limit survives continue-as-new. */
 function watchWallClock(live: LiveRun): void {
-  const { wallClockSeconds } = live.prepared.limits;
   const left = Math.max(1, live.endsAt - Date.now());
   sleep(left, { summary: 'wall clock of the run' }).then(
-    () => {
-      if (live.closing) return;
-      live.timeIsUp = true;
-      live.commit({
-        run: live.run,
-        facts: [{ kind: 'limit.reached', limit: 'wallClockSeconds', value: wallClockSeconds }],
-      });
-      live.work.cancel();
-    },
+    () => live.runOutOfTime(),
     // The timer was cancelled with the run, so there is nothing left to watch.
     () => undefined,
   );
 }
 
 async function end(live: LiveRun, surface: Surface, ending: Ending): Promise<RunResult> {
-  live.closing = true;
-  if (ending.status === 'cancelled') live.commit({ run: live.run, facts: [{ kind: 'cancel.requested' }] });
+  live.close(ending.status === 'limited' || ending.status === 'stopped' ? ending.because : undefined);
+  if (ending.status === 'cancelled') live.record({ kind: 'cancel.requested' });
   live.withdrawAll();
-  if (ending.status === 'limited' || ending.status === 'stopped') live.because = ending.because;
   live.endAs(ending.status);
   const output = ending.status === 'cancelled' ? '' : ending.output;
-  const fact: LedgerFact = {
+  live.record({
     kind: 'run.ended',
     status: ending.status,
     ...(ending.status === 'completed' ? { outputHash: hashOf(output) } : {}),
-  };
-  live.commit({ run: live.run, facts: [fact] });
+  });
   if (ending.status === 'cancelled' && !live.isPrepared)
     throw new CancelledFailure('The run was cancelled before it began.');
   if (live.judging.size > 0) await answerEditors(live);
@@ -212,12 +189,11 @@ async function fail(live: LiveRun, surface: Surface, error: unknown): Promise<ne
     message: `${whatFailed(error)} failed for a reason without a code; the history of the run shows it.`,
     facts: {},
   };
-  live.closing = true;
-  live.because = `${coded.code}: ${coded.message}`;
+  live.close(`${coded.code}: ${coded.message}`);
   live.endAs('failed');
   if (tasksOf(live.run).length > 0) await withdrawTasks(live);
   live.withdrawAll();
-  live.commit({ run: live.run, facts: [{ kind: 'run.ended', status: 'failed', code: coded.code }] });
+  live.record({ kind: 'run.ended', status: 'failed', code: coded.code });
   if (live.judging.size > 0) await answerEditors(live);
   if (live.isPrepared) {
     // The store may itself be at fault, so the run does not wait for it. The code that ended the run still names the
@@ -237,13 +213,5 @@ function whatFailed(error: TemporalFailure): string {
 
 async function prepare(live: LiveRun): Promise<void> {
   const answer = await runActivities('check the spec').prepareRun(live.spec);
-  const { opening, ...prepared } = answered(live, 'prepareRun', answer);
-  live.prepared = prepared;
-  if (prepared.repeats === 'answered') live.run = remembering(live.run);
-  if (prepared.messageIds === 'compared') live.run = comparing(live.run);
-  if (prepared.decisionIds === 'compared') live.run = comparingDecisions(live.run);
-  if (prepared.price !== undefined) live.run = { ...live.run, spent: 0 };
-  if (prepared.trust !== undefined) live.believe(prepared.trust, Date.now());
-  live.commit({ run: live.run, facts: [startedFact({ ...prepared, opening }, live.spec.agent)] });
-  for (const message of opening) live.say(message);
+  live.prepare(answered(live, 'prepareRun', answer));
 }

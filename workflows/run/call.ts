@@ -34,7 +34,6 @@ import {
   waitedOut,
 } from '../../domain/request/throttling.ts';
 import { askedAgain, dispatched, ended, returned } from '../../domain/request/transitions.ts';
-import { interrupted } from '../../domain/run/message-queue.ts';
 import { callOf } from '../../domain/state/run.ts';
 import { summaryOf } from '../../domain/views/temporal-ui.ts';
 import { answered, assertFailure } from '../entity/unread.ts';
@@ -169,7 +168,6 @@ function conclude(live: LiveRun, flight: InFlight, result: DispatchResult, hande
 
 function askAgain(live: LiveRun, state: InFlight | Sendable, why: Extract<DispatchResult, { kind: 'reopen' }>): void {
   live.commit(askedAgain(live.run, state.call.callId, why, live.ids, fallbackOf(live, state), Date.now()));
-  live.commit(interrupted(live.run));
 }
 
 async function tryAgain(
@@ -277,10 +275,8 @@ function lastWordIn(error: unknown): unknown {
 function hold(live: LiveRun, flight: InFlight, holding: Holding): void {
   const { callId } = flight.call;
   const why = waitedOut(flight, holding, Date.now());
-  if (why === undefined) {
-    live.commit(heldBack(live.run, callId, holding, Date.now()));
-    live.commit(interrupted(live.run));
-  } else live.commit(ended(live.run, callId, { kind: 'failed', code: holding.code, message: why, executed: false }));
+  if (why === undefined) live.commit(heldBack(live.run, callId, holding, Date.now()));
+  else live.commit(ended(live.run, callId, { kind: 'failed', code: holding.code, message: why, executed: false }));
 }
 
 /**

@@ -14,7 +14,7 @@ import { act, settleAll } from './turn.ts';
 
 /** Follows the tasks to their end in this execution, after a cancellation has interrupted handing over. */
 export async function endedHere(live: LiveRun): Promise<void> {
-  await takenBack(live);
+  await live.takeBack();
   await act(live);
 }
 
@@ -26,12 +26,7 @@ export function isToEndHere(live: LiveRun, error: unknown): boolean {
 export async function withdrawTasks(live: LiveRun): Promise<void> {
   live.work.cancel();
   live.flights.cancel();
-  await takenBack(live);
+  await live.takeBack();
   // The settling itself must not be cancelled, although everything that waits for people or servers is.
   await live.work.run(async () => void (await settleAll(live)));
-}
-
-async function takenBack(live: LiveRun): Promise<void> {
-  await live.settling;
-  live.rolling = false;
 }

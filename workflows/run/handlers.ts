@@ -15,11 +15,12 @@ import type { Advance } from '../../contracts/schemas/run-state.ts';
 import type { Asking } from '../../domain/state/call.ts';
 import { madeInTime } from '../../domain/request/decision.ts';
 import { type EditDecision, isEdit } from '../../domain/request/rights.ts';
-import { admitSaid, heard, otherThanHeard, stopped } from '../../domain/run/message-queue.ts';
+import { admitSaid, heard, otherThanHeard } from '../../domain/run/message-queue.ts';
 import { parseForget, parseSay, parseStop } from '../../domain/shapes/messages.ts';
 import { type Refusal, refuse } from '../../domain/text/refusal.ts';
-import { closed, endingOr, openFor, parsed, refuseWith } from './refusals.ts';
-import { assertReadable, seenAs } from '../entity/unread.ts';
+import { closed, endingOr, parsed, refuseWith } from './refusals.ts';
+import { seenAs } from '../entity/unread.ts';
+import { onUpdate } from '../entity/updates.ts';
 import { serveHeldInput } from '../legacy-2025/open-question.ts';
 import { admitted, editCall, refuseFlood } from './edits.ts';
 import type { LiveRun } from './live-run.ts';
@@ -51,112 +52,86 @@ export function registerHandlers(live: LiveRun): void {
   servePauses(live);
   serveHeldInput(live);
 
-  const decided = (input: unknown): DecisionAck | Promise<DecisionAck> => {
-    assertReadable(input);
-    return decide(live, parsed(openedDecision(live, input), 'DECISION_INVALID'));
-  };
-  setHandler(decideUpdate, decided, {
+  onUpdate(live, decideUpdate, {
     description: 'Decide one waiting call',
     // A run that ends first answers the senders whose edits are being judged.
     unfinishedPolicy: HandlerUnfinishedPolicy.ABANDON,
-    validator: (input) => {
-      const decision = parsed(openedDecision(live, input), 'DECISION_INVALID');
+    read: (input) => parsed(openedDecision(live, input), 'DECISION_INVALID'),
+    check: (decision) => {
       assertSignedAnswer(live, 'decide', decision);
       const admission = admitted(live, decision, Date.now());
       const refusal =
         admission.kind === 'refuse'
           ? endingOr(live, admission)
           : (madeInTime(decision, live.decidedIn) ?? refuseFlood(live, decision));
-      if (refusal !== undefined) throw failureOf(refusal.code, refusal.message, refusal.facts);
+      refuseWith(refusal);
     },
+    act: (decision) => decide(live, decision),
   });
 
   setHandler(decideSignal, (input) => decideBySignal(live, input), {
     description: 'Decide one waiting call, without an answer; a refusal is a ledger entry',
   });
 
-  setHandler(
-    sayUpdate,
-    (input) => {
-      assertReadable(input);
-      live.updates += 1;
-      const said = parsed(opened(live, input, parseSay), 'MESSAGE_INVALID');
+  onUpdate(live, sayUpdate, {
+    description: 'Add a user message; it is read after the current turn',
+    read: (input) => parsed(opened(live, input, parseSay), 'MESSAGE_INVALID'),
+    check: (said, input) => {
+      if (live.closing) throw closed();
+      assertSigned(live, 'say', input, said, { person: said.from, jti: said.messageId });
+      // No model step follows, so the message would never be read.
+      if (live.work.consideredCancelled) throw closed();
+      refuseWith(admitSaid(live.run, said));
+    },
+    act: (said) => {
       refuseWith(otherThanHeard(live.run, said));
       live.commit(heard(live.run, said));
       return advance(live);
     },
-    {
-      description: 'Add a user message; it is read after the current turn',
-      validator: (input) => {
-        const said = openFor(live, opened(live, input, parseSay));
-        assertSigned(live, 'say', input, said, { person: said.from, jti: said.messageId });
-        // No model step follows, so the message would never be read.
-        if (live.work.consideredCancelled) throw closed();
-        refuseWith(admitSaid(live.run, said));
-      },
-    },
-  );
+  });
 
-  setHandler(
-    stopUpdate,
-    (input) => {
-      assertReadable(input);
-      live.updates += 1;
-      const stop = parsed(opened(live, input, parseStop), 'MESSAGE_INVALID');
-      live.commit(stopped(live.run, stop));
-      live.work.cancel();
-      if (live.run.stop?.inFlight === 'cancel') live.flights.cancel();
+  onUpdate(live, stopUpdate, {
+    description: 'End the run: open requests are cancelled',
+    read: (input) => parsed(opened(live, input, parseStop), 'MESSAGE_INVALID'),
+    check: (stop, input) => {
+      if (live.closing) throw closed();
+      assertSigned(live, 'stop', input, stop, { person: stop.by });
+    },
+    act: (stop) => {
+      live.stop(stop);
       return advance(live);
     },
-    {
-      description: 'End the run: open requests are cancelled',
-      validator: (input) => {
-        const stop = openFor(live, opened(live, input, parseStop));
-        assertSigned(live, 'stop', input, stop, { person: stop.by });
-      },
-    },
-  );
+  });
 
-  setHandler(
-    forgetUpdate,
-    (input) => {
-      assertReadable(input);
-      return forgetStanding(live, parsed(opened(live, input, parseForget), 'DECISION_INVALID'));
+  onUpdate(live, forgetUpdate, {
+    description: 'Take a standing decision back: what it would answer is asked',
+    read: (input) => parsed(opened(live, input, parseForget), 'DECISION_INVALID'),
+    check: (message, input) => {
+      if (live.closing) throw closed();
+      assertSigned(live, 'forget', input, message, { person: message.by.id, groups: message.by.groups });
+      assertForgettable(live, message);
     },
-    {
-      description: 'Take a standing decision back: what it would answer is asked',
-      validator: (input) => {
-        const message = parsed(opened(live, input, parseForget), 'DECISION_INVALID');
-        if (live.closing) throw closed();
-        assertSigned(live, 'forget', input, message, { person: message.by.id, groups: message.by.groups });
-        assertForgettable(live, message);
-      },
-    },
-  );
+    act: (message) => forgetStanding(live, message),
+  });
 
-  setHandler(
-    advanceUpdate,
-    () => {
-      // Temporal counts this update too.
-      live.updates += 1;
-      return advance(live);
-    },
-    { description: 'Where the run is, at once' },
-  );
-  setHandler(
-    refreshTrustUpdate,
-    () => {
-      live.updates += 1;
+  onUpdate(live, advanceUpdate, {
+    description: 'Where the run is, at once',
+    read: () => undefined,
+    act: () => advance(live),
+  });
+  onUpdate(live, refreshTrustUpdate, {
+    description: 'Read the trusted keys anew',
+    read: () => undefined,
+    check: () => assertRefreshable(live),
+    act: () => {
       refreshTrust(live);
       return advance(live);
     },
-    { description: 'Read the trusted keys anew', validator: () => assertRefreshable(live) },
-  );
-  setHandler(nudgeSignal, () => void (live.nudged = true), { description: 'Continue as new at the next safe point' });
+  });
+  setHandler(nudgeSignal, () => live.nudge(), { description: 'Continue as new at the next safe point' });
 }
 
 function decide(live: LiveRun, decision: SignedDecision): DecisionAck | Promise<DecisionAck> {
-  live.updates += 1;
   const now = Date.now();
   const admission = admitted(live, decision, now);
   if (admission.kind === 'repeat') return admission.ack;

@@ -17,13 +17,12 @@ import { codedFailureIn, failureOf } from '../../contracts/failure.ts';
 import type { Discovery, ServerBinding } from '../../contracts/schemas/tool.ts';
 import type { DiscoverInput, TurnedAway } from '../../contracts/wire/tools.ts';
 import { grantorOf } from '../../domain/request/authorization.ts';
-import { listed, listingAsked, listingId, whyEnded } from '../../domain/run/toolset.ts';
+import { listingAsked, listingId, whyEnded } from '../../domain/run/toolset.ts';
 import { callOf, isSettled } from '../../domain/state/run.ts';
 import { answered } from '../entity/unread.ts';
 import { discoveryActivities } from './activities.ts';
 import type { LiveRun } from './live-run.ts';
 import { deadlineOfAnswers, grantProofs } from './pauses.ts';
-import { wantsToRoll } from './roll.ts';
 import { waitForDecision } from './waiting.ts';
 import { isListing } from '../../contracts/names.ts';
 
@@ -35,13 +34,14 @@ import { isListing } from '../../contracts/names.ts';
 export async function listTools(live: LiveRun, onWait: () => void): Promise<'done' | 'roll'> {
   const { servers, listings, awayServers } = live.prepared;
   const lists = new Lists(live, onWait);
+  const wantsToRoll = (): boolean => live.reasonToRoll !== undefined;
   let found: readonly Discovery[] | undefined;
   const all = Promise.all(servers.map((server, index) => lists.discover(server, index))).then((each) => {
     if (!live.rolling && !lists.areLetGo) found = each.filter((one) => one !== undefined);
   });
-  if (awayServers !== undefined) await Promise.race([all, condition(() => found !== undefined || wantsToRoll(live))]);
+  if (awayServers !== undefined) await Promise.race([all, condition(() => found !== undefined || wantsToRoll())]);
   else if (listings === undefined) await all;
-  else await Promise.race([all, condition(() => found !== undefined || (wantsToRoll(live) && lists.areWaiting))]);
+  else await Promise.race([all, condition(() => found !== undefined || (wantsToRoll() && lists.areWaiting))]);
   if (found === undefined) {
     if (awayServers !== undefined) lists.letGo();
     return 'roll';
@@ -51,8 +51,7 @@ export async function listTools(live: LiveRun, onWait: () => void): Promise<'don
 }
 
 function pin(live: LiveRun, found: readonly Discovery[]): void {
-  live.run = listed(live.run);
-  live.toolset = found.map(({ tools, server, grantExpiresAt }, index) => {
+  const toolset = found.map(({ tools, server, grantExpiresAt }, index) => {
     const allowedTools = live.prepared.servers[index]?.allowedTools;
     return {
       server,
@@ -60,9 +59,9 @@ function pin(live: LiveRun, found: readonly Discovery[]): void {
       ...defined({ allowedTools, grantExpiresAt }),
     };
   });
-  live.commit({
-    run: live.run,
-    facts: found.map(({ server, tools, count, refused, missing }) => ({
+  live.pin(
+    toolset,
+    found.map(({ server, tools, count, refused, missing }) => ({
       kind: 'tools.discovered',
       server,
       count,
@@ -70,7 +69,7 @@ function pin(live: LiveRun, found: readonly Discovery[]): void {
       refused: refused.map(({ name, reason }) => `${name}: ${reason}`),
       ...(missing === undefined ? {} : { missing: missing.map(({ name }) => name) }),
     })),
-  });
+  );
 }
 
 class Lists {
@@ -158,15 +157,14 @@ class Lists {
     const live = this.#live;
     const { priority, awayServers } = live.prepared;
     const { discoverTools } = discoveryActivities(server, priority, awayServers);
-    live.listing.add(server.name);
-    live.onChange();
+    live.beginListing(server.name);
     try {
       return answered(live, 'discoverTools', await this.#asking.run(() => discoverTools(inputFor(live, server))));
     } catch (error) {
       if (this.areLetGo && isCancellation(error)) return undefined;
       throw error;
     } finally {
-      live.listing.delete(server.name);
+      live.endListing(server.name);
     }
   }
 }

@@ -3,38 +3,52 @@
  *
  * It owns the run's state and journal while this execution lives. It does not own the rules (`domain/`) or waiting
  * (`turn.ts`).
- * 1. Changes of state that belong in the ledger go through `commit`, which records their facts.
+ * 1. State changes only through the methods of this class. Changes that belong in the ledger record their facts.
+ * 2. After every change, nobody is asked what a waiting interruption overtakes (B-15).
  */
 import { CancellationScope, workflowInfo } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
 import type { Outcome } from '../../contracts/schemas/call.ts';
 import type { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import type { Tally } from '../../contracts/schemas/run-state.ts';
-import type { Message } from '../../contracts/schemas/transcript.ts';
+import type { Stop } from '../../contracts/schemas/request.ts';
+import type { CallResult, Message } from '../../contracts/schemas/transcript.ts';
 import type { TrustSet } from '../../contracts/schemas/trust.ts';
 import type { PreparedRun } from '../../contracts/wire/run.ts';
 import { isHeldOpen } from '../../domain/legacy-2025/open-question.ts';
 import { withGrantEnd } from '../../domain/request/grant-end.ts';
 import { ended } from '../../domain/request/transitions.ts';
-import { type Carry, carryVersionOf } from '../../domain/run/carry.ts';
+import { type Carry, carryVersionOf, type Taken } from '../../domain/run/carry.ts';
 import {
   carriedExecutions,
   type Change,
-  decidedIn,
   type EndStatus,
-  type Execution,
   type Phase,
+  repaired,
   type Run,
   type RunIds,
   startRun,
   statusOf,
 } from '../../domain/state/run.ts';
-import { EMPTY_JOURNAL, Journal, type JournalHead, marked } from '../../domain/run/journal.ts';
-import { EMPTY_TALLY } from '../../domain/run/limits.ts';
+import { type JournalHead, marked } from '../../domain/run/journal.ts';
+import { closeTurn, EMPTY_TALLY } from '../../domain/run/limits.ts';
+import { comparing, interrupted, stopped, unqueued } from '../../domain/run/message-queue.ts';
+import { withLinks } from '../../domain/run/resource-link.ts';
+import { listed } from '../../domain/run/toolset.ts';
+import { comparingDecisions } from '../../domain/request/decision.ts';
+import { startedFact } from '../../domain/request/digest.ts';
+import { remembering } from '../../domain/request/repeats.ts';
+import { Entity } from '../entity/entity.ts';
 import { isChecking } from '../interceptors/zone.ts';
 import type { RunIdentity, ToolsetRef } from '../../contracts/wire/identity.ts';
 
-export type Prepared = Omit<PreparedRun, 'opening'>;
+type Prepared = Omit<PreparedRun, 'opening'>;
+
+/** A part of the transcript, from its first message. */
+interface Seen {
+  readonly length: number;
+  readonly digest: string;
+}
 
 /** Outcome of a call that is under way when the run fails: nobody will hear its answer. */
 const LOST: Outcome = {
@@ -44,11 +58,9 @@ const LOST: Outcome = {
 };
 
 /** State of one execution, shared by its handlers and its main loop. */
-export class LiveRun {
+export class LiveRun extends Entity {
   /** The spec as the starter sent it; it is read only after `prepareRun` has validated it. */
   readonly spec: RunSpec;
-  readonly journal: Journal;
-  readonly turnAtStart: number;
   /** Scope of waits and model steps; cancelled by `stop` and by cancellation of the run. */
   readonly work = new CancellationScope();
   /** Scope of calls in flight; cancelled by cancellation of the run, and by a `stop` that says so. */
@@ -61,67 +73,92 @@ export class LiveRun {
   readonly judging = new Set<CancellationScope>();
   /** Calls whose servers are being polled about their task; between two polls a run may hand over. */
   readonly polling = new Set<string>();
+  readonly #listing = new Set<string>();
+  readonly #turnAtStart: number;
+  #run: Run;
+  #phase: Phase = 'preparing';
+  #toolset: readonly ToolsetRef[];
+  #seen: Seen;
+  #settling: Promise<void> = Promise.resolve();
+  #isRolling = false;
+  #takesNoEdits = false;
+  #isClosing = false;
+  #endsAs: EndStatus | undefined;
+  #isTimeUp = false;
+  #because: string | undefined;
+  #show: () => void = () => undefined;
+  #prepared: Prepared | undefined;
+  #trustReadAt: number | undefined;
+
+  constructor(spec: RunSpec, carry: Carry | undefined) {
+    super({ journal: carry?.journal, earlier: carry?.earlier });
+    this.spec = spec;
+    this.#run = carry?.run ?? startRun(Date.now());
+    this.#toolset = carry?.toolset ?? [];
+    // This is not what the last step has seen: later messages are in the segment and no longer in this journal.
+    this.#seen = this.#transcript;
+    this.#turnAtStart = this.#run.turn;
+    this.#prepared = carry?.prepared;
+    this.#trustReadAt = carry?.trustReadAt;
+  }
+
+  get run(): Run {
+    return this.#run;
+  }
+
+  get phase(): Phase {
+    return this.#phase;
+  }
+
+  get toolset(): readonly ToolsetRef[] {
+    return this.#toolset;
+  }
+
   /** Servers whose tools are being listed. */
-  readonly listing = new Set<string>();
-  /** Settles once this execution has let go of every call of the turn: with its outcome, or for the next execution. */
-  settling: Promise<void> = Promise.resolve();
-  /** True once the run refuses further edits, because it waits for the last judging before it hands over. */
-  takesNoEdits = false;
-  run: Run;
-  phase: Phase = 'preparing';
-  toolset: readonly ToolsetRef[];
+  get listing(): ReadonlySet<string> {
+    return this.#listing;
+  }
+
   /**
    * The part of the transcript that a model step finds by digest: seen by the last step, or stored by earlier
    * executions.
    */
-  seen: { readonly length: number; readonly digest: string };
-  /** True while the run hands over to its next execution; nothing new is dispatched. */
-  rolling = false;
-  nudged = false;
-  /** True while the run ends; it takes no more messages. */
-  closing = false;
-  /** Final status of the run, set while the last part of its journal is being stored. */
-  endsAs: EndStatus | undefined;
-  timeIsUp = false;
-  /** Why the run was limited, stopped or failed: the limit, the reason, or the code and message. */
-  because: string | undefined;
-  updates = 0;
-  /** Number of signals and activity answers read, see `workflows/entity/unread.ts`. */
-  looked = 0;
-  isReadingTrust = false;
-  /** Time at which a sender last made this execution read its keys, in epoch ms. */
-  trustAskedAt = 0;
-  /** Called when something that people see has changed. */
-  onChange: () => void = () => undefined;
-  #prepared: Prepared | undefined;
-  #trustReadAt: number | undefined;
-  readonly #execution: Execution;
+  get seen(): Seen {
+    return this.#seen;
+  }
 
-  constructor(spec: RunSpec, carry: Carry | undefined) {
-    const info = workflowInfo();
-    this.spec = spec;
-    this.run = carry?.run ?? startRun(Date.now());
-    this.journal = new Journal(carry?.journal ?? EMPTY_JOURNAL);
-    this.toolset = carry?.toolset ?? [];
-    // This is not what the last step has seen: later messages are in the segment and no longer in this journal.
-    this.seen = { length: this.journal.transcriptLength, digest: this.journal.transcriptDigest };
-    this.turnAtStart = this.run.turn;
-    this.#prepared = carry?.prepared;
-    this.#trustReadAt = carry?.trustReadAt;
-    this.#execution = {
-      runId: info.runId,
-      originalRunId: info.originalExecutionRunId ?? info.runId,
-      earlier: carry?.earlier ?? [],
-    };
+  /** True while the run hands over to its next execution; nothing new is dispatched. */
+  get rolling(): boolean {
+    return this.#isRolling;
+  }
+
+  /** True once the run refuses further edits, because it waits for the last judging before it hands over. */
+  get takesNoEdits(): boolean {
+    return this.#takesNoEdits;
+  }
+
+  /** True while the run ends; it takes no more messages. */
+  get closing(): boolean {
+    return this.#isClosing;
+  }
+
+  /** Final status of the run, set while the last part of its journal is being stored. */
+  get endsAs(): EndStatus | undefined {
+    return this.#endsAs;
+  }
+
+  get timeIsUp(): boolean {
+    return this.#isTimeUp;
+  }
+
+  /** Why the run was limited, stopped or failed: the limit, the reason, or the code and message. */
+  get because(): string | undefined {
+    return this.#because;
   }
 
   get prepared(): Prepared {
     if (this.#prepared === undefined) throw new Error('the run is not prepared yet');
     return this.#prepared;
-  }
-
-  set prepared(prepared: Prepared) {
-    this.#prepared = prepared;
   }
 
   get isPrepared(): boolean {
@@ -130,7 +167,7 @@ export class LiveRun {
 
   /** True once the tools of all servers are there. */
   get isListed(): boolean {
-    return this.toolset.length === this.prepared.servers.length;
+    return this.#toolset.length === this.prepared.servers.length;
   }
 
   get ids(): RunIds {
@@ -141,7 +178,7 @@ export class LiveRun {
   /** End of the run's wall clock in epoch ms; infinite until the run is prepared. */
   get endsAt(): number {
     if (this.#prepared === undefined) return Number.POSITIVE_INFINITY;
-    return this.run.startedAt + this.#prepared.limits.wallClockSeconds * 1_000;
+    return this.#run.startedAt + this.#prepared.limits.wallClockSeconds * 1_000;
   }
 
   get identity(): RunIdentity {
@@ -178,24 +215,136 @@ export class LiveRun {
     this.#trustReadAt = readAt;
   }
 
-  /**
-   * Temporal runs in which a decision may have been made. For live code only (INV-D4): the value differs after a reset.
-   */
-  get decidedIn(): readonly string[] {
-    return decidedIn(this.#execution);
-  }
-
   /** Call counts of the turns before this one, if some rule asks for them. */
   get earlier(): { readonly earlier?: Tally } {
-    return this.prepared.tally === undefined ? {} : { earlier: this.run.tally ?? EMPTY_TALLY };
+    return this.prepared.tally === undefined ? {} : { earlier: this.#run.tally ?? EMPTY_TALLY };
   }
 
   get status(): ReturnType<typeof statusOf> {
-    return this.endsAs === undefined ? statusOf(this.phase, this.run) : 'storing';
+    return this.#endsAs === undefined ? statusOf(this.#phase, this.#run) : 'storing';
   }
 
-  commit({ run, facts }: Change): void {
-    this.run = run;
+  protected override get turns(): Pick<Taken, 'turns'> {
+    if (this.#prepared === undefined) return {};
+    return { turns: { had: this.#run.turn - this.#turnAtStart, most: this.#prepared.limits.turnsPerExecution } };
+  }
+
+  get #transcript(): Seen {
+    return { length: this.journal.transcriptLength, digest: this.journal.transcriptDigest };
+  }
+
+  /** Sets what is called when something that people see has changed. */
+  showWith(show: () => void): void {
+    this.#show = show;
+  }
+
+  /** Takes what `prepareRun` found; its fields say what the run compares and remembers from now on. */
+  prepare({ opening, ...prepared }: PreparedRun): void {
+    this.#prepared = prepared;
+    if (prepared.repeats === 'answered') this.#run = remembering(this.#run);
+    if (prepared.messageIds === 'compared') this.#run = comparing(this.#run);
+    if (prepared.decisionIds === 'compared') this.#run = comparingDecisions(this.#run);
+    if (prepared.price !== undefined) this.#run = { ...this.#run, spent: 0 };
+    if (prepared.trust !== undefined) this.believe(prepared.trust, Date.now());
+    this.record(startedFact({ ...prepared, opening }, this.spec.agent));
+    for (const message of opening) this.say(message);
+  }
+
+  beginListing(server: string): void {
+    this.#listing.add(server);
+    this.#show();
+  }
+
+  endListing(server: string): void {
+    this.#listing.delete(server);
+  }
+
+  /** Takes the tools of all servers; the run calls no others. */
+  pin(toolset: readonly ToolsetRef[], facts: Change['facts']): void {
+    this.#toolset = toolset;
+    this.commit({ run: listed(this.#run), facts });
+  }
+
+  /** Notes that a model step has seen the whole transcript. */
+  markSeen(): void {
+    this.#seen = this.#transcript;
+  }
+
+  /** Puts the waiting messages into the conversation, for the next model step to read. */
+  takeQueue(): void {
+    for (const { text, from } of this.#run.queue) this.say({ role: 'user', text, from });
+    this.#run = unqueued(this.#run);
+  }
+
+  /** Lets the model answer once more. */
+  repair(message: Message): void {
+    this.#run = repaired(this.#run);
+    this.say(message);
+  }
+
+  /** Ends the turn with the results of its calls, for the model to read. */
+  closeTurn(results: CallResult[]): void {
+    const { links, tally } = this.prepared;
+    if (links !== undefined) this.#run = withLinks(this.#run, links, this.journal.transcriptLength);
+    this.say({ role: 'tool', results });
+    this.#run = closeTurn(this.#run, tally);
+  }
+
+  /** Notes who settles the calls of this turn; see `takeBack`. */
+  settleWith(settling: Promise<void>): void {
+    this.#settling = settling;
+  }
+
+  /** Begins to hand over. From now on nothing new leaves, and calls that wait are let go. */
+  handOver(): void {
+    this.#isRolling = true;
+    this.record({ kind: 'run.rolled', turn: this.#run.turn, because: this.reasonToRoll ?? 'request' });
+  }
+
+  /** Ends the handing over, once this execution has let go of every call of the turn. */
+  async takeBack(): Promise<void> {
+    await this.#settling;
+    this.#isRolling = false;
+  }
+
+  takeNoEdits(): void {
+    this.#takesNoEdits = true;
+  }
+
+  stop(stop: Stop): void {
+    this.commit(stopped(this.#run, stop));
+    this.work.cancel();
+    if (this.#run.stop?.inFlight === 'cancel') this.flights.cancel();
+  }
+
+  /** Ends the run because its wall clock is over. */
+  runOutOfTime(): void {
+    if (this.#isClosing) return;
+    this.#isTimeUp = true;
+    this.record({ kind: 'limit.reached', limit: 'wallClockSeconds', value: this.prepared.limits.wallClockSeconds });
+    this.work.cancel();
+  }
+
+  /** Takes no more messages, because the run ends. */
+  close(because?: string): void {
+    this.#isClosing = true;
+    this.#because = because;
+  }
+
+  /** Records facts that change no state. */
+  record(...facts: Change['facts']): void {
+    this.commit({ run: this.#run, facts });
+  }
+
+  /** Applies a change, and withdraws what a waiting interruption overtakes. */
+  commit(change: Change): void {
+    this.#apply(change);
+    this.#apply(interrupted(this.#run));
+    this.#show();
+  }
+
+  #apply({ run, facts }: Change): void {
+    this.#run = run;
     const now = Date.now();
     const isMarked = this.#prepared?.messages === 'hashed';
     const isDated = this.#prepared?.grantEnds === 'recorded';
@@ -203,7 +352,6 @@ export class LiveRun {
       const said = isDated ? withGrantEnd(fact, this) : fact;
       this.journal.record(now, isMarked ? marked(said, this.journal) : said);
     }
-    this.onChange();
   }
 
   /** Outcome of a call that is not run because the run ends. */
@@ -212,16 +360,16 @@ export class LiveRun {
   }
 
   #whyItEnds(): string {
-    if (this.phase === 'failed') return 'The run failed.';
-    if (this.run.stop !== undefined) return `The run was stopped: ${this.run.stop.reason}`;
-    return this.timeIsUp ? "The run's time is over." : 'The run was cancelled.';
+    if (this.#phase === 'failed') return 'The run failed.';
+    if (this.#run.stop !== undefined) return `The run was stopped: ${this.#run.stop.reason}`;
+    return this.#isTimeUp ? "The run's time is over." : 'The run was cancelled.';
   }
 
   /** Gives every open call an outcome. */
   withdrawAll(): void {
-    for (const state of this.run.calls) {
+    for (const state of this.#run.calls) {
       const isUnderWay = state.status === 'in-flight' || isHeldOpen(state);
-      this.commit(ended(this.run, state.call.callId, isUnderWay ? LOST : this.withdrawal));
+      this.commit(ended(this.#run, state.call.callId, isUnderWay ? LOST : this.withdrawal));
     }
   }
 
@@ -230,8 +378,8 @@ export class LiveRun {
   }
 
   enter(phase: Phase): void {
-    this.phase = phase;
-    this.onChange();
+    this.#phase = phase;
+    this.#show();
   }
 
   /**
@@ -239,22 +387,22 @@ export class LiveRun {
    * that.
    */
   endAs(status: EndStatus): void {
-    if (this.#prepared?.endings === 'stored') this.endsAs = status;
+    if (this.#prepared?.endings === 'stored') this.#endsAs = status;
     this.enter(status);
   }
 
   stored(): void {
-    this.endsAs = undefined;
+    this.#endsAs = undefined;
   }
 
   carry(journal: JournalHead): Carry {
     return {
-      version: carryVersionOf(this.run),
+      version: carryVersionOf(this.#run),
       prepared: this.prepared,
-      toolset: this.toolset,
-      run: this.run,
+      toolset: this.#toolset,
+      run: this.#run,
       journal,
-      earlier: carriedExecutions(this.#execution),
+      earlier: carriedExecutions(this.execution),
       ...defined({ trustReadAt: this.#trustReadAt }),
     };
   }

@@ -7,7 +7,7 @@
  *    afterwards (INV-D1).
  */
 import type { UpdateDefinition } from '@temporalio/common';
-import { patched, setHandler } from '@temporalio/workflow';
+import { patched } from '@temporalio/workflow';
 import { failureOf } from '../../contracts/failure.ts';
 import type {
   InputPause,
@@ -35,12 +35,11 @@ import { outcomePause, refuseLongResult, resolve } from '../../domain/request/ou
 import { admitAnswer, type PauseAnswer, type Paused, pausedFor } from '../../domain/request/pause.ts';
 import { askedForInput, forgotten, provide, provisionProofs, refuseProvision } from '../../domain/request/provision.ts';
 import type { AnswerPurpose } from '../../domain/request/signed-answer.ts';
-import { interrupted } from '../../domain/run/message-queue.ts';
 import { parseAuthorization, type Parsed, parseProvision, parseResolution } from '../../domain/shapes/messages.ts';
 import type { Authorized, InFlight, Retry, Unsure } from '../../domain/state/call.ts';
 import type { Change } from '../../domain/state/run.ts';
 import type { Refusal } from '../../domain/text/refusal.ts';
-import { assertReadable } from '../entity/unread.ts';
+import { onUpdate } from '../entity/updates.ts';
 import type { LiveRun } from './live-run.ts';
 import { authorizeUpdate, provideInputUpdate, resolveOutcomeUpdate } from './messages.ts';
 import { closed, endingOr, parsed, refuseWith } from './refusals.ts';
@@ -99,14 +98,15 @@ function register<Answer extends PauseAnswer>(
   update: UpdateDefinition<PauseAck, [unknown]>,
   taker: Taker<Answer>,
 ): void {
-  setHandler(update, (input) => take(live, taker, input), {
+  onUpdate(live, update, {
     description: taker.description,
-    validator: (input) => validate(live, taker, input),
+    read: (input) => parsed(openedAnswer(live, input, taker.parse), 'DECISION_INVALID'),
+    check: (answer) => validate(live, taker, answer),
+    act: (answer) => take(live, taker, answer),
   });
 }
 
-function validate<Answer extends PauseAnswer>(live: LiveRun, taker: Taker<Answer>, input: unknown): void {
-  const answer = parsed(openedAnswer(live, input, taker.parse), 'DECISION_INVALID');
+function validate<Answer extends PauseAnswer>(live: LiveRun, taker: Taker<Answer>, answer: Answer): void {
   assertSignedAnswer(live, taker.purpose, answer);
   const admission = admitAnswer(live.run, taker.asked, answer, live.ids, Date.now());
   if (admission.kind === 'repeat') return;
@@ -118,10 +118,7 @@ function validate<Answer extends PauseAnswer>(live: LiveRun, taker: Taker<Answer
   );
 }
 
-function take<Answer extends PauseAnswer>(live: LiveRun, taker: Taker<Answer>, input: unknown): PauseAck {
-  assertReadable(input);
-  live.updates += 1;
-  const answer = parsed(openedAnswer(live, input, taker.parse), 'DECISION_INVALID');
+function take<Answer extends PauseAnswer>(live: LiveRun, taker: Taker<Answer>, answer: Answer): PauseAck {
   const now = Date.now();
   const admission = admitAnswer(live.run, taker.asked, answer, live.ids, now);
   if (admission.kind === 'repeat') return admission.ack;
@@ -129,8 +126,6 @@ function take<Answer extends PauseAnswer>(live: LiveRun, taker: Taker<Answer>, i
   if (admission.kind === 'refuse') throw failureOf(admission.code, admission.message, admission.facts);
   const { ack, ...change } = taker.record(live, admission.state, answer, now);
   live.commit(change);
-  // The next question may now be put to other people.
-  live.commit(interrupted(live.run));
   return ack;
 }
 
@@ -145,7 +140,6 @@ export function askAuthorization(live: LiveRun, flight: InFlight, { authorizatio
   const approvers = about.wants === 'grant' ? grantorOf(live.prepared.initiator.id) : answerers.approvers;
   const pausing = { approvers, deadlineSeconds: answerers.deadlineSeconds, at: Date.now() };
   live.commit(pausedFor(live.run, flight.call.callId, about, pausing, live.ids));
-  live.commit(interrupted(live.run));
   return true;
 }
 
@@ -164,7 +158,6 @@ export function askOutcome(live: LiveRun, flight: InFlight, ending: Ended, hande
   const about = outcomePause(flight, ending, handedAt, live.prepared.sentTimes);
   const pausing = { ...whoAnswers(live, flight), at: Date.now(), unsure: ending.outcome };
   live.commit(pausedFor(live.run, flight.call.callId, about, pausing, live.ids));
-  live.commit(interrupted(live.run));
   return true;
 }
 
@@ -180,7 +173,6 @@ export function askInput(live: LiveRun, flight: InFlight, asked: Extract<Dispatc
   if (!patched('pauses')) return;
   const pausing = { ...whoAnswers(live, flight), at: Date.now() };
   live.commit(askedForInput(live.run, flight.call.callId, asked, pausing, live.ids));
-  live.commit(interrupted(live.run));
 }
 
 /** Gives the answers so far and the point at which the server resumes the call, if the run can wait for input. */
@@ -206,7 +198,6 @@ export function askAnew(live: LiveRun, flight: InFlight, why: Extract<DispatchRe
     because: `${why.code}: ${why.message}`,
   };
   live.commit(pausedFor(live.run, flight.call.callId, retry.request.about, pausing, live.ids));
-  live.commit(interrupted(live.run));
   return true;
 }
 

@@ -8,15 +8,6 @@ import type { Parsed } from '../../domain/shapes/messages.ts';
 import { type Refusal, refuse } from '../../domain/text/refusal.ts';
 import type { LiveRun } from './live-run.ts';
 
-/**
- * Returns the parsed message. A run that is closing refuses it, because the message could no longer be read (INV-D3).
- */
-export function openFor<T>(live: LiveRun, shape: Parsed<T>): T {
-  const message = parsed(shape, 'MESSAGE_INVALID');
-  if (live.closing) throw closed();
-  return message;
-}
-
 /** @throws ApplicationFailure with the code of the refusal, if there is one */
 export function refuseWith(refusal: Refusal | undefined): void {
   if (refusal !== undefined) throw failureOf(refusal.code, refusal.message, refusal.facts);

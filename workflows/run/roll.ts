@@ -17,10 +17,11 @@ import type { ArtifactRef } from '../../contracts/schemas/json.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import type { RunResult } from '../../contracts/schemas/run-state.ts';
 import type { RunActivities } from '../../contracts/wire/run.ts';
-import { type Carry, rollReason, type RollReason } from '../../domain/run/carry.ts';
+import type { Carry } from '../../domain/run/carry.ts';
 import { answered, type Answering } from '../entity/unread.ts';
-import { storeActivities } from './activities.ts';
+import type { Entity } from '../entity/entity.ts';
 import type { LiveRun } from './live-run.ts';
+import { storeActivities } from '../entity/activities.ts';
 
 /**
  * Attempts to find a moment without messages. A run that gets messages without a pause continues all the same; a
@@ -31,30 +32,14 @@ const MOST_TRIES = 3;
 /** Ledger entries passed to the next execution in its input; one takes up to 13 kB if it holds a long comment. */
 const MOST_CARRIED = 200;
 
-export function wantsToRoll(live: LiveRun): boolean {
-  return reasonToRoll(live) !== undefined;
-}
-
-function reasonToRoll(live: LiveRun): RollReason | undefined {
-  const { nudged, updates, run, turnAtStart } = live;
-  const { continueAsNewSuggested: suggested } = workflowInfo();
-  if (!live.isPrepared) return rollReason({ nudged, updates, suggested });
-  const turns = { had: run.turn - turnAtStart, most: live.prepared.limits.turnsPerExecution };
-  return rollReason({ nudged, updates, turns, suggested });
-}
-
 /** Hands over to the next execution. It never returns: continue-as-new is thrown. */
 export async function roll(live: LiveRun): Promise<never> {
-  live.rolling = true;
-  live.commit({
-    run: live.run,
-    facts: [{ kind: 'run.rolled', turn: live.run.turn, because: reasonToRoll(live) ?? 'request' }],
-  });
+  live.handOver();
   let stored = await storeOnce(live);
   // Entries that arrived during a slow store are carried with the run, within what one payload holds.
   while (live.journal.ledgerLength - stored.ledgerLength > MOST_CARRIED) stored = await storeOnce(live);
   // The result of a reading of the keys is carried too.
-  if (live.isReadingTrust) await condition(() => !live.isReadingTrust);
+  if (live.keys.isUnderWay) await condition(() => !live.keys.isUnderWay);
   for (let tries = 0; tries < MOST_TRIES; tries += 1) {
     const length = live.journal.ledgerLength;
     await condition(allHandlersFinished);
@@ -65,7 +50,7 @@ export async function roll(live: LiveRun): Promise<never> {
     if (live.journal.ledgerLength === length && live.judging.size === 0) break;
   }
   if (live.judging.size > 0) {
-    live.takesNoEdits = true;
+    live.takeNoEdits();
     await condition(() => live.judging.size === 0);
     await sleep(1, { summary: 'before continue-as-new' });
   }
@@ -89,7 +74,7 @@ export async function storeJournal(
 
 /** Stores one segment. `ledgerLength` says how far it holds the ledger: more entries may have come meanwhile. */
 export async function storeOnce(
-  live: Pick<LiveRun, 'journal' | 'looked'>,
+  live: Entity,
   { storeSegment } = storeActivities(),
 ): Promise<{ segment: ArtifactRef; ledgerLength: number }> {
   const { journal } = live;

@@ -6,7 +6,6 @@ import type { Approved, Asking, InFlight } from '../../domain/state/call.ts';
 import { accept } from '../../domain/request/decision.ts';
 import { admitForget, forget, FORGOTTEN, lost, remembered, standingOf } from '../../domain/request/standing-changes.ts';
 import { proofOf } from '../../domain/request/standing.ts';
-import { interrupted } from '../../domain/run/message-queue.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import type { LiveRun } from './live-run.ts';
 import type { DispatchProof } from '../../contracts/wire/proofs.ts';
@@ -35,13 +34,11 @@ export function assertForgettable(live: LiveRun, message: Forget): void {
  * @throws ApplicationFailure as `assertForgettable` does
  */
 export function forgetStanding(live: LiveRun, message: Forget): ForgetAck {
-  live.updates += 1;
   const admission = admitForget(live.run, message);
   if (admission.kind === 'repeat') return admission.ack;
   if (admission.kind === 'refuse') throw failureOf(admission.code, admission.message, admission.facts);
   const { ack, ...change } = forget(live.run, admission.standing, message, live.ids, Date.now());
   live.commit(change);
-  live.commit(interrupted(live.run));
   return ack;
 }
 

@@ -22,12 +22,7 @@ import { claimedRunId } from '../../domain/signing/jws.ts';
 import { checkSignature, maySend, openMessage, UNSIGNED } from '../../domain/signing/message.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { type Refusal, refuse } from '../../domain/text/refusal.ts';
-import { answered, assertFailure, type Unread } from '../entity/unread.ts';
-import { trustActivities } from './activities.ts';
 import type { LiveRun } from './live-run.ts';
-
-/** Shortest time between two readings: anyone who may write to the namespace may ask for one. */
-const MOST_OFTEN_MS = 30_000;
 
 const KEYLESS = 'The run has just begun and has not read its keys yet. Send the message again.';
 
@@ -70,7 +65,7 @@ export function refuseUnsigned(live: LiveRun, decision: SignedDecision): Refusal
   const { trust } = live;
   if (trust === undefined) return refuse('TRUST_KEY_UNKNOWN', KEYLESS, { callId: decision.callId });
   if (isStale(live, trust)) {
-    if (Date.now() - live.trustAskedAt >= MOST_OFTEN_MS) refreshTrust(live);
+    if (live.keys.mayBegin) refreshTrust(live);
     return refuse('TRUST_KEY_UNKNOWN', 'The run has not read its keys for a while.', { callId: decision.callId });
   }
   const checked = checkSignedDecision(decision, live.ids, trust, Date.now());
@@ -139,7 +134,7 @@ function isStale(live: LiveRun, { maxAgeSeconds }: TrustSet): boolean {
 export function assertRefreshable(live: LiveRun): void {
   if (!live.isPrepared || live.prepared.trust === undefined)
     throw coded('TRUST_REFRESH_TOO_SOON', 'The run has no keys yet, or is in trust mode temporal and needs none.');
-  if (live.closing || live.isReadingTrust || Date.now() - live.trustAskedAt < MOST_OFTEN_MS)
+  if (live.closing || !live.keys.mayBegin)
     throw coded(
       'TRUST_REFRESH_TOO_SOON',
       'The run reads its keys now, or has just read them. Send your message again.',
@@ -148,33 +143,10 @@ export function assertRefreshable(live: LiveRun): void {
 
 /** Begins to read the keys; nobody waits for the result (INV-D3). */
 export function refreshTrust(live: LiveRun): void {
-  if (live.isReadingTrust) return;
-  live.isReadingTrust = true;
-  live.trustAskedAt = Date.now();
-  void trustActivities()
-    .readTrust(live.prepared.initiator.tenant)
-    .then(
-      (answer) => {
-        const trust = trustIn(live, answer);
-        // A worker in trust mode `temporal` knows no keys, so the run keeps those that it has.
-        if (trust !== undefined) live.believe(trust, Date.now());
-      },
-      // Nobody awaits this promise, so a throw here fails the workflow task. For any other error the known keys stay,
-      // and the next sender who needs newer ones asks again.
-      (error: unknown) => assertFailure(error),
-    )
-    .then(() => {
-      live.isReadingTrust = false;
-    });
-}
-
-function trustIn(live: LiveRun, answer: Unread<TrustSet | undefined>): TrustSet | undefined {
-  try {
-    return answered(live, 'readTrust?', answer);
-  } catch (error) {
-    assertFailure(error);
-    return undefined;
-  }
+  void live.keys.read(live, live.prepared.initiator.tenant, (trust) => {
+    // A worker in trust mode `temporal` knows no keys, so the run keeps those that it has.
+    if (trust !== undefined) live.believe(trust, Date.now());
+  });
 }
 
 function refusal({ code, message, facts }: Refusal): Error {

@@ -14,19 +14,17 @@ import { isHeldOpen } from '../../domain/legacy-2025/open-question.ts';
 import { isOnTask } from '../../domain/legacy-2025/tasks.ts';
 import { judgedAll } from '../../domain/request/judged-calls.ts';
 import { isHeld } from '../../domain/request/throttling.ts';
-import { closeTurn, costOf, overLimit } from '../../domain/run/limits.ts';
-import { interrupted } from '../../domain/run/message-queue.ts';
-import { withLinks, withoutUnlinked } from '../../domain/run/resource-link.ts';
+import { costOf, overLimit } from '../../domain/run/limits.ts';
+import { withoutUnlinked } from '../../domain/run/resource-link.ts';
 import { callsOf, isSettled, proposed } from '../../domain/state/run.ts';
 import { answered } from '../entity/unread.ts';
 import { modelActivities, runActivities } from './activities.ts';
 import { settleCall } from './call.ts';
 import type { LiveRun } from './live-run.ts';
-import { wantsToRoll } from './roll.ts';
 
 /** Takes the next model step and judges the calls that it proposed. */
 export async function think(live: LiveRun): Promise<ModelStepResult> {
-  const { spec, journal, run } = live;
+  const { spec, run } = live;
   live.enter('thinking');
   const turn = run.turn + 1;
   const { modelStep } = modelActivities(`turn ${turn}: ${spec.agent.model}`, live.prepared.priority);
@@ -42,7 +40,7 @@ export async function think(live: LiveRun): Promise<ModelStepResult> {
     ...defined({ output: spec.agent.output }),
   });
   const step = answered(live, 'modelStep', answer);
-  live.seen = { length: journal.transcriptLength, digest: journal.transcriptDigest };
+  live.markSeen();
   live.say({ role: 'assistant', parts: [...step.parts] });
   const calls = callsOf(step);
   const callsBefore = run.totalCalls;
@@ -95,7 +93,6 @@ async function judgeAll(
     linkedOnly(live, callWith(calls, judgement.callId), judgement),
   );
   live.commit(judgedAll(live.run, [...over, ...judgements], judged.policyVersion, live.ids, Date.now()));
-  live.commit(interrupted(live.run));
 }
 
 function callWith(calls: readonly ProposedCall[], callId: string): ProposedCall | undefined {
@@ -111,11 +108,11 @@ export async function act(live: LiveRun): Promise<'done' | 'roll'> {
   const settling = settleAll(live).then(() => {
     done = true;
   });
-  live.settling = settling;
+  live.settleWith(settling);
   // A fault in the code of a call ends the run, so that nothing is left hanging. The scope is not cancellable, because
   // a stopped run still waits for its calls in flight.
   await CancellationScope.nonCancellable(() =>
-    Promise.race([settling, condition(() => done || (wantsToRoll(live) && isSafePoint(live)))]),
+    Promise.race([settling, condition(() => done || (live.reasonToRoll !== undefined && isSafePoint(live)))]),
   );
   if (!done) return 'roll';
   const results = live.run.calls.filter(isSettled).map(({ call, outcome, edit }): CallResult => {
@@ -123,10 +120,7 @@ export async function act(live: LiveRun): Promise<'done' | 'roll'> {
     const edited = edit === undefined ? {} : { edited: { by: edit.by, arguments: call.arguments } };
     return { callId, providerCallId, name, outcome, ...edited };
   });
-  const { links } = live.prepared;
-  if (links !== undefined) live.run = withLinks(live.run, links, live.journal.transcriptLength);
-  live.say({ role: 'tool', results });
-  live.run = closeTurn(live.run, live.prepared.tally);
+  live.closeTurn(results);
   return 'done';
 }
 

@@ -40,7 +40,7 @@ export class Surface {
     this.#memoShown = continuedFromExecutionRunId !== undefined;
     // A client that starts a run sets the attributes with it; a plain start leaves them to this class.
     this.#shown = this.#memoShown || typedSearchAttributes.get(KEYS.tenant) === undefined ? '' : keyOf('preparing', []);
-    live.onChange = () => this.#showSoon();
+    live.showWith(() => this.#showSoon());
   }
 
   /** Shows all changes of one task at once. A promise is cheap, and a waiting `condition` is not. */

@@ -1,0 +1,66 @@
+/**
+ * What every execution of a run or a catalog holds: its journal, its counts, the reading of its keys, and the
+ * executions that it continues.
+ */
+import { workflowInfo } from '@temporalio/workflow';
+import { rollReason, type RollReason, type Taken } from '../../domain/run/carry.ts';
+import { EMPTY_JOURNAL, Journal, type JournalHead } from '../../domain/run/journal.ts';
+import { decidedIn, type Execution } from '../../domain/state/run.ts';
+import { KeyReading } from './keys.ts';
+
+/** The part of a carry that every entity has. */
+interface Carried {
+  readonly journal: JournalHead | undefined;
+  /** Temporal run ids of earlier executions. */
+  readonly earlier: readonly string[] | undefined;
+}
+
+export abstract class Entity {
+  readonly journal: Journal;
+  readonly keys = new KeyReading();
+  protected readonly execution: Execution;
+  #updates = 0;
+  #looked = 0;
+  #isNudged = false;
+
+  protected constructor({ journal, earlier = [] }: Carried) {
+    const { runId, originalExecutionRunId } = workflowInfo();
+    this.journal = new Journal(journal ?? EMPTY_JOURNAL);
+    this.execution = { runId, originalRunId: originalExecutionRunId ?? runId, earlier };
+  }
+
+  /**
+   * Temporal runs in which a message to this one may have been made. For live code only (INV-D4): the value differs
+   * after a reset.
+   */
+  get decidedIn(): readonly string[] {
+    return decidedIn(this.execution);
+  }
+
+  /** Why this execution should continue as new; undefined if it need not yet. */
+  get reasonToRoll(): RollReason | undefined {
+    const taken = { nudged: this.#isNudged, updates: this.#updates, ...this.turns };
+    return rollReason({ ...taken, suggested: workflowInfo().continueAsNewSuggested });
+  }
+
+  /** Turns of this execution and their bound, if it has turns. */
+  protected get turns(): Pick<Taken, 'turns'> {
+    return {};
+  }
+
+  /** Counts an update, as Temporal does. */
+  countUpdate(): void {
+    this.#updates += 1;
+  }
+
+  /** Returns the number of the next input to be read, see `unread.ts`; it is the same in each replay. */
+  nextInput(): number {
+    this.#looked += 1;
+    return this.#looked;
+  }
+
+  /** Makes the execution continue as new at the next safe point. */
+  nudge(): void {
+    this.#isNudged = true;
+  }
+}

@@ -1,0 +1,42 @@
+/** Reads the trusted keys when a sender asks for it: one reading at a time, and seldom. There is no timer for it. */
+import type { TrustSet } from '../../contracts/schemas/trust.ts';
+import { trustActivities } from './activities.ts';
+import { answered, assertFailure, type Reader } from './unread.ts';
+
+/** Shortest time between two readings: anyone who may write to the namespace may ask for one. */
+const MOST_OFTEN_MS = 30_000;
+
+export class KeyReading {
+  #isUnderWay = false;
+  /** Epoch ms. */
+  #begunAt = 0;
+
+  get isUnderWay(): boolean {
+    return this.#isUnderWay;
+  }
+
+  /** False while the keys are being read, and soon afterwards. */
+  get mayBegin(): boolean {
+    return !this.#isUnderWay && Date.now() - this.#begunAt >= MOST_OFTEN_MS;
+  }
+
+  /**
+   * Returns false if the keys could not be read: the known keys stay, and a sender who needs newer ones asks again.
+   * @param believe takes the keys; undefined if the workers are in trust mode `temporal`
+   */
+  async read(reader: Reader, tenant: string, believe: (trust: TrustSet | undefined) => void): Promise<boolean> {
+    if (this.#isUnderWay) return true;
+    this.#isUnderWay = true;
+    this.#begunAt = Date.now();
+    try {
+      believe(answered(reader, 'readTrust?', await trustActivities().readTrust(tenant)));
+      return true;
+    } catch (error) {
+      // Any other error fails the workflow task, also if nobody awaits this promise.
+      assertFailure(error);
+      return false;
+    } finally {
+      this.#isUnderWay = false;
+    }
+  }
+}
