@@ -3,18 +3,22 @@
  *
  * It owns the order of steps, and what is sent again. It does not own connections (`session.ts`), the call itself
  * (`tool-call.ts`), or the meaning of its end (`classify-failure.ts`, `classify-result.ts`).
- * 1. A `tools/call` is sent at most once (INV-X1). If the server continues it with questions, each leg is sent at most
- *    once (`tool-call.ts`).
+ * 1. A `tools/call`, or a read of a linked resource, is sent at most once (INV-X1). If the server continues it with
+ *    questions, so is each leg (`tool-call.ts`).
  * 2. A second session is opened at most once: if the first never carried the call, or if the server's transport refused
  *    the call for its session or protocol version. It is never opened after the server has asked something.
- * 3. A call that ran is reported as executed, whatever its result looks like.
- * 4. A read of a linked resource goes the same way (`classify-result.ts`). Asking for an answer sends nothing at all
- *    (`activities/mcp/legacy-2025/answer-stream.ts`).
- * 5. Everything returned is scrubbed (INV-S1); a token lives as long as the session it was given to.
+ * 3. Everything returned is scrubbed (INV-S1); a token lives as long as the session it was given to.
  */
 import { defined } from '../../contracts/defined.ts';
 import type { ArtifactStore } from '../artifacts/port.ts';
-import { ConnectFailure, createPriors, openSession, type Session, type SessionOptions } from './session.ts';
+import {
+  ConnectFailure,
+  createPriors,
+  openSession,
+  type Priors,
+  type Session,
+  type SessionOptions,
+} from './session.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
 import { type Pulse, startPulse } from './pulse.ts';
 import type { Scrubber } from '../scrubbing/scrubber.ts';
@@ -60,6 +64,9 @@ interface Sending extends Pick<Questions, 'scrubbed'> {
   readonly pulse: Pulse;
   /** Their ids are secret. */
   readonly sessions: string[];
+  readonly priors: Priors;
+  readonly options: Pick<SessionOptions, 'connectMs' | 'egress' | 'fetch'>;
+  readonly legacy: LegacyCalls | undefined;
 }
 
 export function createMcpToolServer({
@@ -70,71 +77,12 @@ export function createMcpToolServer({
   connectMs = CONNECT_MS,
 }: McpToolServerOptions): ToolServer {
   const priors = createPriors();
-  const sessionOptions = { connectMs, egress, ...defined({ fetch }) };
-
-  /** Opens a session with the remembered facts about the server, and drops those that turn out wrong. */
-  const open = async (connection: ServerConnection, call: ToolCall, known: boolean): Promise<Session> => {
-    const prior = known ? priors.recall(connection) : undefined;
-    const common = { connection, signal: call.signal, asks: asksOf(connection, call), ...sessionOptions };
-    try {
-      const session = await openSession({ ...common, ...prior });
-      if (prior === undefined) priors.learn(connection, session);
-      return session;
-    } catch (error) {
-      if (prior === undefined || !(error instanceof ConnectFailure) || error.stopped !== undefined) throw error;
-      priors.forget(connection);
-      return open(connection, call, false);
-    }
-  };
-
-  const attempt = async (
-    connection: ServerConnection,
-    call: ToolCall,
-    known: boolean,
-    sending: Sending,
-  ): Promise<CallEnding | Trace> => {
-    const { names, pulse, sessions, scrubbed } = sending;
-    let session: Session;
-    try {
-      session = await open(connection, call, known);
-    } catch (error) {
-      if (!(error instanceof ConnectFailure)) throw error;
-      const { cause, exchange, stopped } = error;
-      return withFault(
-        endingOfConnect(cause, exchange, stopped, names),
-        faultOf({ error: cause, exchange, stopped }, 'asking'),
-      );
-    }
-    const { sessionId } = session.transport;
-    sessions.push(...secretIds(sessionId));
-    if (call.task?.only === true && !takesTasks(session)) {
-      await session.close();
-      const message = `Tool "${names.tool}" can only be called as a task, and server "${names.server}" takes no tasks (MCP 2025-11-25, capability tasks.requests.tools.call) by now; it was not called.`;
-      return { kind: 'refused', code: 'TOOL_REFUSED', message };
-    }
-    let trace: Trace | undefined;
-    try {
-      trace = await sendCall(session, call, pulse, { scrubbed, legacy });
-    } finally {
-      await session.close(trace !== undefined && legacy?.isTask(trace) === true ? 'kept' : undefined);
-    }
-    if (!known || trace.asked === true || !isSessionRefusal(trace)) return trace;
-    priors.forget(connection);
-    return attempt(connection, call, false, sending);
-  };
-
+  const options = { connectMs, egress, ...defined({ fetch }) };
   return {
     list(connection, signal, { known = false } = {}) {
       const scrub = scrubberFor(connection);
-      return listTools({
-        connection,
-        signal,
-        priors,
-        known,
-        scrub,
-        quote: (text) => quoted(scrub, text),
-        ...sessionOptions,
-      });
+      const quote = (text: string): string => quoted(scrub, text);
+      return listTools({ connection, signal, priors, known, scrub, quote, ...options });
     },
 
     async call(connection, call) {
@@ -145,19 +93,15 @@ export function createMcpToolServer({
       const pulse = startPulse(call);
       const renewing = keepingUp(connection, pulse);
       const scrubbed = (value: unknown): unknown => scrubberWith([]).value(value);
-      const sending: Sending = { names, pulse, sessions, scrubbed };
+      const sending: Sending = { names, pulse, sessions, scrubbed, priors, options, legacy };
+      const send = async (leg: ToolCall): Promise<CallEnding | Trace> => await attempt(renewing, leg, true, sending);
       try {
-        const { ended, states } = await sendLegs(call, {
-          names,
-          scrubberWith,
-          send: (leg) => attempt(renewing, leg, true, sending),
-        });
+        const { ended, states } = await sendLegs(call, { names, scrubberWith, send });
         scrub = scrubberWith(states);
-        if (ended.kind === 'failed')
-          return withFault(
-            isAnswerTooLarge(ended.exchange) ? oversized() : endingOfFailure(ended, names),
-            faultOf(ended, 'call'),
-          );
+        if (ended.kind === 'failed') {
+          const ending = isAnswerTooLarge(ended.exchange) ? oversized() : endingOfFailure(ended, names);
+          return withFault(ending, faultOf(ended, 'call'));
+        }
         if (ended.kind !== 'answered') return ended;
         const task = legacy?.begunTask(ended, names, (ids) => scrubberWith([...states, ...ids]));
         return task ?? (await meaningOf(ended.answer, call, { artifacts, scrub, names, asked: ended.asked }));
@@ -166,6 +110,61 @@ export function createMcpToolServer({
       }
     },
   };
+}
+
+async function attempt(
+  connection: ServerConnection,
+  call: ToolCall,
+  known: boolean,
+  sending: Sending,
+): Promise<CallEnding | Trace> {
+  const { names, pulse, sessions, scrubbed, priors, legacy } = sending;
+  let session: Session;
+  try {
+    session = await open(connection, call, known, sending);
+  } catch (error) {
+    if (!(error instanceof ConnectFailure)) throw error;
+    const { cause, exchange, stopped } = error;
+    const fault = faultOf({ error: cause, exchange, stopped }, 'asking');
+    return withFault(endingOfConnect(cause, exchange, stopped, names), fault);
+  }
+  sessions.push(...secretIds(session.transport.sessionId));
+  if (call.task?.only === true && !takesTasks(session)) {
+    await session.close();
+    const message = `Tool "${names.tool}" can only be called as a task, and server "${names.server}" takes no tasks (MCP 2025-11-25, capability tasks.requests.tools.call) by now; it was not called.`;
+    return { kind: 'refused', code: 'TOOL_REFUSED', message };
+  }
+  let trace: Trace | undefined;
+  try {
+    trace = await sendCall(session, call, pulse, { scrubbed, legacy });
+  } finally {
+    await session.close(trace !== undefined && legacy?.isTask(trace) === true ? 'kept' : undefined);
+  }
+  if (!known || trace.asked === true || !isSessionRefusal(trace)) return trace;
+  priors.forget(connection);
+  return await attempt(connection, call, false, sending);
+}
+
+/** Opens a session with the remembered facts about the server, and drops those that turn out wrong. */
+async function open(
+  connection: ServerConnection,
+  call: ToolCall,
+  known: boolean,
+  { priors, options }: Sending,
+): Promise<Session> {
+  const common = { connection, signal: call.signal, asks: asksOf(connection, call), ...options };
+  const prior = known ? priors.recall(connection) : undefined;
+  if (prior !== undefined) {
+    try {
+      return await openSession({ ...common, ...prior });
+    } catch (error) {
+      if (!(error instanceof ConnectFailure) || error.stopped !== undefined) throw error;
+      priors.forget(connection);
+    }
+  }
+  const session = await openSession(common);
+  priors.learn(connection, session);
+  return session;
 }
 
 /**

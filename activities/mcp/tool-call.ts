@@ -185,10 +185,8 @@ export function takesTasks({ client, transport, learned }: Session): boolean {
 function continuation({ input }: ToolCall): object {
   if (input?.leg === undefined) return {};
   const { responses, state } = input.leg;
-  return {
-    ...(Object.keys(responses).length === 0 ? {} : { inputResponses: responses }),
-    ...defined({ requestState: state }),
-  };
+  const inputResponses = Object.keys(responses).length === 0 ? undefined : responses;
+  return defined({ inputResponses, requestState: state });
 }
 
 /**
@@ -263,8 +261,6 @@ export function startDeadline(timeoutMs: number, onPassed: () => void, onGoesOn?
 // Sends a call that a server answers with questions, leg after leg, until there is a result or a question without an
 // answer (MCP 2026-07-28, multi round-trip requests).
 //
-// It owns the order of legs, and what follows if the server no longer takes its state. It does not own a leg
-// (`tool-call.ts`), nor which questions are understood (`activities/mcp/input-round.ts`).
 // 1. A leg is one `tools/call` of such a call, and is sent once (INV-X1). The next one is sent only if the server
 //    itself has said that the last answer is not a result.
 // 2. If the server refuses its state, the call begins anew, once. People's answers are given again, each once, to the
@@ -303,8 +299,7 @@ export async function sendLegs(
   let { input } = call;
   const states: string[] = input?.leg?.state === undefined ? [] : [input.leg.state];
   for (let legs = 1; ; legs += 1) {
-    const timeoutMs = Math.max(1, until - now());
-    const ended = await send({ ...call, timeoutMs, ...defined({ input }) });
+    const ended = await send({ ...call, timeoutMs: Math.max(1, until - now()), ...defined({ input }) });
     if (ended.kind !== 'answered' || input === undefined) return { ended, states };
     if (ended.asked === undefined && isStateRefusal(ended.answer, input)) {
       input = { answers: input.answers, dispatch: input.dispatch, begunAnew: true };
@@ -318,13 +313,14 @@ export async function sendLegs(
     if (asked.state !== undefined) states.push(asked.state);
     const next = continued(input, asked);
     if (next === undefined) {
-      const { requests, state } = asked;
-      const used = input.leg?.used ?? [];
-      return { ended: { kind: 'input', requests, ...defined({ state }), used }, states };
+      const { kind: _, ...question } = asked;
+      return { ended: { kind: 'input', ...question, used: input.leg?.used ?? [] }, states };
     }
     if (legs >= MOST_LEGS)
       return { ended: unfinished(names, `the server asked for input ${legs} times in one call`), states };
-    if (Object.keys(asked.requests).length === 0) await pace(call.signal);
+    // If cancelled, the next leg reports it.
+    if (Object.keys(asked.requests).length === 0)
+      await pause(PACE_MS, undefined, { signal: call.signal }).catch(() => undefined);
     input = next;
   }
 }
@@ -334,12 +330,8 @@ function continued(input: ToolInput, { requests, state }: Extract<Asked, { kind:
   const used = input.leg?.used ?? [];
   const { responses, missing } = answersTo(requests, input.answers, used);
   if (missing.length > 0) return undefined;
-  const leg: Leg = {
-    responses,
-    ...defined({ state }),
-    used: [...used, ...Object.values(requests).map(({ hash }) => hash)],
-  };
-  return { ...input, leg };
+  const hashes = Object.values(requests).map(({ hash }) => hash);
+  return { ...input, leg: { responses, ...defined({ state }), used: [...used, ...hashes] } };
 }
 
 function askedIn(
@@ -361,9 +353,4 @@ function isStateRefusal(answer: RawAnswer, { leg, begunAnew }: ToolInput): boole
   if (code !== INVALID_PARAMS || saysAfterwards(message)) return false;
   // The search is bounded, because a server may send megabytes.
   return reason === STATE_REASON || /\brequest[ _-]?state\b/i.test(message.slice(0, MOST_HEARD));
-}
-
-async function pace(signal: AbortSignal): Promise<void> {
-  // If cancelled, the next leg reports it.
-  await pause(PACE_MS, undefined, { signal }).catch(() => undefined);
 }

@@ -28,6 +28,7 @@ import {
 import { defined } from '../../contracts/defined.ts';
 import type { CountersignError } from '../../contracts/errors.ts';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
+import { isFields } from '../../domain/shapes/messages.ts';
 import { type Egress, type GuardedFetch, isEventStream } from '../egress/fetch.ts';
 import { egressRefusalIn } from '../egress/guard.ts';
 import type { ServerConnection, TokenRenewal } from './port.ts';
@@ -220,8 +221,7 @@ function withinBounds(reconnect: () => void, delayMs: number): () => void {
 }
 
 function reasonIn(data: unknown): { readonly reason?: string } {
-  if (typeof data !== 'object' || data === null || !('reason' in data)) return {};
-  return typeof data.reason === 'string' ? { reason: data.reason } : {};
+  return isFields(data) && typeof data['reason'] === 'string' ? { reason: data['reason'] } : {};
 }
 
 function isAwaited(method: string): boolean {
@@ -229,9 +229,8 @@ function isAwaited(method: string): boolean {
 }
 
 // A client MUST leave out a tool whose `x-mcp-header` declarations are not legal (MCP 2026-07-28, Streamable HTTP
-// "Schema Extension"; SEP-2243): its calls could not carry the headers that the server asks for.
-//
-// The SDK applies the rule only inside its own `listTools`, which fails as a whole on one malformed tool.
+// "Schema Extension"; SEP-2243): its calls could not carry the headers that the server asks for. The SDK applies the
+// rule only inside its own `listTools`, which fails as a whole on one malformed tool.
 
 const KEY = 'x-mcp-header';
 /** RFC 9110 §5.6.2. */
@@ -295,18 +294,17 @@ function first<Item>(items: readonly Item[], faultOf: (item: Item) => string | u
 //
 // It owns the facts of each exchange, Retry-After, and when another token is asked for. It does not own which addresses
 // may be contacted (`activities/egress/`), what a failure means (`classify-failure.ts`), or which token is next.
-// 1. A session has its own connections: a request never uses an idle one that the server may be closing. Such a request
-//    fails after it was sent, and its outcome would be unknown for no reason (INV-X1).
+// 1. A session has its own connections. A request on an idle one that the server is closing would fail after it was
+//    sent, and its outcome be unknown for no reason (INV-X1).
 // 2. There is no timeout here: a silent answer is not a dead one, and the deadline belongs to the call.
 // 3. A redirect of a call is not followed: no redirect proves that the server has not acted (RFC 9110 §15.4), and the
 //    call would be sent twice (INV-X1). If earlier requests of the session were redirected within the origin, the call
 //    goes to that address at once.
 // 4. A violation of the egress rules is noted for the request that it affected: a call that was sent stays sent,
 //    whatever is forbidden afterwards.
-// 5. The call, and the requests before it, leave with the token that the session was given; this file never sends the
-//    call again (INV-X1). Later requests may need another token, because people's answers leave long after the call.
-// 6. Any other request is sent again once after a 401, which proves that it was not acted on (RFC 6750 §3.1). If there
-//    is no other token, it leaves with the present one, and its sender reports the server's answer.
+// 5. The call, and the requests before it, leave with the token that the session was given, once (INV-X1). Later
+//    requests may need another token, because people's answers leave long after the call. They are sent again once
+//    after a 401, which proves that they were not acted on (RFC 6750 §3.1).
 
 /** Well above any result that is kept whole, so that an oversized result can still be told from a hostile one. */
 const MAX_RESPONSE_BYTES = 32 * 1024 * 1024;
@@ -450,13 +448,12 @@ function retryAfterOf(response: Response, now: () => number): Pick<Exchange, 're
   return Number.isFinite(ms) ? { retryAfterMs: Math.min(Math.max(0, ms), MAX_RETRY_AFTER_MS) } : {};
 }
 
-// Requests of a session other than its call, with a token that is valid when they leave.
-
 /** Bound for one session. */
 const MOST_RENEWALS = 20;
 /** Time before a token ends, in ms, that a request needs on its way. */
 const EARLY_MS = 5_000;
 
+/** Sends the requests of a session other than its call with a token that is valid when they leave. */
 export function renewedFetch(fetch: FetchLike, firstToken: string, renewal: TokenRenewal): FetchLike {
   let current: { readonly accessToken: string; readonly expiresAt?: string | undefined } = {
     accessToken: firstToken,
@@ -468,7 +465,7 @@ export function renewedFetch(fetch: FetchLike, firstToken: string, renewal: Toke
   const renew = async (refused?: string): Promise<void> => {
     if (renewals >= MOST_RENEWALS) return;
     renewals += 1;
-    // The request that follows reports the failure.
+    // Without another token the request leaves with the present one, and its sender reports the server's answer.
     current = (await renewal.mint(refused).catch(() => undefined)) ?? current;
   };
   /** One renewal runs at a time; requests that come meanwhile use the same. */

@@ -2,15 +2,15 @@
  * Asks a server of the legacy era for the answer to a call that another worker has sent (MCP 2025-11-25, transports,
  * "Resumability and Redelivery").
  *
- * It owns how long and how often the server is asked. It does not own what an answer means
- * (`activities/mcp/classify-result.ts`).
- * 1. No call is sent: only GET with `Last-Event-ID` leaves, and DELETE for the session in the end (INV-X1). There is no
- *    MCP client here that could send anything else, and any other request is refused on its way.
+ * It does not own what an answer means (`activities/mcp/classify-result.ts`).
+ * 1. No call is sent: only GET with `Last-Event-ID` leaves, and DELETE for the session in the end (INV-X1). Any other
+ *    request is refused on its way.
  * 2. Only an answer to the very request counts. A server that mixes its streams up proves nothing of this call, and
  *    events about another request do not move the place of the answer.
  * 3. The asking is bounded: some servers keep events under a name by which they do not find them again, and then stay
  *    silent for ever.
  */
+import { setImmediate as immediate } from 'node:timers/promises';
 import {
   isJSONRPCErrorResponse,
   isJSONRPCNotification,
@@ -207,7 +207,7 @@ class AnswerStream {
       if (failure === undefined && this.#wire.exchange().tooLarge === true)
         return this.end(none('what the server says there is larger than this service reads'));
       // By then `#passed` knows what every event that has come holds.
-      await settled();
+      await immediate();
       const backoffMs = Math.min(FIRST_PAUSE_MS * 2 ** this.#silences, LAST_PAUSE_MS);
       this.#silences += 1;
       await Promise.race([pause(Math.max(delayMs, backoffMs)), this.#ended]);
@@ -302,12 +302,6 @@ function reasonFor(status: number): string {
 
 function none(reason: string): Extract<SoughtAnswer, { kind: 'none' }> {
   return { kind: 'none', reason };
-}
-
-async function settled(): Promise<void> {
-  await new Promise((resolve) => {
-    setImmediate(resolve);
-  });
 }
 
 async function pause(ms: number): Promise<void> {

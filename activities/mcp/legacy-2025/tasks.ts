@@ -2,8 +2,8 @@
  * Asks a server how far a task is and what became of it (MCP 2025-11-25, "Tasks"), in the session in which the task was
  * begun.
  *
- * It owns the order of questions, their requests, what an answer says of the call, and which listed tools may be called
- * as tasks. It does not own when a task is polled (`domain/legacy-2025/tasks.ts`).
+ * It also says which listed tools may be called as tasks. It does not own when a task is polled
+ * (`domain/legacy-2025/tasks.ts`).
  * 1. It executes nothing: the task was begun by the one `tools/call` of its dispatch (INV-X1). Asking again is safe.
  * 2. A result is asked for only once the server has said that there is one: `tasks/result` would hold the connection
  *    till then.
@@ -12,7 +12,6 @@
  * 4. A completed task without its result is unknown: the result may say that the tool has failed (INV-X1).
  * 5. Everything returned is scrubbed, also of the ids (INV-S1).
  * 6. The SDK's client is left out: it has no tasks, and takes up no session without its own memory of the handshake.
- *    Nothing is negotiated anew, and the session goes on afterwards.
  * 7. Each request has its time; no connection stands between two polls.
  * 8. A list for a caller that does not wait for tasks leaves out tools that can only be called as one. Runs wait for
  *    tasks if the operator configures `tasks` of some server: workers of earlier releases read no list with such a
@@ -85,8 +84,7 @@ export function createMcpTaskServer(options: McpTaskServerOptions): TaskServer {
       const { id, signal, tool } = question;
       const scrub = scrubberFor(connection, secretsOf(id));
       const names: Names = { server: connection.name, tool, quote: (text) => quoted(scrub, text) };
-      const { egress, fetch } = options;
-      const link = await openTaskLink({ connection, id, signal, egress, ...defined({ fetch }) });
+      const link = await openTaskLink(connection, question, options);
       let report: TaskReport | undefined;
       try {
         report = await reportOf({ ...options, question, names, scrub, link });
@@ -115,8 +113,8 @@ async function reportOf(asking: Asking): Promise<TaskReport> {
   if (answer.answer.kind === 'error') {
     // The server refused to cancel: the task may have ended in this very moment.
     const last = await look(asking);
-    if (last.kind === 'unreached' || (last.kind === 'word' && isOver(last.word)))
-      return last.kind === 'word' ? await followed(asking, last.word) : last;
+    if (last.kind === 'unreached') return last;
+    if (last.kind === 'word' && isOver(last.word)) return await followed(asking, last.word);
   }
   const why =
     first.word.status === 'input_required'
@@ -136,11 +134,8 @@ function isOver(word: TaskWord): word is Over {
 async function followed(asking: Asking, word: TaskWord): Promise<TaskReport> {
   const { status, pollMs, message } = word;
   if (isOver(word)) return await resultIn(asking, word);
-  if (status === 'cancelled')
-    return {
-      kind: 'lost',
-      reason: `the server says that the task was cancelled${message === undefined ? '' : ` (${message})`}`,
-    };
+  const why = message === undefined ? '' : ` (${message})`;
+  if (status === 'cancelled') return { kind: 'lost', reason: `the server says that the task was cancelled${why}` };
   return { kind: 'working', ...defined({ pollMs, message }) };
 }
 
@@ -234,15 +229,11 @@ interface TaskLink {
   close(kept?: 'kept'): Promise<void>;
 }
 
-export interface TaskLinkOptions {
-  readonly connection: ServerConnection;
-  readonly id: TaskId;
-  readonly signal: AbortSignal;
-  readonly egress: Egress;
-  readonly fetch?: GuardedFetch;
-}
-
-async function openTaskLink({ connection, id, signal, egress, fetch }: TaskLinkOptions): Promise<TaskLink> {
+async function openTaskLink(
+  connection: ServerConnection,
+  { id, signal }: TaskQuestion,
+  { egress, fetch }: McpTaskServerOptions,
+): Promise<TaskLink> {
   const wire = openWire({ egress, server: connection, ...defined({ fetch }) });
   const transport = new SessionTransport(new URL(connection.url), {
     fetch: withoutStandingStream(wire.fetch),
