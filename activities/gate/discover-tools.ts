@@ -40,7 +40,7 @@ import type { TokenBroker, TokenRequest } from '../tokens/port.ts';
 import type { SaidAuthorizations } from '../trust/dispatch-proof.ts';
 import { proveRun, type StartProofParts } from '../trust/start-proof.ts';
 import { checkCatalog, checkRun } from './dispatch-check.ts';
-import { provenGrant } from './statement-checks.ts';
+import { provenGrant } from './answers.ts';
 
 export const TOOLS_TYPE = 'application/vnd.countersign.tools+json';
 const MOST_REFUSED_SHOWN = 50;
