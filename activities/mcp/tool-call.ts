@@ -26,7 +26,7 @@ import type { Scrubber } from '../scrubbing/scrubber.ts';
 import { halfway, INVALID_PARAMS, type Names, saysAfterwards, type Trace, unfinished } from './classify-failure.ts';
 import { isRead, uriOf } from './classify-result.ts';
 import { type Asked, readAsked } from './input-round.ts';
-import type { AskPeople, CallEnding, CallProgress, Leg, ResumePoint, ToolCall, ToolInput, WantedTask } from './port.ts';
+import type { AskPeople, CallEnding, CallProgress, ResumePoint, ToolCall, ToolInput, WantedTask } from './port.ts';
 import type { Pulse } from './pulse.ts';
 import { NEVER_MS, type Session } from './session.ts';
 import { ASKING, IDEMPOTENCY_HEADER, type RawAnswer, type Stop, Waiting } from './transport.ts';
