@@ -22,11 +22,8 @@ import {
   parseRefresh,
 } from '../../domain/shapes/messages.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
-import { askedAbout } from '../run/refusals.ts';
 import { onUpdate } from '../entity/updates.ts';
 import { checkFromNowOn } from '../interceptors/zone.ts';
-import { ledgerQuery, nudgeSignal, transcriptQuery } from '../run/messages.ts';
-import { ledgerPage, transcriptPage } from '../run/queries.ts';
 import { assertOtherVoice, changePolicies, connect, decideChange, disconnect, forbidden, refresh } from './changes.ts';
 import type { LiveCatalog } from './live-catalog.ts';
 import {
@@ -39,6 +36,9 @@ import {
   snapshotQuery,
 } from './messages.ts';
 import { assertSignedChange, assertTrustReadable, openedChange, readTrust, signedChange } from './trust.ts';
+import { askedAbout } from '../entity/refusals.ts';
+import { ledgerQuery, nudgeSignal, transcriptQuery } from '../entity/messages.ts';
+import { ledgerPage, transcriptPage } from '../entity/pages.ts';
 
 interface Message {
   readonly requestId: string;

@@ -24,7 +24,7 @@ import { hashOf } from '../../domain/text/canonical.ts';
 import { catalogDetails } from '../../domain/views/temporal-ui.ts';
 import { Entity } from '../entity/entity.ts';
 import { answered } from '../entity/unread.ts';
-import { reviewActivities } from '../run/activities.ts';
+import { reviewActivities } from './activities.ts';
 
 /** How long the validators go by the configuration's last answer; the handlers behind them always ask anew. */
 const RULES_FRESH_MS = 60_000;

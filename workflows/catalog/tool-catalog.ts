@@ -23,10 +23,10 @@ import { catalogId } from '../../domain/catalog/state.ts';
 import { isIdentifier, isName } from '../../domain/shapes/messages.ts';
 import { answered, assertFailure, assertReadable, seenAtStart } from '../entity/unread.ts';
 import { isChecking } from '../interceptors/zone.ts';
-import { catalogDiscoveryActivities } from '../run/activities.ts';
-import { storeOnce } from '../run/roll.ts';
 import { registerCatalogHandlers } from './handlers.ts';
 import { LiveCatalog } from './live-catalog.ts';
+import { catalogDiscoveryActivities } from './activities.ts';
+import { storeOnce } from '../entity/roll.ts';
 
 /** How long a catalog without a connection waits for one. */
 const UNUSED_MS = 60_000;

@@ -4,24 +4,16 @@
  * 1. Transcript and ledger are in the artifact store, acknowledged, before they leave this execution.
  * 2. A decision that arrives meanwhile is carried; nothing is dispatched until the next execution.
  */
-import {
-  allHandlersFinished,
-  CancelledFailure,
-  condition,
-  makeContinueAsNewFunc,
-  sleep,
-  workflowInfo,
-} from '@temporalio/workflow';
-import { defined } from '../../contracts/defined.ts';
+import { allHandlersFinished, CancelledFailure, condition, makeContinueAsNewFunc, sleep } from '@temporalio/workflow';
 import type { ArtifactRef } from '../../contracts/schemas/json.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import type { RunResult } from '../../contracts/schemas/run-state.ts';
 import type { RunActivities } from '../../contracts/wire/run.ts';
 import type { Carry } from '../../domain/run/carry.ts';
-import { answered, type Answering } from '../entity/unread.ts';
-import type { Entity } from '../entity/entity.ts';
+import type { Answering } from '../entity/unread.ts';
 import type { LiveRun } from './live-run.ts';
 import { storeActivities } from '../entity/activities.ts';
+import { storeOnce } from '../entity/roll.ts';
 
 /**
  * Attempts to find a moment without messages. A run that gets messages without a pause continues all the same; a
@@ -70,20 +62,4 @@ export async function storeJournal(
     const { segment, ledgerLength } = await storeOnce(live, store);
     if (live.journal.ledgerLength === ledgerLength) return segment;
   }
-}
-
-/** Stores one segment. `ledgerLength` says how far it holds the ledger: more entries may have come meanwhile. */
-export async function storeOnce(
-  live: Entity,
-  { storeSegment } = storeActivities(),
-): Promise<{ segment: ArtifactRef; ledgerLength: number }> {
-  const { journal } = live;
-  const { ledgerLength } = journal;
-  const stored = await storeSegment({
-    workflowId: workflowInfo().workflowId,
-    ...defined({ previous: journal.segment }),
-    transcript: { from: journal.transcriptFrom, to: journal.transcriptLength },
-    ledger: { from: journal.ledgerFrom, to: ledgerLength },
-  });
-  return { segment: answered(live, 'storeSegment', stored), ledgerLength };
 }
