@@ -3,56 +3,57 @@
  * codes.
  */
 import { Command } from 'commander';
-import { addAnswer, addAuthorize, addResolve } from './verbs/answer.ts';
-import { addApprove, addExtend, addReject, addRespond, addWithdraw } from './verbs/decide.ts';
-import { addArtifacts, addForget } from './verbs/artifacts.ts';
-import { addCatalog } from './verbs/catalog.ts';
-import { addDev } from './verbs/dev.ts';
-import { addKeys } from './verbs/keys.ts';
-import { addLedger } from './verbs/ledger.ts';
-import { addPolicy } from './verbs/policy.ts';
-import { addRecover } from './verbs/recover.ts';
-import { addReplay } from './verbs/replay.ts';
-import { addRequests } from './verbs/requests.ts';
-import { addResult, addSay, addShow, addStart, addStop, addWatch } from './verbs/run.ts';
-import { addSetup, addWorker } from './verbs/worker.ts';
-import { addVault } from './verbs/vault.ts';
-import { addVerifyLedger } from './verbs/verify-ledger.ts';
-import { reportFailure } from './session/answered.ts';
-import { addGlobalOptions } from './session/options.ts';
+import { ANSWER, AUTHORIZE, RESOLVE } from './verbs/answer.ts';
+import { ARTIFACTS, FORGET } from './verbs/artifacts.ts';
+import { CATALOG } from './verbs/catalog.ts';
+import { APPROVE, EXTEND, REJECT, RESPOND, WITHDRAW } from './verbs/decide.ts';
+import { DEV } from './verbs/dev.ts';
+import { KEYS } from './verbs/keys.ts';
+import { LEDGER } from './verbs/ledger.ts';
+import { POLICY } from './verbs/policy.ts';
+import { RECOVER } from './verbs/recover.ts';
+import { REPLAY } from './verbs/replay.ts';
+import { REQUESTS } from './verbs/requests.ts';
+import { RESULT, SAY, SHOW, STOP, WATCH } from './verbs/run.ts';
+import { START } from './verbs/start.ts';
+import { VAULT } from './verbs/vault.ts';
+import { VERIFY_LEDGER } from './verbs/verify-ledger.ts';
+import { SETUP, WORKER } from './verbs/worker.ts';
+import { GLOBAL_OPTIONS } from './session/options.ts';
 import type { Terminal } from './session/terminal.ts';
+import { reportFailure } from './session/verb.ts';
 import { packageVersion } from '../workers/setup.ts';
 
 /** Verbs in the order in which a new user meets them. */
 const VERBS = [
-  addDev,
-  addSetup,
-  addWorker,
-  addCatalog,
-  addPolicy,
-  addStart,
-  addRequests,
-  addShow,
-  addApprove,
-  addReject,
-  addRespond,
-  addResolve,
-  addAnswer,
-  addAuthorize,
-  addWithdraw,
-  addForget,
-  addExtend,
-  addSay,
-  addStop,
-  addWatch,
-  addResult,
-  addLedger,
-  addVerifyLedger,
-  addArtifacts,
-  addVault,
-  addKeys,
-  addReplay,
-  addRecover,
+  DEV,
+  SETUP,
+  WORKER,
+  CATALOG,
+  POLICY,
+  START,
+  REQUESTS,
+  SHOW,
+  APPROVE,
+  REJECT,
+  RESPOND,
+  RESOLVE,
+  ANSWER,
+  AUTHORIZE,
+  WITHDRAW,
+  FORGET,
+  EXTEND,
+  SAY,
+  STOP,
+  WATCH,
+  RESULT,
+  LEDGER,
+  VERIFY_LEDGER,
+  ARTIFACTS,
+  VAULT,
+  KEYS,
+  REPLAY,
+  RECOVER,
 ];
 
 /**
@@ -80,7 +81,7 @@ export function createProgram(terminal: Terminal, asJson: boolean): Command {
       writeOut: (text) => terminal.out(text),
       // With --json, commander's help after a mistake is suppressed: it is for people.
       writeErr: (text) => (asJson ? undefined : terminal.err(text)),
-      // Errors are reported in one place, see `session/failure.ts`.
+      // Errors are reported in one place, see `session/verb.ts`.
       outputError: () => undefined,
       getOutHasColors: () => false,
     })
@@ -88,7 +89,7 @@ export function createProgram(terminal: Terminal, asJson: boolean): Command {
       'after',
       '\nExit codes: 0 done, 2 usage, 3 refused, 4 not found, 5 conflict, 6 unavailable, 7 failed check, 70 fault.',
     );
-  addGlobalOptions(program);
-  for (const addVerb of VERBS) addVerb(program, terminal);
+  for (const [name, option] of Object.entries(GLOBAL_OPTIONS)) program.addOption(option(name));
+  for (const add of VERBS) add(program, terminal);
   return program;
 }

@@ -32,7 +32,7 @@ import type { ArtifactStore } from '../artifacts/port.ts';
 import { assertConnectable, type ReadCatalog } from '../catalog/reader.ts';
 import { accessTo, connectionOf, credentialsOf, listingRequest, needOfListing } from '../gate/access.ts';
 import { checkCatalog, checkRun } from '../gate/dispatch-check.ts';
-import { provenGrant } from '../gate/statement-checks.ts';
+import { provenGrant } from '../gate/answers.ts';
 import { currentScheduler } from '../kit/activity.ts';
 import type { ServerLimits } from '../limits/server-limits.ts';
 import { waitsForTasks, withTaskSupport } from '../mcp/legacy-2025/tasks.ts';

@@ -17,7 +17,7 @@ import { assertReachable } from '../run/prepare-run.ts';
 import { scopesFor, scopesIn } from '../tokens/asked.ts';
 import { takeGrant } from '../tokens/configured.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
-import type { Leaving } from './statement-checks.ts';
+import type { Leaving } from './statement.ts';
 
 export interface ServerAccess {
   readonly headers: Readonly<Record<string, string>>;

@@ -1,7 +1,7 @@
 /**
  * The dispatch activity: the only way in which a `tools/call` leaves a worker (INV-G1).
  *
- * It owns the order check → token → call → outcome. It does not own the checks (`dispatch-check.ts`), tokens or the
+ * It owns the order check → token → call → outcome. It does not own the checks (`dispatch-check.ts`, `consent.ts`, `answers.ts`), tokens or the
  * protocol.
  * 1. There is one attempt, and every ending is a value. An error is thrown only after the call was handed over: then it
  *    may have run (INV-X1).
@@ -23,11 +23,14 @@ import type { CallEnding, ToolServer } from '../mcp/port.ts';
 import { ArgumentChecker, isRepeatable, tellBrokenGlass } from '../policy/judge.ts';
 import type { TokenRequest } from '../tokens/port.ts';
 import { askedNow, credentialsOf, needOfListing, wanting } from './access.ts';
-import { checkCatalog, checkFirst, checkScheduler, checkTool, lostInReset, provenCall } from './dispatch-check.ts';
+import { checkCatalog, checkFirst, checkScheduler, checkTool, lostInReset } from './dispatch-check.ts';
 import { endedBeforeSending } from './dispatch-result.ts';
 import { peopleOf } from './legacy-2025/open-answer.ts';
 import { noTask, taskWish } from './legacy-2025/seals.ts';
-import { checkLink, checkProvided, type Leaving, provenAuthorization } from './statement-checks.ts';
+import { checkProvided, provenAuthorization } from './answers.ts';
+import { provenCall } from './consent.ts';
+import { checkLink } from './links.ts';
+import type { Leaving } from './statement.ts';
 import { pulsing } from '../mcp/pulse.ts';
 import { weigh, type Weighed } from './rejudge.ts';
 import { type CallToolParts, callWithToken, SentCalls, type Underway } from './send.ts';

@@ -6,8 +6,10 @@ import type { DispatchInput } from '../../contracts/wire/tools.ts';
 import type { ToolNow } from '../catalog/reader.ts';
 import { type ArgumentChecker, verdictOn } from '../policy/judge.ts';
 import type { Conditions } from '../policy/condition.ts';
-import { checkDefinition, checkProof, hasEditedArguments } from './dispatch-check.ts';
-import { answerersNow, checkRetry, checkStanding, type Leaving } from './statement-checks.ts';
+import { checkRetry } from './answers.ts';
+import { checkConsent, hasEditedArguments } from './consent.ts';
+import { checkDefinition } from './dispatch-check.ts';
+import { answerersNow, type Leaving } from './statement.ts';
 import type { Refused } from '../kit/activity.ts';
 
 export type Weighed =
@@ -41,18 +43,10 @@ export async function weigh(
     return { refused: { kind: 'refused', code: 'ARGUMENTS_INVALID', message: `${what}: ${problems.join('; ')}.` } };
   }
   const refused =
-    checkRetry(input, config, verdict) ?? checkDefinition(input, now, verdict) ?? checkConsent(input, verdict, catalog);
+    checkRetry(input, config, verdict) ??
+    checkDefinition(input, now, verdict) ??
+    checkConsent(input, verdict, catalog, Date.now());
   if (refused !== undefined) return { refused };
   const leaving = { ...answerersNow(input, config, verdict), definitionHash: tool.hash, at: Date.now() };
   return { refused, verdict, leaving };
-}
-
-function checkConsent(
-  input: DispatchInput,
-  verdict: Exclude<Verdict, { kind: 'deny' }>,
-  catalog: CatalogSnapshot | undefined,
-): Refused | undefined {
-  return input.proof.kind === 'standing'
-    ? checkStanding(input, input.proof, verdict, catalog, Date.now())
-    : checkProof(input, verdict, Date.now());
 }

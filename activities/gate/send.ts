@@ -51,7 +51,8 @@ import {
 import { endedBeforeSending, handingOn, resultOf, type Told, withTold } from './dispatch-result.ts';
 import { GRACE_MS, type HeldPeople, type HeldRun, type QuestionMacs } from './legacy-2025/open-question.ts';
 import { sealFor, taskResult, type TaskWish } from './legacy-2025/seals.ts';
-import type { Leaving, LinkCheckParts } from './statement-checks.ts';
+import type { LinkCheckParts } from './links.ts';
+import type { Leaving } from './statement.ts';
 
 /**
  * A call that leaves later has no time left for its answer. `callActivities` in `workflows/run/activities.ts` leaves 90

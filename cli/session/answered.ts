@@ -1,50 +1,16 @@
 /**
- * Prints what a command answers, and recognises answers that were sent before.
+ * Recognises answers that were sent before.
  *
- * 1. With --json, standard output holds only JSON: one document, or one per line for events over time.
- * 2. No control, bidirectional or zero-width character from a model, tool or server reaches a terminal, in either form.
- * 3. An answer whose receipt got lost may be sent again under its id, and is told what was recorded (INV-D3). The
+ * 1. An answer whose receipt got lost may be sent again under its id, and is told what was recorded (INV-D3). The
  *    ledger is asked first, because after an answer the call waits for something else, or for nothing.
- * 4. An id stands for one answer. The ledger's record must match the answer given now, or nothing is acknowledged
+ * 2. An id stands for one answer. The ledger's record must match the answer given now, or nothing is acknowledged
  *    (INV-G2).
  */
 import { isDeepStrictEqual } from 'node:util';
-import { CommanderError } from 'commander';
-import { troubleOf } from '../../client/engine/engine.ts';
 import type { RunHandle } from '../../client/index.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { PauseAck } from '../../contracts/schemas/request.ts';
-import { visible } from '../../domain/text/escape.ts';
-import type { Paint, Terminal } from './terminal.ts';
-
-export interface Answer {
-  readonly json: unknown;
-  /** Text for people. Its author has made foreign text visible (`domain/text/escape.ts`). */
-  readonly text: (paint: Paint) => string;
-}
-
-export function print(terminal: Terminal, answer: Answer, asJson: boolean): void {
-  terminal.out(`${asJson ? safeJson(answer.json) : answer.text(terminal.paint)}\n`);
-}
-
-/** Escapes invisible characters as JSON does, so that a parser gets exactly the same text. */
-export function safeJson(value: unknown): string {
-  // In compact JSON, such characters occur only inside strings.
-  return escapedInvisible(JSON.stringify(value));
-}
-
-/** Escapes a text whose invisible characters stand only in quoted strings; line breaks stay. */
-export function escapedInvisible(text: string): string {
-  return text.replaceAll(/[^\n\x20-\x7e]/gu, (char) => (visible(char) === char ? char : escaped(char)));
-}
-
-function escaped(char: string): string {
-  return Array.from(
-    { length: char.length },
-    (_, index) => `\\u${char.charCodeAt(index).toString(16).padStart(4, '0')}`,
-  ).join('');
-}
 
 export type AnswerFact = Extract<LedgerFact, { answer: string; decisionId: string }>;
 
@@ -82,49 +48,24 @@ export function assertSame(callId: string, decisionId: string, pairs: Told): voi
 }
 
 /**
- * Sends an answer.
- * @throws the error of `send`; if nobody knows whether the answer counts, the error names the id under which to send it
- *   again
+ * Sends a message. If nobody knows whether it counts, the error names the options under which it counts once.
+ * @param hint such as `--message-id 7c1e…`
+ * @param facts are added to those of the error
  */
 export async function sentUnder<T>(
-  { callId, decisionId }: { readonly callId: string; readonly decisionId: string },
+  hint: string,
+  facts: Readonly<Record<string, string>>,
   send: () => Promise<T>,
 ): Promise<T> {
   try {
     return await send();
   } catch (error) {
     if (!(error instanceof CountersignError) || error.code !== 'RESULT_UNCERTAIN') throw error;
-    const message = `${error.message} Here: add --decision-id ${decisionId}`;
-    throw new CountersignError(error.code, message, { ...error.facts, callId, decisionId }, { cause: error });
+    throw new CountersignError(
+      error.code,
+      `${error.message} Here: add ${hint}`,
+      { ...error.facts, ...facts },
+      { cause: error },
+    );
   }
-}
-
-// Reports the error that ends a command: one line on standard error, and the exit code of the error table.
-
-/** @returns the exit code */
-export function reportFailure(terminal: Terminal, thrown: unknown, asJson: boolean): number {
-  // Commander has already printed the text of `--help` or `--version`.
-  if (thrown instanceof CommanderError && thrown.exitCode === 0) return 0;
-  const { code, message, facts, traits } = errorOf(thrown);
-  if (asJson) terminal.err(`${safeJson({ error: { code, message, facts } })}\n`);
-  else terminal.err(`${terminal.paint('red', `error ${code}`)}: ${lines(message)}\n`);
-  return traits.exitCode;
-}
-
-function errorOf(thrown: unknown): CountersignError {
-  if (thrown instanceof CommanderError) return usageError(thrown);
-  return troubleOf(thrown, '');
-}
-
-/** Keeps commander's own words, without its prefix. */
-function usageError({ code, message }: CommanderError): CountersignError {
-  if (code === 'commander.help') return new CountersignError('USAGE', 'A command is missing. See: countersign --help');
-  const text = message.replace(/^error: /, '').replaceAll(/\s*\n\s*/g, ' ');
-  const sentence = `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
-  return new CountersignError('USAGE', `${sentence}${/[.?)]$/.test(sentence) ? '' : '.'} See --help.`);
-}
-
-/** Keeps the line breaks of our own messages; every other invisible character becomes visible. */
-function lines(message: string): string {
-  return message.split('\n').map(visible).join('\n');
 }

@@ -50,8 +50,10 @@ export async function liveLedger(
   return stuck === undefined ? { entries: told } : { entries: await ledgerOfStuck(session, stuck), stuck };
 }
 
+export type LiveCopy = LedgerCopy & { readonly stuck?: StuckRun };
+
 /** Reads the same ledger in the form of a copy. */
-export async function liveCopy(session: Session, runId: string): Promise<LedgerCopy & { readonly stuck?: StuckRun }> {
+export async function liveCopy(session: Session, runId: string): Promise<LiveCopy> {
   const { client } = session;
   const { entries, stuck } = await liveLedger(session, runId);
   const { raw } = await client.workflow.getHandle(runId).describe();

@@ -1,48 +1,104 @@
-/** Declares the options that many commands share, and converts their texts to values. */
-import { randomUUID } from 'node:crypto';
-import { type Command, InvalidArgumentError, Option } from 'commander';
-import { CountersignError } from '../../contracts/errors.ts';
+/**
+ * Says what an option or argument of a verb is: its help, its text's meaning, and the type of value that the verb gets.
+ * Holds the options that every verb has.
+ */
+import { Argument, InvalidArgumentError, Option } from 'commander';
 
-export interface GlobalOptions {
-  readonly address?: string;
-  readonly namespace?: string;
-  readonly profile?: string;
-  readonly config?: string;
-  readonly json?: true;
-  readonly key?: string;
-  /** Deadline in seconds. */
-  readonly deadline?: number;
+/** An option, made for a name. `T` is the value that the verb gets. */
+export type OptionRow<T> = ((name: string) => Option) & { readonly value?: T };
+export type OptionRows = Readonly<Record<string, OptionRow<unknown>>>;
+
+/** An argument, made for a name. */
+export type ArgumentRow<T> = ((name: string) => Argument) & { readonly value?: T };
+export type ArgumentRows = Readonly<Record<string, ArgumentRow<unknown>>>;
+
+type ValueOf<Row> = Row extends { readonly value?: infer T } ? T : never;
+
+/** The values of a table of rows; those that may be missing are optional fields. */
+export type Values<Rows> = {
+  readonly [Name in keyof Rows as undefined extends ValueOf<Rows[Name]> ? never : Name]: ValueOf<Rows[Name]>;
+} & {
+  readonly [Name in keyof Rows as undefined extends ValueOf<Rows[Name]> ? Name : never]?: Exclude<
+    ValueOf<Rows[Name]>,
+    undefined
+  >;
+};
+
+export const one =
+  (help?: string): ArgumentRow<string> =>
+  (name) =>
+    new Argument(`<${name}>`, help);
+
+export const maybe =
+  (help: string): ArgumentRow<string | undefined> =>
+  (name) =>
+    new Argument(`[${name}]`, help);
+
+export const some =
+  (help: string): ArgumentRow<readonly string[]> =>
+  (name) =>
+    new Argument(`<${name}...>`, help);
+
+export const any =
+  (help: string): ArgumentRow<readonly string[]> =>
+  (name) =>
+    new Argument(`[${name}...]`, help);
+
+export const flag =
+  (help: string): OptionRow<true | undefined> =>
+  (name) =>
+    new Option(`--${dashed(name)}`, help);
+
+/** True unless `--no-NAME` is given. */
+export const off =
+  (help: string): OptionRow<boolean> =>
+  (name) =>
+    new Option(`--no-${dashed(name)}`, help);
+
+/** @param placeholder the value in the help, such as `<file>` */
+export const text =
+  (placeholder: string, help: string): OptionRow<string | undefined> =>
+  (name) =>
+    new Option(`--${dashed(name)} ${placeholder}`, help);
+
+export const parsed =
+  <T>(parse: (given: string, before?: T) => T, placeholder: string, help: string): OptionRow<T | undefined> =>
+  (name) =>
+    text(placeholder, help)(name).argParser(parse);
+
+export const choice =
+  <T extends string>(choices: readonly T[], placeholder: string, help: string): OptionRow<T | undefined> =>
+  (name) =>
+    text(placeholder, help)(name).choices(choices);
+
+export const needed =
+  <T>(row: OptionRow<T | undefined>): OptionRow<T> =>
+  (name) =>
+    row(name).makeOptionMandatory();
+
+export const preset =
+  <T>(value: T, row: OptionRow<T | undefined>): OptionRow<T> =>
+  (name) =>
+    row(name).default(value);
+
+function dashed(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
-export function addGlobalOptions(program: Command): void {
-  program
-    .addOption(
-      new Option('--address <host:port>', 'Temporal service; default: TEMPORAL_ADDRESS, the profile, localhost:7233'),
-    )
-    .addOption(
-      new Option('--namespace <name>', 'Temporal namespace; default: TEMPORAL_NAMESPACE, the profile, `default`'),
-    )
-    .addOption(new Option('--profile <name>', 'profile of temporal.toml'))
-    .addOption(new Option('--config <file>', 'configuration; default: COUNTERSIGN_CONFIG, ./countersign.yaml'))
-    .addOption(new Option('--key <file>', 'key to sign with (trust mode signed); default: COUNTERSIGN_KEY'))
-    .addOption(new Option('--json', 'one JSON document on standard output, and nothing else'))
-    .addOption(new Option('--deadline <seconds>', 'how long to wait for an answer (default: 10)').argParser(seconds));
-}
-
-export function seconds(text: string): number {
-  const value = Number(text);
-  if (text.trim() === '' || !Number.isFinite(value) || value <= 0)
+export function seconds(given: string): number {
+  const value = Number(given);
+  if (given.trim() === '' || !Number.isFinite(value) || value <= 0)
     throw new InvalidArgumentError('It must be a number of seconds above 0.');
   return value;
 }
 
-export function wholeNumber(text: string): number {
-  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('It must be a whole number.');
-  return Number(text);
+export function wholeNumber(given: string): number {
+  if (!/^\d{1,9}$/.test(given)) throw new InvalidArgumentError('It must be a whole number.');
+  return Number(given);
 }
 
-export function port(text: string): number {
-  const value = wholeNumber(text);
+export function port(given: string): number {
+  const value = wholeNumber(given);
   if (value > 65_535) throw new InvalidArgumentError('It must be a port: 0 (any that is free) to 65535.');
   return value;
 }
@@ -51,97 +107,45 @@ export function port(text: string): number {
  * Parses an instant. The text must name a time zone, since the run may be read on the other side of the world.
  * @returns UTC with milliseconds
  */
-export function time(text: string): string {
-  const ms = /^[0-9-]{10}T[0-9:.]{5,12}(?:Z|[+-][0-9]{2}:[0-9]{2})$/.test(text) ? Date.parse(text) : Number.NaN;
+export function time(given: string): string {
+  const ms = /^[0-9-]{10}T[0-9:.]{5,12}(?:Z|[+-][0-9]{2}:[0-9]{2})$/.test(given) ? Date.parse(given) : Number.NaN;
   if (Number.isNaN(ms))
     throw new InvalidArgumentError('It must look like 2026-02-01T09:00Z or 2026-02-01T10:00+01:00.');
   return new Date(ms).toISOString();
 }
 
 /** Collects an option that may be given several times. */
-export function repeated(text: string, before: readonly string[] = []): string[] {
-  return [...before, text];
+export function repeated(given: string, before: readonly string[] = []): readonly string[] {
+  return [...before, given];
 }
+
+export type Pairs = Readonly<Record<string, string>>;
 
 /** Collects `name=value` pairs; the option may be given several times. */
-export function pairs(text: string, before: Readonly<Record<string, string>> = {}): Record<string, string> {
-  const at = text.indexOf('=');
-  if (at < 1 || at === text.length - 1) throw new InvalidArgumentError('It must look like name=value.');
-  const name = text.slice(0, at);
+export function pairs(given: string, before: Pairs = {}): Pairs {
+  const at = given.indexOf('=');
+  if (at < 1 || at === given.length - 1) throw new InvalidArgumentError('It must look like name=value.');
+  const name = given.slice(0, at);
   if (Object.hasOwn(before, name)) throw new InvalidArgumentError(`${name} is given twice.`);
-  return { ...before, [name]: text.slice(at + 1) };
+  return { ...before, [name]: given.slice(at + 1) };
 }
 
-// The commands of `countersign catalog` share the following options.
+export const GLOBAL_OPTIONS = {
+  address: text('<host:port>', 'Temporal service; default: TEMPORAL_ADDRESS, the profile, localhost:7233'),
+  namespace: text('<name>', 'Temporal namespace; default: TEMPORAL_NAMESPACE, the profile, `default`'),
+  profile: text('<name>', 'profile of temporal.toml'),
+  config: text('<file>', 'configuration; default: COUNTERSIGN_CONFIG, ./countersign.yaml'),
+  key: text('<file>', 'key to sign with (trust mode signed); default: COUNTERSIGN_KEY'),
+  json: flag('one JSON document on standard output, and nothing else'),
+  deadline: parsed(seconds, '<seconds>', 'how long to wait for an answer (default: 10)'),
+};
 
-export interface CatalogOptions extends GlobalOptions {
-  readonly tenant: string;
-}
+export type GlobalOptions = Values<typeof GLOBAL_OPTIONS>;
 
-export interface Acting {
-  readonly as: string;
-  readonly group?: readonly string[];
-  readonly requestId?: string;
-  readonly expectedVersion?: number;
-}
+export const RUN = one('run id');
+export const CALL = one('call id, such as t2.c0');
 
-export type ActingOptions = CatalogOptions & Acting;
-
-export function addTenant(command: Command): Command {
-  return command.option('--tenant <name>', 'whose catalog', 'default');
-}
-
-/** Adds the options of every command that changes something. */
-export function addActor(command: Command, { versioned = true }: { readonly versioned?: boolean } = {}): Command {
-  return addIds(command.requiredOption('--as <id>', 'who asks for it'), versioned);
-}
-
-/** @param versioned true if the message names the version that was shown */
-export function addIds(command: Command, versioned: boolean): Command {
-  const grouped = command
-    .option('--group <name>', 'a group that they belong to; may be given several times', repeated)
-    .option('--request-id <id>', 'the id of a message whose answer got lost: sent again, it counts once');
-  return versioned
-    ? grouped.option(
-        '--expected-version <n>',
-        'change only this version of the catalog (default: the one read now)',
-        wholeNumber,
-      )
-    : grouped;
-}
-
-interface MessageIds {
-  readonly requestId: string;
-  readonly by: { readonly id: string; readonly groups: string[] };
-}
-
-/**
- * Sends a message under an id. If the answer gets lost, the error names that id.
- * @param version the version that the message changes, if it names one
- */
-export async function sendAs<T>(
-  { as, group = [], requestId = randomUUID() }: Acting,
-  version: number | undefined,
-  send: (ids: MessageIds) => Promise<T>,
-): Promise<T> {
-  try {
-    return await send({ requestId, by: { id: as, groups: [...group] } });
-  } catch (error) {
-    if (!(error instanceof CountersignError) || error.code !== 'RESULT_UNCERTAIN') throw error;
-    const same = version === undefined ? '' : ` --expected-version ${version}`;
-    const message = `${error.message} Here: add --request-id ${requestId}${same}`;
-    throw new CountersignError(error.code, message, { ...error.facts, requestId }, { cause: error });
-  }
-}
-
-/** Parses the first characters of a definition's hash: at least 8, so that no other hash matches by chance. */
-export function hashPrefix(text: string, before: readonly string[] = []): string[] {
-  if (!/^[0-9a-f]{8,64}$/.test(text))
-    throw new InvalidArgumentError('It must be 8 to 64 characters of a definition hash.');
-  return [...before, text];
-}
-
-/** Formats the examples at the end of a command's help. */
-export function examples(...lines: readonly string[]): string {
-  return `\nExamples:\n${lines.map((line) => `  $ countersign ${line}`).join('\n')}`;
-}
+/** What names somebody: the rows of the verbs that speak in a person's name. */
+export const actor = (who: string): OptionRow<string> => needed(text('<id>', who));
+export const COMMENT = text('<text>', 'kept in the ledger');
+export const DECIDER_GROUP = parsed(repeated, '<name>', 'a group the decider belongs to; may be given several times');

@@ -3,13 +3,14 @@
  * `authorize`.
  *
  * 1. Answers may be personal data: they are sent, and not printed.
- * 2. A server may ask something else at any time. An answer to its question must name the digest of the question that
- *    was read. Otherwise the current question is shown, and nothing is sent.
- *
- * One file, because the three verbs share how a request is chosen, read and answered.
+ * 2. An answer applies to the request as the run shows it now, with its digest recomputed. If the digest is named, it
+ *    must be that one, or nothing is sent (INV-G2).
+ * 3. A digest must be named if the asking server could have replaced the question that was read. A server can do so
+ *    within seconds and with the same words for its fields. Otherwise the current question is shown, and nothing is
+ *    sent. Outcomes and authorizations cannot be replaced like that.
+ * 4. The same id sent again gets the receipt that it had, even if the call has gone on (INV-D3).
  */
 import { randomUUID } from 'node:crypto';
-import type { Command } from 'commander';
 import type { RunHandle } from '../../client/index.ts';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -22,179 +23,161 @@ import type {
   PauseAck,
   PauseKind,
   ProvisionInput,
-  ResolutionInput,
 } from '../../contracts/schemas/request.ts';
 import { Grant } from '../../contracts/schemas/run-spec.ts';
 import { recordedHash } from '../../domain/request/outcome.ts';
 import { visible } from '../../domain/text/escape.ts';
-import {
-  type Answer,
-  answeredBefore,
-  type AnswerFact,
-  assertSame,
-  print,
-  sentUnder,
-  type Told,
-} from '../session/answered.ts';
+import { answeredBefore, type AnswerFact, assertSame, sentUnder, type Told } from '../session/answered.ts';
 import { readInput } from '../session/files.ts';
-import { responsesFrom, type Words } from '../session/input-values.ts';
-import { examples, repeated } from '../session/options.ts';
-import { withSession } from '../session/session.ts';
+import { responsesFrom } from '../session/input-values.ts';
+import {
+  actor,
+  CALL,
+  COMMENT,
+  flag,
+  one,
+  type OptionRow,
+  type OptionRows,
+  parsed,
+  repeated,
+  RUN,
+  text,
+  type Values,
+} from '../session/options.ts';
 import type { Terminal } from '../session/terminal.ts';
+import { print, verb } from '../session/verb.ts';
 import { type Answered, pauseAnswer } from '../views/input.ts';
-import { withComment } from './decide.ts';
-import type { DecideOptions } from './deciding.ts';
+import type { DecideOptions } from './decide.ts';
 import { requestsAnswer } from './requests.ts';
 
-interface ProvideOptions extends AnswerOptions {
-  readonly set?: readonly string[];
-  readonly file?: string;
-  readonly accept?: boolean;
-  readonly decline?: boolean;
-  readonly cancel?: boolean;
-}
+const PLACE = { run: RUN, call: CALL };
 
-export function addAnswer(program: Command, terminal: Terminal): void {
-  const command = program
-    .command('answer')
-    .summary('answer what a server asks in the middle of a call')
-    .description(
-      'Answer what a server asks before it goes on with a call. `countersign requests` shows the questions, each with its digest; what you answer goes to the server',
-    )
-    .argument('<run>', 'run id')
-    .argument('<call>', 'call id, such as t2.c0')
-    .requiredOption('--as <id>', 'who answers')
-    .option('--set <field=value>', 'a field of the form; may be given several times', repeated)
-    .option('--file <path>', 'the fields as JSON or YAML; - reads standard input')
-    .option('--accept', 'you have opened the page, or the form needs no field')
-    .option('--decline', 'say no; the server is told so')
-    .option('--cancel', 'give no answer; the server is told so');
-  withAnswerOptions(
-    command,
-    'of the question that you have read (see `requests`); without it you are shown the question',
-  )
-    .addHelpText(
-      'after',
-      examples(
-        'answer nightly-42 t2.c0 --as ann --digest 3f8a… --set name=Ann --set seats=2',
-        'answer nightly-42 t2.c0 --as ann --digest 3f8a… --file answer.yaml',
-        'answer nightly-42 t2.c0 --as ann --digest 3f8a… --decline',
-      ),
-    )
-    .action(async (runId: string, callId: string, _own: unknown, used: Command) => {
-      const options = used.optsWithGlobals<ProvideOptions>();
-      assertOneWord(options);
-      const content =
-        options.file === undefined
-          ? undefined
-          : await readInput(options.file, { what: 'answer', code: 'DECISION_INVALID' }, terminal);
-      const words: Words = {
-        ...defined({ set: options.set, content, accept: options.accept }),
-      };
-      const answered = await withSession(
-        terminal,
-        options,
-        async ({ countersign }) => await answerCall(countersign.run(runId), callId, words, options, terminal),
-      );
-      print(terminal, answeredText(runId, answered), options.json === true);
-    });
-}
-
-function assertOneWord({ set, file, accept, decline, cancel }: ProvideOptions): void {
-  const says = set !== undefined || file !== undefined || accept === true;
-  if ([says, decline === true, cancel === true].filter(Boolean).length === 1) return;
-  throw new CountersignError(
-    'USAGE',
-    'Say what you answer: --set, --file or --accept; or --decline; or --cancel. Nothing was sent.',
-  );
-}
-
-async function answerCall(
-  run: RunHandle,
-  callId: string,
-  words: Words,
-  options: ProvideOptions,
-  terminal: Terminal,
-): Promise<Answered> {
-  const { comment, decline, cancel } = options;
-  return await answerPause(run, callId, options, {
-    kind: 'input',
-    asksNot: 'is asked nothing by its server',
-    unread: (request) => print(terminal, requestsAnswer(run.runId, [request], { full: true }), options.json === true),
-    say: ({ requests }, base): ProvisionInput => {
-      const answer = { ...base, ...defined({ comment }) };
-      if (decline === true) return { kind: 'decline', ...answer };
-      if (cancel === true) return { kind: 'cancel', ...answer };
-      return { kind: 'provide', ...answer, responses: responsesFrom(requests, words) };
-    },
-    send: async (said) => await run.provideInput(said),
-    // The fields cannot be compared: the form that gives them their types is closed by then.
-    told: (fact) => [
-      [fact.answer, decline === true ? 'decline' : cancel === true ? 'cancel' : 'provide'],
-      [fact.comment, comment],
-    ],
-  });
-}
+/** @param digest help of `--digest` */
+const answering = (
+  digest = 'answer only the request with this digest',
+): Readonly<
+  Record<'comment' | 'digest' | 'decisionId', OptionRow<string | undefined>> & {
+    group: OptionRow<readonly string[] | undefined>;
+  }
+> => ({
+  comment: COMMENT,
+  group: parsed(repeated, '<name>', 'a group that you belong to; may be given several times'),
+  digest: text('<sha256>', digest),
+  decisionId: text('<id>', 'the id of an answer whose receipt got lost: sent again, it counts once'),
+});
 
 const WORDS = { provide: 'answered', decline: 'declined', cancel: 'cancelled' } as const;
 
-function answeredText(runId: string, answered: Answered): Answer {
-  const { answer } = answered.ack;
-  return pauseAnswer(runId, answered, {
-    // Sound: `answer` was just seen to be a key of `WORDS`.
-    word: Object.hasOwn(WORDS, answer) ? WORDS[answer as keyof typeof WORDS] : answer,
-    colour: answer === 'provide' ? 'green' : 'yellow',
-    next: 'the server is told',
-  });
-}
+export const ANSWER = verb({
+  name: 'answer',
+  summary: 'answer what a server asks in the middle of a call',
+  description:
+    'Answer what a server asks before it goes on with a call. `countersign requests` shows the questions, each with its digest; what you answer goes to the server',
+  args: PLACE,
+  options: {
+    as: actor('who answers'),
+    set: parsed(repeated, '<field=value>', 'a field of the form; may be given several times'),
+    file: text('<path>', 'the fields as JSON or YAML; - reads standard input'),
+    accept: flag('you have opened the page, or the form needs no field'),
+    decline: flag('say no; the server is told so'),
+    cancel: flag('give no answer; the server is told so'),
+    ...answering('of the question that you have read (see `requests`); without it you are shown the question'),
+  },
+  examples: [
+    'answer nightly-42 t2.c0 --as ann --digest 3f8a… --set name=Ann --set seats=2',
+    'answer nightly-42 t2.c0 --as ann --digest 3f8a… --file answer.yaml',
+    'answer nightly-42 t2.c0 --as ann --digest 3f8a… --decline',
+  ],
+  run: async ({ args: { run: runId, call }, options, terminal, session }) => {
+    const { set, file, accept, decline, cancel, comment, json } = options;
+    const says = set !== undefined || file !== undefined || accept === true;
+    if ([says, decline === true, cancel === true].filter(Boolean).length !== 1)
+      throw new CountersignError(
+        'USAGE',
+        'Say what you answer: --set, --file or --accept; or --decline; or --cancel. Nothing was sent.',
+      );
+    const kind: ProvisionInput['kind'] = decline === true ? 'decline' : cancel === true ? 'cancel' : 'provide';
+    const input = { what: 'answer', code: 'DECISION_INVALID' } as const;
+    const content = file === undefined ? undefined : await readInput(file, input, terminal);
+    const answered = await session(async ({ countersign }) => {
+      const run = countersign.run(runId);
+      return await answerPause(run, call, options, {
+        kind: 'input',
+        asksNot: 'is asked nothing by its server',
+        unread: (request) => print(terminal, requestsAnswer(runId, [request], { full: true }), json === true),
+        say: ({ requests }, given) => {
+          const base = { ...given, ...defined({ comment }) };
+          if (kind !== 'provide') return { kind, ...base };
+          return { kind, ...base, responses: responsesFrom(requests, defined({ set, content, accept })) };
+        },
+        send: async (said) => await run.provideInput(said),
+        // The fields cannot be compared: the form that gives them their types is closed by then.
+        told: (fact) => [
+          [fact.answer, kind],
+          [fact.comment, comment],
+        ],
+      });
+    });
+    const { answer } = answered.ack;
+    return pauseAnswer(runId, answered, {
+      // Sound: `answer` was just seen to be a key of `WORDS`.
+      word: Object.hasOwn(WORDS, answer) ? WORDS[answer as keyof typeof WORDS] : answer,
+      colour: answer === 'provide' ? 'green' : 'yellow',
+      next: 'the server is told',
+    });
+  },
+});
 
-// `countersign resolve` says what became of a call that was sent and whose answer was lost.
-
-interface ResolveOptions extends AnswerOptions {
-  readonly result?: string;
-  readonly message?: string;
-}
+/** Says what became of a call that was sent and whose answer was lost. */
+export const RESOLVE = verb({
+  name: 'resolve',
+  summary: 'say what became of a call whose answer was lost',
+  description:
+    'Say what became of a call that was sent and whose answer was lost. Look at its server first. retry sends it again; succeeded and failed record what you found, and the model is told that you did',
+  args: { ...PLACE, answer: one('retry, succeeded or failed') },
+  options: {
+    as: actor('who says so'),
+    result: text('<text>', 'of succeeded: told to the model as your words'),
+    message: text('<text>', 'of failed: told to the model as your words'),
+    ...answering(),
+  },
+  examples: [
+    'resolve nightly-42 t2.c0 succeeded --as ann --result "Payment 4711 is booked."',
+    'resolve nightly-42 t2.c0 failed --as ann --message "No payment is there."',
+    'resolve nightly-42 t2.c0 retry --as ann --digest 3f8a…',
+  ],
+  run: async ({ args: { run: runId, call, answer }, options, session }) => {
+    const { comment } = options;
+    const word = wordOf(answer, options);
+    const resolved = await session(async ({ countersign }) => {
+      const run = countersign.run(runId);
+      return await answerPause(run, call, options, {
+        kind: 'outcome',
+        asksNot: 'does not wait to hear what became of it',
+        say: (_, base) => ({ ...word, ...base, ...defined({ comment }) }),
+        send: async (said) => await run.resolveOutcome(said),
+        told: (fact) => [
+          [fact.answer, word.kind],
+          [fact.comment, comment],
+          [fact.recordedHash, recordedHash(word)],
+        ],
+      });
+    });
+    const { answer: recorded } = resolved.ack;
+    return pauseAnswer(runId, resolved, {
+      word: recorded,
+      colour: recorded === 'failed' ? 'red' : 'green',
+      ...(recorded === 'retry' ? { next: 'it is sent again' } : {}),
+    });
+  },
+});
 
 type Word =
   | { readonly kind: 'retry' }
   | { readonly kind: 'succeeded'; readonly result: string }
   | { readonly kind: 'failed'; readonly message: string };
 
-export function addResolve(program: Command, terminal: Terminal): void {
-  const command = program
-    .command('resolve')
-    .summary('say what became of a call whose answer was lost')
-    .description(
-      'Say what became of a call that was sent and whose answer was lost. Look at its server first. retry sends it again; succeeded and failed record what you found, and the model is told that you did',
-    )
-    .argument('<run>', 'run id')
-    .argument('<call>', 'call id, such as t2.c0')
-    .argument('<answer>', 'retry, succeeded or failed')
-    .requiredOption('--as <id>', 'who says so')
-    .option('--result <text>', 'of succeeded: told to the model as your words')
-    .option('--message <text>', 'of failed: told to the model as your words');
-  withAnswerOptions(command)
-    .addHelpText(
-      'after',
-      examples(
-        'resolve nightly-42 t2.c0 succeeded --as ann --result "Payment 4711 is booked."',
-        'resolve nightly-42 t2.c0 failed --as ann --message "No payment is there."',
-        'resolve nightly-42 t2.c0 retry --as ann --digest 3f8a…',
-      ),
-    )
-    .action(async (runId: string, callId: string, answer: string, _own: unknown, used: Command) => {
-      const options = used.optsWithGlobals<ResolveOptions>();
-      const word = wordOf(answer, options);
-      const resolved = await withSession(
-        terminal,
-        options,
-        async ({ countersign }) => await resolveCall(countersign.run(runId), callId, word, options),
-      );
-      print(terminal, resolvedText(runId, resolved), options.json === true);
-    });
-}
-
-function wordOf(answer: string, { result, message }: ResolveOptions): Word {
+function wordOf(answer: string, { result, message }: { readonly result?: string; readonly message?: string }): Word {
   if (answer === 'retry' && result === undefined && message === undefined) return { kind: 'retry' };
   if (answer === 'succeeded' && result !== undefined && message === undefined) return { kind: 'succeeded', result };
   if (answer === 'failed' && message !== undefined && result === undefined) return { kind: 'failed', message };
@@ -204,84 +187,54 @@ function wordOf(answer: string, { result, message }: ResolveOptions): Word {
   );
 }
 
-async function resolveCall(run: RunHandle, callId: string, word: Word, options: ResolveOptions): Promise<Answered> {
-  const { comment } = options;
-  return await answerPause(run, callId, options, {
-    kind: 'outcome',
-    asksNot: 'does not wait to hear what became of it',
-    say: (_, base): ResolutionInput => ({ ...word, ...base, ...defined({ comment }) }),
-    send: async (said) => await run.resolveOutcome(said),
-    told: (fact) => [
-      [fact.answer, word.kind],
-      [fact.comment, comment],
-      [fact.recordedHash, recordedHash(word)],
-    ],
-  });
-}
+const AUTHORIZING = {
+  as: actor('who says it: an approver of the request, or whose grant it replaces'),
+  scope: parsed(repeated, '<scope>', 'consent to this scope; all that the request names, each by name'),
+  again: flag('where no scope is named: let it be tried once more'),
+  ref: text('<ref>', 'the vault entry in place of the grant'),
+  grantFile: text('<file>', 'a sealed grant as JSON, {server, jwe}, or - for standard input'),
+  decline: text('<reason>', 'neither: the call ends'),
+  ...answering(),
+} satisfies OptionRows;
 
-function resolvedText(runId: string, answered: Answered): Answer {
-  const { answer } = answered.ack;
-  return pauseAnswer(runId, answered, {
-    word: answer,
-    colour: answer === 'failed' ? 'red' : 'green',
-    ...(answer === 'retry' ? { next: 'it is sent again' } : {}),
-  });
-}
-
-// `countersign authorize` answers a server that wants another authorization for a call.
-
-interface AuthorizeOptions extends AnswerOptions {
-  readonly scope?: readonly string[];
-  readonly again?: true;
-  readonly ref?: string;
-  readonly grantFile?: string;
-  readonly decline?: string;
-}
-
-export function addAuthorize(program: Command, terminal: Terminal): void {
-  const command = program
-    .command('authorize')
-    .summary('give what a server wants before it takes a call')
-    .description(
-      'Answer a call whose server wants another authorization: consent to the scopes that it names, for this call alone; or give a fresh grant in place of your own',
-    )
-    .argument('<run>', 'run id')
-    .argument('<call>', 'call id, such as t2.c0')
-    .requiredOption('--as <id>', 'who says it: an approver of the request, or whose grant it replaces')
-    .option('--scope <scope>', 'consent to this scope; all that the request names, each by name', repeated)
-    .option('--again', 'where no scope is named: let it be tried once more')
-    .option('--ref <ref>', 'the vault entry in place of the grant')
-    .option('--grant-file <file>', 'a sealed grant as JSON, {server, jwe}, or - for standard input')
-    .option('--decline <reason>', 'neither: the call ends');
-  withAnswerOptions(command)
-    .addHelpText(
-      'after',
-      examples(
-        'authorize nightly-42 t2.c0 --as bob --scope tickets.admin',
-        'authorize nightly-42 t2.c0 --as ann --ref ann-tickets',
-        "authorize nightly-42 t2.c0 --as bob --decline 'not for this run'",
-      ),
-    )
-    .action(async (runId: string, callId: string, _own: unknown, used: Command) => {
-      const options = used.optsWithGlobals<AuthorizeOptions>();
-      assertOne(options);
-      const answered = await withSession(terminal, options, async ({ countersign }) => {
-        const run = countersign.run(runId);
-        return await answerPause(run, callId, options, {
-          kind: 'authorization',
-          asksNot: 'waits for no authorization',
-          say: async (about, base) => await answerTo(about, base, options, terminal),
-          send: async (said) => await run.authorize(said),
-          // The grant cannot be compared: the request, which names its server, is closed by then.
-          told: (fact) => [
-            [fact.answer, kindOf(options)],
-            [fact.comment, options.decline ?? options.comment],
-          ],
-        });
+/** Answers a server that wants another authorization for a call. */
+export const AUTHORIZE = verb({
+  name: 'authorize',
+  summary: 'give what a server wants before it takes a call',
+  description:
+    'Answer a call whose server wants another authorization: consent to the scopes that it names, for this call alone; or give a fresh grant in place of your own',
+  args: PLACE,
+  options: AUTHORIZING,
+  examples: [
+    'authorize nightly-42 t2.c0 --as bob --scope tickets.admin',
+    'authorize nightly-42 t2.c0 --as ann --ref ann-tickets',
+    "authorize nightly-42 t2.c0 --as bob --decline 'not for this run'",
+  ],
+  run: async ({ args: { run: runId, call }, options, terminal, session }) => {
+    assertOne(options);
+    const { comment, decline, ref, grantFile } = options;
+    const kind = decline !== undefined ? 'decline' : ref === undefined && grantFile === undefined ? 'consent' : 'grant';
+    const answered = await session(async ({ countersign }) => {
+      const run = countersign.run(runId);
+      return await answerPause(run, call, options, {
+        kind: 'authorization',
+        asksNot: 'waits for no authorization',
+        say: async (about, base) => await answerTo(about, base, options, terminal),
+        send: async (said) => await run.authorize(said),
+        // The grant cannot be compared: the request, which names its server, is closed by then.
+        told: (fact) => [
+          [fact.answer, kind],
+          [fact.comment, decline ?? comment],
+        ],
       });
-      print(terminal, authorizedText(runId, answered), options.json === true);
     });
-}
+    const { answer: word } = answered.ack;
+    if (word === 'decline') return pauseAnswer(runId, answered, { word, colour: 'red' });
+    return pauseAnswer(runId, answered, { word, colour: 'green', next: 'it is sent again' });
+  },
+});
+
+type AuthorizeOptions = Values<typeof AUTHORIZING>;
 
 function assertOne({ scope, again, ref, grantFile, decline, comment }: AuthorizeOptions): void {
   if ([scope, again, ref, grantFile, decline].filter((each) => each !== undefined).length !== 1)
@@ -291,11 +244,6 @@ function assertOne({ scope, again, ref, grantFile, decline, comment }: Authorize
     );
   if (decline !== undefined && comment !== undefined)
     throw new CountersignError('USAGE', '--decline holds the reason; --comment goes with the others.');
-}
-
-function kindOf({ ref, grantFile, decline }: AuthorizeOptions): AuthorizationInput['kind'] {
-  if (decline !== undefined) return 'decline';
-  return ref === undefined && grantFile === undefined ? 'consent' : 'grant';
 }
 
 async function answerTo(
@@ -321,35 +269,10 @@ async function answerTo(
   );
 }
 
-function authorizedText(runId: string, answered: Answered): Answer {
-  const { answer } = answered.ack;
-  const declined = answer === 'decline';
-  return pauseAnswer(runId, answered, {
-    word: answer,
-    colour: declined ? 'red' : 'green',
-    ...(declined ? {} : { next: 'it is sent again' }),
-  });
-}
-
-// Sends one answer to a request about something else than consent, for `answer`, `resolve` and `authorize`.
-//
-// 1. An answer applies to the request as the run shows it now, with its digest recomputed. If the digest is named, it
-//    must be that one, or nothing is sent (INV-G2).
-// 2. A digest must be named if the asking server could have replaced the question that was read. A server can do so
-//    within seconds and with the same words for its fields. Consent, outcomes and authorizations cannot be replaced
-//    like that.
-// 3. The same id sent again gets the receipt that it had, even if the call has gone on (INV-D3).
+// Sends one answer to a request about something else than consent.
 
 export interface AnswerOptions extends DecideOptions {
   readonly comment?: string;
-}
-
-/** @param which help text of `--digest` */
-function withAnswerOptions(command: Command, which = 'answer only the request with this digest'): Command {
-  return withComment(command)
-    .option('--group <name>', 'a group that you belong to; may be given several times', repeated)
-    .option('--digest <sha256>', which)
-    .option('--decision-id <id>', 'the id of an answer whose receipt got lost: sent again, it counts once');
 }
 
 /** The fields that every answer has besides its content. */
@@ -417,14 +340,15 @@ export async function answerPause<
       `Call ${callId} now has digest ${request.digest}, not the one you named. Read it again (countersign requests ${runId}); nothing was sent.`,
       { runId, callId },
     );
+  const { decisionId = randomUUID() } = options;
+  const facts = { callId, decisionId };
   const said = await say(about, {
-    decisionId: options.decisionId ?? randomUUID(),
-    callId,
+    ...facts,
     digest: request.digest,
     runId: request.runId,
     approver: { id: options.as, groups: [...(options.group ?? [])] },
   });
-  return { ack: await sentUnder(said, async () => await send(said)), request };
+  return { ack: await sentUnder(`--decision-id ${decisionId}`, facts, async () => await send(said)), request };
 }
 
 function isAbout<Kind extends PauseKind>(

@@ -3,63 +3,66 @@
  * needs, and `countersign forget`.
  */
 import { Client } from '@temporalio/client';
-import { type Command, InvalidArgumentError } from 'commander';
+import { InvalidArgumentError } from 'commander';
 import { assertHere } from '../../client/artifacts/namespaces.ts';
 import { referencedArtifacts } from '../../client/artifacts/references.ts';
 import { sweepArtifacts, type SweepReport } from '../../client/artifacts/sweep.ts';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { visible } from '../../domain/text/escape.ts';
-import { type Answer, print } from '../session/answered.ts';
-import { examples, type GlobalOptions, repeated } from '../session/options.ts';
-import { type Session, withSession } from '../session/session.ts';
+import {
+  actor,
+  COMMENT,
+  DECIDER_GROUP,
+  flag,
+  type GlobalOptions,
+  one,
+  type OptionRows,
+  parsed,
+  repeated,
+  RUN,
+  type Values,
+} from '../session/options.ts';
+import type { Session } from '../session/session.ts';
 import type { Terminal } from '../session/terminal.ts';
+import { type Answer, verb } from '../session/verb.ts';
 import { shortInstant } from '../views/format.ts';
-
-interface SweepCommandOptions extends GlobalOptions {
-  /** Age in milliseconds. */
-  readonly olderThan?: number;
-  readonly also?: readonly string[];
-  readonly dryRun?: true;
-}
 
 const DAY_MS = 86_400_000;
 const HISTORIES_TOLD = 500;
 
-export function addArtifacts(program: Command, terminal: Terminal): void {
-  const artifacts = program
-    .command('artifacts')
-    .summary('keep the artifact store small')
-    .description('Keep the artifact store small')
-    .addHelpText('after', examples('artifacts sweep --older-than 90d --dry-run'));
-  artifacts
-    .command('sweep')
-    .summary('remove what nobody needs any more')
-    .description(
-      'Remove from the artifact directory what was put long ago and is named by no history that Temporal retains, nor by anything that is kept. Histories of every namespace whose workers have recorded it in the directory are read, and refused is where one is not at this Temporal service; name with --also one whose workers are all of an earlier release',
-    )
-    .option('--older-than <age>', 'least age, such as 90d or 48h; default: artifacts.retentionDays', age)
-    .option(
-      '--also <namespace>',
-      'another namespace that uses this directory and is not recorded there; may be repeated',
-      repeated,
-    )
-    .option('--dry-run', 'tell what would be removed, and remove nothing')
-    .addHelpText(
-      'after',
-      examples('artifacts sweep --older-than 90d --dry-run', 'artifacts sweep --older-than 90d --also staging'),
-    )
-    .action(async (_own: unknown, command: Command) => {
-      const options = command.optsWithGlobals<SweepCommandOptions>();
-      const answer = await withSession(terminal, options, async (session) => await sweep(terminal, session, options));
-      print(terminal, answer, options.json === true);
-    });
-}
+const SWEEPING = {
+  olderThan: parsed(age, '<age>', 'least age, such as 90d or 48h; default: artifacts.retentionDays'),
+  also: parsed(
+    repeated,
+    '<namespace>',
+    'another namespace that uses this directory and is not recorded there; may be repeated',
+  ),
+  dryRun: flag('tell what would be removed, and remove nothing'),
+} satisfies OptionRows;
+
+const SWEEP = verb({
+  name: 'sweep',
+  summary: 'remove what nobody needs any more',
+  description:
+    'Remove from the artifact directory what was put long ago and is named by no history that Temporal retains, nor by anything that is kept. Histories of every namespace whose workers have recorded it in the directory are read, and refused is where one is not at this Temporal service; name with --also one whose workers are all of an earlier release',
+  options: SWEEPING,
+  examples: ['artifacts sweep --older-than 90d --dry-run', 'artifacts sweep --older-than 90d --also staging'],
+  run: async ({ options, terminal, session }) => await session(async (opened) => sweep(terminal, opened, options)),
+});
+
+export const ARTIFACTS = verb({
+  name: 'artifacts',
+  summary: 'keep the artifact store small',
+  description: 'Keep the artifact store small',
+  examples: ['artifacts sweep --older-than 90d --dry-run'],
+  verbs: [SWEEP],
+});
 
 async function sweep(
   terminal: Terminal,
   { client, settings, deadlineMs }: Session,
-  { olderThan, also = [], dryRun, json }: SweepCommandOptions,
+  { olderThan, also = [], dryRun, json }: Values<typeof SWEEPING> & GlobalOptions,
 ): Promise<Answer> {
   const { artifacts, retentionDays } = settings;
   if (artifacts.kind !== 'directory')
@@ -119,8 +122,9 @@ function sweepAnswer(report: SweepReport, { directory, namespaces, dryRun }: Swe
   };
 }
 
-function age(text: string): number {
-  const [, count, unit] = /^(\d{1,5})(d|h)$/.exec(text) ?? [];
+/** @returns milliseconds */
+function age(given: string): number {
+  const [, count, unit] = /^(\d{1,5})(d|h)$/.exec(given) ?? [];
   const ms = Number(count) * (unit === 'd' ? DAY_MS : 3_600_000);
   // The bound is an hour, since a reference on its way into history is minutes old.
   if (!(ms >= 3_600_000))
@@ -128,43 +132,26 @@ function age(text: string): number {
   return ms;
 }
 
-// `countersign forget` takes a standing decision back.
-
-interface ForgetOptions extends GlobalOptions {
-  readonly as: string;
-  readonly group?: string[];
-  readonly comment?: string;
-}
-
-export function addForget(program: Command, terminal: Terminal): void {
-  program
-    .command('forget')
-    .summary('take a standing decision back')
-    .description('Take a standing decision back: later calls that it would have answered are asked again')
-    .argument('<run>', 'run id')
-    .argument('<decision>', 'id of the decision, as `countersign show` lists it')
-    .requiredOption('--as <id>', 'who takes it back; somebody who may decide such calls')
-    .option('--group <name>', 'a group the decider belongs to; may be given several times', repeated)
-    .option('--comment <text>', 'kept in the ledger')
-    .addHelpText('after', examples('forget nightly-42 5b0c… --as ann'))
-    .action(async (runId: string, standing: string, _own: unknown, command: Command) => {
-      const options = command.optsWithGlobals<ForgetOptions>();
-      const { as: id, group = [], comment } = options;
-      const ack = await withSession(terminal, options, ({ countersign }) =>
-        countersign.run(runId).forget({
-          standing,
-          by: { id, groups: group },
-          ...defined({ comment }),
-        }),
-      );
-      print(
-        terminal,
-        {
-          json: { runId, ...ack },
-          text: (paint) =>
-            `${paint('yellow', 'forgotten')}  ${visible(ack.standing)} by ${visible(ack.forgottenBy)} at ${shortInstant(ack.forgottenAt)}`,
-        },
-        options.json === true,
-      );
-    });
-}
+/** Takes a standing decision back. */
+export const FORGET = verb({
+  name: 'forget',
+  summary: 'take a standing decision back',
+  description: 'Take a standing decision back: later calls that it would have answered are asked again',
+  args: { run: RUN, decision: one('id of the decision, as `countersign show` lists it') },
+  options: {
+    as: actor('who takes it back; somebody who may decide such calls'),
+    group: DECIDER_GROUP,
+    comment: COMMENT,
+  },
+  examples: ['forget nightly-42 5b0c… --as ann'],
+  run: async ({ args: { run: runId, decision: standing }, options, session }) => {
+    const { as: id, group = [], comment } = options;
+    const message = { standing, by: { id, groups: [...group] }, ...defined({ comment }) };
+    const ack = await session(({ countersign }) => countersign.run(runId).forget(message));
+    return {
+      json: { runId, ...ack },
+      text: (paint) =>
+        `${paint('yellow', 'forgotten')}  ${visible(ack.standing)} by ${visible(ack.forgottenBy)} at ${shortInstant(ack.forgottenAt)}`,
+    };
+  },
+});

@@ -2,9 +2,13 @@
  * Implements the verbs of `countersign catalog` that change a catalog: `connect`, `disconnect`, `allow`,
  * `ask`, `deny`, `enable`, `disable`, `approve` and `reject`.
  *
+ * 1. A change applies to the catalog version that was read. Another version is a conflict, and nothing is changed.
+ * 2. No definition is acknowledged that nobody has looked at: the operator names a changed one by its hash.
+ *
  * One file, because the verbs share how entries are chosen and how a change is sent.
  */
-import type { Command } from 'commander';
+import { randomUUID } from 'node:crypto';
+import { InvalidArgumentError } from 'commander';
 import type { CatalogHandle } from '../../client/index.ts';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError, isErrorCode } from '../../contracts/errors.ts';
@@ -12,20 +16,24 @@ import type { CatalogEntry, CatalogSnapshot, ToolChange } from '../../contracts/
 import { changedSetting, directionsOf } from '../../domain/catalog/settings.ts';
 import { hasDrifted } from '../../domain/catalog/state.ts';
 import { visible } from '../../domain/text/escape.ts';
-import { type Answer, print } from '../session/answered.ts';
+import { sentUnder } from '../session/answered.ts';
 import { chosenEntries, readChanged, snapshotIfAny } from '../session/catalog-reading.ts';
 import {
-  type ActingOptions,
-  addActor,
-  addTenant,
-  examples,
-  hashPrefix,
+  actor,
+  any,
+  flag,
+  one,
+  type OptionRows,
+  parsed,
+  preset,
   repeated,
-  sendAs,
+  some,
+  text,
+  type Values,
   wholeNumber,
 } from '../session/options.ts';
-import { type Session, withSession } from '../session/session.ts';
-import type { Terminal } from '../session/terminal.ts';
+import type { Session } from '../session/session.ts';
+import { type Answer, verb, type Verb } from '../session/verb.ts';
 import {
   changeAnswer,
   connectAnswer,
@@ -34,337 +42,264 @@ import {
   type Refreshed,
 } from '../views/catalog-change.ts';
 
-interface ConnectOptions extends ActingOptions {
-  readonly url?: string;
-  readonly credentials?: string;
-  readonly trusted?: true;
-  readonly taskQueue?: string;
-  readonly anew?: true;
+export const SERVER = one('name of the server');
+export const TENANT = preset('default', text('<name>', 'whose catalog'));
+
+/** The options of messages that a person sends to a catalog. */
+export const MESSAGE = {
+  group: parsed(repeated, '<name>', 'a group that they belong to; may be given several times'),
+  requestId: text('<id>', 'the id of a message whose answer got lost: sent again, it counts once'),
+};
+export const EXPECTED_VERSION = parsed(
+  wholeNumber,
+  '<n>',
+  'change only this version of the catalog (default: the one read now)',
+);
+export const ACTING = { tenant: TENANT, as: actor('who asks for it'), ...MESSAGE };
+/** The options of a message that names the version that was shown. */
+const CHANGING = { ...ACTING, expectedVersion: EXPECTED_VERSION };
+
+type Acting = Omit<Values<typeof ACTING>, 'tenant'>;
+type Changing = Values<typeof CHANGING>;
+
+interface MessageIds {
+  readonly requestId: string;
+  readonly by: { readonly id: string; readonly groups: string[] };
 }
 
-export function addConnect(catalog: Command, terminal: Terminal): void {
-  addActor(addTenant(catalog.command('connect')))
-    .summary('begin a catalog, or change how its server is reached')
-    .description(
-      'Connect a server and list its tools; again, to change how it is reached: what is not said is then off',
-    )
-    .argument('<server>', 'name of the server')
-    .option('--url <url>', "MCP endpoint (default: the server's in the configuration)")
-    .option('--credentials <name>', "entry of `credentials` in the workers' configuration; never a secret")
-    .option('--trusted', "the server's annotations may exempt calls from asking")
-    .option('--task-queue <name>', 'queue whose workers reach the server')
-    .option('--anew', 'also where the last catalog was terminated: without what was set there')
-    .addHelpText(
-      'after',
-      examples(
-        'catalog connect files --as ann',
-        'catalog connect tickets --as ann --url https://tickets.example.com/mcp --credentials tickets-reader',
-      ),
-    )
-    .action(async (server: string, _own: unknown, command: Command) => {
-      const options = command.optsWithGlobals<ConnectOptions>();
-      const answer = await withSession(terminal, options, (session) => connect(session, server, options));
-      print(terminal, answer, options.json === true);
-    });
-}
-
-async function connect({ countersign, settings }: Session, server: string, options: ConnectOptions) {
-  const { credentials, trusted, taskQueue } = options;
-  const handle = countersign.catalog(server, options.tenant);
-  const configured = Object.hasOwn(settings.serverUrls, server) ? settings.serverUrls[server] : undefined;
-  const url = options.url ?? configured;
-  if (url === undefined)
-    throw new CountersignError('USAGE', `The configuration names no server ${server}; say where it is with --url.`);
-  const anew = options.anew === true;
-  const before = anew ? undefined : await snapshotIfAny(handle);
-  const version = options.expectedVersion ?? before?.policyVersion;
-  const ack = await sendAs(options, version, (ids) =>
-    handle.connect(
-      {
-        ...ids,
-        url,
-        ...defined({ credentials, trusted, taskQueue, expectedVersion: version }),
-      },
-      { anew },
-    ),
+/**
+ * Sends a message under an id. If the answer gets lost, the error names that id.
+ * @param version the version that the message changes, if it names one
+ */
+export async function sendAs<T>(
+  { as, group = [], requestId = randomUUID() }: Acting,
+  version: number | undefined,
+  send: (ids: MessageIds) => Promise<T>,
+): Promise<T> {
+  const same = version === undefined ? '' : ` --expected-version ${version}`;
+  return await sentUnder(`--request-id ${requestId}${same}`, { requestId }, async () =>
+    send({ requestId, by: { id: as, groups: [...group] } }),
   );
-  const refreshed = await awaitRefresh(handle, ack.refresh ?? 0, before, options.deadline);
-  return connectAnswer(ack, refreshed, Date.now());
 }
 
-// `catalog disconnect` closes the server to every run.
+const CONNECTING = {
+  ...CHANGING,
+  url: text('<url>', "MCP endpoint (default: the server's in the configuration)"),
+  credentials: text('<name>', "entry of `credentials` in the workers' configuration; never a secret"),
+  trusted: flag("the server's annotations may exempt calls from asking"),
+  taskQueue: text('<name>', 'queue whose workers reach the server'),
+  anew: flag('also where the last catalog was terminated: without what was set there'),
+} satisfies OptionRows;
 
-export function addDisconnect(catalog: Command, terminal: Terminal): void {
-  addActor(addTenant(catalog.command('disconnect')))
-    .summary('no run may use the server any more')
-    .description('Offer no tool of the server any more; what is set of its tools is kept, and comes back with connect')
-    .argument('<server>', 'name of the server')
-    .addHelpText('after', examples('catalog disconnect files --as ann'))
-    .action(async (server: string, _own: unknown, command: Command) => {
-      const options = command.optsWithGlobals<ActingOptions>();
-      const { tenant } = options;
-      const ack = await withSession(terminal, options, async ({ countersign }) => {
-        const handle = countersign.catalog(server, tenant);
-        const expectedVersion = options.expectedVersion ?? (await handle.snapshot()).policyVersion;
-        return await sendAs(options, expectedVersion, (ids) => handle.disconnect({ ...ids, expectedVersion }));
-      });
-      print(
-        terminal,
-        {
-          json: { tenant, server, ...ack },
-          text: (paint) =>
-            `${paint('red', 'disconnected')}  ${paint('bold', visible(server))}, version ${ack.policyVersion}`,
-        },
-        options.json === true,
-      );
+export const CONNECT = verb({
+  name: 'connect',
+  summary: 'begin a catalog, or change how its server is reached',
+  description: 'Connect a server and list its tools; again, to change how it is reached: what is not said is then off',
+  args: { server: SERVER },
+  options: CONNECTING,
+  examples: [
+    'catalog connect files --as ann',
+    'catalog connect tickets --as ann --url https://tickets.example.com/mcp --credentials tickets-reader',
+  ],
+  run: async ({ args: { server }, options, session }) => {
+    const { tenant, credentials, trusted, taskQueue, deadline } = options;
+    return await session(async ({ countersign, settings: { serverUrls } }) => {
+      const handle = countersign.catalog(server, tenant);
+      const url = options.url ?? (Object.hasOwn(serverUrls, server) ? serverUrls[server] : undefined);
+      if (url === undefined)
+        throw new CountersignError('USAGE', `The configuration names no server ${server}; say where it is with --url.`);
+      const anew = options.anew === true;
+      const before = anew ? undefined : await snapshotIfAny(handle);
+      const expectedVersion = options.expectedVersion ?? before?.policyVersion;
+      const wanted = { url, ...defined({ credentials, trusted, taskQueue, expectedVersion }) };
+      const ack = await sendAs(options, expectedVersion, (ids) => handle.connect({ ...ids, ...wanted }, { anew }));
+      return connectAnswer(ack, await awaitRefresh(handle, ack.refresh ?? 0, before, deadline), Date.now());
     });
+  },
+});
+
+/** Closes the server to every run. */
+export const DISCONNECT = verb({
+  name: 'disconnect',
+  summary: 'no run may use the server any more',
+  description: 'Offer no tool of the server any more; what is set of its tools is kept, and comes back with connect',
+  args: { server: SERVER },
+  options: CHANGING,
+  examples: ['catalog disconnect files --as ann'],
+  run: async ({ args: { server }, options, session }) => {
+    const { tenant } = options;
+    const ack = await session(async ({ countersign }) => {
+      const handle = countersign.catalog(server, tenant);
+      const expectedVersion = options.expectedVersion ?? (await handle.snapshot()).policyVersion;
+      return await sendAs(options, expectedVersion, (ids) => handle.disconnect({ ...ids, expectedVersion }));
+    });
+    return {
+      json: { tenant, server, ...ack },
+      text: (paint) =>
+        `${paint('red', 'disconnected')}  ${paint('bold', visible(server))}, version ${ack.policyVersion}`,
+    };
+  },
+});
+
+const SPELLED = 'as the server spells them';
+const ALL = flag('all tools of the catalog');
+
+/** Parses the first characters of a definition's hash: at least 8, so that no other hash matches by chance. */
+function hashPrefix(given: string, before: readonly string[] = []): readonly string[] {
+  if (!/^[0-9a-f]{8,64}$/.test(given))
+    throw new InvalidArgumentError('It must be 8 to 64 characters of a definition hash.');
+  return [...before, given];
 }
 
-// `catalog allow` stops the catalog from asking for a tool, and acknowledges the tool's definition as it was read.
-
-interface AllowOptions extends ActingOptions {
-  readonly hash?: readonly string[];
-}
-
-export function addAllow(catalog: Command, terminal: Terminal): void {
-  addActor(addTenant(catalog.command('allow')))
-    .summary('ask for no countersignature, and deny nothing')
-    .description(
-      "Ask for no countersignature here and take notice of the definition; the organisation's policy and the run's still count",
-    )
-    .argument('<server>', 'name of the server')
-    .argument('<tools...>', 'as the server spells them')
-    .option(
-      '--hash <sha256>',
-      'of a definition that has changed: the hash, or 8 characters of it, that `diff` shows; may be given several times',
+/** Stops the catalog from asking for a tool, and acknowledges the tool's definition as it was read. */
+export const ALLOW = verb({
+  name: 'allow',
+  summary: 'ask for no countersignature, and deny nothing',
+  description:
+    "Ask for no countersignature here and take notice of the definition; the organisation's policy and the run's still count",
+  args: { server: SERVER, tools: some(SPELLED) },
+  options: {
+    ...CHANGING,
+    hash: parsed(
       hashPrefix,
-    )
-    .addHelpText(
-      'after',
-      examples(
-        'catalog allow files read_file list_directory --as ann',
-        'catalog allow files read_file --as ann --hash 5c1d09aa',
-      ),
-    )
-    .action(async (server: string, tools: readonly string[], _own: unknown, command: Command) => {
-      const options = command.optsWithGlobals<AllowOptions>();
-      const wanted = {
-        server,
-        tools,
-        hashes: options.hash ?? [],
-        change: { requiresApproval: false, denied: false },
-        acknowledge: 'always',
-      } as const;
-      const answer = await withSession(terminal, options, (session) => changeTools(session, options, wanted));
-      print(terminal, answer, options.json === true);
-    });
-}
+      '<sha256>',
+      'of a definition that has changed: the hash, or 8 characters of it, that `diff` shows; may be given several times',
+    ),
+  },
+  examples: [
+    'catalog allow files read_file list_directory --as ann',
+    'catalog allow files read_file --as ann --hash 5c1d09aa',
+  ],
+  run: async ({ args, options, session }) => {
+    const change = { requiresApproval: false, denied: false };
+    const wanted = { ...args, hashes: options.hash ?? [], change, acknowledge: 'always' } as const;
+    return await session(async (opened) => changeTools(opened, options, wanted));
+  },
+});
 
-// `catalog ask` makes every call of a tool wait for a countersignature.
+/** Makes every call of a tool wait for a countersignature. */
+export const ASK = verb({
+  name: 'ask',
+  summary: 'every call waits for a countersignature',
+  description: 'Let every call of these tools wait for a countersignature, whatever other policy says',
+  args: { server: SERVER, tools: any(SPELLED) },
+  options: {
+    ...CHANGING,
+    all: ALL,
+    approver: parsed(repeated, '<id>', 'who may decide; may be given several times'),
+    approverGroup: parsed(repeated, '<name>', 'a group that may decide; may be given several times'),
+    need: parsed(wholeNumber, '<n>', 'so many of them must agree'),
+    notInitiator: flag('whoever started the run is none of them'),
+    deadlineSeconds: parsed(wholeNumber, '<n>', 'how long a request waits'),
+    hash: parsed(hashPrefix, '<sha256>', 'take notice of a definition that has changed, as `diff` shows it'),
+  },
+  examples: [
+    'catalog ask files write_file --as ann --approver-group ops --deadline-seconds 3600',
+    'catalog ask files --all --as ann',
+    'catalog ask bank pay --as ann --approver-group finance --need 2 --not-initiator',
+  ],
+  run: async ({ args, options, session }) => {
+    const { approver = [], approverGroup = [], need, notInitiator, deadlineSeconds, hash = [], all = false } = options;
+    const names = approver.length + approverGroup.length > 0;
+    if (!names && (need !== undefined || notInitiator === true))
+      throw new CountersignError('USAGE', '--need and --not-initiator go with a list: --approver, --approver-group.');
+    const list = { ids: [...approver], groups: [...approverGroup], ...defined({ need, notInitiator }) };
+    const approvers = names ? list : undefined;
+    const change = { requiresApproval: true, denied: false, ...defined({ approvers, deadlineSeconds }) };
+    const wanted = { ...args, all, hashes: hash, acknowledge: 'named', change } as const;
+    return await session(async (opened) => changeTools(opened, options, wanted));
+  },
+});
 
-interface AskOptions extends ActingOptions {
-  readonly all?: true;
-  readonly hash?: readonly string[];
-  readonly approver?: readonly string[];
-  readonly approverGroup?: readonly string[];
-  readonly deadlineSeconds?: number;
-  readonly need?: number;
-  readonly notInitiator?: true;
-}
-
-export function addAsk(catalog: Command, terminal: Terminal): void {
-  addActor(addTenant(catalog.command('ask')))
-    .summary('every call waits for a countersignature')
-    .description('Let every call of these tools wait for a countersignature, whatever other policy says')
-    .argument('<server>', 'name of the server')
-    .argument('[tools...]', 'as the server spells them')
-    .option('--all', 'all tools of the catalog')
-    .option('--approver <id>', 'who may decide; may be given several times', repeated)
-    .option('--approver-group <name>', 'a group that may decide; may be given several times', repeated)
-    .option('--need <n>', 'so many of them must agree', wholeNumber)
-    .option('--not-initiator', 'whoever started the run is none of them')
-    .option('--deadline-seconds <n>', 'how long a request waits', wholeNumber)
-    .option('--hash <sha256>', 'take notice of a definition that has changed, as `diff` shows it', hashPrefix)
-    .addHelpText(
-      'after',
-      examples(
-        'catalog ask files write_file --as ann --approver-group ops --deadline-seconds 3600',
-        'catalog ask files --all --as ann',
-        'catalog ask bank pay --as ann --approver-group finance --need 2 --not-initiator',
-      ),
-    )
-    .action(async (server: string, tools: readonly string[], _own: unknown, command: Command) => {
-      const options = command.optsWithGlobals<AskOptions>();
-      const {
-        approver: ids = [],
-        approverGroup: groups = [],
-        need,
-        notInitiator,
-        deadlineSeconds,
-        hash = [],
-        all = false,
-      } = options;
-      if (ids.length + groups.length === 0 && (need !== undefined || notInitiator === true))
-        throw new CountersignError('USAGE', '--need and --not-initiator go with a list: --approver, --approver-group.');
-      const wanted = {
-        server,
-        tools,
-        all,
-        hashes: hash,
-        acknowledge: 'named',
-        change: {
-          requiresApproval: true,
-          denied: false,
-          ...(ids.length + groups.length === 0
-            ? {}
-            : {
-                approvers: {
-                  ids: [...ids],
-                  groups: [...groups],
-                  ...defined({ need }),
-                  ...(notInitiator === true ? { notInitiator } : {}),
-                },
-              }),
-          ...defined({ deadlineSeconds }),
-        },
-      } as const;
-      const answer = await withSession(terminal, options, (session) => changeTools(session, options, wanted));
-      print(terminal, answer, options.json === true);
-    });
-}
-
-// `catalog deny`, `enable` and `disable` each change one setting.
-
-interface SwitchOptions extends ActingOptions {
-  readonly all?: true;
-}
-
-const SWITCHES = [
-  {
-    verb: 'deny',
+/** Verbs that change one setting. Only those that take something away apply to all tools at once. */
+export const SWITCHES: readonly Verb[] = [
+  toolSwitch({
+    name: 'deny',
     summary: 'refuse every call',
     description: 'Refuse every call of these tools; agents still see them, and are told',
     change: { denied: true },
     takesAll: true,
-  },
-  {
-    verb: 'enable',
+  }),
+  toolSwitch({
+    name: 'enable',
     summary: 'let agents see a tool again',
     description: 'Let agents see these tools again; what is set of their calls stays',
     change: { enabled: true },
     takesAll: false,
-  },
-  {
-    verb: 'disable',
+  }),
+  toolSwitch({
+    name: 'disable',
     summary: 'take a tool away from agents',
     description: 'Take these tools away: agents do not see them, and no call of them is made',
     change: { enabled: false },
     takesAll: true,
-  },
-] as const;
+  }),
+];
 
-export function addSwitches(catalog: Command, terminal: Terminal): void {
-  for (const { verb, summary, description, change, takesAll } of SWITCHES) {
-    const command = addActor(addTenant(catalog.command(verb)))
-      .summary(summary)
-      .description(description)
-      .argument('<server>', 'name of the server')
-      // Only commands that take something away apply to all tools at once.
-      .argument(takesAll ? '[tools...]' : '<tools...>', 'as the server spells them')
-      .addHelpText(
-        'after',
-        examples(
-          `catalog ${verb} files write_file --as ann`,
-          ...(takesAll ? [`catalog ${verb} files --all --as ann`] : []),
-        ),
-      )
-      .action(async (server: string, tools: readonly string[], _own: unknown, itself: Command) => {
-        const options = itself.optsWithGlobals<SwitchOptions>();
-        const wanted = { server, tools, all: options.all === true, change };
-        const answer = await withSession(terminal, options, (session) => changeTools(session, options, wanted));
-        print(terminal, answer, options.json === true);
+interface Switch extends Record<'name' | 'summary' | 'description', string> {
+  readonly change: ToolsChange['change'];
+  readonly takesAll: boolean;
+}
+
+function toolSwitch({ change, takesAll, ...help }: Switch): Verb {
+  const { name } = help;
+  const options: typeof CHANGING & { readonly all?: typeof ALL } = takesAll ? { ...CHANGING, all: ALL } : CHANGING;
+  return verb({
+    ...help,
+    args: { server: SERVER, tools: takesAll ? any(SPELLED) : some(SPELLED) },
+    options,
+    examples: [
+      `catalog ${name} files write_file --as ann`,
+      ...(takesAll ? [`catalog ${name} files --all --as ann`] : []),
+    ],
+    run: async ({ args, options: given, session }) => {
+      const wanted = { ...args, all: given.all === true, change };
+      return await session(async (opened) => changeTools(opened, given, wanted));
+    },
+  });
+}
+
+/** Verbs that send a second administrator's decision on a change that waits. */
+export const DECISIONS: readonly Verb[] = [
+  decision('approve', 'agree to a change that waits', 'Agree to a change of somebody else: it then counts'),
+  decision('reject', 'refuse a change that waits', 'Close a change that waits; nothing of it counts'),
+];
+
+function decision(verdict: 'approve' | 'reject', summary: string, description: string): Verb {
+  return verb({
+    name: verdict,
+    summary,
+    description,
+    args: { server: SERVER, change: one('id of the change, as `catalog show` has it') },
+    options: { ...ACTING, digest: text('<sha256>', 'decide only the change with this digest') },
+    examples: [
+      `catalog ${verdict} files change-1 --as ben`,
+      `catalog ${verdict} files change-1 --as ben --digest 3f8a…`,
+    ],
+    run: async ({ args: { server, change: changeId }, options, session }) => {
+      const { tenant } = options;
+      return await session(async ({ countersign, settings }) => {
+        const handle = countersign.catalog(server, tenant);
+        const change = (await handle.snapshot()).pending.find((pending) => pending.changeId === changeId);
+        const digest = change?.digest ?? options.digest;
+        const see = `countersign catalog show ${server} --tenant ${tenant}`;
+        const facts = { tenant, server, changeId };
+        if (digest === undefined) {
+          const message = `No change ${changeId} waits in the catalog of ${server}. See: ${see}`;
+          throw new CountersignError('REQUEST_NOT_OPEN', message, facts);
+        }
+        if (options.digest !== undefined && options.digest !== digest) {
+          const message = `Change ${changeId} has digest ${digest}, not the one you named. Read it again (${see}) before you decide; nothing was sent.`;
+          throw new CountersignError('DIGEST_MISMATCH', message, facts);
+        }
+        const ack = await sendAs(options, undefined, (ids) => handle.decide({ ...ids, changeId, digest, verdict }));
+        return decidedAnswer({ verdict, digest, ack, change }, await readChanged(handle, settings));
       });
-    if (takesAll) command.option('--all', 'all tools of the catalog');
-  }
+    },
+  });
 }
 
-// `catalog approve` and `catalog reject` send a second administrator's decision on a change that waits.
-
-interface DecideOptions extends ActingOptions {
-  readonly digest?: string;
-}
-
-const VERDICTS = [
-  {
-    verdict: 'approve',
-    summary: 'agree to a change that waits',
-    description: 'Agree to a change of somebody else: it then counts',
-  },
-  {
-    verdict: 'reject',
-    summary: 'refuse a change that waits',
-    description: 'Close a change that waits; nothing of it counts',
-  },
-] as const;
-
-type Verdict = (typeof VERDICTS)[number]['verdict'];
-
-export function addDecide(catalog: Command, terminal: Terminal): void {
-  for (const { verdict, summary, description } of VERDICTS) {
-    addActor(addTenant(catalog.command(verdict)), { versioned: false })
-      .summary(summary)
-      .description(description)
-      .argument('<server>', 'name of the server')
-      .argument('<change>', 'id of the change, as `catalog show` has it')
-      .option('--digest <sha256>', 'decide only the change with this digest')
-      .addHelpText(
-        'after',
-        examples(
-          `catalog ${verdict} files change-1 --as ben`,
-          `catalog ${verdict} files change-1 --as ben --digest 3f8a…`,
-        ),
-      )
-      .action(async (server: string, changeId: string, _own: unknown, command: Command) => {
-        const options = command.optsWithGlobals<DecideOptions>();
-        const answer = await withSession(terminal, options, (session) =>
-          decide(session, { server, changeId, verdict }, options),
-        );
-        print(terminal, answer, options.json === true);
-      });
-  }
-}
-
-async function decide(
-  { countersign, settings }: Session,
-  { server, changeId, verdict }: { readonly server: string; readonly changeId: string; readonly verdict: Verdict },
-  options: DecideOptions,
-) {
-  const { tenant } = options;
-  const handle = countersign.catalog(server, tenant);
-  const before = await handle.snapshot();
-  const change = before.pending.find((pending) => pending.changeId === changeId);
-  const digest = change?.digest ?? options.digest;
-  if (digest === undefined)
-    throw new CountersignError(
-      'REQUEST_NOT_OPEN',
-      `No change ${changeId} waits in the catalog of ${server}. See: countersign catalog show ${server} --tenant ${tenant}`,
-      { tenant, server, changeId },
-    );
-  if (options.digest !== undefined && options.digest !== digest)
-    throw new CountersignError(
-      'DIGEST_MISMATCH',
-      `Change ${changeId} has digest ${digest}, not the one you named. Read it again (countersign catalog show ${server} --tenant ${tenant}) before you decide; nothing was sent.`,
-      { tenant, server, changeId },
-    );
-  const ack = await sendAs(options, undefined, (ids) => handle.decide({ ...ids, changeId, digest, verdict }));
-  return decidedAnswer({ verdict, digest, ack, change }, await readChanged(handle, settings));
-}
-
-// Changes tool policies for `catalog allow`, `ask`, `deny`, `enable` and `disable`.
-//
-// 1. A change applies to the catalog version that was read. Another version is a conflict, and nothing is changed.
-// 2. No definition is acknowledged that nobody has looked at: the operator names a changed one by its hash.
-
+/** A change of tool policies, for `catalog allow`, `ask`, `deny`, `enable` and `disable`. */
 export interface ToolsChange {
   readonly server: string;
   readonly tools: readonly string[];
@@ -378,7 +313,7 @@ export interface ToolsChange {
 
 export async function changeTools(
   { countersign, settings }: Session,
-  options: ActingOptions,
+  options: Changing,
   wanted: ToolsChange,
 ): Promise<Answer> {
   const { server, tools, all = false } = wanted;

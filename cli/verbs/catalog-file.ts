@@ -11,13 +11,27 @@
 import { Document, Scalar, YAMLMap } from 'yaml';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import { CatalogFile, type CatalogSnapshot, FiledTool, ToolList } from '../../contracts/schemas/catalog.ts';
+import {
+  type CatalogConnection,
+  CatalogFile,
+  type CatalogSnapshot,
+  FiledTool,
+  ToolList,
+} from '../../contracts/schemas/catalog.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { filedTool, type ImportPlan, type WantedTool, wantedTool } from '../../domain/catalog/file.ts';
 import { visible } from '../../domain/text/escape.ts';
-import { escapedInvisible } from '../session/answered.ts';
-import type { ReadCatalogFile } from '../views/catalog-change.ts';
+import { escapedInvisible } from '../session/verb.ts';
 import { names } from '../views/format.ts';
+
+export interface ReadCatalogFile {
+  /** Absent, like the next three fields, in a file of the older shape. */
+  readonly tenant?: string;
+  readonly server?: string;
+  readonly version?: number;
+  readonly connection?: CatalogConnection | undefined;
+  readonly tools: ReadonlyMap<string, WantedTool>;
+}
 
 export function catalogFile({ tenant, server, policyVersion, connection, entries }: CatalogSnapshot): CatalogFile {
   const sorted = entries.toSorted((one, other) => (one.name < other.name ? -1 : 1));

@@ -2,118 +2,84 @@
  * Implements `countersign catalog` and its verbs that read, export, import and refresh. The other changes are
  * in `catalog-changes.ts`.
  */
-import type { Command } from 'commander';
 import type { CatalogHandle } from '../../client/index.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { definitionDiff } from '../../domain/catalog/discovery.ts';
 import { importPlan } from '../../domain/catalog/file.ts';
 import { hasDrifted } from '../../domain/catalog/state.ts';
-import { type Answer, print } from '../session/answered.ts';
 import { entryNamed, readCatalog, readChanged, snapshotIfAny } from '../session/catalog-reading.ts';
-import {
-  type Acting,
-  type ActingOptions,
-  addActor,
-  addIds,
-  addTenant,
-  type CatalogOptions,
-  examples,
-  type GlobalOptions,
-  sendAs,
-} from '../session/options.ts';
 import { readInput } from '../session/files.ts';
-import { type Session, withSession } from '../session/session.ts';
+import { flag, maybe, one, type OptionRows, text, type Values } from '../session/options.ts';
+import type { Session } from '../session/session.ts';
 import { nothingOf, toldOrRead } from '../session/stuck-run.ts';
-import type { Terminal } from '../session/terminal.ts';
+import { type Answer, verb } from '../session/verb.ts';
 import { changeAnswer, planAnswer, refreshAnswer } from '../views/catalog-change.ts';
 import { catalogAnswer, catalogsAnswer, diffAnswer, toolAnswer, toolsAnswer } from '../views/catalog.ts';
 import { stuckJson, stuckText } from '../views/recovery.ts';
 import {
-  addAllow,
-  addAsk,
-  addConnect,
-  addDecide,
-  addDisconnect,
-  addSwitches,
+  ACTING,
+  ALLOW,
+  ASK,
   awaitRefresh,
+  CONNECT,
+  DECISIONS,
+  DISCONNECT,
+  EXPECTED_VERSION,
+  MESSAGE,
+  sendAs,
+  SERVER,
+  SWITCHES,
+  TENANT,
 } from './catalog-changes.ts';
-import { assertImportable, catalogFile, catalogYaml, importTarget, parseCatalogFile } from './catalog-file.ts';
+import {
+  assertImportable,
+  catalogFile,
+  catalogYaml,
+  connectionDifferences,
+  importTarget,
+  parseCatalogFile,
+} from './catalog-file.ts';
 
-const VERBS = [
-  addConnect,
-  addList,
-  addShow,
-  addRefresh,
-  addDiff,
-  addAllow,
-  addAsk,
-  addSwitches,
-  addDecide,
-  addExport,
-  addImport,
-  addDisconnect,
-];
+const TOOL = maybe('as the server spells it');
 
-export function addCatalog(program: Command, terminal: Terminal): void {
-  const catalog = program
-    .command('catalog')
-    .summary('the stored tools of a server, and who may say what of them')
-    .description(
-      'The tools of a server as they are stored, with what operators say of each: allow, ask, deny, enable, disable',
-    )
-    .addHelpText('after', examples('catalog list', 'catalog list files', 'catalog ask files write_file --as ann'));
-  for (const addVerb of VERBS) addVerb(catalog, terminal);
-}
+/** Lists the catalogs of a tenant, or the tools of one catalog. */
+const LIST = verb({
+  name: 'list',
+  summary: 'the catalogs of a tenant, or the tools of one',
+  description: 'The catalogs of a tenant; with a server its tools, what is set of each, and what happens to a call',
+  args: { server: maybe('name of the server') },
+  options: { tenant: TENANT },
+  examples: ['catalog list', 'catalog list files', 'catalog list files --tenant acme --json'],
+  run: async ({ args: { server }, options: { tenant }, session }) =>
+    await session(async ({ countersign, settings }) => {
+      if (server !== undefined) return toolsAnswer(await readCatalog(countersign.catalog(server, tenant), settings));
+      const listed = await countersign.catalogs({ tenant });
+      const snapshots = await Promise.all(
+        listed.map((each) => snapshotIfAny(countersign.catalog(each.server, each.tenant))),
+      );
+      return catalogsAnswer(
+        tenant,
+        snapshots.filter((snapshot) => snapshot !== undefined),
+      );
+    }),
+});
 
-// `catalog list` lists the catalogs of a tenant, or the tools of one catalog.
-
-function addList(catalog: Command, terminal: Terminal): void {
-  addTenant(catalog.command('list'))
-    .summary('the catalogs of a tenant, or the tools of one')
-    .description('The catalogs of a tenant; with a server its tools, what is set of each, and what happens to a call')
-    .argument('[server]', 'name of the server')
-    .addHelpText('after', examples('catalog list', 'catalog list files', 'catalog list files --tenant acme --json'))
-    .action(async (server: string | undefined, _own: unknown, command: Command) => {
-      const options = command.optsWithGlobals<CatalogOptions>();
-      const answer = await withSession(terminal, options, async ({ countersign, settings }) => {
-        if (server !== undefined)
-          return toolsAnswer(await readCatalog(countersign.catalog(server, options.tenant), settings));
-        const listed = await countersign.catalogs({ tenant: options.tenant });
-        const snapshots = await Promise.all(
-          listed.map((each) => snapshotIfAny(countersign.catalog(each.server, each.tenant))),
-        );
-        return catalogsAnswer(
-          options.tenant,
-          snapshots.filter((snapshot) => snapshot !== undefined),
-        );
-      });
-      print(terminal, answer, options.json === true);
-    });
-}
-
-// `catalog show` shows one catalog, or one tool with everything that its server says of it.
-
-function addShow(catalog: Command, terminal: Terminal): void {
-  addTenant(catalog.command('show'))
-    .summary('one catalog, or one tool in full')
-    .description(
-      'How a server is connected and what waits for a second administrator; with a tool, its whole definition',
-    )
-    .argument('<server>', 'name of the server')
-    .argument('[tool]', 'as the server spells it')
-    .addHelpText('after', examples('catalog show files', 'catalog show files write_file'))
-    .action(async (server: string, tool: string | undefined, _own: unknown, command: Command) => {
-      const options = command.optsWithGlobals<CatalogOptions>();
-      const answer = await withSession(terminal, options, async (session) => {
-        const { countersign, settings } = session;
-        const handle = countersign.catalog(server, options.tenant);
-        if (tool === undefined) return await wholeAnswer(session, handle);
-        const reading = await readCatalog(handle, settings, { withDefinitions: true });
-        return toolAnswer(reading, entryNamed(reading.snapshot, tool));
-      });
-      print(terminal, answer, options.json === true);
-    });
-}
+/** Shows one catalog, or one tool with everything that its server says of it. */
+const SHOW = verb({
+  name: 'show',
+  summary: 'one catalog, or one tool in full',
+  description: 'How a server is connected and what waits for a second administrator; with a tool, its whole definition',
+  args: { server: SERVER, tool: TOOL },
+  options: { tenant: TENANT },
+  examples: ['catalog show files', 'catalog show files write_file'],
+  run: async ({ args: { server, tool }, options: { tenant }, session }) =>
+    await session(async (opened) => {
+      const handle = opened.countersign.catalog(server, tenant);
+      if (tool === undefined) return await wholeAnswer(opened, handle);
+      const reading = await readCatalog(handle, opened.settings, { withDefinitions: true });
+      return toolAnswer(reading, entryNamed(reading.snapshot, tool));
+    }),
+});
 
 /** Reads the catalog; if its workflow is stuck, shows what its history says. */
 async function wholeAnswer(session: Session, handle: CatalogHandle): Promise<Answer> {
@@ -121,99 +87,85 @@ async function wholeAnswer(session: Session, handle: CatalogHandle): Promise<Ans
   if (stuck === undefined) return catalogAnswer(told, Date.now());
   const { snapshot } = stuck.answers;
   if (snapshot === undefined) throw nothingOf(stuck, 'the catalog');
-  const { text } = catalogAnswer(snapshot, Date.now());
+  const { text: shown } = catalogAnswer(snapshot, Date.now());
   return {
     json: { ...snapshot, stuck: stuckJson(stuck) },
-    text: (paint) => `${stuckText(stuck, paint)}\n${text(paint)}`,
+    text: (paint) => `${stuckText(stuck, paint)}\n${shown(paint)}`,
   };
 }
 
-// `catalog diff` shows what a server has changed since an operator looked at its tools.
-
-function addDiff(catalog: Command, terminal: Terminal): void {
-  addTenant(catalog.command('diff'))
-    .summary('what a server has changed since somebody looked')
-    .description(
-      'Definitions that have changed since an operator acknowledged them, field by field, and how to accept them',
-    )
-    .argument('<server>', 'name of the server')
-    .argument('[tool]', 'as the server spells it')
-    .addHelpText('after', examples('catalog diff files', 'catalog diff files read_file --json'))
-    .action(async (server: string, tool: string | undefined, _own: unknown, command: Command) => {
-      const options = command.optsWithGlobals<CatalogOptions>();
-      const answer = await withSession(terminal, options, async ({ countersign }) => {
-        const handle = countersign.catalog(server, options.tenant);
-        const snapshot = await handle.snapshot();
-        const entries = tool === undefined ? snapshot.entries.filter(hasDrifted) : [entryNamed(snapshot, tool)];
-        const known = await handle.definitions({ ...snapshot, entries });
-        const diffs = entries.flatMap((entry) => {
-          const { current, acknowledged } = known.get(entry.name) ?? {};
-          return current === undefined ? [] : [{ entry, differences: definitionDiff(acknowledged, current) }];
-        });
-        return diffAnswer(snapshot, diffs);
+/** Shows what a server has changed since an operator looked at its tools. */
+const DIFF = verb({
+  name: 'diff',
+  summary: 'what a server has changed since somebody looked',
+  description:
+    'Definitions that have changed since an operator acknowledged them, field by field, and how to accept them',
+  args: { server: SERVER, tool: TOOL },
+  options: { tenant: TENANT },
+  examples: ['catalog diff files', 'catalog diff files read_file --json'],
+  run: async ({ args: { server, tool }, options: { tenant }, session }) =>
+    await session(async ({ countersign }) => {
+      const handle = countersign.catalog(server, tenant);
+      const snapshot = await handle.snapshot();
+      const entries = tool === undefined ? snapshot.entries.filter(hasDrifted) : [entryNamed(snapshot, tool)];
+      const known = await handle.definitions({ ...snapshot, entries });
+      const diffs = entries.flatMap((entry) => {
+        const { current, acknowledged } = known.get(entry.name) ?? {};
+        return current === undefined ? [] : [{ entry, differences: definitionDiff(acknowledged, current) }];
       });
-      print(terminal, answer, options.json === true);
-    });
-}
+      return diffAnswer(snapshot, diffs);
+    }),
+});
 
-// `catalog export` writes the settings of a server's tools to a file for review.
+/** Writes the settings of a server's tools to a file for review. */
+const EXPORT = verb({
+  name: 'export',
+  summary: "what is set of a server's tools, as a file for review",
+  description:
+    'Write what is set of each tool as YAML, the same catalog always in the same words; `import` reads it back',
+  args: { server: SERVER },
+  options: { tenant: TENANT },
+  examples: ['catalog export files > files.catalog.yaml', 'catalog export files --json'],
+  run: async ({ args: { server }, options: { tenant }, session }) => {
+    const file = catalogFile(await session(({ countersign }) => countersign.catalog(server, tenant).snapshot()));
+    return { json: file, text: () => catalogYaml(file) };
+  },
+});
 
-function addExport(catalog: Command, terminal: Terminal): void {
-  addTenant(catalog.command('export'))
-    .summary("what is set of a server's tools, as a file for review")
-    .description(
-      'Write what is set of each tool as YAML, the same catalog always in the same words; `import` reads it back',
-    )
-    .argument('<server>', 'name of the server')
-    .addHelpText('after', examples('catalog export files > files.catalog.yaml', 'catalog export files --json'))
-    .action(async (server: string, _own: unknown, command: Command) => {
-      const options = command.optsWithGlobals<CatalogOptions>();
-      const snapshot = await withSession(terminal, options, ({ countersign }) =>
-        countersign.catalog(server, options.tenant).snapshot(),
-      );
-      const file = catalogFile(snapshot);
-      print(terminal, { json: file, text: () => catalogYaml(file) }, options.json === true);
-    });
-}
+const IMPORTING = {
+  as: text('<id>', 'who asks for it; not needed with --plan'),
+  server: text('<name>', 'whose tools a plain list names'),
+  tenant: text('<name>', "whose catalog (default: the file's, `default`)"),
+  plan: flag('show what would change, and change nothing'),
+  ...MESSAGE,
+  expectedVersion: EXPECTED_VERSION,
+} satisfies OptionRows;
 
-// `catalog import` sets what differs between a file and a catalog, in one change.
+/** Sets what differs between a file and a catalog, in one change. */
+const IMPORT = verb({
+  name: 'import',
+  summary: 'set what differs between a file and a catalog',
+  description: 'Set what differs between a file and a catalog: all of it in one change, or nothing. Tools only',
+  args: { file: one('what `catalog export` wrote, or a list of tools; - for standard input') },
+  options: IMPORTING,
+  examples: [
+    'catalog import files.catalog.yaml --plan',
+    'catalog import files.catalog.yaml --as ann',
+    'catalog import tools.json --server files --as ann',
+  ],
+  run: async ({ args: { file }, options, terminal, session }) => {
+    const shown = file === '-' ? 'standard input' : file;
+    const value = await readInput(file, { what: 'catalog file', code: 'CATALOG_INVALID' }, terminal);
+    return await session(async (opened) => importFile(opened, value, shown, options));
+  },
+});
 
-interface ImportOptions extends GlobalOptions, Omit<Acting, 'as'> {
-  readonly as?: string;
-  readonly server?: string;
-  readonly tenant?: string;
-  readonly plan?: true;
-}
-
-function addImport(catalog: Command, terminal: Terminal): void {
-  const command = catalog
-    .command('import')
-    .summary('set what differs between a file and a catalog')
-    .description('Set what differs between a file and a catalog: all of it in one change, or nothing. Tools only')
-    .argument('<file>', 'what `catalog export` wrote, or a list of tools; - for standard input')
-    .option('--as <id>', 'who asks for it; not needed with --plan')
-    .option('--server <name>', 'whose tools a plain list names')
-    .option('--tenant <name>', "whose catalog (default: the file's, `default`)")
-    .option('--plan', 'show what would change, and change nothing')
-    .addHelpText(
-      'after',
-      examples(
-        'catalog import files.catalog.yaml --plan',
-        'catalog import files.catalog.yaml --as ann',
-        'catalog import tools.json --server files --as ann',
-      ),
-    )
-    .action(async (source: string, _own: unknown, itself: Command) => {
-      const options = itself.optsWithGlobals<ImportOptions>();
-      const shown = source === '-' ? 'standard input' : source;
-      const value = await readInput(source, { what: 'catalog file', code: 'CATALOG_INVALID' }, terminal);
-      const answer = await withSession(terminal, options, (session) => importFile(session, value, shown, options));
-      print(terminal, answer, options.json === true);
-    });
-  addIds(command, true);
-}
-
-async function importFile({ countersign, settings }: Session, value: unknown, shown: string, options: ImportOptions) {
+async function importFile(
+  { countersign, settings }: Session,
+  value: unknown,
+  shown: string,
+  options: Values<typeof IMPORTING>,
+): Promise<Answer> {
   const file = parseCatalogFile(value, shown);
   const { tenant, server } = importTarget(file, options, shown);
   const { as, plan: isPlan } = options;
@@ -223,7 +175,8 @@ async function importFile({ countersign, settings }: Session, value: unknown, sh
   const before = await handle.snapshot();
   const plan = importPlan(before.entries, file.tools);
   assertImportable(plan, { shown, isPlan: isPlan === true, tenant, server });
-  if (as === undefined || isPlan === true) return planAnswer(before, plan, file);
+  if (as === undefined || isPlan === true)
+    return planAnswer(before, plan, connectionDifferences(before.connection, file));
   const expectedVersion = options.expectedVersion ?? before.policyVersion;
   const changes = plan.tools.map(({ change }) => change);
   const ack =
@@ -236,24 +189,28 @@ async function importFile({ countersign, settings }: Session, value: unknown, sh
   return changeAnswer(before, ack, await readChanged(handle, settings), names);
 }
 
-// `catalog refresh` lists a server's tools again and shows what has changed.
+/** Lists a server's tools again and shows what has changed. */
+const REFRESH = verb({
+  name: 'refresh',
+  summary: 'list the tools of a server anew',
+  description: 'List the tools of a server anew, wait for it, and say what has changed; one that fails changes nothing',
+  args: { server: SERVER },
+  options: ACTING,
+  examples: ['catalog refresh files --as ann', 'catalog refresh files --as ann --deadline 300'],
+  run: async ({ args: { server }, options, session }) =>
+    await session(async ({ countersign }) => {
+      const handle = countersign.catalog(server, options.tenant);
+      const before = await handle.snapshot();
+      const ack = await sendAs(options, undefined, (ids) => handle.refresh(ids));
+      return refreshAnswer(await awaitRefresh(handle, ack.refresh ?? 0, before, options.deadline));
+    }),
+});
 
-function addRefresh(catalog: Command, terminal: Terminal): void {
-  addActor(addTenant(catalog.command('refresh')), { versioned: false })
-    .summary('list the tools of a server anew')
-    .description(
-      'List the tools of a server anew, wait for it, and say what has changed; one that fails changes nothing',
-    )
-    .argument('<server>', 'name of the server')
-    .addHelpText('after', examples('catalog refresh files --as ann', 'catalog refresh files --as ann --deadline 300'))
-    .action(async (server: string, _own: unknown, command: Command) => {
-      const options = command.optsWithGlobals<ActingOptions>();
-      const refreshed = await withSession(terminal, options, async ({ countersign }) => {
-        const handle = countersign.catalog(server, options.tenant);
-        const before = await handle.snapshot();
-        const ack = await sendAs(options, undefined, (ids) => handle.refresh(ids));
-        return await awaitRefresh(handle, ack.refresh ?? 0, before, options.deadline);
-      });
-      print(terminal, refreshAnswer(refreshed), options.json === true);
-    });
-}
+export const CATALOG = verb({
+  name: 'catalog',
+  summary: 'the stored tools of a server, and who may say what of them',
+  description:
+    'The tools of a server as they are stored, with what operators say of each: allow, ask, deny, enable, disable',
+  examples: ['catalog list', 'catalog list files', 'catalog ask files write_file --as ann'],
+  verbs: [CONNECT, LIST, SHOW, REFRESH, DIFF, ALLOW, ASK, ...SWITCHES, ...DECISIONS, EXPORT, IMPORT, DISCONNECT],
+});

@@ -1,217 +1,428 @@
 /**
- * Declares what all deciding verbs have in common: one person decides one call, or several calls in the same
- * way.
+ * Implements the verbs that decide on waiting calls: `approve`, `reject`, `respond`, `extend` and `withdraw`. One person
+ * decides one call, or several calls in the same way.
+ *
+ * 1. A decision applies to the request as the run shows it now, with its digest recomputed. If the decider names a
+ *    digest, it must be that one, or nothing is sent (INV-G2).
+ * 2. A second decider is told who decided first, even if the run ended long ago (INV-G2).
+ * 3. The same decision sent again under its id gets its first answer; another decision under that id does not (INV-D3).
+ * 4. A batch is shown before it is sent, and sent only with `--yes`.
+ * 5. A batch takes no option that belongs to one call: a digest, an id, or other arguments.
+ *
+ * One file, because the verbs differ in what is judged, and in nothing else.
  */
-import type { Command } from 'commander';
+import { randomUUID } from 'node:crypto';
+import type { BatchAnswer, RunHandle } from '../../client/index.ts';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { JsonObject } from '../../contracts/schemas/json.ts';
+import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
-import { print } from '../session/answered.ts';
-import { readInput } from '../session/files.ts';
-import { examples, repeated, time } from '../session/options.ts';
-import { withSession } from '../session/session.ts';
-import type { Terminal } from '../session/terminal.ts';
-import { batchAnswer, decisionAnswer, planAnswer } from '../views/decision.ts';
 import {
-  assertAllDecided,
-  assertForSeveral,
-  type BatchOptions,
-  decideCall,
-  type Judged,
-  notConfirmed,
-  planBatch,
-  rememberOf,
-} from './deciding.ts';
+  type ApprovalRequest,
+  type DecisionAck,
+  type DecisionInput,
+  Remember,
+} from '../../contracts/schemas/request.ts';
+import { mayDecide } from '../../domain/policy/approvers.ts';
+import { hashOf, sha256Hex } from '../../domain/text/canonical.ts';
+import { assertSame, sentUnder, type Told } from '../session/answered.ts';
+import { readInput } from '../session/files.ts';
+import {
+  actor,
+  any,
+  CALL,
+  COMMENT,
+  DECIDER_GROUP,
+  flag,
+  type GlobalOptions,
+  needed,
+  parsed,
+  RUN,
+  text,
+  time,
+} from '../session/options.ts';
+import type { Terminal } from '../session/terminal.ts';
+import { type Answer, type Given, verb } from '../session/verb.ts';
+import { batchAnswer, type BatchPlan, decisionAnswer, type Decided, planAnswer } from '../views/decision.ts';
 
-interface DecisionVerb<Options> {
-  readonly name: string;
-  readonly summary: string;
-  readonly description: string;
-  /** Description of `--as`. */
-  readonly who: string;
-  readonly examples: readonly string[];
-  /** Adds the verb's own options. */
-  readonly own: (command: Command) => Command;
-  readonly judged: (options: Options) => Judged | Promise<Judged>;
-  /** True if one command may decide several calls. */
-  readonly several?: true;
-}
+const ONE = { run: RUN, call: CALL };
+const SEVERAL = { run: RUN, calls: any('call ids, such as t2.c0') };
 
-function addDecision<Options>(program: Command, terminal: Terminal, verb: DecisionVerb<Options>): void {
-  const command = program
-    .command(verb.name)
-    .summary(verb.summary)
-    .description(verb.description)
-    .argument('<run>', 'run id')
-    .requiredOption('--as <id>', verb.who);
-  if (verb.several === true)
-    command
-      .argument('[calls...]', 'call ids, such as t2.c0')
-      .option('--all', 'every call that waits and that you may decide')
-      .option('--yes', 'decide several calls; without it they are only shown')
-      .option('--reveal', 'show arguments that policy keeps out of lists, too');
-  else command.argument('<call>', 'call id, such as t2.c0');
-  verb
-    .own(command)
-    .option('--group <name>', 'a group the decider belongs to; may be given several times', repeated)
-    .option('--digest <sha256>', 'decide only the request with this digest')
-    .option('--decision-id <id>', 'the id of a decision whose answer got lost: sent again, it counts once')
-    .addHelpText('after', examples(...verb.examples))
-    .action(async (runId: string, named: string | readonly string[], _own: unknown, used: Command) => {
-      const options = used.optsWithGlobals<BatchOptions & Options>();
-      const judged = await verb.judged(options);
-      const callIds = typeof named === 'string' ? [named] : named;
-      const [callId] = callIds;
-      const isOne = callIds.length === 1 && options.all !== true;
-      if (!isOne) assertForSeveral(callIds, judged, options);
-      const asJson = options.json === true;
-      await withSession(terminal, options, async ({ countersign }) => {
-        const run = countersign.run(runId);
-        if (callId !== undefined && isOne)
-          return print(terminal, decisionAnswer(runId, await decideCall(run, callId, judged, options)), asJson);
-        const plan = await planBatch(run, callIds, judged, options);
-        if (options.yes !== true) {
-          print(terminal, planAnswer(runId, plan, options.reveal === true), asJson);
-          throw notConfirmed(plan);
-        }
-        const answers = await run.decideAll(plan.decisions);
-        print(terminal, batchAnswer(runId, plan, answers), asJson);
-        assertAllDecided(answers);
-      });
+const DECIDING = {
+  group: DECIDER_GROUP,
+  digest: text('<sha256>', 'decide only the request with this digest'),
+  decisionId: text('<id>', 'the id of a decision whose answer got lost: sent again, it counts once'),
+};
+
+const BATCH = {
+  as: actor('who decides'),
+  all: flag('every call that waits and that you may decide'),
+  yes: flag('decide several calls; without it they are only shown'),
+  reveal: flag('show arguments that policy keeps out of lists, too'),
+};
+
+const UNTIL = 'ISO 8601 with Z or an offset';
+
+export const APPROVE = verb({
+  name: 'approve',
+  summary: 'countersign waiting calls',
+  description: 'Countersign waiting calls: each then runs, once',
+  args: SEVERAL,
+  options: {
+    ...BATCH,
+    comment: COMMENT,
+    arguments: text('<file>', 'send these arguments in place of those shown (JSON or YAML, - for standard input)'),
+    remember: text('<scope>', 'let later calls of this run pass, too: call, tool, or arguments:NAME,NAME'),
+    rememberUntil: parsed(time, '<time>', `until then, ${UNTIL}`),
+    ...DECIDING,
+  },
+  examples: [
+    'approve nightly-42 t2.c0 --as ann',
+    'approve nightly-42 t2.c0 --as ben --group ops --digest 3f8a… --comment "checked with Eve"',
+    'approve nightly-42 t2.c0 t2.c1 --as ann --yes',
+    'approve nightly-42 --all --as ann',
+    'approve nightly-42 t2.c0 --as ann --arguments changed.json',
+    'approve nightly-42 t2.c0 --as ann --remember arguments:project,branch --remember-until 2026-02-01T09:00Z',
+  ],
+  run: async (given) => {
+    const { comment, arguments: source, remember, rememberUntil } = given.options;
+    if (remember === undefined && rememberUntil !== undefined)
+      throw new CountersignError(
+        'USAGE',
+        '--remember-until is the end of --remember. Name its scope too; nothing was sent.',
+      );
+    return await decideSeveral(given, {
+      kind: 'approve',
+      ...defined({
+        comment,
+        arguments: source === undefined ? undefined : await argumentsIn(source, given.terminal),
+        remember: remember === undefined ? undefined : rememberOf(remember, rememberUntil),
+      }),
     });
-}
-
-/** Options of verbs whose comment goes to the ledger only. */
-interface Commented {
-  readonly comment?: string;
-}
-
-export function withComment(command: Command): Command {
-  return command.option('--comment <text>', 'kept in the ledger');
-}
-
-// Implements the verbs that decide on waiting calls: `approve`, `reject`, `respond`, `extend` and `withdraw`.
-
-interface ApproveOptions extends Commented {
-  readonly arguments?: string;
-  readonly remember?: string;
-  readonly rememberUntil?: string;
-}
-
-export function addApprove(program: Command, terminal: Terminal): void {
-  addDecision<ApproveOptions>(program, terminal, {
-    name: 'approve',
-    summary: 'countersign waiting calls',
-    description: 'Countersign waiting calls: each then runs, once',
-    several: true,
-    who: 'who decides',
-    examples: [
-      'approve nightly-42 t2.c0 --as ann',
-      'approve nightly-42 t2.c0 --as ben --group ops --digest 3f8a… --comment "checked with Eve"',
-      'approve nightly-42 t2.c0 t2.c1 --as ann --yes',
-      'approve nightly-42 --all --as ann',
-      'approve nightly-42 t2.c0 --as ann --arguments changed.json',
-      'approve nightly-42 t2.c0 --as ann --remember arguments:project,branch --remember-until 2026-02-01T09:00Z',
-    ],
-    own: (command) =>
-      withComment(command)
-        .option(
-          '--arguments <file>',
-          'send these arguments in place of those shown (JSON or YAML, - for standard input)',
-        )
-        .option('--remember <scope>', 'let later calls of this run pass, too: call, tool, or arguments:NAME,NAME')
-        .option('--remember-until <time>', 'until then, ISO 8601 with Z or an offset', time),
-    judged: async ({ comment, arguments: source, remember, rememberUntil }) => {
-      if (remember === undefined && rememberUntil !== undefined)
-        throw new CountersignError(
-          'USAGE',
-          '--remember-until is the end of --remember. Name its scope too; nothing was sent.',
-        );
-      return {
-        kind: 'approve',
-        ...defined({ comment }),
-        ...(source === undefined ? {} : { arguments: await argumentsIn(source, terminal) }),
-        ...(remember === undefined ? {} : { remember: rememberOf(remember, rememberUntil) }),
-      };
-    },
-  });
-}
+  },
+});
 
 async function argumentsIn(source: string, terminal: Terminal): Promise<JsonObject> {
-  const what = 'arguments';
-  return parseAs(
-    JsonObject,
-    await readInput(source, { what, code: 'DECISION_INVALID' }, terminal),
-    'DECISION_INVALID',
-    what,
+  const kind = { what: 'arguments', code: 'DECISION_INVALID' } as const;
+  return parseAs(JsonObject, await readInput(source, kind, terminal), kind.code, kind.what);
+}
+
+export const REJECT = verb({
+  name: 'reject',
+  summary: 'refuse waiting calls',
+  description: 'Refuse waiting calls: they do not run, and the model is told why',
+  args: SEVERAL,
+  options: {
+    ...BATCH,
+    reason: needed(text('<text>', 'told to the model, and kept in the ledger')),
+    ...DECIDING,
+  },
+  examples: [
+    'reject nightly-42 t2.c0 --as ann --reason "wrong customer"',
+    'reject nightly-42 --all --as ann --reason "not on a friday" --yes',
+  ],
+  run: async (given) => await decideSeveral(given, { kind: 'reject', reason: given.options.reason }),
+});
+
+/** Answers a call in its tool's place. */
+export const RESPOND = verb({
+  name: 'respond',
+  summary: 'answer one waiting call in place of its tool',
+  description: 'Answer one waiting call yourself: its tool does not run, and the model is told that you answered',
+  args: ONE,
+  options: {
+    as: actor('who answers'),
+    answer: needed(text('<text>', 'told to the model as yours')),
+    comment: COMMENT,
+    ...DECIDING,
+  },
+  examples: ['respond nightly-42 t2.c0 --as ann --answer "Done by hand, ticket 4711."'],
+  run: async (given) => {
+    const { answer, comment } = given.options;
+    return await decideOne(given, { kind: 'respond', answer, ...defined({ comment }) });
+  },
+});
+
+/** Postpones the deadline of a waiting call, if policy permits it. */
+export const EXTEND = verb({
+  name: 'extend',
+  summary: 'postpone the deadline of a waiting call',
+  description: 'Postpone the deadline of a waiting call, as far as its policy permits; this is no approval',
+  args: ONE,
+  options: {
+    as: actor('who postpones it; somebody who may decide'),
+    until: needed(parsed(time, '<time>', `the new deadline, ${UNTIL}`)),
+    comment: COMMENT,
+    ...DECIDING,
+  },
+  examples: [
+    'extend nightly-42 t2.c0 --as ann --until 2026-02-01T09:00Z',
+    'extend nightly-42 t2.c0 --as ben --group ops --until 2026-02-01T10:00+01:00 --comment "Eve is back on Monday"',
+  ],
+  run: async (given) => {
+    const { until, comment } = given.options;
+    return await decideOne(given, { kind: 'extend', until, ...defined({ comment }) });
+  },
+});
+
+/** Takes an approval back while others are still needed. */
+export const WITHDRAW = verb({
+  name: 'withdraw',
+  summary: 'take back your approval of a call that waits for others',
+  description: 'Take back your approval, while the call waits for others to agree',
+  args: ONE,
+  options: { as: actor('who agreed'), comment: COMMENT, ...DECIDING },
+  examples: ['withdraw nightly-42 t2.c0 --as ann', 'withdraw nightly-42 t2.c0 --as ann --comment "wrong amount"'],
+  run: async (given) => await decideOne(given, { kind: 'withdraw', ...defined({ comment: given.options.comment }) }),
+});
+
+type One = Pick<Given<typeof ONE, object>, 'args' | 'session'> & { readonly options: DecideOptions };
+type Several = Pick<Given<typeof SEVERAL, object>, 'args' | 'session'> & { readonly options: BatchOptions };
+
+async function decideOne({ args: { run: runId, call }, options, session }: One, judged: Judged): Promise<Answer> {
+  return await session(async ({ countersign }) =>
+    decisionAnswer(runId, await decideCall(countersign.run(runId), call, judged, options)),
   );
 }
 
-// `countersign reject` refuses waiting calls.
+async function decideSeveral({ args, options, session }: Several, judged: Judged): Promise<Answer> {
+  const { run: runId, calls } = args;
+  const [call] = calls;
+  if (call !== undefined && calls.length === 1 && options.all !== true)
+    return await decideOne({ args: { run: runId, call }, options, session }, judged);
+  assertForSeveral(calls, judged, options);
+  return await session(async ({ countersign }) => {
+    const run = countersign.run(runId);
+    const plan = await planBatch(run, calls, judged, options);
+    if (options.yes !== true) return { ...planAnswer(runId, plan, options.reveal === true), fault: notConfirmed(plan) };
+    const answers = await run.decideAll(plan.decisions);
+    return { ...batchAnswer(runId, plan, answers), fault: firstRefused(answers) };
+  });
+}
 
-export function addReject(program: Command, terminal: Terminal): void {
-  addDecision<{ readonly reason: string }>(program, terminal, {
-    name: 'reject',
-    summary: 'refuse waiting calls',
-    description: 'Refuse waiting calls: they do not run, and the model is told why',
-    several: true,
-    who: 'who decides',
-    examples: [
-      'reject nightly-42 t2.c0 --as ann --reason "wrong customer"',
-      'reject nightly-42 --all --as ann --reason "not on a friday" --yes',
+export interface DecideOptions extends GlobalOptions {
+  readonly as: string;
+  readonly group?: readonly string[];
+  readonly digest?: string;
+  readonly decisionId?: string;
+}
+
+/** The part of a decision that depends on its kind. */
+export type Judged<Said = DecisionInput> = Said extends DecisionInput
+  ? Omit<Said, 'decisionId' | 'callId' | 'digest' | 'runId' | 'approver'>
+  : never;
+
+export async function decideCall(
+  run: RunHandle,
+  callId: string,
+  judged: Judged,
+  options: DecideOptions,
+): Promise<Decided> {
+  const { as: id, group = [], digest: named, decisionId = randomUUID() } = options;
+  const request = (await run.requests()).find((shown) => shown.callId === callId);
+  const before = async (): Promise<DecisionAck> => await settledBefore(run, callId, decisionId, judged, options);
+  if (request === undefined) return { ack: await before() };
+  const { digest, runId } = request;
+  if (named !== undefined && named !== digest) {
+    const message = `Call ${callId} now has digest ${digest}, not the one you named. Read it again (countersign requests ${run.runId}) before you decide; nothing was sent.`;
+    throw new CountersignError('DIGEST_MISMATCH', message, { runId: run.runId, callId });
+  }
+  const decision = { ...judged, decisionId, callId, digest, runId, approver: { id, groups: [...group] } };
+  const facts = { callId, decisionId };
+  try {
+    const ack = await sentUnder(`--decision-id ${decisionId}`, facts, async () => await run.decide(decision));
+    return { ack, request };
+  } catch (error) {
+    if (!(error instanceof CountersignError) || error.code !== 'RUN_CLOSED') throw error;
+    return { ack: await before(), request };
+  }
+}
+
+/** Reads from the ledger how the call ended, if it no longer waits in the current turn. */
+async function settledBefore(
+  run: RunHandle,
+  callId: string,
+  decisionId: string,
+  judged: Judged,
+  options: DecideOptions,
+): Promise<DecisionAck> {
+  const { runId } = run;
+  const entries = (await run.ledger()).filter(({ fact }) => 'callId' in fact && fact.callId === callId);
+  const decisions = entries.flatMap(({ at, fact }) => (fact.kind === 'decision.accepted' ? [{ at, fact }] : []));
+  const own = decisions.find(({ fact }) => fact.decisionId === decisionId);
+  if (own !== undefined) {
+    assertSame(callId, decisionId, toldOf(own.fact, judged, options));
+    return ackOf(own.fact, own.at);
+  }
+  const accepted = decisions.map(({ at, fact }) => ackOf(fact, at));
+  const first = accepted.findLast(({ status }) => ['approved', 'rejected', 'answered'].includes(status));
+  const closed = entries.findLast(({ fact }) => fact.kind === 'request.closed');
+  // A call that was approved, asked again and then left to expire counts as expired.
+  if (first !== undefined && (closed === undefined || closed.at < first.decidedAt)) {
+    const { status, decidedBy, decidedAt } = first;
+    throw new CountersignError(
+      'ALREADY_DECIDED',
+      `Call ${callId} was ${status} by ${decidedBy} at ${decidedAt}; nothing was changed.`,
+      { runId, callId, decidedBy, decidedAt },
+    );
+  }
+  if (closed?.fact.kind === 'request.closed' && closed.fact.status === 'expired') {
+    throw new CountersignError(
+      'DECISION_EXPIRED',
+      `The request for call ${callId} expired at ${closed.at}; it was not run.`,
+      { runId, callId },
+    );
+  }
+  if (entries.length > 0)
+    throw new CountersignError('REQUEST_NOT_OPEN', `Call ${callId} does not wait for a decision.`, { runId, callId });
+  throw new CountersignError('CALL_UNKNOWN', `Run ${runId} has no call ${callId}.`, { runId, callId });
+}
+
+type Accepted = Extract<LedgerFact, { kind: 'decision.accepted' }>;
+
+/** Groups are not compared, because the ledger keeps only those that the request's rule names. */
+function toldOf(fact: Accepted, judged: Judged, { as, digest }: DecideOptions): Told {
+  return [
+    [fact.decision, judged.kind],
+    [fact.approver.id, as],
+    [fact.digest, digest ?? fact.digest],
+    [fact.comment, judged.kind === 'reject' ? judged.reason : judged.comment],
+    [fact.until, judged.kind === 'extend' ? judged.until : undefined],
+    [fact.answerHash, judged.kind === 'respond' ? sha256Hex(judged.answer) : undefined],
+    [fact.remember, judged.kind === 'approve' ? judged.remember : undefined],
+    [
+      fact.edited?.to,
+      judged.kind === 'approve' && judged.arguments !== undefined ? hashOf(judged.arguments) : undefined,
     ],
-    own: (command) => command.requiredOption('--reason <text>', 'told to the model, and kept in the ledger'),
-    judged: ({ reason }) => ({ kind: 'reject', reason }),
-  });
+  ];
 }
 
-// `countersign respond` answers one waiting call in its tool's place.
+const STATUS_OF = {
+  approve: 'approved',
+  reject: 'rejected',
+  withdraw: 'withdrawn',
+  extend: 'extended',
+  respond: 'answered',
+} as const;
 
-export function addRespond(program: Command, terminal: Terminal): void {
-  addDecision<Commented & { readonly answer: string }>(program, terminal, {
-    name: 'respond',
-    summary: 'answer one waiting call in place of its tool',
-    description: 'Answer one waiting call yourself: its tool does not run, and the model is told that you answered',
-    who: 'who answers',
-    examples: ['respond nightly-42 t2.c0 --as ann --answer "Done by hand, ticket 4711."'],
-    own: (command) => withComment(command.requiredOption('--answer <text>', 'told to the model as yours')),
-    judged: ({ answer, comment }) => ({ kind: 'respond', answer, ...defined({ comment }) }),
-  });
+function ackOf(
+  { callId, decisionId, decision, approver, counted, until, edited }: Accepted,
+  decidedAt: string,
+): DecisionAck {
+  return {
+    callId,
+    decisionId,
+    status: counted === true ? (edited === undefined ? 'counted' : 'edited') : STATUS_OF[decision],
+    decidedBy: approver.id,
+    decidedAt,
+    ...defined({ until }),
+  };
 }
 
-// `countersign extend` postpones the deadline of a waiting call, if policy permits it.
+// A batch is planned from the open requests, shown, and then sent.
 
-interface Until extends Commented {
-  readonly until: string;
+export interface BatchOptions extends DecideOptions {
+  readonly all?: true;
+  readonly yes?: true;
+  readonly reveal?: true;
 }
 
-export function addExtend(program: Command, terminal: Terminal): void {
-  addDecision<Until>(program, terminal, {
-    name: 'extend',
-    summary: 'postpone the deadline of a waiting call',
-    description: 'Postpone the deadline of a waiting call, as far as its policy permits; this is no approval',
-    who: 'who postpones it; somebody who may decide',
-    examples: [
-      'extend nightly-42 t2.c0 --as ann --until 2026-02-01T09:00Z',
-      'extend nightly-42 t2.c0 --as ben --group ops --until 2026-02-01T10:00+01:00 --comment "Eve is back on Monday"',
-    ],
-    own: (command) =>
-      withComment(command.requiredOption('--until <time>', 'the new deadline, ISO 8601 with Z or an offset', time)),
-    judged: ({ until, comment }) => ({ kind: 'extend', until, ...defined({ comment }) }),
-  });
+/**
+ * Selects the requests that a batch decides.
+ * @throws CountersignError `CALL_UNKNOWN`, `REQUEST_NOT_OPEN` if a named call cannot be decided
+ */
+export async function planBatch(
+  run: RunHandle,
+  callIds: readonly string[],
+  judged: Judged,
+  options: BatchOptions,
+): Promise<BatchPlan> {
+  const approver = { id: options.as, groups: [...(options.group ?? [])] };
+  const shown = await run.requests();
+  // Requests about something else than consent are answered one by one, by somebody who has read them.
+  const open = shown.filter(({ status, about }) => status === 'open' && about === undefined);
+  const now = Date.now();
+  const mine = open.filter(
+    ({ approvers, openedAt, votes = [] }) =>
+      mayDecide(approvers, { ...approver, after: now - Date.parse(openedAt) }) &&
+      // An approver counts only once, but may still reject a call after approving it.
+      (judged.kind !== 'approve' || votes.every((vote) => vote.approver.id !== approver.id)),
+  );
+  const requests = options.all === true ? mine : await openNamed(run, shown, [...new Set(callIds)]);
+  return {
+    kind: judged.kind,
+    requests,
+    others: options.all === true ? open.filter((each) => !mine.includes(each)).map(({ callId }) => callId) : [],
+    decisions: requests.map(({ callId, digest, runId }) => ({
+      ...judged,
+      decisionId: randomUUID(),
+      callId,
+      digest,
+      runId,
+      approver,
+    })),
+  };
 }
 
-// `countersign withdraw` takes an approval back while others are still needed.
+/** @throws CountersignError `USAGE` */
+export function assertForSeveral(callIds: readonly string[], judged: Judged, options: BatchOptions): void {
+  const fault =
+    options.all === true && callIds.length > 0
+      ? 'Name calls, or --all, not both.'
+      : callIds.length === 0 && options.all !== true
+        ? 'Name a call, several, or --all.'
+        : options.digest !== undefined || options.decisionId !== undefined
+          ? '--digest and --decision-id are of one call; name one.'
+          : judged.kind === 'approve' && judged.arguments !== undefined
+            ? '--arguments are of one call; name one.'
+            : undefined;
+  if (fault !== undefined) throw new CountersignError('USAGE', `${fault} Nothing was sent.`);
+}
 
-export function addWithdraw(program: Command, terminal: Terminal): void {
-  addDecision<Commented>(program, terminal, {
-    name: 'withdraw',
-    summary: 'take back your approval of a call that waits for others',
-    description: 'Take back your approval, while the call waits for others to agree',
-    who: 'who agreed',
-    examples: ['withdraw nightly-42 t2.c0 --as ann', 'withdraw nightly-42 t2.c0 --as ann --comment "wrong amount"'],
-    own: withComment,
-    judged: ({ comment }) => ({ kind: 'withdraw', ...defined({ comment }) }),
-  });
+async function openNamed(
+  run: RunHandle,
+  shown: readonly ApprovalRequest[],
+  callIds: readonly string[],
+): Promise<ApprovalRequest[]> {
+  const found = callIds.map((callId) => shown.find((each) => each.callId === callId));
+  const at = found.findIndex((request) => request?.status !== 'open');
+  const callId = callIds[at];
+  if (callId === undefined) return found.filter((request) => request !== undefined);
+  const { runId } = run;
+  // The run shows only requests of the current turn. For an earlier turn, or a stopped run, the ledger tells.
+  const wasMade =
+    found[at] !== undefined || (await run.ledger()).some(({ fact }) => 'callId' in fact && fact.callId === callId);
+  const what = wasMade ? `does not wait for call ${callId} any more` : `has no request for call ${callId}`;
+  const code = wasMade ? 'REQUEST_NOT_OPEN' : 'CALL_UNKNOWN';
+  throw new CountersignError(code, `Run ${runId} ${what}; nothing was sent.`, { runId, callId });
+}
+
+export function notConfirmed({ requests }: BatchPlan): CountersignError {
+  const message =
+    requests.length === 0
+      ? 'Nothing waits that you may decide; nothing was sent.'
+      : `Nothing was sent. To decide ${requests.length === 1 ? 'this call' : `these ${requests.length} calls`}, add --yes.`;
+  return new CountersignError('USAGE', message);
+}
+
+/** Returns the first refusal, whose exit code becomes the command's. */
+export function firstRefused(answers: readonly BatchAnswer[]): CountersignError | undefined {
+  const refused = answers.flatMap((answer) => (answer.kind === 'refused' ? [answer] : []));
+  const [first] = refused;
+  if (first === undefined) return undefined;
+  const { callId, decisionId, error } = first;
+  return new CountersignError(
+    error.code,
+    `${refused.length} of ${answers.length} decisions were not taken, the first of call ${callId}: ${error.message}`,
+    { ...error.facts, callId, decisionId, refused: refused.length },
+    { cause: error },
+  );
+}
+
+/** @param scoped how far an approval answers later calls: `call`, `tool`, or `arguments:path,owner` */
+export function rememberOf(scoped: string, until: string | undefined): Remember {
+  const [scope, named] = scoped.split(/:(.*)/s, 2);
+  const remembered = { scope, ...defined({ names: named?.split(','), until }) };
+  return parseAs(Remember, remembered, 'USAGE', 'value of --remember (call, tool, or arguments:NAME,NAME)');
 }

@@ -1,49 +1,52 @@
 /** Implements `countersign dev`, which runs everything on this machine for trying things out. */
 import { relative, resolve } from 'node:path';
-import type { Command } from 'commander';
 import { CountersignError } from '../../contracts/errors.ts';
 import { loadConfig, type LoadedConfig } from '../../workers/config/load.ts';
 import { filesystemServerUrl, startFilesystemServer } from '../../workers/filesystem-server.ts';
-import { print } from '../session/answered.ts';
 import { prepareFolder, writeConfig } from '../dev/folder.ts';
 import { demoModel } from '../dev/model.ts';
 import { choosePort, findTemporalCli, Stack } from '../dev/stack.ts';
-import { examples, type GlobalOptions, port } from '../session/options.ts';
+import {
+  flag,
+  type GlobalOptions,
+  type OptionRows,
+  parsed,
+  port,
+  preset,
+  text,
+  type Values,
+} from '../session/options.ts';
 import type { Terminal } from '../session/terminal.ts';
+import { print, verb } from '../session/verb.ts';
 import { type DevAddresses, devAnswer } from '../views/dev.ts';
-
-interface DevOptions extends GlobalOptions {
-  readonly directory: string;
-  readonly port: number;
-  readonly uiPort: number;
-  readonly filesPort: number;
-  readonly untilEof?: true;
-}
 
 /** Temporal's default port, which every other command tries. */
 const DEFAULT_PORT = 7233;
 const DEFAULT_DIRECTORY = '.countersign';
 
-export function addDev(program: Command, terminal: Terminal): void {
-  program
-    .command('dev')
-    .summary('Temporal, a worker and a demo MCP server on this machine')
-    .description('Run Temporal with its UI, a worker and a demo MCP server on this machine, until Ctrl-C')
-    .option('--directory <folder>', 'database, artifacts and the files of the demo MCP server', DEFAULT_DIRECTORY)
-    .option('--port <number>', 'of Temporal; 0: any that is free', port, DEFAULT_PORT)
-    .option('--ui-port <number>', 'of Temporal UI', port, 8233)
-    .option('--files-port <number>', 'of the demo MCP server', port, 8234)
-    .option('--until-eof', 'end when standard input does, for programs that start this one')
-    .addHelpText(
-      'after',
-      `${examples('dev', 'dev --port 0 --ui-port 0 --files-port 0 --directory /tmp/try')}\n
-With a countersign.yaml here, or --config, the worker uses that; it may name the demo MCP server as \${COUNTERSIGN_FILES_URL},
+const OPTIONS = {
+  directory: preset(DEFAULT_DIRECTORY, text('<folder>', 'database, artifacts and the files of the demo MCP server')),
+  port: preset(DEFAULT_PORT, parsed(port, '<number>', 'of Temporal; 0: any that is free')),
+  uiPort: preset(8233, parsed(port, '<number>', 'of Temporal UI')),
+  filesPort: preset(8234, parsed(port, '<number>', 'of the demo MCP server')),
+  untilEof: flag('end when standard input does, for programs that start this one'),
+} satisfies OptionRows;
+
+type DevOptions = Values<typeof OPTIONS> & GlobalOptions;
+
+export const DEV = verb({
+  name: 'dev',
+  summary: 'Temporal, a worker and a demo MCP server on this machine',
+  description: 'Run Temporal with its UI, a worker and a demo MCP server on this machine, until Ctrl-C',
+  options: OPTIONS,
+  examples: ['dev', 'dev --port 0 --ui-port 0 --files-port 0 --directory /tmp/try'],
+  note: `With a countersign.yaml here, or --config, the worker uses that; it may name the demo MCP server as \${COUNTERSIGN_FILES_URL},
 and needs egress.allowLoopback: true for what is on this machine.`,
-    )
-    .action(async (_own: unknown, command: Command) => {
-      await dev(command.optsWithGlobals<DevOptions>(), terminal);
-    });
-}
+  run: async ({ options, terminal }) => {
+    await dev(options, terminal);
+    return undefined;
+  },
+});
 
 async function dev(options: DevOptions, terminal: Terminal): Promise<void> {
   const interrupted = askedToEnd(terminal, options.untilEof === true);

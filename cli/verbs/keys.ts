@@ -1,11 +1,10 @@
 /**
- * Implements `countersign keys`: it makes a zone's sealing key pair, and lists and changes the keys that
- * sign.
+ * Implements `countersign keys`: it makes a zone's sealing key pair, lists and changes the keys that sign, and makes the
+ * key with which workers prove what they write (docs/adr/0047).
  */
 import { createHash, generateKeyPairSync, randomBytes } from 'node:crypto';
 import { resolve } from 'node:path';
 import type { Payload, PayloadCodec } from '@temporalio/common';
-import type { Command } from 'commander';
 import { listExecutions } from '../../client/engine/executions.ts';
 import { SEALING } from '../../contracts/crypto.ts';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -17,72 +16,31 @@ import { Assertion, type TrustedJwk } from '../../contracts/schemas/trust.ts';
 import { KEY_FIELD } from '../../contracts/zone.ts';
 import { visible } from '../../domain/text/escape.ts';
 import type { History } from '../../workers/replay/recorded-history.ts';
-import { print } from '../session/answered.ts';
 import { keyIn, makeKey, readTrustFile, TRUST_FILE, writeOnce, writeTrustFile } from '../session/files.ts';
-import { examples, type GlobalOptions, repeated } from '../session/options.ts';
-import { withSession } from '../session/session.ts';
-import type { Paint, Terminal } from '../session/terminal.ts';
+import { flag, one, type OptionRows, parsed, preset, repeated, text, type Values } from '../session/options.ts';
+import type { Session } from '../session/session.ts';
+import type { Paint } from '../session/terminal.ts';
+import { verb } from '../session/verb.ts';
 
-interface KeysOptions extends GlobalOptions {
-  readonly out: string;
-  readonly kid?: string;
-}
+const TRUST = preset(TRUST_FILE, text('<file>', 'the trusted keys of the workers (trust.jwks)'));
+const KID = one('key id');
 
-export function addKeys(program: Command, terminal: Terminal): void {
-  const keys = program
-    .command('keys')
-    .summary('make a key pair for sealing tokens; make, list, rotate and revoke keys that sign')
-    .description(
-      'Make a P-256 key pair: the private key into a file for the workers, the public key on standard output for clients. Keys that sign (trust mode signed) have the commands below',
-    )
-    .option('--out <file>', 'the private key; never overwritten', 'countersign.pem')
-    .option('--kid <name>', 'key id (default: from the public key)')
-    .addHelpText('after', examples('keys --out zone-a.pem --kid zone-a-2026 --json', 'keys > zone.jwk'))
-    .action(async (_own: unknown, command: Command) => {
-      const options = command.optsWithGlobals<KeysOptions>();
-      const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: SEALING.curve });
-      const { kty, crv, x, y } = publicKey.export({ format: 'jwk' });
-      const kid = parseAs(
-        Name,
-        options.kid ?? `key-${createHash('sha256').update(`${x}.${y}`).digest('hex').slice(0, 12)}`,
-        'USAGE',
-        'key id',
-      );
-      const jwk = { kty, crv, x, y, kid, use: 'enc', alg: SEALING.alg };
-      await writeOnce(
-        resolve(terminal.directory, options.out),
-        options.out,
-        privateKey.export({ format: 'pem', type: 'pkcs8' }).toString(),
-      );
-      // Both forms print the same document, so that `> zone.jwk` gives what --sealing-key takes. Hints go to standard
-      // error.
-      print(terminal, { json: jwk, text: () => JSON.stringify(jwk, null, 2) }, options.json === true);
-      if (options.json !== true) {
-        terminal.err(
-          `\nThe private key is in ${options.out}. In countersign.yaml of the workers:\n\n  grants:\n    keys:\n      - kid: ${kid}\n        privateKeyFile: ${options.out}\n\nClients seal with the public key above: countersign start … --sealing-key SERVER=FILE\n`,
-        );
-      }
-    });
-  for (const addVerb of [addNewKey, addListKeys, addRotateKey, addRevokeKey, addZoneKeys]) addVerb(keys, terminal);
-}
-
-// `keys list` shows whose signatures are trusted, and for what.
-
-function addListKeys(keys: Command, terminal: Terminal): void {
-  keys
-    .command('list')
-    .summary('the keys that are trusted')
-    .description('List the trusted keys, and what each of them may assert')
-    .option('--trust <file>', 'the trusted keys of the workers (trust.jwks)', TRUST_FILE)
-    .addHelpText('after', examples('keys list', 'keys list --trust /etc/countersign/trust.jwks --json'))
-    .action(async (_own: unknown, command: Command) => {
-      const { trust, json } = command.optsWithGlobals<GlobalOptions & { readonly trust: string }>();
-      const trusted = await readTrustFile(terminal, trust);
-      const text = (paint: Paint): string =>
-        trusted.length === 0 ? `No key is trusted (${trust}).` : trusted.map((key) => lineOf(key, paint)).join('\n');
-      print(terminal, { json: { keys: trusted }, text }, json === true);
-    });
-}
+/** Shows whose signatures are trusted, and for what. */
+const LIST = verb({
+  name: 'list',
+  summary: 'the keys that are trusted',
+  description: 'List the trusted keys, and what each of them may assert',
+  options: { trust: TRUST },
+  examples: ['keys list', 'keys list --trust /etc/countersign/trust.jwks --json'],
+  run: async ({ options: { trust }, terminal }) => {
+    const keys = await readTrustFile(terminal, trust);
+    return {
+      json: { keys },
+      text: (paint) =>
+        keys.length === 0 ? `No key is trusted (${trust}).` : keys.map((key) => lineOf(key, paint)).join('\n'),
+    };
+  },
+});
 
 function lineOf({ kid, countersign }: TrustedJwk, paint: Paint): string {
   const { iss, groups, tenants, holder, retired } = countersign;
@@ -97,66 +55,58 @@ function lineOf({ kid, countersign }: TrustedJwk, paint: Paint): string {
   ].join('  ');
 }
 
-// `keys new` makes a signing key and says what the key may assert.
+const NEW_KEY = {
+  trust: TRUST,
+  private: text('<file>', 'the private key; never overwritten (default: KID.jwk)'),
+  person: text('<issuer|subject>', 'the one approver for whom it speaks'),
+  service: text('<issuer>', 'it speaks for everybody of this issuer'),
+  group: parsed(repeated, '<name>', 'a group that it may claim; may be given several times'),
+  tenant: parsed(repeated, '<name>', 'where it counts; may be given several times (default: default)'),
+  speaksForMany: flag('of a service: several people may agree to one request through it'),
+} satisfies OptionRows;
 
-interface NewKeyOptions extends GlobalOptions {
-  readonly trust: string;
-  readonly private?: string;
-  readonly person?: string;
-  readonly service?: string;
-  readonly group?: readonly string[];
-  readonly tenant?: readonly string[];
-  readonly speaksForMany?: true;
+/** Makes a signing key and says what the key may assert. */
+const NEW = verb({
+  name: 'new',
+  summary: 'make a key that signs',
+  description:
+    'Make an Ed25519 key: the private half into a file of its own, the public half and what it may assert into the trusted keys',
+  args: { kid: KID },
+  options: NEW_KEY,
+  examples: [
+    "keys new ann-2026 --person 'acme|ann' --group ops",
+    'keys new backend-2026 --service acme --group ops --speaks-for-many',
+  ],
+  run: async ({ args, options, terminal }) => {
+    const { trust } = options;
+    const kid = parseAs(Name, args.kid, 'USAGE', 'key id');
+    const { private: file = `${kid}.jwk` } = options;
+    const trusted = await readTrustFile(terminal, trust, 'new');
+    assertUnused(trusted, kid, trust, `, or: countersign keys rotate ${kid}`);
+    const jwk = await makeKey(terminal, { kid, file, countersign: assertionOf(options) });
+    await writeTrustFile(terminal, trust, [...trusted, jwk]);
+    const next = `  countersign approve RUN CALL --as 'ISSUER|SUBJECT' --key ${file}`;
+    return {
+      json: { key: jwk, private: file, trust },
+      text: (paint) =>
+        `${paint('green', 'made')}  ${paint('bold', kid)}: private key in ${file}, public key in ${trust}\n${paint('dim', next)}`,
+    };
+  },
+});
+
+/** @param or what else one may do than choose another id */
+function assertUnused(keys: readonly TrustedJwk[], kid: string, trust: string, or: string): void {
+  if (keys.every((key) => key.kid !== kid)) return;
+  throw new CountersignError('USAGE', `Key ${kid} is in ${trust} already. Choose another id${or}`);
 }
 
-function addNewKey(keys: Command, terminal: Terminal): void {
-  keys
-    .command('new')
-    .summary('make a key that signs')
-    .description(
-      'Make an Ed25519 key: the private half into a file of its own, the public half and what it may assert into the trusted keys',
-    )
-    .argument('<kid>', 'key id')
-    .option('--trust <file>', 'the trusted keys of the workers (trust.jwks)', TRUST_FILE)
-    .option('--private <file>', 'the private key; never overwritten (default: KID.jwk)')
-    .option('--person <issuer|subject>', 'the one approver for whom it speaks')
-    .option('--service <issuer>', 'it speaks for everybody of this issuer')
-    .option('--group <name>', 'a group that it may claim; may be given several times', repeated)
-    .option('--tenant <name>', 'where it counts; may be given several times (default: default)', repeated)
-    .option('--speaks-for-many', 'of a service: several people may agree to one request through it')
-    .addHelpText(
-      'after',
-      examples(
-        "keys new ann-2026 --person 'acme|ann' --group ops",
-        'keys new backend-2026 --service acme --group ops --speaks-for-many',
-      ),
-    )
-    .action(async (kid: string, _own: unknown, command: Command) => {
-      const options = command.optsWithGlobals<NewKeyOptions>();
-      const id = parseAs(Name, kid, 'USAGE', 'key id');
-      const trusted = await readTrustFile(terminal, options.trust, 'new');
-      if (trusted.some((key) => key.kid === id))
-        throw new CountersignError(
-          'USAGE',
-          `Key ${id} is in ${options.trust} already. Choose another id, or: countersign keys rotate ${id}`,
-        );
-      const countersign = assertionOf(options);
-      const file = options.private ?? `${id}.jwk`;
-      const jwk = await makeKey(terminal, { kid: id, file, countersign });
-      await writeTrustFile(terminal, options.trust, [...trusted, jwk]);
-      print(
-        terminal,
-        {
-          json: { key: jwk, private: file, trust: options.trust },
-          text: (paint) =>
-            `${paint('green', 'made')}  ${paint('bold', id)}: private key in ${file}, public key in ${options.trust}\n${paint('dim', `  countersign approve RUN CALL --as 'ISSUER|SUBJECT' --key ${file}`)}`,
-        },
-        options.json === true,
-      );
-    });
-}
-
-function assertionOf({ person, service, group = [], tenant = ['default'], speaksForMany }: NewKeyOptions): Assertion {
+function assertionOf({
+  person,
+  service,
+  group = [],
+  tenant = ['default'],
+  speaksForMany,
+}: Values<typeof NEW_KEY>): Assertion {
   if ((person === undefined) === (service === undefined))
     throw new CountersignError('USAGE', 'A key is one of --person or of --service, and not of both.');
   const [iss = '', ...rest] = (person ?? service ?? '').split('|');
@@ -167,164 +117,156 @@ function assertionOf({ person, service, group = [], tenant = ['default'], speaks
   return parseAs(Assertion, { ...own, groups: group, tenants: tenant }, 'USAGE', 'key');
 }
 
-// `keys revoke` takes all trust from a key, including trust in what it has already signed.
+/** Takes all trust from a key, including trust in what it has already signed. */
+const REVOKE = verb({
+  name: 'revoke',
+  summary: 'trust a key no longer',
+  description:
+    'Take a key out of the trusted ones: nothing that it has signed counts any more. Approvals that wait are asked again; runs that it started call nothing',
+  args: { kid: KID },
+  options: { trust: TRUST },
+  examples: ['keys revoke ann-2026'],
+  run: async ({ args: { kid }, options: { trust }, terminal }) => {
+    const trusted = await readTrustFile(terminal, trust);
+    const gone = keyIn(trusted, kid, trust);
+    const rest = trusted.filter((key) => key !== gone);
+    await writeTrustFile(terminal, trust, rest);
+    return {
+      json: { revoked: kid, trust },
+      text: (paint) => `${paint('red', 'revoked')}  ${paint('bold', kid)}: it counts for nothing any more`,
+    };
+  },
+});
 
-function addRevokeKey(keys: Command, terminal: Terminal): void {
-  keys
-    .command('revoke')
-    .summary('trust a key no longer')
-    .description(
-      'Take a key out of the trusted ones: nothing that it has signed counts any more. Approvals that wait are asked again; runs that it started call nothing',
-    )
-    .argument('<kid>', 'key id')
-    .option('--trust <file>', 'the trusted keys of the workers (trust.jwks)', TRUST_FILE)
-    .addHelpText('after', examples('keys revoke ann-2026'))
-    .action(async (kid: string, _own: unknown, command: Command) => {
-      const { trust, json } = command.optsWithGlobals<GlobalOptions & { readonly trust: string }>();
-      const trusted = await readTrustFile(terminal, trust);
-      const gone = keyIn(trusted, kid, trust);
-      await writeTrustFile(
-        terminal,
-        trust,
-        trusted.filter((key) => key !== gone),
+/** Replaces an old key, which nobody has lost, by a new one. */
+const ROTATE = verb({
+  name: 'rotate',
+  summary: 'replace a key that signs',
+  description:
+    'Make a key that may assert the same. From now on the old one signs nothing; what it has signed before still counts, so that runs that wait go on',
+  args: { kid: one('the key to replace'), new: one('id of the new one') },
+  options: { trust: TRUST, private: text('<file>', 'the new private key; never overwritten (default: NEW.jwk)') },
+  examples: ['keys rotate backend-2026 backend-2027'],
+  run: async ({ args, options, terminal }) => {
+    const { trust } = options;
+    const kid = parseAs(Name, args.new, 'USAGE', 'key id');
+    const { private: file = `${kid}.jwk` } = options;
+    const trusted = await readTrustFile(terminal, trust);
+    const old = keyIn(trusted, args.kid, trust);
+    assertUnused(trusted, kid, trust, '.');
+    if (old.countersign.retired !== undefined)
+      throw new CountersignError(
+        'USAGE',
+        `Key ${old.kid} was replaced at ${old.countersign.retired}. Rotate the one that replaced it.`,
       );
-      print(
-        terminal,
-        {
-          json: { revoked: kid, trust },
-          text: (paint) => `${paint('red', 'revoked')}  ${paint('bold', kid)}: it counts for nothing any more`,
-        },
-        json === true,
-      );
-    });
-}
-
-// `keys rotate` replaces an old key, which nobody has lost, by a new one.
-
-interface RotateOptions extends GlobalOptions {
-  readonly trust: string;
-  readonly private?: string;
-}
-
-function addRotateKey(keys: Command, terminal: Terminal): void {
-  keys
-    .command('rotate')
-    .summary('replace a key that signs')
-    .description(
-      'Make a key that may assert the same. From now on the old one signs nothing; what it has signed before still counts, so that runs that wait go on',
-    )
-    .argument('<kid>', 'the key to replace')
-    .argument('<new>', 'id of the new one')
-    .option('--trust <file>', 'the trusted keys of the workers (trust.jwks)', TRUST_FILE)
-    .option('--private <file>', 'the new private key; never overwritten (default: NEW.jwk)')
-    .addHelpText('after', examples('keys rotate backend-2026 backend-2027'))
-    .action(async (kid: string, next: string, _own: unknown, command: Command) => {
-      const options = command.optsWithGlobals<RotateOptions>();
-      const id = parseAs(Name, next, 'USAGE', 'key id');
-      const trusted = await readTrustFile(terminal, options.trust);
-      const old = keyIn(trusted, kid, options.trust);
-      if (trusted.some((key) => key.kid === id))
-        throw new CountersignError('USAGE', `Key ${id} is in ${options.trust} already. Choose another id.`);
-      if (old.countersign.retired !== undefined)
-        throw new CountersignError(
-          'USAGE',
-          `Key ${kid} was replaced at ${old.countersign.retired}. Rotate the one that replaced it.`,
-        );
-      // One holder has one vote, with however many keys.
-      const countersign = { ...old.countersign, holder: old.countersign.holder ?? kid };
-      const file = options.private ?? `${id}.jwk`;
-      const jwk = await makeKey(terminal, { kid: id, file, countersign });
-      const retired = new Date().toISOString();
-      const replaced = trusted.map((key) =>
-        key.kid === kid ? { ...key, countersign: { ...countersign, retired } } : key,
-      );
-      await writeTrustFile(terminal, options.trust, [...replaced, jwk]);
-      print(
-        terminal,
-        {
-          json: { key: jwk, replaced: kid, retired, private: file, trust: options.trust },
-          text: (paint) =>
-            `${paint('green', 'replaced')}  ${kid} by ${paint('bold', id)}: private key in ${file}\n${paint('dim', `  when nothing waits any more that ${kid} has signed: countersign keys revoke ${kid}`)}`,
-        },
-        options.json === true,
-      );
-    });
-}
-
-// Implements `countersign keys zone`. It makes the key with which workers prove what they write, and finds
-// out whether runs still need one (docs/adr/0047).
+    // One holder has one vote, with however many keys.
+    const countersign = { ...old.countersign, holder: old.countersign.holder ?? old.kid };
+    const jwk = await makeKey(terminal, { kid, file, countersign });
+    const retired = new Date().toISOString();
+    const others = trusted.map((key) => (key === old ? { ...key, countersign: { ...countersign, retired } } : key));
+    await writeTrustFile(terminal, trust, [...others, jwk]);
+    const next = `  when nothing waits any more that ${old.kid} has signed: countersign keys revoke ${old.kid}`;
+    return {
+      json: { key: jwk, replaced: old.kid, retired, private: file, trust },
+      text: (paint) =>
+        `${paint('green', 'replaced')}  ${old.kid} by ${paint('bold', kid)}: private key in ${file}\n${paint('dim', next)}`,
+    };
+  },
+});
 
 const MOST_NAMED = 20;
 
-function addZoneKeys(keys: Command, terminal: Terminal): void {
-  const zone = keys
-    .command('zone')
-    .summary('keys with which workers prove what they write (trust mode signed)')
-    .description('Make a key for trust.zone.keys, or see which running workflows still need one')
-    .addHelpText('after', examples('keys zone new zone-2026', 'keys zone used zone-2025'));
-  zone
-    .command('new <id>')
-    .summary('make a key')
-    .description('Make a symmetric key, and print it: for the environment of workers, and of nobody else')
-    .addHelpText('after', examples('keys zone new zone-2026'))
-    .action((given: string, _own: unknown, command: Command) => {
-      const { json } = command.optsWithGlobals<GlobalOptions>();
-      const id = parseAs(Name, given, 'USAGE', 'key id');
-      const key = randomBytes(32).toString('base64');
-      print(terminal, { json: { id, key }, text: () => key }, json === true);
-      if (json !== true)
-        terminal.err(
-          `\nIn countersign.yaml of all workers. Put it last until all of them have it, then first:\n\n  trust:\n    zone:\n      keys:\n        - id: ${id}\n          key: \${ZONE_KEY}\n`,
-        );
-    });
-  zone
-    .command('used <id>')
-    .summary('which running workflows need a key; exit code 2 if any does')
-    .description('Look through the histories of all running runs and catalogs for what was proven by a key')
-    .addHelpText('after', examples('keys zone used zone-2025', 'keys zone used zone-2025 --json'))
-    .action(async (given: string, _own: unknown, command: Command) => {
-      const options = command.optsWithGlobals<GlobalOptions>();
-      const id = parseAs(Name, given, 'USAGE', 'key id');
-      const { looked, users } = await usersOf(id, options, terminal);
-      const named = users
-        .slice(0, MOST_NAMED)
-        .map((user) => `\n  ${visible(user)}`)
-        .join('');
-      const more = users.length > MOST_NAMED ? `\n  and ${users.length - MOST_NAMED} more` : '';
-      const text = (): string =>
-        users.length === 0
-          ? `None of ${looked} running workflows needs key ${id}.`
-          : `${users.length} of ${looked} running workflows need key ${id}:${named}${more}`;
-      print(terminal, { json: { id, looked, users }, text }, options.json === true);
-      if (users.length === 0) return;
-      throw new CountersignError(
-        'CONFIG_INVALID',
-        `Key ${id} is in use: leave it in trust.zone.keys until these have ended.`,
-        {
-          path: 'trust.zone.keys',
-        },
+const ZONE_NEW = verb({
+  name: 'new',
+  summary: 'make a key',
+  description: 'Make a symmetric key, and print it: for the environment of workers, and of nobody else',
+  args: { id: one() },
+  examples: ['keys zone new zone-2026'],
+  run: async ({ args, options, terminal }) => {
+    const id = parseAs(Name, args.id, 'USAGE', 'key id');
+    const key = randomBytes(32).toString('base64');
+    const hint = `In countersign.yaml of all workers. Put it last until all of them have it, then first:\n\n  trust:\n    zone:\n      keys:\n        - id: ${id}\n          key: \${ZONE_KEY}`;
+    if (options.json !== true) terminal.err(`\n${hint}\n`);
+    return await Promise.resolve({ json: { id, key }, text: () => key });
+  },
+});
+
+const ZONE_USED = verb({
+  name: 'used',
+  summary: 'which running workflows need a key; exit code 2 if any does',
+  description: 'Look through the histories of all running runs and catalogs for what was proven by a key',
+  args: { id: one() },
+  examples: ['keys zone used zone-2025', 'keys zone used zone-2025 --json'],
+  run: async ({ args, session }) => {
+    const id = parseAs(Name, args.id, 'USAGE', 'key id');
+    const { looked, users } = await session(async (opened) => usersOf(id, opened));
+    const json = { id, looked, users };
+    if (users.length === 0) return { json, text: () => `None of ${looked} running workflows needs key ${id}.` };
+    const named = users.slice(0, MOST_NAMED).map((user) => `\n  ${visible(user)}`);
+    const more = users.length > MOST_NAMED ? `\n  and ${users.length - MOST_NAMED} more` : '';
+    const message = `Key ${id} is in use: leave it in trust.zone.keys until these have ended.`;
+    return {
+      json,
+      text: () => `${users.length} of ${looked} running workflows need key ${id}:${named.join('')}${more}`,
+      fault: new CountersignError('CONFIG_INVALID', message, { path: 'trust.zone.keys' }),
+    };
+  },
+});
+
+/** Makes the key with which workers prove what they write, and finds out whether runs still need one. */
+const ZONE = verb({
+  name: 'zone',
+  summary: 'keys with which workers prove what they write (trust mode signed)',
+  description: 'Make a key for trust.zone.keys, or see which running workflows still need one',
+  examples: ['keys zone new zone-2026', 'keys zone used zone-2025'],
+  verbs: [ZONE_NEW, ZONE_USED],
+});
+
+export const KEYS = verb({
+  name: 'keys',
+  summary: 'make a key pair for sealing tokens; make, list, rotate and revoke keys that sign',
+  description:
+    'Make a P-256 key pair: the private key into a file for the workers, the public key on standard output for clients. Keys that sign (trust mode signed) have the commands below',
+  options: {
+    out: preset('countersign.pem', text('<file>', 'the private key; never overwritten')),
+    kid: text('<name>', 'key id (default: from the public key)'),
+  },
+  examples: ['keys --out zone-a.pem --kid zone-a-2026 --json', 'keys > zone.jwk'],
+  verbs: [NEW, LIST, ROTATE, REVOKE, ZONE],
+  run: async ({ options, terminal }) => {
+    const { out, json } = options;
+    const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: SEALING.curve });
+    const { kty, crv, x, y } = publicKey.export({ format: 'jwk' });
+    const { kid: named = `key-${createHash('sha256').update(`${x}.${y}`).digest('hex').slice(0, 12)}` } = options;
+    const kid = parseAs(Name, named, 'USAGE', 'key id');
+    const jwk = { kty, crv, x, y, kid, use: 'enc', alg: SEALING.alg };
+    const pem = privateKey.export({ format: 'pem', type: 'pkcs8' }).toString();
+    await writeOnce(resolve(terminal.directory, out), out, pem);
+    // Both forms print the same document, so that `> zone.jwk` gives what --sealing-key takes. Hints go to standard
+    // error.
+    if (json !== true)
+      terminal.err(
+        `\nThe private key is in ${out}. In countersign.yaml of the workers:\n\n  grants:\n    keys:\n      - kid: ${kid}\n        privateKeyFile: ${out}\n\nClients seal with the public key above: countersign start … --sealing-key SERVER=FILE\n`,
       );
-    });
-}
+    return { json: jwk, text: () => JSON.stringify(jwk, null, 2) };
+  },
+});
 
 async function usersOf(
   id: string,
-  options: GlobalOptions,
-  terminal: Terminal,
+  { client }: Session,
 ): Promise<{ readonly looked: number; readonly users: readonly string[] }> {
   const { liveHistories } = await import('../../workers/replay/replay.ts');
-  return await withSession(terminal, options, async ({ client }) => {
-    const users: string[] = [];
-    let looked = 0;
-    const query = `WorkflowType IN ('${RUN_WORKFLOW}', '${CATALOG_WORKFLOW}') AND ExecutionStatus = 'Running'`;
-    for await (const recorded of liveHistories(client, listExecutions(client, query))) {
-      if (recorded.kind === 'unreadable') throw recorded.error;
-      looked += 1;
-      const names = await keysIn(recorded.history, client.options.loadedDataConverter.payloadCodecs);
-      if (names.has(id)) users.push(recorded.workflowId);
-    }
-    return { looked, users };
-  });
+  const users: string[] = [];
+  let looked = 0;
+  const query = `WorkflowType IN ('${RUN_WORKFLOW}', '${CATALOG_WORKFLOW}') AND ExecutionStatus = 'Running'`;
+  for await (const recorded of liveHistories(client, listExecutions(client, query))) {
+    if (recorded.kind === 'unreadable') throw recorded.error;
+    looked += 1;
+    const names = await keysIn(recorded.history, client.options.loadedDataConverter.payloadCodecs);
+    if (names.has(id)) users.push(recorded.workflowId);
+  }
+  return { looked, users };
 }
 
 /** Returns the key ids in an execution's input and in the results of its activities. */

@@ -2,7 +2,6 @@
  * Implements `countersign policy`: it checks, explains and tests the organisation's policy before anything
  * runs under it.
  */
-import type { Command } from 'commander';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';
@@ -13,63 +12,48 @@ import type { Considered } from '../../domain/policy/judge.ts';
 import { visible } from '../../domain/text/escape.ts';
 import type { LayerTrace } from '../../workers/config/offline-judge.ts';
 import { approverWarnings, ruleWarnings } from '../../workers/config/warnings.ts';
-import { print } from '../session/answered.ts';
-import { examples, type GlobalOptions, repeated } from '../session/options.ts';
 import { readInput, readSpec } from '../session/files.ts';
+import { flag, maybe, one, parsed, preset, repeated, some, text } from '../session/options.ts';
 import { type CaseResult, runCases, verdictOn } from '../session/policy-cases.ts';
 import { type ClientSettings, loadPolicySettings, refuseConditions } from '../session/session.ts';
-import type { Paint, Terminal } from '../session/terminal.ts';
+import type { Paint } from '../session/terminal.ts';
+import { verb } from '../session/verb.ts';
 import { duration, fields } from '../views/format.ts';
 import { holds } from '../views/request.ts';
 
-export function addPolicy(program: Command, terminal: Terminal): void {
-  const policy = program
-    .command('policy')
-    .summary('check, explain and test the policy of the configuration')
-    .description("What the organisation's policy says of calls, without a server and without Temporal")
-    .addHelpText('after', examples('policy check', 'policy explain files write_file', 'policy test policy-cases.yaml'));
-  for (const addVerb of [addCheck, addExplain, addTest]) addVerb(policy, terminal);
-}
+/** Says whether a configuration's policy is valid, and whether all of it can apply. */
+const CHECK = verb({
+  name: 'check',
+  summary: 'is the policy valid, and meant so?',
+  description: 'Read the policy of a configuration, and say what in it can never apply or never be met',
+  args: { file: maybe('configuration (default: --config, COUNTERSIGN_CONFIG, ./countersign.yaml)') },
+  options: { strict: flag('a warning is a failure: exit code 7') },
+  examples: ['policy check', 'policy check deploy/countersign.yaml --strict'],
+  run: async ({ args: { file }, options, terminal }) => {
+    const settings = await loadPolicySettings(file ?? options.config, terminal);
+    const { policy, serverUrls } = settings;
+    const warnings = [
+      ...neverApplies(settings),
+      ...ruleWarnings(policy, Object.keys(serverUrls)),
+      ...approverWarnings(settings),
+    ];
+    const size = `${(policy.rules ?? []).length} rules, ${Object.keys(policy.servers ?? {}).length} servers`;
+    const many = warnings.length;
+    const isFailure = options.strict === true && many > 0;
+    return {
+      json: { valid: true, warnings },
+      text: (paint) =>
+        [
+          ...warnings.map((warning) => `${paint('yellow', 'warning')}  ${visible(warning)}`),
+          `${paint('green', 'valid')}    ${size}, ${many} warnings`,
+        ].join('\n'),
+      ...(isFailure ? { fault: failed(`The policy has ${many} warnings.`, { warnings: many }) } : {}),
+    };
+  },
+});
 
-// `policy check` says whether a configuration's policy is valid, and whether all of it can apply.
-
-interface CheckOptions extends GlobalOptions {
-  readonly strict?: true;
-}
-
-function addCheck(policy: Command, terminal: Terminal): void {
-  policy
-    .command('check')
-    .summary('is the policy valid, and meant so?')
-    .description('Read the policy of a configuration, and say what in it can never apply or never be met')
-    .argument('[file]', 'configuration (default: --config, COUNTERSIGN_CONFIG, ./countersign.yaml)')
-    .option('--strict', 'a warning is a failure: exit code 7')
-    .addHelpText('after', examples('policy check', 'policy check deploy/countersign.yaml --strict'))
-    .action(async (file: string | undefined, _own: unknown, command: Command) => {
-      const options = command.optsWithGlobals<CheckOptions>();
-      const settings = await loadPolicySettings(file ?? options.config, terminal);
-      const warnings = [
-        ...neverApplies(settings),
-        ...ruleWarnings(settings.policy, Object.keys(settings.serverUrls)),
-        ...approverWarnings(settings),
-      ];
-      print(
-        terminal,
-        {
-          json: { valid: true, warnings },
-          text: (paint) =>
-            [
-              ...warnings.map((warning) => `${paint('yellow', 'warning')}  ${visible(warning)}`),
-              `${paint('green', 'valid')}    ${(settings.policy.rules ?? []).length} rules, ${Object.keys(settings.policy.servers ?? {}).length} servers, ${warnings.length} warnings`,
-            ].join('\n'),
-        },
-        options.json === true,
-      );
-      if (options.strict === true && warnings.length > 0)
-        throw new CountersignError('POLICY_CASES_FAILED', `The policy has ${warnings.length} warnings.`, {
-          warnings: warnings.length,
-        });
-    });
+function failed(message: string, facts: Readonly<Record<string, number>>): CountersignError {
+  return new CountersignError('POLICY_CASES_FAILED', message, facts);
 }
 
 /**
@@ -84,74 +68,59 @@ function neverApplies({ policy, serverUrls }: Pick<ClientSettings, 'policy' | 's
   );
 }
 
-// `policy explain` says what happens to a call of a tool, and which rules decide that.
-
-interface ExplainOptions extends GlobalOptions {
-  readonly readOnly?: true;
-  readonly initiator: string;
-  readonly group?: readonly string[];
-  readonly tenant: string;
-  readonly args: string;
-  readonly earlier: string;
-  readonly turn: string;
-  readonly spec?: string;
-}
-
-function addExplain(policy: Command, terminal: Terminal): void {
-  policy
-    .command('explain')
-    .summary('what happens to a call, and why')
-    .description('What the policy of the configuration says of a call of a tool, with the rules that decide')
-    .argument('<server>', 'name of the server')
-    .argument('<tool>', 'name of the tool, as its server spells it')
-    .option('--read-only', 'the server says `readOnlyHint: true` of it')
-    .option('--initiator <id>', 'who starts the run', 'someone')
-    .option('--group <name>', 'a group of who starts the run; may be given several times', repeated)
-    .option('--tenant <id>', 'tenant of who starts the run', 'default')
-    .option('--args <json>', 'arguments of the call', '{}')
-    .option('--earlier <json>', 'earlier calls, as {"server/tool": {"succeeded": 2}}', '{}')
-    .option('--turn <number>', 'turn of the run', '1')
-    .option('--spec <file>', "a run spec whose policy is the run's layer")
-    .addHelpText(
-      'after',
-      `${examples('policy explain files write_file', 'policy explain files read_file --read-only', 'policy explain bank pay --spec run.yaml', `policy explain bank pay --args '{"amount": 50}'`)}\n
-A catalog may say more of a tool, and only tightens: countersign catalog show.`,
-    )
-    .action(async (server: string, tool: string, _own: unknown, command: Command) => {
-      const options = command.optsWithGlobals<ExplainOptions>();
-      const settings = await loadPolicySettings(options.config, terminal);
-      const run = options.spec === undefined ? undefined : (await readSpec(options.spec, terminal)).policy;
-      const asked = parseAs(
-        PolicyCase.omit({ name: true, expect: true }),
-        {
-          call: `${server}/${tool}`,
-          initiator: options.initiator,
-          initiatorGroups: options.group ?? [],
-          tenant: options.tenant,
-          args: jsonOf(options.args, '--args'),
-          earlier: jsonOf(options.earlier, '--earlier'),
-          turn: Number(options.turn),
-          ...(options.readOnly === true ? { annotations: { readOnlyHint: true } } : {}),
-          ...defined({ run }),
-        },
-        'USAGE',
-        'call',
-      );
-      if (run !== undefined) refuseConditions(run, ['policy'], 'SPEC_INVALID', 'run spec');
-      const { verdict, layers } = await verdictOn(settings, asked);
-      print(
-        terminal,
-        { json: { server, tool, verdict, layers }, text: (paint) => explained(asked.call, verdict, layers, paint) },
-        options.json === true,
-      );
-    });
-}
+/** Says what happens to a call of a tool, and which rules decide that. */
+const EXPLAIN = verb({
+  name: 'explain',
+  summary: 'what happens to a call, and why',
+  description: 'What the policy of the configuration says of a call of a tool, with the rules that decide',
+  args: { server: one('name of the server'), tool: one('name of the tool, as its server spells it') },
+  options: {
+    readOnly: flag('the server says `readOnlyHint: true` of it'),
+    initiator: preset('someone', text('<id>', 'who starts the run')),
+    group: parsed(repeated, '<name>', 'a group of who starts the run; may be given several times'),
+    tenant: preset('default', text('<id>', 'tenant of who starts the run')),
+    args: preset('{}', text('<json>', 'arguments of the call')),
+    earlier: preset('{}', text('<json>', 'earlier calls, as {"server/tool": {"succeeded": 2}}')),
+    turn: preset('1', text('<number>', 'turn of the run')),
+    spec: text('<file>', "a run spec whose policy is the run's layer"),
+  },
+  examples: [
+    'policy explain files write_file',
+    'policy explain files read_file --read-only',
+    'policy explain bank pay --spec run.yaml',
+    `policy explain bank pay --args '{"amount": 50}'`,
+  ],
+  note: 'A catalog may say more of a tool, and only tightens: countersign catalog show.',
+  run: async ({ args: { server, tool }, options, terminal }) => {
+    const { initiator, group: initiatorGroups = [], tenant, spec } = options;
+    const settings = await loadPolicySettings(options.config, terminal);
+    const run = spec === undefined ? undefined : (await readSpec(spec, terminal)).policy;
+    const annotations = options.readOnly === true ? { readOnlyHint: true } : undefined;
+    const given = {
+      call: `${server}/${tool}`,
+      initiator,
+      initiatorGroups,
+      tenant,
+      args: jsonOf(options.args, '--args'),
+      earlier: jsonOf(options.earlier, '--earlier'),
+      turn: Number(options.turn),
+      ...defined({ annotations, run }),
+    };
+    const asked = parseAs(PolicyCase.omit({ name: true, expect: true }), given, 'USAGE', 'call');
+    if (run !== undefined) refuseConditions(run, ['policy'], 'SPEC_INVALID', 'run spec');
+    const { verdict, layers } = await verdictOn(settings, asked);
+    return {
+      json: { server, tool, verdict, layers },
+      text: (paint) => explained(asked.call, verdict, layers, paint),
+    };
+  },
+});
 
 const COLOURS = { allow: 'green', ask: 'yellow', deny: 'red' } as const;
 
-function jsonOf(text: string, option: string): unknown {
+function jsonOf(json: string, option: string): unknown {
   try {
-    return JSON.parse(text);
+    return JSON.parse(json);
   } catch {
     throw new CountersignError('USAGE', `${option} is not JSON. Quote it for your shell: ${option} '{"amount": 50}'.`, {
       option,
@@ -211,50 +180,34 @@ const HINTS: Readonly<Record<string, string>> = {
   unknown: 'its hints are not to be trusted',
 };
 
-// `policy test` says whether the policy does what tables of cases expect.
-
-function addTest(policy: Command, terminal: Terminal): void {
-  policy
-    .command('test')
-    .summary('do tables of cases say what the policy does?')
-    .description('Judge each case of one or more tables; exit code 7 where one comes out otherwise than it says')
-    .argument('<files...>', 'YAML or JSON; see docs/guide/policy-cases.yaml')
-    .addHelpText('after', examples('policy test policy-cases.yaml', 'policy test cases/*.yaml --json'))
-    .action(async (files: string[], _own: unknown, command: Command) => {
-      const options = command.optsWithGlobals<GlobalOptions>();
-      const settings = await loadPolicySettings(options.config, terminal);
-      const results: CaseResult[] = [];
-      for (const file of files) {
-        const table = parseAs(
-          PolicyCases,
-          await readInput(file, { what: 'table', code: 'USAGE' }, terminal),
-          'USAGE',
-          `table ${file}`,
-        );
-        refuseTable(table, file);
-        results.push(...(await runCases(table, settings)));
-      }
-      const failed = results.filter(({ ok }) => !ok);
-      print(
-        terminal,
-        {
-          json: { cases: results.length, failed: failed.length, results },
-          text: (paint) =>
-            [
-              ...failed.map((each) => failure(each, paint)),
-              `${results.length - failed.length} of ${results.length} cases hold.`,
-            ].join('\n'),
-        },
-        options.json === true,
-      );
-      if (failed.length > 0)
-        throw new CountersignError(
-          'POLICY_CASES_FAILED',
-          `${failed.length} of ${results.length} cases come out otherwise than they say.`,
-          { failed: failed.length },
-        );
-    });
-}
+/** Says whether the policy does what tables of cases expect. */
+const TEST = verb({
+  name: 'test',
+  summary: 'do tables of cases say what the policy does?',
+  description: 'Judge each case of one or more tables; exit code 7 where one comes out otherwise than it says',
+  args: { files: some('YAML or JSON; see docs/guide/policy-cases.yaml') },
+  examples: ['policy test policy-cases.yaml', 'policy test cases/*.yaml --json'],
+  run: async ({ args: { files }, options, terminal }) => {
+    const settings = await loadPolicySettings(options.config, terminal);
+    const results: CaseResult[] = [];
+    for (const file of files) {
+      const value = await readInput(file, { what: 'table', code: 'USAGE' }, terminal);
+      const table = parseAs(PolicyCases, value, 'USAGE', `table ${file}`);
+      refuseTable(table, file);
+      results.push(...(await runCases(table, settings)));
+    }
+    const otherwise = results.filter(({ ok }) => !ok);
+    const [all, bad] = [results.length, otherwise.length];
+    return {
+      json: { cases: all, failed: bad, results },
+      text: (paint) =>
+        [...otherwise.map((each) => failure(each, paint)), `${all - bad} of ${all} cases hold.`].join('\n'),
+      ...(bad > 0
+        ? { fault: failed(`${bad} of ${all} cases come out otherwise than they say.`, { failed: bad }) }
+        : {}),
+    };
+  },
+});
 
 /** Refuses a table whose conditions cannot be evaluated: its cases would hold for the wrong reason. */
 function refuseTable({ groups }: PolicyCases, file: string): void {
@@ -268,3 +221,11 @@ function refuseTable({ groups }: PolicyCases, file: string): void {
 function failure({ group, name, differences, rules }: CaseResult, paint: Paint): string {
   return `${paint('red', 'FAILED')}  ${visible(group)}: ${visible(name)}\n        ${differences.map(visible).join('; ')} (${rules.map(visible).join(', ')})`;
 }
+
+export const POLICY = verb({
+  name: 'policy',
+  summary: 'check, explain and test the policy of the configuration',
+  description: "What the organisation's policy says of calls, without a server and without Temporal",
+  examples: ['policy check', 'policy explain files write_file', 'policy test policy-cases.yaml'],
+  verbs: [CHECK, EXPLAIN, TEST],
+});

@@ -7,53 +7,45 @@
  * 3. The run is left alone if the fault seems to be this build's, since another build is likely to go on with it.
  *    --anyway overrides that.
  */
-import type { Command } from 'commander';
 import { livingHistory } from '../../client/run/recovery.ts';
 import { failingTask } from '../../client/engine/executions.ts';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import { print } from '../session/answered.ts';
-import { examples, type GlobalOptions } from '../session/options.ts';
-import { type Session, withSession } from '../session/session.ts';
+import { flag, one, type OptionRows, text, type Values } from '../session/options.ts';
+import type { Session } from '../session/session.ts';
 import { readingOptions, toldOf } from '../session/stuck-run.ts';
-import type { Terminal } from '../session/terminal.ts';
+import { verb } from '../session/verb.ts';
 import { type Recovering, recoveryText } from '../views/recovery.ts';
 
-interface RecoverCommandOptions extends GlobalOptions {
-  readonly yes?: true;
-  readonly anyway?: true;
-  readonly reason?: string;
-}
+const OPTIONS = {
+  yes: flag('do it'),
+  anyway: flag('also where another build can go on with the run'),
+  reason: text('<text>', 'kept by Temporal (default: countersign recover)'),
+} satisfies OptionRows;
 
-export function addRecover(program: Command, terminal: Terminal): void {
-  program
-    .command('recover')
-    .summary('the way out for a run that is stuck')
-    .description(
-      'Reset a stuck run to the last workflow task that can be replayed. Shows what is undone and asked again; does it with --yes. A call that may run only once is not sent again by itself',
-    )
-    .argument('<run>', 'run id, or catalog/<tenant>/<server>')
-    .option('--yes', 'do it')
-    .option('--anyway', 'also where another build can go on with the run')
-    .option('--reason <text>', 'kept by Temporal (default: countersign recover)')
-    .addHelpText('after', examples('recover nightly-42', 'recover nightly-42 --yes'))
-    .action(async (runId: string, _own: unknown, command: Command) => {
-      const options = command.optsWithGlobals<RecoverCommandOptions>();
-      const recovering = await withSession(terminal, options, (session) => recovered(session, runId, options));
-      print(
-        terminal,
-        { json: recovering, text: (paint) => recoveryText(recovering, Date.now(), paint) },
-        options.json === true,
-      );
-      if (options.yes === true && recovering.kind === 'refused')
-        throw new CountersignError('REPLAY_FAILED', `${recovering.why} Nothing was done.`, { runId });
-    });
-}
+export const RECOVER = verb({
+  name: 'recover',
+  summary: 'the way out for a run that is stuck',
+  description:
+    'Reset a stuck run to the last workflow task that can be replayed. Shows what is undone and asked again; does it with --yes. A call that may run only once is not sent again by itself',
+  args: { run: one('run id, or catalog/<tenant>/<server>') },
+  options: OPTIONS,
+  examples: ['recover nightly-42', 'recover nightly-42 --yes'],
+  run: async ({ args: { run: runId }, options, session }) => {
+    const json = await session((opened) => recovered(opened, runId, options));
+    const isRefused = options.yes === true && json.kind === 'refused';
+    return {
+      json,
+      text: (paint) => recoveryText(json, Date.now(), paint),
+      ...(isRefused && { fault: new CountersignError('REPLAY_FAILED', `${json.why} Nothing was done.`, { runId }) }),
+    };
+  },
+});
 
 async function recovered(
   { client, countersign, settings, deadlineMs }: Session,
   runId: string,
-  { yes, anyway, reason }: RecoverCommandOptions,
+  { yes, anyway, reason }: Values<typeof OPTIONS>,
 ): Promise<Recovering> {
   const {
     history,

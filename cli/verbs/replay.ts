@@ -4,54 +4,58 @@
  */
 import { resolve } from 'node:path';
 import type { Client } from '@temporalio/client';
-import type { Command } from 'commander';
 import { listExecutions, sentenceOf } from '../../client/engine/executions.ts';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { CATALOG_WORKFLOW, RUN_WORKFLOW } from '../../contracts/names.ts';
 import { visible } from '../../domain/text/escape.ts';
 import type { Diagnosis } from '../../workers/replay/diagnosis.ts';
 import type { History, Recorded } from '../../workers/replay/recorded-history.ts';
 import type { ReplayOptions as Replaying } from '../../workers/replay/replay.ts';
-import { print } from '../session/answered.ts';
 import { causesOf, causesText, type Diagnosed, diagnosedOf, MOST_DIAGNOSED } from '../session/broken-ledger.ts';
-import { examples, type GlobalOptions } from '../session/options.ts';
+import { any, flag, type GlobalOptions, type OptionRows, text, type Values } from '../session/options.ts';
 import { type ClientSettings, loadClientSettings, locate, withSession } from '../session/session.ts';
 import { toldOf } from '../session/stuck-run.ts';
 import type { Paint, Terminal } from '../session/terminal.ts';
-
-interface ReplayOptions extends GlobalOptions {
-  readonly live?: true;
-  readonly query?: string;
-  readonly diagnoseAll?: true;
-}
+import { type Answer, print, verb } from '../session/verb.ts';
 
 const RECORDED = 'test/replay/histories';
 
-export function addReplay(program: Command, terminal: Terminal): void {
-  program
-    .command('replay')
-    .summary('do recorded histories replay with this code?')
-    .description(
-      'Replay recorded histories, or those of a live namespace, with the current workflow code; exit code 7 if one diverges',
-    )
-    .argument('[paths...]', `files, or folders of *.json (default: ${RECORDED})`)
-    .option('--live', 'the histories of a live namespace instead')
-    .option('--query <filter>', 'which of them, as a visibility query (default: all running)')
-    .option('--diagnose-all', `say why of every history that fails (default: of the first ${MOST_DIAGNOSED})`)
-    .addHelpText(
-      'after',
-      `${examples('replay', 'replay run.json', 'replay --live', `replay --live --query "ExecutionStatus = 'Completed' AND CountersignTenant = 'acme'"`)}\n
-Histories are files of \`temporal workflow show -o json\`. Digests cover the namespace: name it with --namespace where it was not \`default\`.`,
-    )
-    .action(async (paths: string[], _own: unknown, command: Command) => {
-      const options = command.optsWithGlobals<ReplayOptions>();
-      const outcomes =
-        options.live === true
-          ? await replayLive(paths, options, terminal)
-          : await replayFiles(paths, options, terminal);
-      report(outcomes, options, terminal);
-    });
-}
+const OPTIONS = {
+  live: flag('the histories of a live namespace instead'),
+  query: text('<filter>', 'which of them, as a visibility query (default: all running)'),
+  diagnoseAll: flag(`say why of every history that fails (default: of the first ${MOST_DIAGNOSED})`),
+} satisfies OptionRows;
+
+type ReplayOptions = Values<typeof OPTIONS> & GlobalOptions;
+
+export const REPLAY = verb({
+  name: 'replay',
+  summary: 'do recorded histories replay with this code?',
+  description:
+    'Replay recorded histories, or those of a live namespace, with the current workflow code; exit code 7 if one diverges',
+  args: { paths: any(`files, or folders of *.json (default: ${RECORDED})`) },
+  options: OPTIONS,
+  examples: [
+    'replay',
+    'replay run.json',
+    'replay --live',
+    `replay --live --query "ExecutionStatus = 'Completed' AND CountersignTenant = 'acme'"`,
+  ],
+  note: 'Histories are files of `temporal workflow show -o json`. Digests cover the namespace: name it with --namespace where it was not `default`.',
+  run: async ({ args: { paths }, options, terminal }) => {
+    const read = options.live === true ? replayLive : replayFiles;
+    const outcomes = await read(paths, options, terminal);
+    const answer = reportOf(outcomes);
+    print(terminal, answer, options.json === true);
+    if (options.json !== true && outcomes.length > 0)
+      terminal.err(
+        'What workers of trust mode signed wrote was taken as it is marked: no key of the zone is here to check it.\n',
+      );
+    if (answer.fault !== undefined) throw answer.fault;
+    return undefined;
+  },
+});
 
 async function replayFiles(paths: readonly string[], options: ReplayOptions, terminal: Terminal): Promise<Diagnosed[]> {
   if (options.query !== undefined) throw new CountersignError('USAGE', '--query goes with --live.');
@@ -160,39 +164,26 @@ function outcomeText({ name, error, diagnosis, notLookedAt }: Diagnosed, paint: 
     ...(diagnosis === undefined ? [] : [diagnosis.text]),
     ...(notLookedAt === true ? ['Why was not looked at, since others failed before; --diagnose-all does.'] : []),
   ];
-  return [`${paint('red', 'FAILED')}  ${visible(name)}`, ...why.map((text) => `        ${visible(text)}`)].join('\n');
+  return [`${paint('red', 'FAILED')}  ${visible(name)}`, ...why.map((each) => `        ${visible(each)}`)].join('\n');
 }
 
-function report(outcomes: readonly Diagnosed[], options: ReplayOptions, terminal: Terminal): void {
+function reportOf(outcomes: readonly Diagnosed[]): Answer {
   const failed = outcomes.filter(({ error }) => error !== undefined).length;
+  const replayed = outcomes.length;
   const results = outcomes.map(({ name, workflowId, error, diagnosis, notLookedAt }) => ({
     name,
     workflowId,
     ok: error === undefined,
-    ...(error === undefined ? {} : { error: error.message }),
-    ...(diagnosis === undefined ? {} : { diagnosis: toldOf(diagnosis) }),
-    ...(notLookedAt && { notLookedAt }),
+    ...defined({ error: error?.message, diagnosis: diagnosis && toldOf(diagnosis), notLookedAt }),
   }));
   const causes = causesOf(outcomes);
-  print(
-    terminal,
-    {
-      json: { replayed: outcomes.length, failed, zoneChecked: false, ...(failed === 0 ? {} : { causes }), results },
-      text: () =>
-        outcomes.length === 0
-          ? 'There was no history to replay.'
-          : `${outcomes.length - failed} of ${outcomes.length} histories replay.`,
-    },
-    options.json === true,
-  );
-  if (options.json !== true && outcomes.length > 0)
-    terminal.err(
-      'What workers of trust mode signed wrote was taken as it is marked: no key of the zone is here to check it.\n',
-    );
-  if (failed > 0)
-    throw new CountersignError(
-      'REPLAY_FAILED',
-      `${failed} of ${outcomes.length} histories do not replay with this code${causesText(causes)}`,
-      { failed, ...causes },
-    );
+  const shown = (): string =>
+    replayed === 0 ? 'There was no history to replay.' : `${replayed - failed} of ${replayed} histories replay.`;
+  if (failed === 0) return { json: { replayed, failed, zoneChecked: false, results }, text: shown };
+  const message = `${failed} of ${replayed} histories do not replay with this code${causesText(causes)}`;
+  return {
+    json: { replayed, failed, zoneChecked: false, causes, results },
+    text: shown,
+    fault: new CountersignError('REPLAY_FAILED', message, { failed, ...causes }),
+  };
 }

@@ -1,59 +1,47 @@
 /** Implements `countersign requests`, which lists what waits for a decision, in one run or in all. */
-import type { Command } from 'commander';
 import type { Retry } from '../../client/index.ts';
-import type { InboxFilter, WaitingRun } from '../../client/run/inbox.ts';
+import type { WaitingRun } from '../../client/run/inbox.ts';
 import { defined } from '../../contracts/defined.ts';
 import type { ApprovalRequest, AuthorizationPause, Pause } from '../../contracts/schemas/request.ts';
 import { ruleAt } from '../../domain/policy/approvers.ts';
 import { visible } from '../../domain/text/escape.ts';
-import { type Answer, print } from '../session/answered.ts';
-import { examples, type GlobalOptions, wholeNumber } from '../session/options.ts';
-import { type Session, withSession } from '../session/session.ts';
+import { flag, maybe, parsed, text, wholeNumber } from '../session/options.ts';
+import type { Session } from '../session/session.ts';
 import { nothingOf, toldOrRead } from '../session/stuck-run.ts';
-import type { Paint, Terminal } from '../session/terminal.ts';
+import type { Paint } from '../session/terminal.ts';
+import { type Answer, verb } from '../session/verb.ts';
 import { memoToolText, table, timeLeft } from '../views/format.ts';
 import { stuckJson, stuckText } from '../views/recovery.ts';
 import { requestText, shownTo } from '../views/request.ts';
 import { retryText } from '../views/run.ts';
 
-interface RequestsOptions extends GlobalOptions {
+export const REQUESTS = verb({
+  name: 'requests',
+  summary: 'what waits for a decision, in one run or in all',
+  description: 'What waits for a decision: of one run in full, without a run id of all runs',
+  args: { run: maybe('run id') },
+  options: {
+    full: flag('cut nothing'),
+    reveal: flag('show arguments that policy keeps out of lists: look at them before you decide'),
+    tenant: text('<name>', 'only runs of this tenant'),
+    group: text('<name>', 'only runs that wait for this group'),
+    most: parsed(wholeNumber, '<count>', 'runs at the most (default: 100)'),
+  },
+  examples: ['requests', 'requests --group ops', 'requests nightly-42 --full', 'requests nightly-42 --json'],
+  run: async ({ args: { run }, options, session }) => {
+    const { tenant, group, most } = options;
+    return await session(async (opened) =>
+      run === undefined
+        ? inboxAnswer(await opened.countersign.waiting(defined({ tenant, group, most })))
+        : await requestsOf(opened, run, options),
+    );
+  },
+});
+
+/** How a request is shown to the person who asks. */
+interface Showing {
   readonly full?: true;
   readonly reveal?: true;
-  readonly tenant?: string;
-  readonly group?: string;
-  readonly most?: number;
-}
-
-export function addRequests(program: Command, terminal: Terminal): void {
-  program
-    .command('requests')
-    .summary('what waits for a decision, in one run or in all')
-    .description('What waits for a decision: of one run in full, without a run id of all runs')
-    .argument('[run]', 'run id')
-    .option('--full', 'cut nothing')
-    .option('--reveal', 'show arguments that policy keeps out of lists: look at them before you decide')
-    .option('--tenant <name>', 'only runs of this tenant')
-    .option('--group <name>', 'only runs that wait for this group')
-    .option('--most <count>', 'runs at the most (default: 100)', wholeNumber)
-    .addHelpText(
-      'after',
-      examples('requests', 'requests --group ops', 'requests nightly-42 --full', 'requests nightly-42 --json'),
-    )
-    .action(async (runId: string | undefined, _own: unknown, command: Command) => {
-      const options = command.optsWithGlobals<RequestsOptions>();
-      const answer = await withSession(terminal, options, async (session) =>
-        runId === undefined
-          ? inboxAnswer(await session.countersign.waiting(filterOf(options)))
-          : await requestsOf(session, runId, options),
-      );
-      print(terminal, answer, options.json === true);
-    });
-}
-
-function filterOf({ tenant, group, most }: RequestsOptions): InboxFilter {
-  return {
-    ...defined({ tenant, group, most }),
-  };
 }
 
 function inboxAnswer(runs: readonly WaitingRun[]): Answer {
@@ -74,7 +62,7 @@ function inboxAnswer(runs: readonly WaitingRun[]): Answer {
 }
 
 /** Reads the requests of one run. For a stuck run they come from its history, and none of them can be decided now. */
-async function requestsOf(session: Session, runId: string, options: RequestsOptions): Promise<Answer> {
+async function requestsOf(session: Session, runId: string, options: Showing): Promise<Answer> {
   const run = session.countersign.run(runId);
   const { told, stuck } = await toldOrRead(session, runId, async () => ({
     requests: await run.requests(),
@@ -93,7 +81,7 @@ async function requestsOf(session: Session, runId: string, options: RequestsOpti
 export function requestsAnswer(
   runId: string,
   requests: readonly ApprovalRequest[],
-  options: RequestsOptions,
+  options: Showing,
   retries: readonly Retry[] = [],
 ): Answer {
   const { json, texts, first, now } = shownRequests(runId, requests, options);
@@ -113,7 +101,7 @@ export function requestsAnswer(
 }
 
 /** Sorts open requests before the others. */
-function shownRequests(runId: string, requests: readonly ApprovalRequest[], options: RequestsOptions) {
+function shownRequests(runId: string, requests: readonly ApprovalRequest[], options: Showing) {
   const now = Date.now();
   const [full, reveal] = [options.full === true, options.reveal === true];
   const open = requests.filter(({ status }) => status === 'open');

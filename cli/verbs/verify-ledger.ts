@@ -6,111 +6,113 @@
  * 2. If a copy is named, Temporal is asked only with --live.
  */
 import type { Client } from '@temporalio/client';
-import type { Command } from 'commander';
 import { type CheckedHead, checkLedger, type LedgerFault, type LedgerReport } from '../../client/ledger/check.ts';
 import type { LedgerCopy } from '../../client/ledger/files.ts';
 import { checkHead, type HeadKeys, readHeadKeys } from '../../client/ledger/heads.ts';
 import { compareWithHistory, readDeeds } from '../../client/ledger/history.ts';
 import { checkNamedKeys, checkProofs, namedSignatures, type ProofReport } from '../../client/ledger/proofs.ts';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { AnyEntry } from '../../contracts/schemas/ledger.ts';
 import type { TrustedJwk } from '../../contracts/schemas/trust.ts';
 import { GENESIS } from '../../domain/run/journal.ts';
 import { doubledIn } from '../../domain/signing/jws.ts';
-import { print } from '../session/answered.ts';
 import { type BrokenBy, brokenBy, isRecordInDoubt } from '../session/broken-ledger.ts';
-import { examples } from '../session/options.ts';
-import { readTrustFile } from '../session/files.ts';
 import {
-  type LedgerHead,
-  ledgerOwner,
-  type LedgerOwner,
-  namedCopy,
-  type SourceOptions,
-  textOf,
-} from '../session/ledger-sources.ts';
-import { configuredKeys, type Session, withSession } from '../session/session.ts';
+  flag,
+  type GlobalOptions,
+  off,
+  one,
+  type OptionRow,
+  type OptionRows,
+  text,
+  type Values,
+} from '../session/options.ts';
+import { readTrustFile } from '../session/files.ts';
+import { type LedgerHead, ledgerOwner, type LedgerOwner, namedCopy, textOf } from '../session/ledger-sources.ts';
+import { configuredKeys, type Session } from '../session/session.ts';
 import { ledgerOfStuck, type StuckRun, toldOrRead } from '../session/stuck-run.ts';
-import type { Terminal } from '../session/terminal.ts';
+import type { Paint, Terminal } from '../session/terminal.ts';
+import { type Answer, verb } from '../session/verb.ts';
 import { stuckJson } from '../views/recovery.ts';
 import { type Verified, verifiedText } from '../views/verified-ledger.ts';
 
-interface VerifyOptions extends SourceOptions {
-  readonly keys?: string;
-  readonly head?: string;
-  /** False with --no-trust. */
-  readonly trust?: string | false;
-  readonly live?: true;
-  /** False with --no-history. */
-  readonly history: boolean;
+/** False with --no-trust. */
+const TRUST: OptionRow<string | false | undefined> = text(
+  '<file>',
+  'trusted keys (trust.jwks): the start and every decision must be signed with one of them that may say so (default: those of the configuration)',
+);
+
+const OPTIONS = {
+  file: text('<file>', 'check what `countersign ledger` exported, as JSON or JSONL, without a server'),
+  records: text('<directory>', 'check what ledger.directory holds of the run, without a server'),
+  firstRun: text('<id>', 'with --records: which run of this id, by its first Temporal run id'),
+  segment: text('<sha256>', 'check the artifact store, from the newest segment back, without a server'),
+  keys: text('<file>', 'public keys of the workers (JWK set, JWK, PEM): every entry must stand under a signed head'),
+  trust: TRUST,
+  noTrust: flag('check no signatures of people and services'),
+  live: flag('compare a named copy with the run itself, and with history'),
+  history: off("do not compare with Temporal's history"),
+  head: text('<sha256>', 'the head that was noted earlier or elsewhere; it must be an entry of this ledger'),
+} satisfies OptionRows;
+
+type VerifyOptions = Values<typeof OPTIONS> & GlobalOptions;
+
+export const VERIFY_LEDGER = verb({
+  name: 'verify-ledger',
+  summary: 'is the record of a run whole and unchanged?',
+  description:
+    "Check a run's ledger: every entry follows the one before it, none was changed, dropped or swapped, signed heads hold, and Temporal's history says the same",
+  args: { run: one('run id, or catalog/<tenant>/<server>') },
+  options: OPTIONS,
+  examples: [
+    'verify-ledger nightly-42',
+    'verify-ledger nightly-42 --records /srv/ledger --keys worker.jwks.json',
+    'verify-ledger nightly-42 --trust trust.jwks',
+    'verify-ledger nightly-42 --file nightly-42.jsonl --head 5c1d…',
+  ],
+  run: async ({ args: { run: runId }, options, terminal, session }) => {
+    // A run's own answer contains no signed heads.
+    if (options.keys !== undefined && !namesCopy(options))
+      throw new CountersignError(
+        'USAGE',
+        'A run shows no signed heads, so --keys would check nothing. Name where they are kept: --records DIRECTORY (ledger.directory), or --file FILE.',
+      );
+    const trusted = await trustedOf(runId, options, terminal);
+    const keys =
+      options.keys === undefined ? undefined : await readHeadKeys(await textOf(options.keys, 'key file', terminal));
+    const copy = await namedCopy(runId, options, terminal);
+    const checked = copy === undefined ? undefined : await checkCopy(copy, keys, trusted);
+    const asksRun = copy === undefined || options.live === true;
+    const live = asksRun
+      ? await session(async (opened) => readLive(opened, runId, options.history, trusted))
+      : undefined;
+    const { verified, own } = combined(runId, { copy, checked, live, trusted }, options.head);
+    const because = options.history
+      ? await whyBroken(own, { copy, live }, async (compared) =>
+          session(async (opened) => brokenBy(opened, runId, compared)),
+        )
+      : undefined;
+    return reportOf(runId, { ...verified, ...defined({ because }) });
+  },
+});
+
+function namesCopy({ file, records, segment }: VerifyOptions): boolean {
+  return [file, records, segment].some((source) => source !== undefined);
 }
 
-export function addVerifyLedger(program: Command, terminal: Terminal): void {
-  program
-    .command('verify-ledger')
-    .summary('is the record of a run whole and unchanged?')
-    .description(
-      "Check a run's ledger: every entry follows the one before it, none was changed, dropped or swapped, signed heads hold, and Temporal's history says the same",
-    )
-    .argument('<run>', 'run id, or catalog/<tenant>/<server>')
-    .option('--file <file>', 'check what `countersign ledger` exported, as JSON or JSONL, without a server')
-    .option('--records <directory>', 'check what ledger.directory holds of the run, without a server')
-    .option('--first-run <id>', 'with --records: which run of this id, by its first Temporal run id')
-    .option('--segment <sha256>', 'check the artifact store, from the newest segment back, without a server')
-    .option(
-      '--keys <file>',
-      'public keys of the workers (JWK set, JWK, PEM): every entry must stand under a signed head',
-    )
-    .option(
-      '--trust <file>',
-      'trusted keys (trust.jwks): the start and every decision must be signed with one of them that may say so (default: those of the configuration)',
-    )
-    .option('--no-trust', 'check no signatures of people and services')
-    .option('--live', 'compare a named copy with the run itself, and with history')
-    .option('--no-history', "do not compare with Temporal's history")
-    .option('--head <sha256>', 'the head that was noted earlier or elsewhere; it must be an entry of this ledger')
-    .addHelpText(
-      'after',
-      examples(
-        'verify-ledger nightly-42',
-        'verify-ledger nightly-42 --records /srv/ledger --keys worker.jwks.json',
-        'verify-ledger nightly-42 --trust trust.jwks',
-        'verify-ledger nightly-42 --file nightly-42.jsonl --head 5c1d…',
-      ),
-    )
-    .action(async (runId: string, _own: unknown, command: Command) => {
-      const options = command.optsWithGlobals<VerifyOptions>();
-      const { file, records, segment } = options;
-      // A run's own answer contains no signed heads.
-      if (options.keys !== undefined && file === undefined && records === undefined && segment === undefined)
-        throw new CountersignError(
-          'USAGE',
-          'A run shows no signed heads, so --keys would check nothing. Name where they are kept: --records DIRECTORY (ledger.directory), or --file FILE.',
-        );
-      const trusted = await trustedOf(runId, options, terminal);
-      const keys =
-        options.keys === undefined ? undefined : await readHeadKeys(await textOf(options.keys, 'key file', terminal));
-      const copy = await namedCopy(runId, options, terminal);
-      const checked = copy === undefined ? undefined : await checkCopy(copy, keys, trusted);
-      const live =
-        copy !== undefined && options.live !== true
-          ? undefined
-          : await withSession(terminal, options, async (session) => {
-              const owner = ledgerOwner(session.countersign, runId);
-              // The head is read before the entries: the ledger may grow meanwhile, and never shrinks.
-              const { told, stuck } = await toldOrRead(session, runId, async () => await owner.head());
-              const read = stuck === undefined ? owner : ownerOfStuck(session, stuck);
-              const head = told ?? (await read.head());
-              return await checkLive({ owner: read, head, stuck }, runId, session.client, options.history, trusted);
-            });
-      const { verified, own } = combined(runId, { copy, checked, live, trusted }, options.head);
-      const because = options.history
-        ? await whyBroken(own, { copy, live }, async (compared) =>
-            withSession(terminal, options, async (session) => brokenBy(session, runId, compared)),
-          )
-        : undefined;
-      report(terminal, runId, { ...verified, ...(because && { because }) }, options.json === true);
-    });
+async function readLive(
+  session: Session,
+  runId: string,
+  history: boolean,
+  trusted: readonly TrustedJwk[] | undefined,
+): Promise<CheckedRun> {
+  const owner = ledgerOwner(session.countersign, runId);
+  // The head is read before the entries: the ledger may grow meanwhile, and never shrinks.
+  const { told, stuck } = await toldOrRead(session, runId, async () => await owner.head());
+  const read = stuck === undefined ? owner : ownerOfStuck(session, stuck);
+  const head = told ?? (await read.head());
+  return await checkLive({ owner: read, head, stuck }, runId, session.client, history, trusted);
 }
 
 /** Returns why the ledger is broken; undefined if nothing is wrong, or if the reason cannot be found. */
@@ -134,8 +136,7 @@ async function trustedOf(
 ): Promise<readonly TrustedJwk[] | undefined> {
   const { trust, history, live } = options;
   if (trust === undefined && history && !runId.startsWith('catalog/')) {
-    const isCopy = [options.file, options.records, options.segment].some((source) => source !== undefined);
-    return await configuredKeys(options.config, terminal, !isCopy || live === true);
+    return await configuredKeys(options.config, terminal, !namesCopy(options) || live === true);
   }
   if (trust === undefined || trust === false) return undefined;
   if (runId.startsWith('catalog/'))
@@ -300,11 +301,11 @@ function proofsBeside(
   return proofsOf(own, trusted && checkNamedKeys(own, trusted, copy));
 }
 
-function together(one: ProofReport, other: ProofReport): ProofReport {
+function together(left: ProofReport, right: ProofReport): ProofReport {
   return {
-    faults: [...one.faults, ...other.faults],
-    checked: one.checked + other.checked,
-    unchecked: one.unchecked + other.unchecked,
+    faults: [...left.faults, ...right.faults],
+    checked: left.checked + right.checked,
+    unchecked: left.unchecked + right.unchecked,
   };
 }
 
@@ -321,17 +322,16 @@ function differences(copy: readonly AnyEntry[], { entries, report: { ended } }: 
     : [];
 }
 
-function report(terminal: Terminal, runId: string, verified: Verified, asJson: boolean): void {
-  const { stuck, ...rest } = verified;
-  const json = stuck === undefined ? rest : { ...rest, stuck: stuckJson(stuck) };
-  print(terminal, { json, text: (paint) => verifiedText(verified, paint) }, asJson);
-  const [first] = verified.faults;
-  if (first === undefined) return;
-  const more = verified.faults.length === 1 ? '' : ` There are ${verified.faults.length - 1} more.`;
-  throw new CountersignError('LEDGER_BROKEN', `Entry ${first.seq} of the ledger of ${runId} ${first.reason}.${more}`, {
-    runId,
-    seq: first.seq,
-    kind: first.kind,
-    ...(verified.because === undefined ? {} : { cause: verified.because.cause }),
-  });
+function reportOf(runId: string, verified: Verified): Answer {
+  const { stuck, faults, because, ...rest } = verified;
+  const read = stuck === undefined ? {} : { stuck: stuckJson(stuck) };
+  const shown = (paint: Paint): string => verifiedText(verified, paint);
+  const json = { ...rest, faults, ...defined({ because }), ...read };
+  const [first] = faults;
+  if (first === undefined) return { json, text: shown };
+  const { seq, kind, reason } = first;
+  const more = faults.length === 1 ? '' : ` There are ${faults.length - 1} more.`;
+  const message = `Entry ${seq} of the ledger of ${runId} ${reason}.${more}`;
+  const facts = { runId, seq, kind, ...defined({ cause: because?.cause }) };
+  return { json, text: shown, fault: new CountersignError('LEDGER_BROKEN', message, facts) };
 }

@@ -3,18 +3,11 @@
  * plans, refreshes and ledger lines.
  */
 import { defined } from '../../contracts/defined.ts';
-import type {
-  CatalogAck,
-  CatalogConnection,
-  CatalogSnapshot,
-  PendingChange,
-  RefreshReport,
-} from '../../contracts/schemas/catalog.ts';
+import type { CatalogAck, CatalogSnapshot, PendingChange, RefreshReport } from '../../contracts/schemas/catalog.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
-import type { ImportPlan, WantedTool } from '../../domain/catalog/file.ts';
+import type { ImportPlan } from '../../domain/catalog/file.ts';
 import { named, visible } from '../../domain/text/escape.ts';
-import type { Answer } from '../session/answered.ts';
-import { connectionDifferences } from '../verbs/catalog-file.ts';
+import type { Answer } from '../session/verb.ts';
 import type { CatalogReading } from '../session/catalog-reading.ts';
 import type { Paint } from '../session/terminal.ts';
 import { pendingText, settingText } from './catalog-setting.ts';
@@ -87,15 +80,16 @@ export function decidedAnswer({ verdict, digest, ack, change }: DecidedChange, a
   };
 }
 
-// An import plan lists what an import would change.
-
+/**
+ * Lists what an import would change.
+ * @param connection parts of the connection that differ from the file
+ */
 export function planAnswer(
-  { tenant, server, policyVersion, connection }: CatalogSnapshot,
+  { tenant, server, policyVersion }: CatalogSnapshot,
   plan: ImportPlan,
-  file: ReadCatalogFile,
+  connection: readonly string[],
 ): Answer {
   const { tools, refused, outdated, unnamed } = plan;
-  const differing = connectionDifferences(connection, file);
   return {
     json: {
       tenant,
@@ -105,7 +99,7 @@ export function planAnswer(
       refused,
       outdated,
       unnamed,
-      connection: differing,
+      connection,
     },
     text: (paint) => {
       const head = `${paint('bold', visible(server))}, version ${policyVersion}: ${tools.length === 0 ? 'nothing would change' : `${count(tools.length, 'tool')} would change`}`;
@@ -120,7 +114,7 @@ export function planAnswer(
           outdated.length === 0 ? '' : `${names(outdated)}: written for another definition, and not loosened`,
         ],
         ['not named', names(unnamed)],
-        ['connection', differing.length === 0 ? '' : `${differing.join(', ')}: other than in the file; use connect`],
+        ['connection', connection.length === 0 ? '' : `${connection.join(', ')}: other than in the file; use connect`],
       ] as const;
       const notes = rows.every(([, value]) => value === '') ? [] : [fields(paint, rows)];
       return [head, ...lines, ...notes].join('\n');
@@ -247,13 +241,4 @@ export interface RefreshDifference {
   readonly returned: readonly string[];
   /** Tools whose definition has changed. */
   readonly changed: readonly string[];
-}
-
-export interface ReadCatalogFile {
-  /** Absent, like the next three fields, in a file of the older shape. */
-  readonly tenant?: string;
-  readonly server?: string;
-  readonly version?: number;
-  readonly connection?: CatalogConnection | undefined;
-  readonly tools: ReadonlyMap<string, WantedTool>;
 }

@@ -2,7 +2,7 @@
 import type { CatalogEntry, CatalogSnapshot, PendingChange } from '../../contracts/schemas/catalog.ts';
 import { hasDrifted } from '../../domain/catalog/state.ts';
 import { named, visible } from '../../domain/text/escape.ts';
-import type { Answer } from '../session/answered.ts';
+import type { Answer } from '../session/verb.ts';
 import type { CatalogReading } from '../session/catalog-reading.ts';
 import type { Paint } from '../session/terminal.ts';
 import {

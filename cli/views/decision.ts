@@ -2,11 +2,10 @@
 import type { BatchAnswer } from '../../client/index.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import { bounded, visible } from '../../domain/text/escape.ts';
-import type { Answer } from '../session/answered.ts';
+import type { Answer } from '../session/verb.ts';
 import { fields, shortInstant, table, toolText } from './format.ts';
 import { shownTo } from './request.ts';
 import type { ApprovalRequest, DecisionAck, DecisionInput } from '../../contracts/schemas/request.ts';
-import type { Judged } from '../verbs/deciding.ts';
 
 const SHOWN_ARGUMENTS = 120;
 
@@ -97,7 +96,7 @@ export interface Decided {
 }
 
 export interface BatchPlan {
-  readonly kind: Judged['kind'];
+  readonly kind: DecisionInput['kind'];
   readonly requests: readonly ApprovalRequest[];
   readonly decisions: readonly DecisionInput[];
   /** Calls that wait for other people; `--all` leaves them out. */

@@ -1,6 +1,6 @@
 /** Describes what `countersign dev` has started. */
 import type { TrustConfig } from '../../contracts/schemas/trust.ts';
-import type { Answer } from '../session/answered.ts';
+import type { Answer } from '../session/verb.ts';
 import { fields } from './format.ts';
 import { trustText } from './verified-ledger.ts';
 

@@ -11,7 +11,7 @@
 import type { ApprovalRequest, InputPause, PauseAck } from '../../contracts/schemas/request.ts';
 import type { FormField, InputRequest } from '../../contracts/schemas/input.ts';
 import { quoted, spaced, visible } from '../../domain/text/escape.ts';
-import type { Answer } from '../session/answered.ts';
+import type { Answer } from '../session/verb.ts';
 import type { Paint } from '../session/terminal.ts';
 import { fields, shortInstant, toolText } from './format.ts';
 

@@ -11,7 +11,7 @@ import type { AnyEntry, LedgerEntry, LedgerLine } from '../../contracts/schemas/
 import { describeRule } from '../../domain/policy/approvers.ts';
 import { amountText } from '../../domain/run/limits.ts';
 import { visible } from '../../domain/text/escape.ts';
-import { safeJson } from '../session/answered.ts';
+import { safeJson } from '../session/verb.ts';
 import type { Paint } from '../session/terminal.ts';
 import { aboutCatalog, isOfCatalog, type RunFact } from './catalog-change.ts';
 import { count, names, said, short, shortName } from './format.ts';

@@ -32,6 +32,9 @@ export interface DigestParts {
   readonly about?: Pause | undefined;
 }
 
+/** The part of a digest that is of the request alone: the Temporal run adds the rest. */
+export type Shown = Omit<DigestParts, keyof RunIds>;
+
 /** Returns the digest of a request: lower-case hexadecimal sha256 over canonical JSON (RFC 8785). */
 export function requestDigest(parts: DigestParts): string {
   return hashOf({
@@ -73,7 +76,7 @@ export function specHash(spec: Omit<RunSpec, 'grants'> & { readonly grants: read
 
 // These ledger facts are made in more than one place.
 
-type Shown = Pick<Asking, 'request' | 'call'> & { readonly judgement: Pick<Asking['judgement'], 'target'> };
+type Request = Pick<Asking, 'request' | 'call'> & { readonly judgement: Pick<Asking['judgement'], 'target'> };
 
 export function requestOpenedFact(state: Asking, ids: RunIds): LedgerFact {
   const { request, call } = state;
@@ -104,7 +107,7 @@ export function verdictFact(call: ProposedCall, { verdict, target }: Judgement, 
 }
 
 /** Returns the digest under which a request is shown in the Temporal run `ids.runId`. */
-export function digestOf({ request, call, judgement }: Shown, ids: RunIds): string {
+export function digestOf({ request, call, judgement }: Request, ids: RunIds): string {
   return requestDigest({
     ...ids,
     callId: call.callId,

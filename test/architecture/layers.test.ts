@@ -27,7 +27,6 @@ const NODE_SIDE = [
   'activities',
   'workers',
   'client',
-  'gateway',
   'cli',
   'examples',
   'bench',
@@ -60,7 +59,6 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     files: ['activities/artifacts/bucket-request.ts'],
     notTemporal: ['workflow', 'worker', 'activity', 'testing'],
   },
-  gateway: { folders: [...CONTRACTS, 'client'], notTemporal: ['workflow', 'worker', 'activity', 'testing'] },
   cli: {
     folders: [...CONTRACTS, 'domain', 'workers', 'client'],
     typeFolders: ['workflows'],

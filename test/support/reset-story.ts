@@ -3,8 +3,8 @@
  * and every dispatch is checked against what was agreed to since the reset.
  */
 import { expect } from '@jest/globals';
-import { checkProof, checkScheduler } from '../../activities/gate/dispatch-check.ts';
-import { checkStanding } from '../../activities/gate/statement-checks.ts';
+import { checkConsent } from '../../activities/gate/consent.ts';
+import { checkScheduler } from '../../activities/gate/dispatch-check.ts';
 import type { DispatchInput } from '../../contracts/wire/tools.ts';
 import { RUN_WORKFLOW } from '../../contracts/names.ts';
 import type { Decision } from '../../contracts/schemas/request.ts';
@@ -165,13 +165,7 @@ export class Story {
       scheduledAt: 0,
       attemptAt: 0,
     };
-    const { proof } = input;
-    return (
-      checkScheduler(input, scheduler) ??
-      (proof.kind === 'standing'
-        ? checkStanding(input, proof, OPEN_VERDICT, undefined, NOW)
-        : checkProof(input, OPEN_VERDICT, NOW))
-    );
+    return checkScheduler(input, scheduler) ?? checkConsent(input, OPEN_VERDICT, undefined, NOW);
   }
 
   /** Checks and records a call that reaches the server. */

@@ -36,7 +36,7 @@ import {
 import { tokenRequest } from '../call-tool.ts';
 import { checkCatalog, checkFirst, checkScheduler, checkTool } from '../dispatch-check.ts';
 import { handingOn, resultOf, type Told } from '../dispatch-result.ts';
-import { checkReading } from '../statement-checks.ts';
+import { checkReading } from '../links.ts';
 import type { CallToolParts } from '../send.ts';
 import { type LeftBehind, openPoint, sealFor, taskResult } from './seals.ts';
 

@@ -1,6 +1,6 @@
 /** What a dispatch believes of a decision in time: nothing that it cannot prove (INV-G1, INV-G2, F-2, F-4, F-6, D-5). */
 import { describe, expect, test } from '@jest/globals';
-import { checkProof } from '../../../../activities/gate/dispatch-check.ts';
+import { checkConsent } from '../../../../activities/gate/consent.ts';
 import type { Decision } from '../../../../contracts/schemas/request.ts';
 import type { Verdict } from '../../../../contracts/schemas/call.ts';
 import type { ApproverRule } from '../../../../contracts/schemas/policy.ts';
@@ -49,7 +49,7 @@ const postponedBy = (decision: Decision, decidedAt = OPENED + 1): Partial<Proof>
 });
 const ask: Verdict = askVerdict({ approvers: rule, deadlineSeconds: 60 });
 const answerTo = (input: DispatchInput, over: { verdict?: Verdict; now?: number } = {}) =>
-  checkProof(input, over.verdict ?? ask, over.now ?? DECIDED);
+  checkConsent(input, over.verdict ?? ask, undefined, over.now ?? DECIDED);
 
 test('control: what was postponed and then approved may be sent', () => {
   expect(answerTo(proven())).toBeUndefined();

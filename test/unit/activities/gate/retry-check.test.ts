@@ -1,6 +1,6 @@
 /** What a dispatch believes of the word that a call is sent again: nothing that it cannot prove (INV-X1, INV-G2). */
 import { describe, expect, test } from '@jest/globals';
-import { checkRetry } from '../../../../activities/gate/statement-checks.ts';
+import { checkRetry } from '../../../../activities/gate/answers.ts';
 import { defined } from '../../../../contracts/defined.ts';
 import type { Verdict } from '../../../../contracts/schemas/call.ts';
 import { Config } from '../../../../contracts/schemas/config.ts';
@@ -103,7 +103,7 @@ describe('is refused', () => {
 });
 
 test('by one of two it is the consent of both that counts, given since', () => {
-  // Sound: of a decision only its time is read here; that it is one, `checkProof` looks at.
+  // Sound: of a decision only its time is read here; that it is one, `checkConsent` looks at.
   const proof = { kind: 'decision', decidedAt: iso(START + 2_000) } as DispatchInput['proof'];
   expect(check(proofOf({ approvers: TWO }), { proof })).toBeUndefined();
 });

@@ -1,7 +1,7 @@
 /** What is shown by a proof is no more than it may say: run, tool and call are those of the dispatch (INV-G1, INV-G2). */
 import { expect, test } from '@jest/globals';
-import { checkProof, digestOfConsent, digestOfPause } from '../../../../activities/gate/dispatch-check.ts';
-import { checkStanding } from '../../../../activities/gate/statement-checks.ts';
+import { checkConsent } from '../../../../activities/gate/consent.ts';
+import { digestShown, shownForConsent, statementOf } from '../../../../activities/gate/statement.ts';
 import type { Decision } from '../../../../contracts/schemas/request.ts';
 import type { ApproverRule } from '../../../../contracts/schemas/policy.ts';
 import type { DispatchProof } from '../../../../contracts/wire/proofs.ts';
@@ -48,8 +48,8 @@ test.each([
   const proof = { kind: 'decision', decision, generation: 2, approvers: rule, deadline: at(60_000), decidedAt: at(1) };
   // Sound: what stands in an input is whatever its sender wrote.
   const sent = (target: typeof approved) => inputOf({ ...proof, edit } as unknown as DispatchProof, target);
-  expect(checkProof(sent(approved), allowVerdict(), START + 2)).toBeUndefined();
-  expect(checkProof(sent(other), allowVerdict(), START + 2)).toMatchObject({ code: 'DISPATCH_FORBIDDEN' });
+  expect(checkConsent(sent(approved), allowVerdict(), undefined, START + 2)).toBeUndefined();
+  expect(checkConsent(sent(other), allowVerdict(), undefined, START + 2)).toMatchObject({ code: 'DISPATCH_FORBIDDEN' });
 });
 
 test.each([
@@ -62,7 +62,7 @@ test.each([
   // Sound: as above.
   const standing = proof as unknown as Extract<DispatchProof, { kind: 'standing' }>;
   const checked = (target: typeof approved) =>
-    checkStanding(inputOf(standing, target), standing, allowVerdict(), undefined, START + 2);
+    checkConsent(inputOf(standing, target), allowVerdict(), undefined, START + 2);
   expect(checked(approved)).toBeUndefined();
   expect(checked(other)).toMatchObject({ code: 'DISPATCH_FORBIDDEN' });
 });
@@ -78,11 +78,13 @@ const ELSE: readonly [string, unknown][] = [
 
 test.each(ELSE)('nothing of a proof is read as %s', (name, value) => {
   const input = inputOf({ kind: 'policy', rules: [] });
-  expect(digestOfConsent(input, { ...shown, [name]: value, about: outcomePause() } as typeof shown, 'run-1')).toBe(
-    digest,
-  );
-  const pause = { ...shown, definitionHash: approved.definitionHash, about: outcomePause() };
-  const known = digestOfPause(input, pause, 'run-1');
+  const said = { ...shown, [name]: value, about: outcomePause() } as typeof shown;
+  expect(digestShown(input, shownForConsent(input, said), 'run-1')).toBe(digest);
+  const times = { openedAt: at(0), deadline: at(60_000), decidedAt: at(1) };
+  const pause = { ...shown, ...times, definitionHash: approved.definitionHash, about: outcomePause() };
+  const digestOf = (proof: typeof pause) =>
+    digestShown(input, statementOf(input, proof, approval({ digest })).shown, 'run-1');
+  const known = digestOf(pause);
   expect(known).not.toBe(digest);
-  expect(digestOfPause(input, { ...pause, [name]: value, arguments: { a: 1 } } as typeof pause, 'run-1')).toBe(known);
+  expect(digestOf({ ...pause, [name]: value, arguments: { a: 1 } })).toBe(known);
 });

@@ -32,7 +32,7 @@ describe('where nobody knows whether it counts', () => {
 
   test('the id is told', async () => {
     const lost = new CountersignError('RESULT_UNCERTAIN', 'No answer in time.', { runId: 'run-1' });
-    const failed = sentUnder(about, () => Promise.reject(lost));
+    const failed = sentUnder('--decision-id one', about, () => Promise.reject(lost));
     await expect(failed).rejects.toMatchObject({
       code: 'RESULT_UNCERTAIN',
       message: 'No answer in time. Here: add --decision-id one',
@@ -42,7 +42,7 @@ describe('where nobody knows whether it counts', () => {
 
   test('other refusals, and answers, are left as they are', async () => {
     const refused = new CountersignError('DIGEST_MISMATCH', 'Read it again.');
-    await expect(sentUnder(about, () => Promise.reject(refused))).rejects.toBe(refused);
-    expect(await sentUnder(about, async () => 'taken')).toBe('taken');
+    await expect(sentUnder('--decision-id one', about, () => Promise.reject(refused))).rejects.toBe(refused);
+    expect(await sentUnder('--decision-id one', about, async () => 'taken')).toBe('taken');
   });
 });

@@ -1,6 +1,6 @@
 /** Every error ends a command with the exit code of the table. */
 import { expect, test } from '@jest/globals';
-import { reportFailure } from '../../../../cli/session/answered.ts';
+import { reportFailure } from '../../../../cli/session/verb.ts';
 import { plain, type Terminal } from '../../../../cli/session/terminal.ts';
 import { CountersignError, type ErrorCode, ERRORS, traitsOf } from '../../../../contracts/errors.ts';
 

@@ -1,6 +1,6 @@
 /** A call that waits no longer: its ledger says how it was settled, and a vote is told from the approval that settled it (INV-D3, F-5). */
 import { expect, test } from '@jest/globals';
-import { decideCall, type Judged } from '../../../../cli/verbs/deciding.ts';
+import { decideCall, type Judged } from '../../../../cli/verbs/decide.ts';
 import type { RunHandle } from '../../../../client/index.ts';
 import type { LedgerFact } from '../../../../contracts/schemas/ledger.ts';
 import { hashOf, sha256Hex } from '../../../../domain/text/canonical.ts';

@@ -1,7 +1,8 @@
 /** What models, tools and servers say never reaches a terminal as anything but visible text (DESIGN §4). */
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { safeJson } from '../../../../cli/session/answered.ts';
+import { safeJson } from '../../../../cli/session/verb.ts';
+import { connectionDifferences } from '../../../../cli/verbs/catalog-file.ts';
 import { plain } from '../../../../cli/session/terminal.ts';
 import {
   changeAnswer,
@@ -230,10 +231,11 @@ test('all that is shown of a hostile catalog is inert', () => {
     decidedAnswer({ verdict: 'approve', digest: h, ack, change: pending }, reading),
     refreshAnswer({ report, difference, snapshot }),
     connectAnswer(ack, { report, difference, snapshot }, NOW),
-    planAnswer(snapshot, importPlan([entry], wanted), {
-      tools: wanted,
-      connection: { url: 'https://x', trusted: false },
-    }),
+    planAnswer(
+      snapshot,
+      importPlan([entry], wanted),
+      connectionDifferences(snapshot.connection, { tools: wanted, connection: { url: 'https://x', trusted: false } }),
+    ),
   ];
   for (const { text, json } of answers) {
     expect(text(plain)).not.toMatch(ACTIVE);

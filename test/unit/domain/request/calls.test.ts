@@ -1,8 +1,7 @@
 /** INV-G1 and INV-G2 over everything that people can say of calls, in any order, over several turns. */
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { checkProof } from '../../../../activities/gate/dispatch-check.ts';
-import { checkStanding } from '../../../../activities/gate/statement-checks.ts';
+import { checkConsent } from '../../../../activities/gate/consent.ts';
 import type { Decision } from '../../../../contracts/schemas/request.ts';
 import { Limits } from '../../../../contracts/schemas/run-spec.ts';
 import { accept, admit } from '../../../../domain/request/decision.ts';
@@ -95,9 +94,7 @@ test('nothing is sent but what somebody agreed to who may, as it is sent, and th
           const input = dispatchOf(state, run);
           const check = (over: Partial<typeof input>) => {
             const asked = { ...input, ...over };
-            return asked.proof.kind === 'standing'
-              ? checkStanding(asked, asked.proof, OPEN_VERDICT, undefined, START + 1_000)
-              : checkProof(asked, OPEN_VERDICT, START + 1_000);
+            return checkConsent(asked, OPEN_VERDICT, undefined, START + 1_000);
           };
           expect(check({})).toBeUndefined();
           for (const other of POOL) {

@@ -1,7 +1,7 @@
 /** Edits where several must agree: other arguments are another proposal (E-1, INV-G1, INV-G2). */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { checkProof } from '../../../../activities/gate/dispatch-check.ts';
+import { checkConsent } from '../../../../activities/gate/consent.ts';
 import type { JsonObject } from '../../../../contracts/schemas/json.ts';
 import { accept, admit } from '../../../../domain/request/decision.ts';
 import { shownToEditor } from '../../../../domain/request/edit.ts';
@@ -135,11 +135,11 @@ test('INV-G1, INV-G2: whatever comes in whatever order, what is sent is what two
         agreed,
       );
       const input = dispatchOf(state);
-      expect(checkProof(input, verdict, START)).toBeUndefined();
+      expect(checkConsent(input, verdict, undefined, START)).toBeUndefined();
       // Nobody agreed to anything else.
       for (const other of [...proposals, SMALL, identicalCalls(1)[0]?.arguments ?? {}]) {
         if (JSON.stringify(other) === JSON.stringify(proposal)) continue;
-        expect(checkProof({ ...input, arguments: other }, verdict, START)).toMatchObject({
+        expect(checkConsent({ ...input, arguments: other }, verdict, undefined, START)).toMatchObject({
           code: 'DISPATCH_FORBIDDEN',
         });
       }

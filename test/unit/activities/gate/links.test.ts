@@ -1,6 +1,6 @@
 /** A read leaves only where the run's own conversation has the link: dispatch believes nothing it is given (INV-G1). */
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { checkLink } from '../../../../activities/gate/statement-checks.ts';
+import { checkLink } from '../../../../activities/gate/links.ts';
 import { READ_RESOURCE } from '../../../../contracts/names.ts';
 import { Config } from '../../../../contracts/schemas/config.ts';
 import type { Message } from '../../../../contracts/schemas/transcript.ts';

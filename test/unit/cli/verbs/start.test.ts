@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import type { JWK } from 'jose';
 import { loadPrivateKeys } from '../../../../activities/tokens/sealed.ts';
-import { readAuthorizations, readSealingKeys, sealingTargets } from '../../../../cli/session/authorizations.ts';
+import { readAuthorizations, readSealingKeys, sealingTargets } from '../../../../cli/verbs/start.ts';
 import { documentOf, errorOf, runCommand } from '../../../support/cli.ts';
 import { useConfigFolders } from '../../../support/config-folder.ts';
 import { open, seal, TOKEN } from '../../../support/keys-grants.ts';

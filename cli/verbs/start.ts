@@ -1,0 +1,175 @@
+/**
+ * Implements `countersign start`. It seals the caller's own tokens for a run (`--authorization server=VARIABLE`) before
+ * they leave this process.
+ *
+ * 1. A token comes from an environment variable. Every user of the machine can read a command line (INV-S1).
+ * 2. This side's files and options say where a token goes and to which key it is sealed; the run does not.
+ */
+import { randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import type { JWK } from 'jose';
+import type { MissingTool, RunHandle, RunSpecInput } from '../../client/index.ts';
+import type { SealingTargets } from '../../client/run/start-run.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import { visible } from '../../domain/text/escape.ts';
+import { readSpec } from '../session/files.ts';
+import { flag, one, type Pairs as ByServer, pairs, parsed, text } from '../session/options.ts';
+import { withSession } from '../session/session.ts';
+import type { Terminal } from '../session/terminal.ts';
+import { type Answer, verb } from '../session/verb.ts';
+import { resultText } from '../views/run.ts';
+import { pauseTeller, waitForResult } from './run.ts';
+
+export const START = verb({
+  name: 'start',
+  summary: 'start a run from a spec file',
+  description: 'Start a run; the same id with the same spec is the same run',
+  args: { spec: one('run spec, JSON or YAML; - for standard input') },
+  options: {
+    id: text(
+      '<run>',
+      'run id; choose one that names the work, so that starting twice is harmless (default: a random one)',
+    ),
+    authorization: parsed(
+      pairs,
+      '<server=VARIABLE>',
+      'your own access token for a server, read from this environment variable and sealed here',
+    ),
+    sealingKey: parsed(pairs, '<server=file>', 'public JWK of the zone that holds the server (see: countersign keys)'),
+    wait: flag('wait for the result; with --deadline, no longer than that'),
+  },
+  examples: [
+    'start examples/write-a-summary.yaml --id summary-1',
+    'start spec.json --id nightly-42 --wait --deadline 3600',
+    'start - --id nightly-42 --authorization tickets=TICKETS_TOKEN --sealing-key tickets=zone.jwk < spec.yaml',
+  ],
+  run: async ({ args, options, terminal }) => {
+    const { id: runId = `run-${randomUUID()}`, authorization = {}, sealingKey = {}, wait, deadline } = options;
+    const spec = await readSpec(args.spec, terminal);
+    const authorizations = readAuthorizations(authorization, terminal.env);
+    const keys = await readSealingKeys(sealingKey, terminal.directory);
+    return await withSession(
+      terminal,
+      options,
+      async ({ countersign, settings: { taskQueue } }) => {
+        const run = await countersign.startRun({ runId, spec, authorizations, taskQueue });
+        const { started } = run;
+        const trouble = started ? await troubleAtStart(run, spec, deadline) : undefined;
+        if (wait !== true) return startAnswer(runId, started, trouble);
+        const result = await waitForResult(run, deadline, pauseTeller(terminal, options));
+        return { json: { runId, started, result }, text: (paint) => resultText(runId, result, paint) };
+      },
+      ({ serverUrls }) => sealingTargets(keys, serverUrls, spec),
+    );
+  },
+});
+
+/** A running worker checks a spec in much less time. */
+const FIRST_WORD_SECONDS = 5;
+
+/**
+ * Returns why no worker has taken the run yet, or which names in `allowedTools` no server has. The run goes on without
+ * those, so a typing error is reported while the user still looks.
+ * @throws CountersignError if the spec is refused
+ */
+async function troubleAtStart(
+  run: RunHandle,
+  { servers = [] }: RunSpecInput,
+  deadline = FIRST_WORD_SECONDS,
+): Promise<CountersignError | undefined> {
+  try {
+    const missing = await run.begun({ deadlineMs: Math.min(FIRST_WORD_SECONDS, deadline) * 1_000 });
+    return missing.length === 0 ? undefined : notThere(missing, servers);
+  } catch (error) {
+    if (error instanceof CountersignError && error.code === 'ENGINE_UNAVAILABLE') return error;
+    throw error;
+  }
+}
+
+function notThere(missing: readonly MissingTool[], servers: readonly { readonly name: string }[]): CountersignError {
+  const texts = missing.map(({ server, name, near }) => {
+    const path = `servers[${servers.findIndex((each) => each.name === server)}].allowedTools`;
+    const hint = near.length === 0 ? '' : ` Did you mean ${near.join(', ')}?`;
+    return `${path}: server ${server} has no tool "${name}".${hint}`;
+  });
+  return new CountersignError('TOOL_UNKNOWN', `${texts.join(' ')} The run goes on without.`);
+}
+
+function startAnswer(runId: string, started: boolean, trouble: CountersignError | undefined): Answer {
+  const shown = visible(runId);
+  const warning = trouble === undefined ? {} : { warning: { code: trouble.code, message: trouble.message } };
+  return {
+    json: { runId, started, ...warning },
+    text: (paint) => {
+      const what = started ? paint('green', 'started') : 'was started before with this spec; nothing was changed';
+      const waits = trouble === undefined ? '' : `\n${paint('yellow', `  ${visible(trouble.message)}`)}`;
+      const next = ['watch', 'requests', 'result'].map((name) => `  countersign ${name} ${shown}`).join('\n');
+      return `${paint('bold', shown)}  ${what}${waits}\n${paint('dim', next)}`;
+    },
+  };
+}
+
+export function readAuthorizations(variables: ByServer, env: Terminal['env']): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(variables).map(([server, variable]) => {
+      const token = env[variable];
+      if (token !== undefined && token !== '') return [server, token];
+      // The text may be the token itself, given by mistake, so it is not repeated.
+      const shown = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/.test(variable) ? `variable ${variable}` : 'variable that it names';
+      throw new CountersignError(
+        'USAGE',
+        `--authorization ${server}=…: the environment ${shown} is not set. Put the token into a variable and name the variable.`,
+        { path: `authorizations.${server}` },
+      );
+    }),
+  );
+}
+
+export async function readSealingKeys(files: ByServer, directory: string): Promise<Record<string, JWK>> {
+  const keys = Object.entries(files).map(
+    async ([server, file]) => [server, await readKey(resolve(directory, file), file)] as const,
+  );
+  return Object.fromEntries(await Promise.all(keys));
+}
+
+async function readKey(path: string, shown: string): Promise<JWK> {
+  try {
+    // Sound: sealing checks every field that it uses.
+    return JSON.parse(await readFile(path, 'utf8')) as JWK;
+  } catch (error) {
+    throw new CountersignError(
+      'SEALING_KEY_MISSING',
+      `The sealing key ${shown} cannot be read as a public JWK; make a pair with: countersign keys`,
+      {},
+      { cause: error },
+    );
+  }
+}
+
+/**
+ * @param urls URLs of configured servers
+ * @param spec is not checked yet; `startRun` checks it next
+ */
+export function sealingTargets(keys: Readonly<Record<string, JWK>>, urls: ByServer, spec: unknown): SealingTargets {
+  const own = ownUrls(spec);
+  return Object.fromEntries(
+    Object.entries(keys).map(([server, key]) => {
+      const url = urls[server] ?? own.get(server);
+      if (url !== undefined) return [server, { url, key }];
+      const message = `--sealing-key ${server}=…: neither the configuration (servers.${server}.url) nor the run spec says where that server is.`;
+      throw new CountersignError('USAGE', message, { path: `servers.${server}.url` });
+    }),
+  );
+}
+
+function ownUrls(spec: unknown): Map<string, string> {
+  const servers: unknown = typeof spec === 'object' && spec !== null && 'servers' in spec ? spec.servers : [];
+  const urls = (Array.isArray(servers) ? servers : []).flatMap((server: unknown) => {
+    if (typeof server !== 'object' || server === null || !('name' in server) || !('url' in server)) return [];
+    return typeof server.name === 'string' && typeof server.url === 'string'
+      ? [[server.name, server.url] as const]
+      : [];
+  });
+  return new Map(urls);
+}
