@@ -1,10 +1,19 @@
 /** Stores the journal of an execution, and finds the moment at which it may continue as new. */
-import { workflowInfo } from '@temporalio/workflow';
+import { allHandlersFinished, condition, sleep, workflowInfo } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
 import type { ArtifactRef } from '../../contracts/schemas/json.ts';
 import { answered } from './unread.ts';
 import type { Entity } from './entity.ts';
 import { storeActivities } from './activities.ts';
+
+/**
+ * Waits until every handler has finished, and then for a new workflow task: no message is answered in the task that
+ * ends an execution (temporalio/temporal#6375).
+ */
+export async function untilAnswered(): Promise<void> {
+  await condition(allHandlersFinished);
+  await sleep(1, { summary: 'before continue-as-new' });
+}
 
 /** Stores one segment. `ledgerLength` says how far it holds the ledger: more entries may have come meanwhile. */
 export async function storeOnce(

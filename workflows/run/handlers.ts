@@ -46,9 +46,10 @@ import {
   refuseUnsigned,
 } from './trust.ts';
 import { parsed, refuseWith } from '../entity/refusals.ts';
-import { nudgeSignal } from '../entity/messages.ts';
+import { serveEntity } from '../entity/messages.ts';
 
 export function registerHandlers(live: LiveRun): void {
+  serveEntity(live);
   serveQueries(live);
   servePauses(live);
   serveHeldInput(live);
@@ -129,7 +130,6 @@ export function registerHandlers(live: LiveRun): void {
       return advance(live);
     },
   });
-  setHandler(nudgeSignal, () => live.nudge(), { description: 'Continue as new at the next safe point' });
 }
 
 function decide(live: LiveRun, decision: SignedDecision): DecisionAck | Promise<DecisionAck> {

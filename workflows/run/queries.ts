@@ -19,14 +19,10 @@ import { limitsState, spentOf } from '../../domain/run/limits.ts';
 import { askingCalls, waitOf } from '../../domain/state/run.ts';
 import type { LiveRun } from './live-run.ts';
 import { requestsQuery, stateQuery } from './messages.ts';
-import { ledgerQuery, transcriptQuery } from '../entity/messages.ts';
-import { ledgerPage, transcriptPage } from '../entity/pages.ts';
 
 export function serveQueries(live: LiveRun): void {
   setHandler(stateQuery, () => stateOf(live));
   setHandler(requestsQuery, () => live.run.calls.flatMap((state) => requestOf(live, state)));
-  setHandler(transcriptQuery, (from, to) => transcriptPage(live, from, to));
-  setHandler(ledgerQuery, (from, to) => ledgerPage(live, from, to));
 }
 
 function stateOf(live: LiveRun): RunState {
