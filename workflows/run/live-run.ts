@@ -106,10 +106,6 @@ export class LiveRun extends Entity {
     return this.#run;
   }
 
-  get phase(): Phase {
-    return this.#phase;
-  }
-
   get toolset(): readonly ToolsetRef[] {
     return this.#toolset;
   }
@@ -175,10 +171,9 @@ export class LiveRun extends Entity {
     return { namespace, workflowId, runId, tenant: this.#prepared?.initiator.tenant ?? '' };
   }
 
-  /** End of the run's wall clock in epoch ms; infinite until the run is prepared. */
+  /** End of the run's wall clock in epoch ms. */
   get endsAt(): number {
-    if (this.#prepared === undefined) return Number.POSITIVE_INFINITY;
-    return this.#run.startedAt + this.#prepared.limits.wallClockSeconds * 1_000;
+    return this.#run.startedAt + this.prepared.limits.wallClockSeconds * 1_000;
   }
 
   get identity(): RunIdentity {
@@ -196,8 +191,7 @@ export class LiveRun extends Entity {
    * run says.
    */
   get signedSpec(): Pick<PreparedRun, 'signedSpec'> {
-    const signedSpec = this.isSigned ? this.prepared.signedSpec : undefined;
-    return signedSpec === undefined ? {} : { signedSpec };
+    return this.isSigned ? defined({ signedSpec: this.prepared.signedSpec }) : {};
   }
 
   /** The trusted keys; undefined in trust mode `temporal`. */
