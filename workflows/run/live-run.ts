@@ -14,7 +14,7 @@ import type { Tally } from '../../contracts/schemas/run-state.ts';
 import type { Stop } from '../../contracts/schemas/request.ts';
 import type { CallResult, Message } from '../../contracts/schemas/transcript.ts';
 import type { TrustSet } from '../../contracts/schemas/trust.ts';
-import type { PreparedRun } from '../../contracts/wire/run.ts';
+import type { ModelStepInput, PreparedRun } from '../../contracts/wire/run.ts';
 import { isDispatched } from '../../domain/state/call.ts';
 import { withGrantEnd } from '../../domain/request/grant-end.ts';
 import { ended } from '../../domain/request/transitions.ts';
@@ -45,10 +45,7 @@ import type { RunIdentity, ToolsetRef } from '../../contracts/wire/identity.ts';
 type Prepared = Omit<PreparedRun, 'opening'>;
 
 /** A part of the transcript, from its first message. */
-interface Seen {
-  readonly length: number;
-  readonly digest: string;
-}
+type Seen = Pick<ModelStepInput['base'], 'length' | 'digest'>;
 
 /** Outcome of a call that is under way when the run fails: nobody will hear its answer. */
 const LOST: Outcome = {
