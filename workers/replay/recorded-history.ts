@@ -181,11 +181,7 @@ export class DeedReader {
     });
   }
 
-  async #answer(
-    id: string | null | undefined,
-    failure: Failure | null | undefined,
-    payloads: Payloads,
-  ): Promise<Deed> {
+  async #answer(id: string | null | undefined, failure: Failure | null | undefined, payloads: Payloads): Promise<Deed> {
     const parts = failure ? { failure: await this.#failure(failure) } : { answer: await this.values(payloads) };
     return deedOf(`answer ${id}`, 'answer to an update', parts);
   }
