@@ -26,13 +26,9 @@ export function coded<Input, Output>(activity: Activity<Input, Output>): Activit
       if (error instanceof ApplicationFailure && isErrorCode(error.type)) throw error;
       const found = codedFailureIn(error);
       if (found === undefined) throw faultOf(error);
-      const { retryAfterMs } = found.facts;
-      throw failureOf(
-        found.code,
-        found.message,
-        found.facts,
-        typeof retryAfterMs === 'number' ? retryAfterMs : undefined,
-      );
+      const { code, message, facts } = found;
+      const { retryAfterMs } = facts;
+      throw failureOf(code, message, facts, typeof retryAfterMs === 'number' ? retryAfterMs : undefined);
     }
   };
 }

@@ -356,6 +356,7 @@ export interface WireOptions {
   readonly now?: () => number;
 }
 
+/** One closure, because every part of it reads or writes the facts of the same exchanges. */
 export function openWire({ egress, server, ...options }: WireOptions): Wire {
   let reached = false;
   let tellReached = (): void => undefined;
@@ -448,7 +449,7 @@ function retryAfterOf(response: Response, now: () => number): Pick<Exchange, 're
   return Number.isFinite(ms) ? { retryAfterMs: Math.min(Math.max(0, ms), MAX_RETRY_AFTER_MS) } : {};
 }
 
-/** Bound for one session. */
+/** In one session. */
 const MOST_RENEWALS = 20;
 /** Time before a token ends, in ms, that a request needs on its way. */
 const EARLY_MS = 5_000;
