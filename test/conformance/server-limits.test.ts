@@ -18,7 +18,7 @@ import { askingRun, START } from '../support/builders/run.ts';
 
 const run = askingRun();
 const asking = callOf(run, 't1.c0');
-if (asking?.status !== 'asking') throw new Error('nothing is asked');
+if (asking?.status !== 'waiting-for-consent') throw new Error('nothing is asked');
 // Sound: it was just approved.
 const approved = callOf(accept(run, asking, approval(shown(run, 't1.c0')), START).run, 't1.c0') as Approved;
 
