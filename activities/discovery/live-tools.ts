@@ -181,8 +181,8 @@ function keyOf({ run, server, grant }: Principal): string {
   return hashOf({ name, url, tenant, initiator: id, ...defined({ grant }) });
 }
 
-// Lists a server's tools with a token that serves the list alone. Every failure has a code: without one a run would take
-// the call that follows for one that was sent (INV-X1).
+// Lists a server's tools with a token that serves the list alone. Every failure has a code: without one a run would
+// take the call that follows for one that was sent (INV-X1).
 
 export interface AuthorizedList {
   readonly broker: TokenBroker;

@@ -1,7 +1,7 @@
 /**
  * All requests of activities pass through this file: to servers, issuers, models, receivers, buckets and key sets.
  *
- * It does not own deadlines: each user has its own. A silent stream is not a dead one, so nothing here ends after 300 s.
+ * It does not own deadlines: each user has its own. A silent stream is not a dead one, so no time ends it here.
  * 1. Only origins that the configuration names may be asked, and of these only the ones that an outlet was opened for.
  * 2. URL and address are judged (`guard.ts`) before each connection. A forbidden one is `EGRESS_FORBIDDEN`, and nothing
  *    is sent.
@@ -184,7 +184,7 @@ export function capResponse(
   return new Response(body.pipeThrough(cap), { status, statusText, headers });
 }
 
-/** @param after those of an event that began in this chunk; undefined if none did. @returns the bound that is exceeded */
+/** Returns the bound that is exceeded. @param after those of an event that began in this chunk, if one did */
 type Gauge = (before: number, after: number | undefined) => string | undefined;
 
 function gauge(most: number, unit: string, perEvent: boolean): Gauge {

@@ -254,8 +254,8 @@ export function untilNext(rate: Rate, begun: readonly number[], now: number, ahe
   return Math.max(1, freed + rate.windowMs * (windows + 1) - now);
 }
 
-// Estimates how long a call that waits for a server should stay away. One that is told too little comes back and is told
-// again; one that does not come back is forgotten.
+// Estimates how long a call that waits for a server should stay away. One that is told too little comes back and is
+// told again; one that does not come back is forgotten.
 
 /** No worker repeats the same call sooner than the shortest time, or leaves it alone for longer than the longest. */
 const SHORTEST_MS = 100;

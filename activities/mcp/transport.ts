@@ -1,6 +1,6 @@
 /**
- * The SDK's HTTP transport, with the six things that an at-most-once caller needs, the HTTP layer under it, and the check
- * of `x-mcp-header` declarations.
+ * The SDK's HTTP transport, with the six things that an at-most-once caller needs, the HTTP layer under it, and the
+ * check of `x-mcp-header` declarations.
  *
  * 1. A request whose answer can no longer come is reported (`onLost`). The SDK would wait for its timeout instead
  *    (typescript-sdk#2739): its `RequestOptions.onRequestStreamEnd` is typed but not read in 2.4.0.

@@ -46,10 +46,7 @@ class ConditionInvalid extends Error {
   override readonly name = 'ConditionInvalid';
 }
 
-/**
- * A condition is short and compiles in a millisecond. One that does not compile in time counts as unreadable, even if
- * the machine was only busy.
- */
+/** A condition compiles in a millisecond. One that does not compile in time counts as unreadable. */
 const COMPILE_MS = 5_000;
 /** UTF-16 units. */
 const LONGEST_PATTERN = 200;
