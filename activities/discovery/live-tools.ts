@@ -82,7 +82,7 @@ interface Known {
   readonly hashes: ReadonlyMap<string, string>;
 }
 
-/** One closure around the two caches: what is known, and what is being asked. */
+/** One function, because everything in it shares the two caches: what is known, and what is being asked. */
 export function createLiveTools({ config, broker, server, now = Date.now }: LiveToolsParts): LiveTools {
   const known = new LRUCache<string, Known>({ max: MOST_KEPT });
   const asking = new Map<string, Promise<Listed>>();

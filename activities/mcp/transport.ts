@@ -356,7 +356,7 @@ export interface WireOptions {
   readonly now?: () => number;
 }
 
-/** One closure, because every part of it reads or writes the facts of the same exchanges. */
+/** One function, because every part of it reads or writes the facts of the same exchanges. */
 export function openWire({ egress, server, ...options }: WireOptions): Wire {
   let reached = false;
   let tellReached = (): void => undefined;

@@ -120,7 +120,7 @@ interface Strategies {
 }
 
 /**
- * Makes strategies by the kind of their credentials. Over 60 lines, because every kind is made of the same parts, and a
+ * Makes strategies by the kind of their credentials. One function, because every kind is made of the same parts, and a
  * reader compares the kinds here.
  */
 function createStrategies(

@@ -9,6 +9,7 @@
  *    meant for another server. An answer for a server is asked for again in both cases: the call can begin without it.
  * 4. Answers to a call's authorization that are not proven count as not given; the call itself is not refused.
  */
+import { defined } from '../../contracts/defined.ts';
 import { SIGNING } from '../../contracts/crypto.ts';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import type { SignedAuthorization, SignedDecision, SignedProvision } from '../../contracts/schemas/request.ts';
@@ -134,7 +135,7 @@ interface Doubt {
 function refusalOf({ asks }: Deed, { kind, code, message }: Doubt): Refused {
   if (kind === 'never' && asks !== 'input') return forbidden(message);
   const again = `${message} It needs a fresh one.`;
-  return { kind: 'reopen', code, message: again, ...(asks === undefined ? {} : { asks }) };
+  return { kind: 'reopen', code, message: again, ...defined({ asks }) };
 }
 
 /** Says why something that people are said to have said is not proven; undefined if it is. */
