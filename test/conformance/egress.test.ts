@@ -4,13 +4,13 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
 import type { Egress } from '../../activities/egress/fetch.ts';
 import { createLedgerWebhook } from '../../activities/ledger/webhook.ts';
-import { createAiSdkModel } from '../../activities/models/ai-sdk.ts';
 import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
+import { createAiSdkModel } from '../../activities/models/ai-sdk.ts';
 import { createTrustedKeys, createTrustUrl } from '../../activities/trust/keys.ts';
 import { chainOf, recordOf } from '../support/builders/ledger-record.ts';
-import { type CountingServer, startCounting } from '../support/counting-server.ts';
 import { loopbackEgress } from '../support/egress.ts';
 import { WEBHOOK_SECRET } from '../support/ledger-receiver.ts';
+import { listenOnLoopback, type LoopbackServer } from '../support/loopback-server.ts';
 import { aCall, aConnection } from '../support/mcp-call.ts';
 import { type CallExchange, startRawServer } from '../support/mcp-raw-server.ts';
 import { modelRequest } from '../support/model-request.ts';
@@ -42,7 +42,7 @@ describe('a tool server at a forbidden address', () => {
   const toolServer = (egress: Egress) => createMcpToolServer({ artifacts: createMemoryStore(), egress });
 
   test('its tools are not listed, and the code is final', async () => {
-    const server = kept(await startCounting());
+    const server = kept(await listenOnLoopback());
     const { egress, lookups } = reboundAfter(0);
     const listed = toolServer(egress).list(aConnection({ url: under(server.origin) }), AbortSignal.timeout(20_000));
     await expect(listed).rejects.toMatchObject({ ...REFUSED, traits: { retryable: false } });
@@ -52,7 +52,7 @@ describe('a tool server at a forbidden address', () => {
   test.each(['auto', 'legacy', '2026-07-28'] as const)(
     'a call is refused, not "not sent", which would be tried again (%s)',
     async (protocol) => {
-      const server = kept(await startCounting());
+      const server = kept(await listenOnLoopback());
       const { egress, lookups } = reboundAfter(0);
       const ending = await toolServer(egress).call(aConnection({ url: under(server.origin), protocol }), aCall());
       expect(ending).toMatchObject({ kind: 'refused', ...REFUSED });
@@ -112,7 +112,7 @@ describe('a tool server at a forbidden address', () => {
   });
 
   test('F15: a redirect to another origin is not followed, and a token stays where it was sent', async () => {
-    const other: CountingServer = kept(await startCounting());
+    const other: LoopbackServer = kept(await listenOnLoopback());
     const server = kept(
       await startRawServer({ era: 'modern', onCall: ({ status }) => status(307, { location: `${other.origin}/mcp` }) }),
     );
@@ -180,7 +180,7 @@ describe('an authorization server', () => {
 test.each(['openai', 'anthropic', 'openai-compatible'] as const)(
   'a model at a forbidden address is not asked (%s)',
   async (provider) => {
-    const server = kept(await startCounting());
+    const server = kept(await listenOnLoopback());
     const { egress, lookups } = reboundAfter(0);
     const baseUrl = under(`${server.origin}/v1`);
     const config = { provider, model: 'm', apiKey: 'key-canary', baseUrl, maxOutputTokens: 10, timeoutSeconds: 10 };
@@ -194,7 +194,7 @@ test.each(['openai', 'anthropic', 'openai-compatible'] as const)(
 );
 
 test('trusted keys at a forbidden address are not believed', async () => {
-  const server = kept(await startCounting());
+  const server = kept(await listenOnLoopback());
   const { egress } = reboundAfter(0);
   const keys = createTrustedKeys(
     { may: { say: SENDERS, stop: SENDERS }, maxAgeSeconds: 900 },
@@ -206,7 +206,7 @@ test('trusted keys at a forbidden address are not believed', async () => {
 const SENDERS = { initiator: true, ids: [], groups: [] };
 
 test('a ledger webhook at a forbidden address gets nothing, and the run waits: nothing accepted is lost (INV-D3)', async () => {
-  const server = kept(await startCounting());
+  const server = kept(await listenOnLoopback());
   const { egress } = reboundAfter(0);
   const url = under(`${server.origin}/path-canary`);
   const sink = createLedgerWebhook({ url, secret: WEBHOOK_SECRET, timeoutSeconds: 5 }, egress);

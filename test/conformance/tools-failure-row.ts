@@ -1,7 +1,7 @@
 /** One way in which a server may fail a call, and what must be said of it. */
 import { expect } from '@jest/globals';
 import type { ServerConnection, ToolCall } from '../../activities/mcp/port.ts';
-import type { CallExchange, Era } from '../support/mcp-raw-server.ts';
+import { acts, type CallExchange, type Era } from '../support/mcp-raw-server.ts';
 
 export interface FailureRow {
   /** Cited by `matrix-rows.ts`. */
@@ -29,9 +29,6 @@ export const refused = <Code extends string>(code: Code) => ({ kind: 'refused', 
 /** Long enough for a loopback exchange on a loaded machine, short enough to wait for. */
 export const SOON = { timeoutMs: 1_000 };
 
-export const ran = (then: (exchange: CallExchange) => void) => (exchange: CallExchange) => {
-  exchange.execute();
-  then(exchange);
-};
+export const ran = (then: (exchange: CallExchange) => void) => acts((exchange) => then(exchange));
 export const status = (code: number, headers?: Record<string, string>, body?: string) => (exchange: CallExchange) =>
   exchange.status(code, headers, body);

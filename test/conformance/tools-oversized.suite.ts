@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { CallEnding } from '../../activities/mcp/port.ts';
 import { aCall, aConnection } from '../support/mcp-call.ts';
-import { type CallExchange, type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
+import { acts, type CallExchange, type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
 import type { ToolServerHarness } from './tools.suite.ts';
 
 const MIB = 1_048_576;
@@ -19,10 +19,7 @@ export function oversizedSuite({ name, create }: ToolServerHarness): void {
     const endingOf = async (does: (exchange: CallExchange) => void): Promise<CallEnding> => {
       server.become({
         era,
-        onCall: (exchange) => {
-          exchange.execute();
-          does(exchange);
-        },
+        onCall: acts((exchange) => does(exchange)),
       });
       const ending = await create({}).call(aConnection({ url: server.url }), aCall());
       expect(server.executions()).toBe(1);

@@ -7,7 +7,7 @@ import { ToolResult } from '../../contracts/schemas/call.ts';
 import { READ_RESOURCE_TOOL } from '../../domain/run/resource-link.ts';
 import { observedArtifacts } from '../support/mcp-artifacts.ts';
 import { aCall, aConnection } from '../support/mcp-call.ts';
-import { type CallExchange, type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
+import { acts, type CallExchange, type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
 import type { ToolServerHarness } from './tools.suite.ts';
 
 const URI = 'demo://räk/1?a=b c';
@@ -27,10 +27,7 @@ export function resourceSuite({ name, create }: ToolServerHarness): void {
     ): Promise<CallEnding> => {
       server.become({
         era,
-        onRead: (exchange) => {
-          exchange.execute();
-          does(exchange);
-        },
+        onRead: acts((exchange) => does(exchange)),
       });
       return await create({ artifacts }).call(
         aConnection({ url: server.url, ...connection }),

@@ -5,7 +5,7 @@ import type { CallEnding, ServerConnection, ToolCall } from '../../activities/mc
 import { ToolResult } from '../../contracts/schemas/call.ts';
 import { observedArtifacts } from '../support/mcp-artifacts.ts';
 import { aCall, aConnection, aDefinition } from '../support/mcp-call.ts';
-import { type CallExchange, type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
+import { acts, type CallExchange, type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
 import type { ToolServerHarness } from './tools.suite.ts';
 
 type Executed = Extract<CallEnding, { kind: 'executed' }>;
@@ -29,10 +29,7 @@ export function resultSuite({ name, create }: ToolServerHarness): void {
     ): Promise<Executed> => {
       server.become({
         era,
-        onCall: (exchange) => {
-          exchange.execute();
-          does(exchange);
-        },
+        onCall: acts((exchange) => does(exchange)),
       });
       const toolServer = create(artifacts === undefined ? {} : { artifacts });
       const ending = await toolServer.call(aConnection({ url: server.url, ...connection }), aCall(call));

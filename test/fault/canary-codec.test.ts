@@ -9,8 +9,8 @@ import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { type Canary, CanaryScanner } from '../support/canary-scan.ts';
 import { storedPieces } from '../support/canary-stores.ts';
 import { expectSound } from '../support/fault-oracle.ts';
-import { type FaultServer, startFaultServer } from '../support/fault-server.ts';
 import { type FaultWorld, startFaultWorld } from '../support/fault-world.ts';
+import { acts, type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
 import { replayOwn } from '../support/run-record.ts';
 import { decisionOn, openRequests } from '../support/world.ts';
 
@@ -31,17 +31,14 @@ const CANARIES: readonly Canary[] = [
 ].map((name) => ({ name, value: random(name) }));
 const valueOf = (name: string): string => CANARIES.find((canary) => canary.name === name)?.value ?? '';
 
-let server: FaultServer;
+let server: RawServer;
 
 beforeAll(async () => {
-  server = await startFaultServer('modern', {
-    act: (exchange) => {
-      exchange.execute();
-      exchange.result({ content: [{ type: 'text', text: valueOf('result') }] });
-    },
-    fail: (exchange) => {
-      exchange.execute();
-      exchange.result({ isError: true, content: [{ type: 'text', text: valueOf('fault') }] });
+  server = await startRawServer({
+    era: 'modern',
+    tools: {
+      act: acts((exchange) => exchange.result({ content: [{ type: 'text', text: valueOf('result') }] })),
+      fail: acts((exchange) => exchange.result({ isError: true, content: [{ type: 'text', text: valueOf('fault') }] })),
     },
   });
 });

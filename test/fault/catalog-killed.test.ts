@@ -3,6 +3,7 @@
  * reads it sees what was before or what is after, and a change that is sent again counts once.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { updateIdOf } from '../../client/engine/update.ts';
 import {
   assertIntact,
   type CatalogAck,
@@ -10,11 +11,10 @@ import {
   type CatalogSnapshot,
   CountersignError,
 } from '../../client/index.ts';
-import { updateIdOf } from '../../client/engine/update.ts';
 import { SetToolPolicies, type SetToolPoliciesInput } from '../../contracts/schemas/catalog.ts';
 import { ADMINISTRATORS, ANN, connected, statusesIn } from '../support/catalogs.ts';
 import { type FaultWorld, startFaultWorld } from '../support/fault-world.ts';
-import { type ListingServer, startListingServer } from '../support/listing-server.ts';
+import { type ListingServer, startListingServer } from '../support/mcp-raw-server.ts';
 import { factsOf, replayOwn } from '../support/run-record.ts';
 import { Hopeless, until } from '../support/until.ts';
 import type { WorkerProcess } from '../support/worker-process.ts';

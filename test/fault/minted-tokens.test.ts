@@ -9,7 +9,7 @@ import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import { modelText } from '../../domain/views/model-text.ts';
 import { sightingsInHistory } from '../support/canary-stores.ts';
 import { executionsOf, expectSound } from '../support/fault-oracle.ts';
-import { type FaultServer, startFaultServer, succeedWith } from '../support/fault-server.ts';
+import { type RawServer, startRawServer, succeedWith } from '../support/mcp-raw-server.ts';
 import { type RunningAuthorizationServer, startProvider } from '../support/oauth.ts';
 import { factsOf, replayOwn, results } from '../support/run-record.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
@@ -18,7 +18,7 @@ const LONG_MS = 120_000;
 const CLIENT = { id: 'countersign', secret: 'client-secret-3a7f/19+c0=' };
 const TOOLS = ['read', 'write', 'stale', 'never', 'greedy', 'gated'];
 
-let server: FaultServer;
+let server: RawServer;
 let provider: RunningAuthorizationServer;
 let world: World;
 let run: RunHandle;
@@ -28,14 +28,17 @@ beforeAll(async () => {
   // oidc-provider says on the console that it runs on Node 20 and without a store.
   jest.spyOn(console, 'info').mockImplementation(() => undefined);
   jest.spyOn(console, 'warn').mockImplementation(() => undefined);
-  server = await startFaultServer('modern', {
-    read: succeedWith('done'),
-    write: succeedWith('done'),
-    gated: succeedWith('done'),
-    stale: (exchange, attempt) => (attempt === 1 ? exchange.status(401) : succeedWith('done')(exchange, attempt)),
-    never: (exchange) => exchange.status(401),
-    greedy: (exchange) =>
-      exchange.status(403, { 'www-authenticate': 'Bearer error="insufficient_scope", scope="notes:read admin"' }),
+  server = await startRawServer({
+    era: 'modern',
+    tools: {
+      read: succeedWith('done'),
+      write: succeedWith('done'),
+      gated: succeedWith('done'),
+      stale: (exchange, attempt) => (attempt === 1 ? exchange.status(401) : succeedWith('done')(exchange, attempt)),
+      never: (exchange) => exchange.status(401),
+      greedy: (exchange) =>
+        exchange.status(403, { 'www-authenticate': 'Bearer error="insufficient_scope", scope="notes:read admin"' }),
+    },
   });
   const scope = 'notes:list notes:read notes:write admin';
   provider = await startProvider({ clients: [CLIENT], resources: { [server.url]: scope } });

@@ -2,23 +2,25 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { METRICS } from '../../contracts/names.ts';
 import { freePort } from '../../workers/dev-server.ts';
-import { type FaultServer, startFaultServer } from '../support/fault-server.ts';
 import { type FaultWorld, startFaultWorld } from '../support/fault-world.ts';
-import type { CallExchange } from '../support/mcp-raw-server.ts';
+import { type CallExchange, type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
 import { outcomes, replayOwn } from '../support/run-record.ts';
 import { until } from '../support/until.ts';
 import type { WorkerProcess } from '../support/worker-process.ts';
 
 let world: FaultWorld;
-let server: FaultServer;
+let server: RawServer;
 let worker: WorkerProcess;
 let port: number;
 const open: CallExchange[] = [];
 
 beforeAll(async () => {
-  server = await startFaultServer('modern', {
-    wait: (exchange) => void open.push(exchange),
-    break: (exchange) => exchange.status(500),
+  server = await startRawServer({
+    era: 'modern',
+    tools: {
+      wait: (exchange) => void open.push(exchange),
+      break: (exchange) => exchange.status(500),
+    },
   });
   port = await freePort();
   const calls = (tool: string, count: number) =>

@@ -10,14 +10,13 @@ import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import { startEngine } from '../support/engine.ts';
 import { executionsOf, expectSound } from '../support/fault-oracle.ts';
 import { type FaultRoute, startFaultRoute } from '../support/fault-route.ts';
-import { type FaultServer, startFaultServer, succeedWith } from '../support/fault-server.ts';
 import { type Fault, faultsOf, LARGE_BYTES } from '../support/fault-table.ts';
 import { keepZoneKey } from '../support/keys.ts';
+import { type Era, type RawServer, startRawServer, succeedWith } from '../support/mcp-raw-server.ts';
 import { answered } from '../support/model-bench.ts';
 import { chatDialect } from '../support/model-chat.ts';
 import { said } from '../support/model-dialect.ts';
 import { type ModelProvider, startModelProvider } from '../support/model-provider.ts';
-import type { Era } from '../support/mcp-raw-server.ts';
 import { factsOf, replayOwn, results } from '../support/run-record.ts';
 import { until } from '../support/until.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
@@ -30,10 +29,10 @@ const names = Object.keys(EXPECTED);
 const toolOf = (name: string): string => name.replaceAll(/[^a-z0-9]+/gi, '-').replaceAll(/^-|-$/g, '');
 
 describe.each<Era>(['modern', 'legacy'])('a run of faults at a server of the %s era', (era) => {
-  let server: FaultServer;
-  let calm: FaultServer;
+  let server: RawServer;
+  let calm: RawServer;
   /** Whoever the redirect names. */
-  let elsewhere: FaultServer;
+  let elsewhere: RawServer;
   let provider: ModelProvider;
   let world: World;
   let run: RunHandle;
@@ -43,10 +42,10 @@ describe.each<Era>(['modern', 'legacy'])('a run of faults at a server of the %s 
   let told: ReadonlyMap<string, string>;
 
   beforeAll(async () => {
-    elsewhere = await startFaultServer(era, {});
+    elsewhere = await startRawServer({ era, tools: {} });
     const tools = Object.entries(faultsOf(elsewhere.url)).map(([name, { behave }]) => [toolOf(name), behave] as const);
-    server = await startFaultServer(era, Object.fromEntries(tools));
-    calm = await startFaultServer(era, { act: succeedWith('done at last') });
+    server = await startRawServer({ era, tools: Object.fromEntries(tools) });
+    calm = await startRawServer({ era, tools: { act: succeedWith('done at last') } });
     routes = { back: await startFaultRoute(calm.url), gone: await startFaultRoute(calm.url) };
     provider = await startModelProvider(chatDialect.schema);
     const engine = await startEngine();

@@ -7,15 +7,15 @@ import { createVaultDirectory } from '../../activities/vault/directory.ts';
 import type { RunHandle } from '../../client/index.ts';
 import { readingTurns } from './canary-read.ts';
 import type { Canary } from './canary-scan.ts';
-import { CANARY_TOOLS, type CanaryServer, formsOf, startCanaryServer } from './canary-server.ts';
-import { ADMINISTRATORS } from './catalogs.ts';
 import { jwtOf, newSecrets } from './canary-secrets.ts';
+import { CANARY_TOOLS, type CanaryServer, formsOf, startCanaryServer } from './canary-server.ts';
 import { describedPieces, endedPieces, failedPiece, type Piece, piecesOfRun, storedPieces } from './canary-stores.ts';
+import { ADMINISTRATORS } from './catalogs.ts';
 import { type FaultWorld, startFaultWorld } from './fault-world.ts';
 import { zoneKey } from './keys.ts';
 import { headKey } from './ledger-key.ts';
 import { type LedgerReceiver, startLedgerReceiver } from './ledger-receiver.ts';
-import { type ListingServer, startListingServer } from './listing-server.ts';
+import { type ListingServer, startListingServer } from './mcp-raw-server.ts';
 import { answered, failed } from './model-bench.ts';
 import { chatDialect } from './model-chat.ts';
 import { said } from './model-dialect.ts';
@@ -220,7 +220,7 @@ export async function converse(
     },
     authorizations,
   );
-  await until(() => servers[name].held(), { what: `a held call of ${name}` });
+  await servers[name].held();
   // Progress stands in the heartbeat only after the notification was read with all its text.
   const reported = ({ store, content }: Piece): boolean =>
     store === 'heartbeat details' && Buffer.from(content).includes('"progress":7');

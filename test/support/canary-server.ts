@@ -5,11 +5,12 @@
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { type CallExchange, type RawServer, type RawServerScript, startRawServer } from './mcp-raw-server.ts';
+import { Holds } from './holds.ts';
 import { encodedTwice, ENCODINGS } from './secret-encodings.ts';
 
 export interface CanaryServer extends RawServer {
-  /** True once a call of `held` has reported progress and waits. */
-  held(): true | undefined;
+  /** Waits until a call of `held` has reported progress. */
+  held(): Promise<void>;
   /** Lets held calls answer. */
   release(): void;
   /** Says whether listings are refused from now on. A refusal quotes everything that was sent. */
@@ -92,7 +93,7 @@ export interface CanaryServerOptions {
 
 export async function startCanaryServer(options: CanaryServerOptions = {}): Promise<CanaryServer> {
   const { refusesListing = false, readsTokens = false } = options;
-  const waiting: (() => void)[] = [];
+  const holds = new Holds();
   let isRefusing = refusesListing;
   const hold: Tool = (exchange, echo) => {
     // Sound: MCP's `_meta` is an object.
@@ -103,9 +104,7 @@ export async function startCanaryServer(options: CanaryServerOptions = {}): Prom
       notice('notifications/progress', { progressToken, progress: 7, message: echo }) +
         notice('notifications/message', { level: 'error', logger: echo, data: echo }),
     );
-    waiting.push(() => {
-      exchange.response.end(`data: ${exchange.answerWith({ content: [text(echo)] })}\n\n`);
-    });
+    holds.hold(() => exchange.response.end(`data: ${exchange.answerWith({ content: [text(echo)] })}\n\n`));
   };
   const tools: Readonly<Record<string, Tool>> = { ...CANARY_TOOLS, held: hold };
   const onCall = (exchange: CallExchange): void => {
@@ -140,10 +139,8 @@ export async function startCanaryServer(options: CanaryServerOptions = {}): Prom
   const server = await startRawServer(script);
   return {
     ...server,
-    held: () => (waiting.length > 0 ? true : undefined),
-    release: () => {
-      for (const answer of waiting) answer();
-    },
+    held: () => holds.held(),
+    release: () => holds.release(),
     refuseListing: (refused) => {
       isRefusing = refused;
     },

@@ -1,4 +1,5 @@
-/** Makes the egress of tests, whose servers are all on this machine. */
+/** Makes the egress of tests, whose servers are all on this machine, and watches where it connects. */
+import { Socket } from 'node:net';
 import { createEgress, type EgressOptions } from '../../activities/egress/fetch.ts';
 
 /** The operator's setting for development; everything else is as in production. */
@@ -11,4 +12,21 @@ export function loopbackEgress(over: Partial<EgressOptions> = {}) {
     origins: { has: () => true },
     ...over,
   });
+}
+
+/** Records the addresses to which sockets of this process begin to connect. */
+export function watchAttempts(): { readonly attempts: readonly string[]; stop(): void } {
+  const attempts: string[] = [];
+  const connect = Object.getOwnPropertyDescriptor(Socket.prototype, 'connect');
+  if (connect === undefined) throw new Error('sockets do not connect any more');
+  // Sound: it is the method that was found there.
+  const original = connect.value as (this: Socket, ...args: unknown[]) => Socket;
+  Object.defineProperty(Socket.prototype, 'connect', {
+    ...connect,
+    value(this: Socket, ...args: unknown[]) {
+      this.on('connectionAttempt', (address: string) => attempts.push(address));
+      return original.apply(this, args);
+    },
+  });
+  return { attempts, stop: () => void Object.defineProperty(Socket.prototype, 'connect', connect) };
 }

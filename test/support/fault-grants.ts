@@ -2,15 +2,15 @@
 import type { SealingTargets } from '../../client/run/start-run.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { startEngine, type TestEngine } from './engine.ts';
-import { type FaultServer, startFaultServer, succeedWith } from './fault-server.ts';
 import { keepZoneKey, type ZoneKey } from './keys.ts';
+import { type RawServer, startRawServer, succeedWith } from './mcp-raw-server.ts';
 import { startWorld, type World } from './world.ts';
 
 export interface GrantScene {
   readonly engine: TestEngine;
   readonly zone: ZoneKey;
-  readonly shared: FaultServer;
-  readonly other: FaultServer;
+  readonly shared: RawServer;
+  readonly other: RawServer;
   readonly world: World;
   readonly targets: SealingTargets;
   /** Returns the configuration of `world` under another task queue. */
@@ -24,8 +24,11 @@ export const TWO_CALLS = [{ calls: [{ tool: 'shared/act' }, { tool: 'shared/act'
 export const GATED_CALL = [{ calls: [{ tool: 'shared/gated' }] }, { text: 'Done.' }];
 
 export async function startGrantScene(): Promise<GrantScene> {
-  const shared = await startFaultServer('modern', { act: succeedWith('done'), gated: succeedWith('done') });
-  const other = await startFaultServer('modern', { act: succeedWith('done') });
+  const shared = await startRawServer({
+    era: 'modern',
+    tools: { act: succeedWith('done'), gated: succeedWith('done') },
+  });
+  const other = await startRawServer({ era: 'modern', tools: { act: succeedWith('done') } });
   const engine = await startEngine();
   const zone = await keepZoneKey(engine.directory);
   const targets = Object.fromEntries(
@@ -61,6 +64,6 @@ export async function startGrantScene(): Promise<GrantScene> {
 }
 
 /** Returns the authorization headers under which a server got requests of one kind. */
-export function authorizationsOf(server: FaultServer, rpcMethod: string): (string | undefined)[] {
+export function authorizationsOf(server: RawServer, rpcMethod: string): (string | undefined)[] {
   return server.seen.filter((request) => request.rpcMethod === rpcMethod).map(({ headers }) => headers.authorization);
 }

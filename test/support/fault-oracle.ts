@@ -10,8 +10,8 @@
  */
 import { expect } from '@jest/globals';
 import { assertIntact, type LedgerEntry, type RunHandle } from '../../client/index.ts';
+import type { ExecutedCall } from './mcp-raw-server.ts';
 import { factsOf } from './run-record.ts';
-import type { ExecutedCall } from './recording-server.ts';
 
 /** Counts how often a server acted on one call of a run, by the idempotency key that every attempt carries. */
 export function executionsOf(log: readonly ExecutedCall[], { runId }: RunHandle, callId: string): number {

@@ -2,7 +2,7 @@
  * Lists the ways in which a tool fails, with the required result of each: at the server, in the ledger, and
  * for the model.
  */
-import { type Behaviour, succeedWith } from './fault-server.ts';
+import { acts, type Behaviour, succeedWith } from './mcp-raw-server.ts';
 
 export const LARGE_BYTES = 5 * 1024 * 1024;
 
@@ -27,10 +27,9 @@ const unknown = { outcome: 'unknown', code: 'OUTCOME_UNKNOWN', told: NOT_KNOWN }
 export const faultsOf = (elsewhere: string): Readonly<Record<string, Fault>> => ({
   'a plain answer': { behave: succeedWith('done'), outcome: 'succeeded', executions: 1, told: /^done$/ },
   'an error of the tool': {
-    behave: (exchange) => {
-      exchange.execute();
-      exchange.result({ isError: true, content: [{ type: 'text', text: 'no such account' }] });
-    },
+    behave: acts((exchange) =>
+      exchange.result({ isError: true, content: [{ type: 'text', text: 'no such account' }] }),
+    ),
     outcome: 'failed',
     code: 'TOOL_FAILED',
     executions: 1,
@@ -60,10 +59,7 @@ export const faultsOf = (elsewhere: string): Readonly<Record<string, Fault>> => 
   },
   'a 500 before it acts': { behave: (exchange) => exchange.status(500), executions: 0, ...unknown },
   'a 500 after it acted': {
-    behave: (exchange) => {
-      exchange.execute();
-      exchange.status(500);
-    },
+    behave: acts((exchange) => exchange.status(500)),
     executions: 1,
     ...unknown,
   },
@@ -77,35 +73,23 @@ export const faultsOf = (elsewhere: string): Readonly<Record<string, Fault>> => 
     ...unknown,
   },
   'a connection reset before the answer': {
-    behave: (exchange) => {
-      exchange.execute();
-      exchange.reset();
-    },
+    behave: acts((exchange) => exchange.reset()),
     executions: 1,
     ...unknown,
   },
   'no byte at all': { behave: (exchange) => exchange.execute(), executions: 1, ...unknown },
   'a stream that stays open and says nothing': {
-    behave: (exchange) => {
-      exchange.execute();
-      exchange.stream(': working\n\n');
-    },
+    behave: acts((exchange) => exchange.stream(': working\n\n')),
     executions: 1,
     ...unknown,
   },
   'half an answer': {
-    behave: (exchange) => {
-      exchange.execute();
-      exchange.json('{"jsonrpc":"2.0","id":1,"resu');
-    },
+    behave: acts((exchange) => exchange.json('{"jsonrpc":"2.0","id":1,"resu')),
     executions: 1,
     ...unknown,
   },
   'the answer to another request': {
-    behave: (exchange) => {
-      exchange.execute();
-      exchange.json('{"jsonrpc":"2.0","id":"somebody-else","result":{"content":[]}}');
-    },
+    behave: acts((exchange) => exchange.json('{"jsonrpc":"2.0","id":"somebody-else","result":{"content":[]}}')),
     executions: 1,
     ...unknown,
   },
@@ -144,10 +128,7 @@ export const faultsOf = (elsewhere: string): Readonly<Record<string, Fault>> => 
     ...unknown,
   },
   'a redirect to itself, after it acted': {
-    behave: (exchange) => {
-      exchange.execute();
-      exchange.status(307, { location: '/mcp' });
-    },
+    behave: acts((exchange) => exchange.status(307, { location: '/mcp' })),
     executions: 1,
     ...unknown,
   },

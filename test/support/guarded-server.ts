@@ -5,11 +5,9 @@
  */
 import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { toNodeHandler } from '@modelcontextprotocol/node';
 import {
   type AuthInfo,
   bearerAuthChallengeResponse,
-  createMcpHandler,
   OAuthError,
   OAuthErrorCode,
   Server,
@@ -18,7 +16,7 @@ import {
 import canonicalize from 'canonicalize';
 import { createRemoteJWKSet, jwtVerify } from 'jose';
 import { IssuedClaims } from '../../contracts/schemas/credentials.ts';
-import { listenOnLoopback } from './loopback-server.ts';
+import { type SdkServer, serveSdk } from './sdk-server.ts';
 
 export interface GuardedRules {
   readonly issuer: string;
@@ -32,15 +30,13 @@ export interface GuardedRules {
   readonly openListing?: boolean;
 }
 
-export interface GuardedServer {
-  readonly url: string;
+export interface GuardedServer extends SdkServer {
   /** Executed calls. */
   readonly calls: readonly { readonly tool: string; readonly arguments: unknown }[];
   /** Every `Authorization` header that came, with its request. */
   readonly seen: readonly { readonly method: string; readonly tool: string | undefined; readonly token: string }[];
   /** All headers and bodies that came, as text. */
   received(): string;
-  close(): Promise<void>;
 }
 
 interface Message {
@@ -96,7 +92,7 @@ export async function startGuardedServer(rules: GuardedRules): Promise<GuardedSe
     return undefined;
   };
 
-  const handler = createMcpHandler(() => {
+  const make = (): Server => {
     const server = new Server({ name: 'guarded', version: '1' }, { capabilities: { tools: {} } });
     server.setRequestHandler('tools/list', () => ({
       tools: Object.keys(rules.scopes)
@@ -108,18 +104,13 @@ export async function startGuardedServer(rules: GuardedRules): Promise<GuardedSe
       return { content: [{ type: 'text', text: `${params.name} is done` }] };
     });
     return server;
-  });
-  const answer = toNodeHandler(handler);
+  };
 
-  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const chunks: Buffer[] = [];
-    // Sound: without an encoding, a request gives buffers.
-    for await (const chunk of request) chunks.push(chunk as Buffer);
-    const text = Buffer.concat(chunks).toString();
+  const guard = async (request: IncomingMessage, response: ServerResponse, text: string): Promise<boolean> => {
     if (request.method === 'GET' && request.url === '/.well-known/oauth-protected-resource/mcp') {
       const metadata = { resource: url, authorization_servers: [rules.issuer] };
       response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(metadata));
-      return;
+      return true;
     }
     received.push(`${JSON.stringify(request.headers)}\n${text}`);
     // Sound: a body that is no message has none of its fields.
@@ -129,36 +120,26 @@ export async function startGuardedServer(rules: GuardedRules): Promise<GuardedSe
     seen.push({ method, tool: params.name, token: header?.replace(/^Bearer /, '') ?? '' });
     const scope = rules.scopes[method === 'tools/call' ? (params.name ?? '') : method];
     const requiredScopes = scope === undefined ? [] : [scope];
-    if (rules.openListing === true && method !== 'tools/call') {
-      // Sound: as below.
-      await answer(request as Parameters<typeof answer>[0], response, message);
-      return;
-    }
+    if (rules.openListing === true && method !== 'tools/call') return false;
     let info: AuthInfo;
     try {
       info = await verifyBearerToken(header, { verifier, requiredScopes, expectedResource: new URL(url) });
     } catch (error) {
       const challenge = bearerAuthChallengeResponse(error, { requiredScopes });
       response.writeHead(challenge.status, Object.fromEntries(challenge.headers)).end(await challenge.text());
-      return;
+      return true;
     }
     const reason = method === 'tools/call' ? doubt(info.extra, params) : undefined;
-    if (reason === undefined)
-      // Sound: a request that a server was given has all that it reads; Node's types leave out what only clients lack.
-      await answer(request as Parameters<typeof answer>[0], response, message);
-    else response.writeHead(403, { 'content-type': 'text/plain' }).end(reason);
+    if (reason !== undefined) response.writeHead(403, { 'content-type': 'text/plain' }).end(reason);
+    return reason !== undefined;
   };
-  const http = await listenOnLoopback((request, response) => void serve(request, response));
-  url = `${http.origin}/mcp`;
+  const served = await serveSdk(make, guard);
+  url = served.url;
   return {
-    url,
+    ...served,
     calls,
     seen,
     received: () => received.join('\n'),
-    close: async () => {
-      await handler.close();
-      await http.close();
-    },
   };
 }
 

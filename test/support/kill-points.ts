@@ -6,8 +6,7 @@
  * 2. `calls` is what the server acted on, even if nobody got the answer.
  */
 import { once } from 'node:events';
-import { type CallExchange, type Era, type RawServer, startRawServer } from './mcp-raw-server.ts';
-import type { ExecutedCall } from './recording-server.ts';
+import { type CallExchange, type Era, type ExecutedCall, type RawServer, startRawServer } from './mcp-raw-server.ts';
 import { until } from './until.ts';
 
 export type KillPoint =

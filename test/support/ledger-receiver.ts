@@ -6,7 +6,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { type AnyEntry, LedgerRecord } from '../../contracts/schemas/ledger.ts';
 import { GENESIS, verifyChain } from '../../domain/run/journal.ts';
-import { listenOnLoopback } from './loopback-server.ts';
+import { bodyOf, listenOnLoopback } from './loopback-server.ts';
 
 export const WEBHOOK_SECRET = `whsec_${Buffer.from('a secret of the ledger webhook').toString('base64')}`;
 
@@ -84,11 +84,4 @@ function isSigned(key: Buffer, headers: IncomingHttpHeaders, body: string): bool
   const expected = Buffer.from(`v1,${createHmac('sha256', key).update(signed).digest('base64')}`);
   const given = Buffer.from(String(headers['webhook-signature']));
   return given.length === expected.length && timingSafeEqual(given, expected);
-}
-
-async function bodyOf(request: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  // Sound: a request without an encoding gives buffers.
-  for await (const chunk of request) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks).toString();
 }

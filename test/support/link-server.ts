@@ -2,25 +2,16 @@
  * Serves an MCP server of 2026-07-28 whose results link to resources, on the SDK's own server. It records
  * every read, and every call of a tool that it lists under the name of ours.
  */
-import { toNodeHandler } from '@modelcontextprotocol/node';
-import {
-  acceptedContent,
-  createMcpHandler,
-  inputRequired,
-  ResourceNotFoundError,
-  Server,
-} from '@modelcontextprotocol/server';
-import { listenerOf, listenOnLoopback } from './loopback-server.ts';
+import { acceptedContent, inputRequired, ResourceNotFoundError, Server } from '@modelcontextprotocol/server';
+import { type SdkServer, serveSdk } from './sdk-server.ts';
 
-export interface LinkServer {
-  readonly url: string;
+export interface LinkServer extends SdkServer {
   /** URIs that were read, in order. */
   readonly reads: readonly { readonly uri: string; readonly token: string | undefined; readonly key: string }[];
   /** Tools that were called, in order. */
   readonly calls: readonly string[];
   /** Forgets what was recorded. */
   reset(): void;
-  close(): Promise<void>;
 }
 
 const object = { type: 'object' } as const;
@@ -34,7 +25,7 @@ export const LINK_TOOLS = [
 export async function startLinkServer(): Promise<LinkServer> {
   const reads: { uri: string; token: string | undefined; key: string }[] = [];
   const calls: string[] = [];
-  const handler = createMcpHandler(({ requestInfo }) => {
+  const served = await serveSdk((headers) => {
     const server = new Server({ name: 'links', version: '1' }, { capabilities: { tools: {}, resources: {} } });
     server.setRequestHandler('tools/list', () => ({ tools: [...LINK_TOOLS] }));
     server.setRequestHandler('tools/call', ({ params }) => {
@@ -52,7 +43,6 @@ export async function startLinkServer(): Promise<LinkServer> {
     server.setRequestHandler('resources/list', () => ({ resources: [] }));
     server.setRequestHandler('resources/read', ({ params }, { mcpReq }) => {
       const { uri } = params;
-      const headers = new Headers(requestInfo?.headers);
       const token = headers.get('authorization') ?? undefined;
       reads.push({ uri, token, key: headers.get('idempotency-key') ?? '' });
       if (uri === 'doc://gone') throw new ResourceNotFoundError(uri);
@@ -72,17 +62,12 @@ export async function startLinkServer(): Promise<LinkServer> {
     });
     return server;
   });
-  const http = await listenOnLoopback(listenerOf(toNodeHandler(handler)));
   return {
-    url: `${http.origin}/mcp`,
+    ...served,
     reads,
     calls,
     reset: () => {
       for (const list of [reads, calls]) list.length = 0;
-    },
-    close: async () => {
-      await handler.close();
-      await http.close();
     },
   };
 }

@@ -3,10 +3,10 @@
  * each request against the shape that the provider publishes.
  */
 import { readFileSync } from 'node:fs';
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { Validator } from '@cfworker/json-schema';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
-import { listenOnLoopback } from './loopback-server.ts';
+import { bodyOf, listenOnLoopback } from './loopback-server.ts';
 
 export interface Reply {
   readonly status: number;
@@ -43,7 +43,7 @@ export async function startModelProvider(schema: string): Promise<ModelProvider>
   const hangs = new Arrivals<{ left: Promise<void> }>();
 
   const server = await listenOnLoopback((request, response) => {
-    void read(request).then((text) => {
+    void bodyOf(request).then((text) => {
       // Sound: every client under test sends a JSON object; anything else fails the shape.
       const body = JSON.parse(text) as JsonObject;
       const { valid, errors } = validator.validate(body);
@@ -78,12 +78,6 @@ function send(reply: Reply, response: ServerResponse, onHang: (left: Promise<voi
       if (reply.ending === 'reset') response.socket?.resetAndDestroy();
       else onHang(left);
     });
-}
-
-async function read(request: IncomingMessage): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of request) chunks.push(chunk as Uint8Array);
-  return Buffer.concat(chunks).toString('utf8');
 }
 
 /** Events that can be awaited before or after they happen. */

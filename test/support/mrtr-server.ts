@@ -2,10 +2,8 @@
  * Serves an MCP server of 2026-07-28 that asks people before it goes on. It uses the SDK's own server, so its
  * handling of answers and states is not ours. It records every `tools/call` and every execution.
  */
-import { toNodeHandler } from '@modelcontextprotocol/node';
 import {
   acceptedContent,
-  createMcpHandler,
   createRequestStateCodec,
   inputRequired,
   inputResponse,
@@ -13,10 +11,9 @@ import {
 } from '@modelcontextprotocol/server';
 import { defined } from '../../contracts/defined.ts';
 import { later } from './asking-server.ts';
-import { listenerOf, listenOnLoopback } from './loopback-server.ts';
+import { type SdkServer, serveSdk } from './sdk-server.ts';
 
-export interface MrtrServer {
-  readonly url: string;
+export interface MrtrServer extends SdkServer {
   /** Every `tools/call`, in order. */
   readonly legs: readonly {
     readonly tool: string;
@@ -37,7 +34,6 @@ export interface MrtrServer {
   changeQuestions(): void;
   /** Restores the first behaviour and clears the records; states that were issued stay invalid. */
   reset(): void;
-  close(): Promise<void>;
 }
 
 const object = { type: 'object' } as const;
@@ -77,7 +73,7 @@ export async function startMrtrServer(): Promise<MrtrServer> {
       requestedSchema: { ...object, properties: properties as Record<string, { type: 'boolean' }>, required },
     });
 
-  const handler = createMcpHandler(({ requestInfo }) => {
+  const served = await serveSdk((headers) => {
     const server = new Server(
       { name: 'mrtr', version: '1' },
       {
@@ -95,10 +91,9 @@ export async function startMrtrServer(): Promise<MrtrServer> {
     server.setRequestHandler('tools/call', async ({ params }, { mcpReq }) => {
       const { inputResponses } = mcpReq;
       const state = mcpReq.requestState<{ step: number; name?: string }>();
-      const raw = new Headers(requestInfo?.headers);
       legs.push({
         tool: params.name,
-        key: raw.get('idempotency-key') ?? '',
+        key: headers.get('idempotency-key') ?? '',
         state: state && JSON.stringify(state),
         answers: Object.keys(inputResponses ?? {}),
       });
@@ -152,9 +147,8 @@ export async function startMrtrServer(): Promise<MrtrServer> {
     });
     return server;
   });
-  const http = await listenOnLoopback(listenerOf(toNodeHandler(handler)));
   return {
-    url: `${http.origin}/mcp`,
+    ...served,
     legs,
     executed,
     states,
@@ -173,10 +167,6 @@ export async function startMrtrServer(): Promise<MrtrServer> {
       epoch += 1;
       changed = false;
       for (const list of [legs, executed, states]) list.length = 0;
-    },
-    close: async () => {
-      await handler.close();
-      await http.close();
     },
   };
 }

@@ -3,10 +3,15 @@
  */
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { ADMINISTRATORS } from './catalogs.ts';
-import { type FaultServer, startFaultServer, succeedWith } from './fault-server.ts';
 import { zoneKey } from './keys.ts';
-import { type ListingServer, startListingServer } from './listing-server.ts';
-import { type RawServer, startRawServer } from './mcp-raw-server.ts';
+import {
+  acts,
+  type ListingServer,
+  type RawServer,
+  startListingServer,
+  startRawServer,
+  succeedWith,
+} from './mcp-raw-server.ts';
 import { chatDialect } from './model-chat.ts';
 import { type ModelProvider, startModelProvider } from './model-provider.ts';
 import { type MrtrServer, startMrtrServer } from './mrtr-server.ts';
@@ -18,7 +23,7 @@ export interface PointServers {
   /** Only this server has its tools, so a test can remove what is stored of them. */
   readonly books: RecordingServer;
   readonly desk: MrtrServer;
-  readonly notes: FaultServer;
+  readonly notes: RawServer;
   readonly closed: RawServer;
   readonly digs: TaskServer;
   readonly catalogued: ListingServer;
@@ -41,13 +46,13 @@ export async function startPointServers(): Promise<PointServers> {
     startModelProvider(chatDialect.schema),
     zoneKey(),
   ]);
-  const notes = await startFaultServer('modern', {
-    fresh: (exchange) => exchange.status(401),
-    lost: (exchange) => {
-      exchange.execute();
-      exchange.reset();
+  const notes = await startRawServer({
+    era: 'modern',
+    tools: {
+      fresh: (exchange) => exchange.status(401),
+      lost: acts((exchange) => exchange.reset()),
+      plain: succeedWith('done'),
     },
-    plain: succeedWith('done'),
   });
   const closed = await startRawServer({
     era: 'modern',

@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { exportJWK, generateKeyPair } from 'jose';
-import { listenOnLoopback } from './loopback-server.ts';
+import { bodyOf, listenOnLoopback } from './loopback-server.ts';
 
 export interface RefreshProvider {
   readonly issuer: string;
@@ -102,10 +102,8 @@ export async function startRefreshProvider(options: RefreshProviderOptions): Pro
   };
 
   function record(request: IncomingMessage): void {
-    const chunks: Buffer[] = [];
-    request.on('data', (chunk: Buffer) => chunks.push(chunk));
-    request.on('end', () => {
-      const form = new URLSearchParams(Buffer.concat(chunks).toString());
+    void bodyOf(request).then((body) => {
+      const form = new URLSearchParams(body);
       const token = form.get('refresh_token');
       if (token !== null) used.push({ token, scope: form.get('scope'), resource: form.get('resource') });
     });

@@ -10,9 +10,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Server } from '@modelcontextprotocol/sdk/server/index.js';
 import { type EventStore, StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import { CallToolRequestSchema, type JSONRPCMessage, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
-import type { ExecutedCall } from './recording-server.ts';
-import { until } from './until.ts';
-import { listenOnLoopback } from './loopback-server.ts';
+import { bodyOf, listenOnLoopback } from './loopback-server.ts';
+import type { ExecutedCall } from './mcp-raw-server.ts';
+import { Holds } from './holds.ts';
 
 export interface ResumableServer {
   readonly url: string;
@@ -40,12 +40,6 @@ export interface ResumableServer {
   close(): Promise<void>;
 }
 
-interface Hold {
-  readonly purpose: string;
-  readonly answer: () => void;
-  readonly progress: (progress: number) => Promise<void>;
-}
-
 export async function startResumableServer(): Promise<ResumableServer> {
   const executed: string[] = [];
   const calls: ExecutedCall[] = [];
@@ -53,8 +47,9 @@ export async function startResumableServer(): Promise<ResumableServer> {
   const requests: { http: string; rpc: string | undefined; lastEventId?: string }[] = [];
   const sessions = new Map<string, StreamableHTTPServerTransport>();
   const given = { sessions: [] as string[], events: [] as string[] };
-  const holds: Hold[] = [];
-  const released = new Set<string>();
+  const holds = new Holds();
+  /** Purpose of a call → what tells its client how far it is. */
+  const progressing = new Map<string, (progress: number) => Promise<void>>();
 
   const open = async (): Promise<StreamableHTTPServerTransport> => {
     const server = new Server({ name: 'resumable', version: '1' }, { capabilities: { tools: {} } });
@@ -67,15 +62,14 @@ export async function startResumableServer(): Promise<ResumableServer> {
       calls.push({ tool: params.name, arguments: { purpose }, headers: { ...extra.requestInfo?.headers } });
       extra.signal.addEventListener('abort', () => cancelled.push(purpose));
       const token = params._meta?.progressToken;
-      if (!released.has(purpose))
-        await new Promise<void>((answer) => {
-          const progress = async (at: number): Promise<void> => {
-            if (token === undefined) throw new Error('the client wants no progress');
-            const said = { progressToken: token, progress: at };
-            await extra.sendNotification({ method: 'notifications/progress', params: said });
-          };
-          holds.push({ purpose, answer, progress });
+      progressing.set(purpose, async (progress) => {
+        if (token === undefined) throw new Error('the client wants no progress');
+        await extra.sendNotification({
+          method: 'notifications/progress',
+          params: { progressToken: token, progress },
         });
+      });
+      await new Promise<void>((answer) => holds.hold(answer, purpose));
       const { authorization } = extra.requestInfo?.headers ?? {};
       const by = authorization === undefined ? '' : ` by ${String(authorization)}`;
       return { content: [{ type: 'text', text: `${purpose} is done in ${extra.sessionId}${by}` }] };
@@ -94,10 +88,7 @@ export async function startResumableServer(): Promise<ResumableServer> {
   };
 
   const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const chunks: Buffer[] = [];
-    // Sound: without an encoding, a request gives buffers.
-    for await (const chunk of request) chunks.push(chunk as Buffer);
-    const text = Buffer.concat(chunks).toString();
+    const text = await bodyOf(request);
     // Sound: the only client is our adapter, which sends JSON-RPC objects.
     const message = text === '' ? undefined : (JSON.parse(text) as { method?: string });
     const lastEventId = request.headers['last-event-id'];
@@ -113,7 +104,6 @@ export async function startResumableServer(): Promise<ResumableServer> {
   };
 
   const http = await listenOnLoopback((request, response) => void serve(request, response));
-  const heldFor = (purpose: string): Hold | undefined => holds.find((hold) => hold.purpose === purpose);
   return {
     url: `${http.origin}/mcp`,
     executed,
@@ -121,16 +111,13 @@ export async function startResumableServer(): Promise<ResumableServer> {
     cancelled,
     requests,
     secrets: given,
-    held: async (purpose) => void (await until(() => heldFor(purpose), { what: `a held call of ${purpose}` })),
-    progress: async (purpose, progress) => await heldFor(purpose)?.progress(progress),
-    release: (purpose) => {
-      released.add(purpose);
-      for (const hold of holds) if (hold.purpose === purpose) hold.answer();
-    },
+    held: (purpose) => holds.held(purpose),
+    progress: async (purpose, progress) => await progressing.get(purpose)?.(progress),
+    release: (purpose) => holds.release(purpose),
     disconnect: http.disconnect,
     forget: () => sessions.clear(),
     close: async () => {
-      for (const hold of holds) hold.answer();
+      holds.release();
       await http.close();
     },
   };

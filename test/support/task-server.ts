@@ -1,21 +1,21 @@
 /**
- * Serves a server of MCP 2025-11-25 that works on calls as tasks and misbehaves as told. It uses `node:http`
- * alone, so that it can break every rule that an SDK keeps. It counts the tasks that it began.
+ * Serves a server of MCP 2025-11-25 that works on calls as tasks and misbehaves as told. It counts the tasks that it
+ * began.
  */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { listenOnLoopback } from './loopback-server.ts';
+import { defined } from '../../contracts/defined.ts';
+import { type CallExchange, type Fields, type RawServerScript, startRawServer } from './mcp-raw-server.ts';
 
 export interface ServedTask {
   readonly id: string;
   readonly session: string;
-  readonly argument: Readonly<Record<string, unknown>>;
+  readonly argument: Fields;
   /** Number of times that the task was polled. */
   polls: number;
   cancelled: boolean;
 }
 
-type Fields = Readonly<Record<string, unknown>>;
 /** The server's answer about a task; `undefined` means that it knows none. */
 type Word = (task: ServedTask) => Fields | undefined;
 
@@ -52,167 +52,106 @@ export interface TaskServer {
   close(): Promise<void>;
 }
 
-const SCHEMA = { type: 'object' };
 const TAKES_TASKS = { tools: {}, tasks: { cancel: {}, requests: { tools: { call: {} } } } };
+const DUG = { result: { content: [{ type: 'text', text: 'dug' }] } };
 
 export async function startTaskServer(first: TaskScript = {}): Promise<TaskServer> {
   let script = first;
-  let waiting = 0;
   const tasks: ServedTask[] = [];
   const calls: Fields[] = [];
-  const asked: { method: string; session: string | undefined }[] = [];
-  const sessions = new Set<string>();
   const known = new Set<string>();
-  /** Sessions whose client can be asked. */
-  const askable = new Set<string>();
-  /** Session and id of every request. */
-  const ids = new Set<string>();
 
-  const answer = (
-    response: ServerResponse,
-    id: unknown,
-    fields: Fields,
-    headers: Record<string, string> = {},
-  ): void => {
-    const body = JSON.stringify({ jsonrpc: '2.0', id, ...fields });
-    const streamed = script.streams === true;
-    response.writeHead(200, { 'content-type': streamed ? 'text/event-stream' : 'application/json', ...headers });
-    response.end(streamed ? `event: message\ndata: ${body}\n\n` : body);
-  };
-
-  const about = (response: ServerResponse, message: Message, session: string, word: Word): void => {
-    const task = tasks.find(({ id }) => id === message.params?.['taskId']);
+  const answer = ({ id, json }: CallExchange, fields: object): void =>
+    json(JSON.stringify({ jsonrpc: '2.0', id, ...fields }));
+  const taskOf = ({ params }: CallExchange): ServedTask | undefined => tasks.find(({ id }) => id === params['taskId']);
+  const timed = (task: ServedTask): Fields => ({ taskId: task.id, createdAt: new Date().toISOString(), ttl: 600_000 });
+  const about = (exchange: CallExchange, word: Word): void => {
+    const task = taskOf(exchange);
     // A task belongs to its session, as in the SDK's own store.
-    const said = task === undefined || !known.has(task.id) || task.session !== session ? undefined : word(task);
+    const isOurs = task !== undefined && known.has(task.id) && task.session === sessionOf(exchange.request);
+    const said = isOurs ? word(task) : undefined;
     if (said === undefined || task === undefined)
-      return answer(response, message.id, {
-        error: { code: -32_602, message: `Task not found: ${String(message.params?.['taskId'])}` },
-      });
-    answer(response, message.id, {
-      result: { taskId: task.id, createdAt: new Date().toISOString(), ttl: 600_000, ...said },
-    });
+      exchange.error(-32_602, `Task not found: ${String(exchange.params['taskId'])}`);
+    else answer(exchange, { result: { ...timed(task), ...said } });
+  };
+  const dig = (exchange: CallExchange): void => {
+    const { params } = exchange;
+    if (!isShownTo(exchange.request)) return exchange.error(-32_602, 'Tool dig not found');
+    calls.push(params);
+    if (params['task'] === undefined)
+      return answer(exchange, { result: { content: [{ type: 'text', text: 'dug at once' }] } });
+    const id = `task-${randomUUID()}`;
+    const session = sessionOf(exchange.request) ?? '';
+    const task = { id, session, argument: exchange.arguments, polls: 0, cancelled: false };
+    tasks.push(task);
+    known.add(id);
+    const begun = { ...timed(task), status: 'working', pollInterval: 10, ...script.begins };
+    answer(exchange, { result: { task: begun } });
   };
 
-  const serve = (request: IncomingMessage, response: ServerResponse, message: Message): void => {
-    const header = request.headers['mcp-session-id'];
-    const session = typeof header === 'string' ? header : undefined;
-    const method = message.method ?? request.method ?? '';
-    asked.push({ method, session });
-    if (script.intercept?.(method, response, request, message.id) === true) return;
-    if (method === 'initialize') {
-      const id = randomUUID();
-      sessions.add(id);
-      if (isObject(message.params?.['capabilities']) && 'elicitation' in message.params['capabilities'])
-        askable.add(id);
-      const result = {
-        protocolVersion: '2025-11-25',
-        capabilities: script.capabilities ?? TAKES_TASKS,
-        serverInfo: { name: 'tasks', version: '1' },
+  const methods: RawServerScript['methods'] = {
+    'tasks/get': (exchange) =>
+      about(exchange, (task) => {
+        task.polls += 1;
+        return (script.get ?? (() => ({ status: 'completed' })))(task);
+      }),
+    'tasks/cancel': (exchange) =>
+      about(exchange, (task) => {
+        task.cancelled = true;
+        return (script.cancel ?? (() => ({ status: 'cancelled' })))(task);
+      }),
+    'tasks/result': (exchange) => {
+      const task = taskOf(exchange);
+      if (task === undefined) return exchange.status(500);
+      answer(exchange, (script.result ?? (() => DUG))(task));
+    },
+    'tools/list': (exchange) => {
+      const tool = {
+        name: 'dig',
+        inputSchema: { type: 'object' },
+        execution: { taskSupport: script.support ?? 'required' },
       };
-      return answer(response, message.id, { result }, { 'mcp-session-id': id });
-    }
-    if (method === 'server/discover')
-      return answer(response, message.id, { error: { code: -32_601, message: 'Method not found' } });
-    if (request.method === 'GET') return void response.writeHead(405).end();
-    if (session === undefined || !sessions.has(session)) return void response.writeHead(404).end('Session not found');
-    if (request.method === 'DELETE') {
-      sessions.delete(session);
-      return void response.writeHead(200).end();
-    }
-    // A request id must not occur twice in a session ("Requests").
-    const used = `${session} ${JSON.stringify(message.id)}`;
-    if (message.id !== undefined && ids.has(used))
-      return answer(response, message.id, { error: { code: -32_600, message: 'the id was used before' } });
-    ids.add(used);
-    const isThere = script.asks === undefined || askable.has(session);
-    switch (method) {
-      case 'tools/list': {
-        if (!isThere) return answer(response, message.id, { result: { tools: [] } });
-        const tools = [{ name: 'dig', inputSchema: SCHEMA, execution: { taskSupport: script.support ?? 'required' } }];
-        return answer(response, message.id, { result: { tools } });
-      }
-      case 'tools/call': {
-        const { params = {} } = message;
-        if (!isThere) return answer(response, message.id, { error: { code: -32_602, message: 'Tool dig not found' } });
-        calls.push(params);
-        if (params['task'] === undefined)
-          return answer(response, message.id, { result: { content: [{ type: 'text', text: 'dug at once' }] } });
-        const argument = params['arguments'];
-        // Sound: callers of tests send objects.
-        const task = {
-          id: `task-${randomUUID()}`,
-          session,
-          argument: (argument ?? {}) as Fields,
-          polls: 0,
-          cancelled: false,
-        };
-        tasks.push(task);
-        known.add(task.id);
-        const begun = {
-          taskId: task.id,
-          status: 'working',
-          createdAt: new Date().toISOString(),
-          ttl: 600_000,
-          pollInterval: 10,
-        };
-        return answer(response, message.id, { result: { task: { ...begun, ...script.begins } } });
-      }
-      case 'tasks/get':
-        return about(response, message, session, (task) => {
-          task.polls += 1;
-          return (script.get ?? (() => ({ status: 'completed' })))(task);
-        });
-      case 'tasks/cancel':
-        return about(response, message, session, (task) => {
-          task.cancelled = true;
-          return (script.cancel ?? (() => ({ status: 'cancelled' })))(task);
-        });
-      case 'tasks/result': {
-        const task = tasks.find(({ id }) => id === message.params?.['taskId']);
-        if (task === undefined) return void response.writeHead(500).end();
-        const dug = { result: { content: [{ type: 'text', text: 'dug' }] } };
-        return answer(response, message.id, (script.result ?? (() => dug))(task));
-      }
-      default:
-        return void response.writeHead(202).end();
-    }
+      answer(exchange, { result: { tools: isShownTo(exchange.request) ? [tool] : [] } });
+    },
+    'tools/call': dig,
   };
-
-  const server = await listenOnLoopback((request, response) => {
-    waiting += 1;
-    response.once('close', () => (waiting -= 1));
-    const chunks: Buffer[] = [];
-    request.on('data', (chunk: Buffer) => chunks.push(chunk));
-    request.on('error', () => {});
-    request.on('end', () => {
-      const text = Buffer.concat(chunks).toString('utf8');
-      // Sound: a test's client sends JSON-RPC objects; a field that is missing is handled where it is read.
-      serve(request, response, text === '' ? {} : (JSON.parse(text) as Message));
-    });
+  const rawScript = (): RawServerScript => ({
+    era: 'legacy',
+    sessions: 'checked',
+    capabilities: script.capabilities ?? TAKES_TASKS,
+    methods,
+    ...defined({ streams: script.streams }),
+    intercept: (request, response, method, id) =>
+      script.intercept?.(method ?? request.method ?? '', response, request, id) ?? false,
   });
+  const server = await startRawServer(rawScript());
+  /** A session began with what its client can do. */
+  const isShownTo = (request: IncomingMessage): boolean =>
+    script.asks === undefined || 'elicitation' in (server.clientOf(sessionOf(request) ?? '') ?? {});
   return {
-    url: `${server.origin}/mcp`,
+    url: server.url,
     tasks,
     calls,
-    asked,
-    waiting: () => waiting,
+    get asked() {
+      return server.seen.map(({ rpcMethod, httpMethod, headers }) => ({
+        method: rpcMethod ?? httpMethod,
+        session: sessionOf({ headers }),
+      }));
+    },
+    waiting: server.waiting,
     become: (next) => {
       script = next;
+      server.become(rawScript());
     },
     restart: () => {
-      sessions.clear();
+      server.forget();
       known.clear();
     },
     close: server.close,
   };
 }
 
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null;
-}
-
-interface Message {
-  readonly id?: unknown;
-  readonly method?: string;
-  readonly params?: Fields;
+function sessionOf({ headers }: Pick<IncomingMessage, 'headers'>): string | undefined {
+  const session = headers['mcp-session-id'];
+  return typeof session === 'string' ? session : undefined;
 }

@@ -3,7 +3,7 @@ import { decodeJwt } from 'jose';
 import type { RunHandle } from '../../client/index.ts';
 import type { ApprovalRequest, AuthorizationInput } from '../../contracts/schemas/request.ts';
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
-import { succeedWith } from './fault-server.ts';
+import { succeedWith } from './mcp-raw-server.ts';
 import { until } from './until.ts';
 
 /** Waits until the run asks for an authorization of a call. */

@@ -4,8 +4,8 @@
 import type { CountersignOptions } from '../../client/index.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { startEngine, type TestEngine } from './engine.ts';
-import { type FaultServer, startFaultServer, succeedWith } from './fault-server.ts';
 import { keepZoneKey, type ZoneKey } from './keys.ts';
+import { type RawServer, startRawServer, succeedWith } from './mcp-raw-server.ts';
 import { startProvider } from './oauth.ts';
 import { wants } from './wanted-authorizations.ts';
 import { startWorld, type World } from './world.ts';
@@ -14,7 +14,7 @@ const CLIENT = { id: 'countersign', secret: 'client-secret-3a7f/19+c0=' };
 
 export interface WantedScene {
   readonly engine: TestEngine;
-  readonly server: FaultServer;
+  readonly server: RawServer;
   readonly zone: ZoneKey;
   readonly world: World;
   close(): Promise<void>;
@@ -24,13 +24,16 @@ export interface WantedScene {
 export async function startWantedScene(
   over: (engine: TestEngine) => Promise<{ config: ConfigInput; client?: Partial<CountersignOptions> }>,
 ): Promise<WantedScene> {
-  const server = await startFaultServer('modern', {
-    admin: wants('notes:admin'),
-    gated: wants('notes:admin'),
-    fresh: (exchange, attempt) =>
-      exchange.request.headers.authorization === 'Bearer fresh-token'
-        ? succeedWith('done')(exchange, attempt)
-        : exchange.status(401),
+  const server = await startRawServer({
+    era: 'modern',
+    tools: {
+      admin: wants('notes:admin'),
+      gated: wants('notes:admin'),
+      fresh: (exchange, attempt) =>
+        exchange.request.headers.authorization === 'Bearer fresh-token'
+          ? succeedWith('done')(exchange, attempt)
+          : exchange.status(401),
+    },
   });
   const provider = await startProvider({ clients: [CLIENT], resources: { [server.url]: 'notes:read notes:admin' } });
   const engine = await startEngine();

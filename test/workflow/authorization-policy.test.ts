@@ -1,14 +1,14 @@
 /** Consent to scopes was given, and before the call goes on policy asks others (INV-S2, D-5). */
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { decodeJwt } from 'jose';
-import { type FaultServer, startFaultServer } from '../support/fault-server.ts';
+import { type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
 import { type RunningAuthorizationServer, startProvider } from '../support/oauth.ts';
 import { factsOf, outcomes } from '../support/run-record.ts';
 import { authorizationOf, wantedFor, wants } from '../support/wanted-authorizations.ts';
 import { startWorld, type World } from '../support/world.ts';
 
 const CLIENT = { id: 'countersign', secret: 'client-secret-3a7f/19+c0=' };
-let server: FaultServer;
+let server: RawServer;
 let provider: RunningAuthorizationServer;
 let world: World;
 
@@ -16,7 +16,7 @@ beforeAll(async () => {
   // oidc-provider says on the console that it runs on Node 20 and without a store.
   jest.spyOn(console, 'info').mockImplementation(() => undefined);
   jest.spyOn(console, 'warn').mockImplementation(() => undefined);
-  server = await startFaultServer('modern', { admin: wants('notes:admin') });
+  server = await startRawServer({ era: 'modern', tools: { admin: wants('notes:admin') } });
   provider = await startProvider({ clients: [CLIENT], resources: { [server.url]: 'notes:read notes:admin' } });
   const client = { kind: 'client-credentials' as const, clientId: CLIENT.id, clientSecret: CLIENT.secret };
   const scopes = { discovery: ['notes:read'], default: ['notes:read'], consentable: ['notes:admin'] };

@@ -1,17 +1,17 @@
 /** A server that wants another authorization than it got: people are asked, nothing is widened by itself (INV-S2, F13, F14). */
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
-import { decodeJwt } from 'jose';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { decodeJwt } from 'jose';
 import { stringify } from 'yaml';
 import { createVaultDirectory } from '../../activities/vault/directory.ts';
 import { Countersign, type RunHandle } from '../../client/index.ts';
 import { compareWithHistory, readDeeds } from '../../client/ledger/history.ts';
+import { VAULT_KEYS } from '../support/builders/vault.ts';
 import { runCommand } from '../support/cli.ts';
 import { startEngine } from '../support/engine.ts';
-import { VAULT_KEYS } from '../support/builders/vault.ts';
-import { type FaultServer, startFaultServer, succeedWith } from '../support/fault-server.ts';
 import { keepZoneKey, type KeptZoneKey } from '../support/keys.ts';
+import { type RawServer, startRawServer, succeedWith } from '../support/mcp-raw-server.ts';
 import { type RunningAuthorizationServer, startProvider } from '../support/oauth.ts';
 import { putTokenFor } from '../support/refresh-bench.ts';
 import { type RefreshProvider, startRefreshProvider } from '../support/refresh-provider.ts';
@@ -20,7 +20,7 @@ import { authorizationOf, wantedFor, wants } from '../support/wanted-authorizati
 import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
 
 const CLIENT = { id: 'countersign', secret: 'client-secret-3a7f/19+c0=' };
-let server: FaultServer;
+let server: RawServer;
 let provider: RunningAuthorizationServer;
 let issuer: RefreshProvider;
 let world: World;
@@ -30,16 +30,19 @@ beforeAll(async () => {
   // oidc-provider says on the console that it runs on Node 20 and without a store.
   jest.spyOn(console, 'info').mockImplementation(() => undefined);
   jest.spyOn(console, 'warn').mockImplementation(() => undefined);
-  server = await startFaultServer('modern', {
-    admin: wants('notes:admin'),
-    gated: wants('notes:admin'),
-    root: wants('notes:root'),
-    plain: succeedWith('done'),
-    never: (exchange) => exchange.status(401),
-    fresh: (exchange, attempt) =>
-      exchange.request.headers.authorization === 'Bearer fresh-token'
-        ? succeedWith('done')(exchange, attempt)
-        : exchange.status(401),
+  server = await startRawServer({
+    era: 'modern',
+    tools: {
+      admin: wants('notes:admin'),
+      gated: wants('notes:admin'),
+      root: wants('notes:root'),
+      plain: succeedWith('done'),
+      never: (exchange) => exchange.status(401),
+      fresh: (exchange, attempt) =>
+        exchange.request.headers.authorization === 'Bearer fresh-token'
+          ? succeedWith('done')(exchange, attempt)
+          : exchange.status(401),
+    },
   });
   const resources = { [server.url]: 'notes:read notes:admin notes:root' };
   provider = await startProvider({ clients: [CLIENT], resources });

@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { CallProgress } from '../../client/index.ts';
 import { runCommand } from '../support/cli.ts';
-import { formsOf, keptOf } from '../support/task-scene.ts';
 import { type ResumableServer, startResumableServer } from '../support/resumable-server.ts';
+import { formsOf, keptOf } from '../support/task-scene.ts';
 import { startWorld, type World } from '../support/world.ts';
 
 let server: ResumableServer;

@@ -1,22 +1,22 @@
 /** A grant that will not outlive the deadline of a request is said when the request opens, wherever people look (F13). */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { stringify } from 'yaml';
-import { startEngine } from '../support/engine.ts';
 import { runCommand } from '../support/cli.ts';
-import { type FaultServer, startFaultServer, succeedWith } from '../support/fault-server.ts';
+import { startEngine } from '../support/engine.ts';
 import { keepZoneKey } from '../support/keys.ts';
+import { type RawServer, startRawServer, succeedWith } from '../support/mcp-raw-server.ts';
 import { factsOf } from '../support/run-record.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
 
 /** The client seals for as long as the run may take. */
 const GRANT_SECONDS = 3_600;
-let server: FaultServer;
+let server: RawServer;
 let world: World;
 
 beforeAll(async () => {
-  server = await startFaultServer('modern', { act: succeedWith('done') });
+  server = await startRawServer({ era: 'modern', tools: { act: succeedWith('done') } });
   const engine = await startEngine();
   const zone = await keepZoneKey(engine.directory);
   await writeFile(join(engine.directory, 'countersign.yaml'), stringify({ servers: { mine: { url: server.url } } }));

@@ -7,9 +7,9 @@ import type { RunHandle } from '../../client/index.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { ADMINISTRATORS, ANN, BEN, connected } from '../support/catalogs.ts';
 import { startEngine } from '../support/engine.ts';
-import { type FaultServer, startFaultServer } from '../support/fault-server.ts';
 import { keepZoneKey } from '../support/keys.ts';
 import { lostCall } from '../support/lost-answers.ts';
+import { type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
 import { type MrtrServer, startMrtrServer } from '../support/mrtr-server.ts';
 import {
   expectOneMeaning,
@@ -27,13 +27,13 @@ import { openRequests, startWorld, type World } from '../support/world.ts';
 let bank: RecordingServer;
 let desk: MrtrServer;
 /** Takes no token. */
-let gate: FaultServer;
+let gate: RawServer;
 let world: World;
 
 beforeAll(async () => {
   bank = await startRecordingServer();
   desk = await startMrtrServer();
-  gate = await startFaultServer('modern', { never: (exchange) => exchange.status(401) });
+  gate = await startRawServer({ era: 'modern', tools: { never: (exchange) => exchange.status(401) } });
   const engine = await startEngine();
   const { grants, publicJwk: key } = await keepZoneKey(engine.directory);
   const credentials = { kind: 'none' } as const;

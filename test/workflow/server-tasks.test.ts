@@ -4,7 +4,7 @@ import { afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { assertIntact } from '../../client/index.ts';
 import { compareWithHistory, readDeeds } from '../../client/ledger/history.ts';
 import { executions, factsOf, outcomes, transcript } from '../support/run-record.ts';
-import { begunSince, newestOf, digs, formsOf, keptOf, RECORDED, taskOf, useTaskScene } from '../support/task-scene.ts';
+import { begunSince, digs, formsOf, keptOf, newestOf, RECORDED, taskOf, useTaskScene } from '../support/task-scene.ts';
 import type { TaskScript, TaskServer } from '../support/task-server.ts';
 import { until } from '../support/until.ts';
 import type { World } from '../support/world.ts';

@@ -4,9 +4,9 @@ import { createServer } from 'node:tls';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { createEgress, type EgressOptions, ResponseTooLarge } from '../../../../activities/egress/fetch.ts';
-import { type CountingServer, startCounting, watchAttempts } from '../../../support/counting-server.ts';
-import { loopbackEgress } from '../../../support/egress.ts';
+import { loopbackEgress, watchAttempts } from '../../../support/egress.ts';
 import { HOSTILE_ANSWERS, HOSTILE_URLS } from '../../../support/hostile-hosts.ts';
+import { listenOnLoopback, type LoopbackServer } from '../../../support/loopback-server.ts';
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -19,8 +19,8 @@ function outletTo(to: readonly string[], egress = loopbackEgress(), maxBytes = 1
   return outlet;
 }
 
-async function serverOf(answer: Parameters<typeof startCounting>[0]): Promise<CountingServer> {
-  const server = await startCounting(answer);
+async function serverOf(answer: Parameters<typeof listenOnLoopback>[0]): Promise<LoopbackServer> {
+  const server = await listenOnLoopback(answer);
   closing.push(server.close);
   return server;
 }
@@ -45,13 +45,13 @@ const resolvingTo = (...answers: readonly (readonly string[])[]) => {
 };
 
 describe('hostile URLs and DNS answers', () => {
-  let server: CountingServer;
-  let twin: CountingServer | undefined;
+  let server: LoopbackServer;
+  let twin: LoopbackServer | undefined;
   let watch: ReturnType<typeof watchAttempts>;
   beforeAll(async () => {
-    server = await startCounting();
+    server = await listenOnLoopback();
     // Where this machine has IPv6, the same port answers there.
-    twin = await startCounting(undefined, { host: '::1', port: server.port }).catch(() => undefined);
+    twin = await listenOnLoopback(undefined, { host: '::1', port: server.port }).catch(() => undefined);
   });
   afterAll(async () => {
     await server.close();

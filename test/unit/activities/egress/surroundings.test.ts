@@ -1,16 +1,16 @@
 /** What the surroundings of a worker do not change: proxies of the environment, and how long a server is silent. */
 import { createRequire } from 'node:module';
 import { afterEach, expect, test } from '@jest/globals';
-import { startCounting } from '../../../support/counting-server.ts';
 import { loopbackEgress } from '../../../support/egress.ts';
+import { listenOnLoopback } from '../../../support/loopback-server.ts';
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
-async function serverOf(answer?: Parameters<typeof startCounting>[0]) {
-  const server = await startCounting(answer);
+async function serverOf(answer?: Parameters<typeof listenOnLoopback>[0]) {
+  const server = await listenOnLoopback(answer);
   closing.push(server.close);
   const outlet = loopbackEgress().outlet({ what: 'servers.tickets.url', to: [server.origin], maxBytes: 1_000 });
   closing.push(outlet.close);
