@@ -14,7 +14,7 @@ import type { ArtifactStore } from '../activities/artifacts/port.ts';
 import { recordNamespace, setUpRoot } from '../activities/artifacts/root.ts';
 import { createCatalogReader, createToolsetLoader } from '../activities/catalog/reader.ts';
 import { configuredCapabilities, createReviewChange } from '../activities/catalog/review.ts';
-import { createDiscoverCatalog, createDiscoverTools } from '../activities/discovery/discover-tools.ts';
+import { createDiscoverCatalog, createDiscoverTools } from '../activities/gate/discover-tools.ts';
 import { createLiveTools } from '../activities/discovery/live-tools.ts';
 import { createEgress, type Egress } from '../activities/egress/fetch.ts';
 import { createCallTool } from '../activities/gate/call-tool.ts';
@@ -22,10 +22,12 @@ import { createHeldRun, loadQuestionMacs } from '../activities/gate/legacy-2025/
 import { createPollTask } from '../activities/gate/legacy-2025/poll-task.ts';
 import { createResumeCall } from '../activities/gate/legacy-2025/resume-call.ts';
 import { coded } from '../activities/kit/activity.ts';
-import { createDelivery, createHeadSigner, type DeliverLedger } from '../activities/ledger/port.ts';
+import { createDelivery, createHeadSigner, type DeliverLedger, type LedgerSink } from '../activities/ledger/port.ts';
 import { createLedgerDirectory, LEDGER_ROOT } from '../activities/ledger/directory.ts';
 import { createLedgerWebhook } from '../activities/ledger/webhook.ts';
 import { ServerLimits } from '../activities/limits/server-limits.ts';
+import { createMcpAnswerSource } from '../activities/mcp/legacy-2025/answer-stream.ts';
+import { LEGACY_CALLS } from '../activities/mcp/legacy-2025/legacy-calls.ts';
 import { createMcpTaskServer } from '../activities/mcp/legacy-2025/tasks.ts';
 import { createMcpToolServer } from '../activities/mcp/mcp-server.ts';
 import { loadStateSeal } from '../activities/mcp/state-seal.ts';
@@ -97,10 +99,9 @@ export async function openLedger({ config, baseDirectory }: LoadedConfig): Promi
   const { sign, directory, webhook } = config.ledger;
   const root = directory === undefined ? undefined : resolve(baseDirectory, directory);
   if (root !== undefined) setUpRoot(root, isBeside(baseDirectory, root), LEDGER_ROOT);
-  const sinks = [
-    ...(root === undefined ? [] : [createLedgerDirectory(root)]),
-    ...(webhook === undefined ? [] : [createLedgerWebhook(webhook, openEgress(config))]),
-  ];
+  const sinks: LedgerSink[] = [];
+  if (root !== undefined) sinks.push(createLedgerDirectory(root));
+  if (webhook !== undefined) sinks.push(createLedgerWebhook(webhook, openEgress(config)));
   return createDelivery(await createHeadSigner(sign, baseDirectory), sinks);
 }
 
@@ -116,20 +117,15 @@ export async function runSideActivities(
   const readCatalog = createCatalogReader(client);
   const conditions = new Conditions();
   const judge = createJudge(config, loadToolset, readCatalog, conditions, tellLog);
+  const models = createModelRegistry(config.models, openEgress(config));
+  const transcript = createTranscriptReader(artifacts, client);
   return {
     prepareRun: coded(createPrepareRun(config, readCatalog, conditions, signing)),
     readTrust: coded(async (tenant) => await signing?.keys.setFor(tenant, 'new')),
     reviewChange: coded(createReviewChange(config, configuredCapabilities(config), signing)),
     judge: coded(judge),
     storeSegment: coded(createStoreSegment(artifacts, client, await openLedger(loaded))),
-    modelStep: coded(
-      createModelStep({
-        models: createModelRegistry(config.models, openEgress(config)),
-        toolset: loadToolset,
-        transcript: createTranscriptReader(artifacts, client),
-        judge,
-      }),
-    ),
+    modelStep: coded(createModelStep({ models, toolset: loadToolset, transcript, judge })),
   };
 }
 
@@ -141,16 +137,17 @@ export async function toolSideActivities(
 ): Promise<ToolActivities> {
   const { config, baseDirectory } = loaded;
   const egress = openEgress(config);
-  const minting = createTokenBroker({
-    config,
-    keys: await loadPrivateKeys(config.grants.keys, baseDirectory),
-    signingKeys: await loadSigningKeys(signingKeysOf(config), baseDirectory),
-    vault: openVault(loaded, process.env),
-    warn: tellLog,
-    egress,
-  });
-  const broker = noting(minting);
-  const server = createMcpToolServer({ artifacts, egress });
+  const broker = noting(
+    createTokenBroker({
+      config,
+      keys: await loadPrivateKeys(config.grants.keys, baseDirectory),
+      signingKeys: await loadSigningKeys(signingKeysOf(config), baseDirectory),
+      vault: openVault(loaded, process.env),
+      warn: tellLog,
+      egress,
+    }),
+  );
+  const server = createMcpToolServer({ artifacts, egress, legacy: LEGACY_CALLS });
   const seal = await loadStateSeal(config.grants.keys, baseDirectory);
   const macs = await loadQuestionMacs(config.grants.keys, baseDirectory);
   const readCatalog = createCatalogReader(client);
@@ -172,32 +169,15 @@ export async function toolSideActivities(
   };
   const readMessage = createMessageReader(client, createTranscriptReader(artifacts, client));
   const limits = new ServerLimits({ configured: limitedServers(config), tell: tellLimits(Runtime.instance()) });
+  const discovered = { config, artifacts, broker, server, limits };
+  const proving = signing && { signing, saidAuthorizations: createAuthorizationProof(signing) };
+  const read = { readMessage, heldRun: createHeldRun(client), readDiscarded: createDiscardedReader(client) };
   return {
-    discoverTools: coded(
-      createDiscoverTools({
-        config,
-        artifacts,
-        broker,
-        server,
-        limits,
-        liveTools,
-        readCatalog,
-        ...(signing && { signing, saidAuthorizations: createAuthorizationProof(signing) }),
-      }),
-    ),
-    callTool: coded(
-      createCallTool({
-        ...called,
-        limits,
-        liveTools,
-        readMessage,
-        heldRun: createHeldRun(client),
-        readDiscarded: createDiscardedReader(client),
-      }),
-    ),
-    resumeCall: coded(createResumeCall(called)),
+    discoverTools: coded(createDiscoverTools({ ...discovered, liveTools, readCatalog, ...proving })),
+    callTool: coded(createCallTool({ ...called, limits, liveTools, ...read })),
+    resumeCall: coded(createResumeCall({ ...called, answers: createMcpAnswerSource({ artifacts, egress }) })),
     pollTask: coded(createPollTask({ ...called, tasks: createMcpTaskServer({ artifacts, egress }) })),
-    discoverCatalog: coded(createDiscoverCatalog({ config, artifacts, broker, server, limits })),
+    discoverCatalog: coded(createDiscoverCatalog(discovered)),
   };
 }
 
@@ -220,9 +200,11 @@ function providersOf({ models }: Config): string[] {
   );
 }
 
-// Sets up trust mode `signed` for a process: its keys are read before anything is served.
-
-/** Returns undefined in trust mode `temporal`. @throws CountersignError `TRUST_UNAVAILABLE`, `CONFIG_INVALID` */
+/**
+ * Reads the keys of trust mode `signed` before anything is served; undefined in trust mode `temporal`.
+ *
+ * @throws CountersignError `TRUST_UNAVAILABLE`, `CONFIG_INVALID`
+ */
 export async function openTrust(
   { config, baseDirectory }: LoadedConfig,
   artifacts: ArtifactStore,
@@ -250,11 +232,8 @@ function storeOf(jwks: string, { config, baseDirectory }: TrustPlace): TrustStor
   return createTrustFile(resolve(baseDirectory, jwks), jwks);
 }
 
-// Opens the vault that a configuration names, for the workers that call servers and for the command line.
-
 /**
- * Makes a directory beside the configuration when it is first needed. Anywhere else a volume may be meant, and is
- * waited for.
+ * Opens the vault that a configuration names, as `openArtifacts` does for a directory.
  *
  * @returns undefined if none is configured
  * @throws CountersignError `SETUP_INCOMPLETE`

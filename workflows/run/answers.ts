@@ -39,7 +39,7 @@ import {
   parseProvision,
   parseResolution,
 } from '../../domain/shapes/messages.ts';
-import type { Asking } from '../../domain/state/call.ts';
+import type { WaitingForAnswer, WaitingForConsent } from '../../domain/state/call.ts';
 import type { Change } from '../../domain/state/run.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { type Refusal, refuse } from '../../domain/text/refusal.ts';
@@ -110,7 +110,7 @@ function serve<Answer extends PauseAnswer, State, Ack>(live: LiveRun, kind: Answ
   });
 }
 
-const DECIDE: Answering<SignedDecision, Asking, DecisionAck> = {
+const DECIDE: Answering<SignedDecision, WaitingForConsent, DecisionAck> = {
   update: decideUpdate,
   description: 'Decide one waiting call',
   purpose: 'decide',
@@ -131,7 +131,7 @@ const RESOLVE: Answering<SignedResolution, Paused, PauseAck> = {
   refuse: (live, _, resolution) => refuseLongResult(resolution, live.prepared.limits),
   // Sound: the answer was admitted for a request about this kind. The same holds for the casts below.
   record: (live, state, resolution, at) =>
-    recorded(live, resolve(live.run, state as Paused<OutcomePause>, resolution, live.ids, at)),
+    recorded(live, resolve(live.run, state as WaitingForAnswer<OutcomePause>, resolution, live.ids, at)),
 };
 
 const PROVIDE: Answering<SignedProvision, Paused, PauseAck> = {
@@ -151,8 +151,8 @@ const AUTHORIZE: Answering<SignedAuthorization, Paused, PauseAck> = {
   parse: parseAuthorization,
   admit: admittedFor('authorization'),
   refuse: (live, state, answer) =>
-    refuseAuthorization(state, answer, live.prepared.initiator.id, Date.now(), live.trust),
-  record: (live, state, answer, at) => recorded(live, authorize(live.run, state, answer, at)),
+    refuseAuthorization(state as WaitingForAnswer, answer, live.prepared.initiator.id, Date.now(), live.trust),
+  record: (live, state, answer, at) => recorded(live, authorize(live.run, state as WaitingForAnswer, answer, at)),
 };
 
 function admittedFor(asked: PauseKind): Answering<PauseAnswer, Paused, PauseAck>['admit'] {
@@ -168,7 +168,7 @@ function recorded<Ack>(live: LiveRun, { ack, ...change }: Change & { readonly ac
  * Admits a decision as `admit` does, and checks the limits of the run, which only the run knows.
  * @param now epoch ms
  */
-function admitted(live: LiveRun, decision: SignedDecision, now: number): Admission<Asking, DecisionAck> {
+function admitted(live: LiveRun, decision: SignedDecision, now: number): Admission<WaitingForConsent, DecisionAck> {
   const admission = admitSigned(live.run, decision, live.ids, now, live);
   if (admission.kind !== 'accept') return admission;
   const { limits } = live.prepared;
@@ -184,7 +184,7 @@ function admitted(live: LiveRun, decision: SignedDecision, now: number): Admissi
 /** @param at epoch ms */
 function decide(
   live: LiveRun,
-  state: Asking,
+  state: WaitingForConsent,
   decision: SignedDecision,
   at: number,
 ): DecisionAck | Promise<DecisionAck> {
@@ -196,7 +196,7 @@ function decide(
  * Records an admitted decision. If it stands, also releases the waiting calls that it covers.
  * @param at epoch ms
  */
-function acceptDecision(live: LiveRun, state: Asking, decision: SignedDecision, at: number): DecisionAck {
+function acceptDecision(live: LiveRun, state: WaitingForConsent, decision: SignedDecision, at: number): DecisionAck {
   const { ack, ...change } = accept(live.run, state, decision, at);
   const { server } = state.judgement.target;
   const grant = live.spec.grants?.find((entry) => entry.server === server);
@@ -205,7 +205,7 @@ function acceptDecision(live: LiveRun, state: Asking, decision: SignedDecision, 
   return ack;
 }
 
-async function decideEdited(live: LiveRun, state: Asking, decision: EditDecision): Promise<DecisionAck> {
+async function decideEdited(live: LiveRun, state: WaitingForConsent, decision: EditDecision): Promise<DecisionAck> {
   const answer = await editCall(live, state, decision, admitted);
   if (answer.kind === 'ack') return answer.ack;
   // The message is in history, so the ledger says what became of it.
@@ -245,7 +245,7 @@ function refuseUntold({ kind, callId }: SignedDecision): Refusal | undefined {
   return refuse('DECISION_NOT_PERMITTED', `An answer to call ${callId} is taken by update only.`, { callId });
 }
 
-async function editBySignal(live: LiveRun, state: Asking, decision: EditDecision): Promise<void> {
+async function editBySignal(live: LiveRun, state: WaitingForConsent, decision: EditDecision): Promise<void> {
   const answer = await editCall(live, state, decision, admitted);
   if (answer.kind === 'refuse') refuseInLedger(live, decision, answer);
 }

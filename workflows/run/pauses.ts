@@ -15,13 +15,13 @@ import { authorizationPause, authorizationsOf, grantorOf, grantsFor } from '../.
 import { outcomePause } from '../../domain/request/outcome.ts';
 import { pausedFor } from '../../domain/request/pause.ts';
 import { askedForInput, forgotten, provisionProofs } from '../../domain/request/provision.ts';
-import type { Authorized, InFlight, Retry, Unsure } from '../../domain/state/call.ts';
+import type { Authorized, Dispatched, InFlight, Retry, Unsure } from '../../domain/state/call.ts';
 import type { LiveRun } from './live-run.ts';
 
 type Ended = Extract<DispatchResult, { kind: 'ended' }>;
 
 /** Asks people for an authorization without which nothing has run. Returns false if nobody is asked. */
-export function askAuthorization(live: LiveRun, flight: InFlight, { authorization, outcome }: Ended): boolean {
+export function askAuthorization(live: LiveRun, flight: Dispatched, { authorization, outcome }: Ended): boolean {
   if (authorization === undefined || !asksAbout(live, 'authorization') || live.work.consideredCancelled) return false;
   if (outcome.kind !== 'failed' || outcome.executed) return false;
   const about = authorizationPause(flight, authorization);
@@ -43,7 +43,7 @@ export function asksAbout(live: LiveRun, kind: PauseKind): boolean {
  * Asks a person about a call whose outcome is unknown. Returns false if nobody is asked.
  * @param handedAt epoch ms
  */
-export function askOutcome(live: LiveRun, flight: InFlight, ending: Ended, handedAt: number): boolean {
+export function askOutcome(live: LiveRun, flight: Dispatched, ending: Ended, handedAt: number): boolean {
   if (!isUnsure(ending) || !asksAbout(live, 'outcome') || live.work.consideredCancelled || !patched('pauses'))
     return false;
   const about = outcomePause(flight, ending, handedAt, live.prepared.sentTimes);
@@ -60,7 +60,7 @@ function isUnsure(ending: Ended): ending is Ended & { readonly outcome: Unsure }
  * Asks a person for the input that the server wants before it continues. An earlier build leaves the call in its state,
  * and that ends the call.
  */
-export function askInput(live: LiveRun, flight: InFlight, asked: Extract<DispatchResult, { kind: 'input' }>): void {
+export function askInput(live: LiveRun, flight: Dispatched, asked: Extract<DispatchResult, { kind: 'input' }>): void {
   if (!patched('pauses')) return;
   const pausing = { ...whoAnswers(live, flight), at: Date.now() };
   live.commit(askedForInput(live.run, flight.call.callId, asked, pausing, live.ids));
@@ -74,7 +74,7 @@ export function inputTo(live: LiveRun, { input }: InFlight): Pick<DispatchInput,
 }
 
 /** Asks the same question again after a dispatch found its answer no longer valid. */
-export function askAnew(live: LiveRun, flight: InFlight, why: Extract<DispatchResult, { kind: 'reopen' }>): boolean {
+export function askAnew(live: LiveRun, flight: Dispatched, why: Extract<DispatchResult, { kind: 'reopen' }>): boolean {
   const { retry } = flight;
   if (why.asks === 'input') {
     live.commit(forgotten(live.run, flight.call.callId));
@@ -98,14 +98,14 @@ export function deadlineOfAnswers({ prepared }: LiveRun): number {
 }
 
 /** Names who answers: the people asked for consent, or those whom policy names if nobody was asked. */
-export function whoAnswers({ prepared }: LiveRun, { request, judgement }: InFlight): Answerers {
+export function whoAnswers({ prepared }: LiveRun, { consent, judgement }: Dispatched): Answerers {
   const { verdict } = judgement;
   const { approvers, deadlineSeconds } = prepared.answerers ?? {
     approvers: initiatorRule(prepared.initiator.id),
     deadlineSeconds: DEFAULT_DEADLINE_SECONDS,
   };
   return {
-    approvers: request?.approvers ?? approvers,
+    approvers: consent?.request.approvers ?? approvers,
     deadlineSeconds: verdict.kind === 'ask' ? verdict.deadlineSeconds : deadlineSeconds,
   };
 }

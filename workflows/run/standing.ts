@@ -2,7 +2,7 @@
 import { failureOf } from '../../contracts/failure.ts';
 import type { Forget, ForgetAck } from '../../contracts/schemas/request.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
-import type { Approved, InFlight } from '../../domain/state/call.ts';
+import type { Consent, Dispatched, InFlight } from '../../domain/state/call.ts';
 import { admitForget, forget, FORGOTTEN, lost, standingOf } from '../../domain/request/standing-changes.ts';
 import { proofOf } from '../../domain/request/standing.ts';
 import type { LiveRun } from './live-run.ts';
@@ -33,7 +33,7 @@ export function forgetStanding(live: LiveRun, message: Forget): ForgetAck {
  */
 export function noLongerAnswered(
   live: LiveRun,
-  { made }: Approved,
+  { made }: Consent,
   now: number,
 ): Extract<DispatchResult, { kind: 'reopen' }> | undefined {
   if (made.standing === undefined || standingOf(live.run, made.standing, now) !== undefined) return undefined;
@@ -41,12 +41,13 @@ export function noLongerAnswered(
 }
 
 /** Ends a standing decision that a dispatch did not accept as consent, so that people are asked about the next call. */
-export function dropRefused(live: LiveRun, { made }: InFlight, code: string): void {
-  if (made?.standing !== undefined) live.commit(lost(live.run, made.standing, code));
+export function dropRefused(live: LiveRun, { consent }: Dispatched, code: string): void {
+  const standing = consent?.made.standing;
+  if (standing !== undefined) live.commit(lost(live.run, standing, code));
 }
 
 /** Gives a dispatch the standing decision as it is now. */
-export function standingProof(live: LiveRun, { made }: InFlight): DispatchProof | undefined {
-  const standing = live.run.standing?.find(({ id }) => id === made?.standing);
+export function standingProof(live: LiveRun, { consent }: InFlight): DispatchProof | undefined {
+  const standing = live.run.standing?.find(({ id }) => id === consent?.made.standing);
   return standing === undefined ? undefined : proofOf(standing);
 }
