@@ -43,7 +43,7 @@ import { createStoreSegment } from '../activities/run/store-segment.ts';
 import { createTokenBroker } from '../activities/tokens/broker.ts';
 import { loadPrivateKeys, loadSigningKeys, signingKeysOf } from '../activities/tokens/sealed.ts';
 import { createAuthorizationProof, createSignatureCheck } from '../activities/trust/dispatch-proof.ts';
-import { createExecutionReader, createNamesakes } from '../activities/trust/executions.ts';
+import { createExecutionReader } from '../activities/trust/executions.ts';
 import {
   createTrustedKeys,
   createTrustFile,
@@ -63,6 +63,7 @@ import { contactedUrls } from './config/checks.ts';
 import { type Environment, isBeside, type LoadedConfig } from './config/load.ts';
 import { limitedServers, tellLimits } from './limit-metrics.ts';
 import { noting } from './recent-secrets.ts';
+import { createNamesakes } from '../activities/catalog/namesakes.ts';
 
 export type RunSide = RunActivities & ModelActivities & CatalogActivities;
 

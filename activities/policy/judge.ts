@@ -20,7 +20,7 @@ import { MOST_CALLS_PER_TURN } from '../../contracts/schemas/run-spec.ts';
 import type { Tally } from '../../contracts/schemas/run-state.ts';
 import type { RunIdentity, ToolsetRef } from '../../contracts/wire/identity.ts';
 import type { JudgeInput, JudgeResult } from '../../contracts/wire/run.ts';
-import { trustsServer } from '../../domain/policy/catalog-layer.ts';
+import { trustsServer } from '../../domain/catalog/layer.ts';
 import { type AskCondition, judge } from '../../domain/policy/judge.ts';
 import { redactionsOf } from '../../domain/policy/redaction.ts';
 import { toolKey, withOpen } from '../../domain/run/limits.ts';

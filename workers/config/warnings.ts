@@ -5,7 +5,6 @@
  */
 import { compileCondition } from '../../activities/policy/condition.ts';
 import { credentialsOf, isExchanged, looksRandom } from '../../activities/tokens/configured.ts';
-import { authorityOf } from '../../activities/trust/executions.ts';
 import { defined } from '../../contracts/defined.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import { pathText } from '../../contracts/schemas/parse.ts';
@@ -15,6 +14,7 @@ import { DEFAULT_DEADLINE_SECONDS } from '../../domain/policy/times.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { globCovers, globMatches, splitTool } from '../../domain/text/match.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
+import { authorityOf } from '../../activities/catalog/namesakes.ts';
 
 /** Returns warnings for settings that are probably not meant. */
 export function warningsOf(config: Config): string[] {

@@ -48,7 +48,8 @@ import { onUpdate } from '../entity/updates.ts';
 import { editCall, refuseFlood } from './edits.ts';
 import type { LiveRun } from './live-run.ts';
 import { authorizeUpdate, decideSignal, decideUpdate, provideInputUpdate, resolveOutcomeUpdate } from './messages.ts';
-import { closed, endingOr, parsed, refuseWith } from './refusals.ts';
+import { parsed, refuseWith } from '../entity/refusals.ts';
+import { closed, endingOr } from './refusals.ts';
 import { assertSignedAnswer, openedAnswer, refuseUnproven, refuseUnsigned } from './trust.ts';
 
 /** Serves every update, and the signal, by which people answer a request. */

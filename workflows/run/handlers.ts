@@ -6,7 +6,7 @@
  *    (INV-D4).
  * 2. A refused update never enters history (INV-G2).
  */
-import { setHandler, workflowInfo } from '@temporalio/workflow';
+import { workflowInfo } from '@temporalio/workflow';
 import type { Advance } from '../../contracts/schemas/run-state.ts';
 import { admitSaid, heard, otherThanHeard } from '../../domain/run/message-queue.ts';
 import { parseForget, parseSay, parseStop } from '../../domain/shapes/messages.ts';
@@ -14,13 +14,16 @@ import { onUpdate } from '../entity/updates.ts';
 import { serveHeldInput } from '../legacy-2025/open-question.ts';
 import { serveAnswers } from './answers.ts';
 import type { LiveRun } from './live-run.ts';
-import { advanceUpdate, forgetUpdate, nudgeSignal, refreshTrustUpdate, sayUpdate, stopUpdate } from './messages.ts';
+import { advanceUpdate, forgetUpdate, refreshTrustUpdate, sayUpdate, stopUpdate } from './messages.ts';
 import { serveQueries } from './queries.ts';
-import { closed, parsed, refuseWith } from './refusals.ts';
+import { parsed, refuseWith } from '../entity/refusals.ts';
+import { serveEntity } from '../entity/messages.ts';
+import { closed } from './refusals.ts';
 import { assertForgettable, forgetStanding } from './standing.ts';
 import { assertRefreshable, assertSigned, opened, refreshTrust } from './trust.ts';
 
 export function registerHandlers(live: LiveRun): void {
+  serveEntity(live);
   serveQueries(live);
   serveHeldInput(live);
   serveAnswers(live);
@@ -80,7 +83,6 @@ export function registerHandlers(live: LiveRun): void {
       return advance(live);
     },
   });
-  setHandler(nudgeSignal, () => live.nudge(), { description: 'Continue as new at the next safe point' });
 }
 
 function advance(live: LiveRun): Advance {
