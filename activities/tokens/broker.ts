@@ -119,6 +119,10 @@ interface Strategies {
   readonly strategyOf: (credentials: Credentials) => TokenStrategy;
 }
 
+/**
+ * Makes strategies by the kind of their credentials. Over 60 lines, because every kind is made of the same parts, and a
+ * reader compares the kinds here.
+ */
 function createStrategies(
   {
     config,

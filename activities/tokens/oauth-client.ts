@@ -136,7 +136,6 @@ export class ConfiguredClient {
     const message = `No token for ${server}: its authorization server ${issuer} has a ${what} without TLS. Nothing secret was sent.`;
     throw tokenError('TOKEN_REFUSED', message, { server, issuer });
   }
-
 }
 
 /** The proof that this worker is the client, and all that is sent for it, in every form in which it travels. */
