@@ -187,8 +187,7 @@ function saidOtherwise(events: readonly HistoryEvent[], over: object): History {
   const args = { payloads: [defaultPayloadConverter.toPayload(JSON.parse(JSON.stringify(said)))] };
   const acceptedRequest = { ...request, input: { ...request.input, args } };
   const changed = { ...event, workflowExecutionUpdateAcceptedEventAttributes: { ...accepted, acceptedRequest } };
-  // Sound: only the answer is another one.
-  return historyOf(events.with(at, changed as HistoryEvent));
+  return historyOf(events.with(at, changed));
 }
 
 test.each<[string, object, number]>([

@@ -84,22 +84,20 @@ interface Answering<Answer extends PauseAnswer, State, Ack> {
 }
 
 function serve<Answer extends PauseAnswer, State, Ack>(live: LiveRun, kind: Answering<Answer, State, Ack>): void {
-  onUpdate(live, kind.update, {
+  const { update, purpose, parse } = kind;
+  onUpdate(live, update, {
     ...kind,
-    read: (input) => parsed(openedAnswer(live, input, kind.parse), 'DECISION_INVALID'),
+    read: (input) => parsed(openedAnswer(live, input, parse), 'DECISION_INVALID'),
     check: (answer) => {
-      assertSignedAnswer(live, kind.purpose, answer);
+      assertSignedAnswer(live, purpose, answer);
       const admission = kind.admit(live, answer, Date.now());
       if (admission.kind === 'repeat') return;
+      if (admission.kind === 'refuse') return refuseWith(endingOr(live, admission));
       if (live.closing) throw closed();
-      refuseWith(
-        admission.kind === 'refuse'
-          ? endingOr(live, admission)
-          : (madeInTime(answer, live.decidedIn) ?? kind.refuse?.(live, admission.state, answer)),
-      );
+      refuseWith(madeInTime(answer, live.decidedIn) ?? kind.refuse?.(live, admission.state, answer));
     },
     act: (answer) => {
-      refuseWith(refuseUnproven(live, kind.purpose, answer));
+      refuseWith(refuseUnproven(live, purpose, answer));
       const now = Date.now();
       const admission = kind.admit(live, answer, now);
       if (admission.kind === 'repeat') return admission.ack;
