@@ -63,10 +63,16 @@ function propertyOf(object: unknown, name: string): unknown {
 
 test('each verifies its signature before it admits it, and its handler takes the signature off', () => {
   const all = taken();
-  // Runs and catalogs register others in one way each.
-  const whats = ['decideUpdate', 'decideSignal', 'sayUpdate', 'stopUpdate', 'forgetUpdate', 'update', 'update'];
+  // Runs register all answers in one way, and catalogs all changes.
+  const whats = ['decideSignal', 'sayUpdate', 'stopUpdate', 'forgetUpdate', 'update', 'update'];
   expect(all.map(({ what }) => what).toSorted()).toEqual(whats.toSorted());
   expect(all.filter(({ isProven }) => !isProven)).toEqual([]);
+});
+
+test('each kind of answer is served in that one way, whose handler proves it again', () => {
+  const served = found('serve(live, $kind)', 'serveAnswers').map(({ holes }) => nameOf(holes.get('$kind')));
+  expect(served.toSorted()).toEqual(['AUTHORIZE', 'DECIDE', 'PROVIDE', 'RESOLVE']);
+  expect(found('refuseWith(refuseUnproven(live, purpose, answer))', 'serve')).toHaveLength(1);
 });
 
 test('the kit that registers updates checks each in its validator', () => {
@@ -74,11 +80,10 @@ test('the kit that registers updates checks each in its validator', () => {
 });
 
 test.each([
-  ['decideUpdate', removed('registerHandlers', 'assertSignedAnswer($$);')],
   ['sayUpdate', removed('registerHandlers', "assertSigned($_, 'say', $$);")],
   ['sayUpdate', replaced('registerHandlers', "parsed(opened($_, $_, parseSay), 'MESSAGE_INVALID')", 'parseSay(input)')],
   ['decideSignal', replaced('decideBySignal', 'refuseUnsigned($$) ?? $admission', '$admission')],
-  ['update', removed('validate', 'assertSignedAnswer($$);')],
+  ['update', removed('serve', 'assertSignedAnswer($$);')],
   ['update', removed('register', 'assertSignedChange($$);')],
 ])('control: where %s goes around it, that is noticed', (what, change) => {
   const unproven = taken(new Map([...product(), changed(change)])).filter(({ isProven }) => !isProven);

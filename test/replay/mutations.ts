@@ -214,7 +214,7 @@ export const OTHER_REFUSALS: readonly Mutation[] = [
   {
     name: 'decisions made before a reset count',
     noticedIn: 'agent-run.v2.extended',
-    change: replaced('registerHandlers', 'madeInTime($$) ?? $refusal', '$refusal'),
+    change: replaced('serve', 'madeInTime($$) ?? $refusal', '$refusal'),
   },
   {
     name: 'any digest will do',
@@ -230,7 +230,7 @@ export const OTHER_REFUSALS: readonly Mutation[] = [
     name: 'nobody may decide',
     noticedIn: 'agent-run.v2.one-of-two',
     change: replaced(
-      'registerHandlers',
+      'serve',
       'madeInTime($$asked) ?? $refusal',
       "madeInTime($$asked) ?? $refusal ?? { code: 'REQUEST_NOT_OPEN', message: 'Closed for today.' }",
     ),

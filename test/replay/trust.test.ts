@@ -174,3 +174,31 @@ test('a run that was started signed and prepared without keys believes no signal
     expect.objectContaining({ decisionId: decision.decisionId, code: 'TRUST_KEY_UNKNOWN' }),
   ]);
 });
+
+/** The recording, in which the update that came last says something else than was signed. */
+function saidOtherwise(events: readonly HistoryEvent[], over: object): History {
+  const at = events.findLastIndex(({ workflowExecutionUpdateAcceptedEventAttributes: of }) => of);
+  const event = events[at];
+  const accepted = event?.workflowExecutionUpdateAcceptedEventAttributes;
+  const request = accepted?.acceptedRequest;
+  const [payload] = request?.input?.args?.payloads ?? [];
+  if (event === undefined || !accepted || !request || !payload) throw new Error('no update');
+  const said = { ...defaultPayloadConverter.fromPayload<object>(payload), ...over };
+  const args = { payloads: [defaultPayloadConverter.toPayload(JSON.parse(JSON.stringify(said)))] };
+  const acceptedRequest = { ...request, input: { ...request.input, args } };
+  const changed = { ...event, workflowExecutionUpdateAcceptedEventAttributes: { ...accepted, acceptedRequest } };
+  return historyOf(events.with(at, changed));
+}
+
+test.each<[string, object, number]>([
+  ['control: as it was signed', {}, 1],
+  ['unsigned', { signature: undefined }, 0],
+  ['with a signature of something else: a rejection', { kind: 'reject', reason: 'no' }, 0],
+  ['with a signature of something else: an answer in place of the tool', { kind: 'respond', answer: 'done' }, 0],
+  ['with a signature of somebody else', { approver: { id: 'acme|ann', groups: ['leads'] } }, 0],
+])('an answer that came into history past the validator, %s (INV-G2)', async (_, over, believed) => {
+  const { workflowId, events } = await recorded('agent-run.v2.signed');
+  const { ledger, requests } = await read(workflowId, saidOtherwise(events, over));
+  expect(factsOf(ledger?.entries ?? [], 'decision.accepted')).toHaveLength(believed);
+  expect(requests).toHaveLength(1);
+});

@@ -7,14 +7,13 @@
  * 2. No run waits long for an edit. A run that ends cancels the judging; a run that rolls waits for its answer.
  */
 import { CancellationScope } from '@temporalio/workflow';
-import type { Decision, DecisionAck, SignedDecision } from '../../contracts/schemas/request.ts';
+import type { DecisionAck, SignedDecision } from '../../contracts/schemas/request.ts';
 import type { JudgeInput } from '../../contracts/wire/run.ts';
 import type { Asking } from '../../domain/state/call.ts';
 import type { Admission } from '../../domain/request/decision.ts';
-import { acceptEdit, type EditVerdict, MOST_JUDGED_EDITS, refuseEdit } from '../../domain/request/edit.ts';
-import { type EditDecision, isEdit, refuseLongAnswer } from '../../domain/request/rights.ts';
+import { acceptEdit, type EditVerdict, MOST_JUDGED_EDITS } from '../../domain/request/edit.ts';
+import type { EditDecision } from '../../domain/request/rights.ts';
 import { earlierThan } from '../../domain/run/limits.ts';
-import { admitSigned } from '../../domain/request/signed-answer.ts';
 import { type Refusal, refuse } from '../../domain/text/refusal.ts';
 import { summaryOf } from '../../domain/views/temporal-ui.ts';
 import { answered, assertFailure } from '../entity/unread.ts';
@@ -22,21 +21,8 @@ import { editActivities } from './activities.ts';
 import type { LiveRun } from './live-run.ts';
 import { linkedOnly } from './turn.ts';
 
-/**
- * Admits a decision as `admit` does, and checks the limits of the run, which only the run knows.
- * @param now epoch ms
- */
-export function admitted(live: LiveRun, decision: SignedDecision, now: number): Admission {
-  const admission = admitSigned(live.run, decision, live.ids, now, live);
-  if (admission.kind !== 'accept') return admission;
-  if (decision.kind === 'respond') return refuseLongAnswer(decision, live.prepared.limits) ?? admission;
-  if (!isEdit(decision)) return admission;
-  return refuseEdit(live.run, admission.state, decision, live.prepared.limits) ?? admission;
-}
-
 /** Refuses an edit before it is judged if too many are being judged or the run hands over; it may be sent again. */
-export function refuseFlood(live: LiveRun, decision: Decision): Refusal | undefined {
-  if (!isEdit(decision)) return undefined;
+export function refuseFlood(live: LiveRun, decision: EditDecision): Refusal | undefined {
   if (live.takesNoEdits)
     return refuse('JUDGE_UNAVAILABLE', 'The run hands over to its next execution; send the edit again in a moment.', {
       callId: decision.callId,
@@ -51,25 +37,33 @@ export function refuseFlood(live: LiveRun, decision: Decision): Refusal | undefi
 
 export type EditAnswer = { readonly kind: 'ack'; readonly ack: DecisionAck } | Refusal;
 
+/** Admits a decision as the run is now. @param now epoch ms */
+type Admit = (live: LiveRun, decision: SignedDecision, now: number) => Admission;
+
 /** @param state the request on which the decision was admitted */
-export async function editCall(live: LiveRun, state: Asking, decision: EditDecision): Promise<EditAnswer> {
+export async function editCall(
+  live: LiveRun,
+  state: Asking,
+  decision: EditDecision,
+  admit: Admit,
+): Promise<EditAnswer> {
   const scope = new CancellationScope();
   live.judging.add(scope);
   try {
-    return settleEdit(live, decision, await verdictOn(live, state, decision, scope));
+    return settleEdit(live, decision, await verdictOn(live, state, decision, scope), admit);
   } finally {
     // The edit counts as judged only once it is recorded: a decision that is not in the ledger would not be carried.
     live.judging.delete(scope);
   }
 }
 
-function settleEdit(live: LiveRun, decision: EditDecision, verdict: EditVerdict | undefined): EditAnswer {
+function settleEdit(live: LiveRun, decision: EditDecision, verdict: EditVerdict | undefined, admit: Admit): EditAnswer {
   if (live.closing || live.work.consideredCancelled)
     return refuse('RUN_CLOSED', 'The run ended while the edit was judged; nothing was changed.', {
       callId: decision.callId,
     });
   const now = Date.now();
-  const admission = admitted(live, decision, now);
+  const admission = admit(live, decision, now);
   if (admission.kind === 'repeat') return { kind: 'ack', ack: admission.ack };
   if (admission.kind === 'refuse') return admission;
   if (verdict === undefined)

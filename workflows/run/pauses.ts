@@ -1,135 +1,24 @@
 /**
- * Opens requests about something other than consent, and takes their answers. Handlers record and return (INV-D3).
+ * Opens requests about something other than consent, and gives a dispatch what people have answered (`answers.ts`).
  *
- * 1. A validator only reads; the handler behind it compares nothing that depends on the Temporal run (INV-D4).
- * 2. Only runs that were prepared for a kind of pause open one; others end as before. The first pause leaves a marker,
+ * 1. Only runs that were prepared for a kind of pause open one; others end as before. The first pause leaves a marker,
  *    so that no build without pauses takes the run up. If such a build has continued without asking, nobody is asked
  *    afterwards (INV-D1).
  */
-import type { UpdateDefinition } from '@temporalio/common';
 import { patched } from '@temporalio/workflow';
-import { failureOf } from '../../contracts/failure.ts';
-import type {
-  InputPause,
-  OutcomePause,
-  PauseAck,
-  PauseKind,
-  SignedAuthorization,
-  SignedProvision,
-  SignedResolution,
-} from '../../contracts/schemas/request.ts';
+import type { PauseKind } from '../../contracts/schemas/request.ts';
 import type { RetryProof } from '../../contracts/wire/proofs.ts';
 import type { DiscoverInput, DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { type Answerers, initiatorRule } from '../../domain/policy/approvers.ts';
 import { DEFAULT_DEADLINE_SECONDS } from '../../domain/policy/times.ts';
-import {
-  authorizationPause,
-  authorizationsOf,
-  authorize,
-  grantorOf,
-  grantsFor,
-  refuseAuthorization,
-} from '../../domain/request/authorization.ts';
-import { madeInTime } from '../../domain/request/decision.ts';
-import { outcomePause, refuseLongResult, resolve } from '../../domain/request/outcome.ts';
-import { admitAnswer, type PauseAnswer, type Paused, pausedFor } from '../../domain/request/pause.ts';
-import { askedForInput, forgotten, provide, provisionProofs, refuseProvision } from '../../domain/request/provision.ts';
-import type { AnswerPurpose } from '../../domain/request/signed-answer.ts';
-import { parseAuthorization, type Parsed, parseProvision, parseResolution } from '../../domain/shapes/messages.ts';
-import type { Authorized, Dispatched, InFlight, Retry, Unsure, WaitingForAnswer } from '../../domain/state/call.ts';
-import type { Change } from '../../domain/state/run.ts';
-import type { Refusal } from '../../domain/text/refusal.ts';
-import { onUpdate } from '../entity/updates.ts';
+import { authorizationPause, authorizationsOf, grantorOf, grantsFor } from '../../domain/request/authorization.ts';
+import { outcomePause } from '../../domain/request/outcome.ts';
+import { pausedFor } from '../../domain/request/pause.ts';
+import { askedForInput, forgotten, provisionProofs } from '../../domain/request/provision.ts';
+import type { Authorized, Dispatched, InFlight, Retry, Unsure } from '../../domain/state/call.ts';
 import type { LiveRun } from './live-run.ts';
-import { authorizeUpdate, provideInputUpdate, resolveOutcomeUpdate } from './messages.ts';
-import { closed, endingOr } from './refusals.ts';
-import { assertSignedAnswer, openedAnswer } from './trust.ts';
-import { parsed, refuseWith } from '../entity/refusals.ts';
 
 type Ended = Extract<DispatchResult, { kind: 'ended' }>;
-
-/** Handler of the answers to one kind of request. */
-interface Taker<Answer extends PauseAnswer> {
-  readonly asked: PauseKind;
-  readonly description: string;
-  readonly purpose: AnswerPurpose;
-  readonly parse: (message: unknown) => Parsed<Answer>;
-  /** Refuses an answer that every other check admits. */
-  readonly refuse: (live: LiveRun, state: Paused, answer: Answer) => Refusal | undefined;
-  readonly record: (live: LiveRun, state: Paused, answer: Answer, at: number) => Change & { readonly ack: PauseAck };
-}
-
-const OUTCOME: Taker<SignedResolution> = {
-  asked: 'outcome',
-  description: 'Say what became of a call whose outcome is not known, or that it is sent again',
-  purpose: 'resolveOutcome',
-  parse: parseResolution,
-  refuse: (live, _, resolution) => refuseLongResult(resolution, live.prepared.limits),
-  // Sound: the answer was admitted for a request about this kind. The same holds for the casts below.
-  record: (live, state, resolution, at) =>
-    resolve(live.run, state as WaitingForAnswer<OutcomePause>, resolution, live.ids, at),
-};
-
-const INPUT: Taker<SignedProvision> = {
-  asked: 'input',
-  description: 'Answer what a server asks for in the middle of a call',
-  purpose: 'provideInput',
-  parse: parseProvision,
-  refuse: (live, state, provision) => refuseProvision(live.run, state as Paused<InputPause>, provision),
-  record: (live, state, provision, at) => provide(live.run, state as Paused<InputPause>, provision, at),
-};
-
-const AUTHORIZATION: Taker<SignedAuthorization> = {
-  asked: 'authorization',
-  purpose: 'authorize',
-  description: 'Consent to scopes for a call, or give another grant, where its server wants another authorization',
-  parse: parseAuthorization,
-  refuse: (live, state, answer) =>
-    refuseAuthorization(state as WaitingForAnswer, answer, live.prepared.initiator.id, Date.now(), live.trust),
-  record: (live, state, answer, at) => authorize(live.run, state as WaitingForAnswer, answer, at),
-};
-
-export function servePauses(live: LiveRun): void {
-  register(live, authorizeUpdate, AUTHORIZATION);
-  register(live, resolveOutcomeUpdate, OUTCOME);
-  register(live, provideInputUpdate, INPUT);
-}
-
-function register<Answer extends PauseAnswer>(
-  live: LiveRun,
-  update: UpdateDefinition<PauseAck, [unknown]>,
-  taker: Taker<Answer>,
-): void {
-  onUpdate(live, update, {
-    description: taker.description,
-    read: (input) => parsed(openedAnswer(live, input, taker.parse), 'DECISION_INVALID'),
-    check: (answer) => validate(live, taker, answer),
-    act: (answer) => take(live, taker, answer),
-  });
-}
-
-function validate<Answer extends PauseAnswer>(live: LiveRun, taker: Taker<Answer>, answer: Answer): void {
-  assertSignedAnswer(live, taker.purpose, answer);
-  const admission = admitAnswer(live.run, taker.asked, answer, live.ids, Date.now());
-  if (admission.kind === 'repeat') return;
-  if (live.closing) throw closed();
-  refuseWith(
-    admission.kind === 'refuse'
-      ? endingOr(live, admission)
-      : (madeInTime(answer, live.decidedIn) ?? taker.refuse(live, admission.state, answer)),
-  );
-}
-
-function take<Answer extends PauseAnswer>(live: LiveRun, taker: Taker<Answer>, answer: Answer): PauseAck {
-  const now = Date.now();
-  const admission = admitAnswer(live.run, taker.asked, answer, live.ids, now);
-  if (admission.kind === 'repeat') return admission.ack;
-  // An answer is refused here only if it raced another in the same task: its validator ran before the other's handler.
-  if (admission.kind === 'refuse') throw failureOf(admission.code, admission.message, admission.facts);
-  const { ack, ...change } = taker.record(live, admission.state, answer, now);
-  live.commit(change);
-  return ack;
-}
 
 /** Asks people for an authorization without which nothing has run. Returns false if nobody is asked. */
 export function askAuthorization(live: LiveRun, flight: Dispatched, { authorization, outcome }: Ended): boolean {

@@ -1,27 +1,12 @@
 /** Applies remembered approvals in a run: which calls they answer, and how they are taken back. */
 import { failureOf } from '../../contracts/failure.ts';
-import type { Decision, DecisionAck, Forget, ForgetAck } from '../../contracts/schemas/request.ts';
+import type { Forget, ForgetAck } from '../../contracts/schemas/request.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
-import type { Consent, Dispatched, InFlight, WaitingForConsent } from '../../domain/state/call.ts';
-import { accept } from '../../domain/request/decision.ts';
-import { admitForget, forget, FORGOTTEN, lost, remembered, standingOf } from '../../domain/request/standing-changes.ts';
+import type { Consent, Dispatched, InFlight } from '../../domain/state/call.ts';
+import { admitForget, forget, FORGOTTEN, lost, standingOf } from '../../domain/request/standing-changes.ts';
 import { proofOf } from '../../domain/request/standing.ts';
-import { hashOf } from '../../domain/text/canonical.ts';
 import type { LiveRun } from './live-run.ts';
 import type { DispatchProof } from '../../contracts/wire/proofs.ts';
-
-/**
- * Records an admitted decision. If it stands, also releases the waiting calls that it covers.
- * @param at epoch ms
- */
-export function acceptAll(live: LiveRun, state: WaitingForConsent, decision: Decision, at: number): DecisionAck {
-  const { ack, ...change } = accept(live.run, state, decision, at);
-  const { server } = state.judgement.target;
-  const grant = live.spec.grants?.find((entry) => entry.server === server);
-  const after = remembered(change.run, decision.callId, at, grant === undefined ? undefined : hashOf(grant));
-  live.commit({ run: after.run, facts: [...change.facts, ...after.facts] });
-  return ack;
-}
 
 /** @throws ApplicationFailure if no standing decision has that name, or if it is not for this sender to take back */
 export function assertForgettable(live: LiveRun, message: Forget): void {

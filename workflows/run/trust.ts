@@ -4,21 +4,22 @@
  *
  * It owns checking signatures on arrival, and reading the keys again. It does not own what a signature proves
  * (`domain/signing/message.ts`).
- * 1. A validator verifies, so that nothing unproven enters history (INV-G2). A handler's input is already in history,
- *    so the handler only removes the signature. A signal is in history in any case, so its handler verifies.
+ * 1. A validator verifies, so that nothing unproven enters history (INV-G2). Anyone who may write to the namespace can
+ *    write history itself, so the handlers of answers to requests verify again, by the keys of the run.
  * 2. A run that was started signed takes no message until it has read its keys (INV-G4).
  * 3. Keys are read when a sender asks for it, one reading at a time and seldom: a waiting run has no timer for it.
  */
 import { workflowInfo } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
+import { SIGNING } from '../../contracts/crypto.ts';
 import type { ErrorCode, ErrorFacts } from '../../contracts/errors.ts';
 import { failureOf } from '../../contracts/failure.ts';
 import type { SignedDecision } from '../../contracts/schemas/request.ts';
 import type { CatalogPurpose, SignedPurpose, TrustSet } from '../../contracts/schemas/trust.ts';
 import type { PauseAnswer } from '../../domain/request/pause.ts';
 import { type AnswerPurpose, checkSignedAnswer, checkSignedDecision } from '../../domain/request/signed-answer.ts';
-import { type Parsed, parseDecision } from '../../domain/shapes/messages.ts';
-import { claimedRunId } from '../../domain/signing/jws.ts';
+import type { Parsed } from '../../domain/shapes/messages.ts';
+import { claimedRunId, wasGoodAt } from '../../domain/signing/jws.ts';
 import { checkSignature, maySend, openMessage, UNSIGNED } from '../../domain/signing/message.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { type Refusal, refuse } from '../../domain/text/refusal.ts';
@@ -31,12 +32,7 @@ export function opened<T>(live: LiveRun, input: unknown, parse: (message: unknow
   return parse(live.isSigned ? openMessage(input).message : input);
 }
 
-/** Parses a decision and keeps its signature, which the dispatch asks for. */
-export function openedDecision(live: LiveRun, input: unknown): Parsed<SignedDecision> {
-  return openedAnswer(live, input, parseDecision);
-}
-
-/** Parses an answer to a request and keeps its signature. */
+/** Parses an answer to a request and keeps its signature, which the handler and the dispatch ask for. */
 export function openedAnswer<T extends object>(
   live: LiveRun,
   input: unknown,
@@ -54,6 +50,20 @@ export function assertSignedAnswer(live: LiveRun, purpose: AnswerPurpose, answer
   if (trust === undefined) return;
   const checked = checkSignedAnswer(purpose, answer, live.ids, trust, Date.now());
   if (checked.kind === 'refuse') throw refusal(checked);
+}
+
+/**
+ * Refuses an answer that came into history and is not proven, for handlers. A replay finds the same keys at the same
+ * time. The right Temporal run is not asked for here: that differs after a reset (INV-D4).
+ */
+export function refuseUnproven(live: LiveRun, purpose: AnswerPurpose, answer: PauseAnswer): Refusal | undefined {
+  if (!live.isSigned) return undefined;
+  const { callId, signature = '' } = answer;
+  if (live.trust === undefined) return refuse('TRUST_KEY_UNKNOWN', KEYLESS, { callId });
+  const checked = checkSignedAnswer(purpose, answer, live.ids, live.trust, undefined);
+  if (checked.kind === 'refuse') return checked;
+  if (wasGoodAt(signature, Date.now() / 1_000, SIGNING.recordedWithin)) return undefined;
+  return refuse('SIGNATURE_EXPIRED', 'The answer was not taken while its signature was good.', { callId });
 }
 
 /**

@@ -1,0 +1,264 @@
+/**
+ * Takes what people say of a waiting call. Each kind of answer is a row of `DECIDE` and its likes, and all go one way:
+ * opened, proven, admitted, recorded. Handlers record and return (INV-D3); only an edit waits, for its verdict
+ * (`edits.ts`).
+ *
+ * 1. A validator only reads, and compares what depends on the Temporal run; the handler behind it never compares that
+ *    (INV-D4).
+ * 2. A refused update never enters history (INV-G2).
+ * 3. In trust mode `signed` the handler proves again who said it: an answer can come into history without a validator.
+ */
+import { HandlerUnfinishedPolicy, type UpdateDefinition } from '@temporalio/common';
+import { setHandler } from '@temporalio/workflow';
+import type { ErrorCode } from '../../contracts/errors.ts';
+import { failureOf } from '../../contracts/failure.ts';
+import type {
+  DecisionAck,
+  InputPause,
+  OutcomePause,
+  PauseAck,
+  PauseKind,
+  SignedAuthorization,
+  SignedDecision,
+  SignedProvision,
+  SignedResolution,
+} from '../../contracts/schemas/request.ts';
+import { authorize, refuseAuthorization } from '../../domain/request/authorization.ts';
+import { accept, madeInTime } from '../../domain/request/decision.ts';
+import { refuseEdit } from '../../domain/request/edit.ts';
+import { refuseLongResult, resolve } from '../../domain/request/outcome.ts';
+import { admitAnswer, type PauseAnswer, type Paused } from '../../domain/request/pause.ts';
+import { provide, refuseProvision } from '../../domain/request/provision.ts';
+import { type EditDecision, isEdit, refuseLongAnswer } from '../../domain/request/rights.ts';
+import { admitSigned, type AnswerPurpose } from '../../domain/request/signed-answer.ts';
+import { remembered } from '../../domain/request/standing-changes.ts';
+import {
+  parseAuthorization,
+  type Parsed,
+  parseDecision,
+  parseProvision,
+  parseResolution,
+} from '../../domain/shapes/messages.ts';
+import type { WaitingForAnswer, WaitingForConsent } from '../../domain/state/call.ts';
+import type { Change } from '../../domain/state/run.ts';
+import { hashOf } from '../../domain/text/canonical.ts';
+import { type Refusal, refuse } from '../../domain/text/refusal.ts';
+import { seenAs } from '../entity/unread.ts';
+import { onUpdate } from '../entity/updates.ts';
+import { editCall, refuseFlood } from './edits.ts';
+import type { LiveRun } from './live-run.ts';
+import { authorizeUpdate, decideSignal, decideUpdate, provideInputUpdate, resolveOutcomeUpdate } from './messages.ts';
+import { parsed, refuseWith } from '../entity/refusals.ts';
+import { closed, endingOr } from './refusals.ts';
+import { assertSignedAnswer, openedAnswer, refuseUnproven, refuseUnsigned } from './trust.ts';
+
+/** Serves every update, and the signal, by which people answer a request. */
+export function serveAnswers(live: LiveRun): void {
+  serve(live, AUTHORIZE);
+  serve(live, RESOLVE);
+  serve(live, PROVIDE);
+  serve(live, DECIDE);
+  setHandler(decideSignal, (input) => decideBySignal(live, input), {
+    description: 'Decide one waiting call, without an answer; a refusal is a ledger entry',
+  });
+}
+
+type Admission<State, Ack> =
+  | { readonly kind: 'accept'; readonly state: State }
+  | { readonly kind: 'repeat'; readonly ack: Ack }
+  | Refusal;
+
+/** One kind of answer. */
+interface Answering<Answer extends PauseAnswer, State, Ack> {
+  readonly update: UpdateDefinition<Ack, [unknown?]>;
+  readonly description: string;
+  readonly purpose: AnswerPurpose;
+  readonly parse: (message: unknown) => Parsed<Answer>;
+  /** @param now epoch ms */
+  readonly admit: (live: LiveRun, answer: Answer, now: number) => Admission<State, Ack>;
+  /** Refuses an answer that is otherwise admitted, before it enters history. */
+  readonly refuse?: (live: LiveRun, state: State, answer: Answer) => Refusal | undefined;
+  /** @param at epoch ms */
+  readonly record: (live: LiveRun, state: State, answer: Answer, at: number) => Ack | Promise<Ack>;
+  readonly unfinishedPolicy?: HandlerUnfinishedPolicy;
+}
+
+function serve<Answer extends PauseAnswer, State, Ack>(live: LiveRun, kind: Answering<Answer, State, Ack>): void {
+  const { update, purpose, parse } = kind;
+  onUpdate(live, update, {
+    ...kind,
+    read: (input) => parsed(openedAnswer(live, input, parse), 'DECISION_INVALID'),
+    check: (answer) => {
+      assertSignedAnswer(live, purpose, answer);
+      const admission = kind.admit(live, answer, Date.now());
+      if (admission.kind === 'repeat') return;
+      if (admission.kind === 'refuse') return refuseWith(endingOr(live, admission));
+      if (live.closing) throw closed();
+      refuseWith(madeInTime(answer, live.decidedIn) ?? kind.refuse?.(live, admission.state, answer));
+    },
+    act: (answer) => {
+      refuseWith(refuseUnproven(live, purpose, answer));
+      const now = Date.now();
+      const admission = kind.admit(live, answer, now);
+      if (admission.kind === 'repeat') return admission.ack;
+      // An answer is refused here only if it raced another in the same task: its validator ran before the other's
+      // handler.
+      if (admission.kind === 'refuse') throw failureOf(admission.code, admission.message, admission.facts);
+      return kind.record(live, admission.state, answer, now);
+    },
+  });
+}
+
+const DECIDE: Answering<SignedDecision, WaitingForConsent, DecisionAck> = {
+  update: decideUpdate,
+  description: 'Decide one waiting call',
+  purpose: 'decide',
+  parse: parseDecision,
+  admit: admitted,
+  refuse: (live, _, decision) => (isEdit(decision) ? refuseFlood(live, decision) : undefined),
+  record: decide,
+  // A run that ends first answers the senders whose edits are being judged.
+  unfinishedPolicy: HandlerUnfinishedPolicy.ABANDON,
+};
+
+const RESOLVE: Answering<SignedResolution, Paused, PauseAck> = {
+  update: resolveOutcomeUpdate,
+  description: 'Say what became of a call whose outcome is not known, or that it is sent again',
+  purpose: 'resolveOutcome',
+  parse: parseResolution,
+  admit: admittedFor('outcome'),
+  refuse: (live, _, resolution) => refuseLongResult(resolution, live.prepared.limits),
+  // Sound: the answer was admitted for a request about this kind. The same holds for the casts below.
+  record: (live, state, resolution, at) =>
+    recorded(live, resolve(live.run, state as WaitingForAnswer<OutcomePause>, resolution, live.ids, at)),
+};
+
+const PROVIDE: Answering<SignedProvision, Paused, PauseAck> = {
+  update: provideInputUpdate,
+  description: 'Answer what a server asks for in the middle of a call',
+  purpose: 'provideInput',
+  parse: parseProvision,
+  admit: admittedFor('input'),
+  refuse: (live, state, provision) => refuseProvision(live.run, state as Paused<InputPause>, provision),
+  record: (live, state, provision, at) => recorded(live, provide(live.run, state as Paused<InputPause>, provision, at)),
+};
+
+const AUTHORIZE: Answering<SignedAuthorization, Paused, PauseAck> = {
+  update: authorizeUpdate,
+  description: 'Consent to scopes for a call, or give another grant, where its server wants another authorization',
+  purpose: 'authorize',
+  parse: parseAuthorization,
+  admit: admittedFor('authorization'),
+  refuse: (live, state, answer) =>
+    refuseAuthorization(state as WaitingForAnswer, answer, live.prepared.initiator.id, Date.now(), live.trust),
+  record: (live, state, answer, at) => recorded(live, authorize(live.run, state as WaitingForAnswer, answer, at)),
+};
+
+function admittedFor(asked: PauseKind): Answering<PauseAnswer, Paused, PauseAck>['admit'] {
+  return (live, answer, now) => admitAnswer(live.run, asked, answer, live.ids, now);
+}
+
+function recorded<Ack>(live: LiveRun, { ack, ...change }: Change & { readonly ack: Ack }): Ack {
+  live.commit(change);
+  return ack;
+}
+
+/**
+ * Admits a decision as `admit` does, and checks the limits of the run, which only the run knows.
+ * @param now epoch ms
+ */
+function admitted(live: LiveRun, decision: SignedDecision, now: number): Admission<WaitingForConsent, DecisionAck> {
+  const admission = admitSigned(live.run, decision, live.ids, now, live);
+  if (admission.kind !== 'accept') return admission;
+  const { limits } = live.prepared;
+  const refusal =
+    decision.kind === 'respond'
+      ? refuseLongAnswer(decision, limits)
+      : isEdit(decision)
+        ? refuseEdit(live.run, admission.state, decision, limits)
+        : undefined;
+  return refusal ?? admission;
+}
+
+/** @param at epoch ms */
+function decide(
+  live: LiveRun,
+  state: WaitingForConsent,
+  decision: SignedDecision,
+  at: number,
+): DecisionAck | Promise<DecisionAck> {
+  if (isEdit(decision)) return decideEdited(live, state, decision);
+  return acceptDecision(live, state, decision, at);
+}
+
+/**
+ * Records an admitted decision. If it stands, also releases the waiting calls that it covers.
+ * @param at epoch ms
+ */
+function acceptDecision(live: LiveRun, state: WaitingForConsent, decision: SignedDecision, at: number): DecisionAck {
+  const { ack, ...change } = accept(live.run, state, decision, at);
+  const { server } = state.judgement.target;
+  const grant = live.spec.grants?.find((entry) => entry.server === server);
+  const after = remembered(change.run, decision.callId, at, grant === undefined ? undefined : hashOf(grant));
+  live.commit({ run: after.run, facts: [...change.facts, ...after.facts] });
+  return ack;
+}
+
+async function decideEdited(live: LiveRun, state: WaitingForConsent, decision: EditDecision): Promise<DecisionAck> {
+  const answer = await editCall(live, state, decision, admitted);
+  if (answer.kind === 'ack') return answer.ack;
+  // The message is in history, so the ledger says what became of it.
+  refuseInLedger(live, decision, answer);
+  throw failureOf(answer.code, answer.message, answer.facts);
+}
+
+/**
+ * Takes a decision by signal. Only the dispatch activity checks whether the decision was made in a Temporal run that
+ * counts, because only the activity is live code. A late reject by signal, made before a reset, therefore still
+ * rejects: nothing is sent because of it (docs/adr/0017).
+ */
+function decideBySignal(live: LiveRun, input: unknown): void | Promise<void> {
+  const shape = openedAnswer(live, seenAs(live, input), parseDecision);
+  if (shape.kind === 'bad')
+    return refuseSignal(live, { callId: 'unknown', decisionId: 'unknown', approver: 'unknown' }, 'DECISION_INVALID');
+  const decision = shape.value;
+  const now = Date.now();
+  const admission = refuseUnsigned(live, decision) ?? admitted(live, decision, now);
+  const refusal =
+    admission.kind === 'refuse'
+      ? admission
+      : (refuseUntold(decision) ?? (isEdit(decision) ? refuseFlood(live, decision) : undefined));
+  if (refusal !== undefined) return refuseInLedger(live, decision, refusal);
+  if (admission.kind !== 'accept') return undefined;
+  if (isEdit(decision)) return editBySignal(live, admission.state, decision);
+  return void acceptDecision(live, admission.state, decision, now);
+}
+
+/**
+ * Refuses a `respond` decision by signal. Its answer is told to the model and never proven at a dispatch. Temporal
+ * delivers signals again to a run that was reset, and nothing there would show whether the answer was given before. It
+ * is taken by update only.
+ */
+function refuseUntold({ kind, callId }: SignedDecision): Refusal | undefined {
+  if (kind !== 'respond') return undefined;
+  return refuse('DECISION_NOT_PERMITTED', `An answer to call ${callId} is taken by update only.`, { callId });
+}
+
+async function editBySignal(live: LiveRun, state: WaitingForConsent, decision: EditDecision): Promise<void> {
+  const answer = await editCall(live, state, decision, admitted);
+  if (answer.kind === 'refuse') refuseInLedger(live, decision, answer);
+}
+
+function refuseInLedger(live: LiveRun, { callId, decisionId, approver }: SignedDecision, { code }: Refusal): void {
+  refuseSignal(live, { callId, decisionId, approver: approver.id }, code);
+}
+
+/** Records the refusal, unless the ledger already has its last entry. */
+function refuseSignal(
+  live: LiveRun,
+  who: { callId: string; decisionId: string; approver: string },
+  code: ErrorCode,
+): void {
+  if (live.closing) return;
+  live.commit({ run: live.run, facts: [{ kind: 'decision.refused', ...who, code }] });
+}
