@@ -14,7 +14,7 @@ import type { ArtifactStore } from '../activities/artifacts/port.ts';
 import { recordNamespace, setUpRoot } from '../activities/artifacts/root.ts';
 import { createCatalogReader, createToolsetLoader } from '../activities/catalog/reader.ts';
 import { configuredCapabilities, createReviewChange } from '../activities/catalog/review.ts';
-import { createDiscoverCatalog, createDiscoverTools } from '../activities/discovery/discover-tools.ts';
+import { createDiscoverCatalog, createDiscoverTools } from '../activities/gate/discover-tools.ts';
 import { createLiveTools } from '../activities/discovery/live-tools.ts';
 import { createEgress, type Egress } from '../activities/egress/fetch.ts';
 import { createCallTool } from '../activities/gate/call-tool.ts';
@@ -26,6 +26,8 @@ import { createDelivery, createHeadSigner, type DeliverLedger } from '../activit
 import { createLedgerDirectory, LEDGER_ROOT } from '../activities/ledger/directory.ts';
 import { createLedgerWebhook } from '../activities/ledger/webhook.ts';
 import { ServerLimits } from '../activities/limits/server-limits.ts';
+import { createMcpAnswerSource } from '../activities/mcp/legacy-2025/answer-stream.ts';
+import { LEGACY_CALLS } from '../activities/mcp/legacy-2025/legacy-calls.ts';
 import { createMcpTaskServer } from '../activities/mcp/legacy-2025/tasks.ts';
 import { createMcpToolServer } from '../activities/mcp/mcp-server.ts';
 import { loadStateSeal } from '../activities/mcp/state-seal.ts';
@@ -150,7 +152,7 @@ export async function toolSideActivities(
     egress,
   });
   const broker = noting(minting);
-  const server = createMcpToolServer({ artifacts, egress });
+  const server = createMcpToolServer({ artifacts, egress, legacy: LEGACY_CALLS });
   const seal = await loadStateSeal(config.grants.keys, baseDirectory);
   const macs = await loadQuestionMacs(config.grants.keys, baseDirectory);
   const readCatalog = createCatalogReader(client);
@@ -195,7 +197,7 @@ export async function toolSideActivities(
         readDiscarded: createDiscardedReader(client),
       }),
     ),
-    resumeCall: coded(createResumeCall(called)),
+    resumeCall: coded(createResumeCall({ ...called, answers: createMcpAnswerSource({ artifacts, egress }) })),
     pollTask: coded(createPollTask({ ...called, tasks: createMcpTaskServer({ artifacts, egress }) })),
     discoverCatalog: coded(createDiscoverCatalog({ config, artifacts, broker, server, limits })),
   };

@@ -15,19 +15,22 @@ import { codedFailureIn } from '../../contracts/failure.ts';
 import { READ_RESOURCE } from '../../contracts/names.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
-import type { Grant } from '../../contracts/schemas/run-spec.ts';
-import type { ServerBinding } from '../../contracts/schemas/tool.ts';
-import type { RunIdentity } from '../../contracts/wire/identity.ts';
 import { definitionHash } from '../../domain/request/digest.ts';
 import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { nearNames } from '../../domain/text/match.ts';
-import { accessTo, connectionOf, listingRequest, secretsOf, shownOf, withToken } from '../gate/access.ts';
-import { currentScheduler, faultName } from '../kit/activity.ts';
-import type { Health } from '../limits/breaker.ts';
-import type { Asked, ServerLimits } from '../limits/server-limits.ts';
-import { toldBy } from '../mcp/listing.ts';
-import type { ListOptions, ServerConnection, ToolListing, ToolServer } from '../mcp/port.ts';
+import {
+  accessTo,
+  connectionOf,
+  listingRequest,
+  type Principal,
+  secretsOf,
+  type ServerAccess,
+  shownOf,
+  withToken,
+} from './access.ts';
+import { faultName } from '../kit/activity.ts';
+import type { ListOptions, ToolListing, ToolServer } from '../mcp/port.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
 
 /** For servers that are not configured, but named by runs and catalogs. */
@@ -35,13 +38,6 @@ const RECHECK_SECONDS = 60;
 /** Time for token and list together: they must fit into what an activity has beside its call's own time. */
 const RECHECK_MS = 15_000;
 const MOST_KEPT = 200;
-
-/** The caller for whom the list is made: a server may list other tools to another principal. */
-export interface Principal {
-  readonly run: RunIdentity;
-  readonly server: ServerBinding;
-  readonly grant?: Grant | undefined;
-}
 
 export interface LiveToolsParts {
   readonly config: Config;
@@ -80,12 +76,6 @@ export interface LiveTools {
   ): Promise<CurrentTool>;
 }
 
-interface Listed {
-  readonly listing: ToolListing;
-  readonly secrets: readonly string[];
-  readonly shown: readonly string[];
-}
-
 interface Known {
   readonly at: number;
   /** Tool name → definition hash. */
@@ -108,9 +98,7 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
   ): Promise<Listed> => {
     const access = accessTo(config, binding, catalog);
     const request = listingRequest({ run, server: binding, grant }, catalog, signal);
-    const connect = (token: MintedToken, held: readonly string[]): ServerConnection =>
-      connectionOf(binding, access, token, held);
-    return await listAuthorized({ broker, server: through, request, connect, signal, options: { known: true } });
+    return await listAuthorized({ broker, server: through, request, access, signal, options: { known: true } });
   };
 
   const ask = (
@@ -132,13 +120,6 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
     return question;
   };
 
-  const listingOf: typeof ask = async (key, principal, catalog, signal, through) => {
-    const running = asking.get(key);
-    // The other caller may have been cancelled, and that is no answer for this call.
-    const joined = running === undefined ? undefined : await running.catch(() => undefined);
-    return joined ?? (await ask(key, principal, catalog, signal, through));
-  };
-
   return {
     learn: (principal, listing) => keep(keyOf(principal), now(), listing),
     async current(principal, tool, shown, catalog, signal, through = server) {
@@ -152,7 +133,10 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
       const agrees = tool.hash === shown && latest?.hashes.get(tool.definition.name) === shown;
       if (latest !== undefined && agrees && now() - latest.at < seconds * 1_000) return { tool, secrets: [] };
       try {
-        const listed = await listingOf(key, principal, catalog, signal, through);
+        // The other caller may have been cancelled, and that is no answer for this call.
+        const running = asking.get(key);
+        const joined = running === undefined ? undefined : await running.catch(() => undefined);
+        const listed = joined ?? (await ask(key, principal, catalog, signal, through));
         return { tool: listedAs(tool, listed.listing), secrets: listed.secrets, shown: listed.shown };
       } catch (error) {
         throw notSent(name, error);
@@ -179,17 +163,14 @@ function listedAs(tool: OfferedTool, { tools, refused }: ToolListing): OfferedTo
     return hash === tool.hash ? tool : { ...tool, definition, hash };
   }
   const reason = refused.find(({ name }) => name === known.name)?.reason;
-  const near = nearNames(
-    known.name,
-    tools.map(({ name }) => name),
-  ).map((name) => `"${name}"`);
+  const listed = tools.map(({ name }) => name);
+  const near = nearNames(known.name, listed).map((name) => `"${name}"`);
   const hint = near.length === 0 ? '' : ` It lists ${near.join(', ')}, which nobody has judged.`;
-  throw new CountersignError(
-    'TOOL_UNKNOWN',
+  const message =
     reason === undefined
       ? `Server "${server}" has no tool "${known.name}" any more; the call was not sent.${hint}`
-      : `Server "${server}" lists tool "${known.name}" in a way that is not offered (${reason}); the call was not sent.`,
-  );
+      : `Server "${server}" lists tool "${known.name}" in a way that is not offered (${reason}); the call was not sent.`;
+  throw new CountersignError('TOOL_UNKNOWN', message);
 }
 
 function keyOf({ run, server, grant }: Principal): string {
@@ -199,50 +180,42 @@ function keyOf({ run, server, grant }: Principal): string {
   return hashOf({ name, url, tenant, initiator: id, ...defined({ grant }) });
 }
 
-// Lists a server's tools with a token that serves the list alone, within the limits of the server.
-//
-// 1. Every failure of a list has a code: without one a run would take the call that follows for one that was sent
-//    (INV-X1).
-// 2. A list outside a call checks the limits before it gets a token. A list that is held back takes no worker slot:
-//    Temporal repeats the activity when its turn may have come.
-// 3. `heldSeconds` says for how long this may go on: the caller counts the time, not the attempts.
+// Lists a server's tools with a token that serves the list alone. Every failure has a code: without one a run would take
+// the call that follows for one that was sent (INV-X1).
 
 export interface AuthorizedList {
   readonly broker: TokenBroker;
   readonly server: Pick<ToolServer, 'list'>;
   readonly request: TokenRequest;
-  /** @param held secrets shown to the server before: it may echo them now */
-  readonly connect: (token: MintedToken, held: readonly string[]) => ServerConnection;
+  readonly access: ServerAccess;
   readonly signal: AbortSignal;
   readonly options?: ListOptions;
 }
 
-interface Authorized {
+interface Listed {
   readonly listing: ToolListing;
+  /** The one used for the list; it has ended. */
   readonly token: MintedToken;
+  /** All secrets that the server was asked with, and the tokens among them. */
   readonly secrets: readonly string[];
   readonly shown: readonly string[];
 }
 
-/**
- * Lists the tools. `token` is the one used for the list; it has ended. `secrets` are all that the server was asked
- * with, and `shown` the tokens among them.
- * @throws as `TokenBroker.mint` and `ToolServer.list` do
- */
+/** Lists the tools. @throws as `TokenBroker.mint` and `ToolServer.list` do */
 export async function listAuthorized({
   broker,
   server,
   request,
-  connect,
+  access,
   signal,
   options,
-}: AuthorizedList): Promise<Authorized> {
+}: AuthorizedList): Promise<Listed> {
   const shown: string[] = [];
-  const got = await withToken<Omit<Authorized, 'token'> | { readonly error: unknown }>(broker, request, {
+  const got = await withToken<Omit<Listed, 'token'> | { readonly error: unknown }>(broker, request, {
     use: async (token, known) => {
       shown.push(...shownOf(token));
       try {
-        const connection = connect(token, known);
+        const connection = connectionOf({ name: request.server, url: request.serverUrl }, access, token, known);
         return { listing: await server.list(connection, signal, options), secrets: secretsOf(connection), shown };
       } catch (error) {
         return { error: codedFailureIn(error) === undefined ? faultIn(request.server, error) : error };
@@ -273,39 +246,4 @@ function withReason(refusal: unknown, none: unknown): unknown {
 function faultIn(server: string, error: unknown): CountersignError {
   const message = `The tools of server "${server}" could not be listed: a fault of this worker (${faultName(error)}).`;
   return new CountersignError('DISCOVERY_FAILED', message);
-}
-
-// One list outside a call.
-
-export interface ListingPlace {
-  readonly name: string;
-  /** Canonical server URL. */
-  readonly url: string;
-  readonly tenant: string;
-}
-
-/** @throws CountersignError `TOOL_RATE_LIMITED` or `TOOL_UNAVAILABLE` if the list is held back */
-export async function withinListLimits<Answer>(
-  limits: ServerLimits,
-  { name, url, tenant }: ListingPlace,
-  list: () => Promise<Answer>,
-): Promise<Answer> {
-  const { workflowId = '', attempt } = currentScheduler();
-  const place = limits.enter({ url, tenant, key: `${workflowId}/tools/list/${name}`, attempt });
-  if (place.kind === 'held') {
-    const { code, message, retryAfterMs, atMostSeconds } = place;
-    const facts = { server: name, retryAfterMs, heldSeconds: atMostSeconds };
-    throw new CountersignError(code, `${message} Its tools are listed later.`, facts);
-  }
-  let told: { readonly health: Health; readonly asked?: Asked | undefined } = { health: 'neutral' };
-  try {
-    const listed = await list();
-    told = { health: 'up' };
-    return listed;
-  } catch (error) {
-    told = toldBy(error);
-    throw error;
-  } finally {
-    place.leave(told.health, told.asked);
-  }
 }

@@ -18,11 +18,11 @@ import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.t
 import { currentTool, type ToolNow } from '../catalog/reader.ts';
 import type { CurrentTool } from '../discovery/live-tools.ts';
 import { currentScheduler, type Scheduler } from '../kit/activity.ts';
-import { withinLimits } from '../limits/limited-call.ts';
+import { withinLimits } from '../limits/server-limits.ts';
 import type { CallEnding, ToolServer } from '../mcp/port.ts';
 import { ArgumentChecker, isRepeatable, tellBrokenGlass } from '../policy/judge.ts';
 import type { TokenRequest } from '../tokens/port.ts';
-import { askedNow, credentialsOf, needOfListing, wanting } from './access.ts';
+import { askedNow, credentialsOf, needOfListing, wanting } from '../discovery/access.ts';
 import { checkCatalog, checkFirst, checkScheduler, checkTool, lostInReset } from './dispatch-check.ts';
 import { endedBeforeSending } from './dispatch-result.ts';
 import { peopleOf } from './legacy-2025/open-answer.ts';

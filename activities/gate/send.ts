@@ -2,8 +2,8 @@
  * The last step of a dispatch: mints a token for the call and sends the call with it (INV-S2).
  *
  * 1. A token is minted once everything has been checked, and given back with the call. Another is minted after a 401
- *    (`access.ts`).
- * 2. If people are asked in mid-call, their answers may need another token (`access.ts`).
+ *    (`activities/discovery/access.ts`).
+ * 2. If people are asked in mid-call, their answers may need another token (`activities/discovery/access.ts`).
  * 3. A call that would leave too late to be waited for is not sent.
  * 4. One consent lets at most one call leave this process (INV-X1). A genuine run never sends twice by one consent:
  *    each dispatch is an attempt of its own. A reset brings another consent, or for calls that policy allows another
@@ -25,10 +25,9 @@ import { STORING_MS } from '../artifacts/port.ts';
 import type { LoadToolset, ReadCatalog } from '../catalog/reader.ts';
 import type { LiveTools } from '../discovery/live-tools.ts';
 import type { ServerLimits } from '../limits/server-limits.ts';
-import { inputOf, pausedBy } from '../mcp/input-round.ts';
 import type { CallEnding, ServerConnection, ToolServer } from '../mcp/port.ts';
 import type { Pulse } from '../mcp/pulse.ts';
-import type { StateSeal } from '../mcp/state-seal.ts';
+import { inputOf, pausedBy, type StateSeal } from '../mcp/state-seal.ts';
 import type { Conditions } from '../policy/condition.ts';
 import type { ReadDiscarded } from '../run/discarded-tail.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
@@ -47,7 +46,7 @@ import {
   shownOf,
   wanting,
   withToken,
-} from './access.ts';
+} from '../discovery/access.ts';
 import { endedBeforeSending, handingOn, resultOf, type Told, withTold } from './dispatch-result.ts';
 import { GRACE_MS, type HeldPeople, type HeldRun, type QuestionMacs } from './legacy-2025/open-question.ts';
 import { sealFor, taskResult, type TaskWish } from './legacy-2025/seals.ts';

@@ -1,4 +1,4 @@
-/** Turns values into plain JSON values. */
+/** Turns values into plain JSON values, and bounds those of servers. */
 import type { JsonValue } from '../../contracts/schemas/json.ts';
 
 /** Returns a copy without the parts that JSON cannot hold, such as undefined fields. */
@@ -17,4 +17,16 @@ export const MAX_NESTING = 100;
 export function nestsTooDeeply(value: unknown, levelsLeft = MAX_NESTING): boolean {
   if (value === null || typeof value !== 'object') return false;
   return levelsLeft === 0 || Object.values(value).some((inner) => nestsTooDeeply(inner, levelsLeft - 1));
+}
+
+/**
+ * Numbers of a server that JSON can write and this service cannot keep. `1e999` is read as infinity, which has no
+ * canonical form (RFC 8785 §3.2.2.3) and so no hash, and is written as null.
+ */
+export const ENDLESS_NUMBER = 'a number beyond what can be kept (1e999, for instance)';
+
+/** @param value nests no deeper than `MAX_NESTING` */
+export function holdsEndlessNumber(value: unknown): boolean {
+  if (typeof value === 'number') return !Number.isFinite(value);
+  return typeof value === 'object' && value !== null && Object.values(value).some(holdsEndlessNumber);
 }

@@ -9,6 +9,7 @@
  * 3. A tenant can make calls fail, by slow tools or by arguments that break them. Failures of one tenant therefore hold
  *    back that tenant only. A call of another tenant tries at once, and everybody waits only if that fails too.
  */
+import type { Health } from '../mcp/port.ts';
 
 /** `failures` in a row open the breaker; failures older than `withinMs` are forgotten. */
 export interface BreakerRule {
@@ -29,9 +30,6 @@ export type Breaker =
   | { readonly state: 'open'; readonly until: number; readonly by?: string }
   /** `since` is when the trying call was let through; `tenant` is its tenant. */
   | { readonly state: 'half-open'; readonly since: number; readonly tenant: string; readonly by?: string };
-
-/** `neutral` means that nothing was learned about the server, for instance because the call was cancelled. */
-export type Health = 'up' | 'down' | 'neutral';
 
 /** While one call tries, the others look again soon: it may end at once. */
 const LOOK_AGAIN_MS = 1_000;

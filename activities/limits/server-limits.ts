@@ -1,18 +1,24 @@
 /**
  * Decides whether a call may go to a server now: by concurrency, rate, the server's own wish for time, and the breaker.
  *
- * It owns the counts of this process. It does not own the rules (`activities/limits/breaker.ts`,
- * `activities/limits/server-limits.ts`), nor waiting: a caller that is held back is told for how long, and occupies no
- * worker slot meanwhile.
+ * It owns the counts of this process, and runs dispatches and lists within them. It does not own the breaker
+ * (`breaker.ts`), nor waiting: a caller that is held back is told for how long, and occupies no worker slot meanwhile.
  * 1. A server is its address: under another name, or in a tenant's catalog, it is the same one.
  * 2. `enter` and `leave` belong together; a second `leave` changes nothing.
  * 3. A 429 is about the caller (RFC 6585 §4) and holds back calls of that tenant; a 503 is about the server.
  * 4. Nothing here is shared between processes, and a restart forgets it: it protects a server, and proves nothing.
+ *
+ * One file, because each limit reads the same counts, and a place is taken and given back around one dispatch.
  */
-import type { ErrorCode } from '../../contracts/errors.ts';
+import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import type { HeldBy } from '../../contracts/schemas/call.ts';
 import { DEFAULT_WAIT_SECONDS, type ServerLimits as Limits } from '../../contracts/schemas/config.ts';
-import { type Breaker, type BreakerRule, CLOSED, ended, type Health, mustWait, passed } from './breaker.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
+import { currentScheduler } from '../kit/activity.ts';
+import { signOfCall } from '../mcp/classify-failure.ts';
+import { signOfList } from '../mcp/listing.ts';
+import type { CallEnding, Health, ServerSign, ToolServer } from '../mcp/port.ts';
+import { type Breaker, type BreakerRule, CLOSED, ended, mustWait, passed } from './breaker.ts';
 
 /** A server that asks for more time is believed for the call that it answered, not for all others. */
 const LONGEST_HOLD_MS = 300_000;
@@ -35,7 +41,7 @@ export interface Caller {
   readonly attempt: number;
 }
 
-export interface HeldBack {
+interface HeldBack {
   readonly kind: 'held';
   readonly by: HeldBy;
   readonly code: ErrorCode;
@@ -44,17 +50,11 @@ export interface HeldBack {
   readonly atMostSeconds: number;
 }
 
-/** A server's wish for time in ms, and the code of its answer. */
-export interface Asked {
-  readonly code: ErrorCode;
-  readonly ms: number;
-}
-
 export interface Entered {
   readonly kind: 'entered';
   /** Counts one more request from the same place. It waits for nothing, and later callers wait for it. */
   more(): void;
-  leave(health: Health, asked?: Asked): void;
+  leave(health: Health, asked?: ServerSign['asked']): void;
 }
 
 /** Events for operators. `server` is the configured name; undefined for one that only a run or a catalog knows. */
@@ -112,20 +112,20 @@ export class ServerLimits {
       tries = pass.tries;
       this.#change(server, pass.breaker);
     }
-    if (server.rate !== undefined) server.begun = [...within(server.rate, server.begun, now), now];
+    const begin = (at: number): void => {
+      if (server.rate !== undefined) server.begun = [...within(server.rate, server.begun, at), at];
+    };
+    begin(now);
     server.running += 1;
     this.#parts.tell({ kind: 'running', server: name, calls: server.running });
     let isIn = true;
     return {
       kind: 'entered',
-      more: () => {
-        const at = this.#parts.now();
-        if (server.rate !== undefined) server.begun = [...within(server.rate, server.begun, at), at];
-      },
+      more: () => begin(this.#parts.now()),
       leave: (health, asked) => {
         if (!isIn) return;
         isIn = false;
-        this.#leave(server, caller, { tries, health, asked, began: now });
+        this.#leave(server, caller, { health, asked, tries, began: now });
       },
     };
   }
@@ -133,7 +133,7 @@ export class ServerLimits {
   #leave(
     server: Server,
     { tenant }: Caller,
-    { tries, health, asked, began }: { tries: boolean; health: Health; asked: Asked | undefined; began: number },
+    { tries, health, asked, began }: ServerSign & { readonly tries: boolean; readonly began: number },
   ): void {
     const now = this.#parts.now();
     const { name, rule } = server;
@@ -319,5 +319,90 @@ class Line {
     // A call that does not fit is only not counted.
     if (this.#waiting.size < MOST_WAITING || this.#waiting.has(key)) this.#waiting.set(key, now + wait);
     return wait;
+  }
+}
+
+// Runs one dispatch, or one list outside a dispatch, within the limits of its server.
+//
+// 1. The limits are checked before the token: none is minted for a call that does not leave. A list that is held back
+//    takes no worker slot: Temporal repeats the activity, and the caller counts the time (`heldSeconds`).
+// 2. A place is given back in every case, with what the calls of the dispatch showed about the server. A dispatch that
+//    made no call gives what its list showed.
+// 3. The list and the call share one place, but the rate counts both. The call does not wait for its own list;
+//    otherwise a server with a low rate would be listed for ever and never called.
+
+const NOTHING: ServerSign = { health: 'neutral' };
+
+/** @param send dispatches through the server that it is given */
+export async function withinLimits(
+  limits: ServerLimits,
+  server: ToolServer,
+  input: DispatchInput,
+  send: (server: ToolServer) => Promise<DispatchResult>,
+): Promise<DispatchResult> {
+  const { run, idempotencyKey: key, attempt } = input;
+  const place = limits.enter({ url: input.server.url, tenant: run.initiator.tenant, key, attempt });
+  if (place.kind === 'held') {
+    const { code, message, retryAfterMs, by, atMostSeconds } = place;
+    return { kind: 'not-sent', code, message, retryAfterMs, held: { by, atMostSeconds } };
+  }
+  let last: CallEnding | undefined;
+  let listed: ServerSign | undefined;
+  try {
+    return await send({
+      list: async (...asked) =>
+        await watched(
+          () => server.list(...asked),
+          (sign) => (listed = sign),
+        ),
+      call: async (connection, call) => {
+        // A second attempt with a fresh token after a 401 is the same call.
+        if (listed !== undefined && last === undefined) place.more();
+        return (last = await server.call(connection, call));
+      },
+    });
+  } finally {
+    const timeoutMs = input.limits.callTimeoutSeconds * 1_000;
+    const { health, asked } = last === undefined ? (listed ?? NOTHING) : signOfCall(last, timeoutMs);
+    place.leave(health, asked);
+  }
+}
+
+export interface ListingPlace {
+  readonly name: string;
+  /** Canonical server URL. */
+  readonly url: string;
+  readonly tenant: string;
+}
+
+/** @throws CountersignError `TOOL_RATE_LIMITED` or `TOOL_UNAVAILABLE` if the list is held back */
+export async function withinListLimits<Answer>(
+  limits: ServerLimits,
+  { name, url, tenant }: ListingPlace,
+  list: () => Promise<Answer>,
+): Promise<Answer> {
+  const { workflowId = '', attempt } = currentScheduler();
+  const place = limits.enter({ url, tenant, key: `${workflowId}/tools/list/${name}`, attempt });
+  if (place.kind === 'held') {
+    const { code, message, retryAfterMs, atMostSeconds } = place;
+    const facts = { server: name, retryAfterMs, heldSeconds: atMostSeconds };
+    throw new CountersignError(code, `${message} Its tools are listed later.`, facts);
+  }
+  let listed = NOTHING;
+  try {
+    return await watched(list, (sign) => (listed = sign));
+  } finally {
+    place.leave(listed.health, listed.asked);
+  }
+}
+
+async function watched<Answer>(list: () => Promise<Answer>, tell: (sign: ServerSign) => void): Promise<Answer> {
+  try {
+    const answer = await list();
+    tell({ health: 'up' });
+    return answer;
+  } catch (error) {
+    tell(signOfList(error));
+    throw error;
   }
 }

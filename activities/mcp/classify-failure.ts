@@ -29,9 +29,8 @@ import {
 import { defined } from '../../contracts/defined.ts';
 import type { CountersignError, ErrorCode } from '../../contracts/errors.ts';
 import { networkCodeOf, networkReasonOf, neverConnected } from '../kit/network.ts';
-import type { Health } from '../limits/breaker.ts';
-import { type Exchange, isRedirect, type RawAnswer } from './transport.ts';
-import type { CallEnding, ServerFault } from './port.ts';
+import { type Exchange, isRedirect, type RawAnswer, type Stop } from './transport.ts';
+import type { CallEnding, Health, ServerFault, ServerSign } from './port.ts';
 
 export interface Names {
   readonly server: string;
@@ -58,20 +57,22 @@ export const INVALID_PARAMS = -32602;
 /** The server would need a capability that the client has not declared. */
 const MISSING_CAPABILITY = -32021;
 
+const STOPPED: Readonly<Partial<Record<Stop, string>>> = {
+  deadline: 'no answer came before the deadline',
+  cancelled: 'the call was cancelled after it was sent',
+  left: 'the worker ended after it was sent',
+};
+
 /** Classifies a call that was not answered. */
 export function endingOfFailure(trace: Extract<Trace, { kind: 'failed' }>, names: Names): CallEnding {
   const { error, stopped, reached, exchange, asked } = trace;
   if (asked === undefined && exchange.forbidden !== undefined) return forbidden(exchange.forbidden);
   if (asked === undefined && (!reached || neverConnected(error))) {
-    return notSent(
-      names,
-      stopped === 'cancelled' ? 'the call was cancelled' : (networkCodeOf(error) ?? 'no connection'),
-      exchange,
-    );
+    const reason = stopped === 'cancelled' ? 'the call was cancelled' : (networkCodeOf(error) ?? 'no connection');
+    return notSent(names, reason, exchange);
   }
-  if (stopped === 'deadline') return unknown(names, 'no answer came before the deadline', exchange);
-  if (stopped === 'cancelled') return unknown(names, 'the call was cancelled after it was sent', exchange);
-  if (stopped === 'left') return unknown(names, 'the worker ended after it was sent', exchange);
+  const ended = stopped && STOPPED[stopped];
+  if (ended !== undefined) return unknown(names, ended, exchange);
   const { status } = exchange;
   // None of these statuses proves that nothing was done yet; a read has no effect anyway.
   if (status !== undefined && isRedirect(status) && names.reads !== true)
@@ -80,11 +81,8 @@ export function endingOfFailure(trace: Extract<Trace, { kind: 'failed' }>, names
   if (refusal !== undefined) return refused(names, refusal);
   if (exchange.tooLarge === true && exchange.streamed === true)
     return unknown(names, 'what the server says in its stream is larger than this service reads', exchange);
-  return unknown(
-    names,
-    stopped === 'lost' ? 'the connection ended without an answer' : reasonOf(error, 'the answer could not be read'),
-    exchange,
-  );
+  const lost = stopped === 'lost' ? 'the connection ended without an answer' : undefined;
+  return unknown(names, lost ?? reasonOf(error, 'the answer could not be read'), exchange);
 }
 
 /** Classifies a call without a session: whatever the reason, the tool was not called. */
@@ -171,10 +169,7 @@ function notSent(names: Names, reason: string, { retryAfterMs }: Exchange): Extr
   };
 }
 
-/**
- * The ending is not `not-sent`, which would be tried again: the rules of this worker forbid the call until somebody
- * changes them.
- */
+/** Not `not-sent`, which would be tried again: this worker's rules forbid the call until somebody changes them. */
 function forbidden({ code, message }: CountersignError): CallEnding {
   return { kind: 'refused', code, message };
 }
@@ -218,14 +213,13 @@ export function refusalIn(
   quote: (text: string) => string,
 ): Refusal | undefined {
   if (InsufficientScopeError.isInstance(error)) {
-    const { requiredScope } = error;
-    if (requiredScope === undefined) return { code: 'TOOL_INSUFFICIENT_SCOPE', reason: 'the token lacks a scope' };
-    const quoted = quote(requiredScope);
-    return { code: 'TOOL_INSUFFICIENT_SCOPE', reason: `the token lacks the scope ${quoted}`, requiredScope: quoted };
+    const requiredScope = error.requiredScope === undefined ? undefined : quote(error.requiredScope);
+    const lacking = requiredScope === undefined ? 'a scope' : `the scope ${requiredScope}`;
+    return { code: 'TOOL_INSUFFICIENT_SCOPE', reason: `the token lacks ${lacking}`, ...defined({ requiredScope }) };
   }
   const status = UnauthorizedError.isInstance(error) ? 401 : statusOf(error);
   if (status === undefined) return undefined;
-  const later = retryAfterMs === undefined ? {} : { retryAfterMs };
+  const later = defined({ retryAfterMs });
   const body = quote(bodyOf(error));
   const reason = body === '' ? `HTTP ${status}` : `HTTP ${status}: ${body}`;
   if (status === 401) return { code: 'TOOL_UNAUTHORIZED', reason: 'the token was not accepted (HTTP 401)' };
@@ -271,22 +265,19 @@ function bodyOf(error: unknown): string {
 /** A server that was silent for so long may count as one that does not answer. */
 const PATIENCE_MS = 30_000;
 
-export function faultOfCall({ error, stopped, exchange }: Extract<Trace, { kind: 'failed' }>): ServerFault | undefined {
-  if (stopped === 'cancelled' || stopped === 'left') return undefined;
-  if (stopped === 'deadline') return 'timeout';
-  // The server has sent more than is read.
-  if (exchange.tooLarge === true) return undefined;
-  return stopped === 'lost' ? 'failure' : faultIn(error, exchange);
-}
-
-/** @param stopped `deadline` is our own deadline of connecting, whose length no caller sets */
-export function faultOfConnect(
-  cause: unknown,
-  exchange: Exchange,
-  stopped: 'cancelled' | 'deadline' | undefined,
+/** @param during a call has its starter's deadline, anything else (`asking`) our own, whose length no caller sets */
+export function faultOf(
+  { error, stopped, exchange }: Pick<Extract<Trace, { kind: 'failed' }>, 'error' | 'stopped' | 'exchange'>,
+  during: 'call' | 'asking',
 ): ServerFault | undefined {
-  if (stopped === 'cancelled') return undefined;
-  return stopped === 'deadline' ? 'failure' : faultIn(cause, exchange);
+  if (stopped === 'cancelled' || stopped === 'left') return undefined;
+  if (stopped === 'deadline') return during === 'call' ? 'timeout' : 'failure';
+  // A server that has sent more than is read does answer.
+  if (during === 'call' && exchange.tooLarge === true) return undefined;
+  if (stopped === 'lost') return 'failure';
+  const status = SdkHttpError.isInstance(error) ? error.status : exchange.status;
+  if (status !== undefined) return status >= 500 ? 'failure' : undefined;
+  return networkCodeOf(error) === undefined ? undefined : 'failure';
 }
 
 export function withFault(ending: CallEnding, fault: ServerFault | undefined): CallEnding {
@@ -298,21 +289,18 @@ function isAnswer(ending: CallEnding): ending is Extract<CallEnding, { kind: 'ex
 }
 
 /** @param timeoutMs time that the call was given */
+export function signOfCall(ending: CallEnding, timeoutMs: number): ServerSign {
+  const health = healthAfter(ending, timeoutMs);
+  const isAsked = (ending.kind === 'not-sent' || ending.kind === 'refused') && ending.retryAfterMs !== undefined;
+  return isAsked ? { health, asked: { code: ending.code, ms: ending.retryAfterMs } } : { health };
+}
+
 export function healthAfter(ending: CallEnding, timeoutMs: number): Health {
   if (isAnswer(ending)) return 'up';
   if (ending.fault === 'timeout') return timeoutMs < PATIENCE_MS ? 'neutral' : 'down';
   if (ending.fault === 'failure') return 'down';
   return ending.kind === 'refused' ? 'up' : 'neutral';
 }
-
-function faultIn(error: unknown, exchange: Exchange): ServerFault | undefined {
-  const status = SdkHttpError.isInstance(error) ? error.status : exchange.status;
-  if (status !== undefined) return status >= 500 ? 'failure' : undefined;
-  return networkCodeOf(error) === undefined ? undefined : 'failure';
-}
-
-/** `left` means that another worker asks for the answer. */
-export type Stop = 'deadline' | 'cancelled' | 'lost' | 'left';
 
 export type Trace =
   | {

@@ -1,19 +1,17 @@
 /**
  * Interprets the answer to a `tools/call` and keeps the tool's result (MCP 2026-07-28, server/tools "Tool Result").
  *
- * It serves the worker that sent the call, one that asks later, and the end of a task. It owns scrubbing, size and
- * warnings, and whether the tool ran. It does not own calls that got no answer
- * (`classify-failure.ts`).
- * 1. A call that ran is reported as executed, whatever its result looks like.
- * 2. The tool has run, so no fault of its result, or of storing it, throws. A part that cannot be kept becomes a
- *    warning.
- * 3. Everything is scrubbed before it is measured, cut or stored (INV-S1).
- * 4. Storing is bounded in time: a store that hangs loses bytes, never the fact that the tool ran.
- * 5. Binary goes to the artifact store. So does the whole result if its JSON is above `maxBytes`; `content` is then a
- *    preview.
- * 6. A result that violates its output schema gives a warning: throwing it away would lose a side effect
- *    (typescript-sdk#2748).
- * 7. The schema check is bounded in time. Schema and content both come from the server: a pattern like `(a+)+$`, or
+ * It serves the worker that sent the call, one that asks later, and the end of a task. It does not own calls that got
+ * no answer (`classify-failure.ts`).
+ * 1. A call that ran is reported as executed: no fault of its result, or of storing it, throws. A part that cannot be
+ *    kept, and a violated output schema (typescript-sdk#2748), become warnings.
+ * 2. Everything is scrubbed before it is measured, cut or stored (INV-S1): texts together, binary parts one by one.
+ * 3. Storing is bounded in time: a store that hangs loses bytes, never the fact that the tool ran.
+ * 4. Binary goes to the artifact store. So does the whole result if its JSON is above `maxBytes`; `content` is then a
+ *    preview within these bytes, whose last part says how much was cut and where the whole is.
+ * 5. The number of parts is bounded: each stored part is written and synced by itself, and one answer has room for
+ *    hundreds of thousands.
+ * 6. The schema check is bounded in time. Schema and content both come from the server: a pattern like `(a+)+$`, or
  *    references that double at each level, would otherwise hold the worker's only thread.
  *
  * One file, because a result is read, scrubbed, measured and kept in one order, which no part can change alone.
@@ -68,6 +66,21 @@ export function scrubberFor(
   return createScrubber([...secrets, ...tokens, ...(renewal?.secrets() ?? []), ...more]);
 }
 
+export function namesOf(
+  { name: server }: ServerConnection,
+  call: Pick<ToolCall, 'definition'>,
+  quote: Names['quote'],
+): Names {
+  return { server, tool: call.definition.name, ...(isRead(call) ? { reads: true } : {}), quote };
+}
+
+const SHORTEST_SESSION_ID = 16;
+
+/** A holder of a session id can ask for answers. Shorter ids are no secrets, and may be ordinary words. */
+export function secretIds(sessionId: string | undefined): string[] {
+  return sessionId !== undefined && sessionId.length >= SHORTEST_SESSION_ID ? [sessionId] : [];
+}
+
 /** Interprets the result of a call or of a task. */
 export async function executed(
   raw: Readonly<Record<string, unknown>>,
@@ -79,13 +92,8 @@ export async function executed(
   if (resultType !== undefined && resultType !== 'complete')
     return halfway(names, typeof resultType === 'string' ? resultType : typeof resultType, noInput);
   const { outputSchema } = definition;
-  const result = await toolResultOf(raw, {
-    artifacts,
-    scrub,
-    signal,
-    maxBytes: resultBytes,
-    ...defined({ sharedBy, outputSchema }),
-  });
+  const rules = { artifacts, scrub, signal, maxBytes: resultBytes, ...defined({ sharedBy, outputSchema }) };
+  const result = await toolResultOf(raw, rules);
   // Absent means false (MCP server/tools); any other odd value is no success.
   const isError = raw['isError'] !== undefined && raw['isError'] !== false;
   const [only, ...others] = result.content;
@@ -164,14 +172,9 @@ async function mapped(
   const json = JSON.stringify({ content, ...structured });
   const bytes = byteLength(json);
   if (bytes <= rules.maxBytes) return { content, ...structured, ...warned(warnings) };
-  const full = await stored(Buffer.from(json, 'utf8'), 'application/json', rules, warn);
-  const reference = full === undefined ? {} : { full };
-  const shared = rules.sharedBy === undefined ? {} : { sharedBy: rules.sharedBy };
-  return {
-    content: previewOf({ content, ...structured, bytes, ...reference, ...shared }, rules.maxBytes),
-    ...reference,
-    ...warned(warnings),
-  };
+  const reference = defined({ full: await stored(Buffer.from(json, 'utf8'), 'application/json', rules, warn) });
+  const whole = { content, ...structured, bytes, ...reference, ...defined({ sharedBy: rules.sharedBy }) };
+  return { content: previewOf(whole, rules.maxBytes), ...reference, ...warned(warnings) };
 }
 
 function warned(warnings: readonly string[]): Pick<ToolResult, 'warnings'> {
@@ -209,16 +212,7 @@ function draftOf({ $schema }: JsonObject): SchemaDraft {
   return named.includes('2019-09') ? '2019-09' : '2020-12';
 }
 
-// Keeps the content of a tool result, text in place and binary in the artifact store, and makes previews of large
-// results.
-//
-// It owns kinds of content and how many parts are kept. It does not own the size of the whole (`classify-result.ts`).
-// 1. Everything is scrubbed before it is cut or stored (INV-S1): texts together before they come here, binary parts one
-//    by one.
-// 2. The number of parts is bounded: each stored part is written and synced by itself, and one answer has room for
-//    hundreds of thousands.
-// 3. The parts of a preview, as JSON, take at most the given bytes; text is cut between characters. The last part says
-//    how much was cut and where the whole is.
+// The next functions keep the content of a result: text in place, binary in the artifact store.
 
 interface ContentRules {
   readonly artifacts: ArtifactStore;
@@ -238,11 +232,8 @@ type RawPart = Readonly<Record<string, unknown>>;
 
 const DROPPED = Symbol('dropped');
 
-/** Stores parts, up to the number that one result may store. */
-interface PartStore {
-  /** @returns undefined if it failed */
-  put(base64: string, contentType: string): Promise<ArtifactRef | typeof DROPPED | undefined>;
-}
+/** Stores base64, up to the number of parts that one result may store. Returns undefined if it failed. */
+type StorePart = (base64: string, contentType: string) => Promise<ArtifactRef | typeof DROPPED | undefined>;
 
 /** The texts of a part; its base64 content is searched as bytes (`partStore`). */
 const TEXTS = ['type', 'text', 'uri', 'name', 'description', 'mimeType'] as const;
@@ -297,22 +288,18 @@ async function contentOf(
     if (kept === DROPPED) dropped += 1;
     else if (kept !== undefined) content.push(kept);
   }
-  if (dropped > 0)
-    warn(
-      `${dropped} of ${parts.length} parts were dropped: ${MAX_PARTS} are kept, ${MAX_STORED_PARTS} of them stored, and none once the call is cancelled`,
-    );
+  const bounds = `${MAX_PARTS} are kept, ${MAX_STORED_PARTS} of them stored, and none once the call is cancelled`;
+  if (dropped > 0) warn(`${dropped} of ${parts.length} parts were dropped: ${bounds}`);
   return content;
 }
 
-function partStore(rules: ContentRules, warn: Warn): PartStore {
+function partStore(rules: ContentRules, warn: Warn): StorePart {
   const { scrub, signal } = rules;
   let left = MAX_STORED_PARTS;
-  return {
-    put: async (base64, contentType) => {
-      if (left === 0 || signal.aborted) return DROPPED;
-      left -= 1;
-      return await stored(scrub.bytes(Buffer.from(base64, 'base64')), contentType, rules, warn);
-    },
+  return async (base64, contentType) => {
+    if (left === 0 || signal.aborted) return DROPPED;
+    left -= 1;
+    return await stored(scrub.bytes(Buffer.from(base64, 'base64')), contentType, rules, warn);
   };
 }
 
@@ -320,7 +307,7 @@ function partStore(rules: ContentRules, warn: Warn): PartStore {
 async function partOf(
   { data, resource, type: given }: RawPart,
   texts: RawPart,
-  store: PartStore,
+  store: StorePart,
   warn: Warn,
 ): Promise<ResultPart | typeof DROPPED | undefined> {
   const { type, text, uri, name, description } = texts;
@@ -328,18 +315,13 @@ async function partOf(
   if (type === 'text' && typeof text === 'string') return { type, text };
   if ((type === 'image' || type === 'audio') && typeof data === 'string') {
     const kind = mimeType ?? 'application/octet-stream';
-    const artifact = await store.put(data, kind);
+    const artifact = await store(data, kind);
     if (artifact === DROPPED) return DROPPED;
     return artifact === undefined ? { type: 'text', text: `[${type} not kept]` } : { type, mimeType: kind, artifact };
   }
   if (type === 'resource_link' && typeof uri === 'string') {
-    return {
-      type,
-      uri,
-      name: typeof name === 'string' ? name : uri,
-      ...defined({ mimeType }),
-      ...(typeof description === 'string' ? { description } : {}),
-    };
+    const named = { name: typeof name === 'string' ? name : uri, ...defined({ mimeType }) };
+    return { type, uri, ...named, ...(typeof description === 'string' ? { description } : {}) };
   }
   if (type === 'resource') {
     const kept = await resourceOf(fieldsOf(resource), fieldsOf(texts['resource']), store);
@@ -352,14 +334,14 @@ async function partOf(
 async function resourceOf(
   { blob }: RawPart,
   { uri, mimeType: kind, text }: RawPart,
-  store: PartStore,
+  store: StorePart,
 ): Promise<ResultPart | typeof DROPPED | undefined> {
   if (typeof uri !== 'string') return undefined;
   const mimeType = labelOf(kind);
   const head = { type: 'resource' as const, uri, ...defined({ mimeType }) };
   if (typeof text === 'string') return { ...head, text };
   if (typeof blob !== 'string') return undefined;
-  const artifact = await store.put(blob, mimeType ?? 'application/octet-stream');
+  const artifact = await store(blob, mimeType ?? 'application/octet-stream');
   if (artifact === DROPPED) return DROPPED;
   return artifact === undefined ? { ...head, text: '[not kept]' } : { ...head, artifact };
 }
@@ -384,8 +366,7 @@ function labelOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value.slice(0, MAX_LABEL_CHARACTERS) : undefined;
 }
 
-// A preview is a bounded view of a result that is too large for the model and for history.
-
+/** A result that is too large for the model and for history. */
 export interface Whole {
   readonly content: readonly ResultPart[];
   readonly structured?: JsonValue;
@@ -428,12 +409,9 @@ function noteOn({ bytes, full, sharedBy }: Whole, shownBytes: number, shown: num
   };
 }
 
+/** Text is cut between characters. */
 function cutToFit(part: ResultPart, maxBytes: number): ResultPart | undefined {
-  if (part.type === 'text') {
-    const text = longestPrefix(part.text, maxBytes, (prefix) => sizeOf({ ...part, text: prefix }) <= maxBytes);
-    return text === '' ? undefined : { ...part, text };
-  }
-  if (part.type !== 'resource' || part.text === undefined) return undefined;
+  if ((part.type !== 'text' && part.type !== 'resource') || part.text === undefined) return undefined;
   const text = longestPrefix(part.text, maxBytes, (prefix) => sizeOf({ ...part, text: prefix }) <= maxBytes);
   return text === '' ? undefined : { ...part, text };
 }
@@ -457,11 +435,8 @@ function sizeOf(part: ResultPart): number {
   return byteLength(JSON.stringify(part)) + 1;
 }
 
-// Reads a linked resource by the protocol's `resources/read`, of 2025-11-25 and 2026-07-28.
-//
-// Pure. It owns what the answers mean. It does not own the sending (`tool-call.ts`), nor what becomes of content
-// (`classify-result.ts`).
-// 1. A read has no effect: whatever error a server answers, nothing has happened that could be in doubt.
+// A linked resource is read by the protocol's `resources/read`, of 2025-11-25 and 2026-07-28. A read has no effect:
+// whatever error a server answers, nothing has happened that could be in doubt.
 
 /** 2025-11-25 says -32002; 2026-07-28, and both SDKs before it, -32602. */
 const NO_SUCH_RESOURCE: ReadonlySet<number> = new Set([-32_002, -32_602]);
@@ -472,24 +447,20 @@ export function isRead({ definition }: Pick<ToolCall, 'definition'>): boolean {
 }
 
 /** Returns the URI to read; undefined for a call of a tool. */
-export function uriOf({
-  definition,
-  arguments: { uri },
-}: Pick<ToolCall, 'definition' | 'arguments'>): string | undefined {
-  if (!isRead({ definition })) return undefined;
+export function uriOf(call: Pick<ToolCall, 'definition' | 'arguments'>): string | undefined {
+  if (!isRead(call)) return undefined;
+  const { uri } = call.arguments;
   if (typeof uri !== 'string') throw new Error('a read without a URI');
   return uri;
 }
 
 /** Puts contents into the form of a tool's result, so that they take its path: each is an embedded resource. */
 function contentsAsResult({ contents, ...rest }: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  // Sound: Array.isArray gives any[]; nothing is assumed of an item until it is checked (`classify-result.ts`).
-  const list = Array.isArray(contents) ? (contents as readonly unknown[]) : undefined;
   const { resultType } = rest;
-  return {
-    ...defined({ resultType }),
-    ...(list === undefined ? {} : { content: list.map((resource) => ({ type: 'resource', resource })) }),
-  };
+  const content = Array.isArray(contents)
+    ? partsOf(contents).map((resource) => ({ type: 'resource', resource }))
+    : undefined;
+  return defined({ resultType, content });
 }
 
 /**

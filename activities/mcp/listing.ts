@@ -2,7 +2,7 @@
  * Walks a server's tool list.
  *
  * It owns pages, limits and the codes of a failed discovery. It does not own which tools may be offered
- * (`definitions.ts`).
+ * (`listing.ts`).
  * 1. Pages are read raw: the SDK fails a whole page for one malformed tool.
  * 2. Discovery fails beyond 64 pages, 1,000 tools or 4 MiB of definitions: a part of a catalog, offered as the whole,
  *    would hide what is missing. Only listed tools that can be offered are held.
@@ -10,17 +10,17 @@
 import { SdkError, SdkErrorCode } from '@modelcontextprotocol/client';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError, type ErrorCode, type ErrorFacts } from '../../contracts/errors.ts';
-import type { Known, Priors } from './discovery-cache.ts';
+import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
+import type { RefusedTool, ToolDefinition } from '../../contracts/schemas/tool.ts';
+import { byteLength } from '../../domain/text/canonical.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
+import { ENDLESS_NUMBER, holdsEndlessNumber, MAX_NESTING, nestsTooDeeply } from '../kit/json.ts';
 import type { Scrubber } from '../scrubbing/scrubber.ts';
-import type { Health } from '../limits/breaker.ts';
-import type { Asked } from '../limits/server-limits.ts';
-import { faultOfConnect, reasonOf, refusalIn } from './classify-failure.ts';
-import { ListedTools } from './definitions.ts';
-import type { Exchange } from './transport.ts';
-import type { ServerConnection, ServerFault, ToolListing } from './port.ts';
-import { ConnectFailure, NEVER_MS, openSession, type Session } from './session.ts';
+import { faultOf, reasonOf, refusalIn } from './classify-failure.ts';
+import type { ServerConnection, ServerFault, ServerSign, ToolListing } from './port.ts';
+import { ConnectFailure, type Known, NEVER_MS, openSession, type Priors, type Session } from './session.ts';
 import { takesTasks } from './tool-call.ts';
+import { type Exchange, paramHeaderFault, type Stop, Waiting } from './transport.ts';
 
 const MAX_PAGES = 64;
 const MAX_TOOLS = 1_000;
@@ -76,13 +76,9 @@ async function listAs(request: ListingRequest, prior: Known | undefined): Promis
     });
   } catch (error) {
     if (!(error instanceof ConnectFailure)) throw error;
-    throw failure(
-      request,
-      error.cause,
-      error.exchange,
-      error.stopped === undefined ? 'the protocol could not be agreed on' : STOPPED[error.stopped],
-      faultOfConnect(error.cause, error.exchange, error.stopped),
-    );
+    const { cause, exchange, stopped } = error;
+    const reason = stopped === undefined ? 'the protocol could not be agreed on' : STOPPED[stopped];
+    throw failure(request, cause, exchange, reason, faultOf({ error: cause, exchange, stopped }, 'asking'));
   }
   try {
     if (prior === undefined) priors.learn(connection, session);
@@ -97,39 +93,25 @@ async function listAs(request: ListingRequest, prior: Known | undefined): Promis
   }
 }
 
-const STOPPED = {
+const STOPPED: Readonly<Record<Stop, string>> = {
   cancelled: 'the discovery was cancelled',
+  left: 'the discovery was cancelled',
   deadline: 'no answer in time',
   lost: 'the connection ended without an answer',
-} as const;
+};
 
 async function walk(session: Session, request: ListingRequest, listed: ListedTools): Promise<void> {
   const { transport, wire } = session;
   const ending = new AbortController();
-  let stopped: keyof typeof STOPPED | undefined;
-  const stop = (why: keyof typeof STOPPED): void => {
-    stopped ??= why;
-    ending.abort(new SdkError(SdkErrorCode.RequestTimeout, STOPPED[why]));
-  };
-  const onCancel = (): void => stop('cancelled');
-  transport.onLost = () => stop('lost');
-  request.signal.addEventListener('abort', onCancel, { once: true });
-  if (request.signal.aborted) onCancel();
-  const timer = setTimeout(() => stop('deadline'), WALK_MS);
+  const end = (why: Stop): void => ending.abort(new SdkError(SdkErrorCode.RequestTimeout, STOPPED[why]));
+  const waiting = new Waiting(transport, request.signal, end).atMost(WALK_MS);
   try {
     const cursors = new Set<string>();
     let count = 0;
     let bytes = 0;
     for (let cursor: string | undefined; ;) {
       const page = await pageAt(session, cursor, ending.signal);
-      if ('error' in page)
-        throw failure(
-          request,
-          page.error,
-          wire.exchange(),
-          stopped === undefined ? 'the answer could not be read' : STOPPED[stopped],
-          stopped === 'lost' ? 'failure' : faultOfConnect(page.error, wire.exchange(), stopped),
-        );
+      if ('error' in page) throw unread(request, page.error, wire.exchange(), waiting.stopped);
       const { tools, nextCursor } = page.result;
       if (!Array.isArray(tools)) throw failed(request, 'the answer has no list of tools');
       count += tools.length;
@@ -150,10 +132,18 @@ async function walk(session: Session, request: ListingRequest, listed: ListedToo
       cursor = nextCursor;
     }
   } finally {
-    clearTimeout(timer);
-    request.signal.removeEventListener('abort', onCancel);
-    transport.onLost = undefined;
+    waiting.over();
   }
+}
+
+function unread(
+  request: ListingRequest,
+  error: unknown,
+  exchange: Exchange,
+  stopped: Stop | undefined,
+): CountersignError {
+  const reason = stopped === undefined ? 'the answer could not be read' : STOPPED[stopped];
+  return failure(request, error, exchange, reason, faultOf({ error, exchange, stopped }, 'asking'));
 }
 
 type Page = { readonly result: Readonly<Record<string, unknown>> } | { readonly error: unknown };
@@ -180,50 +170,177 @@ function failure(
   if (exchange.forbidden !== undefined) return exchange.forbidden;
   const refusal = refusalIn(error, exchange, request.quote);
   if (refusal === undefined || !KEPT.has(refusal.code)) {
-    const { code, retryAfterMs } = { ...refusal, retryAfterMs: exchange.retryAfterMs };
-    const asked = code === undefined || retryAfterMs === undefined ? undefined : { code, ms: retryAfterMs };
+    const { retryAfterMs } = exchange;
+    const asked = refusal && retryAfterMs !== undefined ? { code: refusal.code, ms: retryAfterMs } : undefined;
     const health = fault === undefined ? (refusal === undefined ? 'neutral' : 'up') : 'down';
-    return failed(request, refusal?.reason ?? reasonOf(error, otherwise), retryAfterMs, health, asked);
+    return failed(request, refusal?.reason ?? reasonOf(error, otherwise), retryAfterMs, { health, asked });
   }
-  const { requiredScope } = refusal;
-  return new ListingFailure(
-    refusal.code,
-    `Server "${request.connection.name}" refused to list its tools: ${refusal.reason}`,
-    requiredScope === undefined ? {} : { requiredScope },
-    'up',
-  );
+  const { code, reason, requiredScope } = refusal;
+  const message = `Server "${request.connection.name}" refused to list its tools: ${reason}`;
+  return new ListingFailure(code, message, defined({ requiredScope }), { health: 'up' });
 }
 
 function failed(
   { connection }: ListingRequest,
   reason: string,
   retryAfterMs?: number,
-  health: Health = 'neutral',
-  asked?: Asked,
+  sign: ServerSign = { health: 'neutral' },
 ): CountersignError {
-  return new ListingFailure(
-    'DISCOVERY_FAILED',
-    `The tools of server "${connection.name}" could not be listed: ${reason}`,
-    retryAfterMs === undefined ? {} : { retryAfterMs },
-    health,
-    asked,
-  );
+  const message = `The tools of server "${connection.name}" could not be listed: ${reason}`;
+  return new ListingFailure('DISCOVERY_FAILED', message, defined({ retryAfterMs }), sign);
 }
 
-// A failed list of tools, with what it shows of the server: its health for the breaker, and the time that it asked for.
-
+/** A failed list of tools, with what it shows of the server. */
 export class ListingFailure extends CountersignError {
-  readonly health: Health;
-  readonly asked: Asked | undefined;
+  readonly sign: ServerSign;
 
-  constructor(code: ErrorCode, message: string, facts: ErrorFacts, health: Health, asked?: Asked) {
+  constructor(code: ErrorCode, message: string, facts: ErrorFacts, sign: ServerSign) {
     super(code, message, facts);
-    this.health = health;
-    this.asked = asked;
+    this.sign = sign;
   }
 }
 
 /** Says what the end of a list shows of the server; an error that is not the server's word shows nothing. */
-export function toldBy(error: unknown): { readonly health: Health; readonly asked?: Asked | undefined } {
-  return error instanceof ListingFailure ? error : { health: 'neutral' };
+export function signOfList(error: unknown): ServerSign {
+  return error instanceof ListingFailure ? error.sign : { health: 'neutral' };
+}
+
+// Turns the tools that a server lists into definitions that can be pinned, or refuses them by name with the reason.
+//
+// It owns which tools may be offered. It does not own names for models (`domain/run/toolset.ts`).
+// 1. One bad tool never hides the others.
+// 2. A name means one tool: if a server lists it twice, neither of the two is offered.
+// 3. Annotations are kept as sent, whatever their type: policy looks at the type too (INV-G4).
+
+/** MCP 2025-11-25, server/tools "Tool Names", and `/` of SEP-986, which servers use. */
+const NAME = /^[A-Za-z0-9_.\-/]{1,128}$/;
+const MAX_NAME_CHARACTERS = 128;
+const MAX_DEFINITION_BYTES = 65_536;
+const MAX_DESCRIPTION_CHARACTERS = 16_384;
+const CUT = ' […]';
+/** A tool without this field counts as `forbidden`. */
+const TASK_SUPPORT = ['required', 'optional'] as const;
+
+const TWICE = 'the server lists this name more than once';
+
+interface Listed {
+  readonly name: string;
+  /** The definition, or why there can be none. */
+  read: ToolDefinition | string;
+  bytes: number;
+}
+
+/** Reads a server's tools as they come; it never holds a tool that cannot be offered. */
+class ListedTools {
+  readonly #scrub: Scrubber;
+  readonly #mayBeTasks: boolean;
+  readonly #listed: Listed[] = [];
+  readonly #named = new Map<string, Listed>();
+  #bytes = 0;
+
+  /** @param mayBeTasks true if the server takes calls as tasks in this session */
+  constructor(scrub: Scrubber, mayBeTasks: boolean) {
+    this.#scrub = scrub;
+    this.#mayBeTasks = mayBeTasks;
+  }
+
+  /** Size of all definitions that can be offered, as JSON. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  add(tool: unknown): void {
+    const name = nameOf(tool);
+    const twin = name === '' ? undefined : this.#named.get(name);
+    if (twin !== undefined) {
+      this.#bytes -= twin.bytes;
+      twin.read = TWICE;
+      twin.bytes = 0;
+      return;
+    }
+    const read = definitionOf(tool, this.#scrub, this.#mayBeTasks);
+    const bytes = typeof read === 'string' ? 0 : byteLength(JSON.stringify(read));
+    const listed = { name, read, bytes };
+    this.#bytes += bytes;
+    this.#listed.push(listed);
+    this.#named.set(name, listed);
+  }
+
+  listing(): ToolListing {
+    const tools: ToolDefinition[] = [];
+    const refused: RefusedTool[] = [];
+    for (const { name, read } of this.#listed) {
+      if (typeof read === 'string') refused.push(refusedAs(this.#scrub, name, read));
+      else tools.push(read);
+    }
+    return { tools, refused };
+  }
+}
+
+/** Returns the definition, or why there can be none. */
+function definitionOf(tool: unknown, scrub: Scrubber, mayBeTask: boolean): ToolDefinition | string {
+  if (!isObject(tool)) return 'it is not an object';
+  const { name, title, description, inputSchema, outputSchema, annotations, execution } = tool;
+  if (nestsTooDeeply(tool)) return `it nests deeper than ${MAX_NESTING} levels`;
+  if (typeof name !== 'string' || name === '') return 'it has no name';
+  if (name.length > MAX_NAME_CHARACTERS) return `its name is longer than ${MAX_NAME_CHARACTERS} characters`;
+  if (!NAME.test(name)) return 'its name has characters other than A-Z a-z 0-9 _ . - /';
+  // No record can hold this name as a key of its own, so no policy could name the tool.
+  if (name === '__proto__') return 'its name is __proto__, which policy cannot name';
+  if (title !== undefined && typeof title !== 'string') return 'its title is no string';
+  if (description !== undefined && typeof description !== 'string') return 'its description is no string';
+  if (!isObject(inputSchema) || inputSchema['type'] !== 'object') return 'its inputSchema is not of type "object"';
+  if (outputSchema !== undefined && !isObject(outputSchema)) return 'its outputSchema is no object';
+  if (annotations !== undefined && !isObject(annotations)) return 'its annotations are no object';
+  // MCP 2025-11-25, "Tool-Level Negotiation" of tasks: such a tool answers a plain call with an error.
+  const taskSupport = isObject(execution) ? TASK_SUPPORT.find((each) => each === execution['taskSupport']) : undefined;
+  if (taskSupport === 'required' && !mayBeTask)
+    return 'it can only be called as a task, and its server takes none (MCP 2025-11-25, tasks.requests.tools.call)';
+  const kept = { inputSchema, outputSchema, annotations };
+  if (holdsEndlessNumber(kept)) return `it holds ${ENDLESS_NUMBER}`;
+  const bytes = byteLength(JSON.stringify({ name, title, description, ...kept }));
+  if (bytes > MAX_DEFINITION_BYTES) return `its definition has ${bytes} bytes, more than ${MAX_DEFINITION_BYTES}`;
+  const fault = paramHeaderFault(inputSchema);
+  if (fault !== undefined) return fault;
+  // They are scrubbed together, since a secret may begin in one and go on in another. Sound: scrubbing turns a string
+  // into a string and an object into an object.
+  const clean = scrub.value({ name, title, description, ...kept }) as {
+    readonly name: string;
+    readonly title?: string;
+    readonly description?: string;
+    readonly inputSchema: JsonObject;
+    readonly outputSchema?: JsonObject;
+    readonly annotations?: JsonObject;
+  };
+  if (clean.name !== name) return 'its name holds a secret';
+  return {
+    name,
+    ...(clean.title === undefined ? {} : { title: bounded(clean.title) }),
+    ...(clean.description === undefined ? {} : { description: bounded(clean.description) }),
+    inputSchema: clean.inputSchema,
+    ...defined({ outputSchema: clean.outputSchema, annotations: clean.annotations }),
+    ...(taskSupport === undefined || !mayBeTask ? {} : { taskSupport }),
+  };
+}
+
+function nameOf(tool: unknown): string {
+  const name = isObject(tool) ? tool['name'] : undefined;
+  return typeof name === 'string' ? name : '';
+}
+
+function refusedAs(scrub: Scrubber, name: string, reason: string): RefusedTool {
+  const shown = scrub.text(name);
+  return {
+    name: shown.length > MAX_NAME_CHARACTERS ? `${shown.slice(0, MAX_NAME_CHARACTERS)}${CUT}` : shown,
+    reason: scrub.text(reason),
+  };
+}
+
+function bounded(text: string): string {
+  return text.length > MAX_DESCRIPTION_CHARACTERS ? `${text.slice(0, MAX_DESCRIPTION_CHARACTERS)}${CUT}` : text;
+}
+
+/** An object that was parsed from JSON holds JSON values. */
+function isObject(value: unknown): value is Readonly<Record<string, JsonValue>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -3,45 +3,39 @@
  *
  * It owns the order of steps, and what is sent again. It does not own connections (`session.ts`), the call itself
  * (`tool-call.ts`), or the meaning of its end (`classify-failure.ts`, `classify-result.ts`).
- * 1. A `tools/call` is sent at most once (INV-X1). If the server continues it with questions, each leg is sent at most
- *    once (`tool-call.ts`).
+ * 1. A `tools/call`, or a read of a linked resource, is sent at most once (INV-X1). If the server continues it with
+ *    questions, so is each leg (`tool-call.ts`).
  * 2. A second session is opened at most once: if the first never carried the call, or if the server's transport refused
  *    the call for its session or protocol version. It is never opened after the server has asked something.
- * 3. A call that ran is reported as executed, whatever its result looks like.
- * 4. A read of a linked resource goes the same way (`classify-result.ts`). Asking for an answer sends nothing at all
- *    (`activities/mcp/legacy-2025/answer-stream.ts`).
- * 5. Everything returned is scrubbed (INV-S1); a token lives as long as the session it was given to.
+ * 3. Everything returned is scrubbed (INV-S1); a token lives as long as the session it was given to.
  */
 import { defined } from '../../contracts/defined.ts';
 import type { ArtifactStore } from '../artifacts/port.ts';
-import { createPriors } from './discovery-cache.ts';
+import {
+  ConnectFailure,
+  createPriors,
+  openSession,
+  type Priors,
+  type Session,
+  type SessionOptions,
+} from './session.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
 import { type Pulse, startPulse } from './pulse.ts';
 import type { Scrubber } from '../scrubbing/scrubber.ts';
 import {
   endingOfConnect,
   endingOfFailure,
-  faultOfCall,
-  faultOfConnect,
+  faultOf,
   isSessionRefusal,
   type Names,
   type Trace,
-  unknown,
   withFault,
 } from './classify-failure.ts';
-import { isRead, meaningOf, oversized, quoted, scrubberFor } from './classify-result.ts';
+import { meaningOf, isRead, namesOf, oversized, quoted, scrubberFor, secretIds } from './classify-result.ts';
 import type { Exchange } from './transport.ts';
-import { answerTo } from './legacy-2025/answer-stream.ts';
 import { listTools } from './listing.ts';
-import type { AnswerSource, CallEnding, CallProgress, ServerConnection, ToolCall, ToolServer } from './port.ts';
-import { sendCall, sendLegs, takesTasks } from './tool-call.ts';
-import type { Questions } from './input-round.ts';
-import { ConnectFailure, openSession, type Session, type SessionOptions } from './session.ts';
-import { begunTask, isTask, isTaskAnswer, noTasks } from './legacy-2025/begun-task.ts';
-
-const LOST = 'the worker that had sent it was lost';
-/** A holder of a session id can ask for answers. Shorter ids are no secrets, and may be ordinary words. */
-const SHORTEST_SESSION_ID = 16;
+import type { CallEnding, ServerConnection, ToolCall, ToolServer } from './port.ts';
+import { type LegacyCalls, type Questions, sendCall, sendLegs, takesTasks } from './tool-call.ts';
 
 /**
  * A server that has not greeted by then counts as down. Nothing was sent, so a later attempt is safe. A call may take
@@ -55,6 +49,8 @@ export interface McpToolServerOptions {
   /** Replaces the guarded fetch, for tests. */
   readonly fetch?: GuardedFetch;
   readonly connectMs?: number;
+  /** Without it, servers of 2025-11-25 and before get plain calls: no task, and no question is answered. */
+  readonly legacy?: LegacyCalls;
 }
 
 /** A stream brings messages of every kind, and nobody knows which of them was too large. */
@@ -68,144 +64,107 @@ interface Sending extends Pick<Questions, 'scrubbed'> {
   readonly pulse: Pulse;
   /** Their ids are secret. */
   readonly sessions: string[];
+  readonly priors: Priors;
+  readonly options: Pick<SessionOptions, 'connectMs' | 'egress' | 'fetch'>;
+  readonly legacy: LegacyCalls | undefined;
 }
 
 export function createMcpToolServer({
   artifacts,
   egress,
   fetch,
+  legacy,
   connectMs = CONNECT_MS,
-}: McpToolServerOptions): ToolServer & AnswerSource {
+}: McpToolServerOptions): ToolServer {
   const priors = createPriors();
-  const sessionOptions = { connectMs, egress, ...defined({ fetch }) };
-
-  /** Opens a session with the remembered facts about the server, and drops those that turn out wrong. */
-  const open = async (connection: ServerConnection, call: ToolCall, known: boolean): Promise<Session> => {
-    const prior = known ? priors.recall(connection) : undefined;
-    const common = { connection, signal: call.signal, asks: asksOf(connection, call), ...sessionOptions };
-    try {
-      const session = await openSession({ ...common, ...prior });
-      if (prior === undefined) priors.learn(connection, session);
-      return session;
-    } catch (error) {
-      if (prior === undefined || !(error instanceof ConnectFailure) || error.stopped !== undefined) throw error;
-      priors.forget(connection);
-      return open(connection, call, false);
-    }
-  };
-
-  const attempt = async (
-    connection: ServerConnection,
-    call: ToolCall,
-    known: boolean,
-    sending: Sending,
-  ): Promise<CallEnding | Trace> => {
-    const { names, pulse, sessions, scrubbed } = sending;
-    let session: Session;
-    try {
-      session = await open(connection, call, known);
-    } catch (error) {
-      if (!(error instanceof ConnectFailure)) throw error;
-      const { cause, exchange, stopped } = error;
-      return withFault(endingOfConnect(cause, exchange, stopped, names), faultOfConnect(cause, exchange, stopped));
-    }
-    const { sessionId } = session.transport;
-    if (sessionId !== undefined && sessionId.length >= SHORTEST_SESSION_ID) sessions.push(sessionId);
-    if (call.task?.only === true && !takesTasks(session)) {
-      await session.close();
-      return noTasks(names);
-    }
-    let trace: Trace | undefined;
-    try {
-      trace = await sendCall(session, call, pulse, scrubbed);
-    } finally {
-      await session.close(trace !== undefined && isTask(trace) ? 'kept' : undefined);
-    }
-    if (!known || trace.asked === true || !isSessionRefusal(trace)) return trace;
-    priors.forget(connection);
-    return attempt(connection, call, false, sending);
-  };
-
+  const options = { connectMs, egress, ...defined({ fetch }) };
   return {
     list(connection, signal, { known = false } = {}) {
       const scrub = scrubberFor(connection);
-      return listTools({
-        connection,
-        signal,
-        priors,
-        known,
-        scrub,
-        quote: (text) => quoted(scrub, text),
-        ...sessionOptions,
-      });
+      const quote = (text: string): string => quoted(scrub, text);
+      return listTools({ connection, signal, priors, known, scrub, quote, ...options });
     },
 
     async call(connection, call) {
       const sessions: string[] = [];
       const scrubberWith = (states: readonly string[]): Scrubber => scrubberFor(connection, [...states, ...sessions]);
       let scrub = scrubberWith(call.input?.leg?.state === undefined ? [] : [call.input.leg.state]);
-      const names: Names = {
-        server: connection.name,
-        tool: call.definition.name,
-        ...(isRead(call) ? { reads: true } : {}),
-        quote: (text) => quoted(scrub, text),
-      };
+      const names = namesOf(connection, call, (text) => quoted(scrub, text));
       const pulse = startPulse(call);
       const renewing = keepingUp(connection, pulse);
       const scrubbed = (value: unknown): unknown => scrubberWith([]).value(value);
-      const sending: Sending = { names, pulse, sessions, scrubbed };
+      const sending: Sending = { names, pulse, sessions, scrubbed, priors, options, legacy };
+      const send = async (leg: ToolCall): Promise<CallEnding | Trace> => await attempt(renewing, leg, true, sending);
       try {
-        const { ended, states } = await sendLegs(call, {
-          names,
-          scrubberWith,
-          send: (leg) => attempt(renewing, leg, true, sending),
-        });
+        const { ended, states } = await sendLegs(call, { names, scrubberWith, send });
         scrub = scrubberWith(states);
-        if (ended.kind === 'failed')
-          return withFault(
-            isAnswerTooLarge(ended.exchange) ? oversized() : endingOfFailure(ended, names),
-            faultOfCall(ended),
-          );
+        if (ended.kind === 'failed') {
+          const ending = isAnswerTooLarge(ended.exchange) ? oversized() : endingOfFailure(ended, names);
+          return withFault(ending, faultOf(ended, 'call'));
+        }
         if (ended.kind !== 'answered') return ended;
-        if (isTask(ended)) return begunTask(ended, names, (ids) => scrubberWith([...states, ...ids]));
-        return await meaningOf(ended.answer, call, { artifacts, scrub, names, asked: ended.asked });
-      } finally {
-        pulse.stop();
-      }
-    },
-
-    async resume(connection, asked) {
-      const { definition, point, heartbeat, seal, resume } = asked;
-      const scrub = scrubberFor(connection, point.sessionId.length >= SHORTEST_SESSION_ID ? [point.sessionId] : []);
-      const quote = (text: string): string => quoted(scrub, text);
-      const names: Names = {
-        server: connection.name,
-        tool: definition.name,
-        ...(isRead(asked) ? { reads: true } : {}),
-        quote,
-      };
-      const from: CallProgress = { phase: 'sent', sentAt: point.sentAt, resume };
-      const pulse = startPulse({ heartbeat, ...(seal && { seal }) }, from);
-      // The point is kept with the token that this worker shows, because the next worker must know that token too.
-      pulse.keep(point);
-      try {
-        const answer = await answerTo({ ...asked, connection, pulse, egress, ...(fetch && { fetch }) });
-        if (answer.kind === 'none') {
-          const { reason, unauthorized } = answer;
-          return { ...unknown(names, `${LOST}, and ${reason}`), ...(unauthorized && { unauthorized }) };
-        }
-        if (asked.mayBeTask === true && isTaskAnswer(answer)) {
-          const { sessionId, protocolVersion: version } = point;
-          return begunTask({ answer, session: { sessionId, version } }, names, (ids) => scrubberFor(connection, ids));
-        }
-        // Questions that the server asked of the lost worker are unknown here, so no error proves that the call did not
-        // run.
-        return await meaningOf(answer, asked, { artifacts, scrub, names, asked: !isRead(asked) });
+        const task = legacy?.begunTask(ended, names, (ids) => scrubberWith([...states, ...ids]));
+        return task ?? (await meaningOf(ended.answer, call, { artifacts, scrub, names, asked: ended.asked }));
       } finally {
         pulse.stop();
       }
     },
   };
+}
+
+async function attempt(
+  connection: ServerConnection,
+  call: ToolCall,
+  known: boolean,
+  sending: Sending,
+): Promise<CallEnding | Trace> {
+  const { names, pulse, sessions, scrubbed, priors, legacy } = sending;
+  let session: Session;
+  try {
+    session = await open(connection, call, known, sending);
+  } catch (error) {
+    if (!(error instanceof ConnectFailure)) throw error;
+    const { cause, exchange, stopped } = error;
+    const fault = faultOf({ error: cause, exchange, stopped }, 'asking');
+    return withFault(endingOfConnect(cause, exchange, stopped, names), fault);
+  }
+  sessions.push(...secretIds(session.transport.sessionId));
+  if (call.task?.only === true && !takesTasks(session)) {
+    await session.close();
+    const message = `Tool "${names.tool}" can only be called as a task, and server "${names.server}" takes no tasks (MCP 2025-11-25, capability tasks.requests.tools.call) by now; it was not called.`;
+    return { kind: 'refused', code: 'TOOL_REFUSED', message };
+  }
+  let trace: Trace | undefined;
+  try {
+    trace = await sendCall(session, call, pulse, { scrubbed, legacy });
+  } finally {
+    await session.close(trace !== undefined && legacy?.isTask(trace) === true ? 'kept' : undefined);
+  }
+  if (!known || trace.asked === true || !isSessionRefusal(trace)) return trace;
+  priors.forget(connection);
+  return await attempt(connection, call, false, sending);
+}
+
+/** Opens a session with the remembered facts about the server, and drops those that turn out wrong. */
+async function open(
+  connection: ServerConnection,
+  call: ToolCall,
+  known: boolean,
+  { priors, options }: Sending,
+): Promise<Session> {
+  const common = { connection, signal: call.signal, asks: asksOf(connection, call), ...options };
+  const prior = known ? priors.recall(connection) : undefined;
+  if (prior !== undefined) {
+    try {
+      return await openSession({ ...common, ...prior });
+    } catch (error) {
+      if (!(error instanceof ConnectFailure) || error.stopped !== undefined) throw error;
+      priors.forget(connection);
+    }
+  }
+  const session = await openSession(common);
+  priors.learn(connection, session);
+  return session;
 }
 
 /**

@@ -116,18 +116,6 @@ export interface ResumePoint {
   readonly heldMs?: number;
 }
 
-/** A call whose answer is asked for, and which is not sent. */
-export interface AskedAnswer extends Omit<
-  ToolCall,
-  'arguments' | 'idempotencyKey' | 'input' | 'noInput' | 'people' | 'task'
-> {
-  readonly point: ResumePoint;
-  /** The same point, sealed: it is repeated as long as nothing newer is known. */
-  readonly resume: SealedState;
-  /** The answer may be a task: its session is then left open. */
-  readonly mayBeTask?: true;
-}
-
 export interface WantedTask {
   /** How long the server should keep it, in ms. */
   readonly ttlMs: number;
@@ -178,6 +166,16 @@ export interface CallProgress {
 
 /** Says what an ending shows of the server and not of the call: no answer, or an answer that it cannot serve (5xx). */
 export type ServerFault = 'timeout' | 'failure';
+
+/** `neutral` means that nothing was learned about the server, for instance because the call was cancelled. */
+export type Health = 'up' | 'down' | 'neutral';
+
+/** What a call or a list shows of its server. */
+export interface ServerSign {
+  readonly health: Health;
+  /** The time that the server asked for, in ms, and the code of its answer. */
+  readonly asked?: { readonly code: ErrorCode; readonly ms: number } | undefined;
+}
 
 export type CallEnding =
   | {
@@ -243,10 +241,4 @@ export interface ToolServer {
    */
   list(connection: ServerConnection, signal: AbortSignal, options?: ListOptions): Promise<ToolListing>;
   call(connection: ServerConnection, call: ToolCall): Promise<CallEnding>;
-}
-
-/** Its holder can learn the result of a call, and cannot send one. */
-export interface AnswerSource {
-  /** Returns the answer to a call that another worker sent, or `unknown`. */
-  resume(connection: ServerConnection, asked: AskedAnswer): Promise<CallEnding>;
 }

@@ -3,12 +3,11 @@
  *
  * It owns the choice of protocol era and an orderly end. It does not own what is asked over it.
  * 1. Client and transport are fresh every time: the SDK does not recover lost sessions (typescript-sdk#1708).
- * 2. The SDK never authorizes by itself: the token is given, and 403 insufficient_scope is an error (INV-S2). The SDK's
- *    default would fetch a wider token and run the tool.
- * 3. No client capability is declared, so a server may not ask for sampling or roots while a call is held open. Asking
+ * 2. No client capability is declared, so a server may not ask for sampling or roots while a call is held open. Asking
  *    people for input is declared only if the caller says so, and only to servers before 2026-07-28 (`asks`).
  */
 import { randomInt } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
 import {
   Client,
   type DiscoverResult,
@@ -18,10 +17,12 @@ import {
   type StreamableHTTPClientTransport,
   type VersionNegotiationOptions,
 } from '@modelcontextprotocol/client';
+import { LRUCache } from 'lru-cache';
 import { defined } from '../../contracts/defined.ts';
+import { hashOf } from '../../domain/text/canonical.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
-import { type Exchange, openWire, renewedFetch, SessionTransport, type Wire } from './transport.ts';
 import type { ServerConnection } from './port.ts';
+import { type Exchange, openWire, renewedFetch, SessionTransport, transportOptions, type Wire } from './transport.ts';
 
 /** Time in ms for a server to hear of a cancellation and to forget the session. */
 const LEAVE_MS = 250;
@@ -108,13 +109,10 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   const standing = asks === 'heard' ? standingStream(http) : undefined;
   const transport = new SessionTransport(new URL(at), {
     fetch: standing?.fetch ?? withoutStandingStream(http),
+    ...transportOptions(connection),
     reconnectionOptions: RESUME,
-    requestInit: { headers: { ...connection.headers } },
-    redirectPolicy: 'same-origin',
-    onInsufficientScope: 'throw',
     streaming: () => wire.exchange().streamed === true,
     asks: asks !== undefined,
-    ...(accessToken === undefined ? {} : { authProvider: { token: () => Promise.resolve(accessToken) } }),
   });
   const client = new Client(
     { name: 'countersign', version: '0.1.0' },
@@ -151,52 +149,38 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     clearTimeout(timer);
     signal.removeEventListener('abort', onCancel);
   }
-  const learned = learnedBy(client);
-  return {
-    client,
-    transport,
-    wire,
-    learned,
-    at: wire.movedTo(at),
-    close: (kept) => leave(client, transport, wire, kept),
-  };
+  const close: Session['close'] = (kept) => leaveSession(transport, wire, kept, transport.noticesSent(), client);
+  return { client, transport, wire, learned: learnedBy(client), at: wire.movedTo(at), close };
 }
 
-async function leave(client: Client, transport: SessionTransport, wire: Wire, kept: 'kept' | undefined): Promise<void> {
-  if (kept === undefined) await farewell(transport.noticesSent().then(() => terminated(transport)));
+/**
+ * Ends a session. A server that does not react keeps its side, until that expires.
+ * @param kept leaves the server's side open
+ * @param before what the server hears first
+ * @param client closes the transport by itself
+ */
+export async function leaveSession(
+  transport: StreamableHTTPClientTransport,
+  wire: Wire,
+  kept?: 'kept',
+  before: Promise<void> = Promise.resolve(),
+  client: Pick<Client, 'close'> = transport,
+): Promise<void> {
+  if (kept === undefined) {
+    const said = before.then(() => (transport.sessionId === undefined ? undefined : transport.terminateSession()));
+    await patiently(said, LEAVE_MS);
+  }
   await client.close().catch(() => {});
   await wire.close();
 }
 
-/**
- * Ends a session without a client.
- * @param kept as above
- */
-export async function leaveSession(transport: StreamableHTTPClientTransport, wire: Wire, kept?: 'kept'): Promise<void> {
-  if (kept === undefined) await farewell(terminated(transport));
-  await transport.close().catch(() => {});
-  await wire.close();
-}
-
-async function terminated(transport: StreamableHTTPClientTransport): Promise<void> {
-  if (transport.sessionId !== undefined) await transport.terminateSession();
-}
-
-/** A server that does not react keeps its session, until that expires. */
-async function farewell(said: Promise<void>): Promise<void> {
-  await patiently(
-    said.catch(() => {}),
-    LEAVE_MS,
-  );
-}
-
+/** Waits for it, but not for long, and not for its success. */
 async function patiently(waited: Promise<void>, ms: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const patience = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
-  await Promise.race([waited, patience]);
-  clearTimeout(timer);
+  const over = new AbortController();
+  const patience = pause(ms, undefined, { signal: over.signal });
+  await Promise.race([waited, patience]).catch(() => {});
+  over.abort();
+  await patience.catch(() => {});
 }
 
 /**
@@ -221,9 +205,7 @@ const STANDING_MS = 1_000;
  */
 function standingStream(fetch: Wire['fetch']): { readonly fetch: Wire['fetch']; readonly opened: () => Promise<void> } {
   let isOpen = (): void => undefined;
-  const open = new Promise<void>((resolve) => {
-    isOpen = resolve;
-  });
+  const open = new Promise<void>((resolve) => (isOpen = resolve));
   return {
     fetch: (url, init) => {
       const response = fetch(url, init);
@@ -247,4 +229,55 @@ function learnedBy(client: Client): PriorDiscovery {
 /** Leaves out instructions and metadata, which may be large and are not used. */
 function essenceOf({ supportedVersions, capabilities }: DiscoverResult): DiscoverResult {
   return { supportedVersions, capabilities };
+}
+
+// Remembers how servers speak, so that a call to a modern server costs no extra round trip.
+//
+// 1. Only protocol era, versions, capabilities and the address within the server's origin are kept; nothing of one
+//    principal's data.
+// 2. An entry expires: otherwise a server that was upgraded would be spoken to in the old era for ever.
+
+const MAX_SERVERS = 500;
+const MAX_AGE_MS = 10 * 60_000;
+const MAX_BYTES = 16_384;
+
+/** The values with which a session is opened. */
+export interface Known {
+  readonly prior: PriorDiscovery;
+  /** Address of the server after its redirects. */
+  readonly at: string;
+}
+
+export interface Priors {
+  recall(connection: ServerConnection): Known | undefined;
+  learn(connection: ServerConnection, session: { readonly learned: PriorDiscovery; readonly at: string }): void;
+  forget(connection: ServerConnection): void;
+}
+
+/** @param now epoch ms */
+export function createPriors(now: () => number = Date.now): Priors {
+  const known = new LRUCache<string, { readonly session: Known; readonly since: number }>({ max: MAX_SERVERS });
+  return {
+    recall(connection) {
+      const entry = known.get(keyOf(connection));
+      return entry === undefined || now() - entry.since > MAX_AGE_MS ? undefined : entry.session;
+    },
+    learn(connection, { learned: prior, at }) {
+      // A server decides how large its capabilities are.
+      if (JSON.stringify(prior).length > MAX_BYTES) return;
+      known.set(keyOf(connection), { session: { prior, at }, since: now() });
+    },
+    forget(connection) {
+      known.delete(keyOf(connection));
+    },
+  };
+}
+
+/**
+ * Key of a server. A server may answer differently with and without authorization, and by header (a tenant, a feature
+ * flag). It has no reason to speak another protocol to the holder of another token, and a token minted for one call
+ * never comes again.
+ */
+function keyOf({ url, protocol, headers, accessToken }: ServerConnection): string {
+  return hashOf({ url, protocol, headers, authorized: accessToken !== undefined });
 }

@@ -2,15 +2,15 @@
  * Seals what a server gave for another worker to take up again (INV-S1).
  *
  * That is its `requestState` while people answer, the place of a call's answer after a worker is lost, or a task while
- * the server works on it. The file owns the keys and what a seal is bound to. It does not own when a seal is opened
- * (`input-round.ts`, `activities/gate/legacy-2025/seals.ts`, `activities/gate/legacy-2025/seals.ts`).
+ * the server works on it. The file owns the keys, what a seal is bound to, and the state of a pause. It does not own
+ * when other seals are opened (`activities/gate/legacy-2025/seals.ts`).
  * 1. Only a worker of the zone can make or open a seal: its key is derived from the zone's private key (`grants.keys`),
  *    which no client has. A state that somebody else wrote into a history does not open.
  * 2. A seal opens for one namespace, run, call, round or attempt, and server URL. The seal of a pause also opens only
  *    for its questions; one from which a token follows opens only for one server and tool. The sealed text does not
  *    repeat what it is bound to.
  * 3. The first key seals, and all keys open, because keys rotate while people think. A state that does not open is no
- *    failure: see `input-round.ts`.
+ *    failure: the call begins anew.
  */
 import { createPrivateKey, hkdfSync } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -18,8 +18,15 @@ import { resolve } from 'node:path';
 import { decodeProtectedHeader, flattenedDecrypt, FlattenedEncrypt } from 'jose';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { SealingKey } from '../../contracts/schemas/config.ts';
-import type { SealedState } from '../../contracts/schemas/input.ts';
-import { canonicalJson } from '../../domain/text/canonical.ts';
+import type { TokenEvidence } from '../../contracts/schemas/call.ts';
+import type { InputRequests, SealedState } from '../../contracts/schemas/input.ts';
+import type { TrustConfig } from '../../contracts/schemas/trust.ts';
+import type { InputLeg } from '../../contracts/wire/proofs.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
+import { answersTo, MOST_ROUNDS } from '../../domain/request/input.ts';
+import { answersOf } from '../../domain/request/provision.ts';
+import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
+import type { CallEnding, ToolCall } from './port.ts';
 
 /** RFC 7518 §4.5 and §5.3: the derived key encrypts by itself. */
 const ALG = 'dir';
@@ -150,4 +157,109 @@ export function createStateSeal(keys: ReadonlyMap<string, Uint8Array>): StateSea
 
 function dataOf(binding: SealBinding): Uint8Array {
   return new TextEncoder().encode(canonicalJson({ purpose: PURPOSE, ...binding }));
+}
+
+// The state of a server that asks people, while they answer.
+//
+// 1. A state that does not open is not asked about. The call begins anew with people's answers, as it does when the
+//    server itself no longer knows its state.
+// 2. In trust mode `signed` the state is sealed together with the questions, even if the server gave no state: nothing
+//    else proves which questions people have answered. A pause that an earlier release has kept lacks that proof, so
+//    its call begins anew. In mode `temporal` it is kept like earlier releases keep it, because such a release may take
+//    the call up if both run.
+
+const NO_KEY =
+  'servers may ask people for input only where this worker can seal their state: configure a key in grants.keys';
+const EARLIER_RELEASE = 'the run was started by a release that cannot wait for input';
+/** Prefixes of the sealed text: a state may be empty, and a server may give none. */
+const STATE = '+';
+const NO_STATE = '-';
+
+/** Says whether the server may ask in this call, and what people have answered so far. */
+export async function inputOf(
+  dispatch: DispatchInput,
+  seal: StateSeal | undefined,
+  mode: TrustConfig['mode'],
+): Promise<Pick<ToolCall, 'input' | 'noInput'>> {
+  const { input, attempt } = dispatch;
+  if (input === undefined) return { noInput: EARLIER_RELEASE };
+  if (seal === undefined) return { noInput: NO_KEY };
+  const { leg } = input;
+  const answers = answersOf(input.provided);
+  const begins = { answers, dispatch: `${leg?.round ?? 0}.${attempt}` };
+  if (leg === undefined) return { input: begins };
+  const opened = await openedLeg(leg, dispatch, seal, mode);
+  if (opened === undefined) return { input: { ...begins, begunAnew: true } };
+  const used = [...leg.used, ...Object.values(leg.requests).map(({ hash }) => hash)];
+  const { responses } = answersTo(leg.requests, answers);
+  return { input: { ...begins, leg: { responses, used, ...opened } } };
+}
+
+/**
+ * Returns the server's state; undefined if no worker of the zone was asked these questions, or if that cannot be told.
+ */
+async function openedLeg(
+  leg: InputLeg,
+  dispatch: DispatchInput,
+  seal: StateSeal,
+  mode: TrustConfig['mode'],
+): Promise<{ readonly state?: string } | undefined> {
+  const sealed = leg.state && (await seal.open(leg.state, legBindingOf(dispatch, leg)));
+  if (sealed !== undefined) return sealed.startsWith(STATE) ? { state: sealed.slice(STATE.length) } : {};
+  if (mode === 'signed') return undefined;
+  // Earlier releases kept a missing state like this.
+  if (leg.state === undefined) return {};
+  const state = await seal.open(leg.state, bindingOf(dispatch, leg.round));
+  return state === undefined ? undefined : { state };
+}
+
+interface Sealing {
+  readonly seal?: StateSeal | undefined;
+  /** Marks questions as this zone's own (`activities/gate/legacy-2025/open-question.ts`). */
+  readonly macs?: { marked(requests: InputRequests, dispatch: DispatchInput): InputRequests } | undefined;
+  readonly mode: TrustConfig['mode'];
+}
+
+export async function pausedBy(
+  { requests, state, used }: Extract<CallEnding, { kind: 'input' }>,
+  dispatch: DispatchInput,
+  { seal, macs, mode }: Sealing,
+  token: TokenEvidence,
+): Promise<DispatchResult> {
+  const round = (dispatch.input?.leg?.round ?? 0) + 1;
+  if (round > MOST_ROUNDS) {
+    const why = `Tool "${dispatch.target.tool}" of server "${dispatch.server.name}" asked for input more than ${MOST_ROUNDS} times, and has not said whether anything was done. Find out at the server before anything is done again.`;
+    return { kind: 'ended', token, outcome: { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message: why } };
+  }
+  // Servers are told that they may ask only if there is a key.
+  if (seal === undefined || macs === undefined) throw new Error('a server has asked what nothing can seal');
+  const asked = { kind: 'input', round, requests: macs.marked(requests, dispatch), used, token } as const;
+  if (mode === 'signed') {
+    const binding = legBindingOf(dispatch, { round, requests, used });
+    return { ...asked, state: await seal.seal(state === undefined ? NO_STATE : `${STATE}${state}`, binding) };
+  }
+  return state === undefined ? asked : { ...asked, state: await seal.seal(state, bindingOf(dispatch, round)) };
+}
+
+function legBindingOf(dispatch: DispatchInput, { round, requests, used }: Omit<InputLeg, 'state'>): LegBinding {
+  const hashes = Object.fromEntries(Object.entries(requests).map(([key, { hash }]) => [key, hash]));
+  const { server, target, arguments: args } = dispatch;
+  return {
+    use: 'leg',
+    ...bindingOf(dispatch, round),
+    server: server.name,
+    tool: target.tool,
+    argumentsHash: hashOf(args),
+    asked: hashOf({ requests: hashes, used }),
+  };
+}
+
+function bindingOf({ run, callId, target }: DispatchInput, round: number): StateBinding {
+  return {
+    namespace: run.namespace,
+    workflowId: run.workflowId,
+    callId,
+    round,
+    serverUrl: target.serverUrl,
+  };
 }

@@ -7,7 +7,7 @@
  * 3. The server is told of a cancellation in fixed text: a reason of ours may name people or other servers.
  * 4. A server of 2026-07-28 is told with the call itself whether it may ask people, and how. The questions of an
  *    earlier server die with the call (MCP 2025-11-25, client/elicitation): they are answered while it lasts, or not at
- *    all (`input-round.ts`).
+ *    all (`legacy-2025/legacy-calls.ts`).
  */
 import { createHash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -23,21 +23,13 @@ import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
 import { answersTo, MOST_ROUNDS } from '../../domain/request/input.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import type { Scrubber } from '../scrubbing/scrubber.ts';
-import {
-  halfway,
-  INVALID_PARAMS,
-  type Names,
-  saysAfterwards,
-  type Stop,
-  type Trace,
-  unfinished,
-} from './classify-failure.ts';
-import { uriOf } from './classify-result.ts';
-import { answerQuestions, type Asked, type CallDeadline, type Questions, readAsked } from './input-round.ts';
-import type { CallEnding, CallProgress, Leg, ResumePoint, ToolCall, ToolInput } from './port.ts';
+import { halfway, INVALID_PARAMS, type Names, saysAfterwards, type Trace, unfinished } from './classify-failure.ts';
+import { isRead, uriOf } from './classify-result.ts';
+import { type Asked, readAsked } from './input-round.ts';
+import type { AskPeople, CallEnding, CallProgress, ResumePoint, ToolCall, ToolInput, WantedTask } from './port.ts';
 import type { Pulse } from './pulse.ts';
 import { NEVER_MS, type Session } from './session.ts';
-import { ASKING, IDEMPOTENCY_HEADER, type RawAnswer } from './transport.ts';
+import { ASKING, IDEMPOTENCY_HEADER, type RawAnswer, type Stop, Waiting } from './transport.ts';
 
 /**
  * `_meta` twin of the header, for servers behind something that drops headers. MCP itself has no such key (SEP-3182).
@@ -50,25 +42,56 @@ const STOP_TEXT: Record<Exclude<Stop, 'left'>, string> = {
   lost: 'the response stream ended without an answer',
 };
 
+/** The parts of a call that only MCP 2025-11-25 and earlier revisions have (`legacy-2025/`). */
+export interface LegacyCalls {
+  /**
+   * Answers what the server asks on the call's own connection.
+   * @param signal aborted once the call is over
+   */
+  answerQuestions(session: Session, questions: Questions, deadline: CallDeadline, signal: AbortSignal): void;
+  /** True if a task was given instead of a result. */
+  isTask(trace: Trace): boolean;
+  /**
+   * Returns the ending of a call that has become a task; undefined if it has not.
+   * @param scrubbing makes a scrubber of the connection's secrets and these
+   */
+  begunTask(trace: Trace, names: Names, scrubbing: (ids: readonly string[]) => Scrubber): CallEnding | undefined;
+}
+
+export interface Questions {
+  readonly people: AskPeople;
+  /** Removes secrets from a JSON value. */
+  readonly scrubbed: (value: unknown) => unknown;
+}
+
+/** The time that a call has, which stands still while people are asked. */
+export interface CallDeadline {
+  /**
+   * Stops the time from now on.
+   * @returns a function that lets the time run again, once every holder has called its own
+   */
+  hold(): () => void;
+  /** How long the time has stood still so far, in ms. */
+  heldMs(): number;
+  stop(): void;
+}
+
 /** Sends the call or one leg of it, and reports how that ended. Does not throw for the server or the network. */
 export async function sendCall(
   session: Session,
   call: ToolCall,
   pulse: Pulse,
-  scrubbed: Questions['scrubbed'],
+  { scrubbed, legacy }: Pick<Questions, 'scrubbed'> & { readonly legacy: LegacyCalls | undefined },
 ): Promise<Trace> {
-  const { client, transport, wire } = session;
+  const { transport, wire } = session;
   const ending = new AbortController();
-  let stopped: Stop | undefined;
-  const stop = (why: Stop): void => {
-    stopped ??= why;
+  const end = (why: Stop): void => {
     // The connection is dropped without a word: neither that the call is cancelled, nor that its session may go.
     if (why === 'left') return void transport.close().catch(() => {});
     // A reason that is an SdkError comes back unchanged; any other is put into a text that legacy servers are sent.
     ending.abort(new SdkError(SdkErrorCode.RequestTimeout, STOP_TEXT[why]));
   };
-  const onCancel = (): void => stop(call.isHandedOn?.() === true ? 'left' : 'cancelled');
-  transport.onLost = () => stop('lost');
+  const waiting = new Waiting(transport, call.signal, end, () => (call.isHandedOn?.() === true ? 'left' : 'cancelled'));
   let passed: Pick<ResumePoint, 'requestId' | 'eventId'> | undefined;
   const keepPassed = (): void => {
     const { sessionId, protocolVersion } = transport;
@@ -81,17 +104,13 @@ export async function sendCall(
     passed = { requestId, eventId };
     keepPassed();
   };
-  call.signal.addEventListener('abort', onCancel, { once: true });
-  if (call.signal.aborted) onCancel();
-  const deadline = startDeadline(call.timeoutMs, () => stop('deadline'), keepPassed);
+  const deadline = startDeadline(call.timeoutMs, () => waiting.stop('deadline'), keepPassed);
   const over = new AbortController();
   if (call.people !== undefined && session.learned.kind === 'legacy')
-    answerQuestions(session, { people: call.people, scrubbed }, deadline, over.signal);
+    legacy?.answerQuestions(session, { people: call.people, scrubbed }, deadline, over.signal);
 
   let sentAt = new Date().toISOString();
   let sent: CallProgress = { phase: 'sent', sentAt };
-  const key = legKey(call);
-  const mayAsk = call.input !== undefined && session.learned.kind === 'modern';
   const asTask = call.task !== undefined && takesTasks(session) ? call.task : undefined;
   // Nothing leaves before a connection stands, and a call that has not left has no time of leaving.
   wire.onReached(() => {
@@ -99,52 +118,55 @@ export async function sendCall(
     sent = { phase: 'sent', sentAt };
     pulse.say(sent);
   });
-  const uri = uriOf(call);
-  // Fields given here replace those that the SDK adds by itself.
-  const _meta = { [IDEMPOTENCY_META]: key, ...(mayAsk ? { [CLIENT_CAPABILITIES_META_KEY]: ASKING } : {}) };
   // A read has no effect, whatever is asked in the middle of it.
-  const asked = (): { readonly asked?: true } => (transport.asked && uri === undefined ? { asked: true } : {});
-  const options = {
-    allowInputRequired: true,
-    signal: ending.signal,
-    timeout: NEVER_MS,
-    // Without this no progress token is sent (opencode#21701).
-    onprogress: ({ progress, total }: Progress) => pulse.say({ ...sent, progress, ...defined({ total }) }),
-    headers: { [IDEMPOTENCY_HEADER]: key },
-  };
+  const asked = (): { readonly asked?: true } => (transport.asked && !isRead(call) ? { asked: true } : {});
   try {
-    if (uri === undefined)
-      await client.callTool(
-        {
-          name: call.definition.name,
-          arguments: call.arguments,
-          _meta,
-          ...continuation(call),
-          // The protocol has this field, but the type of `callTool` no longer does.
-          ...(asTask === undefined ? {} : { task: { ttl: asTask.ttlMs } }),
-        },
-        { ...options, toolDefinition: unvalidated(call.definition) },
-      );
-    // `readResource` would not do: it may answer from a cache of the SDK's.
-    else await client.request({ method: 'resources/read', params: { uri, _meta, ...continuation(call) } }, options);
+    await request(session, call, asTask, {
+      signal: ending.signal,
+      onprogress: ({ progress, total }) => pulse.say({ ...sent, progress, ...defined({ total }) }),
+    });
   } catch (error) {
     // The exchange is read at once: leaving the session makes further exchanges.
     if (transport.answer === undefined) {
+      const { stopped } = waiting;
       return { kind: 'failed', error, stopped, reached: wire.reached(), exchange: wire.exchange(), ...asked() };
     }
   } finally {
     deadline.stop();
     over.abort();
-    call.signal.removeEventListener('abort', onCancel);
-    transport.onLost = undefined;
+    waiting.over();
     transport.onPassed = undefined;
   }
   if (transport.answer === undefined) throw new Error('the MCP client returned without an answer');
   pulse.say({ phase: 'answered' });
   const { answer, sessionId, protocolVersion: version } = transport;
-  if (asTask === undefined) return { kind: 'answered', answer, ...asked() };
-  const found = { ...defined({ sessionId, version }) };
-  return { kind: 'answered', answer, ...asked(), session: found };
+  const found = asTask === undefined ? undefined : defined({ sessionId, version });
+  return { kind: 'answered', answer, ...asked(), ...defined({ session: found }) };
+}
+
+/** Sends the one request. Its answer is read by the transport, raw. */
+async function request(
+  { client, learned }: Session,
+  call: ToolCall,
+  asTask: WantedTask | undefined,
+  watch: { readonly signal: AbortSignal; readonly onprogress: (progress: Progress) => void },
+): Promise<void> {
+  const key = legKey(call);
+  const mayAsk = call.input !== undefined && learned.kind === 'modern';
+  // Fields given here replace those that the SDK adds by itself.
+  const _meta = { [IDEMPOTENCY_META]: key, ...(mayAsk ? { [CLIENT_CAPABILITIES_META_KEY]: ASKING } : {}) };
+  // Without `onprogress` no progress token is sent (opencode#21701).
+  const options = { allowInputRequired: true, timeout: NEVER_MS, headers: { [IDEMPOTENCY_HEADER]: key }, ...watch };
+  const params = { _meta, ...continuation(call) };
+  const uri = uriOf(call);
+  // `readResource` would not do: it may answer from a cache of the SDK's.
+  if (uri !== undefined) await client.request({ method: 'resources/read', params: { uri, ...params } }, options);
+  else {
+    // The protocol has this field, but the type of `callTool` no longer does.
+    const task = asTask && { ttl: asTask.ttlMs };
+    const asked = { name: call.definition.name, arguments: call.arguments, ...params, ...defined({ task }) };
+    await client.callTool(asked, { ...options, toolDefinition: unvalidated(call.definition) });
+  }
 }
 
 /**
@@ -163,10 +185,8 @@ export function takesTasks({ client, transport, learned }: Session): boolean {
 function continuation({ input }: ToolCall): object {
   if (input?.leg === undefined) return {};
   const { responses, state } = input.leg;
-  return {
-    ...(Object.keys(responses).length === 0 ? {} : { inputResponses: responses }),
-    ...defined({ requestState: state }),
-  };
+  const inputResponses = Object.keys(responses).length === 0 ? undefined : responses;
+  return defined({ inputResponses, requestState: state });
 }
 
 /**
@@ -241,8 +261,6 @@ export function startDeadline(timeoutMs: number, onPassed: () => void, onGoesOn?
 // Sends a call that a server answers with questions, leg after leg, until there is a result or a question without an
 // answer (MCP 2026-07-28, multi round-trip requests).
 //
-// It owns the order of legs, and what follows if the server no longer takes its state. It does not own a leg
-// (`tool-call.ts`), nor which questions are understood (`activities/mcp/input-round.ts`).
 // 1. A leg is one `tools/call` of such a call, and is sent once (INV-X1). The next one is sent only if the server
 //    itself has said that the last answer is not a result.
 // 2. If the server refuses its state, the call begins anew, once. People's answers are given again, each once, to the
@@ -281,8 +299,7 @@ export async function sendLegs(
   let { input } = call;
   const states: string[] = input?.leg?.state === undefined ? [] : [input.leg.state];
   for (let legs = 1; ; legs += 1) {
-    const timeoutMs = Math.max(1, until - now());
-    const ended = await send({ ...call, timeoutMs, ...defined({ input }) });
+    const ended = await send({ ...call, timeoutMs: Math.max(1, until - now()), ...defined({ input }) });
     if (ended.kind !== 'answered' || input === undefined) return { ended, states };
     if (ended.asked === undefined && isStateRefusal(ended.answer, input)) {
       input = { answers: input.answers, dispatch: input.dispatch, begunAnew: true };
@@ -296,13 +313,14 @@ export async function sendLegs(
     if (asked.state !== undefined) states.push(asked.state);
     const next = continued(input, asked);
     if (next === undefined) {
-      const { requests, state } = asked;
-      const used = input.leg?.used ?? [];
-      return { ended: { kind: 'input', requests, ...defined({ state }), used }, states };
+      const { kind: _, ...question } = asked;
+      return { ended: { kind: 'input', ...question, used: input.leg?.used ?? [] }, states };
     }
     if (legs >= MOST_LEGS)
       return { ended: unfinished(names, `the server asked for input ${legs} times in one call`), states };
-    if (Object.keys(asked.requests).length === 0) await pace(call.signal);
+    // If cancelled, the next leg reports it.
+    if (Object.keys(asked.requests).length === 0)
+      await pause(PACE_MS, undefined, { signal: call.signal }).catch(() => undefined);
     input = next;
   }
 }
@@ -312,12 +330,8 @@ function continued(input: ToolInput, { requests, state }: Extract<Asked, { kind:
   const used = input.leg?.used ?? [];
   const { responses, missing } = answersTo(requests, input.answers, used);
   if (missing.length > 0) return undefined;
-  const leg: Leg = {
-    responses,
-    ...defined({ state }),
-    used: [...used, ...Object.values(requests).map(({ hash }) => hash)],
-  };
-  return { ...input, leg };
+  const hashes = Object.values(requests).map(({ hash }) => hash);
+  return { ...input, leg: { responses, ...defined({ state }), used: [...used, ...hashes] } };
 }
 
 function askedIn(
@@ -339,9 +353,4 @@ function isStateRefusal(answer: RawAnswer, { leg, begunAnew }: ToolInput): boole
   if (code !== INVALID_PARAMS || saysAfterwards(message)) return false;
   // The search is bounded, because a server may send megabytes.
   return reason === STATE_REASON || /\brequest[ _-]?state\b/i.test(message.slice(0, MOST_HEARD));
-}
-
-async function pace(signal: AbortSignal): Promise<void> {
-  // If cancelled, the next leg reports it.
-  await pause(PACE_MS, undefined, { signal }).catch(() => undefined);
 }

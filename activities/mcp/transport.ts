@@ -1,6 +1,6 @@
 /**
- * The SDK's HTTP transport, with the six things that an at-most-once caller needs, and the check of `x-mcp-header`
- * declarations.
+ * The SDK's HTTP transport, with the six things that an at-most-once caller needs, the HTTP layer under it, and the check
+ * of `x-mcp-header` declarations.
  *
  * 1. A request whose answer can no longer come is reported (`onLost`). The SDK would wait for its timeout instead
  *    (typescript-sdk#2739): its `RequestOptions.onRequestStreamEnd` is typed but not read in 2.4.0.
@@ -25,11 +25,13 @@ import {
   StreamableHTTPClientTransport,
   type StreamableHTTPClientTransportOptions,
 } from '@modelcontextprotocol/client';
+import { defined } from '../../contracts/defined.ts';
 import type { CountersignError } from '../../contracts/errors.ts';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
+import { isFields } from '../../domain/shapes/messages.ts';
 import { type Egress, type GuardedFetch, isEventStream } from '../egress/fetch.ts';
 import { egressRefusalIn } from '../egress/guard.ts';
-import type { TokenRenewal } from './port.ts';
+import type { ServerConnection, TokenRenewal } from './port.ts';
 
 /**
  * A server's `retry` (HTML, "Server-sent events") is a number of any size: beyond the range of a timer it would be no
@@ -51,6 +53,23 @@ export interface SessionTransportOptions extends StreamableHTTPClientTransportOp
   readonly streaming: () => boolean;
   /** The server may ask people. */
   readonly asks?: boolean;
+}
+
+/**
+ * Options of every transport to a server: its headers and token, and no redirect to another origin. The SDK's default
+ * for a missing scope would fetch a wider token and run the tool; here it is an error (INV-S2).
+ */
+export function transportOptions({
+  headers,
+  accessToken,
+}: ServerConnection): Omit<StreamableHTTPClientTransportOptions, 'fetch'> {
+  const authProvider = accessToken === undefined ? undefined : { token: () => Promise.resolve(accessToken) };
+  return {
+    requestInit: { headers: { ...headers } },
+    redirectPolicy: 'same-origin',
+    onInsufficientScope: 'throw',
+    ...defined({ authProvider }),
+  };
 }
 
 /** Questions in the terms of a client's capabilities. Sampling and roots are not among them. */
@@ -83,32 +102,33 @@ export class SessionTransport extends StreamableHTTPClientTransport {
   }
 
   override async send(message: JSONRPCMessage | JSONRPCMessage[], options?: SendOptions): Promise<void> {
-    if (!Array.isArray(message) && isJSONRPCRequest(message) && isAwaited(message.method)) {
+    const single = Array.isArray(message) ? undefined : message;
+    if (isJSONRPCRequest(single) && isAwaited(single.method)) {
       this.answer = undefined;
       this.asked = false;
-      this.#awaited = message.id;
-      await super.send(message, {
+      const { id } = single;
+      this.#awaited = id;
+      await super.send(single, {
         ...options,
-        onresumptiontoken: (eventId) => this.#passed(message.id, eventId),
+        onresumptiontoken: (eventId) => this.#passed(id, eventId),
         onRequestStreamEnd: () => {
           options?.onRequestStreamEnd?.();
-          this.#ended(message.id);
+          this.#ended(id);
         },
       });
-      if (!this.#streaming()) this.#ended(message.id);
+      if (!this.#streaming()) this.#ended(id);
       return;
     }
     const sending = super.send(this.#asks ? declaring(message) : message, options);
-    if (!Array.isArray(message) && !('method' in message) && message.id !== undefined) {
-      const { id } = message;
+    if (single !== undefined && !('method' in single) && single.id !== undefined) {
+      const { id } = single;
       void sending.then(
         () => this.onSaid?.(id),
         (error: unknown) => this.onSaid?.(id, { error }),
       );
     }
-    if (!Array.isArray(message) && 'method' in message && message.method === 'notifications/cancelled') {
+    if (single !== undefined && 'method' in single && single.method === 'notifications/cancelled')
       this.#notices.add(sending);
-    }
     await sending;
   }
 
@@ -128,18 +148,65 @@ export class SessionTransport extends StreamableHTTPClientTransport {
     if (this.answer !== undefined) this.onAnswer?.();
   }
 
-  /** Deferred, so that an event which holds the answer is recognised: nothing comes after it. */
   #passed(id: RequestId, eventId: string): void {
-    setImmediate(() => {
-      if (this.#awaited === id && this.answer === undefined) this.onPassed?.(id, eventId);
-    });
+    this.#unanswered(id, () => this.onPassed?.(id, eventId));
   }
 
-  /** No more can come for this request. Deferred, so that an answer that has just come is handled first. */
+  /** No more can come for this request. */
   #ended(id: RequestId): void {
+    this.#unanswered(id, () => this.onLost?.());
+  }
+
+  /** Deferred, so that an answer that has just come, also in the very event that passed, is handled first. */
+  #unanswered(id: RequestId, tell: () => void): void {
     setImmediate(() => {
-      if (this.#awaited === id && this.answer === undefined) this.onLost?.();
+      if (this.#awaited === id && this.answer === undefined) tell();
     });
+  }
+}
+
+/** Why nobody waits for an answer any more. `left` means that another worker asks for it. */
+export type Stop = 'deadline' | 'cancelled' | 'lost' | 'left';
+
+/** A wait for an answer; the first reason to stop it counts. */
+export class Waiting {
+  stopped: Stop | undefined;
+  readonly #transport: SessionTransport;
+  readonly #signal: AbortSignal;
+  readonly #onStop: (why: Stop) => void;
+  readonly #onAbort: () => void;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** @param cancelled says what the abort of the signal means */
+  constructor(
+    transport: SessionTransport,
+    signal: AbortSignal,
+    onStop: (why: Stop) => void,
+    cancelled: () => Stop = () => 'cancelled',
+  ) {
+    this.#transport = transport;
+    this.#signal = signal;
+    this.#onStop = onStop;
+    this.#onAbort = () => this.stop(cancelled());
+    transport.onLost = () => this.stop('lost');
+    signal.addEventListener('abort', this.#onAbort, { once: true });
+    if (signal.aborted) this.#onAbort();
+  }
+
+  stop(why: Stop): void {
+    this.stopped ??= why;
+    this.#onStop(why);
+  }
+
+  atMost(ms: number): this {
+    this.#timer = setTimeout(() => this.stop('deadline'), ms);
+    return this;
+  }
+
+  over(): void {
+    clearTimeout(this.#timer);
+    this.#signal.removeEventListener('abort', this.#onAbort);
+    this.#transport.onLost = undefined;
   }
 }
 
@@ -154,8 +221,7 @@ function withinBounds(reconnect: () => void, delayMs: number): () => void {
 }
 
 function reasonIn(data: unknown): { readonly reason?: string } {
-  if (typeof data !== 'object' || data === null || !('reason' in data)) return {};
-  return typeof data.reason === 'string' ? { reason: data.reason } : {};
+  return isFields(data) && typeof data['reason'] === 'string' ? { reason: data['reason'] } : {};
 }
 
 function isAwaited(method: string): boolean {
@@ -163,9 +229,8 @@ function isAwaited(method: string): boolean {
 }
 
 // A client MUST leave out a tool whose `x-mcp-header` declarations are not legal (MCP 2026-07-28, Streamable HTTP
-// "Schema Extension"; SEP-2243): its calls could not carry the headers that the server asks for.
-//
-// The SDK applies the rule only inside its own `listTools`, which fails as a whole on one malformed tool.
+// "Schema Extension"; SEP-2243): its calls could not carry the headers that the server asks for. The SDK applies the
+// rule only inside its own `listTools`, which fails as a whole on one malformed tool.
 
 const KEY = 'x-mcp-header';
 /** RFC 9110 §5.6.2. */
@@ -228,20 +293,18 @@ function first<Item>(items: readonly Item[], faultOf: (item: Item) => string | u
 // The HTTP layer under one session with a server, with a record of its exchanges and renewal of its token.
 //
 // It owns the facts of each exchange, Retry-After, and when another token is asked for. It does not own which addresses
-// may be contacted and what may be read (`activities/egress/`), MCP, what a failure means (`classify-failure.ts`), or
-// which token is next (`activities/gate/access.ts`).
-// 1. A session has its own connections: a request never uses an idle one that the server may be closing. Such a request
-//    fails after it was sent, and its outcome would be unknown for no reason (INV-X1).
+// may be contacted (`activities/egress/`), what a failure means (`classify-failure.ts`), or which token is next.
+// 1. A session has its own connections. A request on an idle one that the server is closing would fail after it was
+//    sent, and its outcome be unknown for no reason (INV-X1).
 // 2. There is no timeout here: a silent answer is not a dead one, and the deadline belongs to the call.
 // 3. A redirect of a call is not followed: no redirect proves that the server has not acted (RFC 9110 §15.4), and the
 //    call would be sent twice (INV-X1). If earlier requests of the session were redirected within the origin, the call
 //    goes to that address at once.
 // 4. A violation of the egress rules is noted for the request that it affected: a call that was sent stays sent,
 //    whatever is forbidden afterwards.
-// 5. The call, and the requests before it, leave with the token that the session was given; this file never sends the
-//    call again (INV-X1). Later requests may need another token, because people's answers leave long after the call.
-// 6. Any other request is sent again once after a 401, which proves that it was not acted on (RFC 6750 §3.1). If there
-//    is no other token, it leaves with the present one, and its sender reports the server's answer.
+// 5. The call, and the requests before it, leave with the token that the session was given, once (INV-X1). Later
+//    requests may need another token, because people's answers leave long after the call. They are sent again once
+//    after a 401, which proves that they were not acted on (RFC 6750 §3.1).
 
 /** Well above any result that is kept whole, so that an oversized result can still be told from a hostile one. */
 const MAX_RESPONSE_BYTES = 32 * 1024 * 1024;
@@ -385,13 +448,12 @@ function retryAfterOf(response: Response, now: () => number): Pick<Exchange, 're
   return Number.isFinite(ms) ? { retryAfterMs: Math.min(Math.max(0, ms), MAX_RETRY_AFTER_MS) } : {};
 }
 
-// Requests of a session other than its call, with a token that is valid when they leave.
-
 /** Bound for one session. */
 const MOST_RENEWALS = 20;
 /** Time before a token ends, in ms, that a request needs on its way. */
 const EARLY_MS = 5_000;
 
+/** Sends the requests of a session other than its call with a token that is valid when they leave. */
 export function renewedFetch(fetch: FetchLike, firstToken: string, renewal: TokenRenewal): FetchLike {
   let current: { readonly accessToken: string; readonly expiresAt?: string | undefined } = {
     accessToken: firstToken,
@@ -403,7 +465,7 @@ export function renewedFetch(fetch: FetchLike, firstToken: string, renewal: Toke
   const renew = async (refused?: string): Promise<void> => {
     if (renewals >= MOST_RENEWALS) return;
     renewals += 1;
-    // The request that follows reports the failure.
+    // Without another token the request leaves with the present one, and its sender reports the server's answer.
     current = (await renewal.mint(refused).catch(() => undefined)) ?? current;
   };
   /** One renewal runs at a time; requests that come meanwhile use the same. */

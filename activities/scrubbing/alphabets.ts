@@ -6,7 +6,7 @@
  * 3. Only stretches that could hold a secret are kept: bytes that secrets, or text, are made of. Ordinary text leaves
  *    almost none.
  */
-import { type Derived, type Effort, type Span, Watch } from './spans.ts';
+import { derived, type Derived, type Effort, type Span, Watch } from './spans.ts';
 
 export interface Alphabet {
   /** Value of each byte, or `NONE`. */
@@ -33,12 +33,11 @@ HEX.values.set(HEX.values.subarray(97, 103), 65);
 export const ALPHABETS: readonly Alphabet[] = [BASE64, BASE32, HEX];
 
 /** Values of letters of either case, as the small one, and of digits. */
-export const FOLDED = foldedValues();
+export const FOLDED = themselves(`${UPPER}${LOWER}${DIGITS}`);
+FOLDED.set(FOLDED.subarray(97, 123), 65);
 
 /** Letters, digits, and the other characters of escapes: escapes that were written apart become adjacent again. */
-export const SQUEEZED = new Uint8Array(256).fill(NONE);
-for (const character of `${UPPER}${LOWER}${DIGITS}%\\&#;{}`)
-  SQUEEZED[character.charCodeAt(0)] = character.charCodeAt(0);
+export const SQUEEZED = themselves(`${UPPER}${LOWER}${DIGITS}%\\&#;{}`);
 
 /** @param also further characters, with the values of the last or first ones */
 function valuesOf(characters: string, also = ''): Uint8Array {
@@ -49,10 +48,9 @@ function valuesOf(characters: string, also = ''): Uint8Array {
   return values;
 }
 
-function foldedValues(): Uint8Array {
+function themselves(characters: string): Uint8Array {
   const values = new Uint8Array(256).fill(NONE);
-  for (const character of DIGITS + LOWER) values[character.charCodeAt(0)] = character.charCodeAt(0);
-  for (const character of UPPER) values[character.charCodeAt(0)] = character.toLowerCase().charCodeAt(0);
+  for (const byte of Buffer.from(characters)) values[byte] = byte;
   return values;
 }
 
@@ -194,15 +192,9 @@ const LARGEST = 255;
 export function bytesFromNumbers(text: Uint8Array, fewest: number, effort: Effort): Derived | undefined {
   const stretches = stretchesIn(text, 2 * fewest - 1, effort);
   if (stretches.length === 0) return undefined;
-  const made = new Uint8Array(stretches.reduce((sum, { start, end }) => sum + Math.ceil((end - start) / 2) + 1, 0));
-  effort.spend(made.length);
-  const length = read(text, stretches, made);
-  const locate = (spans: readonly Span[]): Span[] => {
-    const watch = new Watch(spans);
-    read(text, stretches, made, watch);
-    return watch.located;
-  };
-  return { bytes: made.subarray(0, length), locate };
+  const most = stretches.reduce((sum, { start, end }) => sum + Math.ceil((end - start) / 2) + 1, 0);
+  effort.spend(most);
+  return derived(most, (made, watch) => read(text, stretches, made, watch));
 }
 
 /** Returns stretches without letters of at least that length. Most bytes of ordinary text are not read. */

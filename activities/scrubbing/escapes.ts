@@ -4,7 +4,7 @@
  * 1. An escape may stand for a byte, as in URLs, or for a character, which is written in UTF-8.
  * 2. Bytes that are no escape stay. The result never grows: no escape is shorter than what it stands for.
  */
-import { type Derived, type Effort, type Span, Watch } from './spans.ts';
+import { derived, type Derived, type Effort, type Watch } from './spans.ts';
 
 const [PERCENT, BACKSLASH, AMPERSAND, HASH, SEMICOLON, ZERO] = [...'%\\&#;0'].map((each) => each.charCodeAt(0));
 const [SMALL_U, SMALL_X, LARGE_X, OPEN, CLOSE] = [...'uxX{}'].map((each) => each.charCodeAt(0));
@@ -30,53 +30,19 @@ const AFTER_BACKSLASH: ReadonlyMap<number, number> = new Map(
 );
 
 /** HTML's names of the characters that secrets have besides letters and digits; other names stand for none of those. */
-const NAMED: Readonly<Record<string, string>> = {
-  excl: '!',
-  quot: '"',
-  QUOT: '"',
-  num: '#',
-  dollar: '$',
-  percnt: '%',
-  amp: '&',
-  AMP: '&',
-  apos: "'",
-  lpar: '(',
-  rpar: ')',
-  ast: '*',
-  midast: '*',
-  plus: '+',
-  comma: ',',
-  period: '.',
-  sol: '/',
-  colon: ':',
-  semi: ';',
-  lt: '<',
-  LT: '<',
-  equals: '=',
-  gt: '>',
-  GT: '>',
-  quest: '?',
-  commat: '@',
-  lsqb: '[',
-  lbrack: '[',
-  bsol: '\\',
-  rsqb: ']',
-  rbrack: ']',
-  Hat: '^',
-  lowbar: '_',
-  UnderBar: '_',
-  grave: '`',
-  DiacriticalGrave: '`',
-  lcub: '{',
-  lbrace: '{',
-  verbar: '|',
-  vert: '|',
-  VerticalLine: '|',
-  rcub: '}',
-  rbrace: '}',
-  Tab: '\t',
-  NewLine: '\n',
-};
+const NAMES = [
+  '! excl, " quot QUOT, # num, $ dollar, % percnt, & amp AMP, \' apos, ( lpar, ) rpar, * ast midast, + plus, . period',
+  '/ sol, : colon, ; semi, < lt LT, = equals, > gt GT, ? quest, @ commat, [ lsqb lbrack, \\ bsol, ] rsqb rbrack, ^ Hat',
+  '_ lowbar UnderBar, ` grave DiacriticalGrave, { lcub lbrace, | verbar vert VerticalLine, } rcub rbrace',
+];
+const NAMED = new Map([
+  ['comma', 44],
+  ['Tab', 9],
+  ['NewLine', 10],
+]);
+for (const line of NAMES)
+  for (const [meant = '', ...names] of line.split(', ').map((each) => each.split(' ')))
+    for (const name of names) NAMED.set(name, meant.charCodeAt(0));
 const LONGEST_NAME = 32;
 
 /** One escape: the code it stands for, and its length in bytes. */
@@ -90,29 +56,16 @@ interface Escape {
 /** Returns undefined if the bytes hold no escape. */
 export function unescaped(bytes: Uint8Array, effort: Effort): Derived | undefined {
   effort.spend(bytes.length);
-  const first = nextEscape(bytes, 0);
+  let first = 0;
+  while (first < bytes.length && (BEGINS[bytes[first] ?? 0] !== 1 || escapeAt(bytes, first) === undefined)) first += 1;
   if (first === bytes.length) return undefined;
   effort.spend(bytes.length);
-  const made = new Uint8Array(bytes.length);
-  const length = read(bytes, made);
-  const locate = (spans: readonly Span[]): Span[] => {
-    const watch = new Watch(spans);
-    read(bytes, made, watch);
-    return watch.located;
-  };
-  return { bytes: made.subarray(0, length), locate };
+  return derived(bytes.length, (made, watch) => read(bytes, made, watch));
 }
 
 /** True if a byte may begin an escape, digits not counted. */
 export function mayBeEscaped(bytes: Uint8Array): boolean {
   return [PERCENT, BACKSLASH, AMPERSAND].some((mark) => bytes.includes(mark ?? 0));
-}
-
-/** Returns the length of the text if there is none. */
-function nextEscape(bytes: Uint8Array, from: number): number {
-  let at = from;
-  while (at < bytes.length && (BEGINS[bytes[at] ?? 0] !== 1 || escapeAt(bytes, at) === undefined)) at += 1;
-  return at;
 }
 
 /** @returns how many bytes were made */
@@ -202,8 +155,7 @@ function entityAt(bytes: Uint8Array, at: number): Escape | undefined {
   while (end - at <= LONGEST_NAME && isLetterOrDigit(bytes[end] ?? 0)) end += 1;
   if (end - at < 3 || bytes[end] !== SEMICOLON) return undefined;
   const name = Buffer.from(bytes.subarray(at + 1, end)).toString('latin1');
-  const named = Object.hasOwn(NAMED, name) ? NAMED[name] : undefined;
-  return { code: named === undefined ? 32 : named.charCodeAt(0), length: end + 1 - at, isByte: true };
+  return { code: NAMED.get(name) ?? 32, length: end + 1 - at, isByte: true };
 }
 
 /** Reads the two digits at that distance behind. */

@@ -29,6 +29,24 @@ export interface Derived {
   locate(spans: readonly Span[]): Span[];
 }
 
+/**
+ * Derives bytes by a reading that can be repeated.
+ * @param most bytes that the reading makes at most
+ * @param read writes what it makes and returns its length; it tells a watch where each byte comes from
+ */
+export function derived(most: number, read: (made: Uint8Array, watch?: Watch) => number): Derived {
+  const made = new Uint8Array(most);
+  const length = read(made);
+  return {
+    bytes: made.subarray(0, length),
+    locate: (spans) => {
+      const watch = new Watch(spans);
+      read(made, watch);
+      return watch.located;
+    },
+  };
+}
+
 /** Reverses the order of the bytes. */
 export function backwards(bytes: Uint8Array): Derived {
   return {

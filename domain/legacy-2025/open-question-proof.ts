@@ -3,7 +3,7 @@ import type { HeldWord } from '../../contracts/wire/legacy-2025.ts';
 import { provisionProof } from '../request/provision.ts';
 import { callOf, type Run } from '../state/run.ts';
 import { type Fields, isFields } from '../shapes/messages.ts';
-import { isHeldOpen } from './open-question.ts';
+import { isDispatched } from '../state/call.ts';
 
 /**
  * Returns the state of a question; a question unknown to this run counts as closed.
@@ -12,9 +12,9 @@ import { isHeldOpen } from './open-question.ts';
 export function heldWord(run: Run, place: unknown): HeldWord {
   const { callId, attempt, round }: Fields = isFields(place) ? place : {};
   const state = typeof callId === 'string' ? callOf(run, callId) : undefined;
-  if (state === undefined || !('attempts' in state) || state.attempts !== attempt) return { kind: 'closed' };
-  if (isHeldOpen(state)) return { kind: state.heldOpen.rounds === round ? 'open' : 'closed' };
-  const progress = state.status === 'in-flight' ? state.heldInput : undefined;
+  if (state?.status === 'asking-on-connection' && state.attempts === attempt)
+    return { kind: state.questions.rounds === round ? 'open' : 'closed' };
+  const progress = isDispatched(state) && state.attempts === attempt ? state.questions : undefined;
   if (progress?.rounds !== round || progress?.last.kind !== 'answered') return { kind: 'closed' };
   return { kind: 'answered', provided: provisionProof(progress.last.provided) };
 }

@@ -11,27 +11,25 @@
  * 3. A question without an answer in time is closed, and takes no later answer (INV-G2).
  */
 import { defined } from '../../contracts/defined.ts';
-import type { InputPause } from '../../contracts/schemas/request.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { HeldQuestions } from '../../contracts/wire/legacy-2025.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
-import { type CallState, type HeldProgress, type InFlight, resolvedOf } from '../state/call.ts';
+import {
+  type AskingOnConnection,
+  type CallState,
+  type InFlight,
+  type QuestionProgress,
+  resolvedOf,
+} from '../state/call.ts';
 import { requestOpenedFact } from '../request/digest.ts';
 import { askedBytes, MOST_ASKED_BYTES, MOST_ROUNDS } from '../request/input.ts';
-import type { Paused, Pausing } from '../request/pause.ts';
+import type { Pausing } from '../request/pause.ts';
 import { nextGeneration } from '../request/transitions.ts';
 import { callOf, type Change, replaceCall, type Run, type RunIds } from '../state/run.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 
-export type HeldOpen = Paused<InputPause> & { readonly heldOpen: Pick<HeldProgress, 'rounds' | 'waited'> };
-
 /** The people asked, the time for an answer, and how long the server may be kept waiting over all rounds. */
 export type HeldPausing = Pick<Pausing, 'at' | 'approvers' | 'deadlineSeconds'> & { readonly holdSeconds: number };
-
-/** True if the call waits for people while its server keeps the connection open. */
-export function isHeldOpen(state: CallState | undefined): state is HeldOpen {
-  return state?.status === 'asking' && state.heldOpen !== undefined;
-}
 
 /**
  * Opens a request for the questions, or refuses them.
@@ -41,13 +39,13 @@ export function admitHeld(
   run: Run,
   asked: HeldQuestions,
   pausing: HeldPausing | undefined,
-): { readonly kind: 'accept'; readonly state: HeldOpen } | Refusal {
+): { readonly kind: 'accept'; readonly state: AskingOnConnection } | Refusal {
   const { callId, attempt, round } = asked;
   const found = callOf(run, callId);
   if (found === undefined) return refuse('CALL_UNKNOWN', `This run has no call ${callId}.`, { callId });
   const state = pausing && flightOf(found, pausing.at);
-  const isUnderWay = state !== undefined && state.task === undefined && state.attempts === attempt;
-  if (pausing === undefined || !isUnderWay || round <= (state.heldInput?.rounds ?? 0))
+  const isUnderWay = state !== undefined && state.attempts === attempt;
+  if (pausing === undefined || !isUnderWay || round <= (state.questions?.rounds ?? 0))
     return refuse('REQUEST_NOT_OPEN', `Call ${callId} does not wait for what dispatch ${attempt} asks.`, { callId });
   if (run.queue.some(({ interrupt }) => interrupt === true))
     return refuse('REQUEST_NOT_OPEN', `The run was interrupted, and nobody is asked for call ${callId}.`, { callId });
@@ -66,15 +64,15 @@ function opened(
   state: InFlight,
   { round, requests }: HeldQuestions,
   { at, approvers, deadlineSeconds, holdSeconds }: HeldPausing,
-): HeldOpen {
-  const { request, made, heldInput } = state;
-  const waited = heldInput?.waited ?? 0;
+): AskingOnConnection {
+  const { consent } = state;
+  const waited = state.questions?.waited ?? 0;
   const most = Math.min(deadlineSeconds * 1_000, holdSeconds * 1_000 - waited);
   return {
-    status: 'asking',
+    status: 'asking-on-connection',
     ...resolvedOf(state),
-    ...(request === undefined || made === undefined ? {} : { consented: { request, made } }),
-    heldOpen: { rounds: round, waited },
+    ...defined({ consent }),
+    questions: { rounds: round, waited },
     request: {
       generation: nextGeneration(state),
       approvers,
@@ -91,7 +89,8 @@ function opened(
  * @param at epoch ms; the wait for people counts up to this time
  */
 export function flightOf(state: CallState, at: number): InFlight | undefined {
-  if (isHeldOpen(state)) return flownOn(state, { kind: 'cancelled' }, Math.min(at, state.request.deadline));
+  if (state.status === 'asking-on-connection')
+    return flownOn(state, { kind: 'cancelled' }, Math.min(at, state.request.deadline));
   return state.status === 'in-flight' ? state : undefined;
 }
 
@@ -99,9 +98,9 @@ export function flightOf(state: CallState, at: number): InFlight | undefined {
  * Asks people these questions, and closes the former ones.
  * @param state as `admitHeld` returned it
  */
-export function askedHeld(run: Run, state: HeldOpen, ids: RunIds): Change {
+export function askedHeld(run: Run, state: AskingOnConnection, ids: RunIds): Change {
   const before = callOf(run, state.call.callId);
-  const closed = isHeldOpen(before) ? [closedFact(before, 'cancelled')] : [];
+  const closed = before?.status === 'asking-on-connection' ? [closedFact(before, 'cancelled')] : [];
   return { run: replaceCall(run, state), facts: [...closed, requestOpenedFact(state, ids)] };
 }
 
@@ -109,18 +108,15 @@ export function askedHeld(run: Run, state: HeldOpen, ids: RunIds): Change {
  * Returns the call to flight, by the dispatch that asked.
  * @param until epoch ms; the wait for people counts up to this time
  */
-export function flownOn(
-  { heldOpen, request, consented, ...state }: HeldOpen,
-  last: HeldProgress['last'],
-  until: number,
-): InFlight {
-  const { rounds, waited } = heldOpen;
+export function flownOn(state: AskingOnConnection, last: QuestionProgress['last'], until: number): InFlight {
+  const { request, consent, questions } = state;
+  const { rounds, waited } = questions;
   return {
     status: 'in-flight',
     ...resolvedOf(state),
     asked: request.generation,
-    ...consented,
-    heldInput: { rounds, waited: waited + Math.max(0, until - request.openedAt), last },
+    ...defined({ consent }),
+    questions: { rounds, waited: waited + Math.max(0, until - request.openedAt), last },
   };
 }
 
@@ -130,7 +126,7 @@ export function flownOn(
  */
 export function closedHeld(run: Run, callId: string, status: 'expired' | 'cancelled'): Change {
   const state = callOf(run, callId);
-  if (!isHeldOpen(state)) return { run, facts: [] };
+  if (state?.status !== 'asking-on-connection') return { run, facts: [] };
   const { deadline } = state.request;
   const last = status === 'expired' ? { kind: status, deadline } : { kind: status };
   // A cancelled question counts with all its time: its dispatch is over, or asks nothing more in this turn.
@@ -144,7 +140,7 @@ export function closedHeld(run: Run, callId: string, status: 'expired' | 'cancel
 export function toldHeld(run: Run, { call: { callId }, attempts: attempt }: InFlight, result: DispatchResult): Change {
   const held = result.kind === 'ended' || result.kind === 'task' ? result.held : undefined;
   const state = callOf(run, callId);
-  const rounds = state?.status === 'in-flight' ? (state.heldInput?.rounds ?? 0) : 0;
+  const rounds = state?.status === 'in-flight' ? (state.questions?.rounds ?? 0) : 0;
   const asked = (held ?? []).filter(({ round }) => round <= rounds).slice(0, MOST_ROUNDS);
   const facts = asked.map(({ round, told, code }): LedgerFact => ({
     kind: 'input.told',
@@ -158,7 +154,7 @@ export function toldHeld(run: Run, { call: { callId }, attempts: attempt }: InFl
 }
 
 function closedFact(
-  { call: { callId }, request: { generation } }: HeldOpen,
+  { call: { callId }, request: { generation } }: AskingOnConnection,
   status: 'expired' | 'cancelled',
 ): LedgerFact {
   return { kind: 'request.closed', callId, generation, status };

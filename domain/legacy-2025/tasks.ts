@@ -12,10 +12,9 @@ import type { RunningTask } from '../../contracts/schemas/legacy-2025.ts';
 import type { PollResult } from '../../contracts/wire/legacy-2025.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { isFiniteNumber, isInstant } from '../shapes/messages.ts';
-import type { CallState, InFlight, ServerTask } from '../state/call.ts';
+import type { OnTask, ServerTask } from '../state/call.ts';
 import { callOf, type Change, replaceCall, type Run } from '../state/run.ts';
 
-export type OnTask = InFlight & { readonly task: ServerTask };
 type Begun = Extract<DispatchResult, { kind: 'task' }>;
 /** Length in events, and size in bytes. */
 interface HistorySize {
@@ -37,10 +36,6 @@ const MOST_BYTES = 40 * 1_048_576;
 /** Divisor of the time that the task has taken so far: a result waits at most a fifth of its task's duration. */
 const SHARE = 5;
 
-export function isOnTask(state: CallState): state is OnTask {
-  return state.status === 'in-flight' && state.task !== undefined;
-}
-
 /**
  * Records that the server works on the call as a task.
  * @param now epoch ms
@@ -60,7 +55,7 @@ export function taskBegun(run: Run, callId: string, { task, token }: Begun, now:
     ...(typeof message === 'string' ? { message } : {}),
     ...defined({ token }),
   };
-  const next = { ...state, task: { ...begun, next: nextQuestion(begun, now) } };
+  const next: OnTask = { ...state, status: 'on-task', task: { ...begun, next: nextQuestion(begun, now) } };
   return { run: replaceCall(run, next), facts: [{ kind: 'task.begun', callId, attempt: state.attempts, until }] };
 }
 
@@ -78,7 +73,7 @@ function instantOr(said: string, now: number): string {
  */
 export function taskAsked(run: Run, callId: string, said: GoesOn, now: number): Change {
   const state = callOf(run, callId);
-  if (state === undefined || !isOnTask(state)) return { run, facts: [] };
+  if (state?.status !== 'on-task') return { run, facts: [] };
   const { message: _, ...before } = state.task;
   const { message } = said;
   const pollMs = said.kind === 'working' ? (said.pollMs ?? before.pollMs) : before.pollMs;
@@ -117,7 +112,7 @@ export function isTooLong({ historyLength, historySize }: HistorySize): boolean 
 }
 
 export function tasksOf({ calls }: Run): readonly OnTask[] {
-  return calls.filter(isOnTask);
+  return calls.filter((state) => state.status === 'on-task');
 }
 
 /** Returns the view for people. */

@@ -13,14 +13,14 @@ import type { TrustSet } from '../../contracts/schemas/trust.ts';
 import type { AuthorizationNeed } from '../../contracts/wire/proofs.ts';
 import { initiatorRule, isMet, isWanted, type Voter } from '../policy/approvers.ts';
 import { isSameVoice } from '../signing/message.ts';
-import { type Authorized, type InFlight, settled } from '../state/call.ts';
+import { type Authorized, type Dispatched, isDispatched, settled, type WaitingForAnswer } from '../state/call.ts';
 import { type Change, replaceCall, type Run } from '../state/run.ts';
 import { byteLength, canonicalJson, hashOf } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 import { tellDue } from './deadline.ts';
 import { namedIn } from './decision.ts';
 import { outcomeFact } from './digest.ts';
-import { answererOf, answerFact, type Paused, remembering, resumed } from './pause.ts';
+import { answererOf, answerFact, remembering, resumed } from './pause.ts';
 
 /** Most requests for an authorization that one call may cause. */
 export const MOST_AUTHORIZATIONS = 3;
@@ -30,7 +30,7 @@ const MOST_GRANT_BYTES = 16_384;
 
 /** Returns the pause that a call needs; undefined once the call caused `MOST_AUTHORIZATIONS` requests. */
 export function authorizationPause(
-  { judgement, authorized = [] }: InFlight,
+  { judgement, authorized = [] }: Dispatched,
   { reason, message, wants, scopes }: AuthorizationNeed,
 ): AuthorizationPause | undefined {
   if (authorized.length >= MOST_AUTHORIZATIONS) return undefined;
@@ -55,7 +55,7 @@ export function grantorOf(initiatorId: string): ApproverRule {
  * @param at epoch ms
  */
 export function refuseAuthorization(
-  state: Paused,
+  state: WaitingForAnswer,
   answer: SignedAuthorization,
   initiatorId: string,
   at: number,
@@ -91,7 +91,7 @@ export function refuseAuthorization(
 /**
  * If several must consent, each person counts once, and only while one more of their group is needed, as for approvals.
  */
-function refuseConsent(state: Paused, answer: SignedAuthorization, at: number): Refusal | undefined {
+function refuseConsent(state: WaitingForAnswer, answer: SignedAuthorization, at: number): Refusal | undefined {
   const { callId, approver } = answer;
   const own = state.agreed?.find((each) => each.answer.approver.id === approver.id);
   if (own !== undefined) {
@@ -106,7 +106,7 @@ function refuseConsent(state: Paused, answer: SignedAuthorization, at: number): 
 
 /** In trust mode `signed`, answers with the same key count as one, as for approvals. */
 function refuseVoice(
-  { agreed = [] }: Paused,
+  { agreed = [] }: WaitingForAnswer,
   { callId, signature = '' }: SignedAuthorization,
   trust: Pick<TrustSet, 'keys'> | undefined,
 ): Refusal | undefined {
@@ -116,7 +116,7 @@ function refuseVoice(
   return refuse('APPROVER_NOT_ENTITLED', message, { callId });
 }
 
-function votersOf(state: Paused): Voter[] {
+function votersOf(state: WaitingForAnswer): Voter[] {
   return (state.agreed ?? []).map(({ answer, decidedAt }) => answererOf(state, answer, decidedAt));
 }
 
@@ -126,13 +126,12 @@ function votersOf(state: Paused): Voter[] {
  */
 export function authorize(
   run: Run,
-  asked: Paused,
+  asked: WaitingForAnswer,
   answer: SignedAuthorization,
   at: number,
 ): Change & { readonly ack: PauseAck } {
   const due = tellDue(asked, at);
-  // Sound: `tellDue` changes only `request.told`.
-  const state = due.state as Paused;
+  const { state } = due;
   const isPartial =
     answer.kind === 'consent' && !isMet(state.request.approvers, [...votersOf(state), answererOf(state, answer, at)]);
   const facts = [...due.facts, authorizedFact(state, answer, isPartial)];
@@ -169,7 +168,7 @@ function regranted(run: Run, given: Authorized): Run {
   const { server } = given.request.about;
   const former = newestGrant(run, server);
   const calls = run.calls.map((state) =>
-    former !== undefined && state.status === 'in-flight' && state.judgement.target.server === server
+    former !== undefined && isDispatched(state) && state.judgement.target.server === server
       ? { grant: former, ...state }
       : state,
   );
@@ -186,7 +185,7 @@ export function grantsFor({ grants = [] }: Run, server: string): readonly Author
 }
 
 /** Returns the given grant with which a call in flight was sent, or the newest one given for its server. */
-export function givenGrant(run: Run, { judgement, grant }: InFlight): Grant | undefined {
+export function givenGrant(run: Run, { judgement, grant }: Dispatched): Grant | undefined {
   return grant ?? newestGrant(run, judgement.target.server);
 }
 
@@ -196,11 +195,11 @@ function newestGrant(run: Run, server: string): Grant | undefined {
 }
 
 /** Returns what a dispatch receives: the consents to this call, and the newest grant for its server. */
-export function authorizationsOf(run: Run, { judgement, authorized = [] }: InFlight): readonly Authorized[] {
+export function authorizationsOf(run: Run, { judgement, authorized = [] }: Dispatched): readonly Authorized[] {
   return [...authorized.filter(({ answer }) => answer.kind === 'consent'), ...grantsFor(run, judgement.target.server)];
 }
 
-function authorizedFact(state: Paused, answer: SignedAuthorization, isPartial: boolean): LedgerFact {
+function authorizedFact(state: WaitingForAnswer, answer: SignedAuthorization, isPartial: boolean): LedgerFact {
   const comment = answer.kind === 'decline' ? answer.reason : answer.comment;
   return {
     kind: 'authorization.given',

@@ -5,7 +5,7 @@
 import type { PauseKind } from '../../contracts/schemas/request.ts';
 import type { Run, RunIds } from '../state/run.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
-import type { Answerable, Asking, CallState } from '../state/call.ts';
+import { type Answerable, type Asking, type CallState, isDispatched } from '../state/call.ts';
 import { digestOf } from './digest.ts';
 
 /** The update that answers a request, by what the request is about. */
@@ -67,7 +67,7 @@ export function refuseClosed(run: Run, state: CallState | undefined, callId: str
   // Expiry comes first: a call that was approved, asked again and then not answered has expired.
   const expired = run.expired.findLast((entry) => entry.callId === callId);
   if (expired !== undefined) return refuseExpired(callId, expired.deadline);
-  const held = state?.status === 'in-flight' ? state.heldInput?.last : undefined;
+  const held = isDispatched(state) ? state.questions?.last : undefined;
   if (held?.kind === 'expired') return refuseExpired(callId, new Date(held.deadline).toISOString());
   if (held?.kind === 'cancelled')
     return refuse('REQUEST_NOT_OPEN', `Nobody waits any more for what the server of call ${callId} asked.`, { callId });

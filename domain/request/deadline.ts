@@ -17,7 +17,14 @@ import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import { mayDecide, ruleAt } from '../policy/approvers.ts';
 import { callOf, type Change, replaceCall, type Run } from '../state/run.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
-import type { Asking, OpenRequest, Postponement } from '../state/call.ts';
+import {
+  type Asking,
+  isAsking,
+  type OpenRequest,
+  type Postponement,
+  type WaitingForConsent,
+  withRequest,
+} from '../state/call.ts';
 
 /** The bound keeps small what is carried with the request and proven at the dispatch. */
 export const MOST_EXTENSIONS = 20;
@@ -50,20 +57,16 @@ export function refuseExtension({ request }: Asking, decision: Postponement, end
 }
 
 /** Moves the deadline, and keeps the extension as proof. */
-export function extended(state: Asking, decision: Postponement, decidedAt: number): Asking {
+export function extended(state: WaitingForConsent, decision: Postponement, decidedAt: number): WaitingForConsent {
   const { request } = state;
   // The ledger has the comment, so the state drops it. A signed decision is kept whole, as its signature covers it.
   const { comment: _, ...unsigned } = decision;
   const kept = decision.signature === undefined ? unsigned : decision;
   const { from = request.deadline, by = [] } = request.extended ?? {};
-  return {
-    ...state,
-    request: {
-      ...request,
-      deadline: Date.parse(decision.until),
-      extended: { from, by: [...by, { decision: kept, decidedAt }] },
-    },
-  };
+  return withRequest(state, {
+    deadline: Date.parse(decision.until),
+    extended: { from, by: [...by, { decision: kept, decidedAt }] },
+  });
 }
 
 /** The times of a request as a dispatch receives them; epoch ms, and not trusted. */
@@ -135,7 +138,10 @@ function isUntold({ told }: OpenRequest, at: number): boolean {
  * Records the reminders and escalations that are due.
  * @param now epoch ms
  */
-export function tellDue(state: Asking, now: number): { readonly state: Asking; readonly facts: readonly LedgerFact[] } {
+export function tellDue<State extends Asking>(
+  state: State,
+  now: number,
+): { readonly state: State; readonly facts: readonly LedgerFact[] } {
   const { call, request } = state;
   const due = stepsOf(request).filter(({ at }) => isUntold(request, at) && at <= now && at < request.deadline);
   const last = due.at(-1);
@@ -146,7 +152,7 @@ export function tellDue(state: Asking, now: number): { readonly state: Asking; r
       ? { kind: 'request.reminded', ...about, deadline: new Date(request.deadline).toISOString() }
       : { kind: 'request.escalated', ...about, approvers: ruleAt(request.approvers, at - request.openedAt) },
   );
-  return { state: { ...state, request: { ...request, told: last.at } }, facts };
+  return { state: withRequest(state, { told: last.at }), facts };
 }
 
 /**
@@ -155,7 +161,7 @@ export function tellDue(state: Asking, now: number): { readonly state: Asking; r
  */
 export function tell(run: Run, callId: string, now: number): Change {
   const asking = callOf(run, callId);
-  if (asking?.status !== 'asking') return { run, facts: [] };
+  if (!isAsking(asking)) return { run, facts: [] };
   const { state, facts } = tellDue(asking, now);
   return { run: replaceCall(run, state), facts };
 }

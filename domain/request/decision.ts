@@ -17,7 +17,7 @@ import { type Answered, callOf, type Change, MOST_ANSWERED, replaceCall, type Ru
 import { signatureEvidence } from '../signing/jws.ts';
 import { hashOf, sha256Hex } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
-import { type Asking, type CallState, decided, voted } from '../state/call.ts';
+import { type Asking, type CallState, decided, isAsking, voted, type WaitingForConsent } from '../state/call.ts';
 import { isUsed, refuseClosed, refuseUntimely, refuseUpdate, refuseUsed } from './closed-request.ts';
 import { extended, refuseExtension, tellDue } from './deadline.ts';
 import { outcomeFact } from './digest.ts';
@@ -28,7 +28,7 @@ import { refuseRemember } from './standing.ts';
 const HASH_CHARACTERS = 32;
 
 export type Admission =
-  | { readonly kind: 'accept'; readonly state: Asking }
+  | { readonly kind: 'accept'; readonly state: WaitingForConsent }
   | { readonly kind: 'repeat'; readonly ack: DecisionAck }
   | Refusal;
 
@@ -49,8 +49,8 @@ export function admit(
   if (before !== undefined && isSame(before, decision)) return { kind: 'repeat', ack: before.ack };
   if (before !== undefined || isUsed(run, decision.decisionId)) return refuseUsed(decision);
   const state = callOf(run, callId);
-  if (state?.status !== 'asking') return refuseClosed(run, state, callId);
-  if (state.request.about !== undefined) return refuseUpdate(state.request.about.kind, callId);
+  if (!isAsking(state)) return refuseClosed(run, state, callId);
+  if (state.status !== 'waiting-for-consent') return refuseUpdate(state.request.about.kind, callId);
   const untimely = refuseUntimely(state, decision, ids, now);
   if (untimely !== undefined) return untimely;
   // Approvers may always withdraw their approval, even after they have left the groups that the rule names.
@@ -69,7 +69,11 @@ export function admit(
 }
 
 /** If several must agree, each person counts once, and only while one more of their group is needed. */
-function refuseVote(state: Asking, decision: Exclude<Decision, { kind: 'extend' }>, now: number): Refusal | undefined {
+function refuseVote(
+  state: WaitingForConsent,
+  decision: Exclude<Decision, { kind: 'extend' }>,
+  now: number,
+): Refusal | undefined {
   const { votes = [], request } = state;
   const { kind, callId, approver } = decision;
   const own = votes.find((vote) => vote.decision.approver.id === approver.id);
@@ -125,7 +129,7 @@ export function madeInTime(
  */
 export function accept(
   run: Run,
-  state: Asking,
+  state: WaitingForConsent,
   decision: SignedDecision,
   at: number,
 ): Change & { readonly ack: DecisionAck } {
@@ -220,7 +224,7 @@ function untilOf(decision: Decision): { until?: string } {
 
 /** Applies a decision to the request. One rejection or answer settles it; an approval does so if no other is needed. */
 function counted(
-  state: Asking,
+  state: WaitingForConsent,
   decision: SignedDecision,
   decidedAt: number,
 ): { readonly next: CallState; readonly status: DecisionAck['status'] } {

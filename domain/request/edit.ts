@@ -16,7 +16,16 @@ import { isMet, isWanted } from '../policy/approvers.ts';
 import { type Change, replaceCall, type Run, type RunIds } from '../state/run.ts';
 import { byteLength, canonicalJson, hashOf } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
-import type { Asking, CallState, Edit, InFlight, OpenRequest, ResolvedJudgement, Vote } from '../state/call.ts';
+import type {
+  CallState,
+  ConsentRequest,
+  Edit,
+  InFlight,
+  Resolved,
+  ResolvedJudgement,
+  Vote,
+  WaitingForConsent,
+} from '../state/call.ts';
 import { acceptedFact, answeredBy, namedIn } from './decision.ts';
 import { requestOpenedFact, verdictFact } from './digest.ts';
 import { type EditDecision, notPermitted, permits } from './rights.ts';
@@ -28,7 +37,7 @@ export const MOST_JUDGED_EDITS = 8;
 /** Refuses an edit for reasons known before the edited call is judged. */
 export function refuseEdit(
   run: Run,
-  state: Asking,
+  state: WaitingForConsent,
   decision: EditDecision,
   limits: Pick<Limits, 'argumentBytes' | 'argumentBytesPerTurn'>,
 ): Refusal | undefined {
@@ -69,7 +78,7 @@ export interface EditVerdict {
  */
 export function acceptEdit(
   run: Run,
-  state: Asking,
+  state: WaitingForConsent,
   decision: EditDecision,
   { judgement, policyVersion }: EditVerdict,
   ids: RunIds,
@@ -113,7 +122,7 @@ export function acceptEdit(
       ...(state.edit === undefined ? {} : { arguments: state.call.arguments }),
     },
   };
-  const edited = {
+  const edited: Resolved = {
     call: { ...state.call, arguments: decision.arguments },
     // The judge returns no description for an allowed call, so the known one is kept.
     judgement: { ...(isSeen ? shownOf(shown) : {}), ...judgement, target },
@@ -124,9 +133,9 @@ export function acceptEdit(
   const { extended: _extended, ...asked } = state.request;
   const request = { ...asked, approvers: rule };
   const next: CallState = isEnough
-    ? { status: 'approved', ...edited, request, made: vote }
+    ? { status: 'approved', ...edited, consent: { request, made: vote } }
     : {
-        status: 'asking',
+        status: 'waiting-for-consent',
         ...edited,
         request: askedAnew(request, verdict.kind === 'ask' ? verdict.deadlineSeconds : undefined, approver.id, at),
         ...(counts ? { votes: [vote] } : {}),
@@ -138,7 +147,7 @@ export function acceptEdit(
     facts: [
       acceptedFact(run, state, { ...decision, approver }, status),
       verdictFact(edited.call, edited.judgement, policyVersion),
-      ...(next.status === 'asking' ? [requestOpenedFact(next, ids)] : []),
+      ...(next.status === 'waiting-for-consent' ? [requestOpenedFact(next, ids)] : []),
     ],
   };
 }
@@ -146,14 +155,19 @@ export function acceptEdit(
 /**
  * Returns the request that the editor read, if the edit is among the decisions that let the call run. For a dispatch.
  */
-export function shownToEditor({ edit, made }: Pick<InFlight, 'edit' | 'made'>): ShownRequest | undefined {
-  const decisions = made === undefined ? [] : [made, ...(made.further ?? [])];
+export function shownToEditor({ edit, consent }: Pick<InFlight, 'edit' | 'consent'>): ShownRequest | undefined {
+  const decisions = consent === undefined ? [] : [consent.made, ...(consent.made.further ?? [])];
   return edit !== undefined && decisions.some(({ decision }) => decision.decisionId === edit.decisionId)
     ? { arguments: edit.proposed, ...edit.shown }
     : undefined;
 }
 
-function askedAnew(request: OpenRequest, deadlineSeconds: number | undefined, by: string, at: number): OpenRequest {
+function askedAnew(
+  request: ConsentRequest,
+  deadlineSeconds: number | undefined,
+  by: string,
+  at: number,
+): ConsentRequest {
   const deadline = deadlineSeconds === undefined ? request.deadline : at + deadlineSeconds * 1_000;
   // The rule may have changed, so its reminders and escalations start anew.
   const { told: _, ...asked } = request;

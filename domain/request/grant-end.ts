@@ -6,6 +6,7 @@
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { RunState } from '../../contracts/schemas/run-state.ts';
 import { askingCalls, callOf, type Run } from '../state/run.ts';
+import { judgementOf } from '../state/call.ts';
 import { grantsFor } from './authorization.ts';
 import type { ToolsetRef } from '../../contracts/wire/identity.ts';
 import { isListing } from '../../contracts/names.ts';
@@ -41,6 +42,6 @@ export function grantEnds(held: Held): Pick<RunState, 'grantEnds'> {
 export function withGrantEnd(fact: LedgerFact, held: Held): LedgerFact {
   if (fact.kind !== 'request.opened') return fact;
   const state = callOf(held.run, fact.callId);
-  const target = state !== undefined && 'judgement' in state ? state.judgement?.target : undefined;
+  const target = state && judgementOf(state)?.target;
   return target === undefined ? fact : { ...fact, ...grantEnd(held, target.server, Date.parse(fact.deadline)) };
 }

@@ -22,7 +22,7 @@ import type {
 import type { Run } from '../state/run.ts';
 import { isFields } from '../shapes/messages.ts';
 import { byteLength, canonicalJson } from '../text/canonical.ts';
-import type { CallState } from '../state/call.ts';
+import { type CallState, isAsking, isDispatched } from '../state/call.ts';
 
 /** Most rounds of questions in one call; the default of the MCP SDK. */
 export const MOST_ROUNDS = 10;
@@ -203,8 +203,8 @@ export function askedBytes({ calls }: Run): number {
 
 function bytesOf(state: CallState): number {
   if (state.status === 'settled' || state.status === 'proposed') return 0;
-  const about = state.status === 'asking' ? state.request.about : undefined;
-  const held = state.status === 'in-flight' ? state.heldInput : undefined;
+  const about = isAsking(state) ? state.request.about : undefined;
+  const held = isDispatched(state) ? state.questions : undefined;
   const kept = [
     ...(about?.kind === 'input' ? [about] : []),
     ...[state.input, held].filter((each) => each !== undefined),

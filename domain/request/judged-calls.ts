@@ -36,7 +36,7 @@ export function judgedAll(
     facts.push(verdictFact(state.call, judgement, policyVersion));
     const { next, facts: told } = answeredByStanding(current.run, now, at);
     facts.push(...told);
-    if (next.status === 'asking') facts.push(requestOpenedFact(next, ids));
+    if (next.status === 'waiting-for-consent') facts.push(requestOpenedFact(next, ids));
     if (next.status === 'settled') facts.push(outcomeFact(state.call.callId, next.outcome));
     return next;
   });

@@ -16,14 +16,14 @@ import type { Limits } from '../../contracts/schemas/run-spec.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { isMet } from '../policy/approvers.ts';
 import { type Fields, isFields, isFiniteNumber, isInstant } from '../shapes/messages.ts';
-import { type CallState, type InFlight, settled } from '../state/call.ts';
+import { type CallState, type Dispatched, settled, type WaitingForAnswer } from '../state/call.ts';
 import { type Change, replaceCall, type Run, type RunIds } from '../state/run.ts';
 import { byteLength, sha256Hex } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 import { tellDue } from './deadline.ts';
 import { namedIn } from './decision.ts';
 import { outcomeFact, requestOpenedFact } from './digest.ts';
-import { answererOf, answerFact, type Paused, remembering, resumed } from './pause.ts';
+import { answererOf, answerFact, remembering, resumed } from './pause.ts';
 import { reopened } from './transitions.ts';
 
 /**
@@ -32,14 +32,13 @@ import { reopened } from './transitions.ts';
  */
 export function resolve(
   run: Run,
-  asked: Paused<OutcomePause>,
+  asked: WaitingForAnswer<OutcomePause>,
   resolution: SignedResolution,
   ids: RunIds,
   at: number,
 ): Change & { readonly ack: PauseAck } {
   const due = tellDue(asked, at);
-  // Sound: `tellDue` changes only `request.told`.
-  const state = due.state as Paused<OutcomePause>;
+  const { state } = due;
   const next = nextOf(state, resolution, at);
   return {
     ...remembering(replaceCall(run, next), 'outcome', resolution, at),
@@ -47,12 +46,12 @@ export function resolve(
       ...due.facts,
       resolvedFact(state, resolution),
       ...(next.status === 'settled' ? [outcomeFact(resolution.callId, next.outcome, tokenOf(asked))] : []),
-      ...(next.status === 'asking' ? [requestOpenedFact(next, ids)] : []),
+      ...(next.status === 'waiting-for-consent' ? [requestOpenedFact(next, ids)] : []),
     ],
   };
 }
 
-function nextOf(state: Paused<OutcomePause>, resolution: SignedResolution, at: number): CallState {
+function nextOf(state: WaitingForAnswer<OutcomePause>, resolution: SignedResolution, at: number): CallState {
   const { approver } = resolution;
   if (resolution.kind !== 'retry') {
     const by = namedIn([state.request.approvers], approver);
@@ -70,8 +69,8 @@ function nextOf(state: Paused<OutcomePause>, resolution: SignedResolution, at: n
   });
 }
 
-function tokenOf({ request: { about } }: Paused): TokenEvidence | undefined {
-  return 'token' in about ? about.token : undefined;
+function tokenOf({ request }: WaitingForAnswer<OutcomePause>): TokenEvidence | undefined {
+  return request.about.token;
 }
 
 /** Refuses a recorded result over `limits.resultBytes`: the transcript holds it like a tool's result. */
@@ -109,7 +108,7 @@ export function recordedHash(resolution: Said): string | undefined {
   return sha256Hex(resolution.kind === 'succeeded' ? resolution.result : resolution.message);
 }
 
-function resolvedFact(state: Paused<OutcomePause>, resolution: SignedResolution): LedgerFact {
+function resolvedFact(state: WaitingForAnswer<OutcomePause>, resolution: SignedResolution): LedgerFact {
   const recorded = recordedHash(resolution);
   return {
     kind: 'outcome.resolved',
@@ -131,7 +130,7 @@ const LONGEST_MESSAGE = 1_000;
  * @param sentTimes absent for runs of an earlier release, which take `handedAt` for the time of sending
  */
 export function outcomePause(
-  { attempts }: InFlight,
+  { attempts }: Dispatched,
   { outcome, sent, token }: Ended,
   handedAt: number,
   sentTimes?: 'told',

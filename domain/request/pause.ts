@@ -11,7 +11,7 @@
  * 3. No call leaves again by time alone: an unanswered request ends with the outcome that is true of the call (INV-X1).
  */
 import { defined } from '../../contracts/defined.ts';
-import type { Pause, PauseAck, PauseKind } from '../../contracts/schemas/request.ts';
+import type { InputPause, Pause, PauseAck, PauseKind } from '../../contracts/schemas/request.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import type { SignatureEvidence } from '../../contracts/schemas/trust.ts';
 import { mayDecide, type Voter } from '../policy/approvers.ts';
@@ -21,21 +21,26 @@ import { hashOf } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 import {
   type Answerable,
+  type Approved,
   askable,
-  type Asking,
-  type InFlight,
-  type OpenRequest,
+  type AskingOnConnection,
+  type Cleared,
+  type Dispatched,
+  isAsking,
+  isDispatched,
   resolvedOf,
   type Retry,
-  type Sendable,
+  sendable,
   type Unsure,
+  type WaitingForAnswer,
 } from '../state/call.ts';
 import { isUsed, refuseClosed, refuseUntimely, refuseUpdate, refuseUsed } from './closed-request.ts';
 import { namedIn } from './decision.ts';
 import { requestOpenedFact } from './digest.ts';
 import { nextGeneration } from './transitions.ts';
 
-export type Paused<P extends Pause = Pause> = Asking & { readonly request: OpenRequest & { readonly about: P } };
+/** Calls that wait for an answer about `P`. */
+export type Paused<P extends Pause = Pause> = WaitingForAnswer<P> | (InputPause extends P ? AskingOnConnection : never);
 
 export interface Pausing {
   /** Epoch ms. */
@@ -50,19 +55,18 @@ export interface Pausing {
 
 /** Pauses a call in flight: it keeps its consent, and waits for an answer about the subject `about`. */
 export function paused<P extends Pause>(
-  state: InFlight,
+  state: Dispatched,
   about: P,
   { at, approvers, deadlineSeconds, unsure, because }: Pausing,
-): Paused<P> {
+): WaitingForAnswer<P> {
   const { retry, ...resolved } = askable(state);
-  const { request, made } = state;
+  const { consent } = state;
   return {
-    status: 'asking',
+    status: 'waiting-for-answer',
     ...resolved,
     // A permission to retry is used up once the call leaves; a call turned away for its authorization has not left.
     ...(retry === undefined || about.kind !== 'authorization' ? {} : { retry }),
-    ...defined({ unsure }),
-    ...(request === undefined || made === undefined ? {} : { consented: { request, made } }),
+    ...defined({ unsure, consent }),
     request: {
       generation: nextGeneration(state),
       approvers,
@@ -75,22 +79,16 @@ export function paused<P extends Pause>(
 }
 
 /** Returns the call to the state it was sent from, with its former consent and a fresh number of attempts. */
-export function resumed({ request, consented, ...state }: Paused, retry?: Retry): Sendable {
-  const resolved = {
-    ...resolvedOf(state),
-    asked: request.generation,
-    holds: { count: state.attempts },
-    ...defined({ retry }),
-  };
-  return consented === undefined
-    ? { status: 'cleared', ...resolved }
-    : { status: 'approved', ...resolved, ...consented };
+export function resumed(state: WaitingForAnswer, retry?: Retry): Cleared | Approved {
+  const { request, attempts, consent } = state;
+  const answered = { asked: request.generation, holds: { count: attempts }, ...defined({ retry }) };
+  return sendable({ ...resolvedOf(state), ...answered }, consent);
 }
 
 /** Pauses a call in flight; a call in any other state stays unchanged. */
 export function pausedFor(run: Run, callId: string, about: Pause, pausing: Pausing, ids: RunIds): Change {
   const state = callOf(run, callId);
-  if (state?.status !== 'in-flight') return { run, facts: [] };
+  if (!isDispatched(state)) return { run, facts: [] };
   const next = paused(state, about, pausing);
   return { run: replaceCall(run, next), facts: [requestOpenedFact(next, ids)] };
 }
@@ -119,8 +117,9 @@ export function admitAnswer(
   if (before !== undefined && before.content === contentOf(asked, answer)) return { kind: 'repeat', ack: before.ack };
   if (isUsed(run, decisionId)) return refuseUsed(answer);
   const state = callOf(run, callId);
-  if (state?.status !== 'asking') return refuseClosed(run, state, callId);
-  if (!isPaused(state) || state.request.about.kind !== asked) return refuseUpdate(state.request.about?.kind, callId);
+  if (!isAsking(state)) return refuseClosed(run, state, callId);
+  if (state.status === 'waiting-for-consent' || state.request.about.kind !== asked)
+    return refuseUpdate(state.request.about?.kind, callId);
   const untimely = refuseUntimely(state, answer, ids, now);
   if (untimely !== undefined) return untimely;
   if (mayDecide(state.request.approvers, answererOf(state, answer, now))) return { kind: 'accept', state };
@@ -131,10 +130,6 @@ export function admitAnswer(
       callId,
     },
   );
-}
-
-export function isPaused(state: Asking): state is Paused {
-  return state.request.about !== undefined;
 }
 
 /**

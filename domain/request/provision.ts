@@ -12,12 +12,19 @@ import type { InputPause, PauseAck, SignedProvision } from '../../contracts/sche
 import type { InputAnswer, InputResponse } from '../../contracts/schemas/input.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
-import { flownOn, isHeldOpen } from '../legacy-2025/open-question.ts';
+import { flownOn } from '../legacy-2025/open-question.ts';
 import { callOf, type Change, replaceCall, type Run, type RunIds } from '../state/run.ts';
 import { byteLength, canonicalJson, hashOf } from '../text/canonical.ts';
 import { visible } from '../text/escape.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
-import { type InFlight, type InputProgress, notSent, type Provided, type Sendable } from '../state/call.ts';
+import {
+  type InFlight,
+  type InputProgress,
+  notSent,
+  type Provided,
+  type Sendable,
+  type WaitingForAnswer,
+} from '../state/call.ts';
 import { tellDue } from './deadline.ts';
 import { requestOpenedFact } from './digest.ts';
 import {
@@ -114,11 +121,12 @@ export function provide(
 ): Change & { readonly ack: PauseAck } {
   const due = tellDue(asked, at);
   // Sound: `tellDue` changes only `request.told`.
-  const state = due.state as Paused<InputPause>;
+  const { state } = due;
   const fresh: Provided = { provision, decidedAt: at, request: state.request, ...definitionOf(state) };
-  const next = isHeldOpen(state)
-    ? flownOn(state, { kind: 'answered', provided: fresh }, at)
-    : withProvided(state, fresh);
+  const next =
+    state.status === 'asking-on-connection'
+      ? flownOn(state, { kind: 'answered', provided: fresh }, at)
+      : withProvided(state, fresh);
   return {
     ...remembering(replaceCall(run, next), 'input', provision, at),
     facts: [...due.facts, providedFact(state, provision)],
@@ -129,7 +137,7 @@ function definitionOf({ judgement }: Paused): Pick<Provided, 'definitionHash'> {
   return { definitionHash: judgement.target.definitionHash };
 }
 
-function withProvided(state: Paused<InputPause>, fresh: Provided): Sendable {
+function withProvided(state: WaitingForAnswer<InputPause>, fresh: Provided): Sendable {
   const sendable = resumed(state);
   const { input } = state;
   // Sound: only `askedForInput` opens such a request, and it sets `input`.

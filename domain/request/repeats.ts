@@ -13,7 +13,7 @@ import type { Judgement, ProposedCall, ToolTarget } from '../../contracts/schema
 import { isSettled, type RefusedCall, type Run } from '../state/run.ts';
 import { hashOf } from '../text/canonical.ts';
 import { bounded } from '../text/escape.ts';
-import type { CallState } from '../state/call.ts';
+import type { Settled } from '../state/call.ts';
 
 /**
  * Number of newest refusals remembered; a forgotten one is asked again. With their texts cut, at most 150 kB to carry.
@@ -76,7 +76,7 @@ export class Duplicates {
   }
 }
 
-function refusalOf({ call, judgement, outcome, edit }: Extract<CallState, { status: 'settled' }>): RefusedCall[] {
+function refusalOf({ call, judgement, outcome, edit }: Settled): RefusedCall[] {
   const target = judgement?.target;
   if (target === undefined) return [];
   // A model repeats what it proposed, so the key has the arguments before any edit.

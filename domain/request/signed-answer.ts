@@ -6,7 +6,7 @@
 import type { SignedDecision } from '../../contracts/schemas/request.ts';
 import type { SignedPurpose, TrustSet } from '../../contracts/schemas/trust.ts';
 import { checkSignature, isSameVoice, type Signer } from '../signing/message.ts';
-import type { Answerable, Asking } from '../state/call.ts';
+import type { Answerable, WaitingForConsent } from '../state/call.ts';
 import type { Run, RunIds } from '../state/run.ts';
 import { byteLength, canonicalJson, hashOf } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
@@ -56,7 +56,7 @@ export function checkSignedAnswer(
 /** UTF-8 bytes of votes and extensions of one request: signed messages are kept whole, and travel with the request. */
 export const MOST_SIGNED_BYTES = 32_768;
 
-function refuseHeavy({ votes = [], request }: Asking, decision: SignedDecision): Refusal | undefined {
+function refuseHeavy({ votes = [], request }: WaitingForConsent, decision: SignedDecision): Refusal | undefined {
   const bytes = byteLength(canonicalJson([votes, request.extended?.by ?? [], decision]));
   if (bytes <= MOST_SIGNED_BYTES || decision.kind === 'withdraw' || decision.kind === 'reject') return undefined;
   const { callId } = decision;

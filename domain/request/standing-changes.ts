@@ -6,7 +6,7 @@ import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import { isMet, mayDecide } from '../policy/approvers.ts';
 import type { Change, Run, RunIds, Standing } from '../state/run.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
-import type { CallState } from '../state/call.ts';
+import { type CallState, isSendable } from '../state/call.ts';
 import { requestOpenedFact } from './digest.ts';
 import {
   agreedTo,
@@ -32,8 +32,9 @@ export const MOST_FORGOTTEN = 100;
  */
 export function remembered(run: Run, callId: string, at: number, grant?: string): Change {
   const state = run.calls.find(({ call: { callId: each } }) => each === callId);
-  if (state?.status !== 'approved' || state.made.standing !== undefined) return { run, facts: [] };
-  const { made, request, judgement, call } = state;
+  if (state?.status !== 'approved' || state.consent.made.standing !== undefined) return { run, facts: [] };
+  const { consent, judgement, call } = state;
+  const { made, request } = consent;
   const decisions = [made, ...(made.further ?? [])].map(({ decision }) => withoutComment(decision));
   const extent = extentOf(decisions);
   const current = stillStanding(run, [], at);
@@ -69,7 +70,7 @@ export function remembered(run: Run, callId: string, at: number, grant?: string)
     },
   ];
   const calls = run.calls.map((waiting) => {
-    if (waiting.status !== 'asking' || !answers(standing, waiting, at)) return waiting;
+    if (waiting.status !== 'waiting-for-consent' || !answers(standing, waiting, at)) return waiting;
     facts.push({ kind: 'standing.used', standing: standing.id, callId: waiting.call.callId });
     return approvedBy(waiting, standing);
   });
@@ -85,7 +86,7 @@ export function answeredByStanding(
   state: CallState,
   at: number,
 ): { readonly next: CallState; readonly facts: readonly LedgerFact[] } {
-  if (state.status !== 'asking') return { next: state, facts: [] };
+  if (state.status !== 'waiting-for-consent') return { next: state, facts: [] };
   const found = standing.find((each) => answers(each, state, at));
   if (found === undefined) return { next: state, facts: [] };
   return {
@@ -172,8 +173,8 @@ export function forget(
     { kind: 'standing.forgotten', standing: id, by: by.id, ...defined({ because: comment }) },
   ];
   const calls = run.calls.map((state) => {
-    if (state.status !== 'approved' || state.made.standing !== id) return state;
-    const { approvers, deadline } = state.request;
+    if (!isSendable(state) || state.consent?.made.standing !== id) return state;
+    const { approvers, deadline } = state.consent.request;
     const deadlineSeconds = Math.max(1, Math.ceil((deadline - at) / 1_000));
     const because = warned(state, `STANDING_LOST: ${FORGOTTEN}`);
     const next = reopened(state, { at, because, approvers, deadlineSeconds });

@@ -18,7 +18,7 @@ import { withoutRedacted } from '../policy/redaction.ts';
 import type { Run, Standing } from '../state/run.ts';
 import { byteLength, canonicalJson } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
-import type { Approved, Asking } from '../state/call.ts';
+import { type Approved, approved, type WaitingForConsent } from '../state/call.ts';
 import { lapsedSince } from './deadline.ts';
 import { isEdit } from './rights.ts';
 import type { DispatchProof } from '../../contracts/wire/proofs.ts';
@@ -95,13 +95,16 @@ export function holds({ decisions, approvers, decidedAt }: Standing, now: number
  * True if the standing decision also answers this request.
  * @param now epoch ms
  */
-export function answers(standing: Standing, { call, judgement, request, unsure }: Asking, now: number): boolean {
+export function answers(
+  standing: Standing,
+  { call, judgement, request, unsure }: WaitingForConsent,
+  now: number,
+): boolean {
   const extent = extentOf(standing.decisions);
   return (
     extent !== undefined &&
     // A request that was opened again needs a fresh decision, whatever the reason.
     request.generation === 1 &&
-    request.about === undefined &&
     unsure === undefined &&
     holds(standing, now) &&
     now < request.deadline &&
@@ -140,12 +143,15 @@ export function agreedTo({ decisions }: Pick<Standing, 'decisions'>): readonly A
 }
 
 /** Approves the request with the earlier decisions. */
-export function approvedBy({ votes: _, ...asked }: Asking, { id, decisions, decidedAt }: Standing): Approved {
+export function approvedBy(state: WaitingForConsent, { id, decisions, decidedAt }: Standing): Approved {
   const [decision, ...others] = decisions;
   // Sound: a standing decision has at least one decision.
   const made = { decision: decision as SignedDecision, decidedAt, standing: id };
-  const further = others.map((each) => ({ decision: each, decidedAt }));
-  return { ...asked, status: 'approved', made: { ...made, ...(further.length === 0 ? {} : { further }) } };
+  return approved(
+    state,
+    made,
+    others.map((each) => ({ decision: each, decidedAt })),
+  );
 }
 
 /**
@@ -154,7 +160,7 @@ export function approvedBy({ votes: _, ...asked }: Asking, { id, decisions, deci
  */
 export function refuseRemember(
   { standing = [] }: Run,
-  { call, request, votes = [] }: Asking,
+  { call, request, votes = [] }: WaitingForConsent,
   decision: Decision,
   now: number,
 ): Refusal | undefined {

@@ -10,13 +10,11 @@
 import type { HeldCall } from '../../contracts/schemas/call.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { callOf, type Change, replaceCall, type Run } from '../state/run.ts';
-import { type CallState, type InFlight, notSent, type Sendable } from '../state/call.ts';
+import { type Dispatched, notSent, type Throttled } from '../state/call.ts';
 
 export type Holding = Extract<DispatchResult, { kind: 'not-sent' }> & {
   readonly held: NonNullable<Extract<DispatchResult, { kind: 'not-sent' }>['held']>;
 };
-
-export type Held = Sendable & { readonly held: NonNullable<Sendable['held']> };
 
 /** Wait for a result that names no time; every activity of ours names one. */
 const DEFAULT_WAIT_MS = 1_000;
@@ -25,15 +23,10 @@ export function isHolding(result: DispatchResult): result is Holding {
   return result.kind === 'not-sent' && result.held !== undefined;
 }
 
-/** True if the call may run, but waits because of its server's limits. */
-export function isHeld(state: CallState): state is Held {
-  return (state.status === 'cleared' || state.status === 'approved') && state.held !== undefined;
-}
-
 /**
  * Number of dispatches that may have reached the server since people last let the call leave; throttled ones did not.
  */
-export function attemptsOf({ attempts, holds }: InFlight): number {
+export function attemptsOf({ attempts, holds }: Dispatched): number {
   return attempts - (holds?.count ?? 0);
 }
 
@@ -41,7 +34,7 @@ export function attemptsOf({ attempts, holds }: InFlight): number {
  * Explains why a call waits no longer; undefined while it still may.
  * @param now epoch ms
  */
-export function waitedOut({ holds }: InFlight, { held, message }: Holding, now: number): string | undefined {
+export function waitedOut({ holds }: Dispatched, { held, message }: Holding, now: number): string | undefined {
   const { since } = holds ?? {};
   if (since === undefined || now < since + held.atMostSeconds * 1_000) return undefined;
   return `${message} It waited ${Math.round((now - since) / 1_000)} s for its turn and was not sent.`;
@@ -59,24 +52,25 @@ export function heldBack(run: Run, callId: string, holding: Holding, now: number
   const since = state.holds?.since ?? now;
   // The wait ends at the latest when the call is given up.
   const until = Math.max(now + 1, Math.min(now + retryAfterMs, since + atMostSeconds * 1_000));
-  const next: Held = {
+  const next: Throttled = {
     ...notSent(state),
+    status: 'throttled',
     holds: { count: (state.holds?.count ?? 0) + 1, since, by },
-    held: { since, until, by, message },
+    wait: { since, until, by, message },
   };
   // The ledger records the throttling once, however often the call returns unsent for the same limit.
   const facts = state.holds?.by === by ? [] : [{ kind: 'held', callId, by, code } as const];
   return { run: replaceCall(run, next), facts };
 }
 
-export function heldCalls({ calls }: Run): readonly Held[] {
-  return calls.filter(isHeld);
+export function throttledCalls({ calls }: Run): readonly Throttled[] {
+  return calls.filter((state) => state.status === 'throttled');
 }
 
 /** Returns the view for people. */
-export function shownHeld({ call, judgement, held }: Held): HeldCall {
+export function shownThrottled({ call, judgement, wait }: Throttled): HeldCall {
   const { server, tool } = judgement.target;
-  const { by, message, since, until } = held;
+  const { by, message, since, until } = wait;
   return {
     callId: call.callId,
     server,

@@ -7,15 +7,18 @@ import type { DispatchResult, ShownDefinition } from '../../contracts/wire/tools
 import { initiatorRule } from '../policy/approvers.ts';
 import {
   askable,
-  type Asking,
   type CallState,
-  type InFlight,
+  type Dispatched,
+  isAsking,
+  isDispatched,
+  isSendable,
   notSent,
   type ResolvedJudgement,
   type Sendable,
   sent,
   settled,
   type Unsure,
+  type WaitingForConsent,
 } from '../state/call.ts';
 import { callOf, type Change, MOST_ANSWERED, replaceCall, type Run, type RunIds } from '../state/run.ts';
 import { outcomeFact, requestOpenedFact } from './digest.ts';
@@ -23,9 +26,9 @@ import { outcomeFact, requestOpenedFact } from './digest.ts';
 /** Sends a call to its server; undefined if the call is neither cleared nor approved. */
 export function dispatched(run: Run, callId: string): Change | undefined {
   const state = callOf(run, callId);
-  if (state?.status !== 'cleared' && state?.status !== 'approved') return undefined;
+  if (!isSendable(state)) return undefined;
   const next = sent(state);
-  const decisionId = next.made?.decision.decisionId;
+  const decisionId = next.consent?.made.decision.decisionId;
   return {
     run: replaceCall(run, next),
     facts: [{ kind: 'dispatched', callId, attempt: next.attempts, ...defined({ decisionId }) }],
@@ -37,7 +40,7 @@ export function ended(run: Run, callId: string, outcome: Outcome, token?: TokenE
   const state = callOf(run, callId);
   if (state === undefined || state.status === 'settled') return { run, facts: [] };
   const facts: LedgerFact[] = [];
-  if (state.status === 'asking') {
+  if (isAsking(state)) {
     const status = outcome.kind === 'expired' ? 'expired' : 'cancelled';
     facts.push({ kind: 'request.closed', callId, generation: state.request.generation, status });
   }
@@ -53,8 +56,8 @@ export function ended(run: Run, callId: string, outcome: Outcome, token?: TokenE
 
 /** Token evidence of the attempt that a request is about, or that the server still works on. */
 function tokenOf(state: CallState): TokenEvidence | undefined {
-  if (state.status === 'in-flight') return state.task?.token;
-  const about = state.status === 'asking' ? state.request.about : undefined;
+  if (state.status === 'on-task') return state.task.token;
+  const about = state.status === 'waiting-for-answer' ? state.request.about : undefined;
   return about?.kind === 'outcome' ? about.token : undefined;
 }
 
@@ -64,7 +67,7 @@ function tokenOf(state: CallState): TokenEvidence | undefined {
  */
 export function returned(run: Run, callId: string, unsure?: Unsure): Change {
   const state = callOf(run, callId);
-  return { run: state?.status === 'in-flight' ? replaceCall(run, notSent(state, unsure)) : run, facts: [] };
+  return { run: isDispatched(state) ? replaceCall(run, notSent(state, unsure)) : run, facts: [] };
 }
 
 /**
@@ -80,11 +83,12 @@ export function askedAgain(
   at: number,
 ): Change {
   const state = callOf(run, callId);
-  if (state?.status !== 'in-flight' && state?.status !== 'approved') return { run, facts: [] };
+  const isConsented = isSendable(state) && state.consent !== undefined;
+  if (!isDispatched(state) && !isConsented) return { run, facts: [] };
   const next = reopened(state, {
     at,
     because: warned(state, `${refusal.code}: ${refusal.message}`),
-    approvers: refusal.approvers ?? state.request?.approvers ?? initiatorRule(fallback.approverId),
+    approvers: refusal.approvers ?? state.consent?.request.approvers ?? initiatorRule(fallback.approverId),
     deadlineSeconds: refusal.deadlineSeconds ?? fallback.deadlineSeconds,
     ...defined({ definition: refusal.definition }),
   });
@@ -94,9 +98,8 @@ export function askedAgain(
 // A call without valid consent is asked (again); a new generation gives the request another digest (INV-G2).
 
 /** Returns the generation of a request that opens now. */
-export function nextGeneration(state: InFlight | Sendable): number {
-  const { generation = 0 } = ('request' in state ? state.request : undefined) ?? {};
-  return Math.max(generation, state.asked ?? 0) + 1;
+export function nextGeneration({ consent, asked = 0 }: Dispatched | Sendable): number {
+  return Math.max(consent?.request.generation ?? 0, asked) + 1;
 }
 
 export interface Reopening {
@@ -114,7 +117,7 @@ export interface Reopening {
  * approvers must read that, too. Other reasons stay unchanged, since runs of earlier releases have them in their
  * ledgers.
  */
-export function warned({ unsure, asked }: InFlight | Sendable, because: string): string {
+export function warned({ unsure, asked }: Dispatched | Sendable, because: string): string {
   return unsure === undefined || asked === undefined
     ? because
     : `OUTCOME_UNKNOWN: it was sent before and may have run. ${because}`;
@@ -122,11 +125,11 @@ export function warned({ unsure, asked }: InFlight | Sendable, because: string):
 
 /** Opens a new request for a call that was not sent and whose consent no longer holds. */
 export function reopened(
-  state: InFlight | Sendable,
+  state: Dispatched | Sendable,
   { at, because, approvers, deadlineSeconds, definition }: Reopening,
-): Asking {
+): WaitingForConsent {
   return {
-    status: 'asking',
+    status: 'waiting-for-consent',
     ...askable(state),
     ...(definition === undefined ? {} : { judgement: redefined(state.judgement, definition) }),
     request: {

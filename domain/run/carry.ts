@@ -6,8 +6,26 @@
  * 1. A run carries only what cannot be read elsewhere: heads and references, open calls, remembered answers.
  */
 import type { PreparedRun } from '../../contracts/wire/run.ts';
-import { isOnTask } from '../legacy-2025/tasks.ts';
-import type { CallState } from '../state/call.ts';
+import { defined } from '../../contracts/defined.ts';
+import type {
+  Approved,
+  AskingOnConnection,
+  CallState,
+  Cleared,
+  Consent,
+  InFlight,
+  MadeDecision,
+  OnTask,
+  OpenRequest,
+  Proposed,
+  QuestionProgress,
+  Resolved,
+  Settled,
+  Vote,
+  Wait,
+  WaitingForAnswer,
+} from '../state/call.ts';
+import { requestOf, resolvedOf, sendable } from '../state/call.ts';
 import type { JournalHead } from './journal.ts';
 import type { Run } from '../state/run.ts';
 import type { ToolsetRef } from '../../contracts/wire/identity.ts';
@@ -28,7 +46,7 @@ export interface Carry {
   readonly version: (typeof CARRY_VERSIONS)[number];
   readonly prepared: Omit<PreparedRun, 'opening'>;
   readonly toolset: readonly ToolsetRef[];
-  readonly run: Run;
+  readonly run: CarriedRun;
   readonly journal: JournalHead;
   /** Temporal run ids of earlier executions, see `domain/state/run.ts`. */
   readonly earlier: readonly string[];
@@ -36,8 +54,42 @@ export interface Carry {
   readonly trustReadAt?: number;
 }
 
-export function carryVersionOf({ calls, grants }: Run): Carry['version'] {
-  if (calls.some(isOnTask)) return TASK_CARRY_VERSION;
+export type CarriedRun = Omit<Run, 'calls'> & { readonly calls: readonly CarriedCall[] };
+
+/** A call as it is recorded: six statuses, of which some stand for several states. */
+type CarriedCall =
+  | Proposed
+  | Settled
+  | (Resolved & { readonly status: 'cleared'; readonly held?: Wait })
+  | (Resolved & { readonly status: 'approved'; readonly held?: Wait } & Consent)
+  | (Resolved & {
+      readonly status: 'asking';
+      readonly request: OpenRequest;
+      readonly votes?: readonly Vote[];
+      readonly consented?: Consent;
+      readonly agreed?: NonNullable<WaitingForAnswer['agreed']>;
+      readonly heldOpen?: AskingOnConnection['questions'];
+    })
+  | (Resolved & {
+      readonly status: 'in-flight';
+      readonly request?: OpenRequest;
+      readonly made?: MadeDecision;
+      readonly task?: OnTask['task'];
+      readonly heldInput?: QuestionProgress;
+      readonly grant?: NonNullable<InFlight['grant']>;
+    });
+
+/** Returns the run as it is carried, and the version of its shape. */
+export function toCarry(run: Run): { readonly version: Carry['version']; readonly run: CarriedRun } {
+  return { version: carryVersionOf(run), run: { ...run, calls: run.calls.map(carriedCall) } };
+}
+
+export function fromCarry({ calls, ...run }: CarriedRun): Run {
+  return { ...run, calls: calls.map(callFrom) };
+}
+
+function carryVersionOf({ calls, grants }: Run): Carry['version'] {
+  if (calls.some(({ status }) => status === 'on-task')) return TASK_CARRY_VERSION;
   return grants !== undefined || calls.some(wasPaused) ? PAUSED_CARRY_VERSION : CARRY_VERSION;
 }
 
@@ -45,8 +97,79 @@ export function carryVersionOf({ calls, grants }: Run): Carry['version'] {
 function wasPaused(state: CallState): boolean {
   if (state.status === 'settled' || state.status === 'proposed') return false;
   const { asked, retry, input, authorized } = state;
-  const about = 'request' in state ? state.request?.about : undefined;
-  return [about, asked, retry, input, authorized].some((each) => each !== undefined);
+  return [requestOf(state)?.about, asked, retry, input, authorized].some((each) => each !== undefined);
+}
+
+function carriedCall(state: CallState): CarriedCall {
+  switch (state.status) {
+    case 'proposed':
+    case 'settled':
+      return state;
+    case 'cleared':
+    case 'approved':
+      return carriedSendable(state);
+    case 'throttled':
+      return { ...carriedSendable(sendable(resolvedOf(state), state.consent)), held: state.wait };
+    case 'waiting-for-consent':
+      return { ...state, status: 'asking' };
+    case 'waiting-for-answer': {
+      const { consent, ...asking } = state;
+      return { ...asking, status: 'asking', ...defined({ consented: consent }) };
+    }
+    case 'asking-on-connection': {
+      const { consent, questions, ...asking } = state;
+      return { ...asking, status: 'asking', ...defined({ consented: consent, heldOpen: questions }) };
+    }
+    case 'in-flight':
+    case 'on-task': {
+      const { consent, questions, ...flight } = state;
+      return { ...flight, status: 'in-flight', ...consent, ...defined({ heldInput: questions }) };
+    }
+  }
+}
+
+function carriedSendable(state: Cleared | Approved): Extract<CarriedCall, { status: 'cleared' | 'approved' }> {
+  const resolved = resolvedOf(state);
+  return state.status === 'cleared'
+    ? { status: 'cleared', ...resolved }
+    : { status: 'approved', ...resolved, ...state.consent };
+}
+
+function callFrom(carried: CarriedCall): CallState {
+  switch (carried.status) {
+    case 'proposed':
+    case 'settled':
+      return carried;
+    case 'cleared':
+    case 'approved': {
+      const state = sendable(resolvedOf(carried), carried.status === 'approved' ? consentIn(carried) : undefined);
+      return carried.held === undefined ? state : { ...state, status: 'throttled', wait: carried.held };
+    }
+    case 'asking':
+      return askingFrom(carried);
+    case 'in-flight': {
+      const { task, grant, heldInput: questions } = carried;
+      const flight = { ...resolvedOf(carried), ...defined({ consent: consentIn(carried), questions, grant }) };
+      return task === undefined ? { status: 'in-flight', ...flight } : { status: 'on-task', ...flight, task };
+    }
+  }
+}
+
+function consentIn({ request, made }: { request?: OpenRequest; made?: MadeDecision }): Consent | undefined {
+  return request === undefined || made === undefined ? undefined : { request, made };
+}
+
+function askingFrom(carried: Extract<CarriedCall, { status: 'asking' }>): CallState {
+  const { request, votes, consented: consent, agreed, heldOpen } = carried;
+  const { about, ...asked } = request;
+  const resolved = resolvedOf(carried);
+  if (about === undefined) return { status: 'waiting-for-consent', ...resolved, request: asked, ...defined({ votes }) };
+  if (about.kind === 'input' && heldOpen !== undefined) {
+    const held = { request: { ...request, about }, questions: heldOpen };
+    return { status: 'asking-on-connection', ...resolved, ...held, ...defined({ consent }) };
+  }
+  const waiting = { request: { ...request, about }, ...defined({ consent, agreed }) };
+  return { status: 'waiting-for-answer', ...resolved, ...waiting };
 }
 
 // An execution hands over for one of these reasons, within these bounds.

@@ -11,7 +11,7 @@ import type { Usage } from '../../contracts/schemas/transcript.ts';
 import type { ResultRoom } from '../../contracts/wire/identity.ts';
 import type { ModelPrice } from '../../contracts/wire/run.ts';
 import { withRefusals } from '../request/repeats.ts';
-import type { CallState } from '../state/call.ts';
+import { type CallState, judgementOf } from '../state/call.ts';
 import type { Run } from '../state/run.ts';
 import { byteLength, canonicalJson } from '../text/canonical.ts';
 
@@ -208,12 +208,12 @@ export function toolKey({ server, tool }: { readonly server: string; readonly to
 }
 
 function isDenied(state: CallState): boolean {
-  return 'judgement' in state && state.judgement?.verdict.kind === 'deny';
+  return judgementOf(state)?.verdict.kind === 'deny';
 }
 
 /** Undefined if the model named no known tool. */
 function keyOf(state: CallState): string | undefined {
-  const target = 'judgement' in state ? state.judgement?.target : undefined;
+  const target = judgementOf(state)?.target;
   return target === undefined ? undefined : toolKey(target);
 }
 

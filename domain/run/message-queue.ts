@@ -2,9 +2,9 @@
 import { defined } from '../../contracts/defined.ts';
 import type { Say, Stop } from '../../contracts/schemas/request.ts';
 import type { Outcome } from '../../contracts/schemas/call.ts';
-import { closedHeld, isHeldOpen } from '../legacy-2025/open-question.ts';
+import { closedHeld } from '../legacy-2025/open-question.ts';
 import { withoutRefusals } from '../request/repeats.ts';
-import { heldCalls } from '../request/throttling.ts';
+import { throttledCalls } from '../request/throttling.ts';
 import { ended } from '../request/transitions.ts';
 import { byteLength, hashOf, sha256Hex } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
@@ -92,10 +92,13 @@ export function interrupted(run: Run): Change {
     reason: `${by.from} interrupted with message ${by.messageId}, which follows: read it before you decide what to do.`,
   };
   const asking = askingCalls(run).filter(({ call }) => !isListing(call.callId));
-  return [...asking, ...heldCalls(run)].reduce<Change>(
+  return [...asking, ...throttledCalls(run)].reduce<Change>(
     (before, state) => {
       const { callId } = state.call;
-      const next = isHeldOpen(state) ? closedHeld(before.run, callId, 'cancelled') : ended(before.run, callId, outcome);
+      const next =
+        state.status === 'asking-on-connection'
+          ? closedHeld(before.run, callId, 'cancelled')
+          : ended(before.run, callId, outcome);
       return { run: next.run, facts: [...before.facts, ...next.facts] };
     },
     { run, facts: [] },

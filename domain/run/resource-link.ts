@@ -4,7 +4,7 @@
  * The reading itself belongs to `activities/mcp/classify-result.ts`.
  *
  * 1. A model may read only what a result of this run has named, and only from the server of that result.
- * 2. The tool's name has a character that no listed tool's name can have (`activities/mcp/definitions.ts`), so the two
+ * 2. The tool's name has a character that no listed tool's name can have (`activities/mcp/listing.ts`), so the two
  *    never collide.
  * 3. The carried links are bounded and do not grow with the run; the newest ones are kept.
  */

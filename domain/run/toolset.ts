@@ -14,7 +14,7 @@ import type { AuthorizationNeed } from '../../contracts/wire/proofs.ts';
 import { authorizationPause } from '../request/authorization.ts';
 import { requestOpenedFact } from '../request/digest.ts';
 import { paused, type Pausing } from '../request/pause.ts';
-import { type CallState, type InFlight, resolvedOf } from '../state/call.ts';
+import { type InFlight, resolvedOf, type Settled } from '../state/call.ts';
 import { callOf, type Change, replaceCall, type Run, type RunIds } from '../state/run.ts';
 import { canonicalJson, hashOf } from '../text/canonical.ts';
 
@@ -121,7 +121,7 @@ export function listed(run: Run): Run {
 }
 
 /** Returns why a list was refused, after people did not help. */
-export function whyEnded({ request, outcome }: Extract<CallState, { status: 'settled' }>): Unhelped {
+export function whyEnded({ request, outcome }: Settled): Unhelped {
   const about = request?.about;
   if (about?.kind !== 'authorization') return { reason: 'INTERNAL', message: 'The list of tools was ended.' };
   const { reason, message } = about;

@@ -87,7 +87,8 @@ export type ResolvedJudgement = Judgement & { readonly target: ToolTarget };
 interface Common {
   readonly call: ProposedCall;
 }
-interface Resolved extends Common {
+/** The fields of a judged call, whatever it waits for. */
+export interface Resolved extends Common {
   readonly judgement: ResolvedJudgement;
   /** Number of dispatches so far. */
   readonly attempts: number;
@@ -134,59 +135,135 @@ export interface ServerTask {
   readonly token?: TokenEvidence;
 }
 
-export type CallState =
-  | (Common & { readonly status: 'proposed' })
-  | (Resolved & { readonly status: 'cleared'; readonly held?: Wait })
-  | (Resolved & {
-      readonly status: 'asking';
-      readonly request: OpenRequest;
-      readonly votes?: readonly Vote[];
-      /**
-       * Only for a request that does not ask for consent: the consent with which the call left. Absent if policy
-       * allowed it.
-       */
-      readonly consented?: Consent;
-      /** Consents to the requested scopes so far, if the rule needs several. */
-      readonly agreed?: readonly Agreed[];
-      /**
-       * Set while the dispatch is still under way: the server waits on an open connection
-       * (`domain/legacy-2025/open-question.ts`).
-       */
-      readonly heldOpen?: Pick<HeldProgress, 'rounds' | 'waited'>;
-    })
-  | (Resolved & {
-      readonly status: 'approved';
-      readonly request: OpenRequest;
-      readonly made: MadeDecision;
-      readonly held?: Wait;
-    })
-  | (Resolved & {
-      readonly status: 'in-flight';
-      readonly request?: OpenRequest;
-      readonly made?: MadeDecision;
-      /** Set if the server works on the call as a task; no connection is open then. */
-      readonly task?: ServerTask;
-      /** Set if the server has asked something on the open connection of this dispatch. */
-      readonly heldInput?: HeldProgress;
-      /** The grant with which the call was sent, kept here once a newer grant has replaced it in the run. */
-      readonly grant?: Grant;
-    })
-  | (Common & {
-      readonly status: 'settled';
-      readonly outcome: Outcome;
-      readonly judgement?: Judgement;
-      readonly request?: OpenRequest;
-      readonly made?: MadeDecision;
-      readonly duplicateOf?: string;
-      readonly edit?: Edit;
-      readonly pause?: PauseEnding;
-    });
+/** The model proposed the call; policy has not judged it yet. */
+export interface Proposed extends Common {
+  readonly status: 'proposed';
+}
 
+/** Policy allowed the call; it can be sent. */
+export interface Cleared extends Resolved {
+  readonly status: 'cleared';
+  readonly consent?: never;
+}
+
+/** People are asked whether the call may run. */
+export interface WaitingForConsent extends Resolved {
+  readonly status: 'waiting-for-consent';
+  readonly request: ConsentRequest;
+  readonly votes?: readonly Vote[];
+  readonly consent?: never;
+}
+
+/** Nothing is under way; the call needs an answer of another kind than consent before it leaves again or ends. */
+export interface WaitingForAnswer<About extends Pause = Pause> extends Resolved {
+  readonly status: 'waiting-for-answer';
+  readonly request: PauseRequest<About>;
+  /** The consent with which the call left; absent if policy allowed the call. The same in the states below. */
+  readonly consent?: Consent;
+  /** Consents to the requested scopes so far, if the rule needs several. */
+  readonly agreed?: readonly Agreed[];
+}
+
+/** People approved the call; it can be sent. */
+export interface Approved extends Resolved {
+  readonly status: 'approved';
+  readonly consent: Consent;
+}
+
+/** The call may run, but its server takes no more just now. */
+export interface Throttled extends Resolved {
+  readonly status: 'throttled';
+  readonly wait: Wait;
+  readonly consent?: Consent;
+}
+
+interface Sent extends Resolved {
+  readonly consent?: Consent;
+  /** Set if the server has asked something on the open connection of this dispatch. */
+  readonly questions?: QuestionProgress;
+  /** The grant with which the call was sent, kept here once a newer grant has replaced it in the run. */
+  readonly grant?: Grant;
+}
+
+/** A dispatch is under way. */
+export interface InFlight extends Sent {
+  readonly status: 'in-flight';
+}
+
+/** A dispatch is under way, and its server waits on the open connection for what people answer. */
+export interface AskingOnConnection extends Resolved {
+  readonly status: 'asking-on-connection';
+  readonly request: PauseRequest<InputPause>;
+  readonly questions: Pick<QuestionProgress, 'rounds' | 'waited'>;
+  readonly consent?: Consent;
+}
+
+/** The server works on the call as a task; no connection is open. */
+export interface OnTask extends Sent {
+  readonly status: 'on-task';
+  readonly task: ServerTask;
+}
+
+/** The call has its outcome. */
+export interface Settled extends Common {
+  readonly status: 'settled';
+  readonly outcome: Outcome;
+  readonly judgement?: Judgement;
+  /** The newest request, and the decision that let the call leave or ended it. */
+  readonly request?: OpenRequest;
+  readonly made?: MadeDecision;
+  readonly duplicateOf?: string;
+  readonly edit?: Edit;
+  readonly pause?: PauseEnding;
+}
+
+/** Calls that have left and have no outcome yet. */
+export type Dispatched = InFlight | OnTask;
+/** Calls with an open request, whatever it asks for. */
+export type Asking = WaitingForConsent | WaitingForAnswer | AskingOnConnection;
+/** Calls that nothing but time keeps from being sent. */
+export type Sendable = Cleared | Approved | Throttled;
+export type CallState = Proposed | Sendable | Asking | Dispatched | Settled;
 export type CallStatus = CallState['status'];
-export type Asking = Extract<CallState, { status: 'asking' }>;
-export type Sendable = Extract<CallState, { status: 'cleared' | 'approved' }>;
-export type Approved = Extract<CallState, { status: 'approved' }>;
-export type InFlight = Extract<CallState, { status: 'in-flight' }>;
+
+export function isDispatched(state: CallState | undefined): state is Dispatched {
+  return state?.status === 'in-flight' || state?.status === 'on-task';
+}
+
+export function isAsking(state: CallState | undefined): state is Asking {
+  const status = state?.status;
+  return status === 'waiting-for-consent' || status === 'waiting-for-answer' || status === 'asking-on-connection';
+}
+
+/** True if the call can be sent, now or once its server takes more. */
+export function isSendable(state: CallState | undefined): state is Sendable {
+  return state?.status === 'cleared' || state?.status === 'approved' || state?.status === 'throttled';
+}
+
+/** Returns the open request of a call, else the one whose answer let the call leave or ended it. */
+export function requestOf(state: CallState): OpenRequest | undefined {
+  if (state.status === 'proposed') return undefined;
+  return state.status === 'settled' || isAsking(state) ? state.request : state.consent?.request;
+}
+
+/** Returns the decision that let the call leave or ended it. */
+export function decisionOn(state: CallState): MadeDecision | undefined {
+  if (state.status === 'proposed') return undefined;
+  return state.status === 'settled' ? state.made : state.consent?.made;
+}
+
+/** Undefined for a call that nobody has judged. */
+export function judgementOf(state: CallState): Judgement | undefined {
+  return state.status === 'proposed' ? undefined : state.judgement;
+}
+
+/** Changes the request of a call that waits for people. */
+export function withRequest<State extends Asking>(
+  state: State,
+  change: Partial<Pick<OpenRequest, 'deadline' | 'extended' | 'told'>>,
+): State {
+  return { ...state, request: { ...state.request, ...change } };
+}
 
 /**
  * Applies the verdict of the judge to a proposed call.
@@ -213,7 +290,7 @@ export function judged(call: ProposedCall, judgement: Judgement, at: number): Ca
   const resolved = { ...judgement, target };
   if (verdict.kind === 'allow') return { status: 'cleared', call, judgement: resolved, attempts: 0 };
   return {
-    status: 'asking',
+    status: 'waiting-for-consent',
     call,
     judgement: resolved,
     attempts: 0,
@@ -228,7 +305,7 @@ export function judged(call: ProposedCall, judgement: Judgement, at: number): Ca
 
 /** Marks a call that repeats an earlier one of its turn. */
 export function duplicate(state: CallState, duplicateOf: string | undefined): CallState {
-  if (duplicateOf === undefined || (state.status !== 'asking' && state.status !== 'cleared')) return state;
+  if (duplicateOf === undefined || (state.status !== 'waiting-for-consent' && state.status !== 'cleared')) return state;
   return { ...state, duplicateOf };
 }
 
@@ -239,13 +316,11 @@ export function refusedAgain(call: ProposedCall, judgement: Judgement, outcome: 
 
 /** Applies a decision that settles the request: the last approval needed, a rejection, or an answer. */
 export function decided(
-  state: Asking,
+  state: WaitingForConsent,
   made: Vote & { readonly decision: Exclude<SignedDecision, { kind: 'withdraw' | 'extend' }> },
-): CallState {
+): Approved | Settled {
   const { decision } = made;
-  const { votes: further = [], ...asked } = state;
-  if (decision.kind === 'approve')
-    return { ...asked, status: 'approved', made: { ...made, ...(further.length === 0 ? {} : { further }) } };
+  if (decision.kind === 'approve') return approved(state, made, state.votes);
   const by = decision.approver.id;
   return decision.kind === 'reject'
     ? settled(state, { kind: 'rejected', by, reason: decision.reason }, made)
@@ -257,27 +332,35 @@ export function decided(
       );
 }
 
+/** @param further the approvals given before `made` */
+export function approved(state: WaitingForConsent, made: MadeDecision, further: readonly Vote[] = []): Approved {
+  const consent = { request: state.request, made: { ...made, ...(further.length === 0 ? {} : { further }) } };
+  return { status: 'approved', ...resolvedOf(state), consent };
+}
+
 /** Records the approvals so far, after one was given or withdrawn, while others are still needed. */
-export function voted(state: Asking, votes: readonly Vote[]): Asking {
+export function voted(state: WaitingForConsent, votes: readonly Vote[]): WaitingForConsent {
   const { votes: _, ...asked } = state;
   return { ...asked, ...(votes.length === 0 ? {} : { votes }) };
 }
 
-/** Sends a cleared or approved call, and counts the attempt. */
+/** Sends a cleared, approved or throttled call, and counts the attempt. */
 export function sent(state: Sendable): InFlight {
-  const consent = state.status === 'approved' ? { request: state.request, made: state.made } : {};
-  return { status: 'in-flight', ...resolvedOf(state), attempts: state.attempts + 1, ...consent };
+  const { consent } = state;
+  return { status: 'in-flight', ...resolvedOf(state), attempts: state.attempts + 1, ...defined({ consent }) };
 }
 
 /**
  * Returns a call in flight to the state that it was sent from, so that it can be sent again; the attempt stays counted.
  * @param unsure set if the attempt may have run, and the operator declares the call repeatable
  */
-export function notSent(state: InFlight, unsure?: Unsure): Sendable {
-  const { request, made } = state;
-  const resolved = { ...resolvedOf(state), ...defined({ unsure }) };
-  if (request !== undefined && made !== undefined) return { status: 'approved', ...resolved, request, made };
-  return { status: 'cleared', ...resolved };
+export function notSent(state: Dispatched, unsure?: Unsure): Cleared | Approved {
+  return sendable({ ...resolvedOf(state), ...defined({ unsure }) }, state.consent);
+}
+
+/** @param consent absent if policy allowed the call */
+export function sendable(resolved: Resolved, consent: Consent | undefined): Cleared | Approved {
+  return consent === undefined ? { status: 'cleared', ...resolved } : { status: 'approved', ...resolved, consent };
 }
 
 /**
@@ -327,6 +410,8 @@ export interface OpenRequest {
   /** The subject of the request, if not consent to the call (`domain/request/pause.ts`). */
   readonly about?: Pause;
 }
+export type ConsentRequest = OpenRequest & { readonly about?: never };
+export type PauseRequest<About extends Pause = Pause> = OpenRequest & { readonly about: About };
 
 export type Postponement = Extract<SignedDecision, { kind: 'extend' }>;
 
@@ -344,31 +429,32 @@ export interface Extension {
  * @param ending how an open pause closed; by default `expired` or `cancelled`, by the outcome
  */
 export function settled(
-  state: Exclude<CallState, { status: 'settled' }>,
+  state: Exclude<CallState, Settled>,
   outcome: Outcome,
   made?: MadeDecision,
   ending?: PauseEnding,
-): Extract<CallState, { status: 'settled' }> {
-  const consented = state.status === 'asking' ? state.consented?.made : undefined;
-  const decision = made ?? ('made' in state ? state.made : consented);
-  const unsure = 'unsure' in state && !isKnown(outcome) ? state.unsure : undefined;
-  const pause = ending ?? endingOf(state, outcome);
+): Settled {
+  const { call } = state;
+  if (state.status === 'proposed') return { status: 'settled', call, outcome, ...defined({ made, pause: ending }) };
+  const { judgement, unsure, duplicateOf, edit } = state;
   return {
     status: 'settled',
-    call: state.call,
-    outcome: unsure ?? outcome,
-    ...('judgement' in state ? { judgement: state.judgement } : {}),
-    ...('request' in state && state.request !== undefined ? { request: state.request } : {}),
-    ...defined({ made: decision }),
-    ...('duplicateOf' in state && state.duplicateOf !== undefined ? { duplicateOf: state.duplicateOf } : {}),
-    ...('edit' in state && state.edit !== undefined ? { edit: state.edit } : {}),
-    ...defined({ pause }),
+    call,
+    outcome: unsure !== undefined && !isKnown(outcome) ? unsure : outcome,
+    judgement,
+    ...defined({
+      request: requestOf(state),
+      made: made ?? state.consent?.made,
+      duplicateOf,
+      edit,
+      pause: ending ?? endingOf(state, outcome),
+    }),
   };
 }
 
 /** How an unanswered request for something other than consent closes together with its call. */
-function endingOf(state: Exclude<CallState, { status: 'settled' }>, outcome: Outcome): PauseEnding | undefined {
-  if (state.status !== 'asking' || state.request.about === undefined) return undefined;
+function endingOf({ status }: Exclude<CallState, Settled>, outcome: Outcome): PauseEnding | undefined {
+  if (status !== 'waiting-for-answer' && status !== 'asking-on-connection') return undefined;
   return { status: outcome.kind === 'expired' ? 'expired' : 'cancelled' };
 }
 
@@ -384,7 +470,7 @@ export interface Retry {
   readonly resolution: Extract<SignedResolution, { kind: 'retry' }>;
   /** Epoch ms. */
   readonly decidedAt: number;
-  readonly request: OpenRequest & { readonly about: Pause };
+  readonly request: PauseRequest;
   /** Hash of the tool's definition as the request showed it. */
   readonly definitionHash: string;
 }
@@ -394,7 +480,7 @@ export interface Provided {
   readonly provision: SignedProvision;
   /** Epoch ms. */
   readonly decidedAt: number;
-  readonly request: OpenRequest & { readonly about: InputPause };
+  readonly request: PauseRequest<InputPause>;
   /** Hash of the tool's definition as the request showed it. */
   readonly definitionHash: string;
 }
@@ -408,7 +494,7 @@ export interface InputProgress {
 /**
  * Questions of a server on the open connection of one dispatch, which waits (`domain/legacy-2025/open-question.ts`).
  */
-export interface HeldProgress {
+export interface QuestionProgress {
   /** Number of rounds of questions so far. */
   readonly rounds: number;
   /** Total wait for people over all rounds, in ms. */
@@ -434,7 +520,7 @@ export interface Authorized {
   readonly further?: readonly Agreed[];
   /** Epoch ms. */
   readonly decidedAt: number;
-  readonly request: OpenRequest & { readonly about: AuthorizationPause };
+  readonly request: PauseRequest<AuthorizationPause>;
   /** Hash of the tool's definition as the request showed it. */
   readonly definitionHash: string;
 }

@@ -8,7 +8,7 @@ import type { DecisionAck, ForgetAck, PauseAck, Say, SignedDecision, Stop } from
 import type { RunState, RunStatus, Tally } from '../../contracts/schemas/run-state.ts';
 import type { Usage } from '../../contracts/schemas/transcript.ts';
 import type { ModelStepResult } from '../../contracts/wire/run.ts';
-import type { Asking, Authorized, CallState } from './call.ts';
+import { type Asking, type Authorized, type CallState, isAsking, type Settled } from './call.ts';
 
 export type EndStatus = NonNullable<RunState['endsAs']>;
 
@@ -16,14 +16,14 @@ export type EndStatus = NonNullable<RunState['endsAs']>;
 export type Phase = 'preparing' | 'thinking' | 'acting' | EndStatus;
 
 export function askingCalls(run: Run): readonly Asking[] {
-  return run.calls.filter((state): state is Asking => state.status === 'asking');
+  return run.calls.filter(isAsking);
 }
 
 /** Returns `waiting` if nothing can happen until a person decides. */
 export function statusOf(phase: Phase, run: Run): RunStatus {
   if (phase !== 'acting') return phase;
   const open = run.calls.filter(({ status }) => status !== 'settled');
-  return open.length > 0 && open.every(({ status }) => status === 'asking') ? 'waiting' : 'acting';
+  return open.length > 0 && open.every(isAsking) ? 'waiting' : 'acting';
 }
 
 /** Returns the earliest deadline and the earliest opening time of the open requests, in epoch ms. */
@@ -36,7 +36,7 @@ export function waitOf(run: Run): { readonly nextDeadline?: number; readonly wai
   };
 }
 
-export function isSettled(state: CallState): state is Extract<CallState, { status: 'settled' }> {
+export function isSettled(state: CallState): state is Settled {
   return state.status === 'settled';
 }
 

@@ -14,8 +14,8 @@ import { withoutRedacted } from '../policy/redaction.ts';
 import { shownOf } from '../request/deadline.ts';
 import { digestOf } from '../request/digest.ts';
 import { shownStanding } from '../request/standing.ts';
-import { heldCalls, shownHeld } from '../request/throttling.ts';
-import type { Asking, CallState, Extension } from '../state/call.ts';
+import { shownThrottled, throttledCalls } from '../request/throttling.ts';
+import { type Answerable, type Asking, type CallState, type Extension, judgementOf } from '../state/call.ts';
 import { askingCalls, type Run, type RunIds, waitOf } from '../state/run.ts';
 import { byteLength, canonicalJson } from '../text/canonical.ts';
 import { bounded, boundedBytes, codeSpan, markdown, named, visible } from '../text/escape.ts';
@@ -32,11 +32,9 @@ const ATTRIBUTE_BYTES = 2_000;
 
 /** Returns one line for an activity or timer. */
 export function summaryOf(state: CallState, about: string): string {
-  const target =
-    'judgement' in state && state.judgement?.target !== undefined
-      ? `${state.judgement.target.server}/${named(state.judgement.target.tool)}`
-      : state.call.name;
-  const line = `${state.call.callId} ${bounded(visible(target), 100)} ${bounded(visible(about), 60)}`;
+  const target = judgementOf(state)?.target;
+  const name = target === undefined ? state.call.name : `${target.server}/${named(target.tool)}`;
+  const line = `${state.call.callId} ${bounded(visible(name), 100)} ${bounded(visible(about), 60)}`;
   return boundedBytes(line.trim(), SUMMARY_BYTES);
 }
 
@@ -62,7 +60,7 @@ export function currentDetails(status: RunStatus, run: Run, because?: string): s
 function brokenGlass({ calls }: Run): string[] {
   return calls
     .flatMap((state) => {
-      const verdict = 'judgement' in state ? state.judgement?.verdict : undefined;
+      const verdict = judgementOf(state)?.verdict;
       if (verdict?.kind !== 'allow' || verdict.breakGlass === undefined) return [];
       const { rule, reason, until } = verdict.breakGlass;
       return [
@@ -74,7 +72,7 @@ function brokenGlass({ calls }: Run): string[] {
 
 /** Lists calls that wait for a server, not for a person. */
 function heldLines(run: Run): string[] {
-  const held = heldCalls(run).map(shownHeld);
+  const held = throttledCalls(run).map(shownThrottled);
   if (held.length === 0) return [];
   return [
     '',
@@ -121,21 +119,17 @@ function standingLines({ standing = [] }: Run): string[] {
   ];
 }
 
-function requestLines({
-  call,
-  judgement,
-  request,
-  duplicateOf,
-  edit,
-  unsure,
-  votes = [],
-  agreed = [],
-}: Asking): string[] {
+/** Returns the answers so far, if one is not enough. */
+function voicesIn(state: Asking): readonly Answerable[] {
+  if (state.status === 'waiting-for-consent') return (state.votes ?? []).map(({ decision }) => decision);
+  return state.status === 'waiting-for-answer' ? (state.agreed ?? []).map(({ answer }) => answer) : [];
+}
+
+function requestLines(state: Asking): string[] {
+  const { call, judgement, request, duplicateOf, edit, unsure } = state;
   const { server, tool } = judgement.target;
   const { approvers, remindedAt, escalatedAt } = shownOf(request);
-  const voices = [...votes.map(({ decision }) => decision), ...agreed.map(({ answer }) => answer)].map(
-    ({ approver }) => approver.id,
-  );
+  const voices = voicesIn(state).map(({ approver }) => approver.id);
   return [
     `- **${call.callId}** ${toolIn(server, tool)} until ${new Date(request.deadline).toISOString()}`,
     `  - who: ${markdown(describeRule(approvers))}`,

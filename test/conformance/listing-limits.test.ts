@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
-import { createDiscoverCatalog, createDiscoverTools } from '../../activities/discovery/discover-tools.ts';
+import { createDiscoverCatalog, createDiscoverTools } from '../../activities/gate/discover-tools.ts';
 import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
 import { ServerLimits } from '../../activities/limits/server-limits.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';

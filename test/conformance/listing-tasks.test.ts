@@ -3,7 +3,8 @@ import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { DefaultLogger } from '@temporalio/worker';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
-import { createDiscoverCatalog, createDiscoverTools } from '../../activities/discovery/discover-tools.ts';
+import { createDiscoverCatalog, createDiscoverTools } from '../../activities/gate/discover-tools.ts';
+import { LEGACY_CALLS } from '../../activities/mcp/legacy-2025/legacy-calls.ts';
 import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
 import { ServerLimits } from '../../activities/limits/server-limits.ts';
 import type { DiscoverInput } from '../../contracts/wire/tools.ts';
@@ -37,7 +38,7 @@ function desk(settings: { tasks?: { optional?: string[] } } = { tasks: {} }) {
     config,
     artifacts,
     broker: { mint: async () => ({ evidence: { strategy: 'none' as const }, secrets: [] }) },
-    server: createMcpToolServer({ artifacts, egress: loopbackEgress() }),
+    server: createMcpToolServer({ legacy: LEGACY_CALLS, artifacts, egress: loopbackEgress() }),
     limits: new ServerLimits({ configured: new Map(), tell: () => {} }),
   };
   const discover = createDiscoverTools({

@@ -1,10 +1,9 @@
 /** What a server says over real sockets, and what its limits make of it for the calls that come after (failure matrix: 429, 503, connect refused, 5xx). */
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
-import { withinLimits } from '../../activities/limits/limited-call.ts';
+import { type LimitEvent, ServerLimits, withinLimits } from '../../activities/limits/server-limits.ts';
 import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
 import type { CallEnding, ServerConnection, ToolServer } from '../../activities/mcp/port.ts';
-import { type LimitEvent, ServerLimits } from '../../activities/limits/server-limits.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import type { Approved } from '../../domain/state/call.ts';
 import { accept } from '../../domain/request/decision.ts';
@@ -19,7 +18,7 @@ import { askingRun, START } from '../support/builders/run.ts';
 
 const run = askingRun();
 const asking = callOf(run, 't1.c0');
-if (asking?.status !== 'asking') throw new Error('nothing is asked');
+if (asking?.status !== 'waiting-for-consent') throw new Error('nothing is asked');
 // Sound: it was just approved.
 const approved = callOf(accept(run, asking, approval(shown(run, 't1.c0')), START).run, 't1.c0') as Approved;
 

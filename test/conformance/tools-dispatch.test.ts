@@ -7,7 +7,7 @@ import { createMemoryStore } from '../../activities/artifacts/memory.ts';
 import { createToolsetLoader } from '../../activities/catalog/reader.ts';
 import { Conditions } from '../../activities/policy/condition.ts';
 import { createCallTool } from '../../activities/gate/call-tool.ts';
-import { pinnedTools, stored } from '../../activities/discovery/discover-tools.ts';
+import { pinnedTools, stored } from '../../activities/gate/discover-tools.ts';
 import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
 import { defined } from '../../contracts/defined.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';

@@ -2,6 +2,7 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { LEGACY_CALLS } from '../../activities/mcp/legacy-2025/legacy-calls.ts';
 import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
 import type { ServerConnection, ToolCall, ToolServer } from '../../activities/mcp/port.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
@@ -44,7 +45,7 @@ describe.each(['2026-07-28', 'legacy', 'auto'] as const)(
     beforeAll(async () => {
       files = await startFilesystemServer();
       tools = await Tools.of(
-        createMcpToolServer({ artifacts: observedArtifacts(), egress: loopbackEgress() }),
+        createMcpToolServer({ legacy: LEGACY_CALLS, artifacts: observedArtifacts(), egress: loopbackEgress() }),
         aConnection({ url: files.url, protocol }),
       );
     });
@@ -117,7 +118,7 @@ describe('server-everything (legacy era, stateful, v1 SDK)', () => {
   beforeAll(async () => {
     everything = await startEverythingServer();
     tools = await Tools.of(
-      createMcpToolServer({ artifacts, egress: loopbackEgress() }),
+      createMcpToolServer({ legacy: LEGACY_CALLS, artifacts, egress: loopbackEgress() }),
       aConnection({ url: everything.url }),
     );
   });
@@ -193,10 +194,11 @@ describe('server-everything (legacy era, stateful, v1 SDK)', () => {
   });
 
   test('a tool that can only be a task is listed as one, since the server takes tasks', async () => {
-    const { refused, tools: listed } = await createMcpToolServer({ artifacts, egress: loopbackEgress() }).list(
-      aConnection({ url: everything.url }),
-      new AbortController().signal,
-    );
+    const { refused, tools: listed } = await createMcpToolServer({
+      legacy: LEGACY_CALLS,
+      artifacts,
+      egress: loopbackEgress(),
+    }).list(aConnection({ url: everything.url }), new AbortController().signal);
     expect(refused).toEqual([]);
     expect(listed.filter(({ taskSupport }) => taskSupport !== undefined)).toMatchObject([
       { name: 'simulate-research-query', taskSupport: 'required' },

@@ -9,9 +9,11 @@ import { createToolsetLoader } from '../../activities/catalog/reader.ts';
 import { Conditions } from '../../activities/policy/condition.ts';
 import type { TokenRequest } from '../../activities/tokens/port.ts';
 import { createCallTool } from '../../activities/gate/call-tool.ts';
-import { pinnedTools, stored } from '../../activities/discovery/discover-tools.ts';
+import { pinnedTools, stored } from '../../activities/gate/discover-tools.ts';
+import { createMcpAnswerSource } from '../../activities/mcp/legacy-2025/answer-stream.ts';
+import { LEGACY_CALLS } from '../../activities/mcp/legacy-2025/legacy-calls.ts';
 import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
-import { authorityOf } from '../../activities/gate/access.ts';
+import { authorityOf } from '../../activities/discovery/access.ts';
 import { openPoint, sealFor } from '../../activities/gate/legacy-2025/seals.ts';
 import { createResumeCall } from '../../activities/gate/legacy-2025/resume-call.ts';
 import { ServerLimits } from '../../activities/limits/server-limits.ts';
@@ -47,7 +49,7 @@ function activities(policy = ALLOWED, keys: ReadonlyMap<string, Uint8Array> = KE
   const artifacts = createMemoryStore();
   const binding = { name: 'files', url: server.url };
   const loadToolset = createToolsetLoader(artifacts);
-  const toolServer = createMcpToolServer({ artifacts, egress: loopbackEgress() });
+  const toolServer = createMcpToolServer({ legacy: LEGACY_CALLS, artifacts, egress: loopbackEgress() });
   const parts = {
     config: Config.parse({ servers: { files: { url: server.url } }, policy }),
     conditions: new Conditions(),
@@ -68,7 +70,7 @@ function activities(policy = ALLOWED, keys: ReadonlyMap<string, Uint8Array> = KE
   const limits = new ServerLimits({ configured: new Map(), tell: () => {} });
   return {
     callTool: createCallTool({ ...parts, limits, liveTools: { current: async (_, tool) => ({ tool, secrets: [] }) } }),
-    resumeCall: createResumeCall(parts),
+    resumeCall: createResumeCall({ ...parts, answers: createMcpAnswerSource({ artifacts, egress: loopbackEgress() }) }),
     inputFor: async (purpose: string, over: Partial<DispatchInput> = {}): Promise<DispatchInput> => {
       const toolset = [
         { server: 'files', tools: await stored(artifacts, pinnedTools(binding, [aDefinition({ name: 'slow' })])) },

@@ -8,7 +8,8 @@ import { afterEach, expect, test } from '@jest/globals';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
 import { createToolsetLoader } from '../../activities/catalog/reader.ts';
 import { Conditions } from '../../activities/policy/condition.ts';
-import { pinnedTools, stored } from '../../activities/discovery/discover-tools.ts';
+import { pinnedTools, stored } from '../../activities/gate/discover-tools.ts';
+import { LEGACY_CALLS } from '../../activities/mcp/legacy-2025/legacy-calls.ts';
 import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
 import type { ResumePoint } from '../../activities/mcp/port.ts';
 import { createResumeCall } from '../../activities/gate/legacy-2025/resume-call.ts';
@@ -43,7 +44,11 @@ test('what is left behind says for how long the time of the call stood still, an
     },
   });
   const points: ResumePoint[] = [];
-  const calling = createMcpToolServer({ artifacts: createMemoryStore(), egress: loopbackEgress() }).call(
+  const calling = createMcpToolServer({
+    legacy: LEGACY_CALLS,
+    artifacts: createMemoryStore(),
+    egress: loopbackEgress(),
+  }).call(
     aConnection({ url: server.url }),
     aCall({
       people: async () => {
@@ -81,7 +86,7 @@ test('a call in which nobody was asked leaves what it always left', async () => 
     points.push(point);
     return await Promise.resolve(SEALED);
   };
-  await createMcpToolServer({ artifacts: createMemoryStore(), egress: loopbackEgress() }).call(
+  await createMcpToolServer({ legacy: LEGACY_CALLS, artifacts: createMemoryStore(), egress: loopbackEgress() }).call(
     aConnection({ url: server.url }),
     aCall({ seal }),
   );
@@ -130,7 +135,7 @@ test.each<[string, number | undefined, number, number]>([
     readCatalog: async () => undefined,
     broker: { mint: async () => ({ evidence: { strategy: 'none' }, secrets: [] }) },
     seal,
-    server: {
+    answers: {
       resume: async (_connection, { timeoutMs }) => {
         asked.push(timeoutMs);
         return await Promise.resolve({ kind: 'unknown', code: 'OUTCOME_UNKNOWN', message: 'none' });

@@ -11,11 +11,13 @@ import { createToolsetLoader } from '../../activities/catalog/reader.ts';
 import { Conditions } from '../../activities/policy/condition.ts';
 import type { TokenRequest } from '../../activities/tokens/port.ts';
 import { createCallTool } from '../../activities/gate/call-tool.ts';
-import { pinnedTools, stored } from '../../activities/discovery/discover-tools.ts';
+import { pinnedTools, stored } from '../../activities/gate/discover-tools.ts';
+import { createMcpAnswerSource } from '../../activities/mcp/legacy-2025/answer-stream.ts';
+import { LEGACY_CALLS } from '../../activities/mcp/legacy-2025/legacy-calls.ts';
 import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
 import { createMcpTaskServer } from '../../activities/mcp/legacy-2025/tasks.ts';
 import { createPollTask } from '../../activities/gate/legacy-2025/poll-task.ts';
-import { authorityOf } from '../../activities/gate/access.ts';
+import { authorityOf } from '../../activities/discovery/access.ts';
 import { openPoint, sealFor } from '../../activities/gate/legacy-2025/seals.ts';
 import { createResumeCall } from '../../activities/gate/legacy-2025/resume-call.ts';
 import { ServerLimits } from '../../activities/limits/server-limits.ts';
@@ -136,7 +138,7 @@ async function worker(resourceLinks: 'read' | 'keep' = 'read') {
         return { accessToken, evidence: { strategy: 'none' as const }, secrets: [accessToken] };
       },
     },
-    server: createMcpToolServer({ artifacts, egress: loopbackEgress() }),
+    server: createMcpToolServer({ legacy: LEGACY_CALLS, artifacts, egress: loopbackEgress() }),
     seal: SEAL,
     readMessage: async (): Promise<Message> => ({
       role: 'tool',
@@ -153,7 +155,7 @@ async function worker(resourceLinks: 'read' | 'keep' = 'read') {
   const limits = new ServerLimits({ configured: new Map(), tell: () => {} });
   return {
     callTool: createCallTool({ ...parts, limits, liveTools: { current: async (_, tool) => ({ tool, secrets: [] }) } }),
-    resumeCall: createResumeCall(parts),
+    resumeCall: createResumeCall({ ...parts, answers: createMcpAnswerSource({ artifacts, egress: loopbackEgress() }) }),
     pollTask: createPollTask({ ...parts, tasks: createMcpTaskServer({ artifacts, egress: loopbackEgress() }) }),
     input: (tool: string, over: Partial<DispatchInput> = {}): DispatchInput => {
       const found = offered.find(({ definition }) => definition.name === tool);

@@ -1,5 +1,6 @@
 /** What every `ToolServer` does, whatever speaks the protocol underneath: the MCP adapter against the suite of its port. */
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
+import { LEGACY_CALLS } from '../../activities/mcp/legacy-2025/legacy-calls.ts';
 import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
 import { loopbackEgress } from '../support/egress.ts';
 import type { ToolServerHarness } from '../support/mcp-call.ts';
@@ -12,7 +13,8 @@ import { sessionSuite, stopSuite } from './tools-session.suite.ts';
 
 const MCP_CLIENT: ToolServerHarness = {
   name: 'MCP client 2.x',
-  create: (parts = {}) => createMcpToolServer({ artifacts: createMemoryStore(), egress: loopbackEgress(), ...parts }),
+  create: (parts = {}) =>
+    createMcpToolServer({ legacy: LEGACY_CALLS, artifacts: createMemoryStore(), egress: loopbackEgress(), ...parts }),
 };
 
 for (const suite of [

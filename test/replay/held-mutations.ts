@@ -11,7 +11,7 @@ export const HELD_COMMANDS: readonly Mutation[] = [
   {
     name: 'a call that waits for its server keeps the run from continuing',
     noticedIn: 'agent-run.v2.held-first',
-    change: never('isHeld', "$_.status === 'cleared'"),
+    change: replaced('AT_REST', "'throttled'", "'settled'"),
   },
   {
     name: 'a call waits longer for its server than it was told',

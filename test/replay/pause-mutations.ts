@@ -50,9 +50,9 @@ export const PAUSE_COMMANDS: readonly Mutation[] = [
     name: 'a call that is sent again is asked for consent anew',
     noticedIn: 'agent-run.v2.lost-sent-again',
     change: replaced(
-      'resumed',
-      "{ status: 'approved', ...$resolved, ...$consented }",
-      "{ status: 'asking', ...$resolved, request: $consented.request }",
+      'sendable',
+      "{ status: 'approved', ...$resolved, consent }",
+      "{ status: 'waiting-for-consent', ...$resolved, request: consent.request }",
     ),
   },
   {
@@ -156,7 +156,7 @@ export const PAUSE_REFUSALS: readonly Mutation[] = [
   {
     name: 'an approval answers what became of a call',
     noticedIn: 'agent-run.v2.lost-continued',
-    change: never('admit', '$_.request.about !== undefined'),
+    change: never('admit', "$_.status !== 'waiting-for-consent'"),
   },
   {
     name: 'consent is taken for a grant',

@@ -1,7 +1,9 @@
 /** Asks for the answer to a call that another worker has sent. */
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
+import { type AskedAnswer, createMcpAnswerSource } from '../../activities/mcp/legacy-2025/answer-stream.ts';
+import { LEGACY_CALLS } from '../../activities/mcp/legacy-2025/legacy-calls.ts';
 import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
-import type { AskedAnswer, CallProgress, ResumePoint } from '../../activities/mcp/port.ts';
+import type { CallProgress, ResumePoint } from '../../activities/mcp/port.ts';
 import type { SealedState } from '../../contracts/schemas/input.ts';
 import { loopbackEgress } from './egress.ts';
 import { aDefinition } from './mcp-call.ts';
@@ -9,7 +11,10 @@ import { aDefinition } from './mcp-call.ts';
 export const SLOW = aDefinition({ name: 'slow' });
 
 /** Makes another worker each time: workers share nothing but what is given. */
-export const worker = () => createMcpToolServer({ artifacts: createMemoryStore(), egress: loopbackEgress() });
+export const worker = () => {
+  const parts = { artifacts: createMemoryStore(), egress: loopbackEgress() };
+  return { ...createMcpToolServer({ ...parts, legacy: LEGACY_CALLS }), ...createMcpAnswerSource(parts) };
+};
 /** Stands in for a seal, which has tests of its own. */
 export const sealed = (point: ResumePoint): SealedState => ({
   protected: 'p',

@@ -1,5 +1,6 @@
 /** Serves a raw MCP server of 2025-11-25 that asks in the middle of a call, on the call's own stream. */
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
+import { LEGACY_CALLS } from '../../activities/mcp/legacy-2025/legacy-calls.ts';
 import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
 import type { AskPeople } from '../../activities/mcp/port.ts';
 import type { InputRequests } from '../../contracts/schemas/input.ts';
@@ -20,7 +21,8 @@ export async function startAsking(
 }
 
 /** The client side of the server. */
-export const toolServer = () => createMcpToolServer({ artifacts: createMemoryStore(), egress: loopbackEgress() });
+export const toolServer = () =>
+  createMcpToolServer({ legacy: LEGACY_CALLS, artifacts: createMemoryStore(), egress: loopbackEgress() });
 
 export const A_QUESTION = {
   message: 'Deploy to production?',

@@ -77,7 +77,7 @@ export function decisionOf(
   ids: RunIds = runIds(),
 ): Decision | undefined {
   const state = callOf(run, callId);
-  if (state?.status !== 'asking') return undefined;
+  if (state?.status !== 'waiting-for-consent') return undefined;
   const over = { ...shown(run, callId, ids), decisionId, approver: { id: who, groups: [] } };
   const remember = REMEMBERED[scope];
   switch (what) {

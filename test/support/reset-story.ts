@@ -91,7 +91,8 @@ export class Story {
   /** Notes what a person who looks now sees. */
   #note(): void {
     for (const { call, status } of this.run.calls)
-      if (status === 'asking') this.shown.push({ ...shown(this.run, call.callId, this.ids), resets: this.resets });
+      if (status === 'waiting-for-consent')
+        this.shown.push({ ...shown(this.run, call.callId, this.ids), resets: this.resets });
   }
 
   /**
@@ -117,7 +118,7 @@ export class Story {
   schedule(callId: string): void {
     const state = callOf(this.run, callId);
     if (state?.status !== 'approved') return;
-    const { standing } = state.made;
+    const { standing } = state.consent.made;
     if (standing !== undefined && standingOf(this.run, standing, NOW) === undefined) {
       this.happens({
         apply: (run, ids) =>
@@ -267,7 +268,7 @@ function handled(run: Run, decision: Decision, ids: RunIds): Run {
 
 function answered(run: Run, callId: string, refused: Refused | undefined, ids: RunIds): Run {
   const state = callOf(run, callId);
-  const standing = state?.status === 'in-flight' ? state.made?.standing : undefined;
+  const standing = state?.status === 'in-flight' ? state.consent?.made.standing : undefined;
   if (refused === undefined) return ended(run, callId, { kind: 'succeeded', result: { content: [] } }).run;
   const dropped = standing === undefined ? run : lost(run, standing, refused.code).run;
   if (refused.kind === 'reopen') return askedAgain(dropped, callId, refused, ids, FALLBACK, NOW).run;

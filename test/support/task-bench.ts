@@ -6,8 +6,9 @@ import { createToolsetLoader } from '../../activities/catalog/reader.ts';
 import { Conditions } from '../../activities/policy/condition.ts';
 import type { TokenRequest } from '../../activities/tokens/port.ts';
 import { createCallTool } from '../../activities/gate/call-tool.ts';
-import { pinnedTools, stored } from '../../activities/discovery/discover-tools.ts';
+import { pinnedTools, stored } from '../../activities/gate/discover-tools.ts';
 import type { CurrentTool } from '../../activities/discovery/live-tools.ts';
+import { LEGACY_CALLS } from '../../activities/mcp/legacy-2025/legacy-calls.ts';
 import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
 import { createMcpTaskServer } from '../../activities/mcp/legacy-2025/tasks.ts';
 import { createPollTask } from '../../activities/gate/legacy-2025/poll-task.ts';
@@ -87,7 +88,7 @@ export async function taskBench(
   const callTool = createCallTool({
     ...common,
     conditions: new Conditions(),
-    server: createMcpToolServer({ artifacts, egress }),
+    server: createMcpToolServer({ legacy: LEGACY_CALLS, artifacts, egress }),
     limits: new ServerLimits({ configured: new Map(), tell: () => {} }),
     liveTools: { current: async (_, listed) => ({ tool: listed, ...listedWith }) },
   });

@@ -19,12 +19,10 @@ import {
   askedHeld,
   closedHeld,
   flightOf,
-  type HeldOpen,
   type HeldPausing,
-  isHeldOpen,
 } from '../../domain/legacy-2025/open-question.ts';
 import { parseHeldQuestions } from '../../domain/shapes/messages.ts';
-import type { CallState, InFlight } from '../../domain/state/call.ts';
+import type { AskingOnConnection, CallState, InFlight } from '../../domain/state/call.ts';
 import { callOf } from '../../domain/state/run.ts';
 import { onUpdate } from '../entity/updates.ts';
 import type { LiveRun } from '../run/live-run.ts';
@@ -47,7 +45,7 @@ export function serveHeldInput(live: LiveRun): void {
   setHandler(heldInputQuery, (place) => heldWord(live.run, askedAbout(place)));
 }
 
-function admitted(live: LiveRun, asked: HeldQuestions): HeldOpen {
+function admitted(live: LiveRun, asked: HeldQuestions): AskingOnConnection {
   const admission = admitHeld(live.run, asked, pausingOf(live, callOf(live.run, asked.callId)));
   if (admission.kind === 'accept') return admission.state;
   throw failureOf(admission.code, admission.message, admission.facts);
@@ -65,11 +63,12 @@ function take(live: LiveRun, asked: HeldQuestions): HeldAck {
 }
 
 /** Runs the deadline of this question and its due reminders, beside the dispatch that waits for its server. */
-async function waitForPeople(live: LiveRun, { call: { callId }, request }: HeldOpen): Promise<void> {
+async function waitForPeople(live: LiveRun, { call: { callId }, request }: AskingOnConnection): Promise<void> {
   for (;;) {
     const state = callOf(live.run, callId);
     // The next question has a waiter of its own.
-    if (!isHeldOpen(state) || state.request.generation !== request.generation || live.rolling) return;
+    if (state?.status !== 'asking-on-connection' || state.request.generation !== request.generation || live.rolling)
+      return;
     await waitForAnswer(live, state, {
       expired: () => live.commit(closedHeld(live.run, callId, 'expired')),
       withdrawn: () => closeQuestion(live, callId),
@@ -79,7 +78,8 @@ async function waitForPeople(live: LiveRun, { call: { callId }, request }: HeldO
 
 /** Closes a question whose answer nobody wants any more: the dispatch has ended, or the run ends. */
 export function closeQuestion(live: LiveRun, callId: string): void {
-  if (isHeldOpen(callOf(live.run, callId))) live.commit(closedHeld(live.run, callId, 'cancelled'));
+  if (callOf(live.run, callId)?.status === 'asking-on-connection')
+    live.commit(closedHeld(live.run, callId, 'cancelled'));
 }
 
 /**

@@ -14,7 +14,8 @@ import { defined } from '../../contracts/defined.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { PollInput, PollResult } from '../../contracts/wire/legacy-2025.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
-import { isOnTask, isOverdue, isTooLong, type OnTask, taskAsked } from '../../domain/legacy-2025/tasks.ts';
+import { isOverdue, isTooLong, taskAsked } from '../../domain/legacy-2025/tasks.ts';
+import type { OnTask } from '../../domain/state/call.ts';
 import { givenGrant } from '../../domain/request/authorization.ts';
 import { resultRoom } from '../../domain/run/limits.ts';
 import { callOf } from '../../domain/state/run.ts';
@@ -33,7 +34,7 @@ type Ended = Extract<DispatchResult, { kind: 'ended' }>;
 export async function followTask(live: LiveRun, callId: string): Promise<Ended | undefined> {
   for (;;) {
     const state = callOf(live.run, callId);
-    if (state === undefined || !isOnTask(state) || live.rolling) return undefined;
+    if (state?.status !== 'on-task' || live.rolling) return undefined;
     let giveUp = await wait(live, state);
     if (giveUp === undefined && mayHandOver(live) && !isOverdue(state, Date.now()))
       giveUp = await untilHandedOver(live, state);
@@ -112,7 +113,7 @@ async function ask(live: LiveRun, state: OnTask, giveUp: PollInput['giveUp']): P
 async function poll(live: LiveRun, before: OnTask, giveUp?: PollInput['giveUp']): Promise<PollResult> {
   // A new grant may have come while the run slept. The state then also names the grant with which the call was sent.
   const now = callOf(live.run, before.call.callId);
-  const state = now !== undefined && isOnTask(now) ? now : before;
+  const state = now?.status === 'on-task' ? now : before;
   const { call, judgement, attempts, task } = state;
   const { spec, prepared } = live;
   const server = serverOf(live, state);

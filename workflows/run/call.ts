@@ -16,18 +16,16 @@ import { condition, isCancellation, patched, sleep } from '@temporalio/workflow'
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { Outcome } from '../../contracts/schemas/call.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
-import { isHeldOpen, toldHeld } from '../../domain/legacy-2025/open-question.ts';
+import { toldHeld } from '../../domain/legacy-2025/open-question.ts';
 import { afterAsking, isResumable, lostAnswer, type Resumable, resumed } from '../../domain/legacy-2025/resumption.ts';
-import { isOnTask, type OnTask, taskBegun } from '../../domain/legacy-2025/tasks.ts';
+import { taskBegun } from '../../domain/legacy-2025/tasks.ts';
 import { DEFAULT_DEADLINE_SECONDS } from '../../domain/policy/times.ts';
-import type { CallState, InFlight, Sendable, Unsure } from '../../domain/state/call.ts';
+import type { CallState, Dispatched, InFlight, OnTask, Sendable, Throttled, Unsure } from '../../domain/state/call.ts';
 import { describeLapse, lapsedSince } from '../../domain/request/deadline.ts';
 import {
   attemptsOf,
-  type Held,
   heldBack,
   type Holding,
-  isHeld,
   isHolding,
   mayTryAgain,
   waitBeforeNext,
@@ -52,20 +50,28 @@ export async function settleCall(live: LiveRun, callId: string): Promise<void> {
     const state = callOf(live.run, callId);
     if (state === undefined || state.status === 'settled' || live.rolling) return;
     switch (state.status) {
-      case 'asking':
-        // A call that was sent never ends with an open question: only `dispatch` waits for its server.
-        if (isHeldOpen(state)) closeQuestion(live, callId);
-        else await waitForDecision(live, state);
+      case 'waiting-for-consent':
+      case 'waiting-for-answer':
+        await waitForDecision(live, state);
+        break;
+      case 'throttled':
+        if (Date.now() < state.wait.until) await waitForTurn(live, state);
+        else await dispatch(live, state);
         break;
       case 'cleared':
       case 'approved':
-        if (isHeld(state) && Date.now() < state.held.until) await waitForTurn(live, state);
-        else await dispatch(live, state);
+        await dispatch(live, state);
+        break;
+      case 'on-task':
+        await follow(live, state);
+        break;
+      case 'asking-on-connection':
+        // A call that was sent never ends with an open question: only `dispatch` waits for its server.
+        closeQuestion(live, callId);
         break;
       case 'proposed':
       case 'in-flight':
-        if (isOnTask(state)) await follow(live, state);
-        else notExpected(live, state);
+        notExpected(live, state);
     }
   }
 }
@@ -90,13 +96,14 @@ function notExpected(live: LiveRun, { call, status }: CallState): void {
 async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
   const { callId } = state.call;
   if (live.work.consideredCancelled) return settle(live, callId, live.withdrawal);
-  if (state.status === 'approved') {
-    const end = lapsedSince(state.made.decidedAt, Date.now(), state.request.approvers);
+  const { consent } = state;
+  if (consent !== undefined) {
+    const end = lapsedSince(consent.made.decidedAt, Date.now(), consent.request.approvers);
     if (end !== undefined) {
       const lapse = { kind: 'reopen', code: 'APPROVAL_LAPSED', message: describeLapse(end) } as const;
       return askAgain(live, state, lapse);
     }
-    const gone = noLongerAnswered(live, state, Date.now());
+    const gone = noLongerAnswered(live, consent, Date.now());
     if (gone !== undefined) return askAgain(live, state, gone);
   }
   const change = dispatched(live.run, callId);
@@ -124,7 +131,7 @@ async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
  * `conclude` is `async`: one more promise would change the order of commands in recorded runs when two calls return in
  * one workflow task (INV-D1).
  */
-function sentAgain(live: LiveRun, flight: InFlight, result: DispatchResult): Promise<void> | undefined {
+function sentAgain(live: LiveRun, flight: Dispatched, result: DispatchResult): Promise<void> | undefined {
   const { judgement, call } = flight;
   const attempts = attemptsOf(flight);
   if (!mayTryAgain(attempts)) return undefined;
@@ -140,7 +147,7 @@ function sentAgain(live: LiveRun, flight: InFlight, result: DispatchResult): Pro
  * Applies the answer to a dispatch, or the result of its task.
  * @param handedAt epoch ms
  */
-function conclude(live: LiveRun, flight: InFlight, result: DispatchResult, handedAt: number): void {
+function conclude(live: LiveRun, flight: Dispatched, result: DispatchResult, handedAt: number): void {
   const { callId } = flight.call;
   switch (result.kind) {
     case 'ended':
@@ -166,7 +173,7 @@ function conclude(live: LiveRun, flight: InFlight, result: DispatchResult, hande
   }
 }
 
-function askAgain(live: LiveRun, state: InFlight | Sendable, why: Extract<DispatchResult, { kind: 'reopen' }>): void {
+function askAgain(live: LiveRun, state: Dispatched | Sendable, why: Extract<DispatchResult, { kind: 'reopen' }>): void {
   live.commit(askedAgain(live.run, state.call.callId, why, live.ids, fallbackOf(live, state), Date.now()));
 }
 
@@ -183,7 +190,7 @@ async function tryAgain(
   const waiting = callOf(live.run, callId);
   try {
     // The standing decision may be taken back meanwhile. Then people are asked about the call, and it must not sleep.
-    if (waiting?.status === 'approved' && waiting.made.standing !== undefined)
+    if (waiting?.status === 'approved' && waiting.consent.made.standing !== undefined)
       await condition(() => callOf(live.run, callId)?.status !== 'approved', delay, { summary });
     else await sleep(delay, { summary });
   } catch (error) {
@@ -194,7 +201,7 @@ async function tryAgain(
 
 function fallbackOf(
   { prepared }: LiveRun,
-  { judgement }: Sendable | InFlight,
+  { judgement }: Sendable | Dispatched,
 ): { approverId: string; deadlineSeconds: number } {
   const { verdict } = judgement;
   return {
@@ -218,7 +225,7 @@ const WITHDRAWN = 'The call was withdrawn after it was handed over; it is not kn
 
 /** Returns the activity's answer; a lost answer becomes `unknown`. */
 async function sendCall(live: LiveRun, state: InFlight, input: DispatchInput): Promise<DispatchResult> {
-  const approver = state.made === undefined ? '' : `countersigned by ${state.made.decision.approver.id}`;
+  const approver = state.consent === undefined ? '' : `countersigned by ${state.consent.made.decision.approver.id}`;
   try {
     // The call's own deadline stands still while people are asked.
     const seconds = input.limits.callTimeoutSeconds + (input.hold?.seconds ?? 0);
@@ -272,7 +279,7 @@ function lastWordIn(error: unknown): unknown {
 }
 
 /** Makes the call wait again as its dispatch reported, or ends the wait if the call has waited long enough. */
-function hold(live: LiveRun, flight: InFlight, holding: Holding): void {
+function hold(live: LiveRun, flight: Dispatched, holding: Holding): void {
   const { callId } = flight.call;
   const why = waitedOut(flight, holding, Date.now());
   if (why === undefined) live.commit(heldBack(live.run, callId, holding, Date.now()));
@@ -283,13 +290,10 @@ function hold(live: LiveRun, flight: InFlight, holding: Holding): void {
  * Waits until the call's time comes, its standing decision is taken back, or the run hands over. The next execution
  * then waits for the rest.
  */
-async function waitForTurn(live: LiveRun, state: Held): Promise<void> {
+async function waitForTurn(live: LiveRun, state: Throttled): Promise<void> {
   const { callId } = state.call;
-  const { until, by } = state.held;
-  const isOver = (): boolean => {
-    const { status } = callOf(live.run, callId) ?? {};
-    return live.rolling || (status !== 'cleared' && status !== 'approved');
-  };
+  const { until, by } = state.wait;
+  const isOver = (): boolean => live.rolling || callOf(live.run, callId)?.status !== 'throttled';
   try {
     await condition(isOver, Math.max(1, until - Date.now()), { summary: summaryOf(state, `held back: ${by}`) });
   } catch (error) {

@@ -8,7 +8,7 @@ import { READ_RESOURCE } from '../../contracts/names.ts';
 import type { ServerBinding } from '../../contracts/schemas/tool.ts';
 import type { DispatchInput } from '../../contracts/wire/tools.ts';
 import { isStaged } from '../../domain/policy/approvers.ts';
-import type { InFlight, MadeDecision, OpenRequest } from '../../domain/state/call.ts';
+import type { Consent, Dispatched, InFlight, MadeDecision, OpenRequest } from '../../domain/state/call.ts';
 import { shownToEditor } from '../../domain/request/edit.ts';
 import { earlierThan, resultRoom } from '../../domain/run/limits.ts';
 import { linkTo } from '../../domain/run/resource-link.ts';
@@ -22,7 +22,7 @@ type DecisionProof = Extract<DispatchProof, { kind: 'decision' }>;
 
 /** Builds the input for one dispatch of a call in flight. */
 export function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
-  const { call, judgement, attempts, made, request } = state;
+  const { call, judgement, attempts, consent } = state;
   const { spec, prepared } = live;
   const server = serverOf(live, state);
   const grant = spec.grants?.find((entry) => entry.server === server.name);
@@ -38,19 +38,7 @@ export function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
     arguments: call.arguments,
     proof:
       standingProof(live, state) ??
-      (made === undefined || request === undefined
-        ? { kind: 'policy', rules: judgement.verdict.rules }
-        : {
-            kind: 'decision',
-            decision: made.decision,
-            ...(made.further === undefined ? {} : { further: made.further.map(({ decision }) => decision) }),
-            generation: request.generation,
-            approvers: request.approvers,
-            ...deadlineOf(request),
-            decidedAt: instant(made.decidedAt),
-            ...defined({ edit: shown }),
-            ...votedAt(request, made, shown),
-          }),
+      (consent === undefined ? { kind: 'policy', rules: judgement.verdict.rules } : decisionProof(consent, shown)),
     ...(state.retry === undefined ? {} : { retry: retryProof(state.retry) }),
     ...inputTo(live, state),
     ...authorizationProofs(live, state),
@@ -76,7 +64,21 @@ export function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
   };
 }
 
-export function serverOf({ prepared }: LiveRun, { judgement }: InFlight): ServerBinding {
+function decisionProof({ made, request }: Consent, edit: DecisionProof['edit']): DecisionProof {
+  return {
+    kind: 'decision',
+    decision: made.decision,
+    ...(made.further === undefined ? {} : { further: made.further.map(({ decision }) => decision) }),
+    generation: request.generation,
+    approvers: request.approvers,
+    ...deadlineOf(request),
+    decidedAt: instant(made.decidedAt),
+    ...defined({ edit }),
+    ...votedAt(request, made, edit),
+  };
+}
+
+export function serverOf({ prepared }: LiveRun, { judgement }: Dispatched): ServerBinding {
   const server = prepared.servers.find(({ name }) => name === judgement.target.server);
   // The judge resolves targets among these servers only.
   if (server === undefined) throw new Error(`no server ${judgement.target.server}`);

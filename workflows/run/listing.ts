@@ -18,6 +18,7 @@ import type { Discovery, ServerBinding } from '../../contracts/schemas/tool.ts';
 import type { DiscoverInput, TurnedAway } from '../../contracts/wire/tools.ts';
 import { grantorOf } from '../../domain/request/authorization.ts';
 import { listingAsked, listingId, whyEnded } from '../../domain/run/toolset.ts';
+import { isAsking } from '../../domain/state/call.ts';
 import { callOf, isSettled } from '../../domain/state/run.ts';
 import { answered } from '../entity/unread.ts';
 import { discoveryActivities } from './activities.ts';
@@ -103,7 +104,7 @@ class Lists {
     for (;;) {
       const state = callOf(live.run, callId);
       if (live.rolling) return undefined;
-      if (state !== undefined && isAsking(state)) {
+      if (isAsking(state)) {
         live.enter('acting');
         await waitForDecision(live, state);
         continue;
@@ -182,12 +183,6 @@ function inputFor(live: LiveRun, server: ServerBinding): DiscoverInput {
     ...(prepared.links?.includes(server.name) === true ? { links: true } : {}),
     ...grantProofs(live, server.name),
   };
-}
-
-function isAsking<State extends { readonly status: string }>(
-  state: State,
-): state is Extract<State, { readonly status: 'asking' }> {
-  return state.status === 'asking';
 }
 
 function failedWith({ reason, message }: { reason: string; message: string }, { name }: ServerBinding): Error {

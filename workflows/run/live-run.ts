@@ -15,10 +15,10 @@ import type { Stop } from '../../contracts/schemas/request.ts';
 import type { CallResult, Message } from '../../contracts/schemas/transcript.ts';
 import type { TrustSet } from '../../contracts/schemas/trust.ts';
 import type { PreparedRun } from '../../contracts/wire/run.ts';
-import { isHeldOpen } from '../../domain/legacy-2025/open-question.ts';
+import { isDispatched } from '../../domain/state/call.ts';
 import { withGrantEnd } from '../../domain/request/grant-end.ts';
 import { ended } from '../../domain/request/transitions.ts';
-import { type Carry, carryVersionOf, type Taken } from '../../domain/run/carry.ts';
+import { type Carry, fromCarry, type Taken, toCarry } from '../../domain/run/carry.ts';
 import {
   carriedExecutions,
   type Change,
@@ -93,7 +93,7 @@ export class LiveRun extends Entity {
   constructor(spec: RunSpec, carry: Carry | undefined) {
     super({ journal: carry?.journal, earlier: carry?.earlier });
     this.spec = spec;
-    this.#run = carry?.run ?? startRun(Date.now());
+    this.#run = carry === undefined ? startRun(Date.now()) : fromCarry(carry.run);
     this.#toolset = carry?.toolset ?? [];
     // This is not what the last step has seen: later messages are in the segment and no longer in this journal.
     this.#seen = this.#transcript;
@@ -368,7 +368,7 @@ export class LiveRun extends Entity {
   /** Gives every open call an outcome. */
   withdrawAll(): void {
     for (const state of this.#run.calls) {
-      const isUnderWay = state.status === 'in-flight' || isHeldOpen(state);
+      const isUnderWay = isDispatched(state) || state.status === 'asking-on-connection';
       this.commit(ended(this.#run, state.call.callId, isUnderWay ? LOST : this.withdrawal));
     }
   }
@@ -397,10 +397,9 @@ export class LiveRun extends Entity {
 
   carry(journal: JournalHead): Carry {
     return {
-      version: carryVersionOf(this.#run),
+      ...toCarry(this.#run),
       prepared: this.prepared,
       toolset: this.#toolset,
-      run: this.#run,
       journal,
       earlier: carriedExecutions(this.execution),
       ...defined({ trustReadAt: this.#trustReadAt }),

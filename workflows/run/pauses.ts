@@ -36,7 +36,7 @@ import { admitAnswer, type PauseAnswer, type Paused, pausedFor } from '../../dom
 import { askedForInput, forgotten, provide, provisionProofs, refuseProvision } from '../../domain/request/provision.ts';
 import type { AnswerPurpose } from '../../domain/request/signed-answer.ts';
 import { parseAuthorization, type Parsed, parseProvision, parseResolution } from '../../domain/shapes/messages.ts';
-import type { Authorized, InFlight, Retry, Unsure } from '../../domain/state/call.ts';
+import type { Authorized, Dispatched, InFlight, Retry, Unsure, WaitingForAnswer } from '../../domain/state/call.ts';
 import type { Change } from '../../domain/state/run.ts';
 import type { Refusal } from '../../domain/text/refusal.ts';
 import { onUpdate } from '../entity/updates.ts';
@@ -65,7 +65,8 @@ const OUTCOME: Taker<SignedResolution> = {
   parse: parseResolution,
   refuse: (live, _, resolution) => refuseLongResult(resolution, live.prepared.limits),
   // Sound: the answer was admitted for a request about this kind. The same holds for the casts below.
-  record: (live, state, resolution, at) => resolve(live.run, state as Paused<OutcomePause>, resolution, live.ids, at),
+  record: (live, state, resolution, at) =>
+    resolve(live.run, state as WaitingForAnswer<OutcomePause>, resolution, live.ids, at),
 };
 
 const INPUT: Taker<SignedProvision> = {
@@ -83,8 +84,8 @@ const AUTHORIZATION: Taker<SignedAuthorization> = {
   description: 'Consent to scopes for a call, or give another grant, where its server wants another authorization',
   parse: parseAuthorization,
   refuse: (live, state, answer) =>
-    refuseAuthorization(state, answer, live.prepared.initiator.id, Date.now(), live.trust),
-  record: (live, state, answer, at) => authorize(live.run, state, answer, at),
+    refuseAuthorization(state as WaitingForAnswer, answer, live.prepared.initiator.id, Date.now(), live.trust),
+  record: (live, state, answer, at) => authorize(live.run, state as WaitingForAnswer, answer, at),
 };
 
 export function servePauses(live: LiveRun): void {
@@ -130,7 +131,7 @@ function take<Answer extends PauseAnswer>(live: LiveRun, taker: Taker<Answer>, a
 }
 
 /** Asks people for an authorization without which nothing has run. Returns false if nobody is asked. */
-export function askAuthorization(live: LiveRun, flight: InFlight, { authorization, outcome }: Ended): boolean {
+export function askAuthorization(live: LiveRun, flight: Dispatched, { authorization, outcome }: Ended): boolean {
   if (authorization === undefined || !asksAbout(live, 'authorization') || live.work.consideredCancelled) return false;
   if (outcome.kind !== 'failed' || outcome.executed) return false;
   const about = authorizationPause(flight, authorization);
@@ -152,7 +153,7 @@ export function asksAbout(live: LiveRun, kind: PauseKind): boolean {
  * Asks a person about a call whose outcome is unknown. Returns false if nobody is asked.
  * @param handedAt epoch ms
  */
-export function askOutcome(live: LiveRun, flight: InFlight, ending: Ended, handedAt: number): boolean {
+export function askOutcome(live: LiveRun, flight: Dispatched, ending: Ended, handedAt: number): boolean {
   if (!isUnsure(ending) || !asksAbout(live, 'outcome') || live.work.consideredCancelled || !patched('pauses'))
     return false;
   const about = outcomePause(flight, ending, handedAt, live.prepared.sentTimes);
@@ -169,7 +170,7 @@ function isUnsure(ending: Ended): ending is Ended & { readonly outcome: Unsure }
  * Asks a person for the input that the server wants before it continues. An earlier build leaves the call in its state,
  * and that ends the call.
  */
-export function askInput(live: LiveRun, flight: InFlight, asked: Extract<DispatchResult, { kind: 'input' }>): void {
+export function askInput(live: LiveRun, flight: Dispatched, asked: Extract<DispatchResult, { kind: 'input' }>): void {
   if (!patched('pauses')) return;
   const pausing = { ...whoAnswers(live, flight), at: Date.now() };
   live.commit(askedForInput(live.run, flight.call.callId, asked, pausing, live.ids));
@@ -183,7 +184,7 @@ export function inputTo(live: LiveRun, { input }: InFlight): Pick<DispatchInput,
 }
 
 /** Asks the same question again after a dispatch found its answer no longer valid. */
-export function askAnew(live: LiveRun, flight: InFlight, why: Extract<DispatchResult, { kind: 'reopen' }>): boolean {
+export function askAnew(live: LiveRun, flight: Dispatched, why: Extract<DispatchResult, { kind: 'reopen' }>): boolean {
   const { retry } = flight;
   if (why.asks === 'input') {
     live.commit(forgotten(live.run, flight.call.callId));
@@ -207,14 +208,14 @@ export function deadlineOfAnswers({ prepared }: LiveRun): number {
 }
 
 /** Names who answers: the people asked for consent, or those whom policy names if nobody was asked. */
-export function whoAnswers({ prepared }: LiveRun, { request, judgement }: InFlight): Answerers {
+export function whoAnswers({ prepared }: LiveRun, { consent, judgement }: Dispatched): Answerers {
   const { verdict } = judgement;
   const { approvers, deadlineSeconds } = prepared.answerers ?? {
     approvers: initiatorRule(prepared.initiator.id),
     deadlineSeconds: DEFAULT_DEADLINE_SECONDS,
   };
   return {
-    approvers: request?.approvers ?? approvers,
+    approvers: consent?.request.approvers ?? approvers,
     deadlineSeconds: verdict.kind === 'ask' ? verdict.deadlineSeconds : deadlineSeconds,
   };
 }

@@ -11,12 +11,21 @@ import { isUndecodable } from '../../contracts/payload-converter.ts';
 import type { ApprovalRequest, Approver, RequestStatus } from '../../contracts/schemas/request.ts';
 import type { LedgerPage, RunState, TranscriptPage } from '../../contracts/schemas/run-state.ts';
 import { shownTask, tasksOf } from '../../domain/legacy-2025/tasks.ts';
-import type { CallState, Extension, MadeDecision, OpenRequest } from '../../domain/state/call.ts';
+import {
+  type CallState,
+  decisionOn,
+  type Extension,
+  isAsking,
+  judgementOf,
+  type MadeDecision,
+  type OpenRequest,
+  requestOf,
+} from '../../domain/state/call.ts';
 import { shownOf } from '../../domain/request/deadline.ts';
 import { digestOf } from '../../domain/request/digest.ts';
 import { grantEnd, grantEnds } from '../../domain/request/grant-end.ts';
 import { shownStanding } from '../../domain/request/standing.ts';
-import { heldCalls, shownHeld } from '../../domain/request/throttling.ts';
+import { shownThrottled, throttledCalls } from '../../domain/request/throttling.ts';
 import { limitsState, spentOf } from '../../domain/run/limits.ts';
 import { askingCalls, waitOf } from '../../domain/state/run.ts';
 import { pageOf } from '../../domain/text/page.ts';
@@ -25,7 +34,7 @@ import { ledgerQuery, requestsQuery, stateQuery, transcriptQuery } from './messa
 
 export function serveQueries(live: LiveRun): void {
   setHandler(stateQuery, () => stateOf(live));
-  setHandler(requestsQuery, () => live.run.calls.flatMap((state) => requestOf(live, state)));
+  setHandler(requestsQuery, () => live.run.calls.flatMap((state) => shownRequest(live, state)));
   setHandler(transcriptQuery, (from, to) => transcriptPage(live, from, to));
   setHandler(ledgerQuery, (from, to) => ledgerPage(live, from, to));
 }
@@ -34,7 +43,7 @@ function stateOf(live: LiveRun): RunState {
   const { journal, run, ids } = live;
   const { nextDeadline } = waitOf(run);
   const asking = askingCalls(run);
-  const held = heldCalls(run);
+  const held = throttledCalls(run);
   const tasks = tasksOf(run);
   const reminded = asking.filter(({ request }) => shownOf(request).remindedAt !== undefined).length;
   return {
@@ -59,22 +68,22 @@ function stateOf(live: LiveRun): RunState {
     ...(live.isPrepared && live.isSigned ? { signing: { tenant: ids.tenant } } : {}),
     ...(run.standing === undefined || run.standing.length === 0 ? {} : { standing: run.standing.map(shownStanding) }),
     ...(live.listing.size === 0 ? {} : { listing: [...live.listing] }),
-    ...(held.length === 0 ? {} : { held: held.map(shownHeld) }),
+    ...(held.length === 0 ? {} : { held: held.map(shownThrottled) }),
     ...grantEnds(live),
     ...(tasks.length === 0 ? {} : { tasks: tasks.map(shownTask) }),
   };
 }
 
 /** Shows the request of a call of this turn, or nothing if nobody was ever asked. */
-function requestOf(live: LiveRun, state: CallState): ApprovalRequest[] {
-  const request = 'request' in state ? state.request : undefined;
-  const judgement = 'judgement' in state ? state.judgement : undefined;
+function shownRequest(live: LiveRun, state: CallState): ApprovalRequest[] {
+  const request = requestOf(state);
+  const judgement = judgementOf(state);
   const target = judgement?.target;
-  if (request === undefined || judgement === undefined || target === undefined) return [];
+  if (state.status === 'proposed' || request === undefined || judgement === undefined || target === undefined)
+    return [];
   const { ids } = live;
-  const { call } = state;
-  const edit = 'edit' in state ? state.edit : undefined;
-  const made = 'made' in state ? state.made : undefined;
+  const { call, edit, duplicateOf } = state;
+  const made = decisionOn(state);
   const votes = votesOn(state, request, made);
   return [
     {
@@ -98,8 +107,7 @@ function requestOf(live: LiveRun, state: CallState): ApprovalRequest[] {
       ...shownTimes(request),
       ...grantEnd(live, target.server, request.deadline),
       ...(request.extended === undefined ? {} : { extensions: request.extended.by.map(shownExtension) }),
-      ...defined({ reopenedBecause: request.because }),
-      ...('duplicateOf' in state && state.duplicateOf !== undefined ? { duplicateOf: state.duplicateOf } : {}),
+      ...defined({ reopenedBecause: request.because, duplicateOf }),
       ...(votes === undefined
         ? {}
         : { votes: votes.map(({ approver, decidedAt }) => ({ approver, at: instant(decidedAt) })) }),
@@ -116,10 +124,10 @@ function votesOn(
   made: MadeDecision | undefined,
 ): readonly { readonly approver: Approver; readonly decidedAt: number }[] | undefined {
   if (about !== undefined)
-    return state.status === 'asking'
+    return state.status === 'waiting-for-answer'
       ? state.agreed?.map(({ answer, decidedAt }) => ({ ...answer, decidedAt }))
       : undefined;
-  const votes = state.status === 'asking' ? state.votes : made?.further;
+  const votes = state.status === 'waiting-for-consent' ? state.votes : made?.further;
   return votes?.map(({ decision, decidedAt }) => ({ ...decision, decidedAt }));
 }
 
@@ -148,7 +156,7 @@ function shownExtension({ decision, decidedAt }: Extension): NonNullable<Approva
 }
 
 function requestStatus(state: CallState): RequestStatus {
-  if (state.status === 'asking') return 'open';
+  if (isAsking(state)) return 'open';
   if (state.status !== 'settled') return 'approved';
   if (state.pause !== undefined) return state.pause.status;
   switch (state.outcome.kind) {

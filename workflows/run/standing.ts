@@ -2,7 +2,7 @@
 import { failureOf } from '../../contracts/failure.ts';
 import type { Decision, DecisionAck, Forget, ForgetAck } from '../../contracts/schemas/request.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
-import type { Approved, Asking, InFlight } from '../../domain/state/call.ts';
+import type { Consent, Dispatched, InFlight, WaitingForConsent } from '../../domain/state/call.ts';
 import { accept } from '../../domain/request/decision.ts';
 import { admitForget, forget, FORGOTTEN, lost, remembered, standingOf } from '../../domain/request/standing-changes.ts';
 import { proofOf } from '../../domain/request/standing.ts';
@@ -14,7 +14,7 @@ import type { DispatchProof } from '../../contracts/wire/proofs.ts';
  * Records an admitted decision. If it stands, also releases the waiting calls that it covers.
  * @param at epoch ms
  */
-export function acceptAll(live: LiveRun, state: Asking, decision: Decision, at: number): DecisionAck {
+export function acceptAll(live: LiveRun, state: WaitingForConsent, decision: Decision, at: number): DecisionAck {
   const { ack, ...change } = accept(live.run, state, decision, at);
   const { server } = state.judgement.target;
   const grant = live.spec.grants?.find((entry) => entry.server === server);
@@ -48,7 +48,7 @@ export function forgetStanding(live: LiveRun, message: Forget): ForgetAck {
  */
 export function noLongerAnswered(
   live: LiveRun,
-  { made }: Approved,
+  { made }: Consent,
   now: number,
 ): Extract<DispatchResult, { kind: 'reopen' }> | undefined {
   if (made.standing === undefined || standingOf(live.run, made.standing, now) !== undefined) return undefined;
@@ -56,12 +56,13 @@ export function noLongerAnswered(
 }
 
 /** Ends a standing decision that a dispatch did not accept as consent, so that people are asked about the next call. */
-export function dropRefused(live: LiveRun, { made }: InFlight, code: string): void {
-  if (made?.standing !== undefined) live.commit(lost(live.run, made.standing, code));
+export function dropRefused(live: LiveRun, { consent }: Dispatched, code: string): void {
+  const standing = consent?.made.standing;
+  if (standing !== undefined) live.commit(lost(live.run, standing, code));
 }
 
 /** Gives a dispatch the standing decision as it is now. */
-export function standingProof(live: LiveRun, { made }: InFlight): DispatchProof | undefined {
-  const standing = live.run.standing?.find(({ id }) => id === made?.standing);
+export function standingProof(live: LiveRun, { consent }: InFlight): DispatchProof | undefined {
+  const standing = live.run.standing?.find(({ id }) => id === consent?.made.standing);
   return standing === undefined ? undefined : proofOf(standing);
 }

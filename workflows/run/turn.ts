@@ -10,12 +10,10 @@ import type { Judgement, ProposedCall } from '../../contracts/schemas/call.ts';
 import type { JsonValue } from '../../contracts/schemas/json.ts';
 import type { CallResult } from '../../contracts/schemas/transcript.ts';
 import type { JudgeResult, ModelStepInput, ModelStepResult } from '../../contracts/wire/run.ts';
-import { isHeldOpen } from '../../domain/legacy-2025/open-question.ts';
-import { isOnTask } from '../../domain/legacy-2025/tasks.ts';
 import { judgedAll } from '../../domain/request/judged-calls.ts';
-import { isHeld } from '../../domain/request/throttling.ts';
 import { costOf, overLimit } from '../../domain/run/limits.ts';
 import { withoutUnlinked } from '../../domain/run/resource-link.ts';
+import type { CallStatus } from '../../domain/state/call.ts';
 import { callsOf, isSettled, proposed } from '../../domain/state/run.ts';
 import { answered } from '../entity/unread.ts';
 import { modelActivities, runActivities } from './activities.ts';
@@ -129,15 +127,16 @@ export function settleAll(live: LiveRun): Promise<unknown> {
   return Promise.all(live.run.calls.map(({ call }) => settleCall(live, call.callId)));
 }
 
+/** States in which a call has ended, or waits for a person or its server with nothing under way. */
+const AT_REST: ReadonlySet<CallStatus> = new Set(['settled', 'waiting-for-consent', 'waiting-for-answer', 'throttled']);
+
 /** True if nothing is in flight or about to be: every call has ended, or waits for a person or its server. */
 function isSafePoint({ run, polling, work }: LiveRun): boolean {
   return run.calls.every(
-    (state) =>
-      state.status === 'settled' ||
-      (state.status === 'asking' && !isHeldOpen(state)) ||
-      isHeld(state) ||
+    ({ status, call }) =>
+      AT_REST.has(status) ||
       // A stopped run carries nothing over, because its next execution would not know of the stop.
-      (isOnTask(state) && !polling.has(state.call.callId) && !work.consideredCancelled),
+      (status === 'on-task' && !polling.has(call.callId) && !work.consideredCancelled),
   );
 }
 

@@ -1,7 +1,7 @@
 /** Lets a request wait for people until it is answered, its next step is due, or its time is over. */
 import { condition, isCancellation } from '@temporalio/workflow';
 import { describeRule } from '../../domain/policy/approvers.ts';
-import type { Asking } from '../../domain/state/call.ts';
+import { type Asking, isAsking } from '../../domain/state/call.ts';
 import { nextStep, shownOf, tell } from '../../domain/request/deadline.ts';
 import { ended } from '../../domain/request/transitions.ts';
 import { callOf } from '../../domain/state/run.ts';
@@ -33,18 +33,18 @@ export async function waitForAnswer(live: LiveRun, state: Asking, unanswered: Un
   const { call, request } = state;
   const { callId } = call;
   // A request that was postponed or edited, or whose step was told, is a new object, so its timer is set again.
-  const isAsking = (): boolean => {
+  const isOpen = (): boolean => {
     const now = callOf(live.run, callId);
-    return now?.status === 'asking' && now.request === request;
+    return isAsking(now) && now.request === request;
   };
   try {
     const step = nextStep(request);
     const left = Math.max(1, (step?.at ?? request.deadline) - Date.now());
     const next = step === undefined ? '' : `${step.kind} next, `;
     const summary = summaryOf(state, `${next}waits for ${describeRule(shownOf(request).approvers)}`);
-    const decidedInTime = await condition(() => !isAsking() || live.rolling, left, { summary });
+    const decidedInTime = await condition(() => !isOpen() || live.rolling, left, { summary });
     // A decision may have come in the very task in which the timer fired; the first one counts.
-    if (decidedInTime || !isAsking()) return;
+    if (decidedInTime || !isOpen()) return;
     // If no worker ran for a long time, nobody is told about a request that is already over.
     if (step !== undefined && Date.now() < request.deadline)
       live.commit(tell(live.run, callId, Math.max(step.at, Date.now())));

@@ -21,7 +21,7 @@ import { answersOf } from '../../../domain/request/provision.ts';
 import { canonicalJson } from '../../../domain/text/canonical.ts';
 import type { ReadCatalog, ToolNow } from '../../catalog/reader.ts';
 import { isRead } from '../../mcp/classify-result.ts';
-import { QUESTION } from '../../mcp/input-round.ts';
+import { QUESTION } from '../../mcp/legacy-2025/legacy-calls.ts';
 import type { Conditions } from '../../policy/condition.ts';
 import { verdictOn } from '../../policy/judge.ts';
 import type { CheckSignatures } from '../../trust/dispatch-proof.ts';

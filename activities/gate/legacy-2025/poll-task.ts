@@ -24,7 +24,7 @@ import type { StateSeal } from '../../mcp/state-seal.ts';
 import type { TokenBroker, TokenRequest } from '../../tokens/port.ts';
 import { checkCatalog, checkRun } from '../dispatch-check.ts';
 import { isLastTry, resultOf } from '../dispatch-result.ts';
-import { accessTo, connectionOf, credentialsOf, withToken } from '../access.ts';
+import { accessTo, connectionOf, credentialsOf, withToken } from '../../discovery/access.ts';
 import { openedTask } from './seals.ts';
 
 /**

@@ -20,7 +20,8 @@ import type { ToolDefinition } from '../../../contracts/schemas/tool.ts';
 import type { DispatchInput, DispatchResult, ResumeInput } from '../../../contracts/wire/tools.ts';
 import { currentTool } from '../../catalog/reader.ts';
 import { currentScheduler, type Refused } from '../../kit/activity.ts';
-import type { AnswerSource, ResumePoint } from '../../mcp/port.ts';
+import type { AnswerSource } from '../../mcp/legacy-2025/answer-stream.ts';
+import type { ResumePoint } from '../../mcp/port.ts';
 import { type Pulse, startPulse } from '../../mcp/pulse.ts';
 import { verdictOn } from '../../policy/judge.ts';
 import type { TokenRequest } from '../../tokens/port.ts';
@@ -32,7 +33,7 @@ import {
   type ServerAccess,
   shownOf,
   withToken,
-} from '../access.ts';
+} from '../../discovery/access.ts';
 import { tokenRequest } from '../call-tool.ts';
 import { checkCatalog, checkFirst, checkScheduler, checkTool } from '../dispatch-check.ts';
 import { handingOn, resultOf, type Told } from '../dispatch-result.ts';
@@ -44,7 +45,7 @@ import { type LeftBehind, openPoint, sealFor, taskResult } from './seals.ts';
 const LEAST_MS = 15_000;
 
 export interface ResumeCallParts extends Omit<CallToolParts, 'server' | 'limits' | 'liveTools'> {
-  readonly server: AnswerSource;
+  readonly answers: AnswerSource;
 }
 
 interface Admitted extends LeftBehind {
@@ -77,7 +78,7 @@ async function resumed(parts: ResumeCallParts, input: ResumeInput, told: Told, p
   const got = await withToken(parts.broker, request, {
     use: async (token, known) => {
       shown.push(...shownOf(token));
-      return await parts.server.resume(connectionOf(input.server, admitted.access, token, [...left.shown, ...known]), {
+      return await parts.answers.resume(connectionOf(input.server, admitted.access, token, [...left.shown, ...known]), {
         point,
         resume: input.resume,
         ...(input.tasks === true && input.target.tool !== READ_RESOURCE ? { mayBeTask: true } : {}),

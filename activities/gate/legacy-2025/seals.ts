@@ -19,7 +19,7 @@ import type { DispatchInput, DispatchResult, ResumeInput } from '../../../contra
 import { hashOf } from '../../../domain/text/canonical.ts';
 import type { CallEnding, ResumePoint, TaskId, ToolCall, WantedTask } from '../../mcp/port.ts';
 import type { AnswerBinding, StateSeal, TaskBinding } from '../../mcp/state-seal.ts';
-import { authorizationOf, type CallAuthority } from '../access.ts';
+import { authorizationOf, type CallAuthority } from '../../discovery/access.ts';
 import type { Told } from '../dispatch-result.ts';
 
 /** Time kept beyond the task's own, in ms, so that a result which is ready in time can still be fetched. */

@@ -2,15 +2,15 @@
  * Asks a server of the legacy era for the answer to a call that another worker has sent (MCP 2025-11-25, transports,
  * "Resumability and Redelivery").
  *
- * It owns how long and how often the server is asked. It does not own what an answer means
- * (`activities/mcp/classify-result.ts`).
- * 1. No call is sent: only GET with `Last-Event-ID` leaves, and DELETE for the session in the end (INV-X1). There is no
- *    MCP client here that could send anything else, and any other request is refused on its way.
+ * It does not own what an answer means (`activities/mcp/classify-result.ts`).
+ * 1. No call is sent: only GET with `Last-Event-ID` leaves, and DELETE for the session in the end (INV-X1). Any other
+ *    request is refused on its way.
  * 2. Only an answer to the very request counts. A server that mixes its streams up proves nothing of this call, and
  *    events about another request do not move the place of the answer.
  * 3. The asking is bounded: some servers keep events under a name by which they do not find them again, and then stay
  *    silent for ever.
  */
+import { setImmediate as immediate } from 'node:timers/promises';
 import {
   isJSONRPCErrorResponse,
   isJSONRPCNotification,
@@ -22,30 +22,86 @@ import {
   StreamableHTTPClientTransport,
 } from '@modelcontextprotocol/client';
 import { defined } from '../../../contracts/defined.ts';
+import type { SealedState } from '../../../contracts/schemas/input.ts';
+import type { ArtifactStore } from '../../artifacts/port.ts';
 import type { Egress, GuardedFetch } from '../../egress/fetch.ts';
-import type { Pulse } from '../pulse.ts';
+import { unknown } from '../classify-failure.ts';
+import { isRead, meaningOf, namesOf, quoted, scrubberFor, secretIds } from '../classify-result.ts';
+import { type Pulse, startPulse } from '../pulse.ts';
 import { networkCodeOf } from '../../kit/network.ts';
-import { LONGEST_RETRY_MS, openWire, type RawAnswer, type Wire } from '../transport.ts';
-import type { AskedAnswer, ServerConnection } from '../port.ts';
+import { LONGEST_RETRY_MS, openWire, type RawAnswer, transportOptions, type Wire } from '../transport.ts';
+import type { CallEnding, CallProgress, ResumePoint, ServerConnection, ToolCall } from '../port.ts';
 import { leaveSession } from '../session.ts';
-import { isTaskAnswer } from './begun-task.ts';
+import { begunTask, isTaskAnswer } from './begun-task.ts';
 
 /** Pause in ms between two requests if the server names no time: it may be starting again. */
 const FIRST_PAUSE_MS = 250;
 const LAST_PAUSE_MS = 5_000;
 
-export interface AnswerStreamOptions extends Pick<
-  AskedAnswer,
-  'point' | 'signal' | 'timeoutMs' | 'isHandedOn' | 'mayBeTask'
+/** A call whose answer is asked for, and which is not sent. */
+export interface AskedAnswer extends Omit<
+  ToolCall,
+  'arguments' | 'idempotencyKey' | 'input' | 'noInput' | 'people' | 'task'
 > {
-  readonly connection: ServerConnection;
-  readonly pulse: Pulse;
+  readonly point: ResumePoint;
+  /** The same point, sealed: it is repeated as long as nothing newer is known. */
+  readonly resume: SealedState;
+  /** The answer may be a task: its session is then left open. */
+  readonly mayBeTask?: true;
+}
+
+/** Its holder can learn the result of a call, and cannot send one. */
+export interface AnswerSource {
+  /** Returns the answer to a call that another worker sent, or `unknown`. */
+  resume(connection: ServerConnection, asked: AskedAnswer): Promise<CallEnding>;
+}
+
+export interface McpAnswerSourceOptions {
+  readonly artifacts: ArtifactStore;
   readonly egress: Egress;
   /** Replaces the guarded fetch, for tests. */
   readonly fetch?: GuardedFetch;
 }
 
-export type SoughtAnswer =
+const LOST = 'the worker that had sent it was lost';
+
+export function createMcpAnswerSource({ artifacts, ...ways }: McpAnswerSourceOptions): AnswerSource {
+  return {
+    async resume(connection, asked) {
+      const { point, heartbeat, seal, resume } = asked;
+      const scrub = scrubberFor(connection, secretIds(point.sessionId));
+      const names = namesOf(connection, asked, (text) => quoted(scrub, text));
+      const from: CallProgress = { phase: 'sent', sentAt: point.sentAt, resume };
+      const pulse = startPulse({ heartbeat, ...(seal && { seal }) }, from);
+      // The point is kept with the token that this worker shows, because the next worker must know that token too.
+      pulse.keep(point);
+      try {
+        const answer = await answerTo({ ...asked, ...ways, connection, pulse });
+        if (answer.kind === 'none') {
+          const { reason, unauthorized } = answer;
+          return { ...unknown(names, `${LOST}, and ${reason}`), ...(unauthorized && { unauthorized }) };
+        }
+        const { sessionId, protocolVersion: version } = point;
+        const trace = { kind: 'answered', answer, session: { sessionId, version } } as const;
+        const task = asked.mayBeTask && begunTask(trace, names, (ids) => scrubberFor(connection, ids));
+        // Questions that the server asked of the lost worker are unknown here, so no error proves that the call did not
+        // run.
+        return task ?? (await meaningOf(answer, asked, { artifacts, scrub, names, asked: !isRead(asked) }));
+      } finally {
+        pulse.stop();
+      }
+    },
+  };
+}
+
+interface AnswerStreamOptions extends Pick<AskedAnswer, 'point' | 'signal' | 'timeoutMs' | 'isHandedOn' | 'mayBeTask'> {
+  readonly connection: ServerConnection;
+  readonly pulse: Pulse;
+  readonly egress: Egress;
+  readonly fetch?: GuardedFetch;
+}
+
+type SoughtAnswer =
   | RawAnswer
   /**
    * `reason` continues a text after "and …". `unauthorized`: another token may bring the answer, and the session is
@@ -54,7 +110,7 @@ export type SoughtAnswer =
   | { readonly kind: 'none'; readonly reason: string; readonly unauthorized?: true };
 
 /** Asks until the answer comes, the time is over, or the asking is cancelled. */
-export async function answerTo(options: AnswerStreamOptions): Promise<SoughtAnswer> {
+async function answerTo(options: AnswerStreamOptions): Promise<SoughtAnswer> {
   const { connection, point, egress, fetch, signal, timeoutMs } = options;
   const wire = openWire({ egress, server: connection, ...defined({ fetch }) });
   const stream = new AnswerStream(options, wire);
@@ -97,19 +153,16 @@ class AnswerStream {
 
   constructor(options: AnswerStreamOptions, wire: Wire) {
     const { connection, point } = options;
-    const { accessToken } = connection;
     this.#options = options;
     this.#wire = wire;
     this.#ended = new Promise((resolve) => {
       this.#resolve = resolve;
     });
     this.transport = new StreamableHTTPClientTransport(new URL(connection.url), {
+      fetch: askingOnly(wire.fetch),
+      ...transportOptions(connection),
       sessionId: point.sessionId,
       protocolVersion: point.protocolVersion,
-      fetch: askingOnly(wire.fetch),
-      requestInit: { headers: { ...connection.headers } },
-      redirectPolicy: 'same-origin',
-      onInsufficientScope: 'throw',
       // The end of a stream is reported here, and only this class opens it again.
       reconnectionScheduler: (_, delayMs) => this.#onClosed(delayMs),
       reconnectionOptions: {
@@ -118,7 +171,6 @@ class AnswerStream {
         reconnectionDelayGrowFactor: 2,
         maxRetries: 1,
       },
-      ...(accessToken === undefined ? {} : { authProvider: { token: () => Promise.resolve(accessToken) } }),
     });
     this.transport.onmessage = (message) => this.#read(message);
     // The next step reports any error.
@@ -155,7 +207,7 @@ class AnswerStream {
       if (failure === undefined && this.#wire.exchange().tooLarge === true)
         return this.end(none('what the server says there is larger than this service reads'));
       // By then `#passed` knows what every event that has come holds.
-      await settled();
+      await immediate();
       const backoffMs = Math.min(FIRST_PAUSE_MS * 2 ** this.#silences, LAST_PAUSE_MS);
       this.#silences += 1;
       await Promise.race([pause(Math.max(delayMs, backoffMs)), this.#ended]);
@@ -250,12 +302,6 @@ function reasonFor(status: number): string {
 
 function none(reason: string): Extract<SoughtAnswer, { kind: 'none' }> {
   return { kind: 'none', reason };
-}
-
-async function settled(): Promise<void> {
-  await new Promise((resolve) => {
-    setImmediate(resolve);
-  });
 }
 
 async function pause(ms: number): Promise<void> {

@@ -11,9 +11,10 @@
 import { type Fields, isFields } from '../../../domain/shapes/messages.ts';
 import { bounded } from '../../../domain/text/escape.ts';
 import type { Scrubber } from '../../scrubbing/scrubber.ts';
-import { halfway, type Names, type Trace, unknown } from '../classify-failure.ts';
+import { halfway, type Trace, unknown } from '../classify-failure.ts';
 import { quoted } from '../classify-result.ts';
-import type { CallEnding, TaskId } from '../port.ts';
+import type { TaskId } from '../port.ts';
+import type { LegacyCalls } from '../tool-call.ts';
 
 /** UTF-16 units, for each id. */
 const LONGEST_ID = 2_048;
@@ -29,20 +30,14 @@ export interface TaskWord {
   readonly message?: string;
 }
 
-type Answered = Extract<Trace, { kind: 'answered' }>;
 interface TaskAnswer {
   readonly kind: 'result';
   readonly result: Readonly<Record<string, unknown>> & { readonly task: Fields };
 }
-export interface TaskTrace {
-  /** Finds its session again. */
-  readonly session: NonNullable<Answered['session']>;
-  readonly answer: TaskAnswer;
-}
 
 /** True if a task was given instead of a result. A server that knows no tasks answers with the result all the same. */
-export function isTask(ended: Trace | CallEnding): ended is Answered & TaskTrace {
-  return ended.kind === 'answered' && ended.session !== undefined && isTaskAnswer(ended.answer);
+export function isTask(trace: Trace): trace is Extract<Trace, { kind: 'answered' }> & { readonly answer: TaskAnswer } {
+  return trace.kind === 'answered' && trace.session !== undefined && isTaskAnswer(trace.answer);
 }
 
 export function isTaskAnswer(answer: { readonly kind: string }): answer is TaskAnswer {
@@ -51,28 +46,22 @@ export function isTaskAnswer(answer: { readonly kind: string }): answer is TaskA
   return isFields(task) && content === undefined;
 }
 
-/** The tool cannot be called otherwise; it was not sent. */
-export function noTasks(names: Names): CallEnding {
-  const message = `Tool "${names.tool}" can only be called as a task, and server "${names.server}" takes no tasks (MCP 2025-11-25, capability tasks.requests.tools.call) by now; it was not called.`;
-  return { kind: 'refused', code: 'TOOL_REFUSED', message };
-}
-
-/** @param scrubbing makes a scrubber of the connection's secrets and these */
-export function begunTask(
-  { answer, session }: TaskTrace,
-  names: Names,
-  scrubbing: (ids: readonly string[]) => Scrubber,
-): CallEnding {
-  const { task } = answer.result;
+export const begunTask: LegacyCalls['begunTask'] = (trace, names, scrubbing) => {
+  if (!isTask(trace)) return undefined;
+  const { task } = trace.answer.result;
   const { taskId } = task;
-  const { sessionId } = session;
-  if (typeof taskId !== 'string' || taskId === '' || [taskId, sessionId ?? ''].some((id) => id.length > LONGEST_ID))
-    return halfway(names, 'task', 'it has no id by which it could be found again');
-  const id: TaskId = { taskId, ...session };
+  const id = { taskId, ...trace.session };
+  if (!isTaskId(id)) return halfway(names, 'task', 'it has no id by which it could be found again');
   const said = wordOf(task, scrubbing(secretsOf(id)));
   if (said === undefined) return unknown(names, 'the server made a task of it that has no status');
   const { status: _, ...word } = said;
   return { kind: 'task', id, ...word };
+};
+
+function isTaskId(id: { readonly taskId: unknown; readonly sessionId?: string }): id is TaskId {
+  const { taskId, sessionId = '' } = id;
+  if (typeof taskId !== 'string' || taskId === '') return false;
+  return taskId.length <= LONGEST_ID && sessionId.length <= LONGEST_ID;
 }
 
 export function secretsOf({ taskId, sessionId }: TaskId): string[] {

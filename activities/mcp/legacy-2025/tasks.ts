@@ -2,8 +2,8 @@
  * Asks a server how far a task is and what became of it (MCP 2025-11-25, "Tasks"), in the session in which the task was
  * begun.
  *
- * It owns the order of questions, their requests, what an answer says of the call, and which listed tools may be called
- * as tasks. It does not own when a task is polled (`domain/legacy-2025/tasks.ts`).
+ * It also says which listed tools may be called as tasks. It does not own when a task is polled
+ * (`domain/legacy-2025/tasks.ts`).
  * 1. It executes nothing: the task was begun by the one `tools/call` of its dispatch (INV-X1). Asking again is safe.
  * 2. A result is asked for only once the server has said that there is one: `tasks/result` would hold the connection
  *    till then.
@@ -12,7 +12,6 @@
  * 4. A completed task without its result is unknown: the result may say that the tool has failed (INV-X1).
  * 5. Everything returned is scrubbed, also of the ids (INV-S1).
  * 6. The SDK's client is left out: it has no tasks, and takes up no session without its own memory of the handshake.
- *    Nothing is negotiated anew, and the session goes on afterwards.
  * 7. Each request has its time; no connection stands between two polls.
  * 8. A list for a caller that does not wait for tasks leaves out tools that can only be called as one. Runs wait for
  *    tasks if the operator configures `tasks` of some server: workers of earlier releases read no list with such a
@@ -25,9 +24,9 @@ import type { RefusedTool, ToolDefinition } from '../../../contracts/schemas/too
 import type { ArtifactStore } from '../../artifacts/port.ts';
 import type { Egress, GuardedFetch } from '../../egress/fetch.ts';
 import { secretsOf, type TaskStatus, type TaskWord, wordOf } from './begun-task.ts';
-import { isSessionRefusal, type Names, reasonOf, refusalIn, type Stop, type Trace } from '../classify-failure.ts';
+import { isSessionRefusal, type Names, reasonOf, refusalIn, type Trace } from '../classify-failure.ts';
 import { type Answered, executed, oversized, quoted, scrubberFor } from '../classify-result.ts';
-import { openWire, SessionTransport } from '../transport.ts';
+import { openWire, SessionTransport, transportOptions, Waiting } from '../transport.ts';
 import type { CallEnding, ServerConnection, TaskId, ToolListing } from '../port.ts';
 import { firstId, leaveSession, RESUME, withoutStandingStream } from '../session.ts';
 
@@ -85,8 +84,7 @@ export function createMcpTaskServer(options: McpTaskServerOptions): TaskServer {
       const { id, signal, tool } = question;
       const scrub = scrubberFor(connection, secretsOf(id));
       const names: Names = { server: connection.name, tool, quote: (text) => quoted(scrub, text) };
-      const { egress, fetch } = options;
-      const link = await openTaskLink({ connection, id, signal, egress, ...defined({ fetch }) });
+      const link = await openTaskLink(connection, question, options);
       let report: TaskReport | undefined;
       try {
         report = await reportOf({ ...options, question, names, scrub, link });
@@ -115,8 +113,8 @@ async function reportOf(asking: Asking): Promise<TaskReport> {
   if (answer.answer.kind === 'error') {
     // The server refused to cancel: the task may have ended in this very moment.
     const last = await look(asking);
-    if (last.kind === 'unreached' || (last.kind === 'word' && isOver(last.word)))
-      return last.kind === 'word' ? await followed(asking, last.word) : last;
+    if (last.kind === 'unreached') return last;
+    if (last.kind === 'word' && isOver(last.word)) return await followed(asking, last.word);
   }
   const why =
     first.word.status === 'input_required'
@@ -136,15 +134,9 @@ function isOver(word: TaskWord): word is Over {
 async function followed(asking: Asking, word: TaskWord): Promise<TaskReport> {
   const { status, pollMs, message } = word;
   if (isOver(word)) return await resultIn(asking, word);
-  if (status === 'cancelled')
-    return {
-      kind: 'lost',
-      reason: `the server says that the task was cancelled${message === undefined ? '' : ` (${message})`}`,
-    };
-  return {
-    kind: 'working',
-    ...defined({ pollMs, message }),
-  };
+  const why = message === undefined ? '' : ` (${message})`;
+  if (status === 'cancelled') return { kind: 'lost', reason: `the server says that the task was cancelled${why}` };
+  return { kind: 'working', ...defined({ pollMs, message }) };
 }
 
 type Look = Exclude<TaskReport, { kind: 'working' | 'over' }> | { readonly kind: 'word'; readonly word: TaskWord };
@@ -237,26 +229,18 @@ interface TaskLink {
   close(kept?: 'kept'): Promise<void>;
 }
 
-export interface TaskLinkOptions {
-  readonly connection: ServerConnection;
-  readonly id: TaskId;
-  readonly signal: AbortSignal;
-  readonly egress: Egress;
-  readonly fetch?: GuardedFetch;
-}
-
-async function openTaskLink({ connection, id, signal, egress, fetch }: TaskLinkOptions): Promise<TaskLink> {
-  const { accessToken } = connection;
+async function openTaskLink(
+  connection: ServerConnection,
+  { id, signal }: TaskQuestion,
+  { egress, fetch }: McpTaskServerOptions,
+): Promise<TaskLink> {
   const wire = openWire({ egress, server: connection, ...defined({ fetch }) });
   const transport = new SessionTransport(new URL(connection.url), {
     fetch: withoutStandingStream(wire.fetch),
+    ...transportOptions(connection),
     reconnectionOptions: RESUME,
-    requestInit: { headers: { ...connection.headers } },
-    redirectPolicy: 'same-origin',
-    onInsufficientScope: 'throw',
     streaming: () => wire.exchange().streamed === true,
     ...defined({ sessionId: id.sessionId, protocolVersion: id.version }),
-    ...(accessToken === undefined ? {} : { authProvider: { token: () => Promise.resolve(accessToken) } }),
   });
   let heard: () => void = () => undefined;
   transport.onAnswer = () => heard();
@@ -267,20 +251,11 @@ async function openTaskLink({ connection, id, signal, egress, fetch }: TaskLinkO
   return {
     async ask(method, ms) {
       const over = new AbortController();
-      let stopped: Stop | undefined;
       const answered = new Promise<void>((resolve) => {
         heard = resolve;
         over.signal.addEventListener('abort', () => resolve(), { once: true });
       });
-      const stop = (why: Stop): void => {
-        stopped ??= why;
-        over.abort(new Error(`ended: ${why}`));
-      };
-      const onCancel = (): void => stop('cancelled');
-      transport.onLost = () => stop('lost');
-      signal.addEventListener('abort', onCancel, { once: true });
-      if (signal.aborted) onCancel();
-      const timer = setTimeout(() => stop('deadline'), ms);
+      const waiting = new Waiting(transport, signal, (why) => over.abort(new Error(`ended: ${why}`))).atMost(ms);
       let error: unknown;
       try {
         transport.answer = undefined;
@@ -291,12 +266,11 @@ async function openTaskLink({ connection, id, signal, egress, fetch }: TaskLinkO
       } catch (failure) {
         error = failure;
       } finally {
-        clearTimeout(timer);
-        signal.removeEventListener('abort', onCancel);
-        transport.onLost = undefined;
+        waiting.over();
       }
       const { answer } = transport;
       if (answer !== undefined) return { kind: 'answered', answer };
+      const { stopped } = waiting;
       return { kind: 'failed', error, stopped, reached: wire.reached(), exchange: wire.exchange() };
     },
     close: (kept) => leaveSession(transport, wire, kept),

@@ -1,7 +1,7 @@
 import type { Decision, Say, Stop } from '../../../contracts/schemas/request.ts';
 import type { JsonObject } from '../../../contracts/schemas/json.ts';
 import type { EditDecision } from '../../../domain/request/rights.ts';
-import type { Asking } from '../../../domain/state/call.ts';
+import { isAsking, type WaitingForConsent } from '../../../domain/state/call.ts';
 import { digestOf } from '../../../domain/request/digest.ts';
 import { callOf, type Run, type RunIds } from '../../../domain/state/run.ts';
 import { runIds } from './run.ts';
@@ -41,16 +41,19 @@ export function edit(args: JsonObject, over: Partial<Approval> = {}): EditDecisi
   return { ...approval(over), arguments: args };
 }
 
-/** Returns the open request of a call; throws if the test is wrong. */
-export function askingOf(run: Run, callId: string): Asking {
+/** Returns the call that waits for consent; throws if the test is wrong. */
+export function askingOf(run: Run, callId: string): WaitingForConsent {
   const state = callOf(run, callId);
-  if (state?.status !== 'asking') throw new Error(`${callId} does not ask, it is ${state?.status ?? 'unknown'}`);
+  if (state?.status !== 'waiting-for-consent')
+    throw new Error(`${callId} does not ask, it is ${state?.status ?? 'unknown'}`);
   return state;
 }
 
 /** Returns the fields that a person who read the request of `callId` would send back. */
 export function shown(run: Run, callId: string, ids: RunIds = runIds()): Pick<Decision, 'callId' | 'digest' | 'runId'> {
-  return { callId, digest: digestOf(askingOf(run, callId), ids), runId: ids.runId };
+  const state = callOf(run, callId);
+  if (!isAsking(state)) throw new Error(`${callId} does not ask, it is ${state?.status ?? 'unknown'}`);
+  return { callId, digest: digestOf(state, ids), runId: ids.runId };
 }
 
 export function say(over: Partial<Say> = {}): Say {

@@ -8,7 +8,8 @@ import { runIds } from './run.ts';
 
 /** Makes the dispatch of an approved call, as the workflow assembles it. */
 export function dispatchOf(state: Approved, { standing = [] }: Partial<Run> = {}): DispatchInput {
-  const { made, request, call, judgement } = state;
+  const { consent, call, judgement } = state;
+  const { made, request } = consent;
   const edit = shownToEditor(state);
   const stands = standing.find(({ id }) => id === made.standing);
   const { namespace, workflowId, tenant } = runIds();

@@ -1,11 +1,6 @@
 import type { HeldQuestions } from '../../../contracts/wire/legacy-2025.ts';
-import {
-  admitHeld,
-  askedHeld,
-  type HeldOpen,
-  type HeldPausing,
-  isHeldOpen,
-} from '../../../domain/legacy-2025/open-question.ts';
+import { admitHeld, askedHeld, type HeldPausing } from '../../../domain/legacy-2025/open-question.ts';
+import type { AskingOnConnection } from '../../../domain/state/call.ts';
 import { callOf, type Run } from '../../../domain/state/run.ts';
 import { approverRule } from './judgement.ts';
 import { flyingRun } from './pause.ts';
@@ -32,8 +27,8 @@ export function heldRun(
   return askedHeld(run, admission.state, runIds()).run;
 }
 
-export function heldOf(run: Run): HeldOpen {
+export function heldOf(run: Run): AskingOnConnection {
   const state = callOf(run, 't1.c0');
-  if (!isHeldOpen(state)) throw new Error('its server waits for nobody');
+  if (state?.status !== 'asking-on-connection') throw new Error('its server waits for nobody');
   return state;
 }

@@ -1,10 +1,11 @@
 import type { OutcomePause, Resolution } from '../../../contracts/schemas/request.ts';
 import type { Judgement } from '../../../contracts/schemas/call.ts';
-import { type Paused, pausedFor, type Pausing } from '../../../domain/request/pause.ts';
+import { pausedFor, type Pausing } from '../../../domain/request/pause.ts';
 import { accept, admit } from '../../../domain/request/decision.ts';
 import { dispatched } from '../../../domain/request/transitions.ts';
+import type { WaitingForAnswer } from '../../../domain/state/call.ts';
 import { callOf, type Run } from '../../../domain/state/run.ts';
-import { approval, askingOf, shown } from './decision.ts';
+import { approval, shown } from './decision.ts';
 import { identicalCalls } from './call.ts';
 import { allowVerdict, approverRule } from './judgement.ts';
 import { judgedRun, runIds, START } from './run.ts';
@@ -43,9 +44,11 @@ export function pausedRun(consent: 'allowed' | 'approved' = 'allowed', over: Par
   return pausedFor(flyingRun(consent), 't1.c0', outcomePause(), pausing(over), runIds()).run;
 }
 
-export function pausedOf(run: Run): Paused<OutcomePause> {
+export function pausedOf(run: Run): WaitingForAnswer<OutcomePause> {
+  const state = callOf(run, 't1.c0');
+  if (state?.status !== 'waiting-for-answer') throw new Error('it waits for no answer');
   // Sound: `pausedRun` made the run, so its request is about an outcome.
-  return askingOf(run, 't1.c0') as Paused<OutcomePause>;
+  return state as WaitingForAnswer<OutcomePause>;
 }
 
 const base = {

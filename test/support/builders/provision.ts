@@ -3,8 +3,9 @@ import type { InputPause, Provision } from '../../../contracts/schemas/request.t
 import type { InputRequest } from '../../../contracts/schemas/input.ts';
 import type { Paused, Pausing } from '../../../domain/request/pause.ts';
 import { askedForInput, provide } from '../../../domain/request/provision.ts';
-import type { Run } from '../../../domain/state/run.ts';
-import { askingOf, shown } from './decision.ts';
+import { isAsking } from '../../../domain/state/call.ts';
+import { callOf, type Run } from '../../../domain/state/run.ts';
+import { shown } from './decision.ts';
 import { flyingRun, pausing } from './pause.ts';
 import { runIds, START } from './run.ts';
 
@@ -38,8 +39,10 @@ export function askedRun(over: Partial<Asked> = {}, run = flyingRun(), more: Par
 }
 
 export function askedOf(run: Run): Paused<InputPause> {
+  const state = callOf(run, 't1.c0');
+  if (!isAsking(state)) throw new Error('nothing is asked');
   // Sound: `askedRun` made the run, so its request is about input.
-  return askingOf(run, 't1.c0') as Paused<InputPause>;
+  return state as Paused<InputPause>;
 }
 
 /** Answers the request that waits in this run. */

@@ -1,7 +1,8 @@
 /** A token that is minted for a list ends with it, whatever becomes of the list (INV-S2, RFC 7009). */
 import { beforeEach, expect, test } from '@jest/globals';
+import type { ServerAccess } from '../../../../activities/discovery/access.ts';
 import { listAuthorized } from '../../../../activities/discovery/live-tools.ts';
-import type { ServerConnection, ToolListing } from '../../../../activities/mcp/port.ts';
+import type { ToolListing } from '../../../../activities/mcp/port.ts';
 import type { MintedToken, TokenRequest } from '../../../../activities/tokens/port.ts';
 import { CountersignError, type ErrorCode } from '../../../../contracts/errors.ts';
 
@@ -24,7 +25,7 @@ async function mint({ refused }: TokenRequest): Promise<MintedToken> {
   return { ...(bare ? {} : { accessToken: token }), evidence: { strategy: 'none' }, secrets: [], release };
 }
 
-async function list(connect?: (token: MintedToken) => ServerConnection): Promise<unknown> {
+async function list(access: ServerAccess = { headers: {}, protocol: 'auto' }): Promise<unknown> {
   let at = 0;
   const request = {
     run: { namespace: 'default', workflowId: 'run-1', specHash: '' },
@@ -41,8 +42,7 @@ async function list(connect?: (token: MintedToken) => ServerConnection): Promise
       },
     },
     request,
-    // Sound: this server looks at no connection.
-    connect: connect ?? (() => ({}) as ServerConnection),
+    access,
     signal: new AbortController().signal,
   }).then(
     ({ listing, token }) => ({ listing, token: token.accessToken }),
@@ -93,8 +93,11 @@ test('where no other token is to be had the refusal stands, with the reason; wha
 });
 
 test('also where nothing can be sent with it; a fault without a code is a list that cannot be had', async () => {
-  const broken = (): never => {
-    throw new TypeError('with a secret in it');
+  const broken: ServerAccess = {
+    protocol: 'auto',
+    get headers(): never {
+      throw new TypeError('with a secret in it');
+    },
   };
   expect(await list(broken)).toEqual({
     code: 'DISCOVERY_FAILED',

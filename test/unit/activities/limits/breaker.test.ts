@@ -1,7 +1,8 @@
 /** A breaker: open, nothing passes; half-open, one call at a time; what began before it opened tells of the past. */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { type Breaker, CLOSED, ended, type Health, mustWait, passed } from '../../../../activities/limits/breaker.ts';
+import { type Breaker, CLOSED, ended, mustWait, passed } from '../../../../activities/limits/breaker.ts';
+import type { Health } from '../../../../activities/mcp/port.ts';
 
 const RULE = { failures: 3, withinMs: 10_000, openMs: 5_000 };
 

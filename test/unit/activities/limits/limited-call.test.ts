@@ -1,7 +1,6 @@
 /** A dispatch within the limits of its server: nothing of it begins while it is held back, and its place is given back whatever happens. */
 import { describe, expect, test } from '@jest/globals';
-import { withinLimits } from '../../../../activities/limits/limited-call.ts';
-import { ServerLimits } from '../../../../activities/limits/server-limits.ts';
+import { ServerLimits, withinLimits } from '../../../../activities/limits/server-limits.ts';
 import { ListingFailure } from '../../../../activities/mcp/listing.ts';
 import type { CallEnding, ToolListing, ToolServer } from '../../../../activities/mcp/port.ts';
 import { ServerLimits as Limits } from '../../../../contracts/schemas/config.ts';
@@ -117,7 +116,7 @@ describe('the list before a call', () => {
 
   test('tells the breaker of its server, and holds others back for the time that it asked for', async () => {
     const broken = (asked?: { code: 'TOOL_RATE_LIMITED'; ms: number }) => () =>
-      Promise.reject(new ListingFailure('DISCOVERY_FAILED', 'HTTP 500', {}, 'down', asked));
+      Promise.reject(new ListingFailure('DISCOVERY_FAILED', 'HTTP 500', {}, { health: 'down', asked }));
     const down = desk({ breaker: { failures: 1 } }, undefined, broken());
     await expect(down.through(both)).rejects.toThrow('HTTP 500');
     expect(await down.call()).toMatchObject({ held: { by: 'breaker' } });

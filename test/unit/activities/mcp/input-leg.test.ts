@@ -2,8 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { createQuestionMacs } from '../../../../activities/gate/legacy-2025/open-question.ts';
-import { inputOf, pausedBy } from '../../../../activities/mcp/input-round.ts';
-import { createStateSeal } from '../../../../activities/mcp/state-seal.ts';
+import { createStateSeal, inputOf, pausedBy } from '../../../../activities/mcp/state-seal.ts';
 import { defined } from '../../../../contracts/defined.ts';
 import type { InputRequest } from '../../../../contracts/schemas/input.ts';
 import type { InputLeg, ProvisionProof } from '../../../../contracts/wire/proofs.ts';

@@ -1,7 +1,7 @@
 /** What is remembered of how servers speak: bounded, dated, apart for each server and way of asking. */
 import { expect, test } from '@jest/globals';
 import type { PriorDiscovery } from '@modelcontextprotocol/client';
-import { createPriors } from '../../../../activities/mcp/discovery-cache.ts';
+import { createPriors } from '../../../../activities/mcp/session.ts';
 import { aConnection } from '../../../support/mcp-call.ts';
 
 const modern: PriorDiscovery = {

@@ -1,6 +1,6 @@
 /** Tokens that end while people think: what is sent after the call has a good one, and the call is sent once (INV-X1, INV-S1). */
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { renewalOf } from '../../../../activities/gate/access.ts';
+import { renewalOf } from '../../../../activities/discovery/access.ts';
 import { scrubberFor } from '../../../../activities/mcp/classify-result.ts';
 import { IDEMPOTENCY_HEADER, renewedFetch } from '../../../../activities/mcp/transport.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../../../../activities/tokens/port.ts';

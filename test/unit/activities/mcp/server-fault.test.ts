@@ -1,7 +1,7 @@
 /** What the end of a call tells of its server: what a breaker counts, and what nobody may make it count. */
 import { describe, expect, test } from '@jest/globals';
 import { SdkErrorCode, SdkHttpError } from '@modelcontextprotocol/client';
-import { faultOfCall, faultOfConnect, healthAfter, withFault } from '../../../../activities/mcp/classify-failure.ts';
+import { faultOf, healthAfter, withFault } from '../../../../activities/mcp/classify-failure.ts';
 import type { CallEnding } from '../../../../activities/mcp/port.ts';
 
 const http = (status: number): Error =>
@@ -24,24 +24,26 @@ describe('the way to a server', () => {
     ['401', http(401), undefined],
     ['an answer that cannot be read', new Error('what?'), undefined],
   ])('%s', (_, error, fault) => {
-    expect(faultOfCall({ ...trace, error })).toBe(fault);
-    expect(faultOfConnect(error, {}, undefined)).toBe(fault);
+    expect(faultOf({ ...trace, error }, 'call')).toBe(fault);
+    expect(faultOf({ error, exchange: {}, stopped: undefined }, 'asking')).toBe(fault);
   });
 
   test('the status counts, also where the error does not say it', () => {
-    expect(faultOfConnect(new Error('odd'), { status: 502 }, undefined)).toBe('failure');
-    expect(faultOfConnect(network('ODD'), { status: 400 }, undefined)).toBeUndefined();
+    expect(faultOf({ error: new Error('odd'), exchange: { status: 502 }, stopped: undefined }, 'asking')).toBe(
+      'failure',
+    );
+    expect(faultOf({ error: network('ODD'), exchange: { status: 400 }, stopped: undefined }, 'asking')).toBeUndefined();
   });
 
   test('what we ended because nobody wants it tells nothing', () => {
-    expect(faultOfCall({ ...trace, error: network('ECONNRESET'), stopped: 'cancelled' })).toBeUndefined();
-    expect(faultOfConnect(network('ECONNREFUSED'), {}, 'cancelled')).toBeUndefined();
+    expect(faultOf({ ...trace, error: network('ECONNRESET'), stopped: 'cancelled' }, 'call')).toBeUndefined();
+    expect(faultOf({ error: network('ECONNREFUSED'), exchange: {}, stopped: 'cancelled' }, 'asking')).toBeUndefined();
   });
 
   test('a stream that ends without an answer, and no greeting in time', () => {
-    expect(faultOfCall({ ...trace, error: new Error('lost'), stopped: 'lost' })).toBe('failure');
-    expect(faultOfCall({ ...trace, error: new Error('late'), stopped: 'deadline' })).toBe('timeout');
-    expect(faultOfConnect(new Error('late'), {}, 'deadline')).toBe('failure');
+    expect(faultOf({ ...trace, error: new Error('lost'), stopped: 'lost' }, 'call')).toBe('failure');
+    expect(faultOf({ ...trace, error: new Error('late'), stopped: 'deadline' }, 'call')).toBe('timeout');
+    expect(faultOf({ error: new Error('late'), exchange: {}, stopped: 'deadline' }, 'asking')).toBe('failure');
   });
 });
 

@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { LedgerFact } from '../../../../contracts/schemas/ledger.ts';
 import { heldWord } from '../../../../domain/legacy-2025/open-question-proof.ts';
-import { admitHeld, askedHeld, closedHeld, isHeldOpen } from '../../../../domain/legacy-2025/open-question.ts';
+import { admitHeld, askedHeld, closedHeld } from '../../../../domain/legacy-2025/open-question.ts';
 import { admitAnswer } from '../../../../domain/request/pause.ts';
 import { provide } from '../../../../domain/request/provision.ts';
 import { callOf, type Change } from '../../../../domain/state/run.ts';
@@ -47,7 +47,8 @@ test.each(['allowed', 'approved'] as const)('of a call that was %s', (consent) =
       for (const each of steps) {
         // As the run's timer does.
         const open = callOf(run, CALL);
-        if (isHeldOpen(open) && now >= open.request.deadline) take(closedHeld(run, CALL, 'expired'));
+        if (open?.status === 'asking-on-connection' && now >= open.request.deadline)
+          take(closedHeld(run, CALL, 'expired'));
         const before = callOf(run, CALL);
         if (each.kind === 'pass') now += each.ms;
         if (each.kind === 'close') take(closedHeld(run, CALL, 'cancelled'));
@@ -62,7 +63,7 @@ test.each(['allowed', 'approved'] as const)('of a call that was %s', (consent) =
             take(askedHeld(run, admission.state, runIds()));
           }
         }
-        if (each.kind === 'answer' && isHeldOpen(before)) {
+        if (each.kind === 'answer' && before?.status === 'asking-on-connection') {
           const provision = provisionIn(run, { decisionId: `p-${facts.length}` });
           const admission = admitAnswer(run, 'input', provision, runIds(), now);
           expect(admission.kind).toBe('accept');
@@ -71,23 +72,23 @@ test.each(['allowed', 'approved'] as const)('of a call that was %s', (consent) =
         }
         const state = callOf(run, CALL);
         // Never sent again, never settled, never asked for consent: only the dispatch itself ends it.
-        expect(state?.status === 'in-flight' || isHeldOpen(state)).toBe(true);
+        expect(['in-flight', 'asking-on-connection']).toContain(state?.status);
         expect(state).toMatchObject({ attempts: 1 });
         if (state?.status === 'in-flight') {
-          const { heldInput: _, asked: __, ...flight } = state;
+          const { questions: _, asked: __, ...flight } = state;
           expect(flight).toEqual(sent);
         }
       }
       const opened = facts.filter(({ kind }) => kind === 'request.opened');
       const over = facts.filter(({ kind }) => kind === 'input.provided' || kind === 'request.closed');
       expect(opened.length).toBeLessThanOrEqual(10);
-      expect(opened.length - over.length).toBe(isHeldOpen(callOf(run, CALL)) ? 1 : 0);
+      expect(opened.length - over.length).toBe(callOf(run, CALL)?.status === 'asking-on-connection' ? 1 : 0);
       // Each in a generation of its own; and none is open while another one is.
       const generations = opened.map((fact) => 'generation' in fact && fact.generation);
       expect(generations).toEqual(generations.map((_, index) => index + (consent === 'approved' ? 2 : 1)));
       facts.forEach(({ kind }, index) => expect(kind === 'request.opened').toBe(index % 2 === 0));
       const last = callOf(run, CALL);
-      const waited = last?.status === 'in-flight' ? (last.heldInput?.waited ?? 0) : 0;
+      const waited = last?.status === 'in-flight' ? (last.questions?.waited ?? 0) : 0;
       expect(waited).toBeLessThanOrEqual(HOLD_SECONDS * 1_000);
     }),
     { numRuns: 300 },

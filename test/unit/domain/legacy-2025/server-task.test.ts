@@ -4,16 +4,15 @@ import { defined } from '../../../../contracts/defined.ts';
 import type { PollResult } from '../../../../contracts/wire/legacy-2025.ts';
 import type { DispatchResult } from '../../../../contracts/wire/tools.ts';
 import {
-  isOnTask,
   isOverdue,
   isTooLong,
-  type OnTask,
   shownTask,
   taskAsked,
   taskBegun,
   tasksOf,
 } from '../../../../domain/legacy-2025/tasks.ts';
 import { dispatched, ended, returned } from '../../../../domain/request/transitions.ts';
+import type { OnTask } from '../../../../domain/state/call.ts';
 import { callOf, type Run } from '../../../../domain/state/run.ts';
 import { currentDetails } from '../../../../domain/views/temporal-ui.ts';
 import { allowVerdict } from '../../../support/builders/judgement.ts';
@@ -39,7 +38,7 @@ function sent(): Run {
 
 function onTask(run: Run): OnTask {
   const state = callOf(run, CALL);
-  if (state === undefined || !isOnTask(state)) throw new Error('there is no task');
+  if (state?.status !== 'on-task') throw new Error('there is no task');
   return state;
 }
 
@@ -58,7 +57,7 @@ test('only an activity that says so makes a task of a call, and only of one in f
   expect(change.facts).toEqual([
     { kind: 'task.begun', callId: CALL, attempt: 1, until: new Date(START + 60 * MINUTE).toISOString() },
   ]);
-  expect(callOf(change.run, CALL)).toMatchObject({ status: 'in-flight', attempts: 1, task: { polls: 0 } });
+  expect(callOf(change.run, CALL)).toMatchObject({ status: 'on-task', attempts: 1, task: { polls: 0 } });
 });
 
 test('INV-D2: it is asked about rarer the longer it takes, and says nothing to the ledger', () => {

@@ -184,7 +184,7 @@ describe('a decision that is sent again', () => {
       const refusal = admit(first.run, other, runIds(), START);
       expect(refusal).toMatchObject({ code: 'DECISION_INVALID', facts: { callId: other.callId, path: 'decisionId' } });
     }
-    expect(callOf(first.run, 't1.c1')?.status).toBe('asking');
+    expect(callOf(first.run, 't1.c1')?.status).toBe('waiting-for-consent');
   });
 });
 
@@ -250,6 +250,8 @@ test('of an approver’s groups only those are kept that the rule names: a run c
   const approver = { id: 'zoe', groups: ['a', 'sec', 'b'] };
   const decision = approval({ ...shown(asked, 't1.c0'), approver });
   const { run, facts } = accept(asked, askingOf(asked, 't1.c0'), decision, START);
-  expect(callOf(run, 't1.c0')).toMatchObject({ made: { decision: { approver: { id: 'zoe', groups: ['sec'] } } } });
+  expect(callOf(run, 't1.c0')).toMatchObject({
+    consent: { made: { decision: { approver: { id: 'zoe', groups: ['sec'] } } } },
+  });
   expect(facts).toMatchObject([{ kind: 'decision.accepted', approver: { id: 'zoe', groups: ['sec'] } }]);
 });

@@ -41,10 +41,12 @@ describe('bytes that servers asked in', () => {
     const run = allAsked(16);
     expect(askedBytes(run)).toBeLessThanOrEqual(MOST_ASKED_BYTES);
     const statuses = run.calls.map(({ status }) => status);
-    expect(new Set(statuses)).toEqual(new Set(['asking', 'settled']));
+    expect(new Set(statuses)).toEqual(new Set(['waiting-for-answer', 'settled']));
     // As many as fit.
     const each = askedBytes(allAsked(1));
-    expect(statuses.filter((status) => status === 'asking')).toHaveLength(Math.floor(MOST_ASKED_BYTES / each));
+    expect(statuses.filter((status) => status === 'waiting-for-answer')).toHaveLength(
+      Math.floor(MOST_ASKED_BYTES / each),
+    );
     expect(callOf(run, 't1.c15')).toMatchObject({
       outcome: {
         kind: 'unknown',

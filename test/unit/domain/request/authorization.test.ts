@@ -215,7 +215,10 @@ describe('consent that takes several people', () => {
     const first = said(quorum(), by('ann', 'a-1'));
     expect(first.facts).toMatchObject([{ kind: 'authorization.given', answer: 'consent', counted: true }]);
     expect(first.ack).toMatchObject({ answer: 'consent', decidedBy: 'ann' });
-    expect(callOf(first.run, CALL)).toMatchObject({ status: 'asking', agreed: [{ answer: { decisionId: 'a-1' } }] });
+    expect(callOf(first.run, CALL)).toMatchObject({
+      status: 'waiting-for-answer',
+      agreed: [{ answer: { decisionId: 'a-1' } }],
+    });
     const last = said(first.run, by('bob', 'a-2'));
     expect(last.facts[0]).not.toHaveProperty('counted');
     expect(callOf(last.run, CALL)).toMatchObject({

@@ -74,7 +74,7 @@ test('nothing is sent but what somebody agreed to who may, as it is sent, and th
           const args = [pool[2 * index], pool[2 * index + 1]].map((at) => POOL[at ?? 0] ?? {});
           run = nextTurn(run, args, { verdict: OPEN_VERDICT });
         } else if (each.what === 'expire') {
-          if (callOf(run, callId)?.status === 'asking')
+          if (callOf(run, callId)?.status === 'waiting-for-consent')
             run = ended(run, callId, { kind: 'expired', deadline: new Date(START).toISOString() }).run;
         } else if (each.what === 'forget') {
           const standing = run.standing?.[each.args];
@@ -90,7 +90,7 @@ test('nothing is sent but what somebody agreed to who may, as it is sent, and th
           once.add(callId);
           const { arguments: args } = state.call;
           expect(believed.agreed(callId, args)).toBe(true);
-          sent[state.made.standing === undefined ? 'own' : 'standing'] += 1;
+          sent[state.consent.made.standing === undefined ? 'own' : 'standing'] += 1;
           const input = dispatchOf(state, run);
           const check = (over: Partial<typeof input>) => {
             const asked = { ...input, ...over };
@@ -98,7 +98,9 @@ test('nothing is sent but what somebody agreed to who may, as it is sent, and th
           };
           expect(check({})).toBeUndefined();
           for (const other of POOL) {
-            const isAgreed = believed.standing.some(({ id, covers }) => id === state.made.standing && covers(other));
+            const isAgreed = believed.standing.some(
+              ({ id, covers }) => id === state.consent.made.standing && covers(other),
+            );
             if (hashOf(other) !== hashOf(args) && !isAgreed)
               expect(check({ arguments: other })).toMatchObject({ code: 'DISPATCH_FORBIDDEN' });
           }

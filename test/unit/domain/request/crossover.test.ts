@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import type { Decision } from '../../../../contracts/schemas/request.ts';
 import { accept, admit } from '../../../../domain/request/decision.ts';
 import { dispatched } from '../../../../domain/request/transitions.ts';
+import { decisionOn } from '../../../../domain/state/call.ts';
 import { callOf, type Run } from '../../../../domain/state/run.ts';
 import { approval, rejection, shown } from '../../../support/builders/decision.ts';
 import { askingRun, runIds, START } from '../../../support/builders/run.ts';
@@ -89,10 +90,11 @@ describe('decisions over two identical calls', () => {
         }
         for (const callId of CALLS) {
           const decision = first.get(callId);
-          const expected = decision === undefined ? 'asking' : decision.kind === 'approve' ? 'approved' : 'settled';
+          const expected =
+            decision === undefined ? 'waiting-for-consent' : decision.kind === 'approve' ? 'approved' : 'settled';
           const state = callOf(run, callId);
           expect(state?.status).toBe(expected);
-          if (state !== undefined && 'made' in state) expect(state.made?.decision).toEqual(decision);
+          expect(state && decisionOn(state)?.decision).toEqual(decision);
         }
       }),
       { numRuns: 300 },

@@ -131,9 +131,8 @@ test('INV-G1, INV-G2: whatever comes in whatever order, what is sent is what two
       expect(state?.call.arguments).toEqual(proposal);
       if (state?.status !== 'approved') return expect(agreed.size < 2 || end === 'settled').toBe(true);
       approved += 1;
-      expect(new Set([state.made, ...(state.made.further ?? [])].map(({ decision }) => decision.approver.id))).toEqual(
-        agreed,
-      );
+      const { made } = state.consent;
+      expect(new Set([made, ...(made.further ?? [])].map(({ decision }) => decision.approver.id))).toEqual(agreed);
       const input = dispatchOf(state);
       expect(checkConsent(input, verdict, undefined, START)).toBeUndefined();
       // Nobody agreed to anything else.

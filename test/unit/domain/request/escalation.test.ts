@@ -166,7 +166,7 @@ describe('a rule with later steps', () => {
     const { run } = say(ask(adding()), 'dora', AT);
     expect(callOf(run, 't1.c0')).toMatchObject({
       status: 'approved',
-      made: { decision: { approver: { id: 'dora' } } },
+      consent: { made: { decision: { approver: { id: 'dora' } } } },
     });
   });
 });

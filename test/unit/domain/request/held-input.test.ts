@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { InputPause } from '../../../../contracts/schemas/request.ts';
 import { LedgerFact } from '../../../../contracts/schemas/ledger.ts';
 import { heldWord } from '../../../../domain/legacy-2025/open-question-proof.ts';
-import { admitHeld, askedHeld, closedHeld, isHeldOpen } from '../../../../domain/legacy-2025/open-question.ts';
+import { admitHeld, askedHeld, closedHeld } from '../../../../domain/legacy-2025/open-question.ts';
 import { taskBegun } from '../../../../domain/legacy-2025/tasks.ts';
 import { admit } from '../../../../domain/request/decision.ts';
 import { askedBytes, MOST_ASKED_BYTES } from '../../../../domain/request/input.ts';
@@ -29,11 +29,11 @@ describe('a question on an open connection', () => {
   test('is a request of kind input, in another generation than the consent, which the call keeps', () => {
     const state = heldOf(heldRun(flyingRun('approved')));
     expect(state).toMatchObject({
-      status: 'asking',
+      status: 'asking-on-connection',
       attempts: 1,
-      heldOpen: { rounds: 1, waited: 0 },
+      questions: { rounds: 1, waited: 0 },
       request: { generation: 2, about: { kind: 'input', round: 1, requests: { who: NAME }, held: true } },
-      consented: { request: { generation: 1 }, made: { decision: { kind: 'approve' } } },
+      consent: { request: { generation: 1 }, made: { decision: { kind: 'approve' } } },
     });
     expect(InputPause.parse(state.request.about)).toEqual(state.request.about);
     expect(statusOf('acting', heldRun())).toBe('waiting');
@@ -104,14 +104,13 @@ describe('an answer', () => {
     expect(callOf(next, CALL)).toMatchObject({
       status: 'in-flight',
       attempts: 1,
-      request: { generation: 1 },
-      made: { decision: { kind: 'approve' } },
+      consent: { request: { generation: 1 }, made: { decision: { kind: 'approve' } } },
       asked: 2,
-      heldInput: { rounds: 1, waited: 5_000, last: { kind: 'answered' } },
+      questions: { rounds: 1, waited: 5_000, last: { kind: 'answered' } },
     });
     expect(facts).toMatchObject([{ kind: 'input.provided', generation: 2, answer: 'provide' }]);
     expect(ack).toMatchObject({ answer: 'provide', decidedBy: 'ann' });
-    expect(callOf(providedRun(heldRun()), CALL)).not.toHaveProperty('made');
+    expect(callOf(providedRun(heldRun()), CALL)).not.toHaveProperty('consent');
   });
 
   test('is told to the dispatch that asked, as what it has to prove', () => {
@@ -174,8 +173,8 @@ describe('what nobody answers', () => {
       expect(callOf(next, CALL)).toMatchObject({
         status: 'in-flight',
         attempts: 1,
-        made: {},
-        heldInput: { rounds: 1 },
+        consent: { made: {} },
+        questions: { rounds: 1 },
       });
       expect(facts).toEqual([{ kind: 'request.closed', callId: CALL, generation: 2, status }]);
       expect(heldWord(next, PLACE)).toEqual({ kind: 'closed' });
@@ -200,7 +199,7 @@ describe('what nobody answers', () => {
 
   test('is closed by an interruption, and other calls are not touched', () => {
     const { run, facts } = heard(heldRun(), INTERRUPT);
-    expect(callOf(run, CALL)).toMatchObject({ status: 'in-flight', heldInput: { last: { kind: 'cancelled' } } });
+    expect(callOf(run, CALL)).toMatchObject({ status: 'in-flight', questions: { last: { kind: 'cancelled' } } });
     expect(facts.map(({ kind }) => kind)).toEqual(['said', 'request.closed']);
   });
 
@@ -224,7 +223,7 @@ describe('a further question', () => {
     ]);
     expect(heldOf(next)).toMatchObject({
       attempts: 1,
-      consented: { request: { generation: 1 }, made: { decision: { kind: 'approve' } } },
+      consent: { request: { generation: 1 }, made: { decision: { kind: 'approve' } } },
       request: { about: { round: 2, requests: { page: PAGE } } },
     });
     expect(heldWord(next, PLACE)).toEqual({ kind: 'closed' });
@@ -234,18 +233,18 @@ describe('a further question', () => {
 
   test('has what the one before has left of the time, and no less', () => {
     const second = heldRun(heldRun(), { round: 2 }, { at: LATER });
-    expect(heldOf(second)).toMatchObject({ heldOpen: { rounds: 2, waited: 400_000 } });
+    expect(heldOf(second)).toMatchObject({ questions: { rounds: 2, waited: 400_000 } });
     expect(heldOf(second).request.deadline).toBe(START + 600_000);
     // Its timer has not fired yet; what was waited beyond its deadline was waited for nobody.
     const short = heldRun(flyingRun(), {}, { deadlineSeconds: 60 });
-    expect(heldOf(heldRun(short, { round: 2 }, { at: LATER }))).toMatchObject({ heldOpen: { waited: 60_000 } });
+    expect(heldOf(heldRun(short, { round: 2 }, { at: LATER }))).toMatchObject({ questions: { waited: 60_000 } });
   });
 
   test('may leave rounds out: what was refused, or asked by somebody else, costs no other', () => {
     const third = heldRun(flyingRun(), { round: 3 });
     expect(heldWord(third, { ...PLACE, round: 3 })).toEqual({ kind: 'open' });
     expect(refusalOf(third, { round: 2 })).toMatchObject({ code: 'REQUEST_NOT_OPEN' });
-    expect(heldOf(heldRun(third, { round: 10 }))).toMatchObject({ heldOpen: { rounds: 10 } });
+    expect(heldOf(heldRun(third, { round: 10 }))).toMatchObject({ questions: { rounds: 10 } });
     expect(refusalOf(third, { round: 11 })).toMatchObject({ code: 'LIMIT_REACHED' });
   });
 });
@@ -277,8 +276,8 @@ describe('bounds', () => {
 
   test('a fresh dispatch begins with the first', () => {
     const again = returned(providedRun(heldRun()), CALL).run;
-    expect(callOf(again, CALL)).not.toHaveProperty('heldInput');
-    expect(isHeldOpen(callOf(again, CALL))).toBe(false);
+    expect(callOf(again, CALL)).not.toHaveProperty('questions');
+    expect(callOf(again, CALL)?.status).not.toBe('asking-on-connection');
   });
 
   test('bytes: questions and answers count as those of calls that leave again', () => {

@@ -5,11 +5,10 @@ import type { InFlight } from '../../../../domain/state/call.ts';
 import {
   attemptsOf,
   heldBack,
-  heldCalls,
   type Holding,
-  isHeld,
   isHolding,
-  shownHeld,
+  shownThrottled,
+  throttledCalls,
   waitedOut,
 } from '../../../../domain/request/throttling.ts';
 import { askedAgain, dispatched, ended, returned } from '../../../../domain/request/transitions.ts';
@@ -59,10 +58,10 @@ test('it goes back to where it came from, and waits; the ledger says so once for
   const first = held(allowed, START);
   expect(first.facts).toEqual([{ kind: 'held', callId: CALL, by: 'concurrency', code: 'TOOL_RATE_LIMITED' }]);
   expect(callOf(first.run, CALL)).toMatchObject({
-    status: 'cleared',
+    status: 'throttled',
     attempts: 1,
     holds: { count: 1, since: START, by: 'concurrency' },
-    held: { until: START + 2_000, by: 'concurrency' },
+    wait: { until: START + 2_000, by: 'concurrency' },
   });
   const second = held(first.run, START + 2_000);
   expect(second.facts).toEqual([]);
@@ -82,9 +81,9 @@ test('being held is no attempt', () => {
 
 test('while it is under way, and after it was really sent, it is not held', () => {
   const { run } = sent(held(allowed, START).run);
-  expect(heldCalls(run)).toEqual([]);
+  expect(throttledCalls(run)).toEqual([]);
   const [back] = returned(run, CALL).run.calls;
-  expect(back && isHeld(back)).toBe(false);
+  expect(back?.status).toBe('cleared');
   expect(heldBack(allowed, CALL, holding(), START)).toEqual({ run: allowed, facts: [] });
   expect(heldBack(allowed, 't9.c9', holding(), START)).toEqual({ run: allowed, facts: [] });
 });
@@ -93,7 +92,7 @@ test('it waits so long and no longer, and at the end asks once more', () => {
   let { run } = held(allowed, START);
   expect(waitedOut(sent(run).flight, holding(), START + 59_999)).toBeUndefined();
   ({ run } = held(run, START + 59_000));
-  expect(callOf(run, CALL)).toMatchObject({ held: { until: START + 60_000 } });
+  expect(callOf(run, CALL)).toMatchObject({ wait: { until: START + 60_000 } });
   expect(waitedOut(sent(run).flight, holding(), START + 60_000)).toBe(
     'Server "files" takes 2 calls at once. It waited 60 s for its turn and was not sent.',
   );
@@ -103,9 +102,9 @@ test('it waits so long and no longer, and at the end asks once more', () => {
 test('where no time is named it waits a second, and never none', () => {
   const { retryAfterMs: _, ...unnamed } = holding();
   const { run } = sent(allowed);
-  expect(callOf(heldBack(run, CALL, unnamed, START).run, CALL)).toMatchObject({ held: { until: START + 1_000 } });
+  expect(callOf(heldBack(run, CALL, unnamed, START).run, CALL)).toMatchObject({ wait: { until: START + 1_000 } });
   expect(callOf(heldBack(run, CALL, holding({ retryAfterMs: 0 }), START).run, CALL)).toMatchObject({
-    held: { until: START + 1 },
+    wait: { until: START + 1 },
   });
 });
 
@@ -113,13 +112,13 @@ test('asked again, it is let run anew: its time begins with the next wait, its a
   const reopen = { kind: 'reopen', code: 'VERDICT_STRICTER', message: 'Policy changed.' } as const;
   const { run } = sent(held(allowed, START).run);
   const asked = callOf(askedAgain(run, CALL, reopen, runIds(), FALLBACK, START).run, CALL);
-  expect(asked).toMatchObject({ status: 'asking', attempts: 2, holds: { count: 1 } });
+  expect(asked).toMatchObject({ status: 'waiting-for-consent', attempts: 2, holds: { count: 1 } });
   expect(asked).not.toHaveProperty('holds.since');
 });
 
 test('people read for what it waits, also in Temporal UI, and nothing once it is settled', () => {
   const { run } = held(allowed, START);
-  expect(heldCalls(run).map(shownHeld)).toEqual([
+  expect(throttledCalls(run).map(shownThrottled)).toEqual([
     {
       callId: CALL,
       server: 'files',
@@ -132,7 +131,7 @@ test('people read for what it waits, also in Temporal UI, and nothing once it is
   ]);
   expect(currentDetails('acting', run)).toMatch(/held back by limits of a server[^]*t1\.c0[^]*takes 2 calls at once/);
   const over = ended(run, CALL, { kind: 'cancelled', reason: 'stopped' }).run;
-  expect(heldCalls(over)).toEqual([]);
+  expect(throttledCalls(over)).toEqual([]);
   expect(currentDetails('acting', over)).not.toContain('held back');
 });
 

@@ -45,7 +45,7 @@ describe('a message that interrupts', () => {
     const refusal = { kind: 'reopen', code: 'VERDICT_STRICTER', message: 'Ask.' } as const;
     const fallback = { approverId: 'ann', deadlineSeconds: 60 };
     const reopened = askedAgain(before, 't1.c1', refusal, runIds(), fallback, START).run;
-    expect(statusesOf(reopened)).toEqual(['settled', 'asking', 'settled']);
+    expect(statusesOf(reopened)).toEqual(['settled', 'waiting-for-consent', 'settled']);
     expect(statusesOf(interrupted(reopened).run)).toEqual(['settled', 'settled', 'settled']);
     expect(interrupted(unqueued(reopened))).toEqual({ run: unqueued(reopened), facts: [] });
   });
@@ -58,5 +58,5 @@ describe('a message that interrupts', () => {
 });
 
 test('any other message lets requests wait', () => {
-  expect(statusesOf(heard(mixed(), say()).run)).toEqual(['asking', 'in-flight', 'settled']);
+  expect(statusesOf(heard(mixed(), say()).run)).toEqual(['waiting-for-consent', 'in-flight', 'settled']);
 });

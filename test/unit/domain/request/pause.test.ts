@@ -15,7 +15,7 @@ import { attemptsOf } from '../../../../domain/request/throttling.ts';
 import { dispatched, ended, reopened } from '../../../../domain/request/transitions.ts';
 import { heard, interrupted } from '../../../../domain/run/message-queue.ts';
 import { callOf } from '../../../../domain/state/run.ts';
-import { approval, askingOf, say, shown } from '../../../support/builders/decision.ts';
+import { approval, say, shown } from '../../../support/builders/decision.ts';
 import { approverRule } from '../../../support/builders/judgement.ts';
 import {
   flyingRun,
@@ -37,7 +37,7 @@ describe('a call whose outcome is not known', () => {
     const { run, facts } = pausedFor(flyingRun(), CALL, outcomePause(), pausing({ because: 'X: y' }), runIds());
     const state = pausedOf(run);
     expect(state).toMatchObject({
-      status: 'asking',
+      status: 'waiting-for-answer',
       attempts: 1,
       unsure: UNSURE,
       request: { generation: 1, about: { kind: 'outcome' }, because: 'X: y', deadline: START + 3_600_000 },
@@ -51,7 +51,7 @@ describe('a call whose outcome is not known', () => {
   test('keeps the consent with which it left, under a generation above that of it', () => {
     expect(pausedOf(pausedRun('approved'))).toMatchObject({
       request: { generation: 2 },
-      consented: { request: { generation: 1 }, made: { decision: { decisionId: 'd-0' } } },
+      consent: { request: { generation: 1 }, made: { decision: { decisionId: 'd-0' } } },
     });
   });
 
@@ -98,7 +98,7 @@ describe('back to where it came from', () => {
 
   test('a call that was approved has the consent that it had', () => {
     const back = resumed(pausedOf(pausedRun('approved')));
-    expect(back).toMatchObject({ status: 'approved', asked: 2, request: { generation: 1 } });
+    expect(back).toMatchObject({ status: 'approved', asked: 2, consent: { request: { generation: 1 } } });
   });
 });
 
@@ -171,6 +171,6 @@ describe('an answer', () => {
     const over = ended(run, CALL, { kind: 'expired', deadline: '2026-01-01T01:00:00.000Z' }).run;
     expect(statusIn(over)).toBe('settled');
     expect(admitted({}, START, over)).toMatchObject({ code: 'DECISION_EXPIRED' });
-    expect(askingOf(run, CALL).request.about).toBeDefined();
+    expect(pausedOf(run).request.about).toBeDefined();
   });
 });

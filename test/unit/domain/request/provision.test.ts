@@ -46,9 +46,9 @@ describe('a server that asks', () => {
   test('makes a request about its questions; the call keeps the consent with which it left', () => {
     const run = askedRun({ state: STATE }, flyingRun('approved'));
     expect(askedOf(run)).toMatchObject({
-      status: 'asking',
+      status: 'waiting-for-answer',
       request: { generation: 2, about: { kind: 'input', round: 1, requests: { who: NAME } } },
-      consented: { request: { generation: 1 } },
+      consent: { request: { generation: 1 } },
       input: { leg: { round: 1, requests: { who: { hash: NAME.hash } }, used: [], state: STATE }, provided: [] },
     });
     // What people are shown has nothing of the state, sealed as it is.
@@ -89,7 +89,7 @@ describe('a server that asks', () => {
 describe('an answer', () => {
   test('INV-G1: lets the call leave again with the consent that it had, and with nothing else', () => {
     const approved = callOf(providedRun(askedRun({}, flyingRun('approved'))), CALL);
-    expect(approved).toMatchObject({ status: 'approved', request: { generation: 1 }, asked: 2 });
+    expect(approved).toMatchObject({ status: 'approved', consent: { request: { generation: 1 } }, asked: 2 });
     expect(callOf(providedRun(askedRun()), CALL)).toMatchObject({ status: 'cleared', asked: 1 });
   });
 

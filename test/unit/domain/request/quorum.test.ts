@@ -40,14 +40,16 @@ function after(...decisions: readonly Decision[]): Run {
 describe('two of three', () => {
   test('the first counts, the second settles it, and both stand behind the call', () => {
     const one = after(as('ann'));
-    expect(callOf(one, 't1.c0')?.status).toBe('asking');
+    expect(callOf(one, 't1.c0')?.status).toBe('waiting-for-consent');
     expect(dispatched(one, 't1.c0')).toBeUndefined();
     const { run, answer } = answerTo(one, as('zoe'));
     expect(answer).toBe('approved');
     const flying = callOf(dispatched(run, 't1.c0')?.run ?? run, 't1.c0');
     expect(flying).toMatchObject({
       status: 'in-flight',
-      made: { decision: { approver: { id: 'zoe' } }, further: [{ decision: { approver: { id: 'ann' } } }] },
+      consent: {
+        made: { decision: { approver: { id: 'zoe' } }, further: [{ decision: { approver: { id: 'ann' } } }] },
+      },
     });
     // What was said with a vote is in the ledger, and is not carried along.
     expect(JSON.stringify(one.calls)).not.toContain('seen');
@@ -159,7 +161,9 @@ test('INV-G2: whatever is sent in whatever order, it is approved exactly when tw
         if (standing.size === 2) end = 'approved';
       }
       const state = callOf(run, 't1.c0');
-      expect(state?.status).toBe(end === undefined ? 'asking' : end === 'approved' ? 'approved' : 'settled');
+      expect(state?.status).toBe(
+        end === undefined ? 'waiting-for-consent' : end === 'approved' ? 'approved' : 'settled',
+      );
     }),
   );
 });

@@ -60,15 +60,21 @@ describe('a rejected call that is proposed again (B-14)', () => {
   });
 
   test('its siblings are asked (INV-G3)', () => {
-    expect(statusesOf(turnOf(afterReject(), ['b', 'a', 'c']).run)).toEqual(['asking', 'settled', 'asking']);
+    expect(statusesOf(turnOf(afterReject(), ['b', 'a', 'c']).run)).toEqual([
+      'waiting-for-consent',
+      'settled',
+      'waiting-for-consent',
+    ]);
   });
 
   test('another tool, server or argument is another call', () => {
     const target = toolTarget();
-    expect(statusesOf(turnOf(afterReject(), ['b']).run)).toEqual(['asking']);
-    expect(statusesOf(turnOf(afterReject(), ['a'], { target: { ...target, tool: 'other' } }).run)).toEqual(['asking']);
+    expect(statusesOf(turnOf(afterReject(), ['b']).run)).toEqual(['waiting-for-consent']);
+    expect(statusesOf(turnOf(afterReject(), ['a'], { target: { ...target, tool: 'other' } }).run)).toEqual([
+      'waiting-for-consent',
+    ]);
     expect(statusesOf(turnOf(afterReject(), ['a'], { target: { ...target, server: 'other' } }).run)).toEqual([
-      'asking',
+      'waiting-for-consent',
     ]);
   });
 
@@ -93,13 +99,13 @@ describe('a rejected call that is proposed again (B-14)', () => {
   test('may be asked once a message of the user was read, and not before', () => {
     const spoken = heard(afterReject(), say()).run;
     expect(statusesOf(turnOf(spoken, ['a']).run)).toEqual(['settled']);
-    expect(statusesOf(turnOf(unqueued(spoken), ['a']).run)).toEqual(['asking']);
+    expect(statusesOf(turnOf(unqueued(spoken), ['a']).run)).toEqual(['waiting-for-consent']);
     expect(statusesOf(turnOf(unqueued(afterReject()), ['a']).run)).toEqual(['settled']);
   });
 
   test('is asked in a run that was prepared before', () => {
     const run = closedWith(turnOf(startRun(START), ['a']).run, rejected);
-    expect(statusesOf(turnOf(run, ['a']).run)).toEqual(['asking']);
+    expect(statusesOf(turnOf(run, ['a']).run)).toEqual(['waiting-for-consent']);
     expect(turnOf(unqueued(heard(run, say()).run), ['a']).run).not.toHaveProperty('refusals');
   });
 });
@@ -117,7 +123,7 @@ describe('what is remembered', () => {
 
   test('which stands only while policy says so: a halt that is over, or a call that had to come first, bars nothing', () => {
     const denied = closeTurn(turnOf(begin(), ['a'], { verdict: denyVerdict() }).run);
-    expect(statusesOf(turnOf(denied, ['a']).run)).toEqual(['asking']);
+    expect(statusesOf(turnOf(denied, ['a']).run)).toEqual(['waiting-for-consent']);
     expect(statusesOf(turnOf(denied, ['a'], { verdict: allowVerdict() }).run)).toEqual(['cleared']);
     const verdict = denyVerdict({ code: 'TOOL_DISABLED' });
     expect(outcomesOf(turnOf(denied, ['a'], { verdict }).run)).toMatchObject([{ code: 'TOOL_DISABLED' }]);
@@ -128,12 +134,14 @@ describe('what is remembered', () => {
     'not a denial of the moment: %s',
     (code) => {
       const denied = closeTurn(turnOf(begin(), ['a'], { verdict: denyVerdict({ code }) }).run);
-      expect(statusesOf(turnOf(denied, ['a']).run)).toEqual(['asking']);
+      expect(statusesOf(turnOf(denied, ['a']).run)).toEqual(['waiting-for-consent']);
     },
   );
 
   test.each([expired, cancelled, succeeded])('nothing of a call that ended so: $kind (F-5)', (outcome) => {
-    expect(statusesOf(turnOf(closedWith(turnOf(begin(), ['a']).run, outcome), ['a']).run)).toEqual(['asking']);
+    expect(statusesOf(turnOf(closedWith(turnOf(begin(), ['a']).run, outcome), ['a']).run)).toEqual([
+      'waiting-for-consent',
+    ]);
   });
 
   test('nothing of a call without a tool', () => {
@@ -150,7 +158,11 @@ describe('what is remembered', () => {
     );
     expect(run.refusals).toHaveLength(MOST_REFUSALS);
     expect(Buffer.byteLength(JSON.stringify(run.refusals))).toBeLessThan(60_000);
-    expect(statusesOf(turnOf(run, ['p0', 'p1', `p${MOST_REFUSALS}`]).run)).toEqual(['asking', 'settled', 'settled']);
+    expect(statusesOf(turnOf(run, ['p0', 'p1', `p${MOST_REFUSALS}`]).run)).toEqual([
+      'waiting-for-consent',
+      'settled',
+      'settled',
+    ]);
   });
 
   test('the last word on a call, once', () => {
@@ -187,7 +199,7 @@ describe('equal calls of one turn', () => {
   test('each is a call of its own: the end of one is not that of another (INV-G3)', () => {
     const { run } = turnOf(begin(), ['a', 'a']);
     const one = ended(run, 't1.c0', rejected).run;
-    expect(statusesOf(one)).toEqual(['settled', 'asking']);
+    expect(statusesOf(one)).toEqual(['settled', 'waiting-for-consent']);
     expect(ended(one, 't1.c1', expired).run.calls[1]).toMatchObject({ status: 'settled', duplicateOf: 't1.c0' });
   });
 
@@ -220,9 +232,9 @@ test('over any conversation, exactly those are asked that nobody refused since t
       for (const { calls, spoken } of turns) {
         const paths = calls.map(({ path }) => path);
         run = turnOf(run, paths).run;
-        expect(statusesOf(run)).toEqual(paths.map((path) => (refused.has(path) ? 'settled' : 'asking')));
+        expect(statusesOf(run)).toEqual(paths.map((path) => (refused.has(path) ? 'settled' : 'waiting-for-consent')));
         for (const [index, { path, outcome }] of calls.entries()) {
-          if (run.calls[index]?.status === 'asking' && outcome.kind === 'rejected') refused.add(path);
+          if (run.calls[index]?.status === 'waiting-for-consent' && outcome.kind === 'rejected') refused.add(path);
           run = ended(run, callIdOf(run.turn, index), outcome).run;
         }
         run = closeTurn(run);

@@ -179,7 +179,7 @@ class Subject {
 
   wake(at: number): void {
     const state = callOf(this.run, 't1.c0');
-    if (state?.status !== 'asking') return;
+    if (state?.status !== 'waiting-for-consent') return;
     const { deadline } = state.request;
     if (ms(at) < deadline) return this.#commit(tell(this.run, 't1.c0', ms(at)));
     this.#commit(ended(this.run, 't1.c0', { kind: 'expired', deadline: new Date(deadline).toISOString() }));

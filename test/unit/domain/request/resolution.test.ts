@@ -68,14 +68,14 @@ describe('a retry', () => {
   test('by one of two who must agree asks both again, and says that it may have run (INV-X1)', () => {
     const { run, facts } = resolved(pausedRun('allowed', { approvers: TWO }), retry());
     expect(callOf(run, CALL)).toMatchObject({
-      status: 'asking',
+      status: 'waiting-for-consent',
       unsure: UNSURE,
       request: { generation: 2, because: expect.stringContaining('ann wants the call sent again') },
     });
     expect(facts).toMatchObject([{ kind: 'outcome.resolved' }, { kind: 'request.opened', generation: 2 }]);
     // It is a request for consent: each of them agrees by a decision.
     const first = approvedBy(run);
-    expect(callOf(first, CALL)).toMatchObject({ status: 'asking', votes: [{}] });
+    expect(callOf(first, CALL)).toMatchObject({ status: 'waiting-for-consent', votes: [{}] });
     expect(callOf(approvedBy(first, 'bob', 'd-2'), CALL)).toMatchObject({ status: 'approved', retry: {} });
   });
 });
@@ -91,7 +91,7 @@ describe('who is asked for consent anew after a retry', () => {
     for (const before of [run, dispatched(run, CALL)?.run ?? pausedRun()]) {
       const { run: asking, facts } = askedOf(before);
       const because = `${WARNING}APPROVAL_LAPSED: It was given too long ago.`;
-      expect(callOf(asking, CALL)).toMatchObject({ status: 'asking', request: { because } });
+      expect(callOf(asking, CALL)).toMatchObject({ status: 'waiting-for-consent', request: { because } });
       expect(facts).toMatchObject([{ kind: 'request.opened', because }]);
       expect(currentDetails('waiting', asking)).toContain(`may have run**: ${UNSURE.message}`);
     }

@@ -123,5 +123,5 @@ test('what was signed is carried as it was signed: comments, groups, extensions'
 test('an edit that was signed is kept as it was signed, too', async () => {
   const decision = { ...editOf(ONE), comment: 'less', signature: await signedWith(one, { jti: 'e', iss: 'acme' }) };
   const state = callOf(acceptedEdit(ONE, decision).run, 't1.c0');
-  expect(state).toMatchObject({ status: 'approved', made: { decision } });
+  expect(state).toMatchObject({ status: 'approved', consent: { made: { decision } } });
 });

@@ -36,7 +36,7 @@ describe('taken back', () => {
     expect(facts).toEqual([{ kind: 'standing.forgotten', standing: id, by: 'ann', because: 'too much' }]);
     expect(after.standing).toEqual([]);
     expect(admitForget(after, message)).toEqual({ kind: 'repeat', ack });
-    expect(statuses(nextTurn(after, [ARGS]))).toEqual(['asking']);
+    expect(statuses(nextTurn(after, [ARGS]))).toEqual(['waiting-for-consent']);
   });
 
   test('INV-G1: what it has let through and is not sent yet is asked after all; what is sent, is sent', () => {
@@ -44,7 +44,7 @@ describe('taken back', () => {
     const flying = dispatched(next, 't2.c1')?.run ?? next;
     const { run: after, facts } = forget(flying, standing, { standing: id, by: ann }, runIds(), START + 2_000);
     expect(after.calls).toMatchObject([
-      { status: 'asking', request: { generation: 2, because: expect.stringMatching(/^STANDING_LOST/) } },
+      { status: 'waiting-for-consent', request: { generation: 2, because: expect.stringMatching(/^STANDING_LOST/) } },
       { status: 'in-flight' },
     ]);
     expect(facts).toMatchObject([{ kind: 'standing.forgotten' }, { kind: 'request.opened', callId: 't2.c0' }]);
@@ -81,7 +81,7 @@ describe('ends by itself', () => {
   ])('%s, also when that is taken back', (_, over) => {
     const changed = nextTurn(run, [ARGS], over);
     expect(changed.standing).toEqual([]);
-    expect(statuses(nextTurn(changed, [ARGS]))).toEqual(['asking']);
+    expect(statuses(nextTurn(changed, [ARGS]))).toEqual(['waiting-for-consent']);
   });
 
   test('not where a call is allowed, is of another tool, or means none', () => {
@@ -97,7 +97,7 @@ describe('ends by itself', () => {
     const short = decidedIn(first, remembering(first, 't1.c0', { scope: 'tool', until })).run;
     expect(statuses(nextTurn(short, [ARGS], {}, START + 4_999))).toEqual(['approved']);
     const over = nextTurn(short, [ARGS], {}, START + 5_000);
-    expect(statuses(over)).toEqual(['asking']);
+    expect(statuses(over)).toEqual(['waiting-for-consent']);
     expect(over.standing).toEqual([]);
     const [known] = short.standing ?? [];
     expect(standingOf(short, known?.id, START + 4_999)).toBe(known);
@@ -119,7 +119,7 @@ describe('ends by itself', () => {
     });
     const short = decidedIn(brief, remembering(brief, 't1.c0', { scope: 'tool' })).run;
     expect(statuses(nextTurn(short, [ARGS], {}, START + 2_999))).toEqual(['approved']);
-    expect(statuses(nextTurn(short, [ARGS], {}, START + 3_000))).toEqual(['asking']);
+    expect(statuses(nextTurn(short, [ARGS], {}, START + 3_000))).toEqual(['waiting-for-consent']);
   });
 
   test('where a dispatch did not take it as consent', () => {
@@ -145,7 +145,9 @@ describe('does not begin', () => {
     const [call] = made.calls;
     if (call?.status !== 'approved') throw new Error('it is approved');
     // Agreed to before the last place was taken, by one of two.
-    const late = { ...call, made: { ...call.made, decision: { ...decision, remember: { scope: 'tool' as const } } } };
+    const { consent } = call;
+    const told = { ...decision, remember: { scope: 'tool' as const } };
+    const late = { ...call, consent: { ...consent, made: { ...consent.made, decision: told } } };
     // Sound: an approval with one field more.
     expect(remembered({ ...made, calls: [late as typeof call] }, 't1.c0', START + 1_000).facts).toEqual([]);
   });

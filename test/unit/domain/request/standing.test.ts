@@ -35,8 +35,8 @@ const after = (remember: Remember, run = first) => decidedIn(run, remembering(ru
 
 describe('what is remembered', () => {
   test.each<[Remember['scope'], Remember, string[]]>([
-    ['call', CALL, ['approved', 'asking', 'asking']],
-    ['arguments', PATH, ['approved', 'approved', 'asking']],
+    ['call', CALL, ['approved', 'waiting-for-consent', 'waiting-for-consent']],
+    ['arguments', PATH, ['approved', 'approved', 'waiting-for-consent']],
     ['tool', TOOL, ['approved', 'approved', 'approved']],
   ])('D-4: %s: answers later calls that it covers, and no others', (_, remember, expected) => {
     const { run, facts } = decidedIn(first, remembering(first, 't1.c0', remember));
@@ -45,20 +45,20 @@ describe('what is remembered', () => {
     expect(statuses(next)).toEqual(expected);
     expect(dispatched(next, 't2.c0')?.run.calls[0]).toMatchObject({
       status: 'in-flight',
-      made: { standing: run.standing?.[0]?.id },
+      consent: { made: { standing: run.standing?.[0]?.id } },
     });
   });
 
   test('nothing, where nobody says so', () => {
     const { run } = decidedIn(first, remembering(first, 't1.c0', undefined));
     expect(run).not.toHaveProperty('standing');
-    expect(statuses(nextTurn(run, [ARGS]))).toEqual(['asking']);
+    expect(statuses(nextTurn(run, [ARGS]))).toEqual(['waiting-for-consent']);
   });
 
   test('G-2: what waits already and is covered is released at once; INV-G3: the rest waits on', () => {
     const run = nextTurn(startRun(START), [ARGS, ARGS, OTHER]);
     const { run: released, facts } = decidedIn(run, remembering(run, 't1.c0', CALL));
-    expect(statuses(released)).toEqual(['approved', 'approved', 'asking']);
+    expect(statuses(released)).toEqual(['approved', 'approved', 'waiting-for-consent']);
     expect(facts.filter(({ kind }) => kind === 'standing.used')).toEqual([
       { kind: 'standing.used', standing: released.standing?.[0]?.id, callId: 't1.c1' },
     ]);
@@ -88,7 +88,7 @@ describe('what is remembered', () => {
       if (standing === undefined) throw new Error('it stands');
       expect(shownStanding(standing).arguments).toMatchObject({ content: '[redacted]' });
       expect(currentDetails('waiting', run)).not.toContain('hello');
-      expect(statuses(nextTurn(run, [ARGS, OTHER]))).toEqual(['approved', 'asking']);
+      expect(statuses(nextTurn(run, [ARGS, OTHER]))).toEqual(['approved', 'waiting-for-consent']);
     }
     expect(after(CALL).standing?.[0]).not.toHaveProperty('redact');
   });
@@ -149,10 +149,12 @@ describe('where several agree', () => {
     const [used] = nextTurn(run, [FAR]).calls;
     expect(used).toMatchObject({
       status: 'approved',
-      made: { decision: { approver: { id: 'bob' } }, further: [{ decision: { approver: { id: 'ann' } } }] },
+      consent: {
+        made: { decision: { approver: { id: 'bob' } }, further: [{ decision: { approver: { id: 'ann' } } }] },
+      },
     });
     const others = askVerdict({ approvers: rememberRule(['zoe']) });
-    expect(statuses(nextTurn(run, [FAR], { verdict: others }))).toEqual(['asking']);
+    expect(statuses(nextTurn(run, [FAR], { verdict: others }))).toEqual(['waiting-for-consent']);
   });
 });
 
@@ -236,7 +238,7 @@ describe('what it does not answer', () => {
       { verdict: askVerdict({ approvers: { ...rememberRule(), validForSeconds: 1 } }) },
     ],
   ])('%s', (_, over) => {
-    expect(statuses(nextTurn(run, [ARGS], over, START + 5_000))).toEqual(['asking']);
+    expect(statuses(nextTurn(run, [ARGS], over, START + 5_000))).toEqual(['waiting-for-consent']);
   });
 
   test('what was asked again, or may have run', () => {

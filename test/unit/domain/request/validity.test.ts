@@ -33,7 +33,7 @@ test('INV-G1: an approval that has lapsed before it was sent is asked again, wit
   const fallback = { approverId: 'ann', deadlineSeconds: 60 };
   const { run: again, facts } = askedAgain(approved, 't1.c0', lapse, runIds(), fallback, START + 1);
   expect(callOf(again, 't1.c0')).toMatchObject({
-    status: 'asking',
+    status: 'waiting-for-consent',
     request: { generation: 2, deadline: START + 60_001 },
   });
   expect(facts).toMatchObject([{ kind: 'request.opened', because: expect.stringContaining('APPROVAL_LAPSED') }]);

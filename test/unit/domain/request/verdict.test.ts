@@ -53,7 +53,7 @@ describe('verdicts', () => {
       approvers: { allOf: [{ layer: 'organisation', ids: ['ann'], groups: [] }] },
       deadline: '2026-01-01T01:00:00.000Z',
     });
-    expect(run.calls.map(({ status }) => status)).toEqual(['cleared', 'asking', 'settled']);
+    expect(run.calls.map(({ status }) => status)).toEqual(['cleared', 'waiting-for-consent', 'settled']);
   });
 
   test('are matched by call, not by place', () => {

@@ -2,9 +2,11 @@
 import { describe, expect, test } from '@jest/globals';
 import { taskBegun } from '../../../../domain/legacy-2025/tasks.ts';
 import { accept } from '../../../../domain/request/decision.ts';
+import { provide } from '../../../../domain/request/provision.ts';
+import { heldBack } from '../../../../domain/request/throttling.ts';
 import { resolve } from '../../../../domain/request/outcome.ts';
 import { dispatched, ended } from '../../../../domain/request/transitions.ts';
-import { type Carry, carryVersionOf } from '../../../../domain/run/carry.ts';
+import { type CarriedRun, type Carry, fromCarry, toCarry } from '../../../../domain/run/carry.ts';
 import { EMPTY_JOURNAL } from '../../../../domain/run/journal.ts';
 import { heard, stopped } from '../../../../domain/run/message-queue.ts';
 import type { Run } from '../../../../domain/state/run.ts';
@@ -13,22 +15,37 @@ import { approval, askingOf, rejection, say, shown, stop } from '../../../suppor
 import { allowVerdict, askVerdict } from '../../../support/builders/judgement.ts';
 import { outcomes } from '../../../support/builders/outcome.ts';
 import { flyingRun, pausedOf, pausedRun, retry } from '../../../support/builders/pause.ts';
+import { heldOf, heldRun } from '../../../support/builders/held-input.ts';
+import { provisionIn } from '../../../support/builders/provision.ts';
 import { preparedRun } from '../../../support/builders/prepared-run.ts';
-import { judgedRun, runIds, START } from '../../../support/builders/run.ts';
+import { judgedRun, proposedRun, runIds, START } from '../../../support/builders/run.ts';
 
 function carryOf(run: Run): Carry {
   const { opening: _opening, ...prepared } = preparedRun();
   return {
-    version: carryVersionOf(run),
+    ...toCarry(run),
     prepared,
     toolset: [],
-    run,
     journal: EMPTY_JOURNAL,
     earlier: ['run-0'],
   };
 }
 
-/** A run with a call in every state, an answered one, a message, a stop. */
+const versionOf = (run: Run): number => toCarry(run).version;
+
+const TASK = {
+  sealed: { protected: 'p', iv: 'i', ciphertext: 'c', tag: 't' },
+  sentAt: new Date(START).toISOString(),
+  until: new Date(START + 60_000).toISOString(),
+};
+const HOLDING = {
+  kind: 'not-sent',
+  code: 'TOOL_RATE_LIMITED',
+  message: 'busy',
+  held: { by: 'rate', atMostSeconds: 60 },
+} as const;
+
+/** A run with calls in five states, an answered one, a message, a stop. */
 function everything(): Run {
   const asked = judgedRun(identicalCalls(6), (_call, index) => ({
     verdict: index === 0 ? allowVerdict() : askVerdict(),
@@ -51,19 +68,17 @@ describe('carry', () => {
     const asking = pausedRun('approved');
     const sentAgain = resolve(asking, pausedOf(asking), retry(), runIds(), START).run;
     const over = ended(dispatched(sentAgain, 't1.c0')?.run ?? sentAgain, 't1.c0', outcomes().succeeded).run;
-    expect([everything(), flying, asking, sentAgain, over].map(carryVersionOf)).toEqual([1, 1, 2, 2, 1]);
+    expect([everything(), flying, asking, sentAgain, over].map(versionOf)).toEqual([1, 1, 2, 2, 1]);
     const authorized = { ...flying, grants: [] };
-    expect(carryVersionOf(authorized)).toBe(2);
+    expect(versionOf(authorized)).toBe(2);
   });
 
   test('is of a version that a build with pauses and without tasks refuses, as long as a server works on a call as a task (INV-X1)', () => {
-    const sealed = { protected: 'p', iv: 'i', ciphertext: 'c', tag: 't' };
-    const task = { sealed, sentAt: new Date(START).toISOString(), until: new Date(START + 60_000).toISOString() };
-    const begun = taskBegun(flyingRun(), 't1.c0', { kind: 'task', task }, START).run;
+    const begun = taskBegun(flyingRun(), 't1.c0', { kind: 'task', task: TASK }, START).run;
     const over = ended(begun, 't1.c0', outcomes().succeeded).run;
-    expect([flyingRun(), begun, over].map(carryVersionOf)).toEqual([1, 3, 1]);
+    expect([flyingRun(), begun, over].map(versionOf)).toEqual([1, 3, 1]);
     // What a build with pauses alone would refuse counts more.
-    expect(carryVersionOf({ ...begun, grants: [] })).toBe(3);
+    expect(versionOf({ ...begun, grants: [] })).toBe(3);
   });
 
   test('is the same after a way through JSON: no date, no undefined, no method is in it', () => {
@@ -72,5 +87,27 @@ describe('carry', () => {
       new Set(['cleared', 'approved', 'settled', 'in-flight', 'asking']),
     );
     expect(JSON.parse(JSON.stringify(carry))).toStrictEqual(carry);
+  });
+
+  test('is read back as the same run, whatever state its calls are in (INV-D3)', () => {
+    const throttled = (run: Run): Run => heldBack(run, 't1.c0', HOLDING, START).run;
+    const begun = (run: Run): Run => taskBegun(run, 't1.c0', { kind: 'task', task: TASK }, START).run;
+    const answered = (run: Run): Run => provide(run, heldOf(run), provisionIn(run), START).run;
+    const runs = (['allowed', 'approved'] as const).flatMap((consent) => [
+      flyingRun(consent),
+      pausedRun(consent),
+      throttled(flyingRun(consent)),
+      begun(flyingRun(consent)),
+      heldRun(flyingRun(consent)),
+      answered(heldRun(flyingRun(consent))),
+    ]);
+    const all = [proposedRun(identicalCalls(1)), everything(), ...runs];
+    expect(new Set(all.flatMap(({ calls }) => calls.map(({ status }) => status))).size).toBe(10);
+    // Sound: a carry is JSON.
+    const carried = (run: Run): CarriedRun => JSON.parse(JSON.stringify(toCarry(run).run)) as CarriedRun;
+    for (const run of all) expect(fromCarry(carried(run))).toStrictEqual(run);
+    for (const run of all)
+      for (const { status } of carried(run).calls)
+        expect(['proposed', 'cleared', 'asking', 'approved', 'in-flight', 'settled']).toContain(status);
   });
 });

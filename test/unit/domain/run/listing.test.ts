@@ -3,13 +3,12 @@ import { expect, test } from '@jest/globals';
 import type { SignedAuthorization } from '../../../../contracts/schemas/request.ts';
 import { authorize, grantorOf, grantsFor, MOST_AUTHORIZATIONS } from '../../../../domain/request/authorization.ts';
 import type { CallState } from '../../../../domain/state/call.ts';
-import { digestOf } from '../../../../domain/request/digest.ts';
 import { admitAnswer } from '../../../../domain/request/pause.ts';
 import { ended } from '../../../../domain/request/transitions.ts';
 import { listed, listingAsked, listingId, whyEnded } from '../../../../domain/run/toolset.ts';
 import { heard } from '../../../../domain/run/message-queue.ts';
 import { callOf, type Run, startRun } from '../../../../domain/state/run.ts';
-import { askingOf, say } from '../../../support/builders/decision.ts';
+import { say, shown } from '../../../support/builders/decision.ts';
 import { outcomes } from '../../../support/builders/outcome.ts';
 import { askingRun, runIds, START } from '../../../support/builders/run.ts';
 import { isListing } from '../../../../contracts/names.ts';
@@ -30,7 +29,7 @@ function waiting(run = startRun(START)): Run {
 }
 
 function grant(run: Run, decisionId = 'a-1'): SignedAuthorization {
-  const digest = digestOf(askingOf(run, CALL), runIds());
+  const digest = shown(run, CALL).digest;
   const said = { decisionId, callId: CALL, digest, runId: runIds().runId, approver: { id: 'ann', groups: [] } };
   return { kind: 'grant', grant: { server: 'files', ref: 'fresh' }, ...said };
 }
@@ -38,7 +37,8 @@ function grant(run: Run, decisionId = 'a-1'): SignedAuthorization {
 const given = (run: Run, decisionId?: string): Run => {
   const answer = grant(run, decisionId);
   const admission = admitAnswer(run, 'authorization', answer, runIds(), START);
-  if (admission.kind !== 'accept') throw new Error(`not taken: ${JSON.stringify(admission)}`);
+  if (admission.kind !== 'accept' || admission.state.status !== 'waiting-for-answer')
+    throw new Error(`not taken: ${JSON.stringify(admission)}`);
   return authorize(run, admission.state, answer, START).run;
 };
 
@@ -46,7 +46,7 @@ test('is asked of whose grant it is, under an id that no call of a turn has', ()
   const change = listingAsked(startRun(START), { server, index: 1 }, need, pausing, runIds());
   expect(change?.run.calls).toMatchObject([
     {
-      status: 'asking',
+      status: 'waiting-for-answer',
       call: { callId: CALL, name: 'tools/list', arguments: {} },
       judgement: { target: { server: 'files', serverUrl: server.url, tool: 'tools/list' } },
       request: { generation: 1, about: { kind: 'authorization', wants: 'grant', round: 1 }, deadline: START + 60_000 },
@@ -68,7 +68,7 @@ test('is asked so often and not more', () => {
   let run = startRun(START);
   for (let round = 1; round <= MOST_AUTHORIZATIONS; round += 1) {
     run = waiting(run);
-    expect(askingOf(run, CALL)).toMatchObject({ request: { generation: round, about: { round } } });
+    expect(callOf(run, CALL)).toMatchObject({ request: { generation: round, about: { round } } });
     run = given(run, `a-${round}`);
   }
   expect(asked(run)).toBeUndefined();
@@ -81,7 +81,7 @@ test('is gone when all lists are there; calls of turns stay', () => {
 
 test('waits on where a message interrupts: no model could read it (B-15)', () => {
   const run = heard(waiting(), say({ interrupt: true })).run;
-  expect(callOf(run, CALL)?.status).toBe('asking');
+  expect(callOf(run, CALL)?.status).toBe('waiting-for-answer');
   expect(run.queue).toHaveLength(1);
 });
 

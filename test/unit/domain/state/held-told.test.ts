@@ -16,7 +16,7 @@ describe('what the server was told', () => {
 
   /** The run has put so many questions before people. */
   const askedIn = (rounds: number): Run =>
-    replaceCall(flyingRun(), { ...flight, heldInput: { rounds, waited: 0, last: { kind: 'cancelled' } } });
+    replaceCall(flyingRun(), { ...flight, questions: { rounds, waited: 0, last: { kind: 'cancelled' } } });
 
   test('is in the ledger, as the dispatch says', () => {
     const held: HeldTold[] = [

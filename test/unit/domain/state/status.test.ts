@@ -42,7 +42,7 @@ describe('what waits', () => {
 
   test('counts the longest wait from the request that was opened first', () => {
     const later = mixed.calls.map((state) =>
-      state.status === 'asking' && state.call.callId === 't1.c0'
+      state.status === 'waiting-for-consent' && state.call.callId === 't1.c0'
         ? { ...state, request: { ...state.request, openedAt: START + 5 } }
         : state,
     );

@@ -1,7 +1,7 @@
 /** Whether a call is a task, and what a run keeps of one: sealed, bound to the call, and proof of it (INV-G1, INV-S1). */
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
-import { authorityOf } from '../../../../../activities/gate/access.ts';
+import { authorityOf } from '../../../../../activities/discovery/access.ts';
 import { openedTask, taskResult, taskWish } from '../../../../../activities/gate/legacy-2025/seals.ts';
 import { createStateSeal, derivedFrom, type StateSeal } from '../../../../../activities/mcp/state-seal.ts';
 import { Config } from '../../../../../contracts/schemas/config.ts';

@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { createScrubber } from '../../../../../activities/scrubbing/scrubber.ts';
 import type { Names, Trace } from '../../../../../activities/mcp/classify-failure.ts';
-import { begunTask, isTask, type TaskTrace, wordOf } from '../../../../../activities/mcp/legacy-2025/begun-task.ts';
+import { begunTask, isTask, wordOf } from '../../../../../activities/mcp/legacy-2025/begun-task.ts';
 
 const names: Names = { server: 'mine', tool: 'dig', quote: (text) => text };
 const plain = createScrubber([]);
@@ -16,14 +16,8 @@ function answered(
   return { kind: 'answered', answer: { kind: 'result', result }, session };
 }
 
-function trace(task: Record<string, unknown>, session?: { readonly sessionId?: string }): TaskTrace {
-  const found = answered({ task }, session);
-  if (!isTask(found)) throw new Error('it is a task');
-  return found;
-}
-
 const begun = (task: Record<string, unknown>, session?: { readonly sessionId?: string }) =>
-  begunTask(trace(task, session), names, (ids) => createScrubber(ids));
+  begunTask(answered({ task }, session), names, (ids) => createScrubber(ids));
 
 describe('a task in place of a result', () => {
   test('is one only where it was asked for, and where there is no result', () => {

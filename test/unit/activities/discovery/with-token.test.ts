@@ -1,6 +1,6 @@
 /** A token for one use, and after a 401 one other: each ends with its use, whatever becomes of it (INV-S2, RFC 6750 §3.1). */
 import { expect, test } from '@jest/globals';
-import { withToken } from '../../../../activities/gate/access.ts';
+import { withToken } from '../../../../activities/discovery/access.ts';
 import type { MintedToken, TokenRequest } from '../../../../activities/tokens/port.ts';
 
 const REQUEST: TokenRequest = {

@@ -30,17 +30,17 @@ import { bounded } from '../../domain/text/escape.ts';
 import { nearNames } from '../../domain/text/match.ts';
 import type { ArtifactStore } from '../artifacts/port.ts';
 import { assertConnectable, type ReadCatalog } from '../catalog/reader.ts';
-import { accessTo, connectionOf, credentialsOf, listingRequest, needOfListing } from '../gate/access.ts';
-import { checkCatalog, checkRun } from '../gate/dispatch-check.ts';
-import { provenGrant } from '../gate/answers.ts';
+import { accessTo, credentialsOf, listingRequest, needOfListing, type ServerAccess } from '../discovery/access.ts';
+import { listAuthorized, type LiveTools } from '../discovery/live-tools.ts';
 import { currentScheduler } from '../kit/activity.ts';
-import type { ServerLimits } from '../limits/server-limits.ts';
+import { type ServerLimits, withinListLimits } from '../limits/server-limits.ts';
 import { waitsForTasks, withTaskSupport } from '../mcp/legacy-2025/tasks.ts';
-import type { ServerConnection, ToolListing, ToolServer } from '../mcp/port.ts';
-import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
+import type { ToolListing, ToolServer } from '../mcp/port.ts';
+import type { TokenBroker, TokenRequest } from '../tokens/port.ts';
 import type { SaidAuthorizations } from '../trust/dispatch-proof.ts';
 import { proveRun, type StartProofParts } from '../trust/start-proof.ts';
-import { listAuthorized, type LiveTools, withinListLimits } from './live-tools.ts';
+import { checkCatalog, checkRun } from './dispatch-check.ts';
+import { provenGrant } from './answers.ts';
 
 export const TOOLS_TYPE = 'application/vnd.countersign.tools+json';
 const MOST_REFUSED_SHOWN = 50;
@@ -83,15 +83,10 @@ export function createDiscoverTools({
     const gone = checkCatalog(binding, catalog);
     if (gone !== undefined) throw new CountersignError('CATALOG_NOT_FOUND', gone.message);
     const access = accessTo(config, binding, catalog);
-    const signal = cancellationSignal();
-    const request = listingRequest({ run, server: binding, grant }, catalog, signal);
-    const connect = (minted: MintedToken, held: readonly string[]): ServerConnection =>
-      connectionOf(binding, access, minted, held);
+    const request = listingRequest({ run, server: binding, grant }, catalog, cancellationSignal());
     let listed: Awaited<ReturnType<typeof listAuthorized>>;
     try {
-      const place = { name: binding.name, url: binding.url, tenant: run.initiator.tenant };
-      const asked = { broker, server, request, connect, signal };
-      listed = await withinListLimits(limits, place, async () => await listAuthorized(asked));
+      listed = await listOnce({ broker, server, limits }, request, access, run.initiator.tenant);
     } catch (error) {
       const authorization = input.mayAsk === true ? grantWanting(config, request, error) : undefined;
       if (authorization === undefined) throw error;
@@ -116,6 +111,17 @@ export function createDiscoverTools({
       ...defined({ grantExpiresAt: token.grantExpiresAt }),
     };
   };
+}
+
+async function listOnce(
+  { broker, server, limits }: Pick<DiscoverToolsParts, 'broker' | 'server' | 'limits'>,
+  request: TokenRequest,
+  access: ServerAccess,
+  tenant: string,
+): ReturnType<typeof listAuthorized> {
+  const place = { name: request.server, url: request.serverUrl, tenant };
+  const signal = cancellationSignal();
+  return await withinListLimits(limits, place, () => listAuthorized({ broker, server, request, access, signal }));
 }
 
 /** Consent to another try is not asked for: a run that has done nothing is started again. */
@@ -182,19 +188,14 @@ export function createDiscoverCatalog({
     assertConnectable(config, server, connection);
     const binding = { name: server, url: connection.url };
     const access = accessTo(config, binding, { connection, status: 'connected' });
-    const signal = cancellationSignal();
     const request: TokenRequest = {
       run: { namespace, workflowId, specHash: '' },
       server,
       serverUrl: connection.url,
-      signal,
+      signal: cancellationSignal(),
       ...credentialsOf({ connection }, tenant),
     };
-    const connect = (token: MintedToken, held: readonly string[]): ServerConnection =>
-      connectionOf(binding, access, token, held);
-    const asked = { broker, server: port, request, connect, signal };
-    const place = { name: server, url: connection.url, tenant };
-    const listed = await withinListLimits(limits, place, async () => await listAuthorized(asked));
+    const listed = await listOnce({ broker, server: port, limits }, request, access, tenant);
     const listing = withTaskSupport(config, server, listed.listing, waitsForTasks(config));
     // Our own tool is added, so that operators can set for it what they set for any other.
     const pinned = pinnedTools(binding, withReading(config, server, listing));

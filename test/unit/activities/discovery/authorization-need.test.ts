@@ -1,6 +1,6 @@
 /** What people can do about a call that was turned away, and who (INV-S2, F13, F14). */
 import { describe, expect, test } from '@jest/globals';
-import { needOfEnding, needOfListing, needOfToken } from '../../../../activities/gate/access.ts';
+import { needOfEnding, needOfListing, needOfToken } from '../../../../activities/discovery/access.ts';
 import type { CallEnding } from '../../../../activities/mcp/port.ts';
 import { defined } from '../../../../contracts/defined.ts';
 import { Config } from '../../../../contracts/schemas/config.ts';

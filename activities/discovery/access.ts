@@ -17,7 +17,6 @@ import { assertReachable } from '../run/prepare-run.ts';
 import { scopesFor, scopesIn } from '../tokens/asked.ts';
 import { takeGrant } from '../tokens/configured.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
-import type { Leaving } from './statement.ts';
 
 export interface ServerAccess {
   readonly headers: Readonly<Record<string, string>>;
@@ -42,12 +41,11 @@ export function accessTo(
     assertReachable(config, url, `servers.${name}`);
     return { headers: {}, protocol: 'auto' };
   }
-  if (canonicalServerUrl(configured.url) !== url) {
+  if (canonicalServerUrl(configured.url) !== url)
     throw new CountersignError(
       'DISPATCH_FORBIDDEN',
       `The run knows server ${name} under another URL than this worker.`,
     );
-  }
   return configured;
 }
 
@@ -62,13 +60,16 @@ export function credentialsOf(
   return name === undefined ? {} : { credentials: { name, tenant } };
 }
 
+/** The caller for whom a list is made: a server may list other tools to another principal. */
+export interface Principal {
+  readonly run: RunIdentity;
+  readonly server: ServerBinding;
+  readonly grant?: Grant | undefined;
+}
+
 /** Builds the request for a token with which the tools of a server are listed for a run. */
 export function listingRequest(
-  {
-    run,
-    server,
-    grant,
-  }: { readonly run: RunIdentity; readonly server: ServerBinding; readonly grant?: Grant | undefined },
+  { run, server, grant }: Principal,
   catalog: Pick<CatalogSnapshot, 'connection'> | undefined,
   signal: AbortSignal,
 ): TokenRequest {
@@ -247,7 +248,7 @@ export function wanting(
  */
 export function askedNow(
   need: AuthorizationNeed | undefined,
-  leaving: Leaving | undefined,
+  leaving: AuthorizationNeed['asked'] | undefined,
 ): AuthorizationNeed | undefined {
   if (need?.wants !== 'consent' || leaving === undefined) return need;
   const { approvers, deadlineSeconds } = leaving;
