@@ -1,7 +1,4 @@
-/**
- * Assembles the command line from its verbs, and does what all verbs do the same way: help, errors and exit
- * codes.
- */
+/** Assembles the command line from its verbs, and does what all verbs do the same way: help, errors and exit codes. */
 import { Command } from 'commander';
 import { ANSWER, AUTHORIZE, RESOLVE } from './verbs/answer.ts';
 import { ARTIFACTS, FORGET } from './verbs/artifacts.ts';

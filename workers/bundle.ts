@@ -1,6 +1,5 @@
 /**
- * Makes the workflow bundle: the code that a run replays, with the interceptors that were there when it was
- * recorded.
+ * Makes the workflow bundle: the code that a run replays, with the interceptors that were there when it was recorded.
  *
  * 1. `npm run build` leaves a bundle beside the code, so that a starting worker need not make it again.
  * 2. That bundle is used only if it is whole, and every file it was made of is unchanged. A bundle of other code would
@@ -15,7 +14,7 @@ import { fileURLToPath } from 'node:url';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { ConsoleSpanExporter, NoopSpanProcessor, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { OpenTelemetryPlugin } from '@temporalio/interceptors-opentelemetry-v2';
-import { type BundleOptions, bundleWorkflowCode } from '@temporalio/worker';
+import { type BundleOptions, bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
 import { z } from 'zod';
 import type { Config } from '../contracts/schemas/config.ts';
 import { CONVERTER_FILES } from './codec.ts';
@@ -32,26 +31,17 @@ const MAKERS = [
 
 export interface WorkflowBundle {
   readonly code: string;
-  /**
-   * Names a build in logs and deployments: 12 characters of a hash of its modules, independent of where they lie and
-   * who made it.
-   */
+  /** Names a build: 12 characters of a hash of its modules, independent of where they lie and who made it. */
   readonly buildId: string;
 }
 
 type Webpack = Parameters<NonNullable<BundleOptions['webpackConfigHook']>>[0];
 type WebpackPlugin = NonNullable<Webpack['plugins']>[number];
 
-/**
- * Interceptors of every bundle, of workers, replays and tests alike, in this order; those of tracing follow
- * (docs/adr/0044, 0046, 0047).
- */
+/** Interceptors of every bundle, in this order; those of tracing follow (docs/adr/0044, 0046, 0047). */
 const INTERCEPTORS = ['interceptors/trace-headers', 'interceptors/query-guard', 'interceptors/zone'] as const;
 
-/**
- * Returns a file of workflow code, which is bundled by path: `.ts` in the sources, `.js` in the output of `npm run
- * build`.
- */
+/** Returns a file of workflow code: `.ts` in the sources, `.js` in the output of `npm run build`. */
 export function workflowFile(name: string): string {
   const extension = extname(fileURLToPath(import.meta.url));
   return fileURLToPath(new URL(`../workflows/${name}${extension}`, import.meta.url));
@@ -88,14 +78,7 @@ export async function bundleWorkflows(
       devtool: 'inline-nosources-source-map',
       output: { ...webpack.output, pathinfo: false, devtoolModuleFilenameTemplate: sourceName },
     }),
-    logger: {
-      log: ignore,
-      trace: ignore,
-      debug: ignore,
-      info: ignore,
-      warn: ignore,
-      error: (message) => process.stderr.write(`${message}\n`),
-    },
+    logger: new DefaultLogger('ERROR', ({ message }) => void process.stderr.write(`${message}\n`)),
   });
   const files = new Set([...MAKERS, ...modules.flatMap(({ file }) => file ?? [])]);
   return { code, buildId: hashOfModules(modules), files: [...files].filter((file) => existsSync(file)).toSorted() };
@@ -107,10 +90,7 @@ interface BundledModule {
   readonly file: string | undefined;
 }
 
-/**
- * Collects the modules with their ids. Ids are numbers in the order in which modules are first asked for. The collected
- * order follows module paths, so it does not affect the hash.
- */
+/** Collects the modules with their ids, which are numbers in the order in which modules are first asked for. */
 function listModules(into: BundledModule[]): WebpackPlugin {
   return {
     apply: (compiler) =>
@@ -138,15 +118,6 @@ function hashOfModules(modules: readonly BundledModule[]): string {
 }
 
 /**
- * Separates the code that runs from the comment with the source map; the map's own name differs with the directory in
- * which it was made.
- */
-export function partsOfBundle(code: string): { readonly instructions: string; readonly map: string } {
-  const at = code.lastIndexOf('//# sourceMappingURL=');
-  return at === -1 ? { instructions: code, map: '' } : { instructions: code.slice(0, at), map: code.slice(at) };
-}
-
-/**
  * Names a file as stack traces show it: relative to the project's root, or to the place of packages. Machine paths
  * would make a bundle's size depend on where it was made, and would enter histories.
  */
@@ -154,10 +125,6 @@ function sourceName({ absoluteResourcePath }: { readonly absoluteResourcePath: s
   const path = absoluteResourcePath.split(ROOT).join('').split(sep).join('/');
   const packages = path.indexOf('/node_modules/');
   return packages === -1 ? path : path.slice(packages + 1);
-}
-
-function ignore(): void {
-  // The bundler's progress is of no use to an operator.
 }
 
 const PLACE = fileURLToPath(new URL('../workflow-bundle.json', import.meta.url));
@@ -200,9 +167,10 @@ async function hashOf(place: string, files: readonly string[], code: string): Pr
   return hash.digest('hex');
 }
 
-// Sets up OpenTelemetry, in place since the first recorded history: interceptors change what a run replays,
-// so they cannot be added later (ADR 0006). Without an exporter spans are dropped.
-
+/**
+ * Sets up OpenTelemetry, in place since the first recorded history: interceptors change what a run replays, so they
+ * cannot be added later (ADR 0006). Without an exporter spans are dropped.
+ */
 export function createTracing(tracing: Config['tracing']): OpenTelemetryPlugin {
   return new OpenTelemetryPlugin({
     resource: resourceFromAttributes({ 'service.name': 'countersign' }),

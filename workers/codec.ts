@@ -46,10 +46,7 @@ export function createWorkerDataConverter(
   return { ...CONVERTER_FILES, payloadCodecs: [zone, codecOf(config)] };
 }
 
-/**
- * Converter files by path, as the SDK loads them into the sandbox: `.ts` in the sources, `.js` in the output of `npm
- * run build`.
- */
+/** Converter files, which the SDK loads by path: `.ts` in the sources, `.js` in the output of the build. */
 export const CONVERTER_FILES = {
   payloadConverterPath: converterFile('payload-converter'),
   failureConverterPath: converterFile('failure'),

@@ -22,7 +22,7 @@ import { createHeldRun, loadQuestionMacs } from '../activities/gate/legacy-2025/
 import { createPollTask } from '../activities/gate/legacy-2025/poll-task.ts';
 import { createResumeCall } from '../activities/gate/legacy-2025/resume-call.ts';
 import { coded } from '../activities/kit/activity.ts';
-import { createDelivery, createHeadSigner, type DeliverLedger } from '../activities/ledger/port.ts';
+import { createDelivery, createHeadSigner, type DeliverLedger, type LedgerSink } from '../activities/ledger/port.ts';
 import { createLedgerDirectory, LEDGER_ROOT } from '../activities/ledger/directory.ts';
 import { createLedgerWebhook } from '../activities/ledger/webhook.ts';
 import { ServerLimits } from '../activities/limits/server-limits.ts';
@@ -43,7 +43,7 @@ import { createStoreSegment } from '../activities/run/store-segment.ts';
 import { createTokenBroker } from '../activities/tokens/broker.ts';
 import { loadPrivateKeys, loadSigningKeys, signingKeysOf } from '../activities/tokens/sealed.ts';
 import { createAuthorizationProof, createSignatureCheck } from '../activities/trust/dispatch-proof.ts';
-import { createExecutionReader, createNamesakes } from '../activities/trust/executions.ts';
+import { createExecutionReader } from '../activities/trust/executions.ts';
 import {
   createTrustedKeys,
   createTrustFile,
@@ -63,6 +63,7 @@ import { contactedUrls } from './config/checks.ts';
 import { type Environment, isBeside, type LoadedConfig } from './config/load.ts';
 import { limitedServers, tellLimits } from './limit-metrics.ts';
 import { noting } from './recent-secrets.ts';
+import { createNamesakes } from '../activities/catalog/namesakes.ts';
 
 export type RunSide = RunActivities & ModelActivities & CatalogActivities;
 
@@ -99,10 +100,9 @@ export async function openLedger({ config, baseDirectory }: LoadedConfig): Promi
   const { sign, directory, webhook } = config.ledger;
   const root = directory === undefined ? undefined : resolve(baseDirectory, directory);
   if (root !== undefined) setUpRoot(root, isBeside(baseDirectory, root), LEDGER_ROOT);
-  const sinks = [
-    ...(root === undefined ? [] : [createLedgerDirectory(root)]),
-    ...(webhook === undefined ? [] : [createLedgerWebhook(webhook, openEgress(config))]),
-  ];
+  const sinks: LedgerSink[] = [];
+  if (root !== undefined) sinks.push(createLedgerDirectory(root));
+  if (webhook !== undefined) sinks.push(createLedgerWebhook(webhook, openEgress(config)));
   return createDelivery(await createHeadSigner(sign, baseDirectory), sinks);
 }
 
@@ -118,20 +118,15 @@ export async function runSideActivities(
   const readCatalog = createCatalogReader(client);
   const conditions = new Conditions();
   const judge = createJudge(config, loadToolset, readCatalog, conditions, tellLog);
+  const models = createModelRegistry(config.models, openEgress(config));
+  const transcript = createTranscriptReader(artifacts, client);
   return {
     prepareRun: coded(createPrepareRun(config, readCatalog, conditions, signing)),
     readTrust: coded(async (tenant) => await signing?.keys.setFor(tenant, 'new')),
     reviewChange: coded(createReviewChange(config, configuredCapabilities(config), signing)),
     judge: coded(judge),
     storeSegment: coded(createStoreSegment(artifacts, client, await openLedger(loaded))),
-    modelStep: coded(
-      createModelStep({
-        models: createModelRegistry(config.models, openEgress(config)),
-        toolset: loadToolset,
-        transcript: createTranscriptReader(artifacts, client),
-        judge,
-      }),
-    ),
+    modelStep: coded(createModelStep({ models, toolset: loadToolset, transcript, judge })),
   };
 }
 
@@ -143,15 +138,16 @@ export async function toolSideActivities(
 ): Promise<ToolActivities> {
   const { config, baseDirectory } = loaded;
   const egress = openEgress(config);
-  const minting = createTokenBroker({
-    config,
-    keys: await loadPrivateKeys(config.grants.keys, baseDirectory),
-    signingKeys: await loadSigningKeys(signingKeysOf(config), baseDirectory),
-    vault: openVault(loaded, process.env),
-    warn: tellLog,
-    egress,
-  });
-  const broker = noting(minting);
+  const broker = noting(
+    createTokenBroker({
+      config,
+      keys: await loadPrivateKeys(config.grants.keys, baseDirectory),
+      signingKeys: await loadSigningKeys(signingKeysOf(config), baseDirectory),
+      vault: openVault(loaded, process.env),
+      warn: tellLog,
+      egress,
+    }),
+  );
   const server = createMcpToolServer({ artifacts, egress, legacy: LEGACY_CALLS });
   const seal = await loadStateSeal(config.grants.keys, baseDirectory);
   const macs = await loadQuestionMacs(config.grants.keys, baseDirectory);
@@ -174,32 +170,15 @@ export async function toolSideActivities(
   };
   const readMessage = createMessageReader(client, createTranscriptReader(artifacts, client));
   const limits = new ServerLimits({ configured: limitedServers(config), tell: tellLimits(Runtime.instance()) });
+  const discovered = { config, artifacts, broker, server, limits };
+  const proving = signing && { signing, saidAuthorizations: createAuthorizationProof(signing) };
+  const read = { readMessage, heldRun: createHeldRun(client), readDiscarded: createDiscardedReader(client) };
   return {
-    discoverTools: coded(
-      createDiscoverTools({
-        config,
-        artifacts,
-        broker,
-        server,
-        limits,
-        liveTools,
-        readCatalog,
-        ...(signing && { signing, saidAuthorizations: createAuthorizationProof(signing) }),
-      }),
-    ),
-    callTool: coded(
-      createCallTool({
-        ...called,
-        limits,
-        liveTools,
-        readMessage,
-        heldRun: createHeldRun(client),
-        readDiscarded: createDiscardedReader(client),
-      }),
-    ),
+    discoverTools: coded(createDiscoverTools({ ...discovered, liveTools, readCatalog, ...proving })),
+    callTool: coded(createCallTool({ ...called, limits, liveTools, ...read })),
     resumeCall: coded(createResumeCall({ ...called, answers: createMcpAnswerSource({ artifacts, egress }) })),
     pollTask: coded(createPollTask({ ...called, tasks: createMcpTaskServer({ artifacts, egress }) })),
-    discoverCatalog: coded(createDiscoverCatalog({ config, artifacts, broker, server, limits })),
+    discoverCatalog: coded(createDiscoverCatalog(discovered)),
   };
 }
 
@@ -222,9 +201,11 @@ function providersOf({ models }: Config): string[] {
   );
 }
 
-// Sets up trust mode `signed` for a process: its keys are read before anything is served.
-
-/** Returns undefined in trust mode `temporal`. @throws CountersignError `TRUST_UNAVAILABLE`, `CONFIG_INVALID` */
+/**
+ * Reads the keys of trust mode `signed` before anything is served; undefined in trust mode `temporal`.
+ *
+ * @throws CountersignError `TRUST_UNAVAILABLE`, `CONFIG_INVALID`
+ */
 export async function openTrust(
   { config, baseDirectory }: LoadedConfig,
   artifacts: ArtifactStore,
@@ -252,11 +233,8 @@ function storeOf(jwks: string, { config, baseDirectory }: TrustPlace): TrustStor
   return createTrustFile(resolve(baseDirectory, jwks), jwks);
 }
 
-// Opens the vault that a configuration names, for the workers that call servers and for the command line.
-
 /**
- * Makes a directory beside the configuration when it is first needed. Anywhere else a volume may be meant, and is
- * waited for.
+ * Opens the vault that a configuration names, as `openArtifacts` does for a directory.
  *
  * @returns undefined if none is configured
  * @throws CountersignError `SETUP_INCOMPLETE`

@@ -1,10 +1,12 @@
 /**
- * Connects to Temporal at the address of the standard environment and profile of every Temporal tool
- * (`TEMPORAL_*`, temporal.toml).
+ * Connects to Temporal at the address of the standard environment and profile of every Temporal tool (`TEMPORAL_*`,
+ * temporal.toml), waits for it if it does not answer yet, and repeats refused queries.
  *
  * 1. A client connection may be closed while calls are under way. The SDK's own retry fires from a timer and throws
  *    there if the channel is closed by then, which ends the process (@temporalio/client 1.23, @grpc/grpc-js 1.14). Here
  *    such a call ends with the status CANCELLED instead.
+ * 2. Only failures that may pass are waited out. A service that refuses this process, or lacks the namespace, will not
+ *    answer otherwise after a minute.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import {
@@ -36,7 +38,7 @@ export interface EngineAddress {
   readonly namespace: string;
 }
 
-export interface EngineOverrides {
+interface EngineOverrides {
   readonly address?: string | undefined;
   readonly namespace?: string | undefined;
   readonly profile?: string | undefined;
@@ -80,11 +82,8 @@ class ClosedCall {
   start(_metadata: Metadata, listener?: Partial<InterceptingListener>): void {
     process.nextTick(() => {
       listener?.onReceiveMessage?.(null);
-      listener?.onReceiveStatus?.({
-        code: grpcStatus.CANCELLED,
-        details: 'The connection was closed.',
-        metadata: new Metadata(),
-      });
+      const details = 'The connection was closed.';
+      listener?.onReceiveStatus?.({ code: grpcStatus.CANCELLED, details, metadata: new Metadata() });
     });
   }
   getPeer(): string {
@@ -99,12 +98,6 @@ class ClosedCall {
   startRead(): void {}
   halfClose(): void {}
 }
-
-// Lets a worker that starts before Temporal does, or while it is slow, try again: for a bounded time, with a
-// message after each try.
-//
-// 1. Only failures that may pass are waited out. A service that refuses this process, or lacks the namespace, will not
-//    answer otherwise after a minute.
 
 export interface EngineWait {
   /** Address of Temporal, for messages. */
@@ -144,14 +137,11 @@ export async function onceThere<T>(wait: EngineWait | undefined, start: (mostMs?
         const message = `Temporal did not answer at ${address} in ${seconds} s. Start it (npm run dev), or name another with --address; --deadline has the worker wait longer.`;
         throw new CountersignError('ENGINE_UNAVAILABLE', message, { address }, { cause: error });
       }
-      say(`Temporal does not answer at ${address}; the worker tries again for ${secondsLeft} s.`, {
-        address,
-        secondsLeft,
-      });
+      const message = `Temporal does not answer at ${address}; the worker tries again for ${secondsLeft} s.`;
+      say(message, { address, secondsLeft });
     }
-    await pause(Math.min(pauseMs, Math.max(1, end - Date.now())), undefined, { ...(signal && { signal }) }).catch(
-      () => undefined,
-    );
+    const pausedMs = Math.min(pauseMs, Math.max(1, end - Date.now()));
+    await pause(pausedMs, undefined, signal && { signal }).catch(() => undefined);
   }
 }
 
@@ -163,10 +153,7 @@ export function isAway(error: unknown): error is Error {
   return isGrpcServiceError(cause) && PASSING.has(cause.code);
 }
 
-// Handles refused queries in a worker process (docs/adr/0044): it counts those of its own runs, and repeats
-// its own queries.
-
-/** Counts in a sink: the meter of workflows is silent in queries. */
+/** Counts refused queries of this worker's runs (docs/adr/0044), in a sink: the meter of workflows is silent there. */
 export function countRefused({ metricMeter }: Pick<Runtime, 'metricMeter'>): InjectedSinks<QueryGuardSinks> {
   const refused = metricMeter.createCounter(METRICS.refusedQueries, '', 'Queries that were refused and asked again.');
   return {

@@ -1,9 +1,6 @@
 /**
- * Runs the embedded engine: Temporal's development server as a child process.
- *
- * 1. It listens on loopback only. It starts with what a run needs (search attributes), and without the 50 ms tick per
- *    task of the defaults.
- * 2. It ends with the process that started it; its SQLite file stays if one was named.
+ * Runs the embedded engine: Temporal's development server as a child process, on loopback only, with what a run needs
+ * (search attributes) and without the 50 ms tick per task of the defaults. It ends with the process that started it.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -21,7 +18,6 @@ export interface DevServerOptions {
   readonly uiPort?: number;
   readonly ui?: boolean;
   readonly namespace?: string;
-  readonly startTimeoutMs?: number;
   /** `name=value`, beside our own. */
   readonly dynamicConfig?: readonly string[];
   /** Ctrl-C on a terminal does not reach the server: its starter ends it, after its workers. */
@@ -42,6 +38,7 @@ const ATTRIBUTE_TYPES = { KEYWORD: 'Keyword', INT: 'Int', DATETIME: 'Datetime', 
 
 /** Starts that are tried: the server chooses further ports itself, which others may take before it listens on them. */
 const MOST_STARTS = 3;
+const START_MS = 30_000;
 /** Characters of the server's output that are kept. */
 const MOST_SAID = 4_000;
 
@@ -50,12 +47,8 @@ export async function startDevServer(options: DevServerOptions): Promise<DevServ
     const started = await launch(options);
     if (started.kind === 'running') return started.server;
     if (start < MOST_STARTS && lostAPort(started.errors, options)) continue;
-    throw new CountersignError(
-      'ENGINE_UNAVAILABLE',
-      `The Temporal dev server did not start on ${started.address}. ${started.errors}`.trim(),
-      {},
-      { cause: started.cause },
-    );
+    const message = `The Temporal dev server did not start on ${started.address}. ${started.errors}`.trim();
+    throw new CountersignError('ENGINE_UNAVAILABLE', message, {}, { cause: started.cause });
   }
 }
 
@@ -72,27 +65,8 @@ type Launched =
 async function launch(options: DevServerOptions): Promise<Launched> {
   const port = options.port ?? (await freePort());
   const uiPort = options.uiPort ?? (await freePort());
-  const metricsPort = await freePort();
   const namespace = options.namespace ?? 'default';
-  const args = [
-    'server',
-    'start-dev',
-    ...Object.entries({ ip: '127.0.0.1', port, namespace, 'log-level': 'error', 'metrics-port': metricsPort }).flatMap(
-      ([name, value]) => [`--${name}`, String(value)],
-    ),
-    ...(options.ui === false ? ['--headless'] : ['--ui-port', String(uiPort)]),
-    ...(options.dbFilename === undefined ? [] : ['--db-filename', options.dbFilename]),
-    ...[
-      'history.transferProcessorMaxPollRPS=2000',
-      'history.timerProcessorMaxPollRPS=2000',
-      'system.enableActivityEagerExecution=true',
-      ...(options.dynamicConfig ?? []),
-    ].flatMap((value) => ['--dynamic-config-value', value]),
-    ...Object.entries(SEARCH_ATTRIBUTES).flatMap(([name, type]) => [
-      '--search-attribute',
-      `${name}=${ATTRIBUTE_TYPES[type]}`,
-    ]),
-  ];
+  const args = argumentsFor(options, { ip: '127.0.0.1', port, namespace, 'metrics-port': await freePort() }, uiPort);
   const child = spawn(options.executable, args, {
     stdio: ['ignore', 'ignore', 'pipe'],
     detached: options.ownGroup === true,
@@ -114,7 +88,7 @@ async function launch(options: DevServerOptions): Promise<Launched> {
   void exited.then(() => process.off('exit', endWithParent));
   const address = `127.0.0.1:${port}`;
   try {
-    await ready(child, address, namespace, options.startTimeoutMs ?? 30_000);
+    await ready(child, address, namespace);
   } catch (error) {
     await end(child, 'SIGKILL');
     return { kind: 'failed', address, errors, cause: error };
@@ -131,8 +105,34 @@ async function launch(options: DevServerOptions): Promise<Launched> {
   return { kind: 'running', server };
 }
 
-async function ready(child: ChildProcess, address: string, namespace: string, timeoutMs: number): Promise<void> {
-  const until = Date.now() + timeoutMs;
+/** @param given options of the server's command line */
+function argumentsFor(
+  { ui, dbFilename, dynamicConfig = [] }: DevServerOptions,
+  given: Readonly<Record<string, string | number>>,
+  uiPort: number,
+): string[] {
+  const settings = [
+    'history.transferProcessorMaxPollRPS=2000',
+    'history.timerProcessorMaxPollRPS=2000',
+    'system.enableActivityEagerExecution=true',
+    ...dynamicConfig,
+  ];
+  return [
+    'server',
+    'start-dev',
+    ...Object.entries({ ...given, 'log-level': 'error' }).flatMap(([name, value]) => [`--${name}`, String(value)]),
+    ...(ui === false ? ['--headless'] : ['--ui-port', String(uiPort)]),
+    ...(dbFilename === undefined ? [] : ['--db-filename', dbFilename]),
+    ...settings.flatMap((value) => ['--dynamic-config-value', value]),
+    ...Object.entries(SEARCH_ATTRIBUTES).flatMap(([name, type]) => [
+      '--search-attribute',
+      `${name}=${ATTRIBUTE_TYPES[type]}`,
+    ]),
+  ];
+}
+
+async function ready(child: ChildProcess, address: string, namespace: string): Promise<void> {
+  const until = Date.now() + START_MS;
   for (;;) {
     if (child.exitCode !== null || child.pid === undefined) throw new Error(`it exited with ${child.exitCode}`);
     try {

@@ -25,19 +25,8 @@ export function filesystemServerUrl(port: number): string {
 export async function startFilesystemServer(folder: string, givenPort?: number): Promise<FilesystemServer> {
   const port = givenPort ?? (await freePort());
   const url = filesystemServerUrl(port);
-  const args = [
-    moduleFile(PROXY),
-    '--port',
-    String(port),
-    '--host',
-    '127.0.0.1',
-    '--server',
-    'stream',
-    '--',
-    process.execPath,
-    moduleFile(SERVER),
-    folder,
-  ];
+  const listening = ['--port', String(port), '--host', '127.0.0.1', '--server', 'stream'];
+  const args = [moduleFile(PROXY), ...listening, '--', process.execPath, moduleFile(SERVER), folder];
   // The proxy gets a process group of its own: it starts the server as a child, and both must end.
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'], detached: true });
   let errors = '';
@@ -51,12 +40,8 @@ export async function startFilesystemServer(folder: string, givenPort?: number):
     await answering(child, `http://127.0.0.1:${port}/ping`);
   } catch (error) {
     killGroup(child, 'SIGKILL');
-    throw new CountersignError(
-      'TOOL_UNAVAILABLE',
-      `The demo MCP server did not start on ${url}. ${errors}`.trim(),
-      {},
-      { cause: error },
-    );
+    const message = `The demo MCP server did not start on ${url}. ${errors}`.trim();
+    throw new CountersignError('TOOL_UNAVAILABLE', message, {}, { cause: error });
   }
   return {
     url,

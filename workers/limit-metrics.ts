@@ -28,8 +28,7 @@ export function limitedServers({ servers }: Config): ReadonlyMap<string, Limited
   const limited = new Map<string, LimitedServer>();
   for (const [name, { url, limits }] of Object.entries(servers)) {
     const at = canonicalServerUrl(url);
-    // If two names have one address, the one with limits counts. The check of the configuration refuses different
-    // limits.
+    // If two names have one address, the one with limits counts; the configuration's check refuses different limits.
     if (limited.get(at)?.limits === undefined) limited.set(at, { name, ...defined({ limits }) });
   }
   return limited;
@@ -73,12 +72,10 @@ export function tellLimits({
         breaker.set(STATES[event.state], { server });
         logger.warn(BREAKER[event.state](server), { server, state: event.state });
         return;
-      case 'asked':
-        logger.warn(`Server ${server} asked for time (Retry-After); calls wait.`, {
-          server,
-          seconds: Math.ceil(event.ms / 1_000),
-          ...defined({ tenant: event.tenant }),
-        });
+      case 'asked': {
+        const facts = { server, seconds: Math.ceil(event.ms / 1_000), ...defined({ tenant: event.tenant }) };
+        logger.warn(`Server ${server} asked for time (Retry-After); calls wait.`, facts);
+      }
     }
   };
 }

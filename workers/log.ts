@@ -26,11 +26,13 @@ import { recentSecrets } from './recent-secrets.ts';
 
 const LEVELS = { TRACE: 'trace', DEBUG: 'debug', INFO: 'info', WARN: 'warn', ERROR: 'error' } as const;
 
+type Fields = Readonly<Record<string, unknown>>;
+
 /** Log of the process itself; activities log through Temporal's own logger, which adds the names of the run. */
 export interface Log {
-  info(message: string, fields?: Readonly<Record<string, unknown>>): void;
-  warn(message: string, fields?: Readonly<Record<string, unknown>>): void;
-  error(message: string, fields?: Readonly<Record<string, unknown>>): void;
+  info(message: string, fields?: Fields): void;
+  warn(message: string, fields?: Fields): void;
+  error(message: string, fields?: Fields): void;
 }
 
 /** Writes to stderr, so that stdout stays for answers. Call it before the first worker or connection of the process. */
@@ -49,18 +51,15 @@ export function installLog(config: Config): Log {
       }),
       telemetryOptions: {
         logging: { filter: { core: 'WARN', other: 'ERROR' }, forward: {} },
-        ...(metrics === undefined ? {} : { metrics: { prometheus: { bindAddress: metrics.prometheus } } }),
+        ...defined({ metrics: metrics && { prometheus: { bindAddress: metrics.prometheus } } }),
       },
     });
     process.once('exit', () => flush(runtime.logger));
   } catch (error) {
     if (metrics === undefined || error instanceof IllegalStateError) throw error;
-    throw new CountersignError(
-      'CONFIG_INVALID',
-      `metrics.prometheus cannot be opened at ${metrics.prometheus}: ${error instanceof Error ? error.message : 'no reason given'}. Each worker process needs an address of its own.`,
-      { path: 'metrics.prometheus' },
-      { cause: error },
-    );
+    const why = error instanceof Error ? error.message : 'no reason given';
+    const message = `metrics.prometheus cannot be opened at ${metrics.prometheus}: ${why}. Each worker process needs an address of its own.`;
+    throw new CountersignError('CONFIG_INVALID', message, { path: 'metrics.prometheus' }, { cause: error });
   }
   return {
     info: (message, fields) => write('info', message, fields),
@@ -69,11 +68,7 @@ export function installLog(config: Config): Log {
   };
 }
 
-type Write = (
-  level: 'trace' | 'debug' | 'info' | 'warn' | 'error',
-  message: string,
-  fields?: Readonly<Record<string, unknown>>,
-) => void;
+type Write = (level: (typeof LEVELS)[keyof typeof LEVELS], message: string, fields?: Fields) => void;
 
 /** @param to takes one line, with its line end */
 export function lineWriter(config: Config, to: (line: string) => void): Write {
@@ -100,8 +95,6 @@ function lineOf(scrubbed: string): string {
 function flush(logger: object): void {
   if ('flush' in logger && typeof logger.flush === 'function') Reflect.apply(logger.flush, logger, []);
 }
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /** Errors of the SDK whose messages are about workers, connections and tasks alone. */
 const OWN_WORDS = new Set([
@@ -159,9 +152,7 @@ function jsonOf(value: unknown): unknown {
   }
 }
 
-// Adds to every log line of an activity, beside Temporal's own fields, the server and the call that the line
-// is about.
-
+/** Adds to every log line of an activity, beside Temporal's own fields, the server and the call that it is about. */
 export function nameSubject(): ActivityInterceptorsFactory {
   return () => {
     let subject = {};
@@ -189,9 +180,7 @@ function nameOf(value: unknown): string | undefined {
   return typeof name === 'string' ? name : undefined;
 }
 
-// Logs the life of a worker: its start and settings, its stop and the reason, its end and how long the stop
-// took.
-
+/** Logs the life of a worker: its start and settings, its stop and the reason, its end and how long the stop took. */
 export class Diary {
   readonly #log: Log | undefined;
   readonly #worker: Fields;
@@ -216,19 +205,12 @@ export class Diary {
     try {
       await ended;
     } catch (error) {
-      this.#log?.error('The worker has failed.', {
-        ...this.#worker,
-        ...this.#times(),
-        why: codedFailureIn(error)?.code ?? 'it failed by itself',
-        error,
-      });
+      const why = codedFailureIn(error)?.code ?? 'it failed by itself';
+      this.#log?.error('The worker has failed.', { ...this.#worker, ...this.#times(), why, error });
       throw error;
     }
-    this.#log?.info('The worker has stopped.', {
-      ...this.#worker,
-      ...this.#times(),
-      why: this.#stopping?.why ?? 'it ended by itself',
-    });
+    const why = this.#stopping?.why ?? 'it ended by itself';
+    this.#log?.info('The worker has stopped.', { ...this.#worker, ...this.#times(), why });
   }
 
   #times(): Fields {

@@ -13,20 +13,11 @@ import type { Config } from '../contracts/schemas/config.ts';
 
 const MIB = 1_048_576;
 
-/**
- * The process before its first run: Node, Temporal's native part, the main thread, the bundle. bench/memory.ts measures
- * 400 to 500.
- */
+/** The process before its first run, bundle and native part included: bench/memory.ts measures 400 to 500. */
 const BASE_MIB = 500;
-/**
- * A kept run with 20 requests open. bench/memory.ts measures 0.8 with one, 3.8 with 20; the rest is garbage that comes
- * with each task.
- */
+/** A kept run with 20 requests open: bench/memory.ts measures 3.8; the rest is garbage that comes with each task. */
 const RUN_MIB = 5;
-/**
- * An activity under way: an answer of a few MiB as bytes, as text and as values. Answers of the largest accepted size
- * (32 MiB) are rare.
- */
+/** An activity under way: an answer of a few MiB as bytes, text and values. The largest (32 MiB) are rare. */
 const ACTIVITY_MIB = 4;
 /** A run that starts or is replayed makes garbage several times its size. */
 const TASK_MIB = 16;

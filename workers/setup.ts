@@ -1,7 +1,4 @@
-/**
- * Sets up what a namespace needs before runs can start in it: the namespace itself, and the search
- * attributes.
- */
+/** Sets up the search attributes that a namespace needs before runs can start in it, and says what is missing. */
 import { existsSync, readFileSync } from 'node:fs';
 import { status as grpcStatus } from '@grpc/grpc-js';
 import type { Connection } from '@temporalio/client';
@@ -42,21 +39,15 @@ export async function setUpNamespace(connection: AnyConnection, namespace: strin
 export async function assertSetUp(connection: AnyConnection, namespace: string, address?: string): Promise<void> {
   const missing = await missingAttributes(connection, namespace, address);
   if (missing.length === 0) return;
-  throw new CountersignError(
-    'SETUP_INCOMPLETE',
-    `Namespace ${at(namespace, address)} lacks the search attributes ${missing.join(', ')}. Run: countersign setup --namespace ${namespace}`,
-  );
+  const message = `Namespace ${at(namespace, address)} lacks the search attributes ${missing.join(', ')}. Run: countersign setup --namespace ${namespace}`;
+  throw new CountersignError('SETUP_INCOMPLETE', message);
 }
 
 /** Identifies the namespace beyond its name: another service may have one of the same name. */
 export async function identityOf(connection: AnyConnection, namespace: string): Promise<StoreNamespace> {
   const { namespaceInfo } = await connection.workflowService.describeNamespace({ namespace });
-  return parseAs(
-    StoreNamespace,
-    { name: namespace, id: namespaceInfo?.id },
-    'INTERNAL',
-    'description of the namespace',
-  );
+  const found = { name: namespace, id: namespaceInfo?.id };
+  return parseAs(StoreNamespace, found, 'INTERNAL', 'description of the namespace');
 }
 
 async function missingAttributes(
@@ -71,10 +62,8 @@ async function missingAttributes(
     return type !== undefined && type !== null && type !== INDEXED_VALUE_TYPES[SEARCH_ATTRIBUTES[name]];
   });
   if (wrong.length > 0) {
-    throw new CountersignError(
-      'SETUP_INCOMPLETE',
-      `Namespace ${at(namespace, address)} has ${wrong.join(', ')} with another type; remove them or use another namespace.`,
-    );
+    const message = `Namespace ${at(namespace, address)} has ${wrong.join(', ')} with another type; remove them or use another namespace.`;
+    throw new CountersignError('SETUP_INCOMPLETE', message);
   }
   return names().filter((name) => customAttributes[name] === undefined || customAttributes[name] === null);
 }
@@ -84,12 +73,8 @@ async function assertNamespace({ workflowService }: AnyConnection, namespace: st
   await workflowService.describeNamespace({ namespace }).catch((error: unknown) => {
     if (typeof error !== 'object' || error === null || !('code' in error) || error.code !== grpcStatus.NOT_FOUND)
       throw error;
-    throw new CountersignError(
-      'SETUP_INCOMPLETE',
-      `There is no namespace ${at(namespace, address)}. Create it (temporal operator namespace create --namespace ${namespace}) and run countersign setup, or name another with --namespace.`,
-      {},
-      { cause: error },
-    );
+    const message = `There is no namespace ${at(namespace, address)}. Create it (temporal operator namespace create --namespace ${namespace}) and run countersign setup, or name another with --namespace.`;
+    throw new CountersignError('SETUP_INCOMPLETE', message, {}, { cause: error });
   });
 }
 
@@ -102,9 +87,7 @@ function names(): SearchAttributeName[] {
   return Object.keys(SEARCH_ATTRIBUTES) as SearchAttributeName[];
 }
 
-// Reads the version of this package from its manifest.
-
-/** Searches upward: the manifest is one folder up in the sources, and two in the output of `npm run build`. */
+/** Reads the version of this package. It searches upward: the manifest is one folder up in the sources, and two in the output of `npm run build`. */
 export function packageVersion(folder = new URL('.', import.meta.url)): string {
   const manifest = new URL('package.json', folder);
   // Sound: npm takes no package without a version.

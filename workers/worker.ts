@@ -16,6 +16,7 @@ import {
   Worker,
   type WorkerOptions,
 } from '@temporalio/worker';
+import { defined } from '../contracts/defined.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import type { Config } from '../contracts/schemas/config.ts';
 import { Diary, type Log, nameSubject } from './log.ts';
@@ -59,78 +60,64 @@ export interface Workers {
   stop(why?: string): Promise<void>;
 }
 
-export async function startWorkers({
-  loaded,
-  connectionOptions,
-  namespace,
-  role = 'all',
-  bundle: given,
-  identity,
-  wait,
-  log,
-}: WorkersOptions): Promise<Workers> {
+export async function startWorkers(asked: WorkersOptions): Promise<Workers> {
+  const { loaded, connectionOptions, namespace, role = 'all', wait, log } = asked;
   const taskQueues = queuesOf(loaded.config, role);
   assertZone(loaded.config);
-  const connections: { close(): Promise<void> }[] = [];
+  const connections: Closable[] = [];
   try {
     const { connection, clientConnection } = await onceThere(
       wait,
       async (mostMs) => await connected(connectionOptions, namespace, mostMs),
     );
     connections.push(connection, clientConnection);
-    // Only the run's queue carries workflows.
-    const built = role === 'tools' || given !== undefined ? undefined : await readBuiltBundle();
-    const bundle = role === 'tools' ? undefined : (given ?? built ?? (await bundleWorkflows()));
-    const named = identity === undefined ? {} : { identity };
+    const { bundle, origin } = await bundleFor(role, asked.bundle);
     const memory = memoryOf(loaded.config.worker);
     const sizes = sizesFor(memory, loaded.config.worker, taskQueues.length);
     if (bundle !== undefined) limitHeap(sizes.workflowHeapMiB);
-    const base = {
-      ...commonOptions(loaded.config, sizes),
-      ...named,
-      connection,
-      namespace,
-      dataConverter: createWorkerDataConverter(loaded.config, new ZoneCodec(zoneKeysOf(loaded.config))),
-      plugins: [createTracing(loaded.config.tracing)],
-      sinks: countRefused(Runtime.instance()),
-    };
     const client = new TemporalClient({
       connection: clientConnection,
       namespace,
       dataConverter: createDataConverter(loaded.config),
       interceptors: { workflow: [askingAgain()] },
     });
+    const base = {
+      ...commonOptions(loaded.config, sizes),
+      ...defined({ identity: asked.identity }),
+      connection,
+      namespace,
+    };
     const options = await optionsByQueue(followed(loaded, connections), role, taskQueues, bundle, client, sizes);
     const workers = await Promise.all(options.map((own) => Worker.create({ ...base, ...own })));
     const health = await startHealth(loaded, role, () => workers.every((worker) => worker.getState() === 'RUNNING'));
     if (health !== undefined) connections.push(health);
-    const diary = new Diary(log, {
-      role,
-      taskQueues,
-      namespace,
-      address: connectionOptions.address ?? 'localhost:7233',
-      buildId: bundle?.buildId,
-      // `npm run build` leaves a bundle beside the code, which saves seconds if it is of the same code.
-      bundle: bundle && (bundle === given ? 'given' : bundle === built ? 'built' : 'made at start'),
-      version: packageVersion(),
-      memoryMiB: Math.round(memory / 1_048_576),
-      ...sizes,
-    });
+    const address = connectionOptions.address ?? 'localhost:7233';
+    const build = { buildId: bundle?.buildId, bundle: origin, version: packageVersion() };
+    const memoryMiB = Math.round(memory / 1_048_576);
+    const diary = new Diary(log, { role, taskQueues, namespace, address, ...build, memoryMiB, ...sizes });
     const stopped = diary.followed(runCrew(workers, connections));
-    return {
-      stopped,
-      taskQueues,
-      buildId: bundle?.buildId,
-      stop: async (why = 'asked to stop') => {
-        diary.stops(why);
-        shutDown(workers);
-        await stopped;
-      },
+    const stop = async (why = 'asked to stop'): Promise<void> => {
+      diary.stops(why);
+      shutDown(workers);
+      await stopped;
     };
+    return { stopped, taskQueues, buildId: bundle?.buildId, stop };
   } catch (error) {
     await closeAll(connections);
     throw error;
   }
+}
+
+/** Only the run's queue carries workflows. The bundle of `npm run build` saves seconds if it is of the same code. */
+async function bundleFor(
+  role: WorkerRole,
+  given: WorkflowBundle | undefined,
+): Promise<{ readonly bundle?: WorkflowBundle; readonly origin?: string }> {
+  if (role === 'tools') return {};
+  if (given !== undefined) return { bundle: given, origin: 'given' };
+  const built = await readBuiltBundle();
+  if (built !== undefined) return { bundle: built, origin: 'built' };
+  return { bundle: await bundleWorkflows(), origin: 'made at start' };
 }
 
 const CONNECT_MS = 10_000;
@@ -154,7 +141,7 @@ async function connected(
 }
 
 /** Follows the policy of the file, as it is at each call; without a file the given policy stays. */
-function followed(loaded: LoadedConfig, closed: { close(): Promise<void> }[]): LoadedConfig {
+function followed(loaded: LoadedConfig, closed: Closable[]): LoadedConfig {
   const { config, path } = loaded;
   if (path === undefined) return loaded;
   const live = new LivePolicy({ config, path }, process.env, Runtime.instance().logger);
@@ -181,39 +168,27 @@ async function optionsByQueue(
   client: Client,
   { maxConcurrentActivities }: Sizes,
 ): Promise<OwnOptions[]> {
-  const artifacts = await openArtifacts(
-    loaded,
-    async () => await identityOf(client.connection, client.options.namespace),
-  );
+  const { connection, options } = client;
+  const artifacts = await openArtifacts(loaded, async () => await identityOf(connection, options.namespace));
   const signing = await openTrust(loaded, artifacts, client);
   const runSide = role === 'tools' ? {} : await runSideActivities(loaded, artifacts, client, signing);
   const toolSide = role === 'runs' ? {} : await toolSideActivities(loaded, artifacts, client, signing);
   const proof = signing === undefined ? [] : [createZoneInterceptor(signing)];
   const proving = { interceptors: { activity: [nameSubject(), ...proof] } };
   // Servers without a queue of their own are called from the run's queue, by the worker that serves both sides.
-  return taskQueues.map((taskQueue) =>
-    bundle !== undefined && taskQueue === loaded.config.taskQueue
-      ? {
-          taskQueue,
-          workflowBundle: { code: bundle.code },
-          // Recorded in histories, which say who did a task (`workers/replay/diagnosis.ts`); the build id alone turns
-          // no versioning on.
-          buildId: bundle.buildId,
-          activities: { ...runSide, ...toolSide },
-          ...proving,
-        }
-      : {
-          taskQueue,
-          activities: { ...toolSide },
-          ...queueOptions(loaded.config, taskQueue, maxConcurrentActivities),
-          ...proving,
-        },
-  );
+  return taskQueues.map((taskQueue) => {
+    if (bundle === undefined || taskQueue !== loaded.config.taskQueue) {
+      const limits = queueOptions(loaded.config, taskQueue, maxConcurrentActivities);
+      return { taskQueue, activities: { ...toolSide }, ...limits, ...proving };
+    }
+    // The build id is recorded in histories, which say who did a task (`workers/replay/diagnosis.ts`); alone it turns
+    // no versioning on.
+    const { code, buildId } = bundle;
+    return { taskQueue, workflowBundle: { code }, buildId, activities: { ...runSide, ...toolSide }, ...proving };
+  });
 }
 
-/**
- * Refuses a worker without zone keys: nothing it writes would be believed, and runs would end for it (docs/adr/0047).
- */
+/** Refuses a worker without zone keys: nothing it writes would be believed (docs/adr/0047). */
 function assertZone({ trust }: Config): void {
   if (trust.mode !== 'signed' || trust.zone.keys.length > 0) return;
   throw new CountersignError(
@@ -223,8 +198,12 @@ function assertZone({ trust }: Config): void {
   );
 }
 
-function commonOptions({ worker }: Config, sizes: Sizes): Partial<WorkerOptions> {
+function commonOptions(config: Config, sizes: Sizes): Partial<WorkerOptions> {
+  const { worker } = config;
   return {
+    dataConverter: createWorkerDataConverter(config, new ZoneCodec(zoneKeysOf(config))),
+    plugins: [createTracing(config.tracing)],
+    sinks: countRefused(Runtime.instance()),
     maxCachedWorkflows: sizes.maxCachedWorkflows,
     maxConcurrentWorkflowTaskExecutions: sizes.maxConcurrentWorkflowTaskExecutions,
     maxConcurrentActivityTaskExecutions: sizes.maxConcurrentActivities,

@@ -1,8 +1,7 @@
 /**
- * Makes and verifies the MAC of what workers of a zone write, and gives the answers of activities the claims
- * that the MAC covers (docs/adr/0047).
+ * Makes and verifies the MAC of what workers of a zone write, and gives the answers of activities the claims that the
+ * MAC covers (docs/adr/0047). Whether claims are those that a workflow waits for is asked elsewhere.
  *
- * Owns the key, the claims and what the MAC covers. Does not own whether claims are those that a workflow waits for.
  * 1. Only workers have a key; a client's codecs leave these fields as they are, and nobody reads them there.
  * 2. The mark for "proven" is set in memory by this file alone: an incoming one is removed.
  * 3. The MAC is over claims, encoding and data, each with its length, and for this purpose alone. The first key makes
@@ -108,15 +107,13 @@ function macOf(key: Uint8Array, claims: Uint8Array, { metadata, data }: Payload)
   return hmac.digest();
 }
 
-export interface ZoneOfRuns {
+interface ZoneOfRuns {
   readonly readExecution: ReadExecution;
   /** Queue of runs and catalogs. */
   readonly taskQueue: string;
 }
 
-/**
- * Waits between reads of the execution that scheduled an activity; if none succeeds, the answer counts as a lost one.
- */
+/** Waits between reads of the scheduling execution; if none succeeds, the answer counts as a lost one. */
 const PAUSES_MS = [100, 500, 2_000];
 
 export function createZoneInterceptor(zone: ZoneOfRuns): ActivityInterceptorsFactory {

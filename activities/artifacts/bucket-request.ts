@@ -1,7 +1,5 @@
 /**
- * Sends one signed request to a store that speaks S3 (AWS Signature Version 4), and tries again if that may
- * help.
- *
+ * Sends one signed request to a store that speaks S3 (AWS Signature Version 4), and tries again if that may help.
  * Workers pass in their guarded egress; backends that read artifacts pass in their own fetch
  * (`client/artifacts/readers.ts`), and import nothing else of this folder.
  *
@@ -12,12 +10,13 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { AwsV4Signer } from 'aws4fetch';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
 import type { BucketConfig } from '../../contracts/schemas/stores.ts';
 import { bucketCodeIn, isPassing } from '../../domain/text/object-keys.ts';
 import type { Egress } from '../egress/fetch.ts';
 
-export interface BucketRequest {
+interface BucketRequest {
   readonly method: 'GET' | 'HEAD' | 'PUT';
   readonly url: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -56,10 +55,7 @@ export type AskBucket = (request: BucketRequest) => Promise<BucketAnswer>;
 
 const MOST_TRIES = 3;
 
-/**
- * Milliseconds of the first wait. The next is twice as long, and each is shortened at random, so that workers do not
- * return all at once.
- */
+/** Milliseconds of the first wait. The next is twice as long; each is shortened at random, to spread workers. */
 const DEFAULT_WAIT_MS = 200;
 
 /** Error texts of S3 are below 2 KiB. */
@@ -68,11 +64,8 @@ const MOST_ERROR_BYTES = 16_384;
 /** @throws CountersignError `EGRESS_FORBIDDEN`, from each request */
 export function createBucketRequest(config: BucketConfig, egress: Egress, waitMs = DEFAULT_WAIT_MS): AskBucket {
   // Each request says how much of its answer it reads.
-  const { fetch } = egress.outlet({
-    what: 'artifacts.s3.endpoint',
-    to: [config.endpoint],
-    maxBytes: Number.MAX_SAFE_INTEGER,
-  });
+  const maxBytes = Number.MAX_SAFE_INTEGER;
+  const { fetch } = egress.outlet({ what: 'artifacts.s3.endpoint', to: [config.endpoint], maxBytes });
   return bucketRequestBy(config, fetch, waitMs);
 }
 
@@ -100,22 +93,10 @@ async function once(
   fetch: BucketFetch,
   { method, url, headers = {}, body, maxBytes = 0 }: BucketRequest,
 ): Promise<BucketAnswer> {
-  const signed = await new AwsV4Signer({
-    method,
-    url,
-    headers: {
-      ...headers,
-      'x-amz-content-sha256': createHash('sha256')
-        .update(body ?? '')
-        .digest('hex'),
-    },
-    service: 's3',
-    region,
-    accessKeyId,
-    secretAccessKey,
-    cache,
-    ...(sessionToken === undefined ? {} : { sessionToken }),
-  }).sign();
+  const hash = createHash('sha256');
+  const stated = { ...headers, 'x-amz-content-sha256': hash.update(body ?? '').digest('hex') };
+  const credentials = { service: 's3', region, accessKeyId, secretAccessKey, ...defined({ sessionToken }) };
+  const signed = await new AwsV4Signer({ method, url, headers: stated, ...credentials, cache }).sign();
   const signal = AbortSignal.timeout(timeoutSeconds * 1_000);
   try {
     const answer = await fetch(url, {

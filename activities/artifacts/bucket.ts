@@ -1,8 +1,6 @@
 /**
  * This `ArtifactStore` keeps one object per content in a bucket of an S3-compatible store: `<prefix>/ab/cd/<sha256>`.
- *
- * Owns layout, when an object is written again, and what an answer means. Does not own requests (`bucket-request.ts`),
- * nor when an object may go: that is the bucket's lifecycle rule (docs/operations/artifacts.md).
+ * When an object may go is the bucket's lifecycle rule (docs/operations/artifacts.md).
  *
  * 1. Writers of the same content do not disturb each other: the second one finds it there, or writes the same.
  * 2. An object that was put again is as good as new. A day after it was written a put writes it anew, so that a rule
@@ -11,11 +9,10 @@
  */
 import { createHash } from 'node:crypto';
 import { CountersignError } from '../../contracts/errors.ts';
-import { Sha256Hex } from '../../contracts/schemas/json.ts';
 import type { BucketConfig } from '../../contracts/schemas/stores.ts';
 import { artifactUrl, bucketTrouble, isAbsent, markerUrl } from '../../domain/text/object-keys.ts';
 import { egressRefusalIn } from '../egress/guard.ts';
-import type { ArtifactStore } from './port.ts';
+import { type ArtifactStore, assertHash, corrupt } from './port.ts';
 import { type AskBucket, type BucketAnswer, BucketSilent } from './bucket-request.ts';
 
 const RENEWED_AFTER_MS = 86_400_000;
@@ -51,9 +48,7 @@ export function createBucketStore(config: BucketConfig, ask: AskBucket): Artifac
     },
 
     async get(ref) {
-      // A reference may come from outside: a key is made of nothing but a hash.
-      if (!Sha256Hex.safeParse(ref.sha256).success)
-        throw new CountersignError('ARTIFACT_MISSING', 'The reference holds no sha256.');
+      assertHash(ref);
       const url = artifactUrl(config, ref.sha256);
       const answer = await answerTo(ask({ method: 'GET', url, maxBytes: ref.bytes }), config);
       if (isAbsent(answer.status, answer.code))
@@ -61,10 +56,7 @@ export function createBucketStore(config: BucketConfig, ask: AskBucket): Artifac
       if (!isGood(answer)) throw away(config, troubleIn(answer));
       const { body } = answer;
       if (body?.length === ref.bytes && createHash('sha256').update(body).digest('hex') === ref.sha256) return body;
-      throw new CountersignError(
-        'ARTIFACT_CORRUPT',
-        `Artifact ${ref.sha256} is not what was stored; restore it from a backup.`,
-      );
+      throw corrupt(ref.sha256);
     },
   };
 }
@@ -91,18 +83,12 @@ export async function setUpBucket(config: BucketConfig, ask: AskBucket): Promise
     trouble = { reason: error.message };
   }
   const { field, reason } = trouble;
-  if (field !== undefined && field !== 'bucket') {
-    const path = `artifacts.s3.${field}`;
-    throw new CountersignError('CONFIG_INVALID', `${path} ${reason} (${placeOf(config)}). Correct it and try again.`, {
-      path,
-    });
-  }
   const path = `artifacts.s3.${field ?? 'endpoint'}`;
-  throw new CountersignError(
-    'SETUP_INCOMPLETE',
-    `The artifact store is not set up: ${path} ${reason} (${placeOf(config)}). Make the bucket, or correct the field, and start again.`,
-    { path },
-  );
+  const fault = `${path} ${reason} (${placeOf(config)})`;
+  if (field !== undefined && field !== 'bucket')
+    throw new CountersignError('CONFIG_INVALID', `${fault}. Correct it and try again.`, { path });
+  const message = `The artifact store is not set up: ${fault}. Make the bucket, or correct the field, and start again.`;
+  throw new CountersignError('SETUP_INCOMPLETE', message, { path });
 }
 
 /** True if the object is there with the right length, has these bytes as the store reports, and is not old. */
@@ -113,10 +99,8 @@ async function isWhole(
   length: number,
   checksum: string,
 ): Promise<boolean> {
-  const { status, headers } = await answerTo(
-    ask({ method: 'HEAD', url, headers: { 'x-amz-checksum-mode': 'ENABLED' } }),
-    config,
-  );
+  const asked = ask({ method: 'HEAD', url, headers: { 'x-amz-checksum-mode': 'ENABLED' } });
+  const { status, headers } = await answerTo(asked, config);
   const writtenAt = Date.parse(headers.get('last-modified') ?? '');
   return (
     status === 200 &&
@@ -135,10 +119,8 @@ async function answerTo(asked: Promise<BucketAnswer>, config: BucketConfig): Pro
     // a minute (INV-D3).
     const forbidden = egressRefusalIn(error)?.facts['reason'];
     if (forbidden === undefined) throw error;
-    throw away(config, {
-      field: 'endpoint',
-      reason: `was not contacted (EGRESS_FORBIDDEN): its host ${String(forbidden)}`,
-    });
+    const reason = `was not contacted (EGRESS_FORBIDDEN): its host ${String(forbidden)}`;
+    throw away(config, { field: 'endpoint', reason });
   }
 }
 
@@ -150,17 +132,12 @@ function troubleIn({ status, code }: BucketAnswer): ReturnType<typeof bucketTrou
   return bucketTrouble(status, code);
 }
 
-/**
- * Makes an error that may pass, or be mended while runs wait: the same code as for a directory whose volume is away.
- */
+/** Makes an error that may pass or be mended while runs wait, as for a directory whose volume is away. */
 function away(config: BucketConfig, { field, reason }: ReturnType<typeof bucketTrouble>): CountersignError {
   const path = field === undefined ? {} : { path: `artifacts.s3.${field}` };
   const subject = path.path ?? 'it';
-  return new CountersignError(
-    'ARTIFACT_MISSING',
-    `The artifact store ${placeOf(config)} cannot be used: ${subject} ${reason}. It is tried again.`,
-    path,
-  );
+  const message = `The artifact store ${placeOf(config)} cannot be used: ${subject} ${reason}. It is tried again.`;
+  return new CountersignError('ARTIFACT_MISSING', message, path);
 }
 
 function placeOf({ endpoint, bucket }: BucketConfig): string {

@@ -1,7 +1,5 @@
 /**
- * This `ArtifactStore` keeps one file per content in a directory: `<root>/ab/cd/<sha256>`.
- *
- * Owns the layout. Does not own the root (`root.ts`), nor when an artifact may go: nothing is ever deleted here
+ * This `ArtifactStore` keeps one file per content in a directory: `<root>/ab/cd/<sha256>`. Nothing is ever deleted here
  * (`countersign artifacts sweep`).
  *
  * 1. Files are whole or not there (`activities/kit/durable-file.ts`).
@@ -13,9 +11,8 @@ import { createHash } from 'node:crypto';
 import { readFile, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
-import { Sha256Hex } from '../../contracts/schemas/json.ts';
 import { replace } from '../kit/durable-file.ts';
-import type { ArtifactStore } from './port.ts';
+import { type ArtifactStore, assertHash, corrupt } from './port.ts';
 import { assertRoot } from './root.ts';
 
 export function createDirectoryStore(root: string): ArtifactStore {
@@ -28,36 +25,23 @@ export function createDirectoryStore(root: string): ArtifactStore {
       return { sha256, bytes: bytes.length, contentType };
     },
     async get(ref) {
-      // A reference may come from outside: a path is made of nothing but a hash.
-      if (!Sha256Hex.safeParse(ref.sha256).success)
-        throw new CountersignError('ARTIFACT_MISSING', 'The reference holds no sha256.');
+      assertHash(ref);
       let bytes: Uint8Array;
       try {
         bytes = await readFile(pathOf(root, ref.sha256));
       } catch (error) {
         if (nodeCodeOf(error) !== 'ENOENT') throw error;
         await assertRoot(root);
-        throw new CountersignError(
-          'ARTIFACT_MISSING',
-          `Artifact ${ref.sha256} is not in the store at ${root}.`,
-          {},
-          { cause: error },
-        );
+        const message = `Artifact ${ref.sha256} is not in the store at ${root}.`;
+        throw new CountersignError('ARTIFACT_MISSING', message, {}, { cause: error });
       }
-      if (bytes.length !== ref.bytes || sha256Of(bytes) !== ref.sha256) {
-        throw new CountersignError(
-          'ARTIFACT_CORRUPT',
-          `Artifact ${ref.sha256} is not what was stored; restore it from a backup.`,
-        );
-      }
+      if (bytes.length !== ref.bytes || sha256Of(bytes) !== ref.sha256) throw corrupt(ref.sha256);
       return bytes;
     },
   };
 }
 
-/**
- * True if the file is there and now counts as new. A damaged file is written anew, which is the only way to repair it.
- */
+/** True if the file is there and now counts as new. A damaged one is written anew, which repairs it. */
 async function renewed(path: string, sha256: string): Promise<boolean> {
   try {
     if (sha256Of(await readFile(path)) !== sha256) return false;

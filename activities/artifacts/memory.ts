@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { CountersignError } from '../../contracts/errors.ts';
-import type { ArtifactStore } from './port.ts';
+import { type ArtifactStore, corrupt } from './port.ts';
 
 export function createMemoryStore(): ArtifactStore {
   const kept = new Map<string, Uint8Array>();
@@ -19,14 +19,7 @@ export function createMemoryStore(): ArtifactStore {
       const bytes = kept.get(ref.sha256);
       if (bytes === undefined)
         return Promise.reject(new CountersignError('ARTIFACT_MISSING', `Artifact ${ref.sha256} is not in this store.`));
-      if (bytes.length !== ref.bytes) {
-        return Promise.reject(
-          new CountersignError(
-            'ARTIFACT_CORRUPT',
-            `Artifact ${ref.sha256} has ${bytes.length} bytes, not ${ref.bytes}.`,
-          ),
-        );
-      }
+      if (bytes.length !== ref.bytes) return Promise.reject(corrupt(ref.sha256));
       return Promise.resolve(Uint8Array.from(bytes));
     },
   };

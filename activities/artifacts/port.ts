@@ -5,17 +5,30 @@
  * 1. `put` returns only when the bytes are durable.
  * 2. `get` returns exactly the bytes that were put, or throws `ARTIFACT_MISSING` / `ARTIFACT_CORRUPT`.
  */
-import type { ArtifactRef } from '../../contracts/schemas/json.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import { type ArtifactRef, Sha256Hex } from '../../contracts/schemas/json.ts';
 
 export interface ArtifactStore {
   put(bytes: Uint8Array, contentType: string): Promise<ArtifactRef>;
   get(ref: ArtifactRef): Promise<Uint8Array>;
 }
 
-// Limits the time that an activity waits for a store. A tool has run, and its outcome must be reported while
-// the workflow still waits for it: `callActivities` in `workflows/run/activities.ts` leaves 90 s beside the call. Bytes
-// that a slow store has not taken by then are lost.
+/** A reference may come from outside: the place of an artifact is made of nothing but a hash. */
+export function assertHash({ sha256 }: ArtifactRef): void {
+  if (!Sha256Hex.safeParse(sha256).success)
+    throw new CountersignError('ARTIFACT_MISSING', 'The reference holds no sha256.');
+}
 
+export function corrupt(sha256: string): CountersignError {
+  const message = `Artifact ${sha256} is not what was stored; restore it from a backup.`;
+  return new CountersignError('ARTIFACT_CORRUPT', message);
+}
+
+/**
+ * Limit of an activity's wait for a store. A tool has run, and its outcome must be reported while the workflow still
+ * waits for it: `callActivities` in `workflows/run/activities.ts` leaves 90 s beside the call. Bytes that a slow store
+ * has not taken by then are lost.
+ */
 export const STORING_MS = 45_000;
 
 /** @param ms limit for all puts together, from now on */

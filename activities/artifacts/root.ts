@@ -1,8 +1,6 @@
 /**
- * Recognises the root of a directory store by a marker file, since the same path without its volume is only a
- * bare mount point.
- *
- * Owns the marker, who may make it, and the list of namespaces beside it. Does not own what is stored.
+ * Recognises the root of a directory store by a marker file, since the same path without its volume is only a bare
+ * mount point.
  *
  * 1. Without the marker nothing is stored: files below a bare mount point are hidden as soon as the volume comes back,
  *    and other workers never see them.
@@ -66,20 +64,13 @@ export async function assertRoot(root: string, { marker, what, missing } = ARTIF
   try {
     await access(join(root, marker));
   } catch (error) {
-    if (!isAbsent(error)) throw error;
-    throw new CountersignError(
-      missing,
-      `The ${what} store is not at ${root}: its file ${marker} is not there. Mount its volume on this worker; it is tried again.`,
-      {},
-      { cause: error },
-    );
+    if (!['ENOENT', 'ENOTDIR'].includes(nodeCodeOf(error) ?? '')) throw error;
+    const message = `The ${what} store is not at ${root}: its file ${marker} is not there. Mount its volume on this worker; it is tried again.`;
+    throw new CountersignError(missing, message, {}, { cause: error });
   }
 }
 
-/**
- * Makes the root under another name first: a worker that starts at the same time finds either nothing or a root with
- * its marker.
- */
+/** Makes the root under another name first: other workers find either nothing or a root with its marker. */
 function create(root: string, kind: RootKind): void {
   mkdirSync(dirname(root), { recursive: true, mode: 0o700 });
   const made = mkdtempSync(`${root}.`);
@@ -103,15 +94,8 @@ function entriesOf(root: string): readonly string[] | undefined {
 }
 
 function notSetUp(root: string, { marker, what, path }: RootKind): CountersignError {
-  return new CountersignError(
-    'SETUP_INCOMPLETE',
-    `The ${what} directory ${root} is not set up: it has no file ${marker}. Where a volume belongs there, mount it. For a new store: mkdir -p '${root}' && touch '${root}/${marker}'`,
-    { path },
-  );
-}
-
-function isAbsent(error: unknown): boolean {
-  return ['ENOENT', 'ENOTDIR'].includes(nodeCodeOf(error) ?? '');
+  const message = `The ${what} directory ${root} is not set up: it has no file ${marker}. Where a volume belongs there, mount it. For a new store: mkdir -p '${root}' && touch '${root}/${marker}'`;
+  return new CountersignError('SETUP_INCOMPLETE', message, { path });
 }
 
 /** Records the namespace; a second call changes nothing. @param root with its marker */

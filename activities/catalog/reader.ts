@@ -16,11 +16,12 @@ import { ServerTools } from '../../contracts/schemas/tool.ts';
 import type { CatalogIdentity } from '../../contracts/wire/catalog.ts';
 import type { ToolsetRef } from '../../contracts/wire/identity.ts';
 import { catalogId, entryOf } from '../../domain/catalog/state.ts';
-import { type CatalogSay, catalogSays } from '../../domain/policy/catalog-layer.ts';
+import { catalogSays } from '../../domain/catalog/layer.ts';
 import { assembleToolset, type OfferedTool } from '../../domain/run/toolset.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import type { ArtifactStore } from '../artifacts/port.ts';
+import type { CatalogSay } from '../../domain/policy/judge.ts';
 
 /** Returns undefined if there is no catalog, or none that was ever connected. */
 export type ReadCatalog = (identity: CatalogIdentity) => Promise<CatalogSnapshot | undefined>;

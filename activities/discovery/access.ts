@@ -110,11 +110,9 @@ export function secretsOf({
   return accessToken === undefined ? secrets : [...secrets, accessToken];
 }
 
-// Uses a server with a token minted for that use, and once more with another token if the server refuses the first
-// (401).
+// A server is used with a token minted for that use.
 //
-// 1. A 401 proves that nothing ran, so one other token is tried, once (RFC 6750 §3.1). The refused one is never sent
-//    again.
+// 1. A 401 proves that nothing ran, so one other token is tried, once (RFC 6750 §3.1).
 // 2. A token ends with its use, whatever the result, and also if it is not used (`MintedToken.release`).
 // 3. A fault of a use is thrown, and a missing token is a value: only in the first case may a call have been sent
 //    (INV-X1).
@@ -131,7 +129,6 @@ export type WithToken<Used> =
   /** `token` is the one used last; it has ended. `noOther` says why there was no other for a refused one. */
   | { readonly kind: 'used'; readonly used: Used; readonly token: MintedToken; readonly noOther?: unknown };
 
-/** Mints a token and uses it. A token that cannot be minted is a result; a fault of `use` is thrown. */
 export async function withToken<Used>(
   broker: TokenBroker,
   request: TokenRequest,
@@ -165,11 +162,9 @@ export async function withToken<Used>(
   return { kind: 'used', used, token };
 }
 
-// Keeps the authority of a call (its grant, scopes and tokens), and says whether people can supply an authority that
-// was missing.
+// The authority of a call (its grant, scopes and tokens) is kept, sealed, with a task or a resume point (INV-S1), and
+// people may be able to supply one that was missing.
 //
-// It owns what is kept of it, sealed with a task or a resume point (INV-S1), and the tokens of one call. It does not
-// own the sealing, nor when another token is wanted (`activities/mcp/transport.ts`).
 // 1. A later question about the call gets a token of this grant and these scopes, and of no other (INV-S2).
 // 2. A server may later echo what it saw in the call, so the tokens are kept to be scrubbed from its words. The secrets
 //    with which they were obtained are not kept: the server never saw them.
@@ -212,8 +207,6 @@ export function authorizationOf(
   if (wanted !== undefined && grant === undefined) return undefined;
   return { ...defined({ grant, consented }) };
 }
-
-// People may be able to let a call through that was refused or got no token; the next functions say how.
 
 /** Failures that a new grant can end. */
 const ABOUT_THE_GRANT: ReadonlySet<string> = new Set<ErrorCode>([

@@ -82,6 +82,7 @@ interface Known {
   readonly hashes: ReadonlyMap<string, string>;
 }
 
+/** One closure around the two caches: what is known, and what is being asked. */
 export function createLiveTools({ config, broker, server, now = Date.now }: LiveToolsParts): LiveTools {
   const known = new LRUCache<string, Known>({ max: MOST_KEPT });
   const asking = new Map<string, Promise<Listed>>();
@@ -180,8 +181,8 @@ function keyOf({ run, server, grant }: Principal): string {
   return hashOf({ name, url, tenant, initiator: id, ...defined({ grant }) });
 }
 
-// Lists a server's tools with a token that serves the list alone. Every failure has a code: without one a run would take
-// the call that follows for one that was sent (INV-X1).
+// Lists a server's tools with a token that serves the list alone. Every failure has a code: without one a run would
+// take the call that follows for one that was sent (INV-X1).
 
 export interface AuthorizedList {
   readonly broker: TokenBroker;

@@ -1,9 +1,7 @@
 /**
  * All requests of activities pass through this file: to servers, issuers, models, receivers, buckets and key sets.
  *
- * Owns what may be contacted, and the bounds of an answer. Does not own deadlines: each user has its own. A silent
- * stream is not a dead one, so nothing here ends after 300 s.
- *
+ * It does not own deadlines: each user has its own. A silent stream is not a dead one, so no time ends it here.
  * 1. Only origins that the configuration names may be asked, and of these only the ones that an outlet was opened for.
  * 2. URL and address are judged (`guard.ts`) before each connection. A forbidden one is `EGRESS_FORBIDDEN`, and nothing
  *    is sent.
@@ -27,29 +25,35 @@ const MAX_HEADER_BYTES = 16_384;
 
 /** Callbacks about a body while it is read. */
 export interface BodyWatch {
-  /** The body has exceeded the outlet's bound, and fails with `ResponseTooLarge`. */
+  /** The body has exceeded its bound, and fails with `ResponseTooLarge`. */
   readonly onTooLarge?: () => void;
   /** Called for each chunk, after decompression. */
   readonly onBytes?: (count: number) => void;
 }
 
-/** Behaves as the standard `fetch`. @throws CountersignError `EGRESS_FORBIDDEN` */
-export type GuardedFetch = (url: string | URL, init?: RequestInit, watch?: BodyWatch) => Promise<Response>;
-
-export interface OutletOptions {
-  /** Names the field or the server in errors. */
-  readonly what: string;
-  /** URLs whose origins may be asked. */
-  readonly to: readonly string[];
+/** Bounds of one answer. */
+export interface Bounds {
   /** Limit of one body; of an event stream, of each event. */
   readonly maxBytes: number;
   /**
    * Limit of the values in the JSON of one body or event, for answers that are parsed and not trusted. Default: no
    * limit.
    */
-  readonly maxValues?: number;
+  readonly maxValues?: number | undefined;
   /** Bounds an event stream as a whole, too, if none is expected to go on for hours. */
   readonly wholeStreams?: boolean;
+}
+
+export type ByteCap = Bounds & BodyWatch;
+
+/** Behaves as the standard `fetch`. @throws CountersignError `EGRESS_FORBIDDEN` */
+export type GuardedFetch = (url: string | URL, init?: RequestInit, watch?: BodyWatch) => Promise<Response>;
+
+export interface OutletOptions extends Bounds {
+  /** Names the field or the server in errors. */
+  readonly what: string;
+  /** URLs whose origins may be asked. */
+  readonly to: readonly string[];
   /** Gives each request a connection of its own: a server may close an idle one just as it is used. */
   readonly unshared?: boolean;
   readonly onConnected?: () => void;
@@ -77,7 +81,7 @@ export interface EgressOptions {
 export function createEgress({ rules, origins, resolve = systemResolve }: EgressOptions): Egress {
   const connect = guardedConnector(rules, resolve);
   return {
-    outlet({ what, to, maxBytes, maxValues, wholeStreams = false, unshared = false, onConnected }) {
+    outlet({ what, to, unshared = false, onConnected, ...bounds }) {
       const targets = new Set(to.map((url) => new URL(url).origin));
       const dispatcher = new Agent({
         headersTimeout: 0,
@@ -105,7 +109,7 @@ export function createEgress({ rules, origins, resolve = systemResolve }: Egress
             const own = { ...(init as object), redirect: 'manual', dispatcher } as const;
             // Sound: undici's response and Node's describe the same standard.
             const response = (await fetch(url, own)) as unknown as Response;
-            return capResponse(response, { maxBytes, maxValues, wholeStreams, ...watch });
+            return capResponse(response, { ...bounds, ...watch });
           } catch (error) {
             const forbidden = addressForbiddenIn(error);
             throw forbidden === undefined ? error : egressForbidden(what, forbidden.host, forbidden.reason);
@@ -124,11 +128,9 @@ function unlisted(origin: string): string {
 // Bounds the memory and the time that one response may take, whatever the server sends.
 //
 // 1. A plain body is bounded as a whole, and an event stream per event, because a long call may report progress for
-//    hours. All events together are bounded too: enough for hours of progress, but not for one large event after the
-//    other.
+//    hours. All events together are bounded too, so that no large event follows the other.
 // 2. Bytes are counted after decompression: a small compressed body may be a large one.
-// 3. Values of JSON are counted too. Three bytes (`{},`) make an object that takes twenty times as much memory and is
-//    walked several times, while everything else of this process waits.
+// 3. Values of JSON are counted too. Three bytes (`{},`) make an object that takes twenty times as much memory.
 // 4. A value is counted by its mark: `{`, `[` or `,` outside of strings. A text without marks holds one value, and a
 //    body has at most one value more than marks. The count is never below the values that `JSON.parse` makes before it
 //    fails, since it holds that many at once.
@@ -142,17 +144,6 @@ export class ResponseTooLarge extends Error {
   constructor(most: string) {
     super(`the response is larger than ${most}`);
   }
-}
-
-export interface ByteCap {
-  readonly maxBytes: number;
-  /** Limit of the values in its JSON; default: they are not counted. */
-  readonly maxValues?: number | undefined;
-  /** Bounds an event stream as a whole, too. */
-  readonly wholeStreams?: boolean;
-  readonly onTooLarge?: () => void;
-  /** Called for each chunk, after decompression. */
-  readonly onBytes?: (count: number) => void;
 }
 
 const LF = 0x0a;
@@ -183,8 +174,7 @@ export function capResponse(
       const before = boundary === -1 ? chunk : chunk.subarray(0, boundary);
       const after = boundary === -1 ? undefined : chunk.subarray(boundary);
       const over =
-        bytes.exceeded(before.length, after?.length) ??
-        values?.exceeded(counter.count(before), after && counter.count(after));
+        bytes(before.length, after?.length) ?? values?.(counter.count(before), after && counter.count(after));
       if (over === undefined) return controller.enqueue(chunk);
       onTooLarge?.();
       controller.error(new ResponseTooLarge(over));
@@ -194,25 +184,19 @@ export function capResponse(
   return new Response(body.pipeThrough(cap), { status, statusText, headers });
 }
 
-interface Gauge {
-  /**
-   * @param after bytes of an event that began in this chunk; undefined if none did. @returns the bound that is exceeded
-   */
-  exceeded(before: number, after: number | undefined): string | undefined;
-}
+/** Returns the bound that is exceeded. @param after those of an event that began in this chunk, if one did */
+type Gauge = (before: number, after: number | undefined) => string | undefined;
 
 function gauge(most: number, unit: string, perEvent: boolean): Gauge {
   const mostInAll = perEvent ? most * MOST_FULL_EVENTS : most;
   let count = 0;
   let all = 0;
-  return {
-    exceeded(before, after) {
-      const whole = count + before;
-      count = after ?? whole;
-      all += before + (after ?? 0);
-      if (whole > most || count > most) return `${most} ${unit}`;
-      return all > mostInAll ? `${mostInAll} ${unit} in one stream` : undefined;
-    },
+  return (before, after) => {
+    const whole = count + before;
+    count = after ?? whole;
+    all += before + (after ?? 0);
+    if (whole > most || count > most) return `${most} ${unit}`;
+    return all > mostInAll ? `${mostInAll} ${unit} in one stream` : undefined;
   };
 }
 

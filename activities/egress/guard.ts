@@ -1,8 +1,7 @@
 /**
  * Decides what may be contacted: by URL before a name is resolved, and by each address after that.
  *
- * Pure. Owns the rules; does not own origins (`fetch.ts`) and connections (`guard.ts`).
- *
+ * It does not own origins (`fetch.ts`).
  * 1. Unreadable text is refused. A host that is an address in any form that the `URL` class reads (decimal, octal,
  *    hexadecimal, shortened, fullwidth) is judged as that address.
  * 2. No setting lets through metadata services, link-local, multicast and reserved addresses.
@@ -83,10 +82,8 @@ function literalIn(hostname: string): string | undefined {
  * @param reason follows the host
  */
 export function egressForbidden(what: string, host: string, reason: string): CountersignError {
-  return new CountersignError('EGRESS_FORBIDDEN', `${what} was not contacted: ${host} ${reason}. Nothing was sent.`, {
-    host,
-    reason,
-  });
+  const message = `${what} was not contacted: ${host} ${reason}. Nothing was sent.`;
+  return new CountersignError('EGRESS_FORBIDDEN', message, { host, reason });
 }
 
 const MAX_CAUSES = 8;
@@ -173,10 +170,8 @@ function guardedLookup(rules: EgressRules, resolve: Resolve): LookupFunction {
   return (...asked) => void answer(...asked);
 }
 
-// Says whether secrets may be sent to a URL (`domain/text/urls.ts`).
-
 /**
- * Checks the transport alone; `guard.ts` says whether a machine may be contacted at all.
+ * Says whether secrets may be sent to a URL: checks the transport alone.
  * @param allowInsecure `egress.allowInsecure` of the configuration
  */
 export function isSecureTransport(url: string, allowInsecure: boolean): boolean {

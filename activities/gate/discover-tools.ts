@@ -22,7 +22,7 @@ import type { CatalogDiscovery, DiscoverCatalogInput } from '../../contracts/wir
 import type { AuthorizationNeed } from '../../contracts/wire/proofs.ts';
 import type { DiscoverInput, TurnedAway } from '../../contracts/wire/tools.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
-import { isOffered } from '../../domain/policy/catalog-layer.ts';
+import { isOffered } from '../../domain/catalog/layer.ts';
 import { definitionHash } from '../../domain/request/digest.ts';
 import { READ_RESOURCE_TOOL, readsLinks } from '../../domain/run/resource-link.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';

@@ -26,13 +26,9 @@ export function coded<Input, Output>(activity: Activity<Input, Output>): Activit
       if (error instanceof ApplicationFailure && isErrorCode(error.type)) throw error;
       const found = codedFailureIn(error);
       if (found === undefined) throw faultOf(error);
-      const { retryAfterMs } = found.facts;
-      throw failureOf(
-        found.code,
-        found.message,
-        found.facts,
-        typeof retryAfterMs === 'number' ? retryAfterMs : undefined,
-      );
+      const { code, message, facts } = found;
+      const { retryAfterMs } = facts;
+      throw failureOf(code, message, facts, typeof retryAfterMs === 'number' ? retryAfterMs : undefined);
     }
   };
 }
@@ -85,26 +81,22 @@ function unread({ says }: Undecodable): ApplicationFailure {
   return failureOf('CONFIG_INVALID', message, { path: 'encryption.keys' }, undefined, true);
 }
 
-// An error without a code is told by the name of its class alone; its message may quote requests, answers and keys
-// (INV-S1).
-
 const LONGEST = 64;
 
+/** An error without a code is told by the name of its class alone: its message may quote secrets (INV-S1). */
 export function faultName(error: unknown): string {
   const name = typeof error === 'object' && error !== null && 'name' in error ? String(error.name) : typeof error;
   return name.slice(0, LONGEST);
 }
 
-// The result of a dispatch that is refused before any of it is sent.
-
+/** The result of a dispatch that is refused before any of it is sent. */
 export type Refused = Extract<DispatchResult, { kind: 'reopen' | 'refused' }>;
 
 export function forbidden(message: string): Refused {
   return { kind: 'refused', code: 'DISPATCH_FORBIDDEN', message };
 }
 
-// Tells who scheduled the current activity, by Temporal's word, which no input can forge.
-
+/** Tells who scheduled the current activity, by Temporal's word, which no input can forge. */
 export function currentScheduler(): Scheduler {
   const info = activityInfo();
   const { workflowExecution, workflowType, workflowNamespace, namespace, attempt } = info;
@@ -131,11 +123,10 @@ export interface Scheduler {
   readonly attemptAt: number;
 }
 
-// Sends the heartbeats of one activity, on a timer and on progress, but never so often that they become the work.
-
 const LONGEST_INTERVAL_MS = 10_000;
 const SHORTEST_INTERVAL_MS = 1_000;
 
+/** Heartbeats of one activity, on a timer and on progress, but never so often that they become the work. */
 export class Heartbeat {
   readonly #beat: () => void;
   readonly #timer: NodeJS.Timeout;

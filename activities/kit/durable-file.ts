@@ -1,8 +1,7 @@
 /**
  * Writes files that are whole or absent, also after a crash, in the folders of a store that workers share.
  *
- * It owns how a file gets its name. It does not own the root of the store (`activities/artifacts/root.ts`), nor what
- * files are called.
+ * It does not own the root of the store (`activities/artifacts/root.ts`).
  * 1. A file has its name only once its bytes are on disk. Names are durable only when the folders that hold them are: a
  *    write is acknowledged once these are synced.
  * 2. The root is never created: a folder below a bare mount point would be hidden as soon as the volume comes back.

@@ -54,7 +54,7 @@ export function networkCodeOf(error: unknown): string | undefined {
   return faultIn(error)?.code;
 }
 
-/** Returns the code, with its meaning if that is known. */
+/** The code, with its meaning if that is known. */
 export function networkReasonOf(error: unknown): string | undefined {
   const code = networkCodeOf(error);
   const words = WORDS.get(code ?? '');

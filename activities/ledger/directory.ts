@@ -108,7 +108,9 @@ async function readRecorded(folder: string, record: LedgerRecord): Promise<Recor
     const first = Number(NAME.exec(name)?.[1]);
     // The entry before the record's first may be in any branch; each is found by its hash.
     if (first < from && byHash.has(previousHead)) break;
-    for (const [index, line] of recordLinesOf(await readFile(join(folder, name), 'utf8')).entries()) {
+    // A last line without its end counts as absent.
+    const lines = (await readFile(join(folder, name), 'utf8')).split('\n').slice(0, -1);
+    for (const [index, line] of lines.entries()) {
       const entry = entryOf(line);
       if (entry === 'damaged') throw conflict(record, first, `stands in ${name}, whose line ${index + 1} is damaged`);
       if (entry === undefined) continue;
@@ -126,10 +128,6 @@ async function namesIn(folder: string): Promise<string[]> {
     if (nodeCodeOf(error) === 'ENOENT') return [];
     throw error;
   }
-}
-
-function recordLinesOf(text: string): readonly string[] {
-  return text.split('\n').slice(0, -1);
 }
 
 function entryOf(line: string): { readonly prev: string; readonly hash: string } | 'damaged' | undefined {

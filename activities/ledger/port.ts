@@ -9,14 +9,13 @@
  * 4. An unreachable sink is `LEDGER_UNAVAILABLE`. Both codes are retried: the run waits and loses nothing.
  * 5. No error quotes the record: entries hold comments of people.
  */
-import { readFile } from 'node:fs/promises';
-import { resolve } from 'node:path';
-import { CompactSign, importPKCS8 } from 'jose';
+import { CompactSign } from 'jose';
 import { HEAD_ALG, HEAD_TYPE } from '../../contracts/crypto.ts';
 import { CountersignError, type ErrorFacts } from '../../contracts/errors.ts';
 import type { LedgerKey } from '../../contracts/schemas/config.ts';
 import type { LedgerEntry, LedgerHead, LedgerRecord } from '../../contracts/schemas/ledger.ts';
 import { byteLength, canonicalJson } from '../../domain/text/canonical.ts';
+import { readKey } from '../tokens/sealed.ts';
 
 export interface LedgerSink {
   deliver(record: LedgerRecord): Promise<void>;
@@ -45,40 +44,24 @@ export function unavailable(
   );
 }
 
-// Signs the head of a ledger's chain with a worker's own Ed25519 key, which those who write to Temporal do
-// not have.
-
-/** Returns a compact JWS. The same head gives the same text: Ed25519 is deterministic, and the text holds no time. */
+/**
+ * Signs the head of a ledger's chain, as a compact JWS, with a worker's own key, which those who write to Temporal do
+ * not have. The same head gives the same text: Ed25519 is deterministic, and the text holds no time.
+ */
 export type SignHead = (head: LedgerHead) => Promise<string>;
 
-const PATH = 'ledger.sign.privateKeyFile';
-
 /** @param baseDirectory of the configuration file; the key file is relative to it */
-export async function createHeadSigner({ kid, privateKeyFile }: LedgerKey, baseDirectory: string): Promise<SignHead> {
-  const pem = await readFile(resolve(baseDirectory, privateKeyFile), 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw invalid(`names the file ${privateKeyFile}, which cannot be read (${error.code ?? 'error'})`);
-  });
-  const key = await importPKCS8(pem.trim(), HEAD_ALG).catch(() => {
-    // The cause is left out: it may quote the file.
-    throw invalid(
-      `names the file ${privateKeyFile}, which is no Ed25519 private key in PEM. Make one: openssl genpkey -algorithm ed25519 -out ${privateKeyFile}`,
-    );
-  });
+export async function createHeadSigner(
+  { kid, privateKeyFile: file }: LedgerKey,
+  baseDirectory: string,
+): Promise<SignHead> {
+  const kind = `Ed25519 private key in PEM. Make one: openssl genpkey -algorithm ed25519 -out ${file}`;
+  const key = await readKey({ file, baseDirectory, path: 'ledger.sign.privateKeyFile', alg: HEAD_ALG, kind });
   return async (head) =>
     await new CompactSign(new TextEncoder().encode(canonicalJson(head)))
       .setProtectedHeader({ alg: HEAD_ALG, kid, typ: HEAD_TYPE })
       .sign(key);
 }
-
-function invalid(reason: string): CountersignError {
-  return new CountersignError('CONFIG_INVALID', `The configuration is not valid: ${PATH} ${reason}.`, { path: PATH });
-}
-
-// Delivers a stretch of a ledger to every sink, in records of a bounded size, each with its signed head.
-//
-// 1. When it returns, every sink has all of it.
-// 2. The cuts of a stretch depend on its first entries only: a longer stretch that is sent again begins with the same
-//    records.
 
 /** Bytes of the entries in one record; a receiver should be ready for twice as much. */
 const MOST_BYTES = 524_288;
@@ -86,20 +69,20 @@ const MOST_BYTES = 524_288;
 /** The run whose ledger it is, and the execution that recorded the stretch. */
 export type LedgerStream = Pick<LedgerHead, 'namespace' | 'workflowId' | 'firstRunId' | 'runId' | 'resetOf'>;
 
+/** Delivers a stretch of a ledger; when it returns, every sink has all of it. */
 export type DeliverLedger = (stream: LedgerStream, entries: readonly LedgerEntry[]) => Promise<void>;
 
+/**
+ * Delivers in records of a bounded size, each with its signed head. The cuts depend on a stretch's first entries only: a
+ * longer stretch that is sent again begins with the same records.
+ */
 export function createDelivery(sign: SignHead, sinks: readonly LedgerSink[]): DeliverLedger {
   return async (stream, entries) => {
     for (const part of partsOf(entries)) {
       const [first, last] = [part[0], part.at(-1)];
       if (first === undefined || last === undefined) continue;
-      const head: LedgerHead = {
-        ...stream,
-        from: first.seq,
-        to: last.seq + 1,
-        previousHead: first.prev,
-        head: last.hash,
-      };
+      const range = { from: first.seq, to: last.seq + 1, previousHead: first.prev };
+      const head: LedgerHead = { ...stream, ...range, head: last.hash };
       const record = { head, signedHead: await sign(head), entries: [...part] };
       for (const sink of sinks) await sink.deliver(record);
     }

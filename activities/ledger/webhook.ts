@@ -3,24 +3,22 @@
  *
  * 1. A 2xx answer acknowledges, and 409 is the receiver's report of a conflict; Temporal retries after every other
  *    answer.
- * 2. `webhook-id` is the same whenever the same record is sent: receivers keep entries by run and number, or go by this
- *    id.
- * 3. One attempt is bounded in time, and no redirect is followed. Only the status of the answer is used, and nothing of
+ * 2. One attempt is bounded in time, and no redirect is followed. Only the status of the answer is used, and nothing of
  *    it is quoted. The address is not quoted either: it may hold what only the receiver should know.
  */
 import { createHmac } from 'node:crypto';
+import { defined } from '../../contracts/defined.ts';
 import type { LedgerWebhook } from '../../contracts/schemas/config.ts';
 import type { LedgerRecord } from '../../contracts/schemas/ledger.ts';
 import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
 import { egressRefusalIn } from '../egress/guard.ts';
 import { networkCodeOf } from '../kit/network.ts';
+import { retryAfterOf } from '../tokens/exchange.ts';
 import { conflict, type LedgerSink, unavailable } from './port.ts';
 
 /** The limit is small, since nothing of an answer's body is read. */
 const MOST_BYTES = 65_536;
-/** RFC 9110 §10.2.3, in seconds; the store activity itself waits at most a minute between attempts. */
-const LONGEST_RETRY_AFTER_SECONDS = 3_600;
 
 export function createLedgerWebhook({ url, secret, timeoutSeconds }: LedgerWebhook, egress: Egress): LedgerSink {
   const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
@@ -28,51 +26,37 @@ export function createLedgerWebhook({ url, secret, timeoutSeconds }: LedgerWebho
   return {
     deliver: async (record) => {
       const body = canonicalJson(record);
-      const id = deliveryId(record);
+      // The same whenever the same record is sent.
+      const id = hashOf(record.head);
       const timestamp = String(Math.floor(Date.now() / 1_000));
       const signature = createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64');
-      const answer = await post(record, {
-        url,
-        fetch,
-        body,
-        signal: AbortSignal.timeout(timeoutSeconds * 1_000),
-        headers: {
-          'content-type': 'application/json',
-          'user-agent': 'countersign',
-          'webhook-id': id,
-          'webhook-timestamp': timestamp,
-          'webhook-signature': `v1,${signature}`,
-        },
-      });
+      const headers = {
+        'content-type': 'application/json',
+        'user-agent': 'countersign',
+        'webhook-id': id,
+        'webhook-timestamp': timestamp,
+        'webhook-signature': `v1,${signature}`,
+      };
+      const signal = AbortSignal.timeout(timeoutSeconds * 1_000);
+      const answer = await post(record, fetch, url, { headers, body, signal });
       if (answer.status >= 200 && answer.status < 300) return;
       if (answer.status === 409)
         throw conflict(record, record.head.from, 'or one after it was refused by ledger.webhook');
-      const facts = answer.retryAfterMs === undefined ? {} : { retryAfterMs: answer.retryAfterMs };
-      throw unavailable(record, `ledger.webhook answered ${answer.status}`, facts);
+      const { status, retryAfterMs } = answer;
+      throw unavailable(record, `ledger.webhook answered ${status}`, defined({ retryAfterMs }));
     },
   };
 }
 
-/** Returns the id that makes two deliveries the same one. */
-export function deliveryId({ head }: LedgerRecord): string {
-  return hashOf(head);
-}
-
-interface Post {
-  readonly url: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
-  readonly signal: AbortSignal;
-  readonly fetch: GuardedFetch;
-}
-
 async function post(
   record: LedgerRecord,
-  { url, fetch, ...request }: Post,
+  fetch: GuardedFetch,
+  url: string,
+  request: { readonly headers: Readonly<Record<string, string>>; readonly body: string; readonly signal: AbortSignal },
 ): Promise<{ readonly status: number; readonly retryAfterMs: number | undefined }> {
   try {
     const answer = await fetch(url, { method: 'POST', ...request });
-    const retryAfterMs = retryAfter(answer.headers.get('retry-after'));
+    const retryAfterMs = retryAfterOf(answer);
     await answer.body?.cancel();
     return { status: answer.status, retryAfterMs };
   } catch (error) {
@@ -85,9 +69,4 @@ async function post(
     // The cause is left out: it names the address.
     throw unavailable(record, `ledger.webhook ${reason}`);
   }
-}
-
-function retryAfter(header: string | null): number | undefined {
-  if (header === null || !/^\d{1,9}$/.test(header)) return undefined;
-  return Math.min(Number(header), LONGEST_RETRY_AFTER_SECONDS) * 1_000;
 }

@@ -9,6 +9,7 @@
  * 3. A tenant can make calls fail, by slow tools or by arguments that break them. Failures of one tenant therefore hold
  *    back that tenant only. A call of another tenant tries at once, and everybody waits only if that fails too.
  */
+import { defined } from '../../contracts/defined.ts';
 import type { Health } from '../mcp/port.ts';
 
 /** `failures` in a row open the breaker; failures older than `withinMs` are forgotten. */
@@ -66,7 +67,7 @@ export function passed(
   now: number,
 ): { readonly breaker: Breaker; readonly tries: boolean } {
   if (breaker.state === 'closed') return { breaker, tries: false };
-  return { breaker: { state: 'half-open', since: now, tenant, ...wordOf(breaker.by) }, tries: true };
+  return { breaker: { state: 'half-open', since: now, tenant, ...defined({ by: breaker.by }) }, tries: true };
 }
 
 /**
@@ -82,11 +83,11 @@ export function ended(
   if (breaker.state === 'half-open' && tries) {
     if (health === 'up') return CLOSED;
     // Nothing was learned, so the next call tries at once.
-    if (health === 'neutral') return { state: 'open', until: now, ...wordOf(breaker.by) };
+    if (health === 'neutral') return { state: 'open', until: now, ...defined({ by: breaker.by }) };
     // After failures of several tenants, the trying call speaks for its own tenant; the next tenant's call shows
     // whether others fail too.
     const by = breaker.by === undefined || breaker.by === tenant ? tenant : undefined;
-    return { state: 'open', until: now + rule.openMs, ...wordOf(by) };
+    return { state: 'open', until: now + rule.openMs, ...defined({ by }) };
   }
   if (breaker.state !== 'closed' || health === 'neutral') return breaker;
   if (health === 'up') return breaker.failures.length === 0 ? breaker : CLOSED;
@@ -95,9 +96,5 @@ export function ended(
     .slice(-rule.failures);
   if (failures.length < rule.failures) return { state: 'closed', failures };
   const isOne = failures.every((failure) => failure.tenant === tenant);
-  return { state: 'open', until: now + rule.openMs, ...wordOf(isOne ? tenant : undefined) };
-}
-
-function wordOf(by: string | undefined): { readonly by?: string } {
-  return by === undefined ? {} : { by };
+  return { state: 'open', until: now + rule.openMs, ...defined({ by: isOne ? tenant : undefined }) };
 }

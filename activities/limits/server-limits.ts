@@ -160,20 +160,17 @@ export class ServerLimits {
 
   #holding(server: Server, caller: Caller, now: number): HeldBack | undefined {
     const { limits, rule, rate, line } = server;
+    const back = (ms: number, by: HeldBy, why: string): HeldBack => this.#back(server, caller, ms, by, why);
     const until = Math.max(server.asked.get(WHOLE_SERVER) ?? 0, server.asked.get(caller.tenant) ?? 0);
-    if (until > now)
-      return this.#back(server, caller, until - now, 'retry-after', 'asked to be left alone for a while (Retry-After)');
+    if (until > now) return back(until - now, 'retry-after', 'asked to be left alone for a while (Retry-After)');
     const closed = rule === undefined ? 0 : mustWait(server.breaker, rule, caller.tenant, now);
-    if (closed > 0)
-      return this.#back(server, caller, closed, 'breaker', 'failed again and again, and is left alone for a while');
-    if (limits?.concurrency !== undefined && server.running >= limits.concurrency) {
-      const ms = line.untilFree(caller.key, limits.concurrency, now);
-      return this.#back(server, caller, ms, 'concurrency', `takes at most ${limits.concurrency} calls at once`);
-    }
-    const late = rate === undefined ? 0 : untilNext(rate, server.begun, now, line.ahead(caller.key, now));
-    if (rate !== undefined && late > 0)
-      return this.#back(server, caller, late, 'rate', `takes at most ${rate.most} calls in ${rate.windowMs} ms`);
-    return undefined;
+    if (closed > 0) return back(closed, 'breaker', 'failed again and again, and is left alone for a while');
+    const most = limits?.concurrency;
+    if (most !== undefined && server.running >= most)
+      return back(line.untilFree(caller.key, most, now), 'concurrency', `takes at most ${most} calls at once`);
+    if (rate === undefined) return undefined;
+    const late = untilNext(rate, server.begun, now, line.ahead(caller.key, now));
+    return late > 0 ? back(late, 'rate', `takes at most ${rate.most} calls in ${rate.windowMs} ms`) : undefined;
   }
 
   #back({ name, limits, line }: Server, { key, attempt }: Caller, ms: number, by: HeldBy, why: string): HeldBack {
@@ -222,10 +219,8 @@ export class ServerLimits {
   }
 }
 
-// Limits how often something may begin: never more than so many in any stretch of time, wherever the stretch begins.
-//
-// Pure. It keeps a log of times instead of a token bucket: a bucket lets twice its size through around the moment at
-// which it is full.
+// Limits how often something may begin: never more than so many in any stretch of time, wherever the stretch begins. It
+// keeps a log of times: a token bucket lets twice its size through around the moment at which it is full.
 
 interface Rate {
   readonly most: number;
@@ -259,11 +254,8 @@ export function untilNext(rate: Rate, begun: readonly number[], now: number, ahe
   return Math.max(1, freed + rate.windowMs * (windows + 1) - now);
 }
 
-// Estimates how long a call that waits for a server should stay away.
-//
-// It owns estimates only: a call that is told too little comes back and is told again. `server-limits.ts` decides who
-// may enter.
-// 1. A call that does not come back is forgotten.
+// Estimates how long a call that waits for a server should stay away. One that is told too little comes back and is
+// told again; one that does not come back is forgotten.
 
 /** No worker repeats the same call sooner than the shortest time, or leaves it alone for longer than the longest. */
 const SHORTEST_MS = 100;

@@ -2,16 +2,15 @@
  * Classifies a call that got no result: not sent, refused before it ran, or unknown (INV-X1). It also says what that
  * shows of the server's health.
  *
- * Pure. It owns the proof that a call did not run, and which HTTP statuses give that proof. It does not own results
- * (`classify-result.ts`).
+ * It does not own results (`classify-result.ts`).
  * 1. `not-sent` needs proof from the connection. `refused` needs an answer that HTTP or MCP define as given before the
  *    tool runs. An ending with neither is `unknown`: a person decides, and nothing is sent again by itself.
  * 2. A server that asks in the middle of a call works on it. No later error or status proves that the tool did not run,
  *    even with one of those codes: a server may pass on the error of its own question.
  * 3. Texts name server, tool and reason, and quote the server bounded and scrubbed. None invites repeating an unknown
  *    call (INV-X2).
- * 4. A 5xx proves nothing, not even a 503: proxies send it when the connection to the server broke after the request
- *    was passed on. Only a 503 with Retry-After is from a server that declined (RFC 9110 §15.6.4).
+ * 4. A 5xx proves nothing, since proxies send it when the connection to the server broke after the request was passed
+ *    on. Only a 503 with Retry-After is from a server that declined (RFC 9110 §15.6.4).
  * 5. The SDK's code for a refused status is a misleading `CLIENT_HTTP_NOT_IMPLEMENTED`, so only the status is read.
  * 6. A 4xx, a JSON-RPC error or a tool's error is an answer: the server is up. The same holds for 429, which has limits
  *    of its own. An ending that this worker caused, because the call was withdrawn, shows nothing.

@@ -111,10 +111,7 @@ function formOf(schema: unknown): { readonly fields: Record<string, FormField>; 
   return { fields: Object.fromEntries(fields), required: [...new Set(required)] };
 }
 
-/**
- * Keywords that MCP's flat schemas do not have are no reason to refuse: the server checks what it gets by its own
- * rules.
- */
+/** Keywords beyond MCP's flat schemas are no reason to refuse: the server checks what it gets by its own rules. */
 function fieldOf(field: unknown): FormField {
   if (!isFields(field)) throw new NotUnderstood('a field of a form is no schema');
   const { type, default: preset } = field;

@@ -1,8 +1,6 @@
 /**
- * Walks a server's tool list.
+ * Walks a server's tool list, and says which tools may be offered.
  *
- * It owns pages, limits and the codes of a failed discovery. It does not own which tools may be offered
- * (`listing.ts`).
  * 1. Pages are read raw: the SDK fails a whole page for one malformed tool.
  * 2. Discovery fails beyond 64 pages, 1,000 tools or 4 MiB of definitions: a part of a catalog, offered as the whole,
  *    would hide what is missing. Only listed tools that can be offered are held.
@@ -10,7 +8,7 @@
 import { SdkError, SdkErrorCode } from '@modelcontextprotocol/client';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError, type ErrorCode, type ErrorFacts } from '../../contracts/errors.ts';
-import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
+import type { JsonValue } from '../../contracts/schemas/json.ts';
 import type { RefusedTool, ToolDefinition } from '../../contracts/schemas/tool.ts';
 import { byteLength } from '../../domain/text/canonical.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
@@ -28,6 +26,7 @@ const MAX_TOOLS = 1_000;
 const MAX_BYTES = 4_194_304;
 /** Bytes of all pages as they come: content that is not kept is read too. */
 const MAX_LISTED_BYTES = 33_554_432;
+const TOO_MUCH = `its definitions have more than ${MAX_BYTES} bytes, the most of one server. Offer fewer tools or shorter schemas there, or make it two servers`;
 const WALK_MS = 40_000;
 
 /** The codes that `ToolServer.list` may throw; every other refusal is a failed discovery. */
@@ -65,15 +64,8 @@ async function listAs(request: ListingRequest, prior: Known | undefined): Promis
   const { connection, signal, connectMs, priors, scrub, egress, fetch } = request;
   let session: Session;
   try {
-    session = await openSession({
-      connection,
-      signal,
-      connectMs,
-      egress,
-      asks: connection.asks === true ? 'declared' : undefined,
-      ...prior,
-      ...defined({ fetch }),
-    });
+    const asks = connection.asks === true ? 'declared' : undefined;
+    session = await openSession({ connection, signal, connectMs, egress, asks, ...prior, ...defined({ fetch }) });
   } catch (error) {
     if (!(error instanceof ConnectFailure)) throw error;
     const { cause, exchange, stopped } = error;
@@ -120,11 +112,7 @@ async function walk(session: Session, request: ListingRequest, listed: ListedToo
       bytes += wire.exchange().received ?? 0;
       if (bytes > MAX_LISTED_BYTES) throw failed(request, `it lists more than ${MAX_LISTED_BYTES} bytes`);
       for (const tool of tools as readonly unknown[]) listed.add(tool);
-      if (listed.bytes > MAX_BYTES)
-        throw failed(
-          request,
-          `its definitions have more than ${MAX_BYTES} bytes, the most of one server. Offer fewer tools or shorter schemas there, or make it two servers`,
-        );
+      if (listed.bytes > MAX_BYTES) throw failed(request, TOO_MUCH);
       if (typeof nextCursor !== 'string') return;
       if (cursors.has(nextCursor) || cursors.size + 1 >= MAX_PAGES)
         throw failed(request, `its list does not end within ${MAX_PAGES} pages`);
@@ -150,10 +138,7 @@ type Page = { readonly result: Readonly<Record<string, unknown>> } | { readonly 
 
 async function pageAt({ client, transport }: Session, cursor: string | undefined, signal: AbortSignal): Promise<Page> {
   try {
-    await client.request(
-      { method: 'tools/list', params: cursor === undefined ? {} : { cursor } },
-      { signal, timeout: NEVER_MS },
-    );
+    await client.request({ method: 'tools/list', params: defined({ cursor }) }, { signal, timeout: NEVER_MS });
   } catch (error) {
     if (transport.answer?.kind !== 'result') return { error };
   }
@@ -207,7 +192,6 @@ export function signOfList(error: unknown): ServerSign {
 
 // Turns the tools that a server lists into definitions that can be pinned, or refuses them by name with the reason.
 //
-// It owns which tools may be offered. It does not own names for models (`domain/run/toolset.ts`).
 // 1. One bad tool never hides the others.
 // 2. A name means one tool: if a server lists it twice, neither of the two is offered.
 // 3. Annotations are kept as sent, whatever their type: policy looks at the type too (INV-G4).
@@ -304,22 +288,15 @@ function definitionOf(tool: unknown, scrub: Scrubber, mayBeTask: boolean): ToolD
   if (fault !== undefined) return fault;
   // They are scrubbed together, since a secret may begin in one and go on in another. Sound: scrubbing turns a string
   // into a string and an object into an object.
-  const clean = scrub.value({ name, title, description, ...kept }) as {
-    readonly name: string;
-    readonly title?: string;
-    readonly description?: string;
-    readonly inputSchema: JsonObject;
-    readonly outputSchema?: JsonObject;
-    readonly annotations?: JsonObject;
-  };
+  const clean = scrub.value({ name, title, description, ...kept }) as Omit<ToolDefinition, 'taskSupport'>;
   if (clean.name !== name) return 'its name holds a secret';
   return {
     name,
-    ...(clean.title === undefined ? {} : { title: bounded(clean.title) }),
-    ...(clean.description === undefined ? {} : { description: bounded(clean.description) }),
+    ...defined({ title: clean.title && bounded(clean.title) }),
+    ...defined({ description: clean.description && bounded(clean.description) }),
     inputSchema: clean.inputSchema,
     ...defined({ outputSchema: clean.outputSchema, annotations: clean.annotations }),
-    ...(taskSupport === undefined || !mayBeTask ? {} : { taskSupport }),
+    ...defined({ taskSupport: mayBeTask ? taskSupport : undefined }),
   };
 }
 

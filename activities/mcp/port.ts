@@ -74,9 +74,7 @@ export interface ToolCall {
   readonly sharedBy?: number;
   readonly signal: AbortSignal;
   readonly heartbeat: (details: CallProgress) => void;
-  /**
-   * Lets the server ask for input instead of giving a result. The server is told so only in a session of 2026-07-28.
-   */
+  /** Lets the server ask for input instead of giving a result. It is told so only in a session of 2026-07-28. */
   readonly input?: ToolInput;
   /** Why the server may not ask, for the reader of the outcome. */
   readonly noInput?: string;
@@ -96,10 +94,7 @@ export interface ToolCall {
   readonly task?: WantedTask;
 }
 
-/**
- * The place in a server's event stream where a call's answer comes (MCP 2025-11-25, transports, "Resumability"). Secret
- * (INV-S1).
- */
+/** Where a call's answer comes in a server's event stream (MCP 2025-11-25, "Resumability"). Secret (INV-S1). */
 export interface ResumePoint {
   readonly sessionId: string;
   readonly protocolVersion: string;
@@ -109,10 +104,7 @@ export interface ResumePoint {
   readonly eventId: string;
   /** ISO 8601. */
   readonly sentAt: string;
-  /**
-   * How long the call's time has stood still while people were asked, in ms. Absent for none; earlier releases do not
-   * write it.
-   */
+  /** How long the call's time has stood still while people were asked, in ms. Absent: not at all, or not known. */
   readonly heldMs?: number;
 }
 
@@ -138,10 +130,7 @@ export interface ToolInput {
   readonly leg?: Leg;
   /** The server no longer took its state, and the call began anew. */
   readonly begunAnew?: true;
-  /**
-   * Id of this dispatch among those of the call. A call that begins anew has it in its idempotency key, and so is a new
-   * call.
-   */
+  /** Id of this dispatch among those of the call. A call that begins anew has it in its idempotency key. */
   readonly dispatch: string;
 }
 

@@ -10,7 +10,6 @@ import { randomInt } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import {
   Client,
-  type DiscoverResult,
   type JsonSchemaValidator,
   type jsonSchemaValidator,
   type PriorDiscovery,
@@ -41,10 +40,7 @@ export const NEVER_MS = 2_147_483_647;
 /** Below the bound of servers with 32-bit ids, with room for the requests of a session. */
 const FIRST_IDS = 2_000_000_000;
 
-/**
- * Chooses a random first id: in one session no id may come twice (MCP 2025-11-25, base protocol, "Requests"), whichever
- * worker asks.
- */
+/** Random, since in one session no id may come twice, whichever worker asks (MCP 2025-11-25, "Requests"). */
 export function firstId(): number {
   return randomInt(1, FIRST_IDS);
 }
@@ -223,19 +219,15 @@ function negotiationOf(protocol: ServerConnection['protocol']): VersionNegotiati
 
 function learnedBy(client: Client): PriorDiscovery {
   const discover = client.getDiscoverResult();
-  return discover === undefined ? { kind: 'legacy' } : { kind: 'modern', discover: essenceOf(discover) };
+  if (discover === undefined) return { kind: 'legacy' };
+  // Instructions and metadata may be large, and are not used.
+  const { supportedVersions, capabilities } = discover;
+  return { kind: 'modern', discover: { supportedVersions, capabilities } };
 }
 
-/** Leaves out instructions and metadata, which may be large and are not used. */
-function essenceOf({ supportedVersions, capabilities }: DiscoverResult): DiscoverResult {
-  return { supportedVersions, capabilities };
-}
-
-// Remembers how servers speak, so that a call to a modern server costs no extra round trip.
-//
-// 1. Only protocol era, versions, capabilities and the address within the server's origin are kept; nothing of one
-//    principal's data.
-// 2. An entry expires: otherwise a server that was upgraded would be spoken to in the old era for ever.
+// Remembers how servers speak, so that a call to a modern server costs no extra round trip. Only protocol era,
+// versions, capabilities and the address within the server's origin are kept, and not for long: a server may be
+// upgraded.
 
 const MAX_SERVERS = 500;
 const MAX_AGE_MS = 10 * 60_000;

@@ -43,9 +43,7 @@ export interface StateBinding {
   readonly serverUrl: string;
 }
 
-/**
- * Binding of the place of an answer. A call that another Temporal run sent counts as another call, here as elsewhere.
- */
+/** Binding of the place of an answer. A call that another Temporal run sent counts as another call. */
 export interface AnswerBinding {
   readonly answerTo: 'tools/call';
   readonly namespace: string;
@@ -255,11 +253,6 @@ function legBindingOf(dispatch: DispatchInput, { round, requests, used }: Omit<I
 }
 
 function bindingOf({ run, callId, target }: DispatchInput, round: number): StateBinding {
-  return {
-    namespace: run.namespace,
-    workflowId: run.workflowId,
-    callId,
-    round,
-    serverUrl: target.serverUrl,
-  };
+  const { namespace, workflowId } = run;
+  return { namespace, workflowId, callId, round, serverUrl: target.serverUrl };
 }

@@ -76,7 +76,10 @@ export interface CallDeadline {
   stop(): void;
 }
 
-/** Sends the call or one leg of it, and reports how that ended. Does not throw for the server or the network. */
+/**
+ * Sends the call or one leg of it, and reports how that ended. Does not throw for the server or the network. One long
+ * function, because what is heard on the way changes what is kept, said and returned in the end.
+ */
 export async function sendCall(
   session: Session,
   call: ToolCall,

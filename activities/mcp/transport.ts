@@ -1,6 +1,6 @@
 /**
- * The SDK's HTTP transport, with the six things that an at-most-once caller needs, the HTTP layer under it, and the check
- * of `x-mcp-header` declarations.
+ * The SDK's HTTP transport, with the six things that an at-most-once caller needs, the HTTP layer under it, and the
+ * check of `x-mcp-header` declarations.
  *
  * 1. A request whose answer can no longer come is reported (`onLost`). The SDK would wait for its timeout instead
  *    (typescript-sdk#2739): its `RequestOptions.onRequestStreamEnd` is typed but not read in 2.4.0.
@@ -356,6 +356,7 @@ export interface WireOptions {
   readonly now?: () => number;
 }
 
+/** One closure, because every part of it reads or writes the facts of the same exchanges. */
 export function openWire({ egress, server, ...options }: WireOptions): Wire {
   let reached = false;
   let tellReached = (): void => undefined;
@@ -448,7 +449,7 @@ function retryAfterOf(response: Response, now: () => number): Pick<Exchange, 're
   return Number.isFinite(ms) ? { retryAfterMs: Math.min(Math.max(0, ms), MAX_RETRY_AFTER_MS) } : {};
 }
 
-/** Bound for one session. */
+/** In one session. */
 const MOST_RENEWALS = 20;
 /** Time before a token ends, in ms, that a request needs on its way. */
 const EARLY_MS = 5_000;

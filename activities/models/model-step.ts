@@ -85,10 +85,7 @@ export function createModelStep(dependencies: ModelStepDependencies): ModelActiv
   };
 }
 
-/**
- * An answer costs tokens. So if judging fails or says too much, the answer is returned without verdicts, and the run
- * judges it apart.
- */
+/** An answer costs tokens: if judging fails or says too much, it is returned without verdicts, and judged apart. */
 async function withVerdicts(
   step: ModelStepResult,
   input: ModelStepInput,
@@ -105,10 +102,7 @@ async function withVerdicts(
   }
 }
 
-/**
- * Makes a retryable error, though the code is final at a start: the run was admitted where the model is known, so this
- * worker is behind.
- */
+/** Retryable, though the code is final at a start: the run was admitted elsewhere, so this worker is behind. */
 function unknownHere(model: string): Error {
   const message = `No model ${model} is configured on this worker. The step is tried again, until a worker has it.`;
   return failureOf('MODEL_UNKNOWN', message, { path: 'agent.model' }, undefined, true);
@@ -272,9 +266,7 @@ const MOST_ERRORS = 10;
 
 const MOST_CHARACTERS = 300;
 
-/**
- * Longer than the limit for arguments: an unchecked answer is refused, and an honest answer and schema may be large.
- */
+/** Longer than for arguments: an unchecked answer is refused, and honest answers and schemas may be large. */
 const CHECK_MS = 1_000;
 
 /** @param texts the text parts of the answer, in order */

@@ -84,10 +84,7 @@ export function refusalOf(error: unknown, subject: Subject): CountersignError {
   });
 }
 
-/**
- * False for 2xx, whose answer could not be read, and for 408, 409, 425 and 429, which may pass (RFC 9110 §15.5, RFC
- * 8470, RFC 6585).
- */
+/** False for 2xx that could not be read, and for statuses that may pass (RFC 9110 §15.5, RFC 8470, RFC 6585). */
 function isFinal(status: number): boolean {
   return status >= 300 && status < 500 && ![408, 409, 425, 429].includes(status);
 }
@@ -173,17 +170,12 @@ function untilDate(text: string | undefined, nowMs: number): number | undefined 
   return Number.isNaN(at) ? undefined : Math.max(0, at - nowMs);
 }
 
-/**
- * Shorter keys are placeholders of servers that check none (`EMPTY`, `ollama`): scrubbing those would garble answers.
- */
+/** Shorter keys are placeholders of servers that check none (`EMPTY`, `ollama`); scrubbing them garbles answers. */
 const SHORTEST_KEY = 8;
 
 export type Scrub = <T>(value: T) => T;
 
-/**
- * Without a key to scrub, strings are still made well-formed: canonical JSON has no lone surrogates (RFC 8785
- * §3.2.2.2).
- */
+/** Strings are made well-formed even without a key: canonical JSON has no lone surrogates (RFC 8785 §3.2.2.2). */
 export function scrubberOf(apiKey: string | undefined): Scrub {
   const scrubber = createScrubber(apiKey === undefined || apiKey.length < SHORTEST_KEY ? [] : [apiKey]);
   // Sound: only the text of strings changes, never the shape.

@@ -46,10 +46,7 @@ class ConditionInvalid extends Error {
   override readonly name = 'ConditionInvalid';
 }
 
-/**
- * A condition is short and compiles in a millisecond. One that does not compile in time counts as unreadable, even if
- * the machine was only busy.
- */
+/** A condition compiles in a millisecond. One that does not compile in time counts as unreadable. */
 const COMPILE_MS = 5_000;
 /** UTF-16 units. */
 const LONGEST_PATTERN = 200;
@@ -246,8 +243,7 @@ function countsOf({ tools, beyond }: Tally): Map<string, Counts> {
   return counts;
 }
 
-// Evaluates conditions of rules within limits of time: a policy is asked for every call, and anybody may
-// write a run's own.
+// Conditions are evaluated within limits of time: a policy is asked for every call, and anybody may write a run's own.
 //
 // 1. Conditions hold the thread for `CONDITION_MS` at a time, whatever they do. Slow ones share `TURN_MS` in one turn.
 //    Other work runs in between.
@@ -329,20 +325,24 @@ export class Conditions {
 
   /** Returns what is wrong with the conditions of a policy, in their order. */
   async problems(policy: PolicyInput | undefined): Promise<{ readonly index: number; readonly reason: string }[]> {
-    await this.#compile([policy]);
-    return (policy?.rules ?? []).flatMap(({ when }, index) => {
-      const condition = when === undefined ? undefined : this.#kept.get(when);
-      return condition instanceof ConditionInvalid ? [{ index, reason: condition.message }] : [];
-    });
+    const conditions = await this.#conditionsOf(policy);
+    return conditions.flatMap((condition, index) =>
+      condition instanceof ConditionInvalid ? [{ index, reason: condition.message }] : [],
+    );
   }
 
   /** True if any condition reads the tally of earlier calls. */
   async readEarlier(policy: PolicyInput | undefined): Promise<boolean> {
+    const conditions = await this.#conditionsOf(policy);
+    return conditions.some(
+      (condition) => condition !== undefined && 'readsEarlier' in condition && condition.readsEarlier,
+    );
+  }
+
+  /** Returns what became of each rule's condition; undefined for a rule without one. */
+  async #conditionsOf(policy: PolicyInput | undefined): Promise<(Condition | ConditionInvalid | undefined)[]> {
     await this.#compile([policy]);
-    return (policy?.rules ?? []).some(({ when }) => {
-      const condition = when === undefined ? undefined : this.#kept.get(when);
-      return condition !== undefined && !(condition instanceof ConditionInvalid) && condition.readsEarlier;
-    });
+    return (policy?.rules ?? []).map(({ when }) => (when === undefined ? undefined : this.#kept.get(when)));
   }
 
   /**
@@ -367,11 +367,8 @@ export class Conditions {
   /** Never drops a condition that is about to be asked: it would count as failed. */
   #forgetOldest(wanted: ReadonlySet<string>): void {
     if (this.#kept.size < MOST_KEPT) return;
-    for (const oldest of this.#kept.keys()) {
-      if (wanted.has(oldest)) continue;
-      this.#kept.delete(oldest);
-      return;
-    }
+    const oldest = [...this.#kept.keys()].find((when) => !wanted.has(when));
+    if (oldest !== undefined) this.#kept.delete(oldest);
   }
 
   #holds(text: string, facts: Facts): Holds {
@@ -386,9 +383,7 @@ export class Conditions {
   }
 }
 
-/**
- * Returns CPU time of this process, in ms: time that other processes take of a busy machine is no condition's fault.
- */
+/** CPU time of this process, in ms: time that other processes take of a busy machine is no condition's fault. */
 function heldMs(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1_000;

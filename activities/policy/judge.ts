@@ -20,7 +20,7 @@ import { MOST_CALLS_PER_TURN } from '../../contracts/schemas/run-spec.ts';
 import type { Tally } from '../../contracts/schemas/run-state.ts';
 import type { RunIdentity, ToolsetRef } from '../../contracts/wire/identity.ts';
 import type { JudgeInput, JudgeResult } from '../../contracts/wire/run.ts';
-import { trustsServer } from '../../domain/policy/catalog-layer.ts';
+import { trustsServer } from '../../domain/catalog/layer.ts';
 import { type AskCondition, judge } from '../../domain/policy/judge.ts';
 import { redactionsOf } from '../../domain/policy/redaction.ts';
 import { toolKey, withOpen } from '../../domain/run/limits.ts';
@@ -81,13 +81,9 @@ export async function verdictOn(
   const policies = [config.policy, runPolicy];
   const judged = (ask?: AskCondition): Verdict => judge(layers, called, run.initiator.id, ask, Date.now());
   if (!policies.some(hasConditions)) return judged();
+  const annotations = called.serverTrusted ? (called.annotations ?? {}) : undefined;
   const inputs: ConditionInputs = {
-    call: {
-      server: called.server,
-      tool: called.tool,
-      callId: call.callId,
-      annotations: called.serverTrusted ? (called.annotations ?? {}) : undefined,
-    },
+    call: { server: called.server, tool: called.tool, callId: call.callId, annotations },
     args: call.arguments,
     run: { id: run.workflowId, tenant: run.initiator.tenant, turn: turnOf(call.callId) },
     initiator: run.initiator,
@@ -110,7 +106,10 @@ function trustsHints({ servers, trust }: PolicyConfig, now: ToolNow, catalog: Ca
 /** Logs a call that passes though somebody would have been asked. @param meta names only, no arguments */
 export type TellGlass = (message: string, meta: Readonly<Record<string, string>>) => void;
 
-/** @param live read for each turn: its policy may change while the worker runs */
+/**
+ * The activity that judges the calls of a turn, one after the other: each sees the open requests of those before it.
+ * @param live read for each turn: its policy may change while the worker runs
+ */
 export function createJudge(
   live: PolicyConfig,
   loadToolset: LoadToolset,
@@ -132,49 +131,24 @@ export function createJudge(
     const offered = await loadToolset(toolset);
     const catalogs = await catalogsOf(readCatalog, run.initiator.tenant, toolset);
     const judgementOn = async (call: ProposedCall): Promise<Judgement> => {
+      const { callId, arguments: args, malformed } = call;
       const pinned = offered.find(({ modelName }) => modelName === call.name);
       if (pinned === undefined) return denyUnknown(call, offered);
       const catalog = catalogs.get(pinned.server);
       const now = await currentTool(loadToolset, catalog, pinned);
-      const { tool } = now;
-      const verdict = await verdictOn(
-        config,
-        conditions,
-        {
-          run,
-          runPolicy,
-          now,
-          catalog,
-          callId: call.callId,
-          arguments: call.arguments,
-          earlier: earlier === undefined ? undefined : withOpen(earlier, open),
-        },
-        clock,
-      );
-      const resolved = {
-        callId: call.callId,
-        target: {
-          server: tool.server,
-          serverUrl: tool.serverUrl,
-          tool: tool.definition.name,
-          definitionHash: tool.hash,
-        },
-        repeatable: isRepeatable(config, tool),
-        ...redactOf(config, tool),
-      };
+      const before = earlier === undefined ? undefined : withOpen(earlier, open);
+      const judged = { run, runPolicy, now, catalog, callId, arguments: args, earlier: before };
+      const verdict = await verdictOn(config, conditions, judged, clock);
+      const { server, serverUrl, definition, hash } = now.tool;
+      const target = { server, serverUrl, tool: definition.name, definitionHash: hash };
+      const resolved = { callId, target, repeatable: isRepeatable(config, now.tool), ...redactOf(config, now.tool) };
       if (verdict.kind === 'deny') return { ...resolved, verdict };
       if (verdict.kind === 'allow') tellBrokenGlass(tellGlass, verdict, run, resolved, 'allowed');
       // Nobody is asked about a call that cannot run.
-      const problems =
-        call.malformed === undefined
-          ? checker.problems(tool.hash, tool.definition.inputSchema, call.arguments)
-          : [call.malformed];
+      const problems = malformed === undefined ? checker.problems(hash, definition.inputSchema, args) : [malformed];
       if (problems.length > 0) return { ...resolved, verdict: badArguments(problems) };
-      return {
-        ...resolved,
-        verdict,
-        ...(verdict.kind === 'ask' ? { ...shownOf(tool), ...reachedBy(verdict.approvers, catalog) } : {}),
-      };
+      const shown = verdict.kind === 'ask' ? { ...shownOf(now.tool), ...reachedBy(verdict.approvers, catalog) } : {};
+      return { ...resolved, verdict, ...shown };
     };
     const judgements: Judgement[] = [];
     for (const call of calls.slice(0, MOST_CALLS_PER_TURN)) {
@@ -217,17 +191,14 @@ function versionWith(
   catalogs: ReadonlyMap<string, CatalogSnapshot>,
 ): string {
   if (catalogs.size === 0) return own;
-  return hashOf({
-    own,
-    newTools,
-    catalogs: Object.fromEntries([...catalogs].map(([server, { policyVersion }]) => [server, policyVersion])),
-  });
+  const versions = Object.fromEntries([...catalogs].map(([server, { policyVersion }]) => [server, policyVersion]));
+  return hashOf({ own, newTools, catalogs: versions });
 }
 
 /** Set only if an approval may be remembered, so that what was recorded before stays as it was. */
 function reachedBy({ allOf }: ApproverRule, catalog: CatalogSnapshot | undefined): Pick<Judgement, 'connection'> {
   const connection = allOf.some(({ remember }) => remember !== undefined) ? connectionHash(catalog) : undefined;
-  return connection === undefined ? {} : { connection };
+  return defined({ connection });
 }
 
 /**
@@ -249,10 +220,8 @@ function redactOf({ policy: { redact = [] } }: PolicyConfig, tool: OfferedTool):
 }
 
 function denyUnknown(call: ProposedCall, offered: readonly OfferedTool[]): Judgement {
-  const near = nearNames(
-    call.name,
-    offered.map(({ modelName }) => modelName),
-  );
+  const names = offered.map(({ modelName }) => modelName);
+  const near = nearNames(call.name, names);
   const hint = near.length > 0 ? ` Did you mean ${near.join(', ')}?` : '';
   const message = `No tool is offered under the name ${bounded(call.name, 64)}.${hint}`;
   return {
@@ -302,11 +271,8 @@ export class ArgumentChecker {
     if (validator === false) return [];
     try {
       const { valid, errors } = within(CHECK_MS, () => validator.validate(args));
-      return valid
-        ? []
-        : errors
-            .slice(-MOST_ERRORS)
-            .map(({ instanceLocation, error }) => `${instanceLocation}: ${error}`.slice(0, 300));
+      const last = valid ? [] : errors.slice(-MOST_ERRORS);
+      return last.map(({ instanceLocation, error }) => `${instanceLocation}: ${error}`.slice(0, 300));
     } catch (error) {
       if (error instanceof OutOfTime) this.#kept.set(definitionHash, false);
       // An unresolvable $ref fails only now.
@@ -329,26 +295,25 @@ export class ArgumentChecker {
   }
 }
 
+/** Keywords whose value is data. */
+const DATA = ['const', 'enum', 'default'];
+/** Keywords whose value maps names to schemas. */
+const NAMED = ['properties', '$defs', 'definitions', 'dependentSchemas'];
+
 /** Drops `pattern`, `patternProperties` and `format` where they are keywords; a property may bear these names. */
 function withoutPatterns(schema: JsonValue, isProperties = false): JsonValue {
   if (Array.isArray(schema)) return schema.map((item: JsonValue) => withoutPatterns(item));
   if (typeof schema !== 'object' || schema === null) return schema;
-  const kept = Object.entries(schema).filter(
-    ([key]) => isProperties || !['pattern', 'patternProperties', 'format'].includes(key),
-  );
   // Without the patterns, the properties they allowed cannot be told from those they forbade.
-  const hadPatterns = !isProperties && 'patternProperties' in schema;
+  const left = ['pattern', 'patternProperties', 'format'].concat(
+    'patternProperties' in schema ? ['additionalProperties', 'unevaluatedProperties'] : [],
+  );
   return Object.fromEntries(
-    kept
-      .filter(([key]) => !(hadPatterns && (key === 'additionalProperties' || key === 'unevaluatedProperties')))
+    Object.entries(schema)
+      .filter(([key]) => isProperties || !left.includes(key))
       .map(([key, value]) => [
         key,
-        key === 'const' || key === 'enum' || key === 'default'
-          ? value
-          : withoutPatterns(
-              value,
-              !isProperties && ['properties', '$defs', 'definitions', 'dependentSchemas'].includes(key),
-            ),
+        DATA.includes(key) ? value : withoutPatterns(value, !isProperties && NAMED.includes(key)),
       ]),
   );
 }

@@ -1,9 +1,7 @@
 /**
- * Finds calls that were sent by executions which a reset has discarded: the reset forgets them, but the world
- * does not (docs/adr/0045).
+ * Finds calls that were sent by executions which a reset has discarded: the reset forgets them, but the world does not
+ * (docs/adr/0045).
  *
- * Owns: which executions of a run were discarded, and whether one of them sent a call. Does not own: what follows from
- * it.
  * 1. Only Temporal's own records count, whoever reset the run and how.
  * 2. A run that was never reset costs one small request for each of its executions and each worker.
  * 3. A failed read is a fault that passes. History that Temporal has not kept is reported, and never taken for an empty
@@ -29,10 +27,7 @@ export type Discarded =
 export type ReadDiscarded = (workflowId: string, runId: string, asked: Asked) => Promise<Discarded | undefined>;
 
 const DEADLINE_MS = 20_000;
-/**
- * Executions that a chain names (`domain/state/run.ts`). In a chain that long, every reset is further back than any
- * call waits.
- */
+/** Executions that a chain names (`domain/state/run.ts`): in a longer one every reset is too far back to matter. */
 const LONG_CHAIN = 200;
 
 export function createDiscardedReader(client: Client): ReadDiscarded {
@@ -44,12 +39,9 @@ export function createDiscardedReader(client: Client): ReadDiscarded {
         async () => await discardedBy(histories, workflowId, runId, asked),
       );
     } catch (error) {
-      throw new CountersignError(
-        'ENGINE_UNAVAILABLE',
-        'Temporal does not say what the run had sent before it was reset, so nothing is sent for it. It is tried again.',
-        {},
-        { cause: error },
-      );
+      const message =
+        'Temporal does not say what the run had sent before it was reset, so nothing is sent for it. It is tried again.';
+      throw new CountersignError('ENGINE_UNAVAILABLE', message, {}, { cause: error });
     }
   };
 }
@@ -80,10 +72,7 @@ async function discardedBy(
   return isWhole && !isCut ? undefined : { kind: 'forgotten' };
 }
 
-/**
- * Returns the discarded send of this call: one under its own id, or one of an equal call that nobody was asked about
- * since.
- */
+/** Returns a discarded send of this call's own id, or of an equal call that nobody was asked about since. */
 function sentAs(asked: Asked, sends: readonly Dispatch[], since: readonly Dispatch[]): DiscardedSend | undefined {
   const { idempotencyKey: key } = asked;
   const own = sends.filter(({ idempotencyKey }) => idempotencyKey === undefined || idempotencyKey === key);
@@ -99,12 +88,9 @@ function sentAs(asked: Asked, sends: readonly Dispatch[], since: readonly Dispat
       each.ending !== 'unsent' &&
       (mine === undefined || isBefore(each, mine)),
   );
-  const isAccounted = keysOf(before).size >= keysOf(same).size;
-  return isAccounted ? undefined : newest(same);
-}
-
-function keysOf(dispatches: readonly Dispatch[]): ReadonlySet<string | undefined> {
-  return new Set(dispatches.map(({ idempotencyKey }) => idempotencyKey));
+  const callsIn = (dispatches: readonly Dispatch[]): number =>
+    new Set(dispatches.map(({ idempotencyKey }) => idempotencyKey)).size;
+  return callsIn(before) >= callsIn(same) ? undefined : newest(same);
 }
 
 function isBefore(one: Dispatch, other: Dispatch): boolean {
@@ -140,9 +126,7 @@ async function lineOf(
   return { own, isCut: false };
 }
 
-/**
- * Returns all other executions of the chain: reset ones, ones that continued those, and ones reset from the same base.
- */
+/** Returns all other executions of the chain: reset ones, their continuations, and ones of the same base. */
 async function discardedIn(
   histories: Histories,
   workflowId: string,

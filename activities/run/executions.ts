@@ -1,7 +1,7 @@
 /**
- * Reads from its history what an execution of a run dispatched, and how each dispatch ended.
+ * Reads from its history what an execution of a run dispatched, and how each dispatch ended. `discarded-tail.ts` says
+ * which executions count.
  *
- * Owns: the reading, and what of it is cached. Does not own: which executions count (`discarded-tail.ts`).
  * 1. Only what never changes is cached: the first event of an execution, and the whole of a closed one.
  * 2. An unreadable input proves nothing: such a dispatch may be any call, and may have been sent.
  * 3. A timeout or a cancellation proves nothing either, even if no worker had begun: an attempt that was failed from
@@ -60,20 +60,13 @@ export class Histories {
     this.#client = client;
   }
 
-  /** Reads the first event only, which never changes. */
   async origin(workflowId: string, runId: string): Promise<Origin> {
     const known = this.#origins.get(runId);
     if (known !== undefined) return known;
-    const { history } = await this.#client.workflowService.getWorkflowExecutionHistory({
-      namespace: this.#client.options.namespace,
-      execution: { workflowId, runId },
-      maximumPageSize: 1,
-    });
-    const started = history?.events?.[0]?.workflowExecutionStartedEventAttributes;
-    const origin = {
-      isReset: started?.originalExecutionRunId !== runId,
-      firstRunId: started?.firstExecutionRunId ?? '',
-    };
+    const { namespace } = this.#client.options;
+    const started = await startOf(this.#client, { namespace, workflowId, runId });
+    const isReset = started?.originalExecutionRunId !== runId;
+    const origin = { isReset, firstRunId: started?.firstExecutionRunId ?? '' };
     keep(this.#origins, runId, origin);
     return origin;
   }
@@ -164,15 +157,10 @@ function readInput(input: unknown): Pick<Dispatch, 'callId' | 'idempotencyKey' |
   };
 }
 
+const ENDS = ['Completed', 'Failed', 'TimedOut', 'Canceled', 'Terminated', 'ContinuedAsNew'] as const;
+
 function isEnd(event: HistoryEvent): boolean {
-  return [
-    event.workflowExecutionCompletedEventAttributes,
-    event.workflowExecutionFailedEventAttributes,
-    event.workflowExecutionTimedOutEventAttributes,
-    event.workflowExecutionCanceledEventAttributes,
-    event.workflowExecutionTerminatedEventAttributes,
-    event.workflowExecutionContinuedAsNewEventAttributes,
-  ].some((attributes) => attributes !== undefined && attributes !== null);
+  return ENDS.some((end) => Boolean(event[`workflowExecution${end}EventAttributes`]));
 }
 
 function isForgotten(error: unknown): boolean {
@@ -193,20 +181,23 @@ export interface ExecutionId {
   readonly runId: string;
 }
 
-/**
- * Tells which execution of which chain an activity belongs to, as Temporal recorded it. Reads the first event, which
- * never changes.
- */
+/** Reads the first event only, which never changes. */
+async function startOf(
+  { workflowService }: Pick<Client, 'workflowService'>,
+  { namespace, workflowId, runId }: ExecutionId,
+): Promise<HistoryEvent['workflowExecutionStartedEventAttributes']> {
+  const execution = { workflowId, runId };
+  const asked = { namespace, execution, maximumPageSize: 1 };
+  const { history } = await workflowService.getWorkflowExecutionHistory(asked);
+  return history?.events?.[0]?.workflowExecutionStartedEventAttributes;
+}
+
+/** Tells which execution of which chain an activity belongs to, as Temporal recorded it. */
 export async function executionOf(
   client: Pick<Client, 'workflowService'>,
   { namespace, workflowId, runId }: ExecutionId,
 ): Promise<LedgerStream> {
-  const { history } = await client.workflowService.getWorkflowExecutionHistory({
-    namespace,
-    execution: { workflowId, runId },
-    maximumPageSize: 1,
-  });
-  const started = history?.events?.[0]?.workflowExecutionStartedEventAttributes;
+  const started = await startOf(client, { namespace, workflowId, runId });
   const firstRunId = started?.firstExecutionRunId ?? '';
   const originalRunId = started?.originalExecutionRunId ?? '';
   if (firstRunId === '' || originalRunId === '')

@@ -34,16 +34,10 @@ import { policyVersionOf } from '../policy/judge.ts';
 import { isExchanged } from '../tokens/configured.ts';
 import { proveStart, type StartProofParts } from '../trust/start-proof.ts';
 
-/**
- * All calls of a turn may be sent in one workflow task, whose completion holds 4 MiB; each call carries policy and
- * server with it.
- */
+/** All calls of a turn may be sent, each with policy and server, in one workflow task of at most 4 MiB. */
 const TASK_BYTES = 3_145_728;
 
-/**
- * Results and arguments of an open turn travel together through continue-as-new. That holds 2 MiB, with everything
- * beside them.
- */
+/** Results and arguments of an open turn travel through continue-as-new, which holds 2 MiB with all beside them. */
 const TURN_BYTES = 1_310_720;
 
 /** Default limit of a turn's results: about 65,000 tokens. */
@@ -64,11 +58,8 @@ export function createPrepareRun(
     const proven = signing === undefined ? {} : await proveStart(signing, given, spec, currentScheduler());
     assertSize(spec);
     if (!Object.hasOwn(config.models, spec.agent.model)) {
-      throw new CountersignError(
-        'MODEL_UNKNOWN',
-        `agent.model: no model is configured as ${quotedName(spec.agent.model)}.${hint(spec.agent.model, config.models)}`,
-        { path: 'agent.model' },
-      );
+      const message = `agent.model: no model is configured as ${quotedName(spec.agent.model)}.${hint(spec.agent.model, config.models)}`;
+      throw new CountersignError('MODEL_UNKNOWN', message, { path: 'agent.model' });
     }
     assertDistinct(spec);
     assertGrants(config, spec);
@@ -127,74 +118,54 @@ function pausesOf({ policy }: Config, spec: RunSpec): Pick<PreparedRun, 'pauses'
   return { pauses, ...listings, answerers: answerersOf({ organisation: policy, run: spec.policy }, spec.initiator.id) };
 }
 
-/**
- * Returns the run's servers, by name, whose resource links may be read by configuration. A server that a run or catalog
- * brings has no such setting.
- */
+/** Returns the names of servers whose resource links may be read: only configured ones have such a setting. */
 function linksOf({ servers }: Config, spec: RunSpec): Pick<PreparedRun, 'links'> {
   const links = spec.servers.map(({ name }) => name).filter((name) => readsLinks(servers, name));
   return links.length === 0 ? {} : { links };
 }
 
-function assertSize(spec: RunSpec): void {
-  const bytes = byteLength(canonicalJson(spec));
-  if (bytes > MOST_SPEC_BYTES)
-    throw new CountersignError(
-      'SPEC_INVALID',
-      `The run spec has ${bytes} bytes; ${MOST_SPEC_BYTES} are allowed. Give long texts to the tools instead.`,
-    );
+function invalid(message: string, path: string): CountersignError {
+  return new CountersignError('SPEC_INVALID', message, { path });
 }
 
-/**
- * Checks the conditions that the starter wrote: one that cannot be evaluated is refused here, before it would fail for
- * each call.
- */
+function assertSize(spec: RunSpec): void {
+  const bytes = byteLength(canonicalJson(spec));
+  if (bytes <= MOST_SPEC_BYTES) return;
+  const message = `The run spec has ${bytes} bytes; ${MOST_SPEC_BYTES} are allowed. Give long texts to the tools instead.`;
+  throw new CountersignError('SPEC_INVALID', message);
+}
+
+/** Refuses conditions of the starter that cannot be evaluated, before they would fail for each call. */
 async function assertConditions(conditions: Conditions, { policy }: RunSpec): Promise<void> {
   const [problem] = await conditions.problems(policy);
   if (problem === undefined) return;
   const path = `policy.rules[${problem.index}].when`;
-  throw new CountersignError('SPEC_INVALID', `${path} ${problem.reason}. Correct it and try again.`, { path });
+  throw invalid(`${path} ${problem.reason}. Correct it and try again.`, path);
 }
 
 function assertDistinct({ servers }: RunSpec): void {
-  for (const [index, { name }] of servers.entries()) {
-    if (servers.findIndex((other) => other.name === name) !== index) {
-      throw new CountersignError(
-        'SPEC_INVALID',
-        `servers[${index}].name stands twice; every server needs a name of its own.`,
-        { path: `servers[${index}].name` },
-      );
-    }
-  }
+  const twice = servers.findIndex(({ name }, index) => servers.findIndex((other) => other.name === name) !== index);
+  const path = `servers[${twice}].name`;
+  if (twice !== -1) throw invalid(`${path} stands twice; every server needs a name of its own.`, path);
 }
 
 function assertGrants(config: Config, { servers, grants }: RunSpec): void {
   for (const [index, grant] of grants.entries()) {
     const path = `grants[${index}]`;
-    if (!servers.some(({ name }) => name === grant.server)) {
-      throw new CountersignError('SPEC_INVALID', `${path}.server is not among the run's servers.`, {
-        path: `${path}.server`,
-      });
-    }
-    if (grants.findIndex(({ server }) => server === grant.server) !== index) {
-      throw new CountersignError('SPEC_INVALID', `${path}: a server takes one grant.`, { path });
-    }
+    if (!servers.some(({ name }) => name === grant.server))
+      throw invalid(`${path}.server is not among the run's servers.`, `${path}.server`);
+    if (grants.findIndex(({ server }) => server === grant.server) !== index)
+      throw invalid(`${path}: a server takes one grant.`, path);
     // A reference is resolved, and refused, by the workers that call the server: they have the vault.
     if ('ref' in grant) continue;
     if (config.policy.givenTokens === 'deny' && !mayExchange(config, grant.server)) {
-      throw new CountersignError(
-        'GRANT_FORBIDDEN',
-        `${path}: organisation policy (givenTokens: deny) takes no token from a caller.`,
-        { path },
-      );
+      const message = `${path}: organisation policy (givenTokens: deny) takes no token from a caller.`;
+      throw new CountersignError('GRANT_FORBIDDEN', message, { path });
     }
   }
 }
 
-/**
- * True if the grant may be an assertion, which no tool server gets. If a catalog names the credentials, the broker
- * decides.
- */
+/** True if the grant may be an assertion, which no tool server gets; a catalog's credentials decide later. */
 function mayExchange({ servers, credentials }: Config, server: string): boolean {
   const configured = Object.hasOwn(servers, server) ? servers[server] : undefined;
   if (configured !== undefined) return isExchanged(configured.credentials);
@@ -211,39 +182,25 @@ function limitsOf({ limits: ceilings }: Config, spec: RunSpec, beside: number): 
       return [name, ceiling === undefined ? value : Math.min(value, ceiling)];
     }),
   );
-  const least = leastOf(spend, ceilings.spend);
-  const limits = parseAs(
-    Limits,
-    {
-      ...capped,
-      resultBytesPerTurn: Math.min(resultBytesPerTurn, ceilings.resultBytesPerTurn ?? resultBytesPerTurn),
-      ...defined({ spend: least }),
-    },
-    'SPEC_INVALID',
-    'limits',
-  );
-  if (limits.callsPerTurn * limits.resultBytes + limits.argumentBytesPerTurn > TURN_BYTES) {
-    throw new CountersignError(
-      'SPEC_INVALID',
+  const perTurn = Math.min(resultBytesPerTurn, ceilings.resultBytesPerTurn ?? resultBytesPerTurn);
+  const least = defined({ spend: leastOf(spend, ceilings.spend) });
+  const limits = parseAs(Limits, { ...capped, resultBytesPerTurn: perTurn, ...least }, 'SPEC_INVALID', 'limits');
+  const { callsPerTurn, resultBytes, argumentBytesPerTurn } = limits;
+  if (callsPerTurn * resultBytes + argumentBytesPerTurn > TURN_BYTES)
+    throw invalid(
       `limits.resultBytes × limits.callsPerTurn + limits.argumentBytesPerTurn must be at most ${TURN_BYTES}; lower one of them.`,
-      { path: 'limits.resultBytes' },
+      'limits.resultBytes',
     );
-  }
   const besideEach = bytesBesideCall(spec) + beside;
-  if (limits.callsPerTurn * besideEach + limits.argumentBytesPerTurn > TASK_BYTES) {
-    throw new CountersignError(
-      'SPEC_INVALID',
-      `Policy, allowedTools and grant of a call have ${besideEach} bytes, which limits.callsPerTurn (${limits.callsPerTurn}) calls send at once; lower it, or shorten them.`,
-      { path: 'limits.callsPerTurn' },
+  if (callsPerTurn * besideEach + argumentBytesPerTurn > TASK_BYTES)
+    throw invalid(
+      `Policy, allowedTools and grant of a call have ${besideEach} bytes, which limits.callsPerTurn (${callsPerTurn}) calls send at once; lower it, or shorten them.`,
+      'limits.callsPerTurn',
     );
-  }
   return limits;
 }
 
-/**
- * Returns the most bytes that the dispatch of one call carries besides its arguments: a server's tools occur in it
- * twice.
- */
+/** Returns the most bytes of a dispatch besides its arguments: a server's tools occur in it twice. */
 function bytesBesideCall({ policy, servers, grants }: RunSpec): number {
   const bytesOf = (value: unknown): number => byteLength(JSON.stringify(value ?? null));
   const tools = servers.reduce((sum, { allowedTools }) => sum + 2 * bytesOf(allowedTools), 0);
@@ -270,18 +227,14 @@ function priceOf({ models }: Config, name: string, { spend }: Limits): ModelPric
   if (price !== undefined)
     return { input: millionthsOf(price.input), output: millionthsOf(price.output), currency: price.currency };
   if (spend === undefined) return undefined;
-  throw new CountersignError(
-    'SPEC_INVALID',
-    `limits.spend is ${spend}, and model ${name} has no price in the configuration (models.${name}.price). Name a model that has one, or ask the operator to state it.`,
-    { path: 'agent.model' },
-  );
+  const message = `limits.spend is ${spend}, and model ${name} has no price in the configuration (models.${name}.price). Name a model that has one, or ask the operator to state it.`;
+  throw invalid(message, 'agent.model');
 }
 
-// Resolves the name of a server in a run: configured, in the catalog of its tenant, or brought by the run as
-// a URL.
-//
-// 1. One name is one server: if several of these sources know the name, they agree on its URL, or the run is refused.
-
+/**
+ * Resolves the name of a server in a run: configured, in the catalog of its tenant, or brought by the run as a URL. One
+ * name is one server: if several of these sources know the name, they agree on its URL, or the run is refused.
+ */
 function bindServer(
   config: Config,
   { name, url, allowedTools }: ServerRef,
@@ -290,71 +243,54 @@ function bindServer(
 ): ServerBinding {
   if (catalog !== undefined) assertConnected(catalog, url, path);
   const configured = Object.hasOwn(config.servers, name) ? config.servers[name] : undefined;
-  const allowed = allowedTools === undefined ? {} : { allowedTools };
   if (configured !== undefined) {
     const own = canonicalServerUrl(configured.url);
     if (catalog?.connection !== undefined) assertConnectable(config, name, catalog.connection);
-    if (url !== undefined && canonicalServerUrl(url) !== own) {
-      throw new CountersignError(
-        'SPEC_INVALID',
+    if (url !== undefined && canonicalServerUrl(url) !== own)
+      throw invalid(
         `${path}.url differs from the configured URL of ${name}; leave it out or choose another name.`,
-        { path: `${path}.url` },
+        `${path}.url`,
       );
-    }
+    const { startWaitSeconds, elicitation } = configured;
     return {
       name,
       url: own,
-      ...queueOf(configured.taskQueue ?? catalog?.connection?.taskQueue),
-      ...allowed,
+      ...defined({ taskQueue: configured.taskQueue ?? catalog?.connection?.taskQueue, allowedTools }),
       ...(catalog === undefined ? {} : { catalog: true }),
-      ...defined({ startWaitSeconds: configured.startWaitSeconds }),
-      ...(configured.elicitation === undefined ? {} : { holdSeconds: configured.elicitation.holdSeconds }),
+      ...defined({ startWaitSeconds, holdSeconds: elicitation?.holdSeconds }),
     };
   }
   if (catalog?.connection !== undefined) {
     assertConnectable(config, name, catalog.connection);
-    return { name, url: catalog.connection.url, ...queueOf(catalog.connection.taskQueue), ...allowed, catalog: true };
+    const { url: own, taskQueue } = catalog.connection;
+    return { name, url: own, ...defined({ taskQueue, allowedTools }), catalog: true };
   }
   if (url === undefined) {
-    throw new CountersignError(
-      'SERVER_UNKNOWN',
-      `${path}.name: no server is configured as ${quotedName(name)}, and no url is given.${hint(name, config.servers)}`,
-      { path: `${path}.name` },
-    );
+    const message = `${path}.name: no server is configured as ${quotedName(name)}, and no url is given.${hint(name, config.servers)}`;
+    throw new CountersignError('SERVER_UNKNOWN', message, { path: `${path}.name` });
   }
   assertReachable(config, url, `${path}.url`);
-  return { name, url: canonicalServerUrl(url), ...allowed };
-}
-
-function queueOf(taskQueue: string | undefined): { readonly taskQueue?: string } {
-  return taskQueue === undefined ? {} : { taskQueue };
+  return { name, url: canonicalServerUrl(url), ...defined({ allowedTools }) };
 }
 
 function assertConnected({ status, server, connection }: CatalogSnapshot, url: string | undefined, path: string): void {
-  if (status !== 'connected' || connection === undefined)
-    throw new CountersignError(
-      'SERVER_UNKNOWN',
-      `${path}.name: the catalog has disconnected ${server}, and no run may use it. Ask an administrator of the catalog.`,
-      { path: `${path}.name` },
-    );
+  if (status !== 'connected' || connection === undefined) {
+    const message = `${path}.name: the catalog has disconnected ${server}, and no run may use it. Ask an administrator of the catalog.`;
+    throw new CountersignError('SERVER_UNKNOWN', message, { path: `${path}.name` });
+  }
   if (url !== undefined && canonicalServerUrl(url) !== connection.url)
-    throw new CountersignError(
-      'SPEC_INVALID',
+    throw invalid(
       `${path}.url differs from the URL of ${server} in the catalog; leave it out or choose another name.`,
-      { path: `${path}.url` },
+      `${path}.url`,
     );
 }
 
 /** Refuses servers of a run whose origin the operator has not listed. */
 export function assertReachable(config: Pick<Config, 'egress'>, url: string, path: string): void {
   const { origin } = new URL(url);
-  if (!config.egress.runServers.some((allowed) => new URL(allowed).origin === origin)) {
-    throw new CountersignError(
-      'SPEC_INVALID',
-      `${path}: egress.runServers does not list the origin ${origin}; ask the operator, or name a configured server.`,
-      { path },
-    );
-  }
+  if (config.egress.runServers.some((allowed) => new URL(allowed).origin === origin)) return;
+  const message = `${path}: egress.runServers does not list the origin ${origin}; ask the operator, or name a configured server.`;
+  throw invalid(message, path);
 }
 
 /** Quotes a name that somebody has chosen, for a message. */
@@ -370,13 +306,13 @@ function hint(wanted: string, known: Readonly<Record<string, unknown>>): string 
     : ` Configured: ${Object.keys(known).slice(0, 10).join(', ') || 'none'}.`;
 }
 
-// Sets the place of a run's activities in a queue: the run's priority, and its tenant's share.
-//
-// 1. The share is that of the tenant that was admitted, not of one the starter names: nobody queues as somebody else.
-
 /** Temporal's limit for a fairness key. */
 const KEY_BYTES = 64;
 
+/**
+ * Returns the place of a run's activities in a queue: the run's priority, and the share of the tenant that was admitted,
+ * not of one the starter names. So nobody queues as somebody else.
+ */
 export function priorityOf(
   { priority, highest, tenants }: Fairness,
   { priority: asked, initiator: { tenant } }: Pick<RunSpec, 'priority' | 'initiator'>,

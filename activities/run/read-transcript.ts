@@ -1,8 +1,6 @@
 /**
- * Reads a stretch of a run's conversation: by query what the living execution holds, and from stored segments
- * what is closed.
- *
- * 1. Queries go to one Temporal run id, so that a run that has meanwhile continued as new does not answer in its place.
+ * Reads a stretch of a run's conversation: by query what the living execution holds, and from stored segments what is
+ * closed. Queries go to one Temporal run id: a run that has continued as new does not answer in its place.
  */
 import type { Client } from '@temporalio/client';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -53,10 +51,8 @@ export function createTranscriptReader(artifacts: ArtifactStore, client: Pick<Cl
       if (from >= outline.from) return ref;
       ref = outline.previous;
     }
-    throw new CountersignError(
-      'ARTIFACT_CORRUPT',
-      `The stored segments of the run do not reach back to message ${from}.`,
-    );
+    const message = `The stored segments of the run do not reach back to message ${from}.`;
+    throw new CountersignError('ARTIFACT_CORRUPT', message);
   };
   return async (workflowId, runId, from, to, segment) => {
     const stored = segment === undefined ? undefined : await findStored(segment, from);
@@ -64,11 +60,19 @@ export function createTranscriptReader(artifacts: ArtifactStore, client: Pick<Cl
       const { from: start, messages } = (await readSegment(artifacts, stored)).transcript;
       return messages.slice(from - start, to - start);
     }
-    const page = await client.workflow
-      .getHandle(workflowId, runId)
-      .query<TranscriptPage, [number, number]>(QUERIES.transcript, from, to);
-    return page.messages;
+    return (await pageOf(client, workflowId, runId, from, to)).messages;
   };
+}
+
+async function pageOf(
+  client: Pick<Client, 'workflow'>,
+  workflowId: string,
+  runId: string,
+  from: number,
+  to: number,
+): Promise<TranscriptPage> {
+  const run = client.workflow.getHandle(workflowId, runId);
+  return await run.query<TranscriptPage, [number, number]>(QUERIES.transcript, from, to);
 }
 
 export type ReadMessage = (workflowId: string, runId: string, at: number) => Promise<Message | undefined>;
@@ -76,9 +80,7 @@ export type ReadMessage = (workflowId: string, runId: string, at: number) => Pro
 /** Reads one message as the run itself has it; the run also says where its closed part is stored. */
 export function createMessageReader(client: Pick<Client, 'workflow'>, readTranscript: ReadTranscript): ReadMessage {
   return async (workflowId, runId, at) => {
-    const page = await client.workflow
-      .getHandle(workflowId, runId)
-      .query<TranscriptPage, [number, number]>(QUERIES.transcript, at, at + 1);
+    const page = await pageOf(client, workflowId, runId, at, at + 1);
     const isStored = at < page.from && page.segment !== undefined;
     const [message] = isStored ? await readTranscript(workflowId, runId, at, at + 1, page.segment) : page.messages;
     return message;
@@ -86,10 +88,6 @@ export function createMessageReader(client: Pick<Client, 'workflow'>, readTransc
 }
 
 export async function readSegment(artifacts: Pick<ArtifactStore, 'get'>, ref: ArtifactRef): Promise<Segment> {
-  return parseAs(
-    Segment,
-    JSON.parse(new TextDecoder().decode(await artifacts.get(ref))),
-    'ARTIFACT_CORRUPT',
-    'stored segment',
-  );
+  const value: unknown = JSON.parse(new TextDecoder().decode(await artifacts.get(ref)));
+  return parseAs(Segment, value, 'ARTIFACT_CORRUPT', 'stored segment');
 }

@@ -22,7 +22,7 @@ import { currentScheduler, type Scheduler } from '../kit/activity.ts';
 import { type ExecutionId, executionOf } from './executions.ts';
 import { readSegment } from './read-transcript.ts';
 
-export const SEGMENT_TYPE = 'application/vnd.countersign.segment+json';
+const SEGMENT_TYPE = 'application/vnd.countersign.segment+json';
 
 export function createStoreSegment(
   artifacts: ArtifactStore,
@@ -92,11 +92,10 @@ async function whole<T>(
   const items: T[] = [];
   while (from + items.length < to) {
     const page = await pageOf(from + items.length, to);
-    if (page.length === 0)
-      throw new CountersignError(
-        'ARTIFACT_MISSING',
-        `The run answers nothing from ${from + items.length}, and is to be stored up to ${to}.`,
-      );
+    if (page.length === 0) {
+      const message = `The run answers nothing from ${from + items.length}, and is to be stored up to ${to}.`;
+      throw new CountersignError('ARTIFACT_MISSING', message);
+    }
     for (const item of page) items.push(item);
     heartbeat(items.length);
   }
@@ -106,9 +105,6 @@ async function whole<T>(
 function assertChained(entries: readonly LedgerEntry[], from: number, workflowId: string): void {
   const check = verifyChain(entries, from, entries[0]?.prev);
   if (check.kind === 'intact') return;
-  throw new CountersignError(
-    'LEDGER_BROKEN',
-    `Entry ${check.seq} of the ledger of ${workflowId} ${check.reason}; it was not stored.`,
-    { runId: workflowId, seq: check.seq },
-  );
+  const message = `Entry ${check.seq} of the ledger of ${workflowId} ${check.reason}; it was not stored.`;
+  throw new CountersignError('LEDGER_BROKEN', message, { runId: workflowId, seq: check.seq });
 }

@@ -1,8 +1,7 @@
 /**
  * Removes secrets from a server's output, because servers echo what they are sent (INV-S1).
  *
- * It owns what is replaced, and which strings are searched together. It does not own finding a secret
- * (`activities/scrubbing/`), nor which values are secrets: the caller names them.
+ * It does not own which values are secrets: the caller names them.
  * 1. A secret is found in the forms that SECURITY.md lists. One that was compressed or encrypted before it comes back
  *    is not found, nor one that is written by another rule.
  * 2. The scheme before a credential ("Bearer …") is no part of the secret: the credential alone is found too.
@@ -34,14 +33,9 @@ export interface Scrubber {
 
 export function createScrubber(secrets: readonly string[]): Scrubber {
   const search = createSecretSearch(secrets);
-  const value = (given: unknown): unknown => {
-    const pieces = piecesOf(given, wellFormed);
-    return rebuilt(given, masked(pieces, search));
-  };
   return {
-    // Sound: a string is rebuilt as one.
     text: (given) => masked([{ text: wellFormed(given), kind: 'value', name: '' }], search)[0] ?? '',
-    value,
+    value: (given) => rebuilt(given, masked(piecesOf(given, wellFormed), search)),
     bytes: (given) => {
       const clean = Buffer.from(given);
       for (const { start, end } of search.spansIn(clean)) clean.fill('*', start, end);
@@ -79,15 +73,12 @@ function wellFormed(value: string): string {
   return value.replaceAll(/\p{Surrogate}/gu, '\ufffd');
 }
 
-// Finds secrets in text or bytes of somebody else, in every form listed in SECURITY.md.
-//
-// Owns the order: look, decode, look again. Does not own forms (`forms.ts`) nor encodings (`escapes.ts`,
-// `alphabets.ts`, `alphabets.ts`).
+// Finds secrets in text or bytes of somebody else: look, decode, look again. Forms are those of `forms.ts`, encodings
+// those of `escapes.ts` and `alphabets.ts`.
 //
 // 1. A secret is sought as written, and folded, which is blind to separators and case. The same is done in whatever can
 //    be decoded, three layers deep.
-// 2. A find is reported as a span of the original.
-// 3. The search is linear in time and memory. Only a text made to slow it takes more effort than its size allows, and
+// 2. The search is linear in time and memory. Only a text made to slow it takes more effort than its size allows, and
 //    such a text counts as a secret as a whole.
 
 /** Encodings may nest this deep. The innermost may be a form that is sought itself, and so is one layer more. */

@@ -1,8 +1,9 @@
 /**
- * Says what a token is asked for (one server and the scopes of one tool), and checks that the answer is no
- * wider (INV-S2).
+ * Says what a token is asked for (one server and the scopes of one tool), checks that the answer is no wider (INV-S2),
+ * and makes the evidence that may be recorded of it: where it came from and how long it lasts, never the token.
  *
- * 1. The token's own claims are not verified; they are used only to refuse more than the answer alone would.
+ * 1. Claims read from the token itself are not verified: we are not its audience. They serve to refuse more than the
+ *    answer alone would, and as a note for auditors; so a string that could carry a secret into the history is dropped.
  */
 import { decodeJwt } from 'jose';
 import type { TokenEndpointResponse } from 'oauth4webapi';
@@ -22,14 +23,9 @@ export interface Asked {
   readonly scopes: readonly string[];
 }
 
-interface Templates {
-  readonly resource?: string | undefined;
-  readonly scopes: ScopeTemplates;
-}
-
 /** @throws CountersignError `TOKEN_REFUSED` if people have consented to a scope that the configuration does not list */
 export function askedFor(
-  { resource, scopes }: Templates,
+  { resource, scopes }: { readonly resource?: string | undefined; readonly scopes: ScopeTemplates },
   { server, serverUrl, tool, consented = [] }: TokenRequest,
 ): Asked {
   // The configuration may allow less than when people consented.
@@ -57,7 +53,7 @@ export function parametersOf({ resource, scopes }: Asked): Readonly<Record<strin
   return { resource, ...(scopes.length > 0 ? { scope: scopes.join(' ') } : {}) };
 }
 
-export interface GrantedContext {
+interface GrantedContext {
   readonly strategy: string;
   readonly server: string;
   readonly issuer: string;
@@ -128,10 +124,10 @@ function refusing({ server, issuer }: GrantedContext): (reason: string, next: st
 /** RFC 9068 §2.2: says why a token is foreign, if its claims state another issuer or audience. */
 function foreignTo(claims: UnverifiedClaims | undefined, asked: Asked, issuer: string): string | undefined {
   if (claims?.issuer !== undefined && !sameIssuer(claims.issuer, issuer)) return 'names another issuer';
-  const others = claims?.audience?.some((one) => canonicalServerUrl(one) !== asked.resource);
-  if (claims?.audience?.length === 0 || others === true)
-    return 'is for another resource than the server that was asked for';
-  return undefined;
+  const isAsked = (one: string): boolean => canonicalServerUrl(one) === asked.resource;
+  const { audience } = claims ?? {};
+  const isOurs = audience === undefined || (audience.length > 0 && audience.every(isAsked));
+  return isOurs ? undefined : 'is for another resource than the server that was asked for';
 }
 
 export function sameIssuer(one: string, other: string): boolean {
@@ -141,12 +137,6 @@ export function sameIssuer(one: string, other: string): boolean {
 function hrefOf(text: string): string {
   return URL.canParse(text) ? new URL(text).href : text;
 }
-
-// Makes the evidence that may be recorded of a token: where it came from and how long it lasts, never the
-// token.
-//
-// Claims read from the token itself are not verified: we are not its audience and have no right to believe them. They
-// serve to refuse more, and as a note for auditors; so a string that could carry a secret into the history is dropped.
 
 /** Claims of a JWT access token (RFC 9068 §2.2) that have the right type. */
 export interface UnverifiedClaims {

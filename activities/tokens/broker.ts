@@ -8,8 +8,7 @@
  */
 import { CountersignError } from '../../contracts/errors.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
-import type { Config, ServerConfig } from '../../contracts/schemas/config.ts';
-import type { Issuer } from '../../contracts/schemas/credentials.ts';
+import type { Config, Credentials, ServerConfig } from '../../contracts/schemas/config.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import type { Egress } from '../egress/fetch.ts';
 import { faultName } from '../kit/activity.ts';
@@ -19,9 +18,9 @@ import { secretHeaderValues, takeGrant } from './configured.ts';
 import { LARGEST_ANSWER_BYTES } from './exchange.ts';
 import { issuedStrategy, tokenSigner } from './issued.ts';
 import { type MintedToken, type TokenBroker, tokenError, type TokenRequest, type TokenStrategy } from './port.ts';
-import { grantOpener, type OpenGrant, type PrivateKeys, sealedStrategy, type SigningKeys } from './sealed.ts';
+import { grantOpener, type PrivateKeys, sealedStrategy, type SigningKeys } from './sealed.ts';
 import { refreshStrategy, vaultedTokenStrategy } from './vaulted.ts';
-import { type CheckSource, forResource } from './resource-metadata.ts';
+import { forResource } from './resource-metadata.ts';
 import type { Vault } from '../vault/port.ts';
 
 export interface TokenBrokerOptions {
@@ -40,8 +39,105 @@ export interface TokenBrokerOptions {
 
 const DEFAULT_TIMEOUT_MS = 20_000;
 
-export function createTokenBroker({ config, keys, egress, ...options }: TokenBrokerOptions): TokenBroker {
-  const { now = Date.now, timeoutMs = DEFAULT_TIMEOUT_MS, vault } = options;
+export function createTokenBroker(options: TokenBrokerOptions): TokenBroker {
+  const { config, warn = () => undefined } = options;
+  const { given, strategyOf } = createStrategies(options, warn);
+  const servers = new Map(
+    Object.entries(config.servers).map(([name, server]) => [
+      name,
+      { ...server, strategy: strategyOf(server.credentials) },
+    ]),
+  );
+  const named = new Map(
+    Object.entries(config.credentials).map(([name, own]) => [name, { ...own, strategy: strategyOf(own.use) }]),
+  );
+  const mint = async (request: TokenRequest): Promise<MintedToken> => {
+    const configured = servers.get(request.server);
+    if (configured !== undefined) {
+      checkConfigured(configured, request);
+      const minted = await configured.strategy.mint(request);
+      return { ...minted, secrets: [...minted.secrets, ...secretHeaderValues(configured.headers)] };
+    }
+    if (request.credentials !== undefined) {
+      const own = named.get(request.credentials.name);
+      checkNamed(own, request.credentials, request);
+      return await own.strategy.mint(request);
+    }
+    // The run brought this server by URL: nothing is known about it but what the run gives.
+    return await (request.grant === undefined ? noToken : given).mint(request);
+  };
+  return { mint: async (request) => await mint(request).catch((error: unknown) => refuse(error, request, warn)) };
+}
+
+/** Gives every failure of a library a code: without one the run would believe that the call was sent. */
+function refuse(error: unknown, { server }: TokenRequest, warn: TokenSource['warn']): never {
+  if (codedFailureIn(error) !== undefined) throw error;
+  warn('A token could not be asked for: a fault of this worker.', { server, error: faultName(error) });
+  const message = `No token for ${server}: this worker failed while it asked for one. Its log names the fault.`;
+  throw tokenError('TOKEN_UNAVAILABLE', message, { server });
+}
+
+function checkConfigured({ url, credentials }: ServerConfig, { server, serverUrl, grant }: TokenRequest): void {
+  if (canonicalServerUrl(url) !== canonicalServerUrl(serverUrl)) {
+    const message = `The run calls ${server} at another address than its configured one, so no token is handed out. Give a server of the run's own another name.`;
+    throw tokenError('TOKEN_REFUSED', message, { server });
+  }
+  if (grant !== undefined && !takeGrant(credentials)) {
+    const message = `The run gives an authorization for ${server}, whose credentials are configured as ${credentials.kind}. Start it without that grant.`;
+    throw tokenError('GRANT_INVALID', message, { server });
+  }
+}
+
+/** The operator decides to which addresses named credentials may go, wherever a catalog places its server. */
+function checkNamed<Named extends Config['credentials'][string]>(
+  named: Named | undefined,
+  { name, tenant }: NonNullable<TokenRequest['credentials']>,
+  { server, serverUrl, grant }: TokenRequest,
+): asserts named is Named {
+  const refused = (message: string): Error => tokenError('TOKEN_REFUSED', message, { server });
+  if (named === undefined)
+    throw refused(
+      `The catalog names credentials ${name} for ${server}, which this worker's configuration does not have.`,
+    );
+  const { origin } = new URL(serverUrl);
+  if (!named.origins.some((allowed) => new URL(allowed).origin === origin))
+    throw refused(
+      `Credentials ${name} may not be sent to ${origin}, where the catalog has ${server} (credentials.${name}.origins).`,
+    );
+  if (!named.tenants.includes(tenant))
+    throw refused(
+      `Credentials ${name} are not for tenant ${tenant}, whose catalog names them for ${server} (credentials.${name}.tenants).`,
+    );
+  if (grant !== undefined && !takeGrant(named.use)) {
+    const message = `The run gives an authorization for ${server}, whose catalog names credentials of its own. Start it without that grant.`;
+    throw tokenError('GRANT_INVALID', message, { server });
+  }
+}
+
+interface Strategies {
+  readonly given: TokenStrategy;
+  readonly strategyOf: (credentials: Credentials) => TokenStrategy;
+}
+
+/**
+ * Makes strategies by the kind of their credentials. Over 60 lines, because every kind is made of the same parts, and a
+ * reader compares the kinds here.
+ */
+function createStrategies(
+  {
+    config,
+    keys,
+    egress,
+    vault,
+    signingKeys = noKeys,
+    timeoutMs = DEFAULT_TIMEOUT_MS,
+    now = Date.now,
+  }: TokenBrokerOptions,
+  warn: TokenSource['warn'],
+): Strategies {
+  const { allowInsecure, issuerEndpoints } = config.egress;
+  const common = { servers: createAuthorizationServers(now), signingKeys, timeoutMs, allowInsecure, now, warn };
+  const openGrant = grantOpener({ keys, now });
   const given = sealedStrategy({
     keys,
     get givenTokens() {
@@ -50,148 +146,46 @@ export function createTokenBroker({ config, keys, egress, ...options }: TokenBro
     vaulted: vault === undefined ? undefined : vaultedTokenStrategy(vault, now),
     now,
   });
-  const { signingKeys = noKeys, warn = () => undefined } = options;
-  const { allowInsecure, issuerEndpoints } = config.egress;
-  const common = { servers: createAuthorizationServers(now), signingKeys, timeoutMs, allowInsecure, now, warn };
-  const parts: StrategyParts = {
-    given,
-    openGrant: grantOpener({ keys, now }),
-    vault,
-    sourceAt: (...issuers) => {
-      const to = [...issuers, ...issuerEndpoints];
-      const outlet = egress.outlet({
-        what: `Issuer ${issuers.join(', ')}`,
-        to,
-        maxBytes: LARGEST_ANSWER_BYTES,
-        // An unanswered refresh request loses the grant, even if the issuer only closed an idle connection; so
-        // connections are not shared.
-        unshared: true,
-      });
-      return { ...common, send: outlet.fetch };
-    },
-    check: { egress, now },
-    sign: (issuer) => tokenSigner(issuer, signingKeys, now),
-    issuer: config.issuer,
-    trust: config.trust.mode,
+  /** Returns the source for credentials of these issuers: its egress leads to them alone. */
+  const sourceAt = (...issuers: readonly string[]): TokenSource => {
+    const what = `Issuer ${issuers.join(', ')}`;
+    const to = [...issuers, ...issuerEndpoints];
+    // Unshared: an unanswered refresh request loses the grant, even if the issuer only closed an idle connection.
+    const outlet = egress.outlet({ what, to, maxBytes: LARGEST_ANSWER_BYTES, unshared: true });
+    return { ...common, send: outlet.fetch };
   };
-  const strategies = new Map(
-    Object.entries(config.servers).map(([name, { credentials }]) => [name, strategyOf(credentials, parts)]),
-  );
-  const named = new Map(Object.entries(config.credentials).map(([name, { use }]) => [name, strategyOf(use, parts)]));
-
-  const broker: TokenBroker = {
-    async mint(request): Promise<MintedToken> {
-      const configured = Object.hasOwn(config.servers, request.server) ? config.servers[request.server] : undefined;
-      if (configured === undefined && request.credentials !== undefined)
-        return await mintNamed(named, config.credentials, request.credentials, request);
-      // The run brought this server by URL: nothing is known about it but what the run gives.
-      if (configured === undefined) return (request.grant === undefined ? noToken : given).mint(request);
-      checkAddress(configured, request);
-      const { credentials, headers } = configured;
-      if (request.grant !== undefined && !takeGrant(credentials)) {
-        const message = `The run gives an authorization for ${request.server}, whose credentials are configured as ${credentials.kind}. Start it without that grant.`;
-        throw tokenError('GRANT_INVALID', message, { server: request.server });
+  const asking = (credentials: Exclude<Credentials, { kind: 'none' | 'given' | 'issued' }>): TokenStrategy => {
+    switch (credentials.kind) {
+      case 'client-credentials':
+        return clientCredentialsStrategy(credentials, sourceAt(credentials.issuer));
+      case 'refresh':
+        return vault === undefined ? noVault : refreshStrategy(credentials, sourceAt(credentials.issuer), vault);
+      case 'token-exchange':
+        return tokenExchangeStrategy(credentials, openGrant, sourceAt(credentials.issuer));
+      case 'enterprise-managed': {
+        const source = sourceAt(credentials.identityProvider.issuer, credentials.issuer);
+        return enterpriseManagedStrategy(credentials, openGrant, source);
       }
-      const minted = await (strategies.get(request.server) ?? noToken).mint(request);
-      return { ...minted, secrets: [...minted.secrets, ...secretHeaderValues(headers)] };
-    },
+    }
   };
-  return {
-    mint: async (request) => await broker.mint(request).catch((error: unknown) => refuse(error, request, warn)),
+  const strategyOf = (credentials: Credentials): TokenStrategy => {
+    switch (credentials.kind) {
+      case 'none':
+        return noToken;
+      case 'given':
+        return given;
+      case 'issued': {
+        const { issuer, trust } = config;
+        if (issuer === undefined) throw unusable('Credentials of the kind issued need an issuer in the configuration.');
+        const sign = tokenSigner(issuer, signingKeys, now);
+        const strategy = issuedStrategy(credentials, { issuer, sign, trust: trust.mode });
+        return forResource({ ...credentials, issuer: issuer.url }, strategy, { egress, now });
+      }
+      default:
+        return forResource(credentials, asking(credentials), { egress, now });
+    }
   };
-}
-
-/**
- * Gives every library failure a code: without one the run would believe that the call was sent, and its outcome
- * unknown.
- */
-function refuse(error: unknown, { server }: TokenRequest, warn: TokenSource['warn']): never {
-  if (codedFailureIn(error) !== undefined) throw error;
-  warn('A token could not be asked for: a fault of this worker.', { server, error: faultName(error) });
-  const message = `No token for ${server}: this worker failed while it asked for one. Its log names the fault.`;
-  throw tokenError('TOKEN_UNAVAILABLE', message, { server });
-}
-
-/**
- * Mints with named credentials. The operator decides to which addresses they may go, wherever a catalog places its
- * server.
- */
-async function mintNamed(
-  strategies: ReadonlyMap<string, TokenStrategy>,
-  credentials: Config['credentials'],
-  { name, tenant }: NonNullable<TokenRequest['credentials']>,
-  request: TokenRequest,
-): Promise<MintedToken> {
-  const { server, serverUrl } = request;
-  const named = Object.hasOwn(credentials, name) ? credentials[name] : undefined;
-  const strategy = strategies.get(name);
-  if (named === undefined || strategy === undefined) {
-    const message = `The catalog names credentials ${name} for ${server}, which this worker's configuration does not have.`;
-    throw tokenError('TOKEN_REFUSED', message, { server });
-  }
-  const { origin } = new URL(serverUrl);
-  if (!named.origins.some((allowed) => new URL(allowed).origin === origin)) {
-    const message = `Credentials ${name} may not be sent to ${origin}, where the catalog has ${server} (credentials.${name}.origins).`;
-    throw tokenError('TOKEN_REFUSED', message, { server });
-  }
-  if (!named.tenants.includes(tenant)) {
-    const message = `Credentials ${name} are not for tenant ${tenant}, whose catalog names them for ${server} (credentials.${name}.tenants).`;
-    throw tokenError('TOKEN_REFUSED', message, { server });
-  }
-  if (request.grant !== undefined && !takeGrant(named.use)) {
-    const message = `The run gives an authorization for ${server}, whose catalog names credentials of its own. Start it without that grant.`;
-    throw tokenError('GRANT_INVALID', message, { server });
-  }
-  return await strategy.mint(request);
-}
-
-interface StrategyParts {
-  readonly given: TokenStrategy;
-  readonly openGrant: OpenGrant;
-  readonly vault: Vault | undefined;
-  /** The source for credentials of these issuers: its egress leads to them alone. */
-  readonly sourceAt: (...issuers: readonly string[]) => TokenSource;
-  readonly check: CheckSource;
-  readonly sign: (issuer: Issuer) => ReturnType<typeof tokenSigner>;
-  readonly issuer: Config['issuer'];
-  readonly trust: Config['trust']['mode'];
-}
-
-function strategyOf(credentials: ServerConfig['credentials'], parts: StrategyParts): TokenStrategy {
-  const { given, openGrant, sourceAt, check } = parts;
-  switch (credentials.kind) {
-    case 'none':
-      return noToken;
-    case 'given':
-      return given;
-    case 'client-credentials':
-      return forResource(credentials, clientCredentialsStrategy(credentials, sourceAt(credentials.issuer)), check);
-    case 'refresh': {
-      if (parts.vault === undefined) return noVault;
-      const strategy = refreshStrategy(credentials, sourceAt(credentials.issuer), parts.vault);
-      return forResource(credentials, strategy, check);
-    }
-    case 'token-exchange':
-      return forResource(
-        credentials,
-        tokenExchangeStrategy(credentials, openGrant, sourceAt(credentials.issuer)),
-        check,
-      );
-    case 'enterprise-managed': {
-      const source = sourceAt(credentials.identityProvider.issuer, credentials.issuer);
-      return forResource(credentials, enterpriseManagedStrategy(credentials, openGrant, source), check);
-    }
-    case 'issued': {
-      const { issuer, trust } = parts;
-      if (issuer === undefined) throw unusable('Credentials of the kind issued need an issuer in the configuration.');
-      const strategy = issuedStrategy(credentials, {
-        issuer,
-        sign: parts.sign(issuer),
-        trust,
-      });
-      return forResource({ ...credentials, issuer: issuer.url }, strategy, check);
-    }
-  }
+  return { given, strategyOf };
 }
 
 function noKeys(): never {
@@ -218,9 +212,3 @@ const noToken: TokenStrategy = {
     return { evidence: { strategy: 'none' }, secrets: [] };
   },
 };
-
-function checkAddress(configured: ServerConfig, { server, serverUrl }: TokenRequest): void {
-  if (canonicalServerUrl(configured.url) === canonicalServerUrl(serverUrl)) return;
-  const message = `The run calls ${server} at another address than its configured one, so no token is handed out. Give a server of the run's own another name.`;
-  throw tokenError('TOKEN_REFUSED', message, { server });
-}

@@ -1,12 +1,9 @@
-/**
- * Lists the clients that a configuration has at authorization servers, for code that loads, checks or hides
- * their secrets.
- */
+/** Lists the credentials, clients and secret headers of a configuration, for code that loads, checks or hides them. */
 import type { Config, Credentials } from '../../contracts/schemas/config.ts';
 import type { OAuthClient } from '../../contracts/schemas/credentials.ts';
 import { pathText } from '../../contracts/schemas/parse.ts';
 
-export interface PlacedCredentials {
+interface PlacedCredentials {
   readonly path: readonly string[];
   /** The name of the server or of the credentials, for warnings. */
   readonly name: string;
@@ -15,42 +12,27 @@ export interface PlacedCredentials {
 
 /** Returns the credentials of servers, and those that catalogs may name. */
 export function credentialsOf(config: Pick<Config, 'servers' | 'credentials'>): PlacedCredentials[] {
-  return [
-    ...Object.entries(config.servers).map(([name, { credentials }]) => ({
-      path: ['servers', name, 'credentials'],
-      name,
-      credentials,
-    })),
-    ...Object.entries(config.credentials).map(([name, { use }]) => ({
-      path: ['credentials', name, 'use'],
-      name,
-      credentials: use,
-    })),
-  ];
+  const servers = Object.entries(config.servers).map(([name, { credentials }]) => {
+    return { path: ['servers', name, 'credentials'], name, credentials };
+  });
+  const named = Object.entries(config.credentials).map(([name, { use }]) => {
+    return { path: ['credentials', name, 'use'], name, credentials: use };
+  });
+  return [...servers, ...named];
 }
 
-export interface PlacedClient {
+interface PlacedClient {
   readonly path: string;
   readonly client: OAuthClient;
 }
 
+/** Returns the clients that this service is at authorization servers. */
 export function clientsOf(config: Pick<Config, 'servers' | 'credentials'>): PlacedClient[] {
   return credentialsOf(config).flatMap(({ path, credentials }) => {
-    switch (credentials.kind) {
-      case 'none':
-      case 'given':
-      case 'issued':
-        return [];
-      case 'client-credentials':
-      case 'refresh':
-      case 'token-exchange':
-        return [{ path: pathText(path), client: credentials }];
-      case 'enterprise-managed':
-        return [
-          { path: pathText(path), client: credentials },
-          { path: pathText([...path, 'identityProvider']), client: credentials.identityProvider },
-        ];
-    }
+    if (!('clientId' in credentials)) return [];
+    const own = { path: pathText(path), client: credentials };
+    if (!('identityProvider' in credentials)) return [own];
+    return [own, { path: pathText([...path, 'identityProvider']), client: credentials.identityProvider }];
   });
 }
 
@@ -64,21 +46,13 @@ export function takeGrant(credentials: Credentials): boolean {
   return credentials.kind === 'given' || credentials.kind === 'refresh' || isExchanged(credentials);
 }
 
-// Says which configured header values are secrets, so that they can be scrubbed; `Authorization` itself is
-// refused.
-
 const SECRET_NAME = /key|token|secret|auth|cookie|password|credential|signature/i;
 
+/** Returns the header values that are to be scrubbed. `Authorization` itself is refused. */
 export function secretHeaderValues(headers: Readonly<Record<string, string>>): string[] {
-  return Object.entries(headers)
-    .map(([name, value]) => ({ name, value: asSent(value) }))
-    .filter(({ name, value }) => SECRET_NAME.test(name) || looksRandom(value))
-    .map(({ value }) => value);
-}
-
-/** HTTP has no white space around a value (RFC 9110 §5.5), so a server echoes the value without it. */
-function asSent(value: string): string {
-  return value.trim();
+  // HTTP has no white space around a value (RFC 9110 §5.5), so a server echoes the value without it.
+  const sent = Object.entries(headers).map(([name, value]) => [name, value.trim()] as const);
+  return sent.flatMap(([name, value]) => (SECRET_NAME.test(name) || looksRandom(value) ? [value] : []));
 }
 
 /** A long value without spaces that mixes letters and digits is no prose, under whatever name. */

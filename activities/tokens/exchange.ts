@@ -1,10 +1,11 @@
 /**
- * Makes one exchange with an authorization server over HTTP, and has the names that token exchanges use.
+ * Makes one exchange with an authorization server over HTTP, and says in words of our own why one gave no token. It
+ * also has the names that token exchanges use.
  *
  * 1. The exchange is bounded in time and in bytes. No redirect is followed, since the request holds the client's
  *    secret.
  * 2. The status is remembered: it tells a refusal from a fault, whatever the body claims to be.
- * 3. Token type names are those of RFC 8693 §3 and of draft-ietf-oauth-identity-assertion-authz-grant §4.
+ * 3. The server's text is not repeated: error descriptions echo requests, and requests hold secrets (INV-S1).
  */
 import { randomUUID } from 'node:crypto';
 import { type CryptoKey, SignJWT } from 'jose';
@@ -27,7 +28,7 @@ import { tokenError } from './port.ts';
 export const LARGEST_ANSWER_BYTES = 262_144;
 const LONGEST_RETRY_AFTER_SECONDS = 3_600;
 
-export interface ExchangeOptions {
+interface ExchangeOptions {
   /** Bounded by `LARGEST_ANSWER_BYTES`; follows no redirect. */
   readonly send: GuardedFetch;
   readonly timeoutMs: number;
@@ -60,15 +61,11 @@ export function openExchange({ send, timeoutMs, signal }: ExchangeOptions): Exch
   return {
     fetch: async (url, { method, headers, body }) => {
       status = undefined;
-      const answer = await send(url, {
-        method,
-        headers,
-        signal: ended,
-        ...(body === undefined ? {} : { body: body.toString() }),
-      });
+      const sent = body === undefined ? {} : { body: body.toString() };
+      const answer = await send(url, { method, headers, signal: ended, ...sent });
       const bytes = await bytesOf(answer);
       status = answer.status;
-      retryAfterMs = retryAfter(answer.headers.get('retry-after'));
+      retryAfterMs = retryAfterOf(answer);
       const empty = answer.status === 204 || answer.status === 205 || answer.status === 304;
       return new Response(empty ? null : bytes, { status: answer.status, headers: [...answer.headers] });
     },
@@ -87,13 +84,15 @@ async function bytesOf(answer: Response): Promise<ArrayBuffer> {
 }
 
 /** RFC 9110 §10.2.3, seconds only: a date depends on whose clock is right. */
-function retryAfter(header: string | null): number | undefined {
-  if (header === null || !/^\d{1,9}$/.test(header)) return undefined;
+export function retryAfterOf({ headers }: Pick<Response, 'headers'>): number | undefined {
+  const header = headers.get('retry-after') ?? '';
+  if (!/^\d{1,9}$/.test(header)) return undefined;
   return Math.min(Number(header), LONGEST_RETRY_AFTER_SECONDS) * 1_000;
 }
 
 const PREFIX = 'urn:ietf:params:oauth:token-type:';
 
+/** RFC 8693 §3; draft-ietf-oauth-identity-assertion-authz-grant §4. */
 export const TOKEN_TYPES = {
   access_token: `${PREFIX}access_token`,
   id_token: `${PREFIX}id_token`,
@@ -109,13 +108,12 @@ export const ASSERTION_GRANT = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 /** `typ` of an ID-JAG. */
 export const ID_JAG_TYPE = 'oauth-id-jag+jwt';
 
-// Signs a JWT by which this worker identifies itself to one authorization server (RFC 7523 §3, RFC 8693
-// §1.1).
-
 /** An assertion is used at once; the clocks of two machines may differ. */
 const LIFETIME_SECONDS = 60;
 
 /**
+ * Signs a JWT by which this worker identifies itself to one authorization server (RFC 7523 §3, RFC 8693 §1.1).
+ *
  * @param audience the issuer, and nothing else: an assertion that is good at two places can be carried from one to the
  * other.
  * @param now milliseconds since the epoch
@@ -139,16 +137,13 @@ export async function signAssertion(
     .sign(key);
 }
 
-// Says in words of our own why an authorization server gave no token. The server's text is not repeated:
-// error descriptions echo requests, and requests hold secrets (INV-S1).
-
 interface Failure {
   /** `TOKEN_UNAVAILABLE` if the same request may succeed later. */
   readonly code: 'TOKEN_REFUSED' | 'TOKEN_UNAVAILABLE';
   readonly reason: string;
 }
 
-export interface FailureContext {
+interface FailureContext {
   readonly server: string;
   readonly issuer: string;
   readonly exchange: Exchange;
@@ -185,35 +180,34 @@ const REFUSALS: ReadonlySet<string> = new Set([
 ]);
 const PASSING: ReadonlySet<string> = new Set(['temporarily_unavailable', 'server_error', 'slow_down']);
 
+/** Faults that the library finds in metadata and endpoints. */
+const LIBRARY_REFUSALS: Readonly<Record<string, string>> = {
+  [HTTP_REQUEST_FORBIDDEN]: 'has a token endpoint without TLS',
+  [REQUEST_PROTOCOL_FORBIDDEN]: 'has a token endpoint without TLS',
+  [MISSING_SERVER_METADATA]: 'publishes no usable token endpoint',
+  [INVALID_SERVER_METADATA]: 'publishes no usable token endpoint',
+  [JSON_ATTRIBUTE_COMPARISON]: 'publishes metadata of another issuer (RFC 8414 §3.3)',
+};
+
+const refused = (reason: string): Failure => ({ code: 'TOKEN_REFUSED', reason });
+const unavailable = (reason: string): Failure => ({ code: 'TOKEN_UNAVAILABLE', reason });
+
 function explain(error: unknown, exchange: Exchange): Failure {
-  const said = errorNameIn(error);
-  switch (codeIn(error)) {
-    case HTTP_REQUEST_FORBIDDEN:
-    case REQUEST_PROTOCOL_FORBIDDEN:
-      return { code: 'TOKEN_REFUSED', reason: 'has a token endpoint without TLS' };
-    case MISSING_SERVER_METADATA:
-    case INVALID_SERVER_METADATA:
-      return { code: 'TOKEN_REFUSED', reason: 'publishes no usable token endpoint' };
-    case JSON_ATTRIBUTE_COMPARISON:
-      return { code: 'TOKEN_REFUSED', reason: 'publishes metadata of another issuer (RFC 8414 §3.3)' };
-    default:
-  }
-  if (error instanceof AnswerTooLarge) {
-    return { code: 'TOKEN_REFUSED', reason: `answered with more than ${LARGEST_ANSWER_BYTES} bytes` };
-  }
+  const code = codeIn(error) ?? '';
+  const found = LIBRARY_REFUSALS[code];
+  if (found !== undefined) return refused(found);
+  if (error instanceof AnswerTooLarge) return refused(`answered with more than ${LARGEST_ANSWER_BYTES} bytes`);
   const status = exchange.status();
-  if (status === undefined) return { code: 'TOKEN_UNAVAILABLE', reason: noAnswer(error, exchange) };
-  if (status >= 500 || status === 429 || status === 408) {
-    return { code: 'TOKEN_UNAVAILABLE', reason: `answered HTTP ${status}` };
-  }
-  if (said !== undefined && PASSING.has(said)) return { code: 'TOKEN_UNAVAILABLE', reason: `answered ${said}` };
-  if (said !== undefined && REFUSALS.has(said)) return { code: 'TOKEN_REFUSED', reason: `answered ${said}` };
-  if (status !== 200) return { code: 'TOKEN_REFUSED', reason: `answered HTTP ${status}` };
+  if (status === undefined) return unavailable(noAnswer(error, exchange));
+  if (status >= 500 || status === 429 || status === 408) return unavailable(`answered HTTP ${status}`);
+  // `error` of an OAuth error response (RFC 6749 §5.2).
+  const said = String(propertyOf(error, 'error'));
+  if (PASSING.has(said)) return unavailable(`answered ${said}`);
+  if (REFUSALS.has(said)) return refused(`answered ${said}`);
+  if (status !== 200) return refused(`answered HTTP ${status}`);
   // The answer is a page of a proxy or a body cut on the way.
-  if ([PARSE_ERROR, RESPONSE_IS_NOT_JSON].includes(codeIn(error) ?? '')) {
-    return { code: 'TOKEN_UNAVAILABLE', reason: 'answered with something that is no JSON' };
-  }
-  return { code: 'TOKEN_REFUSED', reason: 'answered with something that is no token response (RFC 6749 §5.1)' };
+  if ([PARSE_ERROR, RESPONSE_IS_NOT_JSON].includes(code)) return unavailable('answered with something that is no JSON');
+  return refused('answered with something that is no token response (RFC 6749 §5.1)');
 }
 
 function noAnswer(error: unknown, exchange: Exchange): string {
@@ -227,12 +221,6 @@ function noAnswer(error: unknown, exchange: Exchange): string {
 function codeIn(error: unknown): string | undefined {
   const code = propertyOf(error, 'code');
   return typeof code === 'string' && /^[A-Z][A-Z0-9_]{2,63}$/.test(code) ? code : undefined;
-}
-
-/** Reads `error` of an OAuth error response (RFC 6749 §5.2). */
-function errorNameIn(error: unknown): string | undefined {
-  const name = propertyOf(error, 'error');
-  return typeof name === 'string' ? name : undefined;
 }
 
 function propertyOf(value: unknown, name: string): unknown {

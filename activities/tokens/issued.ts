@@ -1,10 +1,12 @@
 /**
  * The strategy `issued` signs a token of our own for one call, for servers that trust this deployment as an issuer (RFC
- * 9068).
+ * 9068), and publishes the keys by which they verify it.
  *
  * 1. The token names one call with the hash of its arguments, and who countersigned it: a server that compares them
  *    knows that exactly this call was approved.
  * 2. The token is for one server and one tool's scopes, and lasts at most 120 s (INV-S2).
+ * 3. The first key signs and all keys are published, so that a new key is known everywhere before it signs. A published
+ *    key has no private part.
  */
 import { createPublicKey, randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -18,7 +20,7 @@ import type { Initiator } from '../../contracts/schemas/run-spec.ts';
 import { askedFor, expiry, parametersOf } from './asked.ts';
 import type { MintedToken, TokenStrategy } from './port.ts';
 
-export interface IssuedSource {
+interface IssuedSource {
   readonly issuer: Issuer;
   readonly sign: SignToken;
   readonly trust: Config['trust']['mode'];
@@ -28,6 +30,7 @@ export function issuedStrategy(credentials: IssuedTokens, { issuer, sign, trust 
   return {
     async mint(request): Promise<MintedToken> {
       const { run, initiator, call } = request;
+      const place = { namespace: run.namespace, run: run.workflowId, trust };
       const asked = askedFor(credentials, request);
       const { resource, scope } = parametersOf(asked);
       const { token, jti, expiresAtMs } = await sign({
@@ -35,25 +38,11 @@ export function issuedStrategy(credentials: IssuedTokens, { issuer, sign, trust 
         aud: resource,
         ...defined({ scope }),
         ...(initiator === undefined ? {} : { act: { sub: issuer.clientId } }),
-        countersign: {
-          namespace: run.namespace,
-          run: run.workflowId,
-          trust,
-          ...(initiator === undefined ? {} : { tenant: initiator.tenant }),
-          ...defined({ call }),
-        },
+        countersign: { ...place, ...defined({ tenant: initiator?.tenant, call }) },
       });
-      return {
-        accessToken: token,
-        evidence: {
-          strategy: credentials.kind,
-          issuer: issuer.url,
-          jti,
-          scopes: [...asked.scopes],
-          ...expiry(expiresAtMs),
-        },
-        secrets: [token],
-      };
+      const origin = { strategy: credentials.kind, issuer: issuer.url, jti };
+      const evidence = { ...origin, scopes: [...asked.scopes], ...expiry(expiresAtMs) };
+      return { accessToken: token, evidence, secrets: [token] };
     },
   };
 }
@@ -71,14 +60,9 @@ function subjectOf({ id, tenant }: Pick<Initiator, 'id' | 'tenant'>, clientId: s
   return isPlain ? id : `${encodeURIComponent(tenant)}/${id}`;
 }
 
-// This deployment as an issuer signs access tokens (RFC 9068), and publishes the keys by which servers verify them.
-//
-// 1. The first key signs and all keys are published, so that a new key is known everywhere before it signs.
-// 2. A published key has no private part.
-
 export type UnsignedClaims = Omit<IssuedClaims, 'iss' | 'exp' | 'iat' | 'jti' | 'client_id'>;
 
-export interface SignedToken {
+interface SignedToken {
   readonly token: string;
   readonly jti: string;
   /** Milliseconds since the epoch. */
@@ -112,21 +96,14 @@ export async function publishedKeys(
   { keys }: Issuer,
   baseDirectory: string,
 ): Promise<{ readonly keys: readonly JWK[] }> {
-  return {
-    keys: await Promise.all(
-      keys.map(async ({ kid, alg, privateKeyFile }) => {
-        const pem = await readFile(resolve(baseDirectory, privateKeyFile), 'utf8');
-        const jwk = createPublicKey(pem).export({ format: 'jwk' });
-        return { ...jwk, kid, alg, use: 'sig' };
-      }),
-    ),
-  };
+  const published = keys.map(async ({ kid, alg, privateKeyFile }) => {
+    const pem = await readFile(resolve(baseDirectory, privateKeyFile), 'utf8');
+    return { ...createPublicKey(pem).export({ format: 'jwk' }), kid, alg, use: 'sig' };
+  });
+  return { keys: await Promise.all(published) };
 }
 
-/**
- * RFC 8414 §2: metadata of this issuer with the place of its keys. No endpoint is listed: tokens go to nobody but this
- * service.
- */
+/** RFC 8414 §2: metadata of this issuer. No endpoint is listed: tokens go to nobody but this service. */
 export function issuerMetadata({ url }: Issuer): Readonly<Record<string, unknown>> {
   return {
     issuer: url,

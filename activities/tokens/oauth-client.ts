@@ -42,7 +42,7 @@ export interface TokenSource {
 /** RFC 7009 §2.1. */
 export type TokenHint = 'access_token' | 'refresh_token';
 
-export interface TokenAsk {
+interface TokenAsk {
   /** The tool server, for errors. */
   readonly server: string;
   readonly grantType: string;
@@ -75,7 +75,7 @@ export class ConfiguredClient {
       const { metadata, auth, secrets } = await this.#authenticated(server, 'token_endpoint', exchange);
       const client = { client_id: clientId };
       const form = new URLSearchParams(parameters);
-      const options = this.#options(exchange);
+      const options = optionsFor(new URL(issuer), exchange);
       const response = await genericTokenEndpointRequest(metadata, client, auth, grantType, form, options);
       // An ID-JAG has the type N_A (RFC 8693 §2.2.1); a caller that wants a bearer token checks the type itself.
       const recognizedTokenTypes = { n_a: () => undefined };
@@ -96,7 +96,7 @@ export class ConfiguredClient {
       if (endpoint === undefined) return false;
       const { metadata, auth } = await this.#authenticated(server, 'revocation_endpoint', exchange);
       const additionalParameters = { token_type_hint: hint };
-      const options = { ...this.#options(exchange), additionalParameters };
+      const options = { ...optionsFor(new URL(issuer), exchange), additionalParameters };
       await processRevocationResponse(await revocationRequest(metadata, { client_id: clientId }, auth, token, options));
       return true;
     } catch (error) {
@@ -136,19 +136,9 @@ export class ConfiguredClient {
     const message = `No token for ${server}: its authorization server ${issuer} has a ${what} without TLS. Nothing secret was sent.`;
     throw tokenError('TOKEN_REFUSED', message, { server, issuer });
   }
-
-  #options(exchange: Exchange) {
-    return {
-      [customFetch]: exchange.fetch,
-      [allowInsecureRequests]: new URL(this.issuer).protocol === 'http:',
-    };
-  }
 }
 
-// Proves to an authorization server that this worker is the client, by a secret or by a signature.
-//
-// 1. Everything sent for that proof is reported as a secret, in every form in which it travels.
-
+/** The proof that this worker is the client, and all that is sent for it, in every form in which it travels. */
 interface Authentication {
   readonly auth: ClientAuth;
   readonly secrets: readonly string[];
@@ -156,7 +146,7 @@ interface Authentication {
 
 const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
 
-export interface Authenticating {
+interface Authenticating {
   readonly metadata: AuthorizationServer;
   readonly keys: SigningKeys;
   /** The tool server, for errors. */
@@ -165,14 +155,14 @@ export interface Authenticating {
   readonly now: number;
 }
 
+/** Proves who this worker is by a secret or by a signature. */
 async function authenticate(client: OAuthClient, context: Authenticating): Promise<Authentication> {
   const { clientId, clientSecret, clientKey } = client;
   const { metadata, keys, server, now } = context;
-  if (clientSecret !== undefined)
-    return {
-      auth: authenticationFor(metadata, clientSecret, server),
-      secrets: secretsOfClient(clientId, clientSecret),
-    };
+  if (clientSecret !== undefined) {
+    const auth = authenticationFor(metadata, clientSecret, server);
+    return { auth, secrets: secretsOfClient(clientId, clientSecret) };
+  }
   // Sound: the schema requires one of the two.
   if (clientKey === undefined) throw new Error('a client without secret and key');
   const methods = metadata.token_endpoint_auth_methods_supported ?? ['private_key_jwt'];
@@ -205,11 +195,12 @@ function authenticationFor(metadata: AuthorizationServer, clientSecret: string, 
  * encoding, and base64 of that together with the client id (RFC 6749 §2.3.1): as we send it, as stricter writers encode
  * it, and as servers read it.
  */
-export function secretsOfClient(clientId: string, clientSecret: string): readonly string[] {
+function secretsOfClient(clientId: string, clientSecret: string): readonly string[] {
   const [id, secret] = [strictFormEncode(clientId), strictFormEncode(clientSecret)];
   const basic = [`${id}:${secret}`, `${clientId}:${clientSecret}`].map((pair) => Buffer.from(pair).toString('base64'));
-  const sent = new URLSearchParams([['', clientSecret]]).toString().slice(1);
-  return [...new Set([clientSecret, secret, sent, ...basic, basicCredentials(clientId, clientSecret)])];
+  return [
+    ...new Set([clientSecret, secret, formEncoded(clientSecret), ...basic, basicCredentials(clientId, clientSecret)]),
+  ];
 }
 
 /** Encodes everything but letters and digits as %XX, and a space as plus. */
@@ -220,12 +211,9 @@ function strictFormEncode(text: string): string {
 }
 
 /**
- * `client_secret_basic` is written in the one form that every authorization server reads.
- *
- * Id and secret are form-encoded before base64 (RFC 6749 §2.3.1 and appendix B). oauth4webapi writes everything but
- * letters and digits as %XX, which only servers that decode can read. The form encoding proper leaves `-`, `.`, `_` and
- * `*` as they are (URL standard, application/x-www-form-urlencoded). Servers that decode get the same text; servers
- * that do not decode still recognise the ids and secrets that most clients have.
+ * Writes `client_secret_basic` in the one form that every authorization server reads: form-encoded before base64 (RFC
+ * 6749 §2.3.1). oauth4webapi writes everything but letters and digits as %XX, which only servers that decode can read.
+ * The form encoding proper leaves `-`, `.`, `_` and `*` as they are, so other servers too recognise most ids.
  */
 function clientSecretBasic(clientSecret: string): ClientAuth {
   return (_, client, __, headers) => {
@@ -241,14 +229,12 @@ function formEncoded(text: string): string {
   return new URLSearchParams([['', text]]).toString().slice(1);
 }
 
-// Reads metadata of configured issuers (RFC 8414, then OpenID Connect discovery), and keeps it for a while.
-//
-// 1. Only the configured issuer is ever asked. The authorization server that an MCP server names is not followed, since
-//    a client secret would go there.
-// 2. Metadata must name the issuer that was asked (RFC 8414 §3.3).
-
 const KEPT_MS = 300_000;
 
+/**
+ * Metadata of configured issuers (RFC 8414, then OpenID Connect discovery). The authorization server that an MCP server
+ * names is not followed, since a client secret would go there.
+ */
 interface AuthorizationServers {
   /** Throws what oauth4webapi throws. */
   metadataOf(issuer: string, exchange: Exchange): Promise<AuthorizationServer>;
@@ -273,12 +259,13 @@ export function createAuthorizationServers(now: () => number): AuthorizationServ
   };
 }
 
+/** The check of the configuration decided whether this issuer may use plain HTTP. */
+function optionsFor(issuer: URL, exchange: Exchange) {
+  return { [customFetch]: exchange.fetch, [allowInsecureRequests]: issuer.protocol === 'http:' };
+}
+
 async function discover(issuer: URL, exchange: Exchange): Promise<AuthorizationServer> {
-  const options = {
-    [customFetch]: exchange.fetch,
-    // The check of the configuration decided whether this issuer may use plain HTTP.
-    [allowInsecureRequests]: issuer.protocol === 'http:',
-  };
+  const options = optionsFor(issuer, exchange);
   const oauth = await discoveryRequest(issuer, { ...options, algorithm: 'oauth2' });
   const isElsewhere = oauth.status >= 400 && oauth.status < 500 && oauth.status !== 429 && oauth.status !== 408;
   if (!isElsewhere) return processDiscoveryResponse(issuer, oauth);

@@ -25,10 +25,7 @@ export interface TokenRequest {
   /** The call with all its parts proven; absent for listing tools. */
   readonly call?: IssuedCall;
   readonly grant?: Grant;
-  /**
-   * Scopes beyond the tool's own that people have consented to for this call; refused if the configuration does not
-   * list them.
-   */
+  /** Scopes that people have consented to for this call; refused unless the configuration lists them. */
   readonly consented?: readonly string[];
   /** Configured credentials that a catalog names for a server of its own, and the tenant of that catalog. */
   readonly credentials?: { readonly name: string; readonly tenant: string };
@@ -67,10 +64,7 @@ type TokenErrorCode =
   | 'TOKEN_REFUSED'
   | 'TOKEN_UNAVAILABLE';
 
-/**
- * Makes every error of this folder. No error has a cause: causes of OAuth and JOSE libraries hold requests, answers and
- * keys.
- */
+/** Makes every error of this folder, without a cause: those of libraries hold requests, answers and keys. */
 export function tokenError(code: TokenErrorCode, message: string, facts: ErrorFacts): CountersignError {
   return new CountersignError(code, message, facts);
 }

@@ -1,12 +1,10 @@
 /**
- * Compares the authorization servers that a tool server names for itself (RFC 9728) with the configured
- * issuer.
+ * Compares the authorization servers that a tool server names for itself (RFC 9728) with the configured issuer.
  *
- * 1. Resource metadata is never followed. It, and a challenge that points to it, can only make us refuse: tokens are
- *    asked for at the configured issuer or nowhere.
- * 2. Metadata is read at the well-known places of the server's own origin; no pointer of a `WWW-Authenticate` header is
- *    followed.
- * 3. Nothing secret is sent.
+ * 1. Resource metadata is never followed. It can only make us refuse: tokens are asked for at the configured issuer or
+ *    nowhere.
+ * 2. Metadata is read at the well-known places of the server's own origin, whatever a `WWW-Authenticate` header says.
+ *    Nothing secret is sent.
  */
 import type { CountersignError } from '../../contracts/errors.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
@@ -20,14 +18,14 @@ const KEPT_MS = 300_000;
 const TIMEOUT_MS = 5_000;
 const MOST_SHOWN = 3;
 
-export interface ResourceCheck {
+interface ResourceCheck {
   readonly issuer: string;
   /** The resource identifier; set only when it differs from the server's URL. */
   readonly resource?: string | undefined;
   readonly resourceMetadata: 'on-refusal' | 'required';
 }
 
-export interface CheckSource extends Pick<TokenSource, 'now'> {
+interface CheckSource extends Pick<TokenSource, 'now'> {
   readonly egress: Egress;
 }
 
@@ -62,11 +60,8 @@ async function checkResource(check: ResourceCheck, request: TokenRequest, source
   if (read.kind === 'unavailable') {
     // The token was refused already; a fresh one may still be accepted.
     if (!isRequired) return;
-    throw tokenError(
-      'TOKEN_UNAVAILABLE',
-      `No token for ${server}: its metadata (RFC 9728) cannot be read. It may pass: try again.`,
-      { server, issuer },
-    );
+    const message = `No token for ${server}: its metadata (RFC 9728) cannot be read. It may pass: try again.`;
+    throw tokenError('TOKEN_UNAVAILABLE', message, { server, issuer });
   }
   if (read.kind === 'absent') {
     if (!isRequired) return;

@@ -1,6 +1,6 @@
 /**
- * Opens, for one call, what a caller sealed into the run with the client library. With `given` that is the
- * caller's own token for the server, otherwise the assertion that is exchanged for one.
+ * Opens, for one call, what a caller sealed into the run: with `given` the caller's own token for the server, otherwise
+ * the assertion that is exchanged for one. It also loads the private keys of a zone.
  *
  * 1. Every field of the binding is computed again from the request and must equal, byte for byte, what was sealed. So a
  *    grant moved to another run, namespace, server or spec opens nothing (INV-S1).
@@ -22,13 +22,13 @@ import { unverifiedEvidence } from './asked.ts';
 import { clientsOf } from './configured.ts';
 import { type MintedToken, tokenError, type TokenRequest, type TokenStrategy } from './port.ts';
 
-export interface GrantOpening {
+interface GrantOpening {
   readonly keys: PrivateKeys;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 }
 
-export interface SealedGrants extends GrantOpening {
+interface SealedGrants extends GrantOpening {
   /** Opens grants that name an entry of the vault. */
   readonly vaulted?: TokenStrategy | undefined;
   /** Organisation policy `givenTokens`. */
@@ -81,9 +81,7 @@ export function grantOpener({ keys, now }: GrantOpening): OpenGrant {
     const { server } = request;
     if (!Object.values(jwe).every(isCanonicalBase64url)) throw invalid(server, 'is damaged');
     const key = keys.get(keyIdOf(jwe, server));
-    if (key === undefined) {
-      throw invalid(server, 'is sealed to a key that this worker does not have (grants.keys)');
-    }
+    if (key === undefined) throw invalid(server, 'is sealed to a key that this worker does not have (grants.keys)');
     const { protected: header, encrypted_key, iv, ciphertext, tag, aad } = jwe;
     // Members are named one by one: one that the schema does not know, such as an unprotected header, has no effect.
     const opened = await flattenedDecrypt({ protected: header, encrypted_key, iv, ciphertext, tag, aad }, key, {
@@ -111,9 +109,8 @@ export function grantOpener({ keys, now }: GrantOpening): OpenGrant {
     };
     const different = Object.entries(expected).find(([field, value]) => stated[field] !== value)?.[0];
     if (different !== undefined) throw invalid(server, `was sealed for another ${different}`);
-    if (!sameBytes(sealed, new TextEncoder().encode(canonicalJson(expected)))) {
+    if (Buffer.compare(sealed, new TextEncoder().encode(canonicalJson(expected))) !== 0)
       throw invalid(server, 'states a binding that is not in canonical form');
-    }
     if (now() >= expected.exp * 1_000) {
       const expiredAt = isoOf(expected.exp);
       const message = `The grant for ${server} expired at ${expiredAt}. Start a run with a grant that lasts as long as the run may wait.`;
@@ -130,16 +127,11 @@ function sealedUntil(grant: Grant | undefined): Pick<MintedToken, 'grantExpiresA
 }
 
 function invalid(server: string, reason: string): CountersignError {
-  return tokenError(
-    'GRANT_INVALID',
-    `The grant for ${server} ${reason}. Seal a grant for this run and start it again.`,
-    { server },
-  );
+  const message = `The grant for ${server} ${reason}. Seal a grant for this run and start it again.`;
+  return tokenError('GRANT_INVALID', message, { server });
 }
 
-/**
- * RFC 7516 §4: accepts only the header that our client writes; any other may ask for processing that nobody reviewed.
- */
+/** RFC 7516 §4: accepts only the header that our client writes; others may ask for processing nobody reviewed. */
 function keyIdOf(jwe: SealedGrant, server: string): string {
   let header: Record<string, unknown>;
   try {
@@ -155,10 +147,7 @@ function keyIdOf(jwe: SealedGrant, server: string): string {
   return kid;
 }
 
-/**
- * Refuses other encodings of the same bytes: unused bits may differ (RFC 4648 §3.5), and only one text is what was
- * sealed.
- */
+/** Refuses other encodings of the same bytes (RFC 4648 §3.5, unused bits): only one text is what was sealed. */
 function isCanonicalBase64url(text: unknown): boolean {
   return typeof text === 'string' && Buffer.from(text, 'base64url').toString('base64url') === text;
 }
@@ -173,61 +162,64 @@ function parseBinding(text: string): Readonly<Record<string, unknown>> {
   }
 }
 
-function sameBytes(one: Uint8Array, other: Uint8Array): boolean {
-  return Buffer.compare(one, other) === 0;
-}
-
 function isoOf(seconds: number): string {
   const date = new Date(seconds * 1_000);
   return Number.isNaN(date.valueOf()) ? 'an impossible time' : date.toISOString();
 }
 
-// Loads the private keys of a zone. One kind opens grants, by key id; with the other this worker signs, as a
-// client of authorization servers and as an issuer.
-//
-// 1. Old sealing keys stay while runs sealed to them may still wait.
-
+/** The keys that open grants, by key id. */
 export type PrivateKeys = ReadonlyMap<string, CryptoKey>;
 
 /** @param baseDirectory of the configuration file; key files are relative to it */
 export async function loadPrivateKeys(keys: readonly SealingKey[], baseDirectory: string): Promise<PrivateKeys> {
   const loaded = new Map<string, CryptoKey>();
-  for (const [index, { kid, privateKeyFile }] of keys.entries()) {
+  for (const [index, { kid, privateKeyFile: file }] of keys.entries()) {
     const path = `grants.keys[${index}]`;
     if (loaded.has(kid)) throw invalidKey(`${path}.kid`, `repeats the key id ${kid}; each key needs its own`);
-    loaded.set(
-      kid,
-      await loadPrivateKey(resolve(baseDirectory, privateKeyFile), privateKeyFile, `${path}.privateKeyFile`),
-    );
+    const kind = 'PKCS #8 private key in PEM. Convert it with: openssl pkcs8 -topk8 -nocrypt';
+    const key = await readKey({ file, baseDirectory, path: `${path}.privateKeyFile`, alg: SEALING.alg, kind });
+    // Sound: an imported elliptic-curve key has the algorithm parameters of one (Web Cryptography API, EcKeyAlgorithm).
+    const { namedCurve } = key.algorithm as { namedCurve?: string };
+    if (namedCurve !== SEALING.curve)
+      throw invalidKey(`${path}.privateKeyFile`, `names the file ${file}, whose key is not of curve ${SEALING.curve}`);
+    loaded.set(kid, key);
   }
   return loaded;
 }
 
-async function loadPrivateKey(file: string, shownFile: string, path: string): Promise<CryptoKey> {
-  const pem = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw invalidKey(path, `names the file ${shownFile}, which cannot be read (${error.code ?? 'error'})`);
+export interface KeyFile {
+  /** Relative to the folder of the configuration file. */
+  readonly file: string;
+  readonly baseDirectory: string;
+  /** Path in the configuration, for errors. */
+  readonly path: string;
+  readonly alg: string;
+  /** What the file should hold; continues "which is no". */
+  readonly kind: string;
+}
+
+/**
+ * Reads a private key that no code of this process can write anywhere. No error has a cause, which may quote the file.
+ *
+ * @throws CountersignError `CONFIG_INVALID`
+ */
+export async function readKey({ file, baseDirectory, path, alg, kind }: KeyFile): Promise<CryptoKey> {
+  const pem = await readFile(resolve(baseDirectory, file), 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw invalidKey(path, `names the file ${file}, which cannot be read (${error.code ?? 'error'})`);
   });
-  const key = await importPKCS8(pem.trim(), SEALING.alg).catch(() => {
-    // The cause is left out: it may quote the file.
-    throw invalidKey(
-      path,
-      `names the file ${shownFile}, which is no PKCS #8 private key in PEM. Convert it with: openssl pkcs8 -topk8 -nocrypt`,
-    );
+  return await importPKCS8(pem.trim(), alg).catch(() => {
+    throw invalidKey(path, `names the file ${file}, which is no ${kind}`);
   });
-  // Sound: an imported elliptic-curve key has the algorithm parameters of one (Web Cryptography API, EcKeyAlgorithm).
-  const { namedCurve } = key.algorithm as { namedCurve?: string };
-  if (namedCurve === SEALING.curve) return key;
-  throw invalidKey(path, `names the file ${shownFile}, whose key is not of curve ${SEALING.curve}`);
 }
 
 function invalidKey(path: string, reason: string): CountersignError {
   return new CountersignError('CONFIG_INVALID', `The configuration is not valid: ${path} ${reason}.`, { path });
 }
 
-/** Returns the key that `importPKCS8` made of a configured key file. */
+/** The keys with which this worker signs, as a client of authorization servers and as an issuer. */
 export type SigningKeys = (key: SigningKey) => CryptoKey;
 
-export interface PlacedKey {
+interface PlacedKey {
   /** Path in the configuration, for errors. */
   readonly path: string;
   readonly key: SigningKey;
@@ -246,9 +238,9 @@ export function signingKeysOf(config: Pick<Config, 'servers' | 'credentials' | '
 /** @param baseDirectory of the configuration file; key files are relative to it */
 export async function loadSigningKeys(keys: readonly PlacedKey[], baseDirectory: string): Promise<SigningKeys> {
   const loaded = new Map<string, CryptoKey>();
-  for (const { path, key } of keys) {
-    if (!loaded.has(nameOf(key))) loaded.set(nameOf(key), await load(key, baseDirectory, `${path}.privateKeyFile`));
-  }
+  for (const { path, key } of keys)
+    if (!loaded.has(nameOf(key)))
+      loaded.set(nameOf(key), await loadSigningKey(key, baseDirectory, `${path}.privateKeyFile`));
   return (key) => {
     const found = loaded.get(nameOf(key));
     if (found === undefined) throw new Error(`the key ${key.kid} was not loaded`);
@@ -260,21 +252,18 @@ function nameOf({ privateKeyFile, alg }: SigningKey): string {
   return `${alg} ${privateKeyFile}`;
 }
 
-async function load({ privateKeyFile, alg }: SigningKey, baseDirectory: string, path: string): Promise<CryptoKey> {
-  const pem = await readFile(resolve(baseDirectory, privateKeyFile), 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw invalidKey(path, `names the file ${privateKeyFile}, which cannot be read (${error.code ?? 'error'})`);
-  });
-  // The key is not extractable: no code of this process can write it anywhere.
-  const key = await importPKCS8(pem.trim(), alg).catch(() => {
-    // The cause is left out: it may quote the file.
-    throw invalidKey(path, `names the file ${privateKeyFile}, which is no private key for ${alg} (PKCS #8 in PEM)`);
-  });
+async function loadSigningKey(
+  { privateKeyFile: file, alg }: SigningKey,
+  baseDirectory: string,
+  path: string,
+): Promise<CryptoKey> {
+  const key = await readKey({ file, baseDirectory, path, alg, kind: `private key for ${alg} (PKCS #8 in PEM)` });
   // A key that is too short fails only when it signs (RFC 7518 §3.3). So it signs here, before the first approved call.
   await new CompactSign(new Uint8Array())
     .setProtectedHeader({ alg })
     .sign(key)
     .catch(() => {
-      throw invalidKey(path, `names the file ${privateKeyFile}, which cannot sign with ${alg}: RSA needs 2048 bits`);
+      throw invalidKey(path, `names the file ${file}, which cannot sign with ${alg}: RSA needs 2048 bits`);
     });
   return key;
 }

@@ -1,8 +1,15 @@
 /**
- * Finds the vault entry that a run's grant names, and says whether this run may use it.
+ * The strategies that use the vault entry which a run's grant names: `given` with a reference takes its token as it is,
+ * and `refresh` obtains a token for one call with its refresh token (RFC 6749 §6, RFC 8707).
  *
  * 1. The owner of an entry is stored beside its secret, not in the run. A run that names an entry of somebody else
  *    learns nothing about it, not even that it exists.
+ * 2. A token is asked for this server and this tool's scopes only. An empty scope is never sent, since it means all of
+ *    the grant. A wider answer is refused, not used (INV-S2).
+ * 3. The refresh token goes only to the issuer stored beside it in the vault, and only if that is the configured one.
+ * 4. A refresh token is used once (`activities/vault/renewal.ts`). Its replacement is written before the access token
+ *    of the answer is checked.
+ * 5. A missing answer does not prove that the refresh token was unused: the grant is then lost, not tried again.
  */
 import type { TokenEndpointResponse } from 'oauth4webapi';
 import { defined } from '../../contracts/defined.ts';
@@ -101,26 +108,11 @@ export function vaultedTokenStrategy(vault: Vault, now: () => number): TokenStra
         const message = `${server} refused the token of the vault entry that the run names. Put one into the vault that is still good.`;
         throw tokenError('TOKEN_REFUSED', message, { server });
       }
-      const { expiresAt } = entry;
-      return {
-        accessToken: token,
-        evidence: unverifiedEvidence('vault', token, [token]),
-        secrets: [token],
-        ...defined({ grantExpiresAt: expiresAt }),
-      };
+      const evidence = unverifiedEvidence('vault', token, [token]);
+      return { accessToken: token, evidence, secrets: [token], ...defined({ grantExpiresAt: entry.expiresAt }) };
     },
   };
 }
-
-// The strategy `refresh` obtains a token for one call with the refresh token that the vault holds for the run's
-// initiator (RFC 6749 §6, RFC 8707).
-//
-// 1. The token is asked for this server and this tool's scopes only. An empty scope is never sent, since it means all
-//    of the grant. A wider answer is refused, not used (INV-S2).
-// 2. The refresh token goes only to the issuer stored beside it in the vault, and only if that is the configured one.
-// 3. A refresh token is used once (`activities/vault/renewal.ts`). Its replacement is written before the access token
-//    of the answer is checked.
-// 4. A missing answer does not prove that the refresh token was unused: the grant is then lost, not tried again.
 
 /** Time to write the result of a use, with room for clocks that differ. */
 const WRITING_MS = 30_000;
@@ -136,41 +128,19 @@ export function refreshStrategy(credentials: RefreshedTokens, source: TokenSourc
       const ref = namedRef(request);
       if (refused !== undefined) client.forget();
       // The entry is checked before any request: most refusals need no network.
-      const { expiresAt } = usable(await ofVault(server, async () => await vault.read(ref)), request).entry;
-      await readMetadata(request);
+      const check = (held: HeldEntry | undefined): HeldEntry => ofIssuer(issuer, held, request, now());
+      const { expiresAt } = check(await ofVault(server, async () => await vault.read(ref))).entry;
+      await readMetadata(client, source, request);
       const asked = askedFor(credentials, request);
-      let used: string | undefined;
-      const renewed = await ofVault(
-        server,
-        async () =>
-          await renew<TokenAnswer>({
-            vault,
-            ref,
-            check: (held) => usable(held, request),
-            use: async (token) => {
-              used = token;
-              return await exchanged(token, server, asked);
-            },
-            reusable: credentials.refreshTokens === 'reusable',
-            leaseMs: timeoutMs + WRITING_MS,
-            waitMs: timeoutMs,
-            signal,
-            now,
-          }),
-      );
+      const use = async (token: string) => await exchanged(token, server, asked, client, source);
+      const reusable = credentials.refreshTokens === 'reusable';
+      const lease = { leaseMs: timeoutMs + WRITING_MS, waitMs: timeoutMs, signal, now };
+      const renewed = await ofVault(server, async () => await renew({ vault, ref, check, use, reusable, ...lease }));
       switch (renewed.kind) {
         case 'renewed': {
           const { answer, secrets } = renewed.value;
-          const known = used === undefined ? secrets : [...secrets, used];
-          const granted = checkGranted(answer, asked, {
-            strategy,
-            server,
-            issuer,
-            secrets: known,
-            refused,
-            now: now(),
-          });
-          return expiresAt === undefined ? granted : { ...granted, grantExpiresAt: expiresAt };
+          const context = { strategy, server, issuer, secrets, refused, now: now() };
+          return { ...checkGranted(answer, asked, context), ...defined({ grantExpiresAt: expiresAt }) };
         }
         case 'failed':
           throw renewed.error;
@@ -185,46 +155,58 @@ export function refreshStrategy(credentials: RefreshedTokens, source: TokenSourc
       }
     },
   };
+}
 
-  function usable(held: HeldEntry | undefined, request: TokenRequest): HeldEntry {
-    const found = usableEntry(held, request, 'refresh-token', now());
-    const { secret } = found.entry;
-    if (secret.kind === 'refresh-token' && new URL(secret.issuer).href === new URL(issuer).href) return found;
-    const { server } = request;
-    const message = `The refresh token of the vault entry for ${server} is of another issuer than the configured one (${issuer}), and was not sent.`;
-    throw tokenError('GRANT_INVALID', message, { server, issuer });
-  }
+function ofIssuer(issuer: string, held: HeldEntry | undefined, request: TokenRequest, now: number): HeldEntry {
+  const found = usableEntry(held, request, 'refresh-token', now);
+  const { secret } = found.entry;
+  if (secret.kind === 'refresh-token' && new URL(secret.issuer).href === new URL(issuer).href) return found;
+  const { server } = request;
+  const message = `The refresh token of the vault entry for ${server} is of another issuer than the configured one (${issuer}), and was not sent.`;
+  throw tokenError('GRANT_INVALID', message, { server, issuer });
+}
 
-  /** Reads metadata before the refresh token is used: a use that has begun must be finished. */
-  async function readMetadata({ server, signal }: TokenRequest): Promise<void> {
-    const exchange = openExchange({ ...source, signal });
-    try {
-      await source.servers.metadataOf(issuer, exchange);
-    } catch (error) {
-      client.forget();
-      throw oauthFailure(error, { server, issuer, exchange });
-    }
+/** Reads metadata before the refresh token is used: a use that has begun must be finished. */
+async function readMetadata(
+  client: ConfiguredClient,
+  source: TokenSource,
+  { server, signal }: TokenRequest,
+): Promise<void> {
+  const { issuer } = client;
+  const exchange = openExchange({ ...source, signal });
+  try {
+    await source.servers.metadataOf(issuer, exchange);
+  } catch (error) {
+    client.forget();
+    throw oauthFailure(error, { server, issuer, exchange });
   }
+}
 
-  /** Runs without the caller's signal; `activities/vault/renewal.ts` says why. */
-  async function exchanged(token: string, server: string, asked: Asked): Promise<Used<TokenAnswer>> {
-    const { exchange, proof } = watched(openExchange({ ...source, signal: undefined }));
-    const parameters = { ...parametersOf(asked), refresh_token: token };
-    try {
-      const value = await client.token({ server, grantType: 'refresh_token', parameters, exchange });
-      const { refresh_token: next } = value.answer;
-      return { kind: 'exchanged', value, ...defined({ token: next }), ...lifeOf(value.answer) };
-    } catch (error) {
-      return { kind: proof(), error };
-    }
+/** Runs without the caller's signal; `activities/vault/renewal.ts` says why. */
+async function exchanged(
+  used: string,
+  server: string,
+  asked: Asked,
+  client: ConfiguredClient,
+  source: TokenSource,
+): Promise<Used<TokenAnswer>> {
+  const { exchange, proof } = watched(openExchange({ ...source, signal: undefined }));
+  const parameters = { ...parametersOf(asked), refresh_token: used };
+  try {
+    const { answer, secrets } = await client.token({ server, grantType: 'refresh_token', parameters, exchange });
+    const { refresh_token: token } = answer;
+    const value = { answer, secrets: [...secrets, used] };
+    return { kind: 'exchanged', value, ...defined({ token, expiresAt: endOf(answer, source.now()) }) };
+  } catch (error) {
+    return { kind: proof(), error };
   }
+}
 
-  /** Reads `refresh_token_expires_in`, which several issuers send; no standard defines it. */
-  function lifeOf(answer: TokenEndpointResponse): { readonly expiresAt?: string } {
-    const seconds = answer['refresh_token_expires_in'];
-    if (typeof seconds !== 'number' || !(seconds > 0) || seconds > LONGEST_LIFE_SECONDS) return {};
-    return { expiresAt: new Date(now() + seconds * 1_000).toISOString() };
-  }
+/** Reads `refresh_token_expires_in`, which several issuers send; no standard defines it. */
+function endOf(answer: TokenEndpointResponse, now: number): string | undefined {
+  const seconds = answer['refresh_token_expires_in'];
+  if (typeof seconds !== 'number' || !(seconds > 0) || seconds > LONGEST_LIFE_SECONDS) return undefined;
+  return new Date(now + seconds * 1_000).toISOString();
 }
 
 type Proof = 'not-used' | 'refused' | 'uncertain';

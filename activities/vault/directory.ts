@@ -8,6 +8,9 @@
  *    so that late workers fail too. The file is emptied because its content is still a secret.
  * 2. The newest version is never deleted, even if it records a removal: version numbers are not used again.
  * 3. Files are whole or not there, for the owner alone (`activities/kit/durable-file.ts`).
+ * 4. An envelope is encrypted (AES-256-GCM, NIST SP 800-38D, random 96-bit nonce) with the first key; every key
+ *    decrypts, so that keys rotate while entries stay. The tag also covers place and version: an envelope that is
+ *    copied to another reference, or back over a newer version, does not open.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 import { readdir, readFile, rm } from 'node:fs/promises';
@@ -19,7 +22,7 @@ import { VaultEntry } from '../../contracts/schemas/stores.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import { assertRoot, type RootKind } from '../artifacts/root.ts';
 import { replace, writeNew } from '../kit/durable-file.ts';
-import type { HeldEntry, ListedEntry, Vault, VaultVersion } from './port.ts';
+import { type HeldEntry, type ListedEntry, plain, type Vault, type VaultVersion } from './port.ts';
 
 export const VAULT_ROOT: RootKind = {
   marker: '.countersign-vault',
@@ -37,7 +40,7 @@ const KEPT_NAMES = 100;
 /** The content of an envelope. */
 const Content = z.strictObject({ ref: Identifier, entry: VaultEntry });
 
-/** Stands in the place of an envelope, so that a removal needs no key. */
+/** Stands in the place of an envelope: a removal needs no key. */
 const REMOVED = 'removed\n';
 
 interface Newest {
@@ -163,21 +166,6 @@ function unavailable(reason: string): CountersignError {
   return new CountersignError('VAULT_UNAVAILABLE', `The vault is not available: ${reason}. It may pass: try again.`);
 }
 
-function plain(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-// Encrypts bytes at rest: AES-256-GCM (NIST SP 800-38D) with a random 96-bit nonce and the id of its key
-// beside it.
-//
-// 1. The first key encrypts; every key decrypts, so that keys rotate while entries stay.
-// 2. The tag also covers place and version: an envelope that is copied to another reference, or back over a newer
-//    version, does not open.
-
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
@@ -220,14 +208,15 @@ class Envelopes {
 
   /** @throws CountersignError `VAULT_CORRUPT`, or `CONFIG_INVALID` if its key is missing */
   open(envelope: string, place: Place): Opened {
-    const { keyId, data } = parse(envelope, place);
+    const parsed = Envelope.safeParse(plain(envelope));
+    if (!parsed.success) throw corrupt(place, 'it is no envelope');
+    const { keyId, data } = parsed.data;
     const key = this.#keys.find(({ id }) => id === keyId)?.key;
     if (key === undefined) throw noKey(keyId);
     const sealed = Buffer.from(data, 'base64');
     try {
-      const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(0, NONCE_BYTES), {
-        authTagLength: TAG_BYTES,
-      });
+      const nonce = sealed.subarray(0, NONCE_BYTES);
+      const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });
       decipher.setAAD(placeBytes(place, keyId));
       decipher.setAuthTag(sealed.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
       const text = Buffer.concat([decipher.update(sealed.subarray(NONCE_BYTES + TAG_BYTES)), decipher.final()]);
@@ -240,18 +229,8 @@ class Envelopes {
 }
 
 function corrupt({ folder, version }: Place, reason: string): CountersignError {
-  return new CountersignError(
-    'VAULT_CORRUPT',
-    `Version ${version} of the vault entry in ${folder} does not open: ${reason}. Put the secret anew, or restore the file from a backup.`,
-  );
-}
-
-function parse(envelope: string, place: Place): z.infer<typeof Envelope> {
-  try {
-    return Envelope.parse(JSON.parse(envelope));
-  } catch {
-    throw corrupt(place, 'it is no envelope');
-  }
+  const message = `Version ${version} of the vault entry in ${folder} does not open: ${reason}. Put the secret anew, or restore the file from a backup.`;
+  return new CountersignError('VAULT_CORRUPT', message);
 }
 
 function placeBytes({ folder, version }: Place, keyId: string): Uint8Array {
@@ -259,9 +238,6 @@ function placeBytes({ folder, version }: Place, keyId: string): Uint8Array {
 }
 
 function noKey(id: string): CountersignError {
-  return new CountersignError(
-    'CONFIG_INVALID',
-    `A vault entry is encrypted with key ${id}, which vault.keys does not hold; add the key.`,
-    { path: 'vault.keys' },
-  );
+  const message = `A vault entry is encrypted with key ${id}, which vault.keys does not hold; add the key.`;
+  return new CountersignError('CONFIG_INVALID', message, { path: 'vault.keys' });
 }

@@ -44,13 +44,13 @@ export interface Vault {
   list(): Promise<readonly ListedEntry[]>;
 }
 
-// This `Vault` reads its entries from environment variables, one each, as JSON of `VaultEntry`; the person who starts
-// the worker sets them.
-//
-// 1. The vault is read-only: a secret that its issuer replaces with each use cannot be kept here.
-// 2. A variable that is not set is no entry. One that cannot be read as an entry is `VAULT_CORRUPT`, and never shown.
-
-/** @param variables reference → variable */
+/**
+ * Reads entries from environment variables, one each, as JSON of `VaultEntry`. The vault is read-only: a secret that its
+ * issuer replaces with each use cannot be kept here. A variable that is not set is no entry. One that cannot be read as
+ * an entry is `VAULT_CORRUPT`, and never shown.
+ *
+ * @param variables reference → variable
+ */
 export function createVaultEnvironment(
   variables: Readonly<Record<string, string>>,
   environment: Readonly<Record<string, string | undefined>>,
@@ -63,10 +63,8 @@ export function createVaultEnvironment(
     if (!entry.success) {
       // Only paths of fields are reported: a schema's message about a value may quote it.
       const at = entry.error.issues.map(({ path }) => path.join('.') || 'its form').slice(0, 5);
-      throw new CountersignError(
-        'VAULT_CORRUPT',
-        `The environment variable ${variable} holds no vault entry (${at.join(', ')}). Correct it and restart the worker.`,
-      );
+      const message = `The environment variable ${variable} holds no vault entry (${at.join(', ')}). Correct it and restart the worker.`;
+      throw new CountersignError('VAULT_CORRUPT', message);
     }
     return { entry: entry.data, version: createHash('sha256').update(text).digest('hex') };
   };
@@ -87,13 +85,12 @@ export function createVaultEnvironment(
 }
 
 async function readOnly(ref: string): Promise<never> {
-  throw new CountersignError(
-    'VAULT_READ_ONLY',
-    `Vault entry ${ref} stands in the environment of the worker and cannot be changed. Change the variable, or use a vault of kind directory.`,
-  );
+  const message = `Vault entry ${ref} stands in the environment of the worker and cannot be changed. Change the variable, or use a vault of kind directory.`;
+  throw new CountersignError('VAULT_READ_ONLY', message);
 }
 
-function plain(text: string): unknown {
+/** Undefined for what is no JSON. */
+export function plain(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

@@ -1,7 +1,6 @@
 /**
- * Lets workers use a refresh token one at a time, however each of them ends.
- *
- * Owns the order: the intent is written, the token is used, the result is written. Does not own how a token is used.
+ * Lets workers use a refresh token one at a time, however each of them ends: the intent is written, the token is used,
+ * the result is written.
  *
  * 1. A token that its issuer may replace is used only by the worker that has written the intent to do so
  *    (compare-and-swap), and so once.
@@ -76,11 +75,6 @@ export async function renew<Value>(renewing: Renewing<Value>): Promise<Renewed<V
   }
 }
 
-interface Begun {
-  readonly held: HeldEntry;
-  readonly intent: Intent;
-}
-
 /**
  * Writes the intent, and repeats until the vault confirms it. An intent that was written but not acknowledged would run
  * out as a lost grant, though nobody has sent the token.
@@ -92,7 +86,7 @@ async function begin<Value>(
   { vault, ref, leaseMs, now }: Renewing<Value>,
   held: HeldEntry,
   giveUpAt: number,
-): Promise<Begun | undefined> {
+): Promise<{ readonly held: HeldEntry; readonly intent: Intent } | undefined> {
   const since = now();
   const intent: Intent = {
     id: randomUUID(),
@@ -130,15 +124,12 @@ async function begin<Value>(
   }
 }
 
-async function useAndKeep<Value>(
-  { vault, ref, use, leaseMs, now }: Renewing<Value>,
-  held: HeldEntry,
-  intent?: Intent,
-): Promise<Renewed<Value>> {
+async function useAndKeep<Value>(renewing: Renewing<Value>, held: HeldEntry, intent?: Intent): Promise<Renewed<Value>> {
+  const { vault, ref, use, leaseMs, now } = renewing;
   const before = held.entry;
   const until = intent === undefined ? now() + leaseMs : Date.parse(intent.until);
   const keep = async (entry: VaultEntry): Promise<boolean> =>
-    await kept(vault, ref, entry, held.version, { intent: intent?.id, until, now });
+    await kept(renewing, entry, held.version, intent?.id, until);
   const used = await use(before.secret.token);
   switch (used.kind) {
     case 'exchanged': {
@@ -166,21 +157,18 @@ async function useAndKeep<Value>(
   }
 }
 
-interface Keeping {
-  /** Id of this use, if an intent was written. */
-  readonly intent: string | undefined;
-  /** Epoch ms. */
-  readonly until: number;
-  readonly now: () => number;
-}
-
-/** Retries a vault that is away until the lease is over: what is to be written exists nowhere else. */
-async function kept(
-  vault: Vault,
-  ref: string,
+/**
+ * Retries a vault that is away until the lease is over: what is to be written exists nowhere else.
+ *
+ * @param intent id of this use, if an intent was written
+ * @param until epoch ms
+ */
+async function kept<Value>(
+  { vault, ref, now }: Renewing<Value>,
   { renewal: _, ...entry }: VaultEntry,
   expected: string,
-  { intent, until, now }: Keeping,
+  intent: string | undefined,
+  until: number,
 ): Promise<boolean> {
   let version = expected;
   for (let tries = 0; ; tries += 1) {

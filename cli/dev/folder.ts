@@ -1,7 +1,4 @@
-/**
- * Makes the folder of `countersign dev`: database, artifacts, files for the demo MCP server, and a
- * configuration.
- */
+/** Makes the folder of `countersign dev`: database, artifacts, files for the demo MCP server, and a configuration. */
 import { existsSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,7 +1,7 @@
 /** Chooses the demo agent's model: a script, unless the environment offers a provider. */
-import { CountersignError } from '../../contracts/errors.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import type { Terminal } from '../session/terminal.ts';
+import { usage } from '../session/options.ts';
 
 type ModelInput = NonNullable<ConfigInput['models']>[string];
 
@@ -17,10 +17,7 @@ export function demoModel(env: Terminal['env']): DemoModel {
   const namesOpenAi = isOpenAi(env['OPENAI_BASE_URL']);
   if (isSet(env, 'OPENAI_BASE_URL') && !namesOpenAi) return compatibleModel(env, wanted);
   if (namesOpenAi && !isSet(env, 'OPENAI_API_KEY')) {
-    throw new CountersignError(
-      'USAGE',
-      'OPENAI_BASE_URL is that of OpenAI: set OPENAI_API_KEY too, or unset OPENAI_BASE_URL.',
-    );
+    throw usage('OPENAI_BASE_URL is that of OpenAI: set OPENAI_API_KEY too, or unset OPENAI_BASE_URL.');
   }
   if (!namesOpenAi && isSet(env, 'ANTHROPIC_API_KEY')) {
     const model = wanted ?? 'claude-sonnet-4-5';
@@ -41,8 +38,7 @@ export function demoModel(env: Terminal['env']): DemoModel {
 
 function compatibleModel(env: Terminal['env'], wanted: string | undefined): DemoModel {
   if (wanted === undefined) {
-    throw new CountersignError(
-      'USAGE',
+    throw usage(
       'OPENAI_BASE_URL is set: name the model of that server in COUNTERSIGN_DEMO_MODEL, or unset OPENAI_BASE_URL.',
     );
   }

@@ -81,6 +81,10 @@ interface Compared {
   readonly run: readonly AnyEntry[];
 }
 
+function likely(cause: BrokenBy['cause'], text: string): BrokenBy {
+  return { cause, certainty: 'likely', text };
+}
+
 /** @param options its `bundle` comes from `bundleForReading` */
 export async function brokenIn(
   runId: string,
@@ -92,28 +96,24 @@ export async function brokenIn(
   const fault = await firstFault(runId, histories, options);
   if (fault !== undefined && (fault.cause !== 'query' || clock !== undefined)) return fault;
   if (fault !== undefined)
-    return {
-      cause: 'unknown',
-      certainty: 'likely',
-      text: `A query damaged the run, and the copy differs from it by more than the times that a query changes: somebody may have changed the record as well. Keep it as it is. ${fault.text}`,
-    };
+    return likely(
+      'unknown',
+      `A query damaged the run, and the copy differs from it by more than the times that a query changes: somebody may have changed the record as well. Keep it as it is. ${fault.text}`,
+    );
   if (clock !== undefined)
-    return {
-      cause: 'query',
-      certainty: 'likely',
-      text: `A query damaged the run, by all signs: from entry ${clock.seq} on the two differ in times alone, all of them times of workflow tasks and never later in the copy: ${clock.copy} there, ${clock.run} in the run. Nobody needs to have changed anything.`,
-    };
+    return likely(
+      'query',
+      `A query damaged the run, by all signs: from entry ${clock.seq} on the two differ in times alone, all of them times of workflow tasks and never later in the copy: ${clock.copy} there, ${clock.run} in the run. Nobody needs to have changed anything.`,
+    );
   if (!isWhole)
-    return {
-      cause: 'unknown',
-      certainty: 'likely',
-      text: 'No query explains the difference, but the first histories of the run are not retained any more: it cannot be told whether somebody changed the record. Keep it as it is.',
-    };
-  return {
-    cause: 'somebody',
-    certainty: 'likely',
-    text: "The run's history is consistent, this build replays all of it, and no query explains the difference: somebody changed the record. Keep it as it is.",
-  };
+    return likely(
+      'unknown',
+      'No query explains the difference, but the first histories of the run are not retained any more: it cannot be told whether somebody changed the record. Keep it as it is.',
+    );
+  return likely(
+    'somebody',
+    "The run's history is consistent, this build replays all of it, and no query explains the difference: somebody changed the record. Keep it as it is.",
+  );
 }
 
 /**
@@ -145,11 +145,10 @@ async function firstFault(
 }
 
 function inDoubt(why: string): BrokenBy {
-  return {
-    cause: 'unknown',
-    certainty: 'likely',
-    text: `An execution of the run cannot be replayed, which does not explain the difference: it cannot be told whether somebody changed the record. Keep it as it is. ${why}`,
-  };
+  return likely(
+    'unknown',
+    `An execution of the run cannot be replayed, which does not explain the difference: it cannot be told whether somebody changed the record. Keep it as it is. ${why}`,
+  );
 }
 
 // Failed histories are diagnosed up to this number, unless the user asks for all.

@@ -1,6 +1,4 @@
-/**
- * Reads a catalog for a command: its snapshot, the effective verdicts, and definitions if they are wanted.
- */
+/** Reads a catalog for a command: its snapshot, the effective verdicts, and definitions if they are wanted. */
 import {
   type EffectiveVerdict,
   effectiveVerdicts,
@@ -13,6 +11,7 @@ import type { CatalogEntry, CatalogSnapshot } from '../../contracts/schemas/cata
 import { bounded, visible } from '../../domain/text/escape.ts';
 import { nearNames } from '../../domain/text/match.ts';
 import type { ClientSettings } from './session.ts';
+import { usage } from './options.ts';
 
 export interface CatalogReading {
   readonly snapshot: CatalogSnapshot;
@@ -86,8 +85,8 @@ export function chosenEntries(
   tools: readonly string[],
   all = false,
 ): readonly CatalogEntry[] {
-  if (all && tools.length > 0) throw new CountersignError('USAGE', 'Name tools, or say --all; not both.');
+  if (all && tools.length > 0) throw usage('Name tools, or say --all; not both.');
   if (all) return snapshot.entries;
-  if (tools.length === 0) throw new CountersignError('USAGE', 'Name a tool. See --help.');
+  if (tools.length === 0) throw usage('Name a tool. See --help.');
   return [...new Set(tools)].map((tool) => entryNamed(snapshot, tool));
 }

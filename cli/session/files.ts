@@ -15,6 +15,7 @@ import { parseAs } from '../../contracts/schemas/parse.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import { type Assertion, type TrustedJwk, TrustedJwks } from '../../contracts/schemas/trust.ts';
 import type { Terminal } from './terminal.ts';
+import { usage } from './options.ts';
 
 export interface InputKind {
   /** The name of the input in messages, such as `run spec`. */
@@ -36,8 +37,7 @@ export async function readInput(
 
 async function readText(path: string, shown: string, { what }: InputKind): Promise<string> {
   return await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw new CountersignError(
-      'USAGE',
+    throw usage(
       `The ${what} ${shown} cannot be read (${error.code ?? 'error'}). Name a file that exists, or - for standard input.`,
       {},
       { cause: error },
@@ -93,7 +93,7 @@ export async function writeOnce(path: string, shown: string, text: string): Prom
       code === 'EEXIST'
         ? 'is there already, and a private key is never overwritten; name another'
         : `cannot be written (${code})`;
-    throw new CountersignError('USAGE', `The file ${shown} ${reason}.`, {}, { cause: error });
+    throw usage(`The file ${shown} ${reason}.`, {}, { cause: error });
   }
 }
 
@@ -116,10 +116,7 @@ export async function readTrustFile(
 ): Promise<readonly TrustedJwk[]> {
   const text = await readFile(resolve(directory, shown), 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (whereMissing === 'new' && error.code === 'ENOENT') return '{"keys":[]}';
-    throw new CountersignError(
-      'USAGE',
-      `The trusted keys ${shown} cannot be read (${error.code ?? 'error'}). Name the file with --trust.`,
-    );
+    throw usage(`The trusted keys ${shown} cannot be read (${error.code ?? 'error'}). Name the file with --trust.`);
   });
   let value: unknown;
   try {
@@ -148,10 +145,7 @@ export async function writeTrustFile(
 export function keyIn(keys: readonly TrustedJwk[], kid: string, shown: string): TrustedJwk {
   const found = keys.find((key) => key.kid === kid);
   if (found !== undefined) return found;
-  throw new CountersignError(
-    'USAGE',
-    `There is no key ${kid} in ${shown}. See: countersign keys list --trust ${shown}`,
-  );
+  throw usage(`There is no key ${kid} in ${shown}. See: countersign keys list --trust ${shown}`);
 }
 
 /** Makes a key pair: writes the private half to a file of its own, and returns the public half. */

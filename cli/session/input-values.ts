@@ -2,10 +2,10 @@
  * Turns words of the command line into answers to a server's questions. It gives them their types; the run
  * checks whether they fit.
  */
-import { CountersignError } from '../../contracts/errors.ts';
 import type { FormField, FormValue, InputRequests, InputResponse } from '../../contracts/schemas/input.ts';
 import { isFields } from '../../domain/shapes/messages.ts';
 import { named } from '../../domain/text/escape.ts';
+import { usage } from './options.ts';
 
 export interface Words {
   /** `field=value`, or `question.field=value` if there are several questions. */
@@ -40,14 +40,16 @@ export function responsesFrom(requests: InputRequests, words: Words): Record<str
 function contentsOf(forms: readonly string[], content: unknown): [string, Record<string, FormValue>][] {
   if (content === undefined) return [];
   const [only, ...others] = forms;
-  if (!isFields(content)) throw usage('The file must hold an object with the fields of the form.');
+  if (!isFields(content)) throw usage('The file must hold an object with the fields of the form. Nothing was sent.');
   // Sound: the run refuses a value that does not fit, by the name of the field.
   const fields = (value: unknown): Record<string, FormValue> => ({ ...(value as Record<string, FormValue>) });
   const byQuestion = Object.keys(content).length > 0 && Object.keys(content).every((key) => forms.includes(key));
   if (byQuestion && Object.values(content).every(isFields))
     return Object.entries(content).map(([key, value]) => [key, fields(value)]);
   if (only !== undefined && others.length === 0) return [[only, fields(content)]];
-  throw usage(`The file must hold the fields of each form by its question: ${forms.map(named).join(', ')}.`);
+  throw usage(
+    `The file must hold the fields of each form by its question: ${forms.map(named).join(', ')}. Nothing was sent.`,
+  );
 }
 
 function placed(
@@ -56,7 +58,7 @@ function placed(
   word: string,
 ): { readonly key: string; readonly name: string; readonly value: FormValue } {
   const at = word.indexOf('=');
-  if (at < 1) throw usage(`--set takes field=value.`);
+  if (at < 1) throw usage(`--set takes field=value. Nothing was sent.`);
   const path = word.slice(0, at);
   const text = word.slice(at + 1);
   for (const key of forms) {
@@ -70,7 +72,9 @@ function placed(
     const request = requests[key];
     return request?.kind === 'form' ? Object.keys(request.fields).map((name) => named(`${key}.${name}`)) : [];
   });
-  throw usage(`The server asks for no ${named(path)}; it asks for: ${known.join(', ') || 'no fields'}.`);
+  throw usage(
+    `The server asks for no ${named(path)}; it asks for: ${known.join(', ') || 'no fields'}. Nothing was sent.`,
+  );
 }
 
 /** Converts numbers and booleans. Any other text stays text, which the run refuses by the name of the field. */
@@ -87,8 +91,4 @@ function typed(field: FormField, text: string): FormValue {
     case 'choices':
       return [text];
   }
-}
-
-function usage(message: string): CountersignError {
-  return new CountersignError('USAGE', `${message} Nothing was sent.`);
 }

@@ -7,11 +7,10 @@ import type { Countersign } from '../../client/index.ts';
 import { conversationFaults } from '../../client/ledger/check.ts';
 import { jsonOf, type LedgerCopy, readLines, readRecords } from '../../client/ledger/files.ts';
 import { readSegments } from '../../client/ledger/ledger.ts';
-import { CountersignError } from '../../contracts/errors.ts';
 import { AnyEntry, type LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { artifactReader, loadClientSettings, type Session } from './session.ts';
-import type { GlobalOptions } from './options.ts';
+import { type GlobalOptions, usage } from './options.ts';
 import { ledgerOfStuck, type StuckRun, toldOrRead } from './stuck-run.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -30,9 +29,9 @@ export async function namedCopy(
 ): Promise<LedgerCopy | undefined> {
   const { file, records, segment, firstRun } = options;
   if ([file, records, segment].filter((source) => source !== undefined).length > 1)
-    throw new CountersignError('USAGE', 'Name one of --file, --records and --segment.');
+    throw usage('Name one of --file, --records and --segment.');
   if (firstRun !== undefined && records === undefined)
-    throw new CountersignError('USAGE', '--first-run is of --records. Name the directory too, or leave it out.');
+    throw usage('--first-run is of --records. Name the directory too, or leave it out.');
   if (records !== undefined) return await readRecords(resolve(terminal.directory, records), runId, firstRun);
   if (file !== undefined) return exported(runId, await textOf(file, 'ledger file', terminal));
   if (segment === undefined) return undefined;
@@ -69,8 +68,7 @@ const ExportedLedger = z.object({ runId: z.string(), entries: z.array(AnyEntry) 
 function exported(runId: string, text: string): LedgerCopy {
   const whole = ExportedLedger.safeParse(jsonOf(text));
   if (whole.success) {
-    if (whole.data.runId !== runId)
-      throw new CountersignError('USAGE', 'The ledger file is of another run.', { runId: whole.data.runId });
+    if (whole.data.runId !== runId) throw usage('The ledger file is of another run.', { runId: whole.data.runId });
     return { place: { workflowId: runId }, entries: whole.data.entries, signedHeads: [], faults: [] };
   }
   const copy = readLines(text, runId, 'the file');
@@ -82,7 +80,7 @@ function exported(runId: string, text: string): LedgerCopy {
 
 export async function textOf(file: string, what: string, { directory }: Pick<Terminal, 'directory'>): Promise<string> {
   return await readFile(resolve(directory, file), 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw new CountersignError('USAGE', `The ${what} cannot be read (${error.code ?? 'error'}).`, {}, { cause: error });
+    throw usage(`The ${what} cannot be read (${error.code ?? 'error'}).`, {}, { cause: error });
   });
 }
 

@@ -3,6 +3,7 @@
  * Holds the options that every verb has.
  */
 import { Argument, InvalidArgumentError, Option } from 'commander';
+import { CountersignError, type ErrorFacts } from '../../contracts/errors.ts';
 
 /** An option, made for a name. `T` is the value that the verb gets. */
 export type OptionRow<T> = ((name: string) => Option) & { readonly value?: T };
@@ -80,6 +81,11 @@ export const preset =
   <T>(value: T, row: OptionRow<T | undefined>): OptionRow<T> =>
   (name) =>
     row(name).default(value);
+
+/** A mistake in how a command was called. */
+export function usage(message: string, facts?: ErrorFacts, options?: ErrorOptions): CountersignError {
+  return new CountersignError('USAGE', message, facts, options);
+}
 
 function dashed(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);

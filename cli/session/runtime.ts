@@ -1,6 +1,5 @@
 /**
- * Installs the native Temporal runtime. A process has only one, so the first to install it decides where its
- * logs go.
+ * Installs the native Temporal runtime. A process has only one, so the first to install it decides where its logs go.
  */
 import { IllegalStateError } from '@temporalio/common';
 import { DefaultLogger, Runtime } from '@temporalio/worker';

@@ -31,11 +31,11 @@ import { isTrustUrl, type TrustedJwk } from '../../contracts/schemas/trust.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { createDataConverter } from '../../workers/codec.ts';
 import { openVault, readTrustedKeys } from '../../workers/composition.ts';
-import { type ConfigFile, type Environment, readConfigFile, substitute } from '../../workers/config/load.ts';
+import { type Environment, readConfigFile, substitute } from '../../workers/config/load.ts';
 import { conditionProblems } from '../../workers/config/warnings.ts';
 import { connectClient, type EngineAddress, isAway, locateEngine } from '../../workers/connection.ts';
 import { assertSetUp } from '../../workers/setup.ts';
-import type { GlobalOptions } from './options.ts';
+import { type GlobalOptions, usage } from './options.ts';
 import type { Terminal } from './terminal.ts';
 
 export interface ClientSettings {
@@ -55,7 +55,7 @@ export async function loadClientSettings(
   path: string | undefined,
   { env, directory }: Pick<Terminal, 'env' | 'directory'>,
 ): Promise<ClientSettings> {
-  return await load(path, { env, directory }, pick);
+  return await load(path, { env, directory }, FOR_CLIENT);
 }
 
 /** Reads settings for commands that ask neither Temporal nor the store, and therefore need no secret at all. */
@@ -63,12 +63,7 @@ export async function loadPolicySettings(
   path: string | undefined,
   terminal: Pick<Terminal, 'env' | 'directory'>,
 ): Promise<Pick<ClientSettings, 'policy' | 'trusted' | 'serverUrls'>> {
-  const settings = await load(path, terminal, (file) => {
-    const picked = pick(file);
-    if (!isRecord(picked)) return picked;
-    const { encryption: _, artifacts: __, ...rest } = picked;
-    return rest;
-  });
+  const settings = await load(path, terminal, FOR_POLICY);
   refuseConditions(settings.policy, ['policy'], 'CONFIG_INVALID', 'policy of the configuration');
   return settings;
 }
@@ -95,11 +90,11 @@ export function refuseConditions(
 async function load(
   path: string | undefined,
   { env, directory }: Pick<Terminal, 'env' | 'directory'>,
-  wanted: (file: ConfigFile | undefined) => unknown,
+  wanted: Parameters<typeof pick>[1],
 ): Promise<ClientSettings> {
   const file = await readConfigFile(path, env, directory);
   const what = file?.what ?? 'configuration';
-  const { value, withoutBucket } = reachable(wanted(file), env, what);
+  const { value, withoutBucket } = reachable(pick(file?.value, wanted), env, what);
   const { taskQueue, encryption, artifacts, servers, policy, egress } = parseAs(
     Config,
     substitute(value, env, what),
@@ -145,23 +140,35 @@ function reachable(value: unknown, env: Environment, what: string): Reachable {
   }
 }
 
-function pick(file: ConfigFile | undefined): unknown {
-  if (!isRecord(file?.value)) return file?.value ?? {};
-  const { taskQueue, encryption, artifacts, servers, policy, egress } = file.value;
-  const shown = isRecord(servers)
-    ? Object.fromEntries(Object.entries(servers).map(([name, server]) => [name, pickServer(server)]))
-    : servers;
-  const allowed = isRecord(egress) ? { allowInsecure: egress['allowInsecure'] } : undefined;
-  const picked = { taskQueue, encryption, artifacts, servers: shown, policy, egress: allowed };
-  return Object.fromEntries(Object.entries(picked).filter(([, value]) => value !== undefined)) satisfies Partial<
-    Record<keyof ConfigInput, unknown>
-  >;
-}
+type Part = (found: unknown) => unknown;
 
-function pickServer(server: unknown): unknown {
-  if (!isRecord(server)) return server;
-  const { url, trusted } = server;
-  return { url, ...defined({ trusted }) };
+const whole: Part = (found) => found;
+
+/** Keeps only these fields of an object. */
+const only =
+  (...names: readonly string[]): Part =>
+  (found) =>
+    isRecord(found) ? Object.fromEntries(Object.entries(found).filter(([name]) => names.includes(name))) : found;
+
+/** Keeps only these fields of each entry. */
+const each =
+  (...names: readonly string[]): Part =>
+  (found) =>
+    isRecord(found)
+      ? Object.fromEntries(Object.entries(found).map(([name, entry]) => [name, only(...names)(entry)]))
+      : found;
+
+/** The parts of a configuration that commands read, by what they are for. */
+const FOR_POLICY = { taskQueue: whole, servers: each('url', 'trusted'), policy: whole, egress: only('allowInsecure') };
+const FOR_CLIENT = { ...FOR_POLICY, encryption: whole, artifacts: whole };
+const FOR_VAULT = { vault: whole, servers: each('url') };
+const FOR_TRUST = { trust: whole, egress: whole };
+
+function pick(value: unknown, wanted: Partial<Record<keyof ConfigInput, Part>>): unknown {
+  if (!isRecord(value)) return value ?? {};
+  return Object.fromEntries(
+    Object.entries(wanted).flatMap(([name, part]) => (value[name] === undefined ? [] : [[name, part(value[name])]])),
+  );
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {
@@ -182,7 +189,7 @@ export async function openVaultSettings(terminal: Terminal, { config: path }: Gl
   const { env, directory } = terminal;
   const file = await readConfigFile(path, env, directory);
   const what = file?.what ?? 'configuration';
-  const config = parseAs(Config, substitute(pickVault(file?.value), env, what), 'CONFIG_INVALID', what);
+  const config = parseAs(Config, substitute(pick(file?.value, FOR_VAULT), env, what), 'CONFIG_INVALID', what);
   const vault = openVault({ config, baseDirectory: file?.baseDirectory ?? directory }, env);
   if (vault === undefined)
     throw new CountersignError('CONFIG_INVALID', `The ${what} names no vault. Configure one (vault) and try again.`, {
@@ -196,19 +203,6 @@ export async function openVaultSettings(terminal: Terminal, { config: path }: Gl
   };
 }
 
-function pickVault(value: unknown): unknown {
-  if (!isRecord(value)) return value ?? {};
-  const { vault, servers } = value;
-  const shown = isRecord(servers)
-    ? Object.fromEntries(Object.entries(servers).map(([name, server]) => [name, onlyUrl(server)]))
-    : servers;
-  return Object.fromEntries(Object.entries({ vault, servers: shown }).filter(([, each]) => each !== undefined));
-}
-
-function onlyUrl(server: unknown): unknown {
-  return isRecord(server) ? { url: server['url'] } : server;
-}
-
 /**
  * Reads the trusted keys; undefined in trust mode `temporal`, or without a configuration.
  * @param mayAsk true if keys at a URL may be fetched
@@ -220,17 +214,12 @@ export async function configuredKeys(
   mayAsk: boolean,
 ): Promise<readonly TrustedJwk[] | undefined> {
   const file = await readConfigFile(path, env, directory);
-  if (file === undefined || !isTrusting(file.value)) return undefined;
-  const { trust: wanted, egress } = file.value;
-  const picked = { trust: wanted, ...defined({ egress }) };
+  if (file === undefined || !isRecord(file.value) || !('trust' in file.value)) return undefined;
+  const picked = pick(file.value, FOR_TRUST);
   const config = parseAs(Config, substitute(picked, env, file.what), 'CONFIG_INVALID', file.what);
   const { trust } = config;
   if (trust.mode === 'temporal' || (isTrustUrl(trust.jwks) && !mayAsk)) return undefined;
   return await readTrustedKeys(trust.jwks, { config, baseDirectory: file.baseDirectory });
-}
-
-function isTrusting(value: unknown): value is { readonly trust: unknown; readonly egress?: unknown } {
-  return typeof value === 'object' && value !== null && 'trust' in value;
 }
 
 // Opens the artifact store that the configuration names, for reading.
@@ -343,10 +332,7 @@ async function signerOf(
 ): Promise<Signer | undefined> {
   if (key !== undefined && key !== '') return await readSigner(resolve(directory, key), key, claims);
   if (claims === undefined) return undefined;
-  throw new CountersignError(
-    'USAGE',
-    'A group is claimed with a signature: name a key (--key FILE), or leave --group out. Nothing was sent.',
-  );
+  throw usage('A group is claimed with a signature: name a key (--key FILE), or leave --group out. Nothing was sent.');
 }
 
 /** @throws CountersignError `CONFIG_INVALID` if the profile or its file is missing or wrong */

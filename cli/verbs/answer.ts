@@ -1,6 +1,5 @@
 /**
- * Implements the verbs that answer requests about something else than consent: `answer`, `resolve` and
- * `authorize`.
+ * Implements the verbs that answer requests about something else than consent: `answer`, `resolve` and `authorize`.
  *
  * 1. Answers may be personal data: they are sent, and not printed.
  * 2. An answer applies to the request as the run shows it now, with its digest recomputed. If the digest is named, it
@@ -43,10 +42,11 @@ import {
   RUN,
   text,
   type Values,
+  usage,
 } from '../session/options.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { print, verb } from '../session/verb.ts';
-import { type Answered, pauseAnswer } from '../views/input.ts';
+import { type Answered, pauseAnswer } from '../views/decision.ts';
 import type { DecideOptions } from './decide.ts';
 import { requestsAnswer } from './requests.ts';
 
@@ -92,10 +92,7 @@ export const ANSWER = verb({
     const { set, file, accept, decline, cancel, comment, json } = options;
     const says = set !== undefined || file !== undefined || accept === true;
     if ([says, decline === true, cancel === true].filter(Boolean).length !== 1)
-      throw new CountersignError(
-        'USAGE',
-        'Say what you answer: --set, --file or --accept; or --decline; or --cancel. Nothing was sent.',
-      );
+      throw usage('Say what you answer: --set, --file or --accept; or --decline; or --cancel. Nothing was sent.');
     const kind: ProvisionInput['kind'] = decline === true ? 'decline' : cancel === true ? 'cancel' : 'provide';
     const input = { what: 'answer', code: 'DECISION_INVALID' } as const;
     const content = file === undefined ? undefined : await readInput(file, input, terminal);
@@ -181,10 +178,7 @@ function wordOf(answer: string, { result, message }: { readonly result?: string;
   if (answer === 'retry' && result === undefined && message === undefined) return { kind: 'retry' };
   if (answer === 'succeeded' && result !== undefined && message === undefined) return { kind: 'succeeded', result };
   if (answer === 'failed' && message !== undefined && result === undefined) return { kind: 'failed', message };
-  throw new CountersignError(
-    'USAGE',
-    'Say retry, or succeeded with --result TEXT, or failed with --message TEXT. Nothing was sent.',
-  );
+  throw usage('Say retry, or succeeded with --result TEXT, or failed with --message TEXT. Nothing was sent.');
 }
 
 const AUTHORIZING = {
@@ -238,12 +232,9 @@ type AuthorizeOptions = Values<typeof AUTHORIZING>;
 
 function assertOne({ scope, again, ref, grantFile, decline, comment }: AuthorizeOptions): void {
   if ([scope, again, ref, grantFile, decline].filter((each) => each !== undefined).length !== 1)
-    throw new CountersignError(
-      'USAGE',
-      'Say one thing: --scope (each that is named), --again, --ref, --grant-file or --decline.',
-    );
+    throw usage('Say one thing: --scope (each that is named), --again, --ref, --grant-file or --decline.');
   if (decline !== undefined && comment !== undefined)
-    throw new CountersignError('USAGE', '--decline holds the reason; --comment goes with the others.');
+    throw usage('--decline holds the reason; --comment goes with the others.');
 }
 
 async function answerTo(
@@ -328,8 +319,7 @@ export async function answerPause<
     );
   if (options.digest === undefined && unread !== undefined) {
     unread(request);
-    throw new CountersignError(
-      'USAGE',
+    throw usage(
       `Name the question of call ${callId} that you answer, by its --digest: its server may have asked another one since you looked. It is shown as it is now; nothing was sent.`,
       { runId, callId },
     );

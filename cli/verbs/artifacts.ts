@@ -8,7 +8,6 @@ import { assertHere } from '../../client/artifacts/namespaces.ts';
 import { referencedArtifacts } from '../../client/artifacts/references.ts';
 import { sweepArtifacts, type SweepReport } from '../../client/artifacts/sweep.ts';
 import { defined } from '../../contracts/defined.ts';
-import { CountersignError } from '../../contracts/errors.ts';
 import { visible } from '../../domain/text/escape.ts';
 import {
   actor,
@@ -22,6 +21,7 @@ import {
   repeated,
   RUN,
   type Values,
+  usage,
 } from '../session/options.ts';
 import type { Session } from '../session/session.ts';
 import type { Terminal } from '../session/terminal.ts';
@@ -66,16 +66,10 @@ async function sweep(
 ): Promise<Answer> {
   const { artifacts, retentionDays } = settings;
   if (artifacts.kind !== 'directory')
-    throw new CountersignError(
-      'USAGE',
-      'A bucket is emptied by a lifecycle rule of its own: docs/operations/artifacts.md.',
-    );
+    throw usage('A bucket is emptied by a lifecycle rule of its own: docs/operations/artifacts.md.');
   const leastAge = olderThan ?? (retentionDays === undefined ? undefined : retentionDays * DAY_MS);
   if (leastAge === undefined)
-    throw new CountersignError(
-      'USAGE',
-      'Say how old: --older-than 90d, or artifacts.retentionDays in the configuration.',
-    );
+    throw usage('Say how old: --older-than 90d, or artifacts.retentionDays in the configuration.');
   const { connection } = client;
   const { namespace, dataConverter } = client.options;
   const read = new Set([namespace, ...also]);

@@ -31,6 +31,7 @@ import {
   text,
   type Values,
   wholeNumber,
+  usage,
 } from '../session/options.ts';
 import type { Session } from '../session/session.ts';
 import { type Answer, verb, type Verb } from '../session/verb.ts';
@@ -106,8 +107,7 @@ export const CONNECT = verb({
     return await session(async ({ countersign, settings: { serverUrls } }) => {
       const handle = countersign.catalog(server, tenant);
       const url = options.url ?? (Object.hasOwn(serverUrls, server) ? serverUrls[server] : undefined);
-      if (url === undefined)
-        throw new CountersignError('USAGE', `The configuration names no server ${server}; say where it is with --url.`);
+      if (url === undefined) throw usage(`The configuration names no server ${server}; say where it is with --url.`);
       const anew = options.anew === true;
       const before = anew ? undefined : await snapshotIfAny(handle);
       const expectedVersion = options.expectedVersion ?? before?.policyVersion;
@@ -202,7 +202,7 @@ export const ASK = verb({
     const { approver = [], approverGroup = [], need, notInitiator, deadlineSeconds, hash = [], all = false } = options;
     const names = approver.length + approverGroup.length > 0;
     if (!names && (need !== undefined || notInitiator === true))
-      throw new CountersignError('USAGE', '--need and --not-initiator go with a list: --approver, --approver-group.');
+      throw usage('--need and --not-initiator go with a list: --approver, --approver-group.');
     const list = { ids: [...approver], groups: [...approverGroup], ...defined({ need, notInitiator }) };
     const approvers = names ? list : undefined;
     const change = { requiresApproval: true, denied: false, ...defined({ approvers, deadlineSeconds }) };

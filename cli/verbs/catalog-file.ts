@@ -1,6 +1,5 @@
 /**
- * Writes a catalog's settings as a file for review, and reads such a file back, in this shape or the older
- * one.
+ * Writes a catalog's settings as a file for review, and reads such a file back, in this shape or the older one.
  *
  * 1. The same catalog always gives the same text: tools are sorted, and times and everything that only a refresh
  *    changes are left out.
@@ -23,6 +22,7 @@ import { filedTool, type ImportPlan, type WantedTool, wantedTool } from '../../d
 import { visible } from '../../domain/text/escape.ts';
 import { escapedInvisible } from '../session/verb.ts';
 import { names } from '../views/format.ts';
+import { usage } from '../session/options.ts';
 
 export interface ReadCatalogFile {
   /** Absent, like the next three fields, in a file of the older shape. */
@@ -113,13 +113,12 @@ export function importTarget(file: Partial<Target>, options: Partial<Target>, sh
   for (const field of ['tenant', 'server'] as const) {
     const [ours, theirs] = [options[field], file[field]];
     if (ours !== undefined && theirs !== undefined && ours !== theirs)
-      throw new CountersignError('USAGE', `${shown} is of ${field} ${theirs}, not of ${visible(ours)}.`, {
+      throw usage(`${shown} is of ${field} ${theirs}, not of ${visible(ours)}.`, {
         path: field,
       });
   }
   const server = options.server ?? file.server;
-  if (server === undefined)
-    throw new CountersignError('USAGE', `${shown} is a plain list: say whose tools it names with --server.`);
+  if (server === undefined) throw usage(`${shown} is a plain list: say whose tools it names with --server.`);
   return { tenant: options.tenant ?? file.tenant ?? 'default', server };
 }
 

@@ -3,13 +3,12 @@
  * in `catalog-changes.ts`.
  */
 import type { CatalogHandle } from '../../client/index.ts';
-import { CountersignError } from '../../contracts/errors.ts';
 import { definitionDiff } from '../../domain/catalog/discovery.ts';
 import { importPlan } from '../../domain/catalog/file.ts';
 import { hasDrifted } from '../../domain/catalog/state.ts';
 import { entryNamed, readCatalog, readChanged, snapshotIfAny } from '../session/catalog-reading.ts';
 import { readInput } from '../session/files.ts';
-import { flag, maybe, one, type OptionRows, text, type Values } from '../session/options.ts';
+import { flag, maybe, one, type OptionRows, text, type Values, usage } from '../session/options.ts';
 import type { Session } from '../session/session.ts';
 import { nothingOf, toldOrRead } from '../session/stuck-run.ts';
 import { type Answer, verb } from '../session/verb.ts';
@@ -170,7 +169,7 @@ async function importFile(
   const { tenant, server } = importTarget(file, options, shown);
   const { as, plan: isPlan } = options;
   if (as === undefined && isPlan !== true)
-    throw new CountersignError('USAGE', 'Say who asks for it with --as, or look at it first with --plan.');
+    throw usage('Say who asks for it with --as, or look at it first with --plan.');
   const handle = countersign.catalog(server, tenant);
   const before = await handle.snapshot();
   const plan = importPlan(before.entries, file.tools);

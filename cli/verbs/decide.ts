@@ -41,6 +41,7 @@ import {
   RUN,
   text,
   time,
+  usage,
 } from '../session/options.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { type Answer, type Given, verb } from '../session/verb.ts';
@@ -88,10 +89,7 @@ export const APPROVE = verb({
   run: async (given) => {
     const { comment, arguments: source, remember, rememberUntil } = given.options;
     if (remember === undefined && rememberUntil !== undefined)
-      throw new CountersignError(
-        'USAGE',
-        '--remember-until is the end of --remember. Name its scope too; nothing was sent.',
-      );
+      throw usage('--remember-until is the end of --remember. Name its scope too; nothing was sent.');
     return await decideSeveral(given, {
       kind: 'approve',
       ...defined({
@@ -377,7 +375,7 @@ export function assertForSeveral(callIds: readonly string[], judged: Judged, opt
           : judged.kind === 'approve' && judged.arguments !== undefined
             ? '--arguments are of one call; name one.'
             : undefined;
-  if (fault !== undefined) throw new CountersignError('USAGE', `${fault} Nothing was sent.`);
+  if (fault !== undefined) throw usage(`${fault} Nothing was sent.`);
 }
 
 async function openNamed(
@@ -403,7 +401,7 @@ export function notConfirmed({ requests }: BatchPlan): CountersignError {
     requests.length === 0
       ? 'Nothing waits that you may decide; nothing was sent.'
       : `Nothing was sent. To decide ${requests.length === 1 ? 'this call' : `these ${requests.length} calls`}, add --yes.`;
-  return new CountersignError('USAGE', message);
+  return usage(message);
 }
 
 /** Returns the first refusal, whose exit code becomes the command's. */

@@ -64,7 +64,10 @@ async function dev(options: DevOptions, terminal: Terminal): Promise<void> {
   }
 }
 
-/** @returns undefined if the user asked to end before everything was up */
+/**
+ * Starts part after part. One function, because each part needs what those before it have said.
+ * @returns undefined if the user asked to end before everything was up
+ */
 async function startAll(
   stack: Stack,
   options: DevOptions,

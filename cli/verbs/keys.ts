@@ -17,7 +17,7 @@ import { KEY_FIELD } from '../../contracts/zone.ts';
 import { visible } from '../../domain/text/escape.ts';
 import type { History } from '../../workers/replay/recorded-history.ts';
 import { keyIn, makeKey, readTrustFile, TRUST_FILE, writeOnce, writeTrustFile } from '../session/files.ts';
-import { flag, one, type OptionRows, parsed, preset, repeated, text, type Values } from '../session/options.ts';
+import { flag, one, type OptionRows, parsed, preset, repeated, text, type Values, usage } from '../session/options.ts';
 import type { Session } from '../session/session.ts';
 import type { Paint } from '../session/terminal.ts';
 import { verb } from '../session/verb.ts';
@@ -97,7 +97,7 @@ const NEW = verb({
 /** @param or what else one may do than choose another id */
 function assertUnused(keys: readonly TrustedJwk[], kid: string, trust: string, or: string): void {
   if (keys.every((key) => key.kid !== kid)) return;
-  throw new CountersignError('USAGE', `Key ${kid} is in ${trust} already. Choose another id${or}`);
+  throw usage(`Key ${kid} is in ${trust} already. Choose another id${or}`);
 }
 
 function assertionOf({
@@ -108,7 +108,7 @@ function assertionOf({
   speaksForMany,
 }: Values<typeof NEW_KEY>): Assertion {
   if ((person === undefined) === (service === undefined))
-    throw new CountersignError('USAGE', 'A key is one of --person or of --service, and not of both.');
+    throw usage('A key is one of --person or of --service, and not of both.');
   const [iss = '', ...rest] = (person ?? service ?? '').split('|');
   const own =
     person === undefined
@@ -155,10 +155,7 @@ const ROTATE = verb({
     const old = keyIn(trusted, args.kid, trust);
     assertUnused(trusted, kid, trust, '.');
     if (old.countersign.retired !== undefined)
-      throw new CountersignError(
-        'USAGE',
-        `Key ${old.kid} was replaced at ${old.countersign.retired}. Rotate the one that replaced it.`,
-      );
+      throw usage(`Key ${old.kid} was replaced at ${old.countersign.retired}. Rotate the one that replaced it.`);
     // One holder has one vote, with however many keys.
     const countersign = { ...old.countersign, holder: old.countersign.holder ?? old.kid };
     const jwk = await makeKey(terminal, { kid, file, countersign });

@@ -1,10 +1,8 @@
 /**
- * Implements `countersign ledger`, which shows the whole ledger of a run or catalog, or exports it for other
- * programs.
+ * Implements `countersign ledger`, which shows the whole ledger of a run or catalog, or exports it for other programs.
  */
-import { CountersignError } from '../../contracts/errors.ts';
 import { type LiveCopy, liveCopy, liveLedger, namedCopy } from '../session/ledger-sources.ts';
-import { choice, type GlobalOptions, one, type OptionRows, text, type Values } from '../session/options.ts';
+import { choice, type GlobalOptions, one, type OptionRows, text, type Values, usage } from '../session/options.ts';
 import { verb } from '../session/verb.ts';
 import { entryText, type ExportFormat, exportText } from '../views/ledger.ts';
 import { stuckJson, stuckText } from '../views/recovery.ts';
@@ -63,10 +61,9 @@ function assertMeant({
   firstRun,
 }: Values<typeof OPTIONS> & GlobalOptions): void {
   if (format === undefined && [file, records, segment, firstRun].some((source) => source !== undefined))
-    throw new CountersignError(
-      'USAGE',
+    throw usage(
       '--file, --records, --first-run and --segment are read with --export. Add --export jsonl or csv, or leave them out.',
     );
   if (format === 'csv' && json === true)
-    throw new CountersignError('USAGE', '--json and --export csv are two formats. Name one, or --export jsonl.');
+    throw usage('--json and --export csv are two formats. Name one, or --export jsonl.');
 }

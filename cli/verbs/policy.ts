@@ -13,12 +13,12 @@ import { visible } from '../../domain/text/escape.ts';
 import type { LayerTrace } from '../../workers/config/offline-judge.ts';
 import { approverWarnings, ruleWarnings } from '../../workers/config/warnings.ts';
 import { readInput, readSpec } from '../session/files.ts';
-import { flag, maybe, one, parsed, preset, repeated, some, text } from '../session/options.ts';
+import { flag, maybe, one, parsed, preset, repeated, some, text, usage } from '../session/options.ts';
 import { type CaseResult, runCases, verdictOn } from '../session/policy-cases.ts';
 import { type ClientSettings, loadPolicySettings, refuseConditions } from '../session/session.ts';
 import type { Paint } from '../session/terminal.ts';
 import { verb } from '../session/verb.ts';
-import { duration, fields } from '../views/format.ts';
+import { duration, fields, given } from '../views/format.ts';
 import { holds } from '../views/request.ts';
 
 /** Says whether a configuration's policy is valid, and whether all of it can apply. */
@@ -96,7 +96,7 @@ const EXPLAIN = verb({
     const settings = await loadPolicySettings(options.config, terminal);
     const run = spec === undefined ? undefined : (await readSpec(spec, terminal)).policy;
     const annotations = options.readOnly === true ? { readOnlyHint: true } : undefined;
-    const given = {
+    const wanted = {
       call: `${server}/${tool}`,
       initiator,
       initiatorGroups,
@@ -106,7 +106,7 @@ const EXPLAIN = verb({
       turn: Number(options.turn),
       ...defined({ annotations, run }),
     };
-    const asked = parseAs(PolicyCase.omit({ name: true, expect: true }), given, 'USAGE', 'call');
+    const asked = parseAs(PolicyCase.omit({ name: true, expect: true }), wanted, 'USAGE', 'call');
     if (run !== undefined) refuseConditions(run, ['policy'], 'SPEC_INVALID', 'run spec');
     const { verdict, layers } = await verdictOn(settings, asked);
     return {
@@ -122,7 +122,7 @@ function jsonOf(json: string, option: string): unknown {
   try {
     return JSON.parse(json);
   } catch {
-    throw new CountersignError('USAGE', `${option} is not JSON. Quote it for your shell: ${option} '{"amount": 50}'.`, {
+    throw usage(`${option} is not JSON. Quote it for your shell: ${option} '{"amount": 50}'.`, {
       option,
     });
   }
@@ -134,17 +134,15 @@ function explained(call: string, verdict: Verdict, layers: readonly LayerTrace[]
     ['because', verdict.rules.map(visible).join(', ')],
     ['may decide', verdict.kind === 'ask' ? visible(describeRule(verdict.approvers)) : undefined],
     ['within', verdict.kind === 'ask' ? duration(verdict.deadlineSeconds * 1_000) : undefined],
-    [
-      'reminder',
-      ask?.remindAfterSeconds === undefined ? undefined : `after ${duration(ask.remindAfterSeconds * 1_000)}`,
-    ],
+    ['reminder', given(ask?.remindAfterSeconds, (seconds) => `after ${duration(seconds * 1_000)}`)],
     [
       'may wait',
-      ask?.extendableToSeconds === undefined
-        ? undefined
-        : `${duration(ask.extendableToSeconds * 1_000)}, where somebody postpones the deadline`,
+      given(
+        ask?.extendableToSeconds,
+        (seconds) => `${duration(seconds * 1_000)}, where somebody postpones the deadline`,
+      ),
     ],
-    ['holds', ask === undefined ? undefined : holds(ask)],
+    ['holds', ask && holds(ask)],
     [
       'BREAK GLASS',
       verdict.kind === 'allow' && verdict.breakGlass !== undefined

@@ -1,7 +1,4 @@
-/**
- * Implements `countersign replay`, which checks that the current workflow code replays recorded or live
- * histories.
- */
+/** Implements `countersign replay`, which checks that the current workflow code replays recorded or live histories. */
 import { resolve } from 'node:path';
 import type { Client } from '@temporalio/client';
 import { listExecutions, sentenceOf } from '../../client/engine/executions.ts';
@@ -13,7 +10,7 @@ import type { Diagnosis } from '../../workers/replay/diagnosis.ts';
 import type { History, Recorded } from '../../workers/replay/recorded-history.ts';
 import type { ReplayOptions as Replaying } from '../../workers/replay/replay.ts';
 import { causesOf, causesText, type Diagnosed, diagnosedOf, MOST_DIAGNOSED } from '../session/broken-ledger.ts';
-import { any, flag, type GlobalOptions, type OptionRows, text, type Values } from '../session/options.ts';
+import { any, flag, type GlobalOptions, type OptionRows, text, type Values, usage } from '../session/options.ts';
 import { type ClientSettings, loadClientSettings, locate, withSession } from '../session/session.ts';
 import { toldOf } from '../session/stuck-run.ts';
 import type { Paint, Terminal } from '../session/terminal.ts';
@@ -58,7 +55,7 @@ export const REPLAY = verb({
 });
 
 async function replayFiles(paths: readonly string[], options: ReplayOptions, terminal: Terminal): Promise<Diagnosed[]> {
-  if (options.query !== undefined) throw new CountersignError('USAGE', '--query goes with --live.');
+  if (options.query !== undefined) throw usage('--query goes with --live.');
   const { historyFiles, recordedHistories } = await import('../../workers/replay/recorded-history.ts');
   const chosen = paths.length > 0 ? paths : [RECORDED];
   const files = await historyFiles(chosen.map((path) => resolve(terminal.directory, path)));
@@ -67,8 +64,7 @@ async function replayFiles(paths: readonly string[], options: ReplayOptions, ter
 }
 
 async function replayLive(paths: readonly string[], options: ReplayOptions, terminal: Terminal): Promise<Diagnosed[]> {
-  if (paths.length > 0)
-    throw new CountersignError('USAGE', '--live takes histories from the namespace; leave the paths out.');
+  if (paths.length > 0) throw usage('--live takes histories from the namespace; leave the paths out.');
   const { liveHistories } = await import('../../workers/replay/replay.ts');
   const filter = options.query ?? `ExecutionStatus = 'Running'`;
   return await withSession(terminal, options, async ({ client, settings, deadlineMs }) =>

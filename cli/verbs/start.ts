@@ -14,7 +14,7 @@ import type { SealingTargets } from '../../client/run/start-run.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { readSpec } from '../session/files.ts';
-import { flag, one, type Pairs as ByServer, pairs, parsed, text } from '../session/options.ts';
+import { flag, one, type Pairs as ByServer, pairs, parsed, text, usage } from '../session/options.ts';
 import { withSession } from '../session/session.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { type Answer, verb } from '../session/verb.ts';
@@ -117,8 +117,7 @@ export function readAuthorizations(variables: ByServer, env: Terminal['env']): R
       if (token !== undefined && token !== '') return [server, token];
       // The text may be the token itself, given by mistake, so it is not repeated.
       const shown = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/.test(variable) ? `variable ${variable}` : 'variable that it names';
-      throw new CountersignError(
-        'USAGE',
+      throw usage(
         `--authorization ${server}=…: the environment ${shown} is not set. Put the token into a variable and name the variable.`,
         { path: `authorizations.${server}` },
       );
@@ -158,7 +157,7 @@ export function sealingTargets(keys: Readonly<Record<string, JWK>>, urls: ByServ
       const url = urls[server] ?? own.get(server);
       if (url !== undefined) return [server, { url, key }];
       const message = `--sealing-key ${server}=…: neither the configuration (servers.${server}.url) nor the run spec says where that server is.`;
-      throw new CountersignError('USAGE', message, { path: `servers.${server}.url` });
+      throw usage(message, { path: `servers.${server}.url` });
     }),
   );
 }

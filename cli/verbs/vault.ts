@@ -1,7 +1,4 @@
-/**
- * Implements `countersign vault`, which keeps the secrets that outlive a call and says who may use them
- * where.
- */
+/** Implements `countersign vault`, which keeps the secrets that outlive a call and says who may use them where. */
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { defined } from '../../contracts/defined.ts';
@@ -22,6 +19,7 @@ import {
   text,
   time,
   type Values,
+  usage,
 } from '../session/options.ts';
 import { openVaultSettings, type VaultSettings } from '../session/session.ts';
 import type { Terminal } from '../session/terminal.ts';
@@ -119,8 +117,7 @@ function entryOf(
 ): VaultEntry {
   const { kind, issuer, tenant, initiator, expires } = options;
   if ((kind === 'refresh-token') !== (issuer !== undefined))
-    throw new CountersignError(
-      'USAGE',
+    throw usage(
       'A refresh token goes to its issuer alone: --issuer belongs to --kind refresh-token, and to nothing else.',
     );
   const url = Object.hasOwn(serverUrls, options.server) ? serverUrls[options.server] : options.server;
@@ -146,13 +143,13 @@ function entryOf(
 async function secretFrom(source: string, terminal: Terminal): Promise<string> {
   const given = source === '-' ? await terminal.input() : await readText(source, terminal);
   const secret = given.trim();
-  if (secret === '') throw new CountersignError('USAGE', 'There is no secret: it is empty.');
+  if (secret === '') throw usage('There is no secret: it is empty.');
   return secret;
 }
 
 async function readText(source: string, terminal: Terminal): Promise<string> {
   return await readFile(resolve(terminal.directory, source), 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw new CountersignError('USAGE', `The file ${source} cannot be read (${error.code ?? 'error'}).`);
+    throw usage(`The file ${source} cannot be read (${error.code ?? 'error'}).`);
   });
 }
 

@@ -27,6 +27,7 @@ import {
   type OptionRows,
   text,
   type Values,
+  usage,
 } from '../session/options.ts';
 import { readTrustFile } from '../session/files.ts';
 import { type LedgerHead, ledgerOwner, type LedgerOwner, namedCopy, textOf } from '../session/ledger-sources.ts';
@@ -74,8 +75,7 @@ export const VERIFY_LEDGER = verb({
   run: async ({ args: { run: runId }, options, terminal, session }) => {
     // A run's own answer contains no signed heads.
     if (options.keys !== undefined && !namesCopy(options))
-      throw new CountersignError(
-        'USAGE',
+      throw usage(
         'A run shows no signed heads, so --keys would check nothing. Name where they are kept: --records DIRECTORY (ledger.directory), or --file FILE.',
       );
     const trusted = await trustedOf(runId, options, terminal);
@@ -140,15 +140,10 @@ async function trustedOf(
   }
   if (trust === undefined || trust === false) return undefined;
   if (runId.startsWith('catalog/'))
-    throw new CountersignError(
-      'USAGE',
+    throw usage(
       'The signatures of a catalog are verified when it is changed, and not from its ledger. Leave out --trust.',
     );
-  if (!history)
-    throw new CountersignError(
-      'USAGE',
-      "What was signed stands in Temporal's history. Leave out --no-history, or --trust.",
-    );
+  if (!history) throw usage("What was signed stands in Temporal's history. Leave out --no-history, or --trust.");
   const keys = await readTrustFile(terminal, trust);
   const path = doubledIn(keys);
   if (path === undefined) return keys;

@@ -15,7 +15,7 @@ import {
   type ToolDiff,
   verdictText,
 } from './catalog-setting.ts';
-import { count, fields, said, shortInstant, shortName, table, toolText } from './format.ts';
+import { count, fields, given, said, shortInstant, shortName, table, toolText } from './format.ts';
 
 export function catalogsAnswer(tenant: string, snapshots: readonly CatalogSnapshot[]): Answer {
   const catalogs = snapshots.map((snapshot) => ({
@@ -33,21 +33,13 @@ export function catalogsAnswer(tenant: string, snapshots: readonly CatalogSnapsh
     json: { tenant, catalogs },
     text: (paint) => {
       if (catalogs.length === 0) return `Tenant ${visible(tenant)} has no catalog.`;
-      const rows = catalogs.map(
-        ({ server, status, url = '', version, tools, missing, changed, waiting, lastRefresh }) => [
-          visible(server),
-          status,
-          visible(url),
-          String(version),
-          String(tools),
-          String(missing),
-          String(changed),
-          String(waiting),
-          lastRefresh === undefined
-            ? ''
-            : `${shortInstant(lastRefresh.at)}${lastRefresh.ok ? '' : ` ${said(lastRefresh.code ?? 'failed')}`}`,
-        ],
-      );
+      const rows = catalogs.map(({ server, status, url = '', lastRefresh, ...each }) => {
+        const { version, tools, missing, changed, waiting } = each;
+        const failed = lastRefresh?.ok === false ? ` ${said(lastRefresh.code ?? 'failed')}` : '';
+        const refreshed = lastRefresh === undefined ? '' : `${shortInstant(lastRefresh.at)}${failed}`;
+        const counts = [version, tools, missing, changed, waiting].map(String);
+        return [visible(server), status, visible(url), ...counts, refreshed];
+      });
       const head = ['SERVER', 'STATUS', 'URL', 'VERSION', 'TOOLS', 'MISSING', 'CHANGED', 'WAITING', 'LAST REFRESH'];
       return table(paint, [head, ...rows]);
     },
@@ -110,7 +102,7 @@ function catalogText(snapshot: CatalogSnapshot, now: number, paint: Paint): stri
   const head = `${paint('bold', visible(server))}  ${paint(status === 'connected' ? 'green' : 'red', status)}`;
   const rows = [
     ['tenant', visible(tenant)],
-    ['url', connection === undefined ? undefined : visible(connection.url)],
+    ['url', given(connection?.url, visible)],
     ['credentials', connection?.credentials],
     ['queue', connection?.taskQueue],
     ['trusted', connection?.trusted === true ? 'yes' : 'no'],

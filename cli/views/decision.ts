@@ -2,10 +2,11 @@
 import type { BatchAnswer } from '../../client/index.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import { bounded, visible } from '../../domain/text/escape.ts';
+import type { Paint } from '../session/terminal.ts';
 import type { Answer } from '../session/verb.ts';
-import { fields, shortInstant, table, toolText } from './format.ts';
+import { fields, given, shortInstant, table, toolText } from './format.ts';
 import { shownTo } from './request.ts';
-import type { ApprovalRequest, DecisionAck, DecisionInput } from '../../contracts/schemas/request.ts';
+import type { ApprovalRequest, DecisionAck, DecisionInput, PauseAck } from '../../contracts/schemas/request.ts';
 
 const SHOWN_ARGUMENTS = 120;
 
@@ -21,7 +22,7 @@ export function planAnswer(runId: string, { kind, requests, others }: BatchPlan,
         bounded(visible(canonicalJson(args)), SHOWN_ARGUMENTS),
         digest.slice(0, 12),
       ]);
-      const left = others.length === 0 ? '' : `\nwait for others: ${others.map(visible).join(', ')}`;
+      const left = othersText(others);
       if (rows.length === 0) return `Nothing of run ${visible(runId)} waits that you may decide.${left}`;
       return `Would ${kind}:\n${table(paint, [['CALL', 'TOOL', 'ARGUMENTS', 'DIGEST'], ...rows])}${left}`;
     },
@@ -47,10 +48,14 @@ export function batchAnswer(runId: string, { requests, others }: BatchPlan, answ
           ? [visible(answer.callId), answer.ack.status, visible(answer.decisionId), '']
           : [visible(answer.callId), answer.error.code, visible(answer.decisionId), visible(answer.error.message)],
       );
-      const left = others.length === 0 ? '' : `\nwait for others: ${others.map(visible).join(', ')}`;
+      const left = othersText(others);
       return `${table(paint, [['CALL', 'ANSWER', 'DECISION', ''], ...rows])}${left}`;
     },
   };
+}
+
+function othersText(others: readonly string[]): string {
+  return others.length === 0 ? '' : `\nwait for others: ${others.map(visible).join(', ')}`;
 }
 
 const COLOURS = {
@@ -63,37 +68,49 @@ const COLOURS = {
   extended: 'yellow',
 } as const;
 
-export function decisionAnswer(runId: string, { ack, request }: Decided): Answer {
-  const { callId, status, decidedBy, decidedAt, decisionId, until } = ack;
+export function decisionAnswer(runId: string, decided: Decided): Answer {
+  const { status: word } = decided.ack;
+  const others = word === 'counted' || word === 'edited';
+  const too = `somebody else must agree${word === 'edited' ? ' to these arguments' : ''} too; see: countersign requests`;
+  return receipt(runId, decided, { word, colour: COLOURS[word], ...(others ? { next: too } : {}) });
+}
+
+export function pauseAnswer(runId: string, answered: Answered, { next, ...words }: Words): Answer {
+  return receipt(runId, answered, { ...words, ...(next !== undefined && { next: `${next}; see: countersign watch` }) });
+}
+
+interface Words {
+  readonly word: string;
+  readonly colour: Parameters<Paint>[0];
+  /** What happens next, and the command that shows it. */
+  readonly next?: string;
+}
+
+/** Says which answer was taken. Its content, which may be personal data, is not repeated. */
+function receipt(runId: string, { ack, request }: Decided | Answered, { word, colour, next }: Words): Answer {
+  const { callId, decisionId, decidedBy, decidedAt } = ack;
+  const about = request === undefined ? {} : { server: request.server, tool: request.tool, digest: request.digest };
+  const tool = request === undefined ? '' : `  ${toolText(request.server, request.tool)}`;
   return {
-    json: {
-      runId,
-      ...ack,
-      ...(request === undefined ? {} : { server: request.server, tool: request.tool, digest: request.digest }),
-    },
-    text: (paint) => {
-      const tool = request === undefined ? '' : `  ${toolText(request.server, request.tool)}`;
-      return `${paint(COLOURS[status], status)}  ${paint('bold', visible(callId))}${tool}\n${fields(paint, [
+    json: { runId, ...ack, ...about },
+    text: (paint) =>
+      `${paint(colour, word)}  ${paint('bold', visible(callId))}${tool}\n${fields(paint, [
         ['by', `${visible(decidedBy)} at ${shortInstant(decidedAt)}`],
-        ['deadline', until === undefined ? undefined : shortInstant(until)],
+        ['deadline', 'until' in ack ? given(ack.until, shortInstant) : undefined],
         ['digest', request?.digest],
         ['decision', visible(decisionId)],
-        [
-          'next',
-          status === 'counted' || status === 'edited'
-            ? `somebody else must agree${status === 'edited' ? ' to these arguments' : ''} too; see: countersign requests ${visible(runId)}`
-            : undefined,
-        ],
-      ])}`;
-    },
+        ['next', given(next, (command) => `${command} ${visible(runId)}`)],
+      ])}`,
   };
 }
 
-export interface Decided {
-  readonly ack: DecisionAck;
-  /** Absent if the decision was found only in the ledger. */
+interface Receipt<Ack> {
+  readonly ack: Ack;
+  /** Absent if the answer was found only in the ledger. */
   readonly request?: ApprovalRequest;
 }
+export type Decided = Receipt<DecisionAck>;
+export type Answered = Receipt<PauseAck>;
 
 export interface BatchPlan {
   readonly kind: DecisionInput['kind'];

@@ -47,6 +47,11 @@ const WIDEST_CELL = 160;
 /** A field without a value is left out. */
 export type Field = readonly [label: string, value: string | undefined];
 
+/** Writes a value, if there is one. */
+export function given<T>(value: T | undefined, write: (value: T) => string): string | undefined {
+  return value === undefined ? undefined : write(value);
+}
+
 export function fields(paint: Paint, rows: readonly Field[], indent = 2): string {
   const shown = rows.filter((row): row is readonly [string, string] => row[1] !== undefined && row[1] !== '');
   const width = Math.min(WIDEST_LABEL, Math.max(...shown.map(([label]) => label.length)));

@@ -6,26 +6,17 @@
  * 2. A page is shown with its whole host first; the command never opens it.
  * 3. Labels are only ours. A server's names stand quoted behind them, and no text of a server looks like one of our
  *    lines.
- * 4. Reports of an answer do not repeat its content, which may be personal data.
  */
-import type { ApprovalRequest, InputPause, PauseAck } from '../../contracts/schemas/request.ts';
+import type { InputPause } from '../../contracts/schemas/request.ts';
 import type { FormField, InputRequest } from '../../contracts/schemas/input.ts';
 import { quoted, spaced, visible } from '../../domain/text/escape.ts';
-import type { Answer } from '../session/verb.ts';
-import type { Paint } from '../session/terminal.ts';
-import { fields, shortInstant, toolText } from './format.ts';
 
 type Row = readonly [string, string | undefined];
 
 export function inputRows({ requests, round, held }: InputPause): Row[] {
   return [
     ['asks', `the server asks before it goes on (round ${round}); what is answered goes to it, and to nobody else`],
-    [
-      'connection',
-      held === undefined
-        ? undefined
-        : 'open: the server waits, and is told no answer where nobody has answered by the deadline',
-    ],
+    ['connection', held && 'open: the server waits, and is told no answer where nobody has answered by the deadline'],
     ...Object.entries(requests).flatMap(([key, request]) => requestRows(key, request)),
   ];
 }
@@ -92,34 +83,4 @@ function optionsText(options: readonly { readonly value: string; readonly title?
   return options
     .map(({ value, title }) => (title === undefined ? quoted(value) : `${quoted(value)} (${quoted(title)})`))
     .join(' | ');
-}
-
-// Answers to requests about something else than consent are reported in the same form.
-
-interface Words {
-  readonly word: string;
-  readonly colour: Parameters<Paint>[0];
-  readonly next?: string;
-}
-
-export function pauseAnswer(runId: string, { ack, request }: Answered, { word, colour, next }: Words): Answer {
-  const { callId, decisionId, decidedBy, decidedAt } = ack;
-  const about = request === undefined ? {} : { server: request.server, tool: request.tool, digest: request.digest };
-  const tool = request === undefined ? '' : `  ${toolText(request.server, request.tool)}`;
-  return {
-    json: { runId, ...ack, ...about },
-    text: (paint) =>
-      `${paint(colour, word)}  ${paint('bold', visible(callId))}${tool}\n${fields(paint, [
-        ['by', `${visible(decidedBy)} at ${shortInstant(decidedAt)}`],
-        ['digest', request?.digest],
-        ['decision', visible(decisionId)],
-        ['next', next === undefined ? undefined : `${next}; see: countersign watch ${visible(runId)}`],
-      ])}`,
-  };
-}
-
-export interface Answered {
-  readonly ack: PauseAck;
-  /** Absent if the answer was found only in the ledger. */
-  readonly request?: ApprovalRequest;
 }

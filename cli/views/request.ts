@@ -10,7 +10,7 @@ import { canonicalJson } from '../../domain/text/canonical.ts';
 import { bounded, spaced, visible } from '../../domain/text/escape.ts';
 import { shownArguments } from '../../domain/policy/redaction.ts';
 import type { Paint } from '../session/terminal.ts';
-import { duration, fields, shortInstant, timeLeft, toolText } from './format.ts';
+import { duration, fields, given, shortInstant, timeLeft, toolText } from './format.ts';
 import { inputRows } from './input.ts';
 
 const SHOWN_ARGUMENTS = 2_000;
@@ -43,71 +43,51 @@ export function requestText(
   const { callId, server, serverUrl, tool, status, approvers, deadline, rules, annotations, description, votes } =
     request;
   const { edited } = shownTo(request, reveal);
-  const latest = latestOf(request);
   const head = `${paint('bold', visible(callId))}  ${paint('bold', toolText(server, tool))}  ${statusText(request, now, paint)}`;
   const rows = [
     ...aboutRows(request),
     ['arguments', shown(canonicalJson(shownTo(request, reveal).arguments), full ? undefined : SHOWN_ARGUMENTS)],
-    [
-      'changed',
-      edited === undefined
-        ? undefined
-        : `by ${visible(edited.by)} at ${shortInstant(edited.at)}; proposed were ${shown(canonicalJson(edited.proposed), full ? undefined : SHOWN_ARGUMENTS)}`,
-    ],
+    ['changed', given(edited, (edit) => editText(edit, full))],
     [
       'kept back',
-      request.redact === undefined || reveal
-        ? undefined
-        : `${request.redact.map(visible).join(', ')} [--reveal shows them]`,
+      reveal ? undefined : given(request.redact, (places) => `${places.map(visible).join(', ')} [--reveal shows them]`),
     ],
     ['server', visible(serverUrl)],
     ['digest', visible(request.digest)],
     ['may decide', visible(describeRule(ruleAt(approvers, now - Date.parse(request.openedAt))))],
-    ['others asked', request.escalatedAt === undefined ? undefined : `since ${shortInstant(request.escalatedAt)}`],
+    ['others asked', given(request.escalatedAt, (since) => `since ${shortInstant(since)}`)],
     ['reminder', reminderText(request)],
-    [
-      'agreed',
-      votes === undefined
-        ? undefined
-        : votes.map(({ approver, at }) => `${visible(approver.id)} at ${shortInstant(at)}`).join(', '),
-    ],
-    ['answered by', request.standing === undefined ? undefined : `decision ${visible(request.standing)}, which stands`],
+    ['agreed', votes?.map(({ approver, at }) => `${visible(approver.id)} at ${shortInstant(at)}`).join(', ')],
+    ['answered by', given(request.standing, (id) => `decision ${visible(id)}, which stands`)],
     ['deadline', status === 'open' ? `${shortInstant(deadline)}, ${timeLeft(deadline, now)}` : shortInstant(deadline)],
-    [
-      'grant ends',
-      request.grantExpiresAt === undefined
-        ? undefined
-        : `${shortInstant(request.grantExpiresAt)}, before the deadline: what is approved later may need another one`,
-    ],
-    [
-      'postponed',
-      request.extensions
-        ?.map(
-          ({ approver, at, until }) => `to ${shortInstant(until)} by ${visible(approver.id)} at ${shortInstant(at)}`,
-        )
-        .join(', '),
-    ],
-    [
-      'may wait',
-      latest === undefined ? undefined : `until ${shortInstant(latest)}, where somebody postpones the deadline`,
-    ],
+    ['grant ends', given(request.grantExpiresAt, grantEndText)],
+    ['postponed', request.extensions?.map(extensionText).join(', ')],
+    ['may wait', given(latestOf(request), (until) => `until ${until}, where somebody postpones the deadline`)],
     ['holds', holds(approvers)],
     ['asked by', rules.map(visible).join(', ')],
     [
       'same call as',
-      request.duplicateOf && `${visible(request.duplicateOf)}; each needs an approval of its own, or one that stands`,
+      given(request.duplicateOf, (id) => `${visible(id)}; each needs an approval of its own, or one that stands`),
     ],
-    [
-      'because',
-      request.explain === undefined
-        ? undefined
-        : request.explain.map(({ rule, text }) => `${spaced(text)} (${visible(rule)})`).join('; '),
-    ],
-    ['asked again', request.reopenedBecause === undefined ? undefined : spaced(request.reopenedBecause)],
-    ['tool says', description === undefined ? undefined : shown(description, full ? undefined : SHOWN_DESCRIPTION)],
-    ['tool hints', annotations === undefined ? undefined : spaced(canonicalJson(annotations))],
+    ['because', request.explain?.map(({ rule, text }) => `${spaced(text)} (${visible(rule)})`).join('; ')],
+    ['asked again', given(request.reopenedBecause, spaced)],
+    ['tool says', given(description, (text) => shown(text, full ? undefined : SHOWN_DESCRIPTION))],
+    ['tool hints', given(annotations, (hints) => spaced(canonicalJson(hints)))],
   ] as const;
   return `${head}\n${fields(paint, rows)}`;
+}
+
+function editText({ by, at, proposed }: NonNullable<ApprovalRequest['edited']>, full: boolean): string {
+  const before = shown(canonicalJson(proposed), full ? undefined : SHOWN_ARGUMENTS);
+  return `by ${visible(by)} at ${shortInstant(at)}; proposed were ${before}`;
+}
+
+function grantEndText(at: string): string {
+  return `${shortInstant(at)}, before the deadline: what is approved later may need another one`;
+}
+
+function extensionText({ approver, at, until }: NonNullable<ApprovalRequest['extensions']>[number]): string {
+  return `to ${shortInstant(until)} by ${visible(approver.id)} at ${shortInstant(at)}`;
 }
 
 /** Shows what a request asks if it is not about consent, and what is known. */
@@ -129,9 +109,9 @@ function aboutRows({ about }: ApprovalRequest): (readonly [string, string | unde
           'handed over',
           `${shortInstant(handedAt)} to a worker, and none has said that it left; attempt ${visible(String(attempt))}`,
         ],
-    ['answer', bytes === undefined ? undefined : `${visible(String(bytes))} bytes of it came`],
-    ['progress', lastProgress === undefined ? undefined : visible(String(lastProgress))],
-    ['token', token?.jti === undefined ? undefined : `id ${visible(token.jti)}`],
+    ['answer', given(bytes, (count) => `${visible(String(count))} bytes of it came`)],
+    ['progress', given(lastProgress, (progress) => visible(String(progress)))],
+    ['token', given(token?.jti, (id) => `id ${visible(id)}`)],
   ];
 }
 
@@ -150,20 +130,21 @@ export function shownTo(request: ApprovalRequest, reveal: boolean): ApprovalRequ
 
 /** Says how long an approval may be used; undefined if approvals do not lapse. */
 export function holds({ validForSeconds }: ApprovalRequest['approvers']): string | undefined {
-  return validForSeconds === undefined ? undefined : `for ${duration(validForSeconds * 1_000)} after the last approval`;
+  return given(validForSeconds, (seconds) => `for ${duration(seconds * 1_000)} after the last approval`);
 }
 
 function reminderText({ approvers, openedAt, remindedAt }: ApprovalRequest): string | undefined {
   const { remindAfterSeconds } = approvers;
   if (remindedAt !== undefined) return `was due at ${shortInstant(remindedAt)}`;
-  if (remindAfterSeconds === undefined) return undefined;
-  return `at ${shortInstant(new Date(Date.parse(openedAt) + remindAfterSeconds * 1_000).toISOString())}`;
+  return given(remindAfterSeconds, (seconds) => `at ${secondsAfter(openedAt, seconds)}`);
+}
+
+function secondsAfter(instant: string, seconds: number): string {
+  return shortInstant(new Date(Date.parse(instant) + seconds * 1_000).toISOString());
 }
 
 function latestOf({ approvers, openedAt }: ApprovalRequest): string | undefined {
-  const { extendableToSeconds } = approvers;
-  if (extendableToSeconds === undefined) return undefined;
-  return new Date(Date.parse(openedAt) + extendableToSeconds * 1_000).toISOString();
+  return given(approvers.extendableToSeconds, (seconds) => secondsAfter(openedAt, seconds));
 }
 
 export function statusText(

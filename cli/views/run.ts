@@ -7,7 +7,7 @@ import { amountText } from '../../domain/run/limits.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import { bounded, spaced, visible } from '../../domain/text/escape.ts';
 import type { Paint } from '../session/terminal.ts';
-import { fields, shortInstant, timeLeft, toolText } from './format.ts';
+import { count, fields, given, shortInstant, timeLeft, toolText } from './format.ts';
 
 const SHADES = { completed: 'green', waiting: 'yellow', failed: 'red', cancelled: 'red', limited: 'red' } as const;
 
@@ -26,41 +26,34 @@ export function stateText(state: RunState, now: number, paint: Paint, retries: r
       'waiting',
       pending === 0
         ? 'nothing waits for a decision'
-        : `${pending} ${pending === 1 ? 'call waits' : 'calls wait'} for a decision`,
+        : `${count(pending, 'call')} ${pending === 1 ? 'waits' : 'wait'} for a decision`,
     ],
-    ['reminded', reminded === undefined ? undefined : `of ${reminded}`],
-    [
-      'next deadline',
-      nextDeadline === undefined ? undefined : `${shortInstant(nextDeadline)}, ${timeLeft(nextDeadline, now)}`,
-    ],
-    ['turn', `${turn}, ${calls} ${calls === 1 ? 'call' : 'calls'} so far`],
+    ['reminded', given(reminded, (many) => `of ${many}`)],
+    ['next deadline', given(nextDeadline, (at) => `${shortInstant(at)}, ${timeLeft(at, now)}`)],
+    ['turn', `${turn}, ${count(calls, 'call')} so far`],
     ['tokens', `${usage.inputTokens} in, ${usage.outputTokens} out`],
-    ['spent', spentText(state.spent)],
-    ['limits', limitsText(state.limits)],
+    ['spent', given(state.spent, spentText)],
+    ['limits', given(state.limits, limitsText)],
     ['ledger', `${ledgerLength} entries, head ${visible(ledgerHead)}`],
     ['execution', visible(state.runId)],
-    ['lists tools', state.listing === undefined ? undefined : `of ${state.listing.map(visible).join(', ')}`],
+    ['lists tools', given(state.listing, (servers) => `of ${servers.map(visible).join(', ')}`)],
     ...retries.map((each) => ['tried again', retryText(each)] as const),
     ...(state.held ?? []).map((each) => ['held back', heldText(each)] as const),
-    ...(state.grantEnds ?? []).map(
-      ({ callId, server, at }) =>
-        [
-          'grant ends',
-          `for ${visible(server)} at ${shortInstant(at)}, before the deadline of ${visible(callId)}`,
-        ] as const,
-    ),
+    ...(state.grantEnds ?? []).map((each) => ['grant ends', grantEndText(each)] as const),
     ...(state.tasks ?? []).map((each) => ['task', taskText(each)] as const),
     ...standing.map((each) => ['stands', standingText(each)] as const),
   ])}`;
 }
 
-function spentText(spent: Spent | undefined): string | undefined {
-  return spent === undefined ? undefined : `${amountText(spent.millionths)} ${visible(spent.currency)}`;
+function grantEndText({ callId, server, at }: NonNullable<RunState['grantEnds']>[number]): string {
+  return `for ${visible(server)} at ${shortInstant(at)}, before the deadline of ${visible(callId)}`;
 }
 
-function limitsText(limits: LimitsState | undefined): string | undefined {
-  if (limits === undefined) return undefined;
-  const { turns, calls, tokens, spend, endsBy } = limits;
+function spentText({ millionths, currency }: Spent): string {
+  return `${amountText(millionths)} ${visible(currency)}`;
+}
+
+function limitsText({ turns, calls, tokens, spend, endsBy }: LimitsState): string {
   const counted = Object.entries({ turns, calls, tokens }).map(
     ([name, { used, most }]) => `${used} of ${most} ${name}`,
   );
@@ -79,9 +72,9 @@ export function resultText(runId: string, result: RunResult, paint: Paint): stri
   const { status, because, turns, calls, usage } = result;
   const head = `${paint('bold', visible(runId))}  ${statusOf(status, paint)}${because === undefined ? '' : `: ${visible(because)}`}`;
   const rows = [
-    ['turns', `${turns}, ${calls} ${calls === 1 ? 'call' : 'calls'}`],
+    ['turns', `${turns}, ${count(calls, 'call')}`],
     ['tokens', `${usage.inputTokens} in, ${usage.outputTokens} out`],
-    ['spent', spentText(result.spent)],
+    ['spent', given(result.spent, spentText)],
     ['ledger', `${result.ledgerLength} entries, head ${visible(result.ledgerHead)}`],
   ] as const;
   const output = outputText(result.output);

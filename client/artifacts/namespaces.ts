@@ -1,6 +1,5 @@
 /**
- * Reads which namespaces use an artifact store, as its workers have recorded it there
- * (`activities/artifacts/root.ts`).
+ * Reads which namespaces use an artifact store, as its workers have recorded it there (`activities/artifacts/root.ts`).
  * The histories of all of them must be read before any artifact is removed.
  */
 import { readdir, readFile } from 'node:fs/promises';

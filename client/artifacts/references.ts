@@ -1,6 +1,5 @@
 /**
- * Finds the artifacts that a namespace needs: every hash in any payload of the retained histories of runs and
- * catalogs.
+ * Finds the artifacts that a namespace needs: every hash in any payload of the retained histories of runs and catalogs.
  *
  * 1. It finds too many rather than too few: references and other digests look alike, since both are 64 hexadecimal
  *    digits.

@@ -17,7 +17,7 @@ import type { ApproverRule, Policy } from '../../contracts/schemas/policy.ts';
 import { ServerTools, type ToolDefinition } from '../../contracts/schemas/tool.ts';
 import type { CatalogIdentity } from '../../contracts/wire/catalog.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
-import { catalogSays, trustsServer } from '../../domain/policy/catalog-layer.ts';
+import { catalogSays, trustsServer } from '../../domain/catalog/layer.ts';
 import { judge } from '../../domain/policy/judge.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { listExecutions } from '../engine/executions.ts';

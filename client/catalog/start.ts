@@ -6,12 +6,13 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Client, WithStartWorkflowOperation, WorkflowNotFoundError } from '@temporalio/client';
-import { defineSearchAttributeKey, TypedSearchAttributes } from '@temporalio/common';
+import { defineSearchAttributeKey } from '@temporalio/common';
 import { CountersignError } from '../../contracts/errors.ts';
 import { CATALOG_WORKFLOW } from '../../contracts/names.ts';
 import type { CatalogSnapshot, CatalogUnchanged, RefreshReport } from '../../contracts/schemas/catalog.ts';
 import type { CatalogBeginning, CatalogIdentity } from '../../contracts/wire/catalog.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
+import { searchAttributes } from '../engine/executions.ts';
 
 /** The type of the catalog workflow, reduced to what a client needs. */
 export type ToolCatalog = (identity: CatalogBeginning) => Promise<void>;
@@ -31,10 +32,7 @@ export function catalogStart(
     taskQueue,
     args: [{ tenant, server, ...(isSigned ? { signed: true as const } : {}) }],
     workflowIdConflictPolicy: 'USE_EXISTING',
-    typedSearchAttributes: new TypedSearchAttributes([
-      { key: defineSearchAttributeKey('CountersignTenant', 'KEYWORD'), value: tenant },
-      { key: defineSearchAttributeKey('CountersignServers', 'KEYWORD_LIST'), value: [server] },
-    ]),
+    typedSearchAttributes: searchAttributes({ CountersignTenant: tenant, CountersignServers: [server] }),
     staticSummary: `Tool catalog of ${server}`,
   });
 }

@@ -1,6 +1,15 @@
 /** Lists executions of a namespace through visibility. */
-import { type Client, isGrpcServiceError, WorkflowClient, type WorkflowExecutionInfo } from '@temporalio/client';
+import {
+  type Client,
+  isGrpcDeadlineError,
+  isGrpcServiceError,
+  WorkflowClient,
+  type WorkflowExecutionInfo,
+} from '@temporalio/client';
+import { defineSearchAttributeKey, type SearchAttributePair, TypedSearchAttributes } from '@temporalio/common';
 import { tsToMs } from '@temporalio/common/lib/time.js';
+import { defined } from '../../contracts/defined.ts';
+import { SEARCH_ATTRIBUTES, type SearchAttributeName } from '../../contracts/names.ts';
 import { payloadConverter } from '../../contracts/payload-converter.ts';
 
 /**
@@ -73,6 +82,44 @@ export function failingTask({ events = [] }: Pick<History, 'events'>): FailingTa
   const message = failed?.workflowTaskFailedEventAttributes?.failure?.message;
   if (failed === undefined) return undefined;
   return { at: new Date(tsToMs(failed.eventTime)).toISOString(), message: sentenceOf(message ?? '') };
+}
+
+interface AttributeTypes {
+  readonly KEYWORD: string;
+  readonly INT: number;
+  readonly DATETIME: Date;
+  readonly KEYWORD_LIST: string[];
+}
+type AttributeValues = {
+  readonly [Name in SearchAttributeName]?: AttributeTypes[(typeof SEARCH_ATTRIBUTES)[Name]];
+};
+
+export function searchAttributes(values: AttributeValues): TypedSearchAttributes {
+  const pairs = Object.entries(values).map(([name, value]) => {
+    // Sound, here and below: the type of `values` says which names there are, and which value each takes.
+    const type = SEARCH_ATTRIBUTES[name as SearchAttributeName];
+    return { key: defineSearchAttributeKey(name, type), value } as SearchAttributePair;
+  });
+  return new TypedSearchAttributes(pairs);
+}
+
+/** Waits for news of an execution; undefined if there is none before the deadline of the call. */
+export async function nextEvents(
+  { connection, options }: Client,
+  execution: { readonly workflowId: string; readonly runId?: string },
+  nextPageToken: Uint8Array | undefined,
+) {
+  try {
+    return await connection.workflowService.getWorkflowExecutionHistory({
+      namespace: options.namespace,
+      execution,
+      waitNewEvent: true,
+      ...defined({ nextPageToken }),
+    });
+  } catch (error) {
+    if (isGrpcDeadlineError(error)) return undefined;
+    throw error;
+  }
 }
 
 /** Extracts Temporal's own sentence from what the native part of the SDK prints around it. */

@@ -60,9 +60,8 @@ const HASH_CHARACTERS = 16;
 
 /**
  * Makes the update id from the content of the message. Temporal answers every later update with the same id as it
- * answered the first, without reading it.
- * With the content in the id, another message under the same decision id reaches the workflow and is judged.
- * docs/guide/starting-from-any-language.md gives the rule for other languages.
+ * answered the first, without reading it. With the content in the id, another message under the same decision id
+ * reaches the workflow and is judged. docs/guide/starting-from-any-language.md gives the rule for other languages.
  * @param message without its signature, so that a message signed anew keeps its id
  * @param id the message's own id, if it has one
  */

@@ -1,6 +1,4 @@
-/**
- * Checks that a known key signed a ledger head, and that the head belongs to the run beside which it stands.
- */
+/** Checks that a known key signed a ledger head, and that the head belongs to the run beside which it stands. */
 import { compactVerify, type CryptoKey, decodeProtectedHeader, importJWK, importSPKI } from 'jose';
 import { z } from 'zod';
 import { HEAD_ALG, HEAD_TYPE } from '../../contracts/crypto.ts';

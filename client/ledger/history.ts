@@ -142,6 +142,9 @@ function noteSent(deeds: RecordedDeeds, sent: SentMessage, found: ((id: string) 
   found?.(id);
 }
 
+/** `resumeCall` and `pollTask` send nothing to the tool; their results are outcomes of the call that they ask about. */
+const ABOUT_CALLS: readonly string[] = [ACTIVITIES.callTool, ACTIVITIES.resumeCall, ACTIVITIES.pollTask];
+
 async function noteCall(
   client: Client,
   event: HistoryEvent,
@@ -149,25 +152,18 @@ async function noteCall(
   deeds: RecordedDeeds,
 ): Promise<void> {
   const scheduled = event.activityTaskScheduledEventAttributes;
-  if (scheduled?.activityType?.name === ACTIVITIES.callTool) {
-    const [input] = await decoded(client, scheduled.input?.payloads);
-    const callId = textAt(input, 'callId') ?? '';
-    const attempt = typeof input === 'object' && input !== null && 'attempt' in input ? String(input.attempt) : '';
-    calls.set(String(event.eventId), callId);
-    deeds.dispatched.add(`${callId}/${attempt}`);
-    deeds.outcomes.delete(callId);
-    deeds.lost.delete(callId);
-  }
-  // `resumeCall` sends nothing to the tool; its result is the outcome of the call that it asks about.
-  if (scheduled?.activityType?.name === ACTIVITIES.resumeCall) {
-    const [input] = await decoded(client, scheduled.input?.payloads);
-    calls.set(String(event.eventId), textAt(input, 'callId') ?? '');
-  }
-  // `pollTask` belongs to the same call, which is not sent again. Only the last poll's outcome counts; a failed poll
-  // says nothing.
-  if (scheduled?.activityType?.name === ACTIVITIES.pollTask) {
-    const [input] = await decoded(client, scheduled.input?.payloads);
-    polls.set(String(event.eventId), textAt(input, 'callId') ?? '');
+  const activity = scheduled?.activityType?.name ?? '';
+  if (ABOUT_CALLS.includes(activity)) {
+    const [input] = await decoded(client, scheduled?.input?.payloads);
+    const asked = textAt(input, 'callId') ?? '';
+    // Only the last poll's outcome counts; a failed poll says nothing.
+    (activity === ACTIVITIES.pollTask ? polls : calls).set(String(event.eventId), asked);
+    if (activity === ACTIVITIES.callTool) {
+      const attempt = fieldOf(input, 'attempt');
+      deeds.dispatched.add(`${asked}/${attempt === undefined ? '' : String(attempt)}`);
+      deeds.outcomes.delete(asked);
+      deeds.lost.delete(asked);
+    }
   }
   const completed = event.activityTaskCompletedEventAttributes;
   const ended = completed ?? event.activityTaskFailedEventAttributes ?? event.activityTaskTimedOutEventAttributes;

@@ -1,6 +1,4 @@
-/**
- * Reads a run's ledger in order, from the living execution and from stored segments, and checks its chain.
- */
+/** Reads a run's ledger in order, from the living execution and from stored segments, and checks its chain. */
 import type { Client } from '@temporalio/client';
 import { CountersignError } from '../../contracts/errors.ts';
 import { QUERIES } from '../../contracts/names.ts';

@@ -83,9 +83,7 @@ function isSound({ hash, ...body }: AnyEntry): boolean {
   return hashOf(body) === hash;
 }
 
-/**
- * Facts whose deadline a workflow counts from its clock. Every other instant comes from people, policy or a server.
- */
+/** Facts whose deadline a workflow counts from its clock. Every other instant comes from people, policy or a server. */
 const COUNTED: readonly string[] = ['request.opened', 'request.reminded', 'catalog.change-opened'];
 
 function isSameBut(behind: ReadonlySet<number>, own: AnyEntry['fact'], other: AnyEntry['fact']): boolean {

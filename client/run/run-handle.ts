@@ -42,6 +42,9 @@ import { readRetries, type Retry } from './retries.ts';
 import { assertTaken, type MissingTool } from './start-run.ts';
 import { type WatchOptions, watchRun } from './watch.ts';
 
+type Answer = Decision | Provision | Authorization | Resolution;
+type RunSaid = Said & { readonly purpose: keyof typeof UPDATES };
+
 export class RunHandle {
   readonly runId: string;
   readonly #engine: Engine;
@@ -88,9 +91,7 @@ export class RunHandle {
   async decide(input: DecisionInput): Promise<DecisionAck> {
     const decision = parseAs(Decision, input, 'DECISION_INVALID', 'decision');
     assertArgumentsFit(decision);
-    const { decisionId, runId, approver } = decision;
-    const said = { purpose: 'decide', runId, jti: decisionId, person: approver.id, groups: approver.groups } as const;
-    return await this.#send<DecisionAck>(UPDATES.decide, decision, said, decisionId);
+    return await this.#answer<DecisionAck>('decide', decision);
   }
 
   /**
@@ -99,10 +100,7 @@ export class RunHandle {
    * @throws CountersignError as `decide`; `DECISION_INVALID` names the field that does not fit
    */
   async provideInput(input: ProvisionInput): Promise<PauseAck> {
-    const provision = parseAs(Provision, input, 'DECISION_INVALID', 'answer');
-    const { decisionId: jti, runId, approver } = provision;
-    const said = { purpose: 'provideInput', runId, jti, person: approver.id, groups: approver.groups } as const;
-    return await this.#send<PauseAck>(UPDATES.provideInput, provision, said, jti);
+    return await this.#answer<PauseAck>('provideInput', parseAs(Provision, input, 'DECISION_INVALID', 'answer'));
   }
 
   /**
@@ -120,11 +118,10 @@ export class RunHandle {
    * @throws CountersignError as `decide`; `DECISION_NOT_PERMITTED` if the request wants another answer
    */
   async authorize(input: AuthorizationInput): Promise<PauseAck> {
-    const answer = parseAs(Authorization, input, 'DECISION_INVALID', 'authorization');
-    const { decisionId, runId, approver } = answer;
-    const { id: person, groups } = approver;
-    const said = { purpose: 'authorize', runId, jti: decisionId, person, groups } as const;
-    return await this.#send<PauseAck>(UPDATES.authorize, answer, said, decisionId);
+    return await this.#answer<PauseAck>(
+      'authorize',
+      parseAs(Authorization, input, 'DECISION_INVALID', 'authorization'),
+    );
   }
 
   /** Seals a caller's own token for this run, before it leaves this process. The result is for `authorize`. */
@@ -135,16 +132,11 @@ export class RunHandle {
 
   /**
    * Says what became of a call whose outcome is not known (a request whose `about.kind` is `outcome`), or sends the
-   * call again.
-   * The answer is the same however often the message is sent with the same `decisionId`.
+   * call again. The answer is the same however often the message is sent with the same `decisionId`.
    * @throws CountersignError as `decide`; `DECISION_NOT_PERMITTED` if the request is about consent
    */
   async resolveOutcome(input: ResolutionInput): Promise<PauseAck> {
-    const resolution = parseAs(Resolution, input, 'DECISION_INVALID', 'resolution');
-    const { decisionId, runId, approver } = resolution;
-    const { id: person, groups } = approver;
-    const said = { purpose: 'resolveOutcome', runId, jti: decisionId, person, groups } as const;
-    return await this.#send<PauseAck>(UPDATES.resolveOutcome, resolution, said, decisionId);
+    return await this.#answer<PauseAck>('resolveOutcome', parseAs(Resolution, input, 'DECISION_INVALID', 'resolution'));
   }
 
   /**
@@ -161,18 +153,12 @@ export class RunHandle {
   async forget(input: ForgetInput): Promise<ForgetAck> {
     const forget = parseAs(Forget, input, 'DECISION_INVALID', 'message');
     const { id, groups } = forget.by;
-    return await this.#send<ForgetAck>(
-      UPDATES.forget,
-      forget,
-      { purpose: 'forget', person: id, groups },
-      forget.standing,
-    );
+    return await this.#send<ForgetAck>(forget, { purpose: 'forget', person: id, groups }, forget.standing);
   }
 
   /**
    * Adds a user message; the run reads the message after its current turn. With `interrupt` the run withdraws its
-   * waiting requests first.
-   * If the answer got lost, send the message again with the same `messageId`.
+   * waiting requests first. If the answer got lost, send the message again with the same `messageId`.
    * @throws CountersignError `MESSAGE_INVALID` (also for another message under a known id), `LIMIT_REACHED`,
    *   `RUN_CLOSED`, …
    */
@@ -180,7 +166,7 @@ export class RunHandle {
     const say = parseAs(Say, input, 'MESSAGE_INVALID', 'message');
     const { messageId, from } = say;
     const said = { purpose: 'say', jti: messageId, person: from, groups: this.#signer?.groups ?? [] } as const;
-    return await this.#send<Advance>(UPDATES.say, say, said, messageId);
+    return await this.#send<Advance>(say, said, messageId);
   }
 
   /**
@@ -193,7 +179,7 @@ export class RunHandle {
   }): Promise<Advance> {
     const stop = parseAs(Stop, input, 'MESSAGE_INVALID', 'stop message');
     const said = { purpose: 'stop', person: stop.by, groups: this.#signer?.groups ?? [] } as const;
-    return await this.#send<Advance>(UPDATES.stop, stop, said);
+    return await this.#send<Advance>(stop, said);
   }
 
   /**
@@ -273,11 +259,17 @@ export class RunHandle {
     return await this.#engine.query(this.runId, () => this.#handle.query<T>(name));
   }
 
+  async #answer<T>(purpose: 'decide' | 'provideInput' | 'authorize' | 'resolveOutcome', message: Answer): Promise<T> {
+    const { decisionId: jti, runId, approver } = message;
+    return await this.#send<T>(message, { purpose, runId, jti, person: approver.id, groups: approver.groups }, jti);
+  }
+
   /**
-   * Sends a message, signed if this client has a key and the run wants signatures.
+   * Sends a message, signed if this client has a key and the run wants signatures. A purpose is named like its update.
    * @param id the message's own id, or the id of what the message is about
    */
-  async #send<T>(name: string, message: object, said: Said, id?: string): Promise<T> {
+  async #send<T>(message: object, said: RunSaid, id?: string): Promise<T> {
+    const name = UPDATES[said.purpose];
     const updateId = updateIdOf(name, message, id);
     if (this.#signer === undefined) return await this.#update<T>(name, message, updateId);
     const run = {
@@ -286,13 +278,8 @@ export class RunHandle {
       state: async () => await this.state(),
       refreshTrust: async () => await this.refreshTrust(),
     };
-    return await sendSigned(
-      run,
-      this.#signer,
-      message,
-      said,
-      async (sent) => await this.#update<T>(name, sent, updateId),
-    );
+    const send = async (sent: object): Promise<T> => await this.#update<T>(name, sent, updateId);
+    return await sendSigned(run, this.#signer, message, said, send);
   }
 
   async #update<T>(name: string, input?: object, updateId?: string): Promise<T> {

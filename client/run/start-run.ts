@@ -5,11 +5,10 @@
  * 1. No run is started unless its spec is valid, and no clear secret leaves this process (INV-S1).
  * 2. The first answer is read from the run's history by long poll. The run is asked nothing, and nothing is left in it.
  */
-import { isGrpcDeadlineError, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
-import { defineSearchAttributeKey, type Payload, TypedSearchAttributes } from '@temporalio/common';
+import { WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
+import type { Payload, TypedSearchAttributes } from '@temporalio/common';
 import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
 import type { JWK } from 'jose';
-import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { DEFAULT_TASK_QUEUE, RUN_WORKFLOW, SPEC_HASH_MEMO } from '../../contracts/names.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
@@ -21,6 +20,7 @@ import { bounded, visible } from '../../domain/text/escape.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { listedWithin } from '../../domain/views/temporal-ui.ts';
 import { type Engine, unserved } from '../engine/engine.ts';
+import { nextEvents, searchAttributes } from '../engine/executions.ts';
 import { assertSpecFits } from '../engine/update.ts';
 import { sealAuthorization } from '../signing/sealing.ts';
 import { signed, type Signer } from '../signing/signing.ts';
@@ -64,9 +64,7 @@ export async function startRun(
     throw new CountersignError(
       'SPEC_INVALID',
       'runId must not begin with catalog/: catalogs have such ids. Choose another.',
-      {
-        path: 'runId',
-      },
+      { path: 'runId' },
     );
   const finding = screenSpec(options.spec);
   if (finding !== undefined) throw new CountersignError(finding.code, finding.message, { path: finding.path });
@@ -164,17 +162,14 @@ async function startOnce(
 }
 
 function attributesOf(runId: string, { initiator, servers }: RunSpec): TypedSearchAttributes {
-  return new TypedSearchAttributes([
-    { key: defineSearchAttributeKey('CountersignStatus', 'KEYWORD'), value: 'running' },
-    { key: defineSearchAttributeKey('CountersignPending', 'INT'), value: 0 },
-    { key: defineSearchAttributeKey('CountersignInitiator', 'KEYWORD'), value: initiator.id },
-    { key: defineSearchAttributeKey('CountersignTenant', 'KEYWORD'), value: initiator.tenant },
-    {
-      key: defineSearchAttributeKey('CountersignServers', 'KEYWORD_LIST'),
-      value: [...listedWithin(servers.map(({ name }) => name))],
-    },
-    { key: defineSearchAttributeKey('CountersignRoot', 'KEYWORD'), value: runId },
-  ]);
+  return searchAttributes({
+    CountersignStatus: 'running',
+    CountersignPending: 0,
+    CountersignInitiator: initiator.id,
+    CountersignTenant: initiator.tenant,
+    CountersignServers: [...listedWithin(servers.map(({ name }) => name))],
+    CountersignRoot: runId,
+  });
 }
 
 // A worker's first answer says that the spec is accepted, or why it is not.
@@ -208,7 +203,11 @@ export async function firstWord(engine: Engine, workflowId: string, withinMs: nu
   for (;;) {
     const token = nextPageToken;
     const left = Math.max(1, end - Date.now());
-    const page = await engine.read(workflowId, async () => await poll(engine, workflowId, token), left);
+    const page = await engine.read(
+      workflowId,
+      async () => await nextEvents(engine.client, { workflowId }, token),
+      left,
+    );
     for (const event of page?.history?.events ?? []) {
       const { eventType } = event;
       if (eventType === WORKFLOW_EXECUTION_FAILED) return { word: 'failed', missing };
@@ -226,21 +225,6 @@ export async function firstWord(engine: Engine, workflowId: string, withinMs: nu
     nextPageToken = page?.nextPageToken ?? undefined;
     if (page === undefined || nextPageToken === undefined || nextPageToken.length === 0 || Date.now() >= end)
       return { word, missing };
-  }
-}
-
-async function poll({ client: { connection, options } }: Engine, workflowId: string, token: Uint8Array | undefined) {
-  try {
-    return await connection.workflowService.getWorkflowExecutionHistory({
-      namespace: options.namespace,
-      execution: { workflowId },
-      waitNewEvent: true,
-      ...defined({ nextPageToken: token }),
-    });
-  } catch (error) {
-    // No news before the deadline is an answer, too.
-    if (isGrpcDeadlineError(error)) return undefined;
-    throw error;
   }
 }
 

@@ -11,14 +11,14 @@
  *    error does.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { isGrpcCancelledError, isGrpcDeadlineError } from '@temporalio/client';
-import { defined } from '../../contracts/defined.ts';
+import { isGrpcCancelledError } from '@temporalio/client';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import { QUERIES } from '../../contracts/names.ts';
 import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import type { RunningTask } from '../../contracts/schemas/legacy-2025.ts';
 import type { RunState } from '../../contracts/schemas/run-state.ts';
 import type { Engine } from '../engine/engine.ts';
+import { nextEvents } from '../engine/executions.ts';
 import { type ArtifactReader, entriesFrom, ledgerPage } from '../ledger/ledger.ts';
 import { type CallProgress, readProgress, tellingOnce, tellWhile } from './progress.ts';
 import { type Retry, tellingRetriesOnce } from './retries.ts';
@@ -114,7 +114,8 @@ class Follower {
 
   /** Returns when something has happened in the run, or when a poll ended without news. */
   async wait(): Promise<void> {
-    const page = await this.#reader.poll(() => this.#poll(), POLL_MS);
+    const { client } = this.#engine;
+    const page = await this.#reader.poll(() => nextEvents(client, this.#execution, this.#token), POLL_MS);
     if (page === undefined) return;
     this.#token = page.nextPageToken;
     for (const event of page.history?.events ?? []) {
@@ -123,22 +124,6 @@ class Follower {
     }
     // The server gives no token once the execution is closed.
     this.ended = page.nextPageToken === null || page.nextPageToken === undefined || page.nextPageToken.length === 0;
-  }
-
-  async #poll() {
-    const { connection, options } = this.#engine.client;
-    try {
-      return await connection.workflowService.getWorkflowExecutionHistory({
-        namespace: options.namespace,
-        execution: this.#execution,
-        waitNewEvent: true,
-        ...defined({ nextPageToken: this.#token }),
-      });
-    } catch (error) {
-      // No news before the deadline is normal for a run in which nothing happens.
-      if (isGrpcDeadlineError(error)) return undefined;
-      throw error;
-    }
   }
 }
 

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { Script } from './script.ts';
 import { ArtifactsConfig } from './stores.ts';
 import { CatalogRight } from './catalog.ts';
-import { CodecKey, Identifier, Name } from './json.ts';
+import { CodecKey, HttpUrl, Identifier, Name, people, Secret } from './json.ts';
 import {
   ClientCredentials,
   EnterpriseManaged,
@@ -20,11 +20,8 @@ import { Ceilings, Fairness } from './run-spec.ts';
 import { TaskSettings } from './legacy-2025.ts';
 import { TrustConfig } from './trust.ts';
 
-/** A secret after substitution. Never logged, never part of an error. */
-const Secret = z.string().min(1);
 /** This default also applies to servers without limits, which may ask for time themselves. */
 export const DEFAULT_WAIT_SECONDS = 3_600;
-const HttpUrl = z.url({ protocol: /^https?$/ });
 
 /** How tokens for a server are obtained. */
 export const Credentials = z.discriminatedUnion('kind', [
@@ -54,8 +51,7 @@ export type NamedCredentials = z.infer<typeof NamedCredentials>;
 /** People who may change the tools of a tenant, with their rights. */
 export const CatalogAdministrators = z.strictObject({
   tenant: Identifier.default('default'),
-  ids: z.array(Identifier).max(100).default([]),
-  groups: z.array(Identifier).max(100).default([]),
+  ...people,
   may: z.array(CatalogRight).min(1),
 });
 
@@ -171,20 +167,15 @@ export const ModelConfig = z.discriminatedUnion('provider', [
 ]);
 export type ModelConfig = z.infer<typeof ModelConfig>;
 
-export const SealingKey = z.strictObject({
-  /** Key id in the header of each sealed grant. */
-  kid: Name,
-  /** PEM file (PKCS #8) of a P-256 private key, relative to the configuration file. */
-  privateKeyFile: z.string().min(1),
-});
+/** A PEM file (PKCS #8), relative to the configuration file, and the key's id in what it seals or signs. */
+const keyFile = { kid: Name, privateKeyFile: z.string().min(1) };
+
+/** The file of a P-256 key. */
+export const SealingKey = z.strictObject(keyFile);
 export type SealingKey = z.infer<typeof SealingKey>;
 
-export const LedgerKey = z.strictObject({
-  /** Key id in each signed head. */
-  kid: Name,
-  /** PEM file (PKCS #8) of an Ed25519 private key, relative to the configuration file. */
-  privateKeyFile: z.string().min(1),
-});
+/** The file of an Ed25519 key. */
+export const LedgerKey = z.strictObject(keyFile);
 export type LedgerKey = z.infer<typeof LedgerKey>;
 
 export const LedgerWebhook = z.strictObject({

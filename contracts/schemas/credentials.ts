@@ -2,12 +2,9 @@
  * Workers authenticate to authorization servers with these credentials, and obtain tokens with these kinds of grants.
  */
 import { z } from 'zod';
-import { Name, Sha256Hex } from './json.ts';
+import { HttpUrl, Name, Secret, Sha256Hex } from './json.ts';
 import { ToolName } from './policy.ts';
 
-/** A secret after substitution. Never logged, never part of an error. */
-const Secret = z.string().min(1);
-const HttpUrl = z.url({ protocol: /^https?$/ });
 const Scopes = z.array(z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]+$/, 'must be an OAuth scope token (RFC 6749 §3.3)'));
 
 /** A private key with which this worker signs; others verify with its public part. */

@@ -30,6 +30,16 @@ export const Name = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'must be 1 to 64 of A-Z a-z 0-9 . _ - and start with a letter or digit');
 
+/** People by id, and by the groups that they belong to. */
+export const people = {
+  ids: z.array(Identifier).max(100).default([]),
+  groups: z.array(Identifier).max(100).default([]),
+};
+
+/** A secret after substitution. Never logged, never part of an error. */
+export const Secret = z.string().min(1);
+export const HttpUrl = z.url({ protocol: /^https?$/ });
+
 /** Bytes kept outside history, addressed by their hash. */
 export const ArtifactRef = z.strictObject({
   sha256: Sha256Hex,
@@ -39,7 +49,6 @@ export const ArtifactRef = z.strictObject({
 export type ArtifactRef = z.infer<typeof ArtifactRef>;
 
 /** A symmetric key: 32 bytes, base64. In a list the first key encrypts or proves; all decrypt or verify. */
-
 export const CodecKey = z.strictObject({
   id: Name,
   key: z.string().regex(/^[A-Za-z0-9+/]{43}=$/, 'must be 32 bytes in base64'),

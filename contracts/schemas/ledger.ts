@@ -16,6 +16,11 @@ const callId = z.string();
  */
 const conversation = z.strictObject({ length: z.int().nonnegative(), digest: Sha256Hex }).optional();
 
+const request = { callId, generation: z.int() };
+
+/** What every answer to a request has. */
+const given = { approver: Approver, digest: Sha256Hex, runId: z.string(), comment: z.string().optional() };
+
 /** A recorded event. Facts hold hashes of arguments and results, never the arguments and results. */
 export const LedgerFact = z.discriminatedUnion('kind', [
   z.strictObject({
@@ -63,8 +68,7 @@ export const LedgerFact = z.discriminatedUnion('kind', [
   }),
   z.strictObject({
     kind: z.literal('request.opened'),
-    callId,
-    generation: z.int(),
+    ...request,
     digest: Sha256Hex,
     approvers: ApproverRule,
     deadline: z.string(),
@@ -78,18 +82,14 @@ export const LedgerFact = z.discriminatedUnion('kind', [
   }),
   z.strictObject({
     kind: z.literal('decision.accepted'),
-    callId,
-    generation: z.int(),
+    ...request,
     decisionId: z.string(),
     decision: z.enum(['approve', 'reject', 'withdraw', 'extend', 'respond']),
     /** Set for an approval after which more people are needed. */
     counted: z.literal(true).optional(),
     /** The new deadline that `extend` set. */
     until: z.string().optional(),
-    approver: Approver,
-    digest: Sha256Hex,
-    runId: z.string(),
-    comment: z.string().optional(),
+    ...given,
     /** Hashes of the shown arguments, and of those that the approver put in their place. */
     edited: z.strictObject({ from: Sha256Hex, to: Sha256Hex }).optional(),
     /** Hash of an answer in the tool's place. */
@@ -101,14 +101,10 @@ export const LedgerFact = z.discriminatedUnion('kind', [
   /** A person recorded an unknown outcome, or had the call sent again. */
   z.strictObject({
     kind: z.literal('outcome.resolved'),
-    callId,
-    generation: z.int(),
+    ...request,
     decisionId: z.string(),
     answer: z.enum(['retry', 'succeeded', 'failed']),
-    approver: Approver,
-    digest: Sha256Hex,
-    runId: z.string(),
-    comment: z.string().optional(),
+    ...given,
     /** Hash of the recorded result or message. */
     recordedHash: Sha256Hex.optional(),
     signature: SignatureEvidence.optional(),
@@ -116,14 +112,10 @@ export const LedgerFact = z.discriminatedUnion('kind', [
   /** A person answered a server's questions in the middle of a call. */
   z.strictObject({
     kind: z.literal('input.provided'),
-    callId,
-    generation: z.int(),
+    ...request,
     decisionId: z.string(),
     answer: z.enum(['provide', 'decline', 'cancel']),
-    approver: Approver,
-    digest: Sha256Hex,
-    runId: z.string(),
-    comment: z.string().optional(),
+    ...given,
     /** Hash of the answers, which may be personal data and never enter the ledger. */
     responsesHash: Sha256Hex.optional(),
     signature: SignatureEvidence.optional(),
@@ -141,16 +133,12 @@ export const LedgerFact = z.discriminatedUnion('kind', [
   /** A person consented to scopes for a call, gave another grant for its server, or declined. */
   z.strictObject({
     kind: z.literal('authorization.given'),
-    callId,
-    generation: z.int(),
+    ...request,
     decisionId: z.string(),
     answer: z.enum(['consent', 'grant', 'decline']),
     /** Set for a consent after which more people are needed. */
     counted: z.literal(true).optional(),
-    approver: Approver,
-    digest: Sha256Hex,
-    runId: z.string(),
-    comment: z.string().optional(),
+    ...given,
     /** Hash of the grant as given: sealed, or a reference. */
     grantHash: Sha256Hex.optional(),
     signature: SignatureEvidence.optional(),
@@ -187,13 +175,12 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     code: z.string(),
   }),
   /** The approvers were reminded of an open request. */
-  z.strictObject({ kind: z.literal('request.reminded'), callId, generation: z.int(), deadline: z.string() }),
+  z.strictObject({ kind: z.literal('request.reminded'), ...request, deadline: z.string() }),
   /** Other approvers decide from here on; the rule is the one from then on. */
-  z.strictObject({ kind: z.literal('request.escalated'), callId, generation: z.int(), approvers: ApproverRule }),
+  z.strictObject({ kind: z.literal('request.escalated'), ...request, approvers: ApproverRule }),
   z.strictObject({
     kind: z.literal('request.closed'),
-    callId,
-    generation: z.int(),
+    ...request,
     status: z.enum(['expired', 'cancelled']),
   }),
   z.strictObject({ kind: z.literal('dispatched'), callId, attempt: z.int(), decisionId: z.string().optional() }),
@@ -243,13 +230,10 @@ export const LedgerFact = z.discriminatedUnion('kind', [
 export type LedgerFact = z.infer<typeof LedgerFact>;
 
 /** `hash` = sha256 over the canonical JSON of {seq, at, prev, fact}; `prev` of the first entry is 64 zeros. */
-export const LedgerEntry = z.strictObject({
-  seq: z.int().nonnegative(),
-  at: z.string(),
-  prev: Sha256Hex,
-  fact: LedgerFact,
-  hash: Sha256Hex,
-});
+const entryOf = <Fact extends z.ZodType>(fact: Fact) =>
+  z.strictObject({ seq: z.int().nonnegative(), at: z.string(), prev: Sha256Hex, fact, hash: Sha256Hex });
+
+export const LedgerEntry = entryOf(LedgerFact);
 export type LedgerEntry = z.infer<typeof LedgerEntry>;
 
 /** A closed stretch of transcript and ledger in the artifact store, linked to the one before. */
@@ -298,13 +282,7 @@ export const LedgerRecord = z.strictObject({
 export type LedgerRecord = z.infer<typeof LedgerRecord>;
 
 /** An entry with any fact: a newer worker may have recorded it. */
-export const AnyEntry = z.strictObject({
-  seq: z.int().nonnegative(),
-  at: z.string(),
-  prev: Sha256Hex,
-  fact: z.looseObject({ kind: z.string() }),
-  hash: Sha256Hex,
-});
+export const AnyEntry = entryOf(z.looseObject({ kind: z.string() }));
 export type AnyEntry = z.infer<typeof AnyEntry>;
 
 /** Sinks write all fields; an export leaves out the unknown ones. */

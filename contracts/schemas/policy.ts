@@ -3,7 +3,7 @@
  * (rules, lists, tool, server, strategy); across layers the strictest verdict wins.
  */
 import { z } from 'zod';
-import { Identifier, Instant, Name } from './json.ts';
+import { Identifier, Instant, Name, people } from './json.ts';
 
 export const Action = z.enum(['allow', 'ask', 'deny']);
 export type Action = z.infer<typeof Action>;
@@ -24,11 +24,6 @@ export const RememberScope = z.enum(['call', 'arguments', 'tool']);
 export type RememberScope = z.infer<typeof RememberScope>;
 
 export const DeadlineSeconds = z.int().min(1).max(31_536_000);
-
-const people = {
-  ids: z.array(Identifier).max(100).default([]),
-  groups: z.array(Identifier).max(100).default([]),
-};
 
 /** The people who may decide: any of the ids, or a member of any of the groups. An empty list entitles nobody. */
 export const PlainApproverList = z.strictObject({

@@ -30,6 +30,11 @@ export const answerTo = {
   approver: Approver,
 };
 
+const comment = z.string().max(4_096).optional();
+const reason = z.string().min(1).max(4_096);
+/** Words of a person that the model reads. */
+const words = z.string().min(1).max(16_384);
+
 /** Extends an approval to later calls of the run, if the rule permits it. */
 export const Remember = z.discriminatedUnion('scope', [
   /** Covers calls of the same tool with the same arguments. */
@@ -49,23 +54,18 @@ export const Decision = z.discriminatedUnion('kind', [
   z.strictObject({
     kind: z.literal('approve'),
     ...answerTo,
-    comment: z.string().max(4_096).optional(),
+    comment,
     /** All arguments to be sent in place of the shown ones, if the rule permits editing. */
     arguments: JsonObject.optional(),
     remember: Remember.optional(),
   }),
-  z.strictObject({ kind: z.literal('reject'), ...answerTo, reason: z.string().min(1).max(4_096) }),
+  z.strictObject({ kind: z.literal('reject'), ...answerTo, reason }),
   /** Takes back one's own approval while others are still needed. */
-  z.strictObject({ kind: z.literal('withdraw'), ...answerTo, comment: z.string().max(4_096).optional() }),
+  z.strictObject({ kind: z.literal('withdraw'), ...answerTo, comment }),
   /** Postpones the deadline, if the rule permits it. An extension is no vote. */
-  z.strictObject({ kind: z.literal('extend'), ...answerTo, until: Instant, comment: z.string().max(4_096).optional() }),
+  z.strictObject({ kind: z.literal('extend'), ...answerTo, until: Instant, comment }),
   /** Answers in the tool's place, which does not run, if the rule permits it. */
-  z.strictObject({
-    kind: z.literal('respond'),
-    ...answerTo,
-    answer: z.string().min(1).max(16_384),
-    comment: z.string().max(4_096).optional(),
-  }),
+  z.strictObject({ kind: z.literal('respond'), ...answerTo, answer: words, comment }),
 ]);
 export type Decision = z.infer<typeof Decision>;
 export type DecisionInput = z.input<typeof Decision>;
@@ -89,7 +89,7 @@ export const Forget = z.strictObject({
   /** Id of the standing decision, as the run's state shows it. */
   standing: Identifier,
   by: Approver,
-  comment: z.string().max(4_096).optional(),
+  comment,
 });
 export type Forget = z.infer<typeof Forget>;
 export type ForgetInput = z.input<typeof Forget>;
@@ -123,21 +123,11 @@ export type Stop = z.infer<typeof Stop>;
 
 export const Resolution = z.discriminatedUnion('kind', [
   /** Sends the call again, with the same idempotency key. */
-  z.strictObject({ kind: z.literal('retry'), ...answerTo, comment: z.string().max(4_096).optional() }),
+  z.strictObject({ kind: z.literal('retry'), ...answerTo, comment }),
   /** Records success; the model reads the result as the words of the person. */
-  z.strictObject({
-    kind: z.literal('succeeded'),
-    ...answerTo,
-    result: z.string().min(1).max(16_384),
-    comment: z.string().max(4_096).optional(),
-  }),
+  z.strictObject({ kind: z.literal('succeeded'), ...answerTo, result: words, comment }),
   /** Records failure. */
-  z.strictObject({
-    kind: z.literal('failed'),
-    ...answerTo,
-    message: z.string().min(1).max(4_096),
-    comment: z.string().max(4_096).optional(),
-  }),
+  z.strictObject({ kind: z.literal('failed'), ...answerTo, message: reason, comment }),
 ]);
 export type Resolution = z.infer<typeof Resolution>;
 export type ResolutionInput = z.input<typeof Resolution>;
@@ -146,16 +136,9 @@ export type SignedResolution = Resolution & { readonly signature?: string };
 
 // These answers go to the questions of a server.
 
-const comment = z.string().max(4_096).optional();
-
 export const Provision = z.discriminatedUnion('kind', [
   /** Answers each question, by the server's keys. */
-  z.strictObject({
-    kind: z.literal('provide'),
-    ...answerTo,
-    responses: z.record(z.string(), InputResponse),
-    comment,
-  }),
+  z.strictObject({ kind: z.literal('provide'), ...answerTo, responses: z.record(z.string(), InputResponse), comment }),
   /** Declines all questions; the server is told so, and ends the call or goes on without answers. */
   z.strictObject({ kind: z.literal('decline'), ...answerTo, comment }),
   /** Closes the questions without an answer; the server is told so. */
@@ -180,7 +163,7 @@ export const Authorization = z.discriminatedUnion('kind', [
   /** Replaces the run's grant for that server; only the subject of that grant may send it. */
   z.strictObject({ kind: z.literal('grant'), ...toAny, grant: Grant, comment }),
   /** Gives neither: the call ends. */
-  z.strictObject({ kind: z.literal('decline'), ...toAny, reason: z.string().min(1).max(4_096) }),
+  z.strictObject({ kind: z.literal('decline'), ...toAny, reason }),
 ]);
 export type Authorization = z.infer<typeof Authorization>;
 export type AuthorizationInput = z.input<typeof Authorization>;

@@ -3,14 +3,14 @@
  * vault.
  */
 import { z } from 'zod';
-import { Identifier, Instant } from './json.ts';
+import { HttpUrl, Identifier, Instant, Secret } from './json.ts';
 
 const SEGMENT = '(?!\\.{1,2}(?:/|$))[A-Za-z0-9_.-]+';
 
 /** One bucket, addressed by path: `<endpoint>/<bucket>/<prefix>/ab/cd/<sha256>`. */
 export const BucketConfig = z.strictObject({
   /** Over TLS, or in clear to this machine only. */
-  endpoint: z.url({ protocol: /^https?$/ }),
+  endpoint: HttpUrl,
   /** Region for the signature; stores without regions take any. */
   region: z
     .string()
@@ -26,9 +26,9 @@ export const BucketConfig = z.strictObject({
     .regex(new RegExp(`^${SEGMENT}(?:/${SEGMENT})*$`), 'must be names joined by /, of A-Z a-z 0-9 _ . -')
     .optional(),
   accessKeyId: z.string().regex(/^[\x21-\x7e]{1,128}$/),
-  secretAccessKey: z.string().min(1),
+  secretAccessKey: Secret,
   /** For temporary credentials. */
-  sessionToken: z.string().min(1).optional(),
+  sessionToken: Secret.optional(),
   /** Time limit of one request; a request that may succeed later is sent three times. */
   timeoutSeconds: z.int().min(1).max(60).default(10),
 });
@@ -63,7 +63,6 @@ export type StoreNamespace = z.infer<typeof StoreNamespace>;
 
 // A vault entry is a secret that outlives the call, with the runs that may use it and its server.
 
-const HttpUrl = z.url({ protocol: /^https?$/ });
 /** Never logged, never part of an error. */
 const Token = z.string().regex(/^[\x21-\x7e]{1,8192}$/, 'must be printable ASCII without spaces');
 

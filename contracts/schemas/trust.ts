@@ -1,6 +1,6 @@
 /** Trust mode `signed` believes keys, each for the assertions that the operator lists. */
 import { z } from 'zod';
-import { CodecKey, Identifier, Instant, Name, Sha256Hex } from './json.ts';
+import { CodecKey, Identifier, Instant, Name, people, Sha256Hex } from './json.ts';
 
 /**
  * Purpose of a signature, which counts for no other one. `start` is for the run spec; the others are named like their
@@ -63,7 +63,7 @@ export const Issuer = Identifier.regex(/^[^|]+$/, 'must not hold a | (a person i
 const asserted = {
   iss: Issuer,
   /** Groups that the key may claim. */
-  groups: z.array(Identifier).max(100).default([]),
+  groups: people.groups,
   tenants: z.array(Identifier).min(1).max(100).default(['default']),
   /** Holder of several keys, which together fill no quorum. Default: the key id. */
   holder: Name.optional(),
@@ -107,8 +107,7 @@ export type TrustedJwks = z.infer<typeof TrustedJwks>;
 export const Senders = z.strictObject({
   /** True if the run's initiator may send. */
   initiator: z.boolean().default(true),
-  ids: z.array(Identifier).max(100).default([]),
-  groups: z.array(Identifier).max(100).default([]),
+  ...people,
 });
 export type Senders = z.infer<typeof Senders>;
 

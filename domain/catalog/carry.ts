@@ -10,7 +10,7 @@ import type { CatalogTrust } from '../../contracts/schemas/trust.ts';
 import type { JournalHead } from '../run/journal.ts';
 import { byteLength } from '../text/canonical.ts';
 import { PAGE_BYTES } from '../text/page.ts';
-import { type CatalogRefusal, refuse } from './settings.ts';
+import { type Refusal, refuse } from '../text/refusal.ts';
 import type { Catalog, CatalogChange } from './state.ts';
 
 /** Version of the carry. A changed shape raises the version; an execution refuses an unknown version. */
@@ -44,7 +44,7 @@ const MOST_CARRIED = 100;
 const MOST_CARRIED_BYTES = 524_288;
 
 /** Refuses a change that would make the catalog too large to carry, or a ledger entry too large to read. */
-export function overLimit({ catalog, facts }: CatalogChange): CatalogRefusal | undefined {
+export function overLimit({ catalog, facts }: CatalogChange): Refusal | undefined {
   const { server, connection, entries, listings, pending } = catalog;
   if (bytesOf({ connection, entries, listings, pending }) > CATALOG_BYTES)
     return refuse(

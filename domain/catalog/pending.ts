@@ -11,7 +11,8 @@ import type { CatalogDecision, CatalogRules, PendingChange, ToolChange } from '.
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import { DEFAULT_DEADLINE_SECONDS } from '../policy/times.ts';
 import { hashOf } from '../text/canonical.ts';
-import { type CatalogPlan, type CatalogRefusal, missingRight, planned, policiesSet, refuse } from './settings.ts';
+import { type Refusal, refuse } from '../text/refusal.ts';
+import { type CatalogPlan, missingRight, planned, policiesSet } from './settings.ts';
 import { type Catalog, type CatalogChange, catalogId } from './state.ts';
 
 const MOST_PENDING = 20;
@@ -32,7 +33,7 @@ export function opened(
   { by, changes, trusted, signature }: Loosening,
   plan: Pick<CatalogPlan, 'edits'>,
   now: number,
-): (CatalogChange & { readonly changeId: string }) | CatalogRefusal {
+): (CatalogChange & { readonly changeId: string }) | Refusal {
   const open = catalog.pending.filter(({ deadline }) => Date.parse(deadline) > now);
   if (open.length >= MOST_PENDING)
     return refuse('LIMIT_REACHED', `${MOST_PENDING} changes wait already; decide some of them first.`);
@@ -67,7 +68,7 @@ export function agreed(
   decision: CatalogDecision,
   rules: CatalogRules,
   now: number,
-): CatalogChange | CatalogRefusal {
+): CatalogChange | Refusal {
   const { changeId, by, verdict } = decision;
   const pending = catalog.pending.find((change) => change.changeId === changeId);
   if (pending === undefined)

@@ -7,7 +7,6 @@
  * 3. Without named administrators nobody may change a catalog (INV-G4). Loosening and tightening are separate rights.
  */
 import { defined } from '../../contracts/defined.ts';
-import type { ErrorCode, ErrorFacts } from '../../contracts/errors.ts';
 import type { Approver } from '../../contracts/schemas/request.ts';
 import type {
   CatalogEntry,
@@ -22,14 +21,8 @@ import { DEFAULT_DEADLINE_SECONDS } from '../policy/times.ts';
 import { signatureEvidence } from '../signing/jws.ts';
 import { bounded, visible } from '../text/escape.ts';
 import { nearNames } from '../text/match.ts';
+import { type Refusal, refuse } from '../text/refusal.ts';
 import { type Catalog, type CatalogChange, entryOf, withListings } from './state.ts';
-
-export interface CatalogRefusal {
-  readonly kind: 'refuse';
-  readonly code: ErrorCode;
-  readonly message: string;
-  readonly facts: ErrorFacts;
-}
 
 interface Edit {
   readonly before: CatalogEntry;
@@ -43,7 +36,7 @@ export interface CatalogPlan {
   readonly needs: ReadonlySet<CatalogRight>;
 }
 
-export function checkVersion(catalog: Catalog, expected: number): CatalogRefusal | undefined {
+export function checkVersion(catalog: Catalog, expected: number): Refusal | undefined {
   if (expected === catalog.policyVersion) return undefined;
   return refuse(
     'CATALOG_VERSION_CONFLICT',
@@ -53,7 +46,7 @@ export function checkVersion(catalog: Catalog, expected: number): CatalogRefusal
 }
 
 /** Returns the plan of a batch, or why it cannot be done. */
-export function planned(catalog: Catalog, changes: readonly ToolChange[]): CatalogPlan | CatalogRefusal {
+export function planned(catalog: Catalog, changes: readonly ToolChange[]): CatalogPlan | Refusal {
   const edits: Edit[] = [];
   const needs = new Set<CatalogRight>();
   const seen = new Set<string>();
@@ -137,7 +130,7 @@ export function policiesSet(
   };
 }
 
-function unknownTool({ server, entries }: Catalog, tool: string, path: string): CatalogRefusal {
+function unknownTool({ server, entries }: Catalog, tool: string, path: string): Refusal {
   const near = nearNames(
     tool,
     entries.map(({ name }) => name),
@@ -152,10 +145,6 @@ function unknownTool({ server, entries }: Catalog, tool: string, path: string): 
 /** A tool's name is the server's text. */
 function shown(tool: string): string {
   return bounded(visible(tool), 128);
-}
-
-export function refuse(code: ErrorCode, message: string, facts: ErrorFacts = {}): CatalogRefusal {
-  return { kind: 'refuse', code, message, facts };
 }
 
 // A change of one tool's policy has a direction: it loosens, tightens, or does both.

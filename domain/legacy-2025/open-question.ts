@@ -25,7 +25,7 @@ import { requestOpenedFact } from '../request/digest.ts';
 import { askedBytes, MOST_ASKED_BYTES, MOST_ROUNDS } from '../request/input.ts';
 import type { Pausing } from '../request/pause.ts';
 import { nextGeneration } from '../request/transitions.ts';
-import { callOf, type Change, replaceCall, type Run, type RunIds } from '../state/run.ts';
+import { callOf, type Change, move, replaceCall, type Run, type RunIds } from '../state/run.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 
 /** The people asked, the time for an answer, and how long the server may be kept waiting over all rounds. */
@@ -125,15 +125,12 @@ export function flownOn(state: AskingOnConnection, last: QuestionProgress['last'
  * nothing.
  */
 export function closedHeld(run: Run, callId: string, status: 'expired' | 'cancelled'): Change {
-  const state = callOf(run, callId);
-  if (state?.status !== 'asking-on-connection') return { run, facts: [] };
-  const { deadline } = state.request;
-  const last = status === 'expired' ? { kind: status, deadline } : { kind: status };
-  // A cancelled question counts with all its time: its dispatch is over, or asks nothing more in this turn.
-  return {
-    run: replaceCall(run, flownOn(state, last, deadline)),
-    facts: [closedFact(state, status)],
-  };
+  return move(run, callId, ['asking-on-connection'], (state) => {
+    const { deadline } = state.request;
+    const last = status === 'expired' ? { kind: status, deadline } : { kind: status };
+    // A cancelled question counts with all its time: its dispatch is over, or asks nothing more in this turn.
+    return { call: flownOn(state, last, deadline), facts: [closedFact(state, status)] };
+  });
 }
 
 /** Records what a dispatch that ended has told its server, limited to the rounds that the run put before people. */

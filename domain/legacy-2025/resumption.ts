@@ -13,7 +13,7 @@ import type { SealedState } from '../../contracts/schemas/input.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import type { Unsure } from '../state/call.ts';
 import { sentAsTold } from '../request/outcome.ts';
-import { callOf, type Change, type Run } from '../state/run.ts';
+import { type Change, move, type Run } from '../state/run.ts';
 import { isFields } from '../shapes/messages.ts';
 
 /** An unknown outcome, with the sealed place at which another worker can ask for the answer. */
@@ -64,9 +64,10 @@ export function afterAsking(lost: Omit<Resumable, 'resume'>, answer: DispatchRes
 
 /** Records that the server is asked for the answer. */
 export function resumed(run: Run, callId: string): Change {
-  const state = callOf(run, callId);
-  if (state?.status !== 'in-flight') return { run, facts: [] };
-  return { run, facts: [{ kind: 'resumed', callId, attempt: state.attempts }] };
+  return move(run, callId, ['in-flight'], (call) => ({
+    call,
+    facts: [{ kind: 'resumed', callId, attempt: call.attempts }],
+  }));
 }
 
 function sealedIn(details: unknown): SealedState | undefined {

@@ -12,8 +12,8 @@ import type { RunningTask } from '../../contracts/schemas/legacy-2025.ts';
 import type { PollResult } from '../../contracts/wire/legacy-2025.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { isFiniteNumber, isInstant } from '../shapes/messages.ts';
-import type { OnTask, ServerTask } from '../state/call.ts';
-import { callOf, type Change, replaceCall, type Run } from '../state/run.ts';
+import type { InFlight, OnTask, ServerTask } from '../state/call.ts';
+import { type Change, move, type Moved, type Run } from '../state/run.ts';
 
 type Begun = Extract<DispatchResult, { kind: 'task' }>;
 /** Length in events, and size in bytes. */
@@ -40,9 +40,11 @@ const SHARE = 5;
  * Records that the server works on the call as a task.
  * @param now epoch ms
  */
-export function taskBegun(run: Run, callId: string, { task, token }: Begun, now: number): Change {
-  const state = callOf(run, callId);
-  if (state?.status !== 'in-flight') return { run, facts: [] };
+export function taskBegun(run: Run, callId: string, begun: Begun, now: number): Change {
+  return move(run, callId, ['in-flight'], (state) => onTask(state, begun, now));
+}
+
+function onTask(state: InFlight, { task, token }: Begun, now: number): Moved {
   const { sealed, pollMs, message } = task;
   const sentAt = instantOr(task.sentAt, now);
   const until = instantOr(task.until, now);
@@ -55,8 +57,11 @@ export function taskBegun(run: Run, callId: string, { task, token }: Begun, now:
     ...(typeof message === 'string' ? { message } : {}),
     ...defined({ token }),
   };
-  const next: OnTask = { ...state, status: 'on-task', task: { ...begun, next: nextQuestion(begun, now) } };
-  return { run: replaceCall(run, next), facts: [{ kind: 'task.begun', callId, attempt: state.attempts, until }] };
+  const { callId } = state.call;
+  return {
+    call: { ...state, status: 'on-task', task: { ...begun, next: nextQuestion(begun, now) } },
+    facts: [{ kind: 'task.begun', callId, attempt: state.attempts, until }],
+  };
 }
 
 /**
@@ -72,8 +77,10 @@ function instantOr(said: string, now: number): string {
  * @param now epoch ms
  */
 export function taskAsked(run: Run, callId: string, said: GoesOn, now: number): Change {
-  const state = callOf(run, callId);
-  if (state?.status !== 'on-task') return { run, facts: [] };
+  return move(run, callId, ['on-task'], (state) => polled(state, said, now));
+}
+
+function polled(state: OnTask, said: GoesOn, now: number): Moved {
   const { message: _, ...before } = state.task;
   const { message } = said;
   const pollMs = said.kind === 'working' ? (said.pollMs ?? before.pollMs) : before.pollMs;
@@ -83,8 +90,7 @@ export function taskAsked(run: Run, callId: string, said: GoesOn, now: number): 
     polls: before.polls + 1,
     ...defined({ pollMs, message }),
   };
-  const next = { ...state, task: { ...task, next: nextQuestion(task, now, least) } };
-  return { run: replaceCall(run, next), facts: [] };
+  return { call: { ...state, task: { ...task, next: nextQuestion(task, now, least) } }, facts: [] };
 }
 
 /**

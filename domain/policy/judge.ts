@@ -15,6 +15,7 @@ import type { BrokenGlass, Verdict } from '../../contracts/schemas/call.ts';
 import type {
   Action,
   ApproverClause,
+  ApproverList,
   Halt,
   OrganisationPolicy,
   OrganisationRule,
@@ -27,7 +28,6 @@ import type { ToolAnnotations } from '../../contracts/schemas/tool.ts';
 import { visible } from '../text/escape.ts';
 import { globMatches, splitTool } from '../text/match.ts';
 import { clauseOf, initiatorRule } from './approvers.ts';
-import type { CatalogSay } from './catalog-layer.ts';
 import { DEFAULT_DEADLINE_SECONDS, ruleTimes, type StatedTimes } from './times.ts';
 
 /** The organisation's policy as judged; without a written policy, defaults may be missing. */
@@ -429,3 +429,18 @@ export function hintsHold(
   }
   return held;
 }
+
+export type CatalogSay =
+  | { readonly kind: 'nothing'; readonly approvers?: ApproverList; readonly deadlineSeconds?: number }
+  | {
+      readonly kind: 'ask';
+      readonly rule: string;
+      readonly approvers?: ApproverList;
+      readonly deadlineSeconds?: number;
+    }
+  | {
+      readonly kind: 'deny';
+      readonly rule: string;
+      readonly code: 'TOOL_DISABLED' | 'TOOL_MISSING' | 'POLICY_DENIED';
+      readonly message: string;
+    };

@@ -15,11 +15,11 @@ import type { Decision } from '../../contracts/schemas/request.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import { mayDecide, ruleAt } from '../policy/approvers.ts';
-import { callOf, type Change, replaceCall, type Run } from '../state/run.ts';
+import { type Change, move, type Run } from '../state/run.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 import {
   type Asking,
-  isAsking,
+  ASKING,
   type OpenRequest,
   type Postponement,
   type WaitingForConsent,
@@ -160,10 +160,10 @@ export function tellDue<State extends Asking>(
  * @param now epoch ms
  */
 export function tell(run: Run, callId: string, now: number): Change {
-  const asking = callOf(run, callId);
-  if (!isAsking(asking)) return { run, facts: [] };
-  const { state, facts } = tellDue(asking, now);
-  return { run: replaceCall(run, state), facts };
+  return move(run, callId, ASKING, (asking) => {
+    const { state: call, facts } = tellDue(asking, now);
+    return { call, facts };
+  });
 }
 
 /** Reminders and escalations as people see them. Times are epoch ms. */

@@ -9,8 +9,8 @@
  */
 import type { HeldCall } from '../../contracts/schemas/call.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
-import { callOf, type Change, replaceCall, type Run } from '../state/run.ts';
-import { type Dispatched, notSent, type Throttled } from '../state/call.ts';
+import { type Change, move, type Moved, type Run } from '../state/run.ts';
+import { type Dispatched, type InFlight, notSent, type Throttled } from '../state/call.ts';
 
 export type Holding = Extract<DispatchResult, { kind: 'not-sent' }> & {
   readonly held: NonNullable<Extract<DispatchResult, { kind: 'not-sent' }>['held']>;
@@ -45,22 +45,24 @@ export function waitedOut({ holds }: Dispatched, { held, message }: Holding, now
  * @param now epoch ms
  */
 export function heldBack(run: Run, callId: string, holding: Holding, now: number): Change {
-  const state = callOf(run, callId);
-  if (state?.status !== 'in-flight') return { run, facts: [] };
+  return move(run, callId, ['in-flight'], (state) => throttled(state, holding, now));
+}
+
+function throttled(state: InFlight, holding: Holding, now: number): Moved {
   const { held, message, code, retryAfterMs = DEFAULT_WAIT_MS } = holding;
   const { by, atMostSeconds } = held;
   const since = state.holds?.since ?? now;
   // The wait ends at the latest when the call is given up.
   const until = Math.max(now + 1, Math.min(now + retryAfterMs, since + atMostSeconds * 1_000));
-  const next: Throttled = {
+  const call: Throttled = {
     ...notSent(state),
     status: 'throttled',
     holds: { count: (state.holds?.count ?? 0) + 1, since, by },
     wait: { since, until, by, message },
   };
   // The ledger records the throttling once, however often the call returns unsent for the same limit.
-  const facts = state.holds?.by === by ? [] : [{ kind: 'held', callId, by, code } as const];
-  return { run: replaceCall(run, next), facts };
+  const facts = state.holds?.by === by ? [] : [{ kind: 'held', callId: state.call.callId, by, code } as const];
+  return { call, facts };
 }
 
 export function throttledCalls({ calls }: Run): readonly Throttled[] {

@@ -8,9 +8,9 @@ import { initiatorRule } from '../policy/approvers.ts';
 import {
   askable,
   type CallState,
+  DISPATCHED,
   type Dispatched,
   isAsking,
-  isDispatched,
   isSendable,
   notSent,
   type ResolvedJudgement,
@@ -20,7 +20,7 @@ import {
   type Unsure,
   type WaitingForConsent,
 } from '../state/call.ts';
-import { callOf, type Change, MOST_ANSWERED, replaceCall, type Run, type RunIds } from '../state/run.ts';
+import { callOf, type Change, MOST_ANSWERED, move, replaceCall, type Run, type RunIds } from '../state/run.ts';
 import { outcomeFact, requestOpenedFact } from './digest.ts';
 
 /** Sends a call to its server; undefined if the call is neither cleared nor approved. */
@@ -66,8 +66,7 @@ function tokenOf(state: CallState): TokenEvidence | undefined {
  * operator's configuration.
  */
 export function returned(run: Run, callId: string, unsure?: Unsure): Change {
-  const state = callOf(run, callId);
-  return { run: isDispatched(state) ? replaceCall(run, notSent(state, unsure)) : run, facts: [] };
+  return move(run, callId, DISPATCHED, (state) => ({ call: notSent(state, unsure), facts: [] }));
 }
 
 /**
@@ -82,17 +81,16 @@ export function askedAgain(
   fallback: { readonly approverId: string; readonly deadlineSeconds: number },
   at: number,
 ): Change {
-  const state = callOf(run, callId);
-  const isConsented = isSendable(state) && state.consent !== undefined;
-  if (!isDispatched(state) && !isConsented) return { run, facts: [] };
-  const next = reopened(state, {
-    at,
-    because: warned(state, `${refusal.code}: ${refusal.message}`),
-    approvers: refusal.approvers ?? state.consent?.request.approvers ?? initiatorRule(fallback.approverId),
-    deadlineSeconds: refusal.deadlineSeconds ?? fallback.deadlineSeconds,
-    ...defined({ definition: refusal.definition }),
+  return move(run, callId, [...DISPATCHED, 'approved', 'throttled'], (state) => {
+    const call = reopened(state, {
+      at,
+      because: warned(state, `${refusal.code}: ${refusal.message}`),
+      approvers: refusal.approvers ?? state.consent?.request.approvers ?? initiatorRule(fallback.approverId),
+      deadlineSeconds: refusal.deadlineSeconds ?? fallback.deadlineSeconds,
+      ...defined({ definition: refusal.definition }),
+    });
+    return { call, facts: [requestOpenedFact(call, ids)] };
   });
-  return { run: replaceCall(run, next), facts: [requestOpenedFact(next, ids)] };
 }
 
 // A call without valid consent is asked (again); a new generation gives the request another digest (INV-G2).

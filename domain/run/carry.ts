@@ -3,6 +3,9 @@
  *
  * The reasons apply to runs and catalogs alike. `workflows/run/roll.ts` does the handing over.
  *
+ * The recorded shape stays as it is; `toCarry` and `fromCarry` stand between it and the run, so that the names of
+ * `domain/state` are free.
+ *
  * 1. A run carries only what cannot be read elsewhere: heads and references, open calls, remembered answers.
  */
 import type { PreparedRun } from '../../contracts/wire/run.ts';

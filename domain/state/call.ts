@@ -1,10 +1,9 @@
 /**
- * Holds the life of one call as a state machine: its states, what each one carries, and the plain
- * transitions.
+ * Holds the life of one call as a state machine: its states, the fields of each, and the plain transitions.
  *
  * The file owns how a call is judged, decided, sent and settled. Pauses live in `domain/request/pause.ts`, deadlines in
- * `domain/request/deadline.ts`. One file, because the union of states
- * makes sense only beside the records that its states carry.
+ * `domain/request/deadline.ts`. One file, because the union of states makes sense only beside the records that its
+ * states carry.
  *
  * 1. A settled call never changes again; the first terminal transition wins (INV-G2).
  * 2. A call reaches `in-flight` only from `cleared` (policy allowed it) or `approved` (a person did) (INV-G1).
@@ -226,13 +225,19 @@ export type Sendable = Cleared | Approved | Throttled;
 export type CallState = Proposed | Sendable | Asking | Dispatched | Settled;
 export type CallStatus = CallState['status'];
 
+export const DISPATCHED = ['in-flight', 'on-task'] as const satisfies readonly CallStatus[];
+export const ASKING = [
+  'waiting-for-consent',
+  'waiting-for-answer',
+  'asking-on-connection',
+] as const satisfies readonly CallStatus[];
+
 export function isDispatched(state: CallState | undefined): state is Dispatched {
-  return state?.status === 'in-flight' || state?.status === 'on-task';
+  return DISPATCHED.some((status) => status === state?.status);
 }
 
 export function isAsking(state: CallState | undefined): state is Asking {
-  const status = state?.status;
-  return status === 'waiting-for-consent' || status === 'waiting-for-answer' || status === 'asking-on-connection';
+  return ASKING.some((status) => status === state?.status);
 }
 
 /** True if the call can be sent, now or once its server takes more. */

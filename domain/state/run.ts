@@ -8,7 +8,7 @@ import type { DecisionAck, ForgetAck, PauseAck, Say, SignedDecision, Stop } from
 import type { RunState, RunStatus, Tally } from '../../contracts/schemas/run-state.ts';
 import type { Usage } from '../../contracts/schemas/transcript.ts';
 import type { ModelStepResult } from '../../contracts/wire/run.ts';
-import { type Asking, type Authorized, type CallState, isAsking, type Settled } from './call.ts';
+import { type Asking, type Authorized, type CallState, type CallStatus, isAsking, type Settled } from './call.ts';
 
 export type EndStatus = NonNullable<RunState['endsAs']>;
 
@@ -195,6 +195,27 @@ export function callOf(run: Run, callId: string): CallState | undefined {
 /** Returns the run with this call in place of the one with the same id. */
 export function replaceCall(run: Run, next: CallState): Run {
   return { ...run, calls: run.calls.map((state) => (state.call.callId === next.call.callId ? next : state)) };
+}
+
+/** What a transition makes of one call, and what the ledger says of it. */
+export interface Moved {
+  readonly call: CallState;
+  readonly facts: readonly LedgerFact[];
+}
+
+/** Lifts a transition of one call to the run; a call in another state than these stays as it is. */
+export function move<From extends CallStatus>(
+  run: Run,
+  callId: string,
+  from: readonly From[],
+  transition: (state: Extract<CallState, { status: From }>) => Moved,
+): Change {
+  const isFrom = (state: CallState | undefined): state is Extract<CallState, { status: From }> =>
+    from.some((status) => status === state?.status);
+  const state = callOf(run, callId);
+  if (!isFrom(state)) return { run, facts: [] };
+  const { call, facts } = transition(state);
+  return { run: replaceCall(run, call), facts };
 }
 
 /** Counts the one repair turn that a final answer gets if its shape does not fit `agent.output`. */

@@ -8,6 +8,10 @@ export interface Refusal {
   readonly facts: ErrorFacts;
 }
 
-export function refuse(code: ErrorCode, message: string, facts: ErrorFacts): Refusal {
+export function refuse(code: ErrorCode, message: string, facts: ErrorFacts = {}): Refusal {
   return { kind: 'refuse', code, message, facts };
+}
+
+export function isRefusal(value: unknown): value is Refusal {
+  return typeof value === 'object' && value !== null && 'kind' in value && value.kind === 'refuse';
 }

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, expect, test } from '@jest/globals';
-import { bundleWorkflows, partsOfBundle } from '../../workers/bundle.ts';
+import { bundleWorkflows } from '../../workers/bundle.ts';
 import { bundleForReplay } from '../../workers/replay/semantics.ts';
 import { sharedBundle } from '../support/shared-bundle.ts';
 import { declared } from '../support/syntax.ts';
@@ -61,6 +61,12 @@ test('the bundle holds our workflows', () => {
   expect(code).toContain('agentRun');
   expect(code).toContain('toolCatalog');
 });
+
+/** The code that runs, and the comment with the source map, whose name differs with the place where it was made. */
+function partsOfBundle(bundle: string): { readonly instructions: string; readonly map: string } {
+  const at = bundle.lastIndexOf('//# sourceMappingURL=');
+  return at === -1 ? { instructions: bundle, map: '' } : { instructions: bundle.slice(0, at), map: bundle.slice(at) };
+}
 
 /** Code of the modules whose interceptors the bundle registers, in their order. Modules have numbers there. */
 function interceptorsOf(bundle: string): string[] {

@@ -16,7 +16,7 @@ export const HELD_COMMANDS: readonly Mutation[] = [
   {
     name: 'a call waits longer for its server than it was told',
     noticedIn: 'agent-run.v2.held-sent',
-    change: replaced('heldBack', 'Math.min($now + $after, $most)', 'Math.min($now + 2 * $after, $most)'),
+    change: replaced('throttled', 'Math.min($now + $after, $most)', 'Math.min($now + 2 * $after, $most)'),
   },
 ];
 

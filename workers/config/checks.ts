@@ -1,7 +1,4 @@
-/**
- * Checks what the schema of a configuration cannot express: where secrets may go, and whether the parts fit
- * together.
- */
+/** Checks what the schema of a configuration cannot express: where secrets may go, and whether its parts fit together. */
 import { isNameable } from '../../activities/egress/address.ts';
 import { isSecureTransport, urlObjection } from '../../activities/egress/guard.ts';
 import { clientsOf, credentialsOf } from '../../activities/tokens/configured.ts';
@@ -39,11 +36,8 @@ const CHECKS: readonly ((config: Config, refuse: Refuse) => void)[] = [
 /** @param what names the file in errors */
 export function checkConfig(config: Config, what: string): void {
   const refuse: Refuse = (path, reason) => {
-    throw new CountersignError(
-      'CONFIG_INVALID',
-      `The ${what} is not valid: ${path} ${reason}. Correct it and try again.`,
-      { path },
-    );
+    const message = `The ${what} is not valid: ${path} ${reason}. Correct it and try again.`;
+    throw new CountersignError('CONFIG_INVALID', message, { path });
   };
   for (const check of CHECKS) check(config, refuse);
 }
@@ -116,51 +110,33 @@ function checkPrices(config: Config, refuse: Refuse): void {
 }
 
 function checkIssuer(config: Config, refuse: Refuse): void {
-  for (const { path, credentials } of credentialsOf(config)) {
-    if (credentials.kind === 'issued' && config.issuer === undefined)
+  const { issuer } = config;
+  for (const { path, credentials } of credentialsOf(config))
+    if (credentials.kind === 'issued' && issuer === undefined)
       refuse(pathText(path), 'is issued, and there is no issuer: state its url and keys');
-  }
-  if (config.issuer !== undefined && !isSecureTransport(config.issuer.url, config.egress.allowInsecure))
+  if (issuer === undefined) return;
+  if (!isSecureTransport(issuer.url, config.egress.allowInsecure))
     refuse('issuer.url', 'must use https: who answers in its place would issue tokens');
   // Servers look for its metadata at the root, whatever the path (RFC 8414 §3.1), and workers answer there.
-  if (config.issuer !== undefined && !isOrigin(config.issuer.url))
+  if (!isOrigin(issuer.url))
     refuse('issuer.url', 'must be an origin: its keys are published at the root, under /.well-known');
-  if (config.issuer !== undefined && TENANT_PREFIX.test(config.issuer.clientId))
+  if (TENANT_PREFIX.test(issuer.clientId))
     refuse('issuer.clientId', 'must not begin like TENANT/: so do the subjects of its tokens');
 }
 
 /** A key is recognised by its id, so ids must differ. */
 function checkKeyIds(config: Config, refuse: Refuse): void {
-  refuseRepeated(
-    'issuer.keys',
-    (config.issuer?.keys ?? []).map(({ kid }) => kid),
-    'kid',
-    refuse,
-  );
-  refuseRepeated(
-    'grants.keys',
-    config.grants.keys.map(({ kid }) => kid),
-    'kid',
-    refuse,
-  );
-  refuseRepeated(
-    'vault.keys',
-    config.vault?.kind === 'directory' ? config.vault.keys.map(({ id }) => id) : [],
-    'id',
-    refuse,
-  );
-  refuseRepeated(
-    'trust.zone.keys',
-    zoneKeysOf(config).map(({ id }) => id),
-    'id',
-    refuse,
-  );
-  refuseRepeated(
-    'encryption.keys',
-    config.encryption.keys.map(({ id }) => id),
-    'id',
-    refuse,
-  );
+  const kids = { 'issuer.keys': config.issuer?.keys ?? [], 'grants.keys': config.grants.keys };
+  for (const [path, keys] of Object.entries(kids)) {
+    const ids = keys.map(({ kid }) => kid);
+    refuseRepeated(path, ids, 'kid', refuse);
+  }
+  const vault = config.vault?.kind === 'directory' ? config.vault.keys : [];
+  const ids = { 'vault.keys': vault, 'trust.zone.keys': zoneKeysOf(config), 'encryption.keys': config.encryption.keys };
+  for (const [path, keys] of Object.entries(ids)) {
+    const own = keys.map(({ id }) => id);
+    refuseRepeated(path, own, 'id', refuse);
+  }
 }
 
 function checkRefreshTokens(config: Config, refuse: Refuse): void {
@@ -182,7 +158,7 @@ function isOrigin(url: string): boolean {
 }
 
 /** A server is its address, so it has one set of limits. */
-function refuseDifferentLimits({ servers }: Config, refuse: (path: string, reason: string) => never): void {
+function refuseDifferentLimits({ servers }: Config, refuse: Refuse): void {
   const seen = new Map<string, { readonly name: string; readonly limits: string }>();
   for (const [name, { url, limits }] of Object.entries(servers)) {
     if (limits === undefined) continue;
@@ -200,37 +176,30 @@ function refuseRepeated(path: string, ids: readonly string[], field: string, ref
 }
 
 /** A URL of the configuration. URLs are grouped by purpose, since each kind has its own checks. */
-export interface ConfiguredUrl {
+interface ConfiguredUrl {
   readonly path: string;
   readonly url: string;
 }
 
 /** Returns addresses to which this process connects. */
 export function contactedUrls(config: Config): ConfiguredUrl[] {
-  const servers = Object.entries(config.servers).map(([name, { url }]) => ({
-    path: pathText(['servers', name, 'url']),
-    url,
-  }));
-  const issuers = clientsOf(config).map(({ path, client }) => ({ path: `${path}.issuer`, url: client.issuer }));
-  const models = Object.entries(config.models).flatMap(([name, model]) =>
-    model.provider === 'scripted' || model.baseUrl === undefined
-      ? []
-      : [{ path: pathText(['models', name, 'baseUrl']), url: model.baseUrl }],
-  );
-  const webhook = config.ledger?.webhook;
-  const webhooks = webhook === undefined ? [] : [{ path: 'ledger.webhook.url', url: webhook.url }];
-  const bucket = config.artifacts.s3;
-  const buckets = bucket === undefined ? [] : [{ path: 'artifacts.s3.endpoint', url: bucket.endpoint }];
-  const { trust } = config;
-  const keys =
-    trust.mode === 'signed' && isTrustUrl(trust.jwks) ? [{ path: pathText(['trust', 'jwks']), url: trust.jwks }] : [];
-  return [...servers, ...issuers, ...models, ...webhooks, ...buckets, ...keys, ...origins(config)];
+  const at = (path: readonly PropertyKey[], url: string | undefined): ConfiguredUrl[] =>
+    url === undefined ? [] : [{ path: pathText(path), url }];
+  const { servers, models, ledger, artifacts, trust } = config;
+  return [
+    ...Object.entries(servers).flatMap(([name, { url }]) => at(['servers', name, 'url'], url)),
+    ...clientsOf(config).map(({ path, client }) => ({ path: `${path}.issuer`, url: client.issuer })),
+    ...Object.entries(models).flatMap(([name, model]) =>
+      model.provider === 'scripted' ? [] : at(['models', name, 'baseUrl'], model.baseUrl),
+    ),
+    ...at(['ledger', 'webhook', 'url'], ledger?.webhook?.url),
+    ...at(['artifacts', 's3', 'endpoint'], artifacts.s3?.endpoint),
+    ...(trust.mode === 'signed' && isTrustUrl(trust.jwks) ? at(['trust', 'jwks'], trust.jwks) : []),
+    ...origins(config),
+  ];
 }
 
-/**
- * Returns origins of servers that runs and catalogs may name, of token endpoints, and of those to which credentials may
- * go.
- */
+/** Returns origins of servers that runs and catalogs name, of token endpoints, and of those for credentials. */
 function origins(config: Config): ConfiguredUrl[] {
   const listed = (path: readonly PropertyKey[], urls: readonly string[]): ConfiguredUrl[] =>
     urls.map((url, index) => ({ path: pathText([...path, index]), url }));

@@ -1,6 +1,6 @@
 /**
- * Keeps the organisation's policy up to date: the section `policy` of the configuration is read again when
- * its file changes.
+ * Keeps the organisation's policy up to date: the section `policy` of the configuration is read again when its file
+ * changes.
  *
  * 1. The policy never opens by a fault (INV-G4): a file that is unreadable, invalid, or has lost its policy changes
  *    nothing, and is logged as an error.
@@ -78,9 +78,8 @@ export class LivePolicy {
       this.#take(policy);
     } catch (error) {
       this.#read = this.#seen;
-      this.#told.error(
-        `The policy of before stays in force. ${error instanceof CountersignError ? error.message : 'The configuration cannot be read.'}`,
-      );
+      const why = error instanceof CountersignError ? error.message : 'The configuration cannot be read.';
+      this.#told.error(`The policy of before stays in force. ${why}`);
     } finally {
       this.#isLooking = false;
     }
@@ -123,10 +122,7 @@ function invalid(message: string): CountersignError {
   return new CountersignError('CONFIG_INVALID', message);
 }
 
-/**
- * Returns the same configuration with a policy that changes: a caller that keeps the object sees changes, one that
- * keeps the policy does not.
- */
+/** Returns a configuration whose policy changes: who keeps the object sees it, who keeps the policy does not. */
 export function withLivePolicy(loaded: LoadedConfig, live: Pick<LivePolicy, 'current'>): LoadedConfig {
   return {
     ...loaded,

@@ -41,7 +41,7 @@ export async function loadConfig(
 }
 
 const CONFIG_FILE = 'countersign.yaml';
-export const CONFIG_VARIABLE = 'COUNTERSIGN_CONFIG';
+const CONFIG_VARIABLE = 'COUNTERSIGN_CONFIG';
 
 export interface ConfigFile {
   /** Absolute. */
@@ -82,13 +82,8 @@ const MOST_ALIASES = 100;
 /** No error repeats a line of the file: the line may hold a secret. */
 function parseYaml(text: string, what: string): unknown {
   const lines = new LineCounter();
-  const document = parseDocument(text, {
-    lineCounter: lines,
-    prettyErrors: false,
-    uniqueKeys: true,
-    version: '1.2',
-    strict: true,
-  });
+  const strict = { prettyErrors: false, uniqueKeys: true, version: '1.2', strict: true } as const;
+  const document = parseDocument(text, { ...strict, lineCounter: lines });
   const problem: YAMLError | undefined = document.errors[0] ?? document.warnings[0];
   if (problem !== undefined) {
     const { line, col } = lines.linePos(problem.pos[0]);
@@ -141,11 +136,9 @@ function substituteText(text: string, environment: Environment, what: string, pa
     if (escaped !== undefined) return escaped;
     const [, name, otherwise] = whole.endsWith('}') ? (CONTENT.exec(content ?? '') ?? []) : [];
     if (name === undefined) {
-      throw invalid(
-        what,
-        path,
-        'has a reference that is not of the form ${NAME} or ${NAME:-default}; write $${ for the text itself',
-      );
+      const reason =
+        'has a reference that is not of the form ${NAME} or ${NAME:-default}; write $${ for the text itself';
+      throw invalid(what, path, reason);
     }
     const found = Object.hasOwn(environment, name) ? environment[name] : undefined;
     // As in a shell, a default also replaces an empty variable.
@@ -157,43 +150,30 @@ function substituteText(text: string, environment: Environment, what: string, pa
 
 function invalid(what: string, path: readonly PropertyKey[], reason: string): CountersignError {
   const shown = pathText(path);
-  return new CountersignError(
-    'CONFIG_INVALID',
-    `The ${what} is not valid: ${shown} ${reason}. Correct it and try again.`,
-    { path: shown },
-  );
+  const message = `The ${what} is not valid: ${shown} ${reason}. Correct it and try again.`;
+  return new CountersignError('CONFIG_INVALID', message, { path: shown });
 }
 
-// Says whether a folder is inside the configuration's own: such a folder may be made; anywhere else a volume
-// may be meant.
-
+/** True if a folder is inside the configuration's own: such a folder may be made; elsewhere a volume may be meant. */
 export function isBeside(baseDirectory: string, root: string): boolean {
   return root.startsWith(resolve(baseDirectory) + sep);
 }
 
-// Says what a worker process serves, by role: which task queues it polls, and which servers no split role
-// would serve.
-
 /** `runs`: workflows, models, policy. `tools`: the queues of configured servers. `all`: both in this process. */
 export type WorkerRole = 'all' | 'runs' | 'tools';
 
-/** @throws CountersignError `CONFIG_INVALID` if nothing is left to poll */
+const NOTHING_TO_SERVE =
+  'A worker with role tools has nothing to serve: no configured server has a taskQueue of its own. Give each server one, or start workers with role all.';
+
+/** Returns the task queues that a worker polls. @throws CountersignError `CONFIG_INVALID` if there is none */
 export function queuesOf(config: Config, role: WorkerRole): string[] {
   const ofServers = Object.values(config.servers).flatMap((server) => queueOf(server, config) ?? []);
   const queues = [...(role === 'tools' ? [] : [config.taskQueue]), ...(role === 'runs' ? [] : new Set(ofServers))];
-  if (queues.length === 0)
-    throw new CountersignError(
-      'CONFIG_INVALID',
-      'A worker with role tools has nothing to serve: no configured server has a taskQueue of its own. Give each server one, or start workers with role all.',
-      { path: 'servers' },
-    );
+  if (queues.length === 0) throw new CountersignError('CONFIG_INVALID', NOTHING_TO_SERVE, { path: 'servers' });
   return queues;
 }
 
-/**
- * Warns of calls that only a worker with role `all` can serve: they go to the run's queue, and need the tools side
- * there.
- */
+/** Warns of calls that only a worker with role `all` can serve: those of servers without a queue of their own. */
 export function roleWarnings(config: Config, role: WorkerRole): string[] {
   if (role === 'all') return [];
   return Object.entries(config.servers)

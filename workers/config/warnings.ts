@@ -1,12 +1,10 @@
 /**
- * Warns of settings that a configuration allows but its operator probably does not mean.
- *
- * 1. Times of a policy are reported if they never come: a step planned for the deadline or later does not happen.
- * 2. Lists of approvers are reported if they can never be met, and catalog settings if nobody can use them.
+ * Warns of settings that a configuration allows but its operator probably does not mean: times that never come, lists
+ * of approvers that can never be met, catalog settings that nobody can use, rules that never match. It also finds
+ * conditions that cannot be evaluated: a configuration with one is refused as a whole.
  */
 import { compileCondition } from '../../activities/policy/condition.ts';
 import { credentialsOf, isExchanged, looksRandom } from '../../activities/tokens/configured.ts';
-import { authorityOf } from '../../activities/trust/executions.ts';
 import { defined } from '../../contracts/defined.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import { pathText } from '../../contracts/schemas/parse.ts';
@@ -16,66 +14,73 @@ import { DEFAULT_DEADLINE_SECONDS } from '../../domain/policy/times.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { globCovers, globMatches, splitTool } from '../../domain/text/match.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
+import { authorityOf } from '../../activities/catalog/namesakes.ts';
 
 /** Returns warnings for settings that are probably not meant. */
 export function warningsOf(config: Config): string[] {
-  const warnings: string[] = [];
-  const configured = Object.keys(config.servers);
-  for (const name of Object.keys(config.policy.servers ?? {})) {
-    if (configured.includes(name)) continue;
-    const path = pathText(['policy', 'servers', name]);
-    warnings.push(
-      config.egress.runServers.length === 0
-        ? `${path} never applies: no server ${name} is configured, and runs may not bring servers (egress.runServers).`
-        : `${path} applies only to runs that bring a server under the name ${name}: none is configured.`,
-    );
-  }
-  for (const [name, { url }] of Object.entries(config.servers)) {
-    // This is only a warning: ids of tenants and workspaces look the same.
-    if (new URL(url).pathname.split('/').some(looksRandom))
-      warnings.push(
-        `${pathText(['servers', name, 'url'])} has a part that looks like a secret: a URL stands in history, logs and requests. If it is one, use headers or credentials.`,
-      );
-  }
-  for (const { path: at, name } of credentialsOf(config).filter(({ credentials }) => credentials.kind === 'given')) {
-    const path = pathText(at);
-    if (config.policy.givenTokens === 'deny')
-      warnings.push(`${path} is given, which policy.givenTokens: deny forbids: no call of ${name} will have a token.`);
-    else if (config.grants.keys.length === 0 && config.vault === undefined)
-      warnings.push(`${path} is given, and grants.keys is empty: no run can seal an authorization for ${name}.`);
-  }
-  for (const { path: at, name } of credentialsOf(config).filter(({ credentials }) => isExchanged(credentials))) {
-    if (config.grants.keys.length === 0)
-      warnings.push(
-        `${pathText(at)} exchanges what callers seal, and grants.keys is empty: no run can seal for ${name}.`,
-      );
-  }
-  if (config.issuer !== undefined && config.health === undefined)
-    warnings.push('issuer publishes its keys nowhere: no worker with this file has a health port (health.port).');
-  for (const [name, { protocol, elicitation, limits }] of Object.entries(config.servers)) {
-    if (elicitation === undefined) continue;
-    const path = pathText(['servers', name, 'elicitation']);
-    if (protocol === '2026-07-28')
-      warnings.push(`${path} never applies: a server of 2026-07-28 asks in another way, and waits on no connection.`);
-    else if (limits?.concurrency === 1)
-      warnings.push(`${path} lets one call wait for people, and limits.concurrency lets no other leave meanwhile.`);
-  }
-  for (const [name, { repeatable }] of Object.entries(config.servers)) {
-    const tools = config.policy.servers?.[name]?.tools ?? {};
-    for (const tool of repeatable) {
-      const rule = Object.hasOwn(tools, tool) ? tools[tool] : undefined;
-      const action = typeof rule === 'string' ? rule : rule?.action;
-      if (action === 'deny')
-        warnings.push(`${pathText(['servers', name, 'repeatable'])} names ${tool}, which policy denies.`);
-    }
-  }
   return [
-    ...warnings,
-    ...ruleWarnings(config.policy, configured),
+    ...policyServerWarnings(config),
+    ...credentialWarnings(config),
+    ...(config.issuer !== undefined && config.health === undefined
+      ? ['issuer publishes its keys nowhere: no worker with this file has a health port (health.port).']
+      : []),
+    ...Object.entries(config.servers).flatMap(([name, server]) => serverWarnings(name, server, config.policy)),
+    ...ruleWarnings(config.policy, Object.keys(config.servers)),
     ...approverWarnings(config),
-    ...catalogWarnings(config),
+    ...forNobody(config),
+    ...withoutSecond(config),
+    ...withoutServer(config),
     ...namesakeWarnings(config),
   ];
+}
+
+function policyServerWarnings({ policy, servers, egress }: Config): string[] {
+  const unknown = Object.keys(policy.servers ?? {}).filter((name) => !Object.hasOwn(servers, name));
+  return unknown.map((name) =>
+    egress.runServers.length === 0
+      ? `${pathText(['policy', 'servers', name])} never applies: no server ${name} is configured, and runs may not bring servers (egress.runServers).`
+      : `${pathText(['policy', 'servers', name])} applies only to runs that bring a server under the name ${name}: none is configured.`,
+  );
+}
+
+function credentialWarnings(config: Config): string[] {
+  const cannotSeal = config.grants.keys.length === 0;
+  return credentialsOf(config).flatMap(({ path: at, name, credentials }) => {
+    const path = pathText(at);
+    if (isExchanged(credentials) && cannotSeal)
+      return [`${path} exchanges what callers seal, and grants.keys is empty: no run can seal for ${name}.`];
+    if (credentials.kind !== 'given') return [];
+    if (config.policy.givenTokens === 'deny')
+      return [`${path} is given, which policy.givenTokens: deny forbids: no call of ${name} will have a token.`];
+    return cannotSeal && config.vault === undefined
+      ? [`${path} is given, and grants.keys is empty: no run can seal an authorization for ${name}.`]
+      : [];
+  });
+}
+
+function serverWarnings(name: string, server: Config['servers'][string], policy: Config['policy']): string[] {
+  const { url, protocol, elicitation, limits, repeatable } = server;
+  const warnings: string[] = [];
+  const warn = (field: string, what: string): void => {
+    warnings.push(`${pathText(['servers', name, field])} ${what}`);
+  };
+  // This is only a warning: ids of tenants and workspaces look the same.
+  if (new URL(url).pathname.split('/').some(looksRandom))
+    warn(
+      'url',
+      'has a part that looks like a secret: a URL stands in history, logs and requests. If it is one, use headers or credentials.',
+    );
+  if (elicitation !== undefined && protocol === '2026-07-28')
+    warn('elicitation', 'never applies: a server of 2026-07-28 asks in another way, and waits on no connection.');
+  else if (elicitation !== undefined && limits?.concurrency === 1)
+    warn('elicitation', 'lets one call wait for people, and limits.concurrency lets no other leave meanwhile.');
+  const tools = policy.servers?.[name]?.tools ?? {};
+  for (const tool of repeatable) {
+    const rule = Object.hasOwn(tools, tool) ? tools[tool] : undefined;
+    const action = typeof rule === 'string' ? rule : rule?.action;
+    if (action === 'deny') warn('repeatable', `names ${tool}, which policy denies.`);
+  }
+  return warnings;
 }
 
 /** Settings of a layer, a tool's entry or a rule. */
@@ -89,23 +94,31 @@ interface Entry extends RequestTimes {
 function timeWarnings(whole: Entry, own: Entry, path: readonly (string | number)[]): string[] {
   const { deadlineSeconds = DEFAULT_DEADLINE_SECONDS, extendableToSeconds = 0 } = whole;
   const end = Math.max(deadlineSeconds, extendableToSeconds);
-  const isMine = (part: keyof Entry): boolean => own[part] !== undefined || own.deadlineSeconds !== undefined;
-  const warnings: string[] = [];
-  const warn = (part: keyof Entry, field: string, why: string): void => {
-    if (isMine(part)) warnings.push(`${pathText([...path, ...field.split('.')])} ${why}`);
-  };
-  if (whole.extendableToSeconds !== undefined && extendableToSeconds <= deadlineSeconds)
-    warn(
-      'extendableToSeconds',
-      'extendableToSeconds',
-      `is not after the deadline (${deadlineSeconds} s): nobody can postpone it.`,
-    );
-  if (whole.remindAfterSeconds !== undefined && whole.remindAfterSeconds >= end)
-    warn('remindAfterSeconds', 'remindAfterSeconds', `is not before the deadline (${end} s): nobody is ever reminded.`);
   const afterSeconds = whole.approvers?.escalate?.afterSeconds;
-  if (afterSeconds !== undefined && afterSeconds >= end)
-    warn('approvers', 'approvers.escalate.afterSeconds', `is not before the deadline (${end} s): it never escalates.`);
-  return warnings;
+  const never: readonly (readonly [boolean, keyof Entry, readonly string[], string])[] = [
+    [
+      whole.extendableToSeconds !== undefined && extendableToSeconds <= deadlineSeconds,
+      'extendableToSeconds',
+      ['extendableToSeconds'],
+      `is not after the deadline (${deadlineSeconds} s): nobody can postpone it.`,
+    ],
+    [
+      whole.remindAfterSeconds !== undefined && whole.remindAfterSeconds >= end,
+      'remindAfterSeconds',
+      ['remindAfterSeconds'],
+      `is not before the deadline (${end} s): nobody is ever reminded.`,
+    ],
+    [
+      afterSeconds !== undefined && afterSeconds >= end,
+      'approvers',
+      ['approvers', 'escalate', 'afterSeconds'],
+      `is not before the deadline (${end} s): it never escalates.`,
+    ],
+  ];
+  return never.flatMap(([holds, part, field, why]) => {
+    const isMine = own[part] !== undefined || own.deadlineSeconds !== undefined;
+    return holds && isMine ? [`${pathText([...path, ...field])} ${why}`] : [];
+  });
 }
 
 /** Returns warnings about approvers and times of a policy that can never take effect. */
@@ -152,14 +165,12 @@ function ofEntry(whole: Entry, own: Entry, path: readonly (string | number)[]): 
 function listWarnings(list: ApproverList | undefined, path: readonly (string | number)[]): string[] {
   if (list === undefined || list.onlyInitiator === true) return [];
   const { escalate } = list;
-  const later = escalate === undefined ? undefined : 'add' in escalate ? escalate.add : escalate.replace;
+  const isReplaced = escalate !== undefined && 'replace' in escalate;
+  const later = isReplaced ? escalate.replace : escalate?.add;
   const where = pathText([...path, 'approvers']);
-  const empty =
-    later?.ids.length === 0 && later.groups.length === 0
-      ? [
-          `${where}.escalate names nobody: nobody else is asked${escalate !== undefined && 'replace' in escalate ? ', and whoever was may not decide any more' : ''}.`,
-        ]
-      : [];
+  const lost = isReplaced ? ', and whoever was may not decide any more' : '';
+  const isEmpty = later?.ids.length === 0 && later.groups.length === 0;
+  const empty = isEmpty ? [`${where}.escalate names nobody: nobody else is asked${lost}.`] : [];
   // Earlier approvals go on counting: people of both lists may meet the number together.
   if (list.groups.length > 0 || (later?.groups.length ?? 0) > 0) return empty;
   const people = new Set([...list.ids, ...(later?.ids ?? [])]).size;
@@ -173,10 +184,6 @@ function listWarnings(list: ApproverList | undefined, path: readonly (string | n
         `${where} needs all whom it names, and not who started the run: runs of theirs have requests that expire.`,
       ]
     : empty;
-}
-
-function catalogWarnings(config: Config): string[] {
-  return [...forNobody(config), ...withoutSecond(config), ...withoutServer(config)];
 }
 
 function forNobody({ catalog }: Config): string[] {
@@ -214,10 +221,7 @@ function withoutServer({ catalog, credentials }: Config): string[] {
   );
 }
 
-/**
- * Reports configured names with one address, in trust mode `signed`: signed consent names a server by its address
- * alone.
- */
+/** Reports names with one address in trust mode `signed`: signed consent names a server by its address alone. */
 function namesakeWarnings({ servers, trust }: Config): string[] {
   if (trust.mode !== 'signed') return [];
   const entries = Object.entries(servers);
@@ -233,9 +237,6 @@ function namesakeWarnings({ servers, trust }: Config): string[] {
     ];
   });
 }
-
-// Warns of rules and list entries of a policy that can never match, and of parts of a rule that are never
-// read. It also finds conditions that cannot be evaluated: a configuration with one is refused as a whole.
 
 /** One place in a policy, with the calls that it covers. */
 interface Place {
@@ -276,20 +277,11 @@ function placesOf({ rules = [], always = [], never = [], servers = {} }: Organis
         isConditional: false,
       }));
   return [
-    ...rules.flatMap(({ match = {}, when, then, breakGlass }, index) =>
-      breakGlass !== undefined
-        ? []
-        : [
-            {
-              path: pathText(['policy', 'rules', index]),
-              server: match.server ?? '*',
-              tool: match.tool ?? '*',
-              then,
-              ...defined({ annotations: match.annotations }),
-              isConditional: when !== undefined,
-            },
-          ],
-    ),
+    ...rules.flatMap(({ match: { server = '*', tool = '*', annotations } = {}, when, then, breakGlass }, index) => {
+      if (breakGlass !== undefined) return [];
+      const path = pathText(['policy', 'rules', index]);
+      return [{ path, server, tool, then, ...defined({ annotations }), isConditional: when !== undefined }];
+    }),
     ...list('always', always, 'ask'),
     ...list('never', never, 'allow'),
     ...Object.entries(servers).flatMap(([server, { tools = {} }]) =>
@@ -320,14 +312,12 @@ function unknownServers(
   { rules = [], always = [], never = [] }: Organisation,
   configured: readonly string[],
 ): string[] {
-  const named = [
-    ...rules.map(({ match }, index) => ({
-      path: pathText(['policy', 'rules', index, 'match', 'server']),
-      server: match?.server ?? '*',
-    })),
-    ...always.map((entry, index) => ({ path: pathText(['policy', 'always', index]), server: splitTool(entry).server })),
-    ...never.map((entry, index) => ({ path: pathText(['policy', 'never', index]), server: splitTool(entry).server })),
-  ];
+  const listed = (list: string, entries: readonly string[]) =>
+    entries.map((entry, index) => ({ path: pathText(['policy', list, index]), server: splitTool(entry).server }));
+  const matched = rules.map(({ match }, index) => {
+    return { path: pathText(['policy', 'rules', index, 'match', 'server']), server: match?.server ?? '*' };
+  });
+  const named = [...matched, ...listed('always', always), ...listed('never', never)];
   return named.flatMap(({ path, server }) =>
     server === '*' || configured.some((name) => globMatches(server, name))
       ? []

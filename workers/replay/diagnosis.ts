@@ -1,8 +1,6 @@
 /**
  * Finds why a history does not replay: this build differs, or a query broke the run.
  *
- * Owns: the conclusion from a history, and how certain it is. Does not own: whether the history replays
- * (`replayed-run.ts`).
  * 1. A query is named only with proof: with the missing task put in, this build replays what it did not replay before.
  * 2. Without proof, the build that wrote the task that does not fit shows what is likely, and the text says that it is
  *    no more.
@@ -33,9 +31,7 @@ export interface Diagnosis {
   readonly mended?: readonly HistoryEvent[];
 }
 
-/**
- * Earlier tasks to try, since a broken one may show only in later times: the newest ones, besides all that came late.
- */
+/** Earlier tasks to try, since a broken one may show only later: the newest, besides all that came late. */
 const EARLIER_TASKS = 12;
 const NEAREST_TASKS = 3;
 const MOST_REPLAYS = 120;
@@ -53,26 +49,20 @@ export async function diagnosisOf(
   const guess = await missingTask(workflowId, events, index, options);
   if (guess !== undefined)
     return { cause: 'query', certainty: 'shown', ...found, text: queryText(guess), mended: guess.events };
-  if (writer === undefined || writer === '')
+  const unknown = { cause: 'unknown', certainty: 'likely', ...found } as const;
+  if (writer === undefined)
     return {
-      cause: 'unknown',
-      certainty: 'likely',
-      ...found,
+      ...unknown,
       text: `Nobody can say who did the workflow task of event ${task}, and no query explains it. ${KEEP}`,
     };
   if (writer === (await (buildId ??= thisBuild())))
     return {
-      cause: 'unknown',
-      certainty: 'likely',
-      ...found,
+      ...unknown,
       text: `This same build did the workflow task of event ${task}, and would do otherwise now; no query explains it. ${KEEP}`,
     };
-  return {
-    cause: 'build',
-    certainty: 'likely',
-    ...found,
-    text: `This build is at fault, as far as can be told: another one (${writer}) did the workflow task of event ${task}, this one would do otherwise, and no query explains it. ${UNNAMED.test(writer) ? 'Its worker named no build of ours, so it may have been this very one. ' : ''}Replayed with that build it is certain; do not deploy this one over the run.`,
-  };
+  const unnamed = UNNAMED.test(writer) ? 'Its worker named no build of ours, so it may have been this very one. ' : '';
+  const text = `This build is at fault, as far as can be told: another one (${writer}) did the workflow task of event ${task}, this one would do otherwise, and no query explains it. ${unnamed}Replayed with that build it is certain; do not deploy this one over the run.`;
+  return { ...unknown, cause: 'build', text };
 }
 
 const KEEP = 'Keep the history for a report.';
@@ -116,10 +106,7 @@ function writerOf(event: HistoryEvent | undefined): string | undefined {
   return done?.deploymentVersion?.buildId || done?.workerVersion?.buildId || undefined;
 }
 
-/**
- * Workers of this code use this build id (`cli/verbs/worker.ts`). The id is kept: bundling takes seconds, and the code
- * does not change meanwhile.
- */
+/** The build id of workers of this code (`cli/verbs/worker.ts`), kept since bundling takes seconds. */
 let buildId: Promise<string> | undefined;
 
 async function thisBuild(): Promise<string> {

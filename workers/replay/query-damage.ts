@@ -49,10 +49,7 @@ export function* guessesAt(
     for (const count of parts) yield unseen(events, { task, before, first, took, started, count, end });
 }
 
-/**
- * Returns how many of the commands may belong to the missing task: usually all before the first update of the real one,
- * or all.
- */
+/** Returns how many commands may belong to the missing task: usually all before the real one's first update. */
 function partings(commands: readonly HistoryEvent[], thorough: boolean): readonly number[] {
   const update = commands.findIndex((event) => event.workflowExecutionUpdateAcceptedEventAttributes);
   const likely = [update === -1 ? commands.length : update, commands.length];
@@ -94,16 +91,9 @@ function given(
 /** Guesses that no task existed yet for the events that were taken in. */
 function unseen(
   events: readonly HistoryEvent[],
-  {
-    task,
-    before,
-    first,
-    took,
-    started,
-    count,
-    end,
-  }: Parting & { readonly before: number; readonly first: number; readonly took: number; readonly started: number },
+  at: Parting & { readonly before: number; readonly first: number; readonly took: number; readonly started: number },
 ): Guess {
+  const { task, before, first, took, started, count, end } = at;
   const commands = commandsOf(events, task);
   const clock = events[startOf(events, before)];
   const region = between(first, started);
@@ -116,16 +106,16 @@ function unseen(
   };
   const start = startedLike(events[started], beside(clock?.eventTime));
   const done = completedLike(events[task], MADE.scheduled, MADE.started, beside(clock?.eventTime));
-  const at = (indexes: readonly number[]): HistoryEvent[] => indexes.flatMap((index) => events[index] ?? []);
+  const eventsAt = (indexes: readonly number[]): HistoryEvent[] => indexes.flatMap((index) => events[index] ?? []);
   const mended = [
     ...events.slice(0, first),
-    ...at(taken),
+    ...eventsAt(taken),
     // Sound: events of the history with other ids and times.
     scheduled as unknown as HistoryEvent,
     start,
     done,
     ...under(commands.slice(0, count), done),
-    ...at(rest),
+    ...eventsAt(rest),
     ...events.slice(started, task + 1),
     ...commands.slice(count),
     ...events.slice(task + 1 + commands.length, end),
@@ -133,10 +123,7 @@ function unseen(
   return { task: idOf(events[task]), took: idOf(events[took]), clock: idOf(clock), events: renumbered(mended) };
 }
 
-/**
- * Returns a time that is equal to a workflow, which knows milliseconds, but differs for the guard against two tasks
- * with one clock.
- */
+/** Returns a time that is equal to a workflow, which knows milliseconds, and another to the clock guard. */
 function beside(time: Time): Time {
   const nanos = time?.nanos ?? 0;
   return { ...time, nanos: nanos % 1_000_000 === 999_999 ? nanos - 1 : nanos + 1 };
@@ -149,13 +136,9 @@ type Attempt = NonNullable<HistoryEvent['workflowTaskCompletedEventAttributes']>
 
 function startedLike(event: HistoryEvent | undefined, eventTime: Time): HistoryEvent {
   const attributes = { ...event?.workflowTaskStartedEventAttributes, scheduledEventId: MADE.scheduled };
+  const made = { ...event, eventId: MADE.started, eventTime, workflowTaskStartedEventAttributes: attributes };
   // Sound: a replay encodes ids whether they are numbers or Longs.
-  return {
-    ...event,
-    eventId: MADE.started,
-    eventTime,
-    workflowTaskStartedEventAttributes: attributes,
-  } as unknown as HistoryEvent;
+  return made as unknown as HistoryEvent;
 }
 
 function completedLike(
@@ -165,13 +148,9 @@ function completedLike(
   eventTime: Time,
 ): HistoryEvent {
   const attributes = { ...event?.workflowTaskCompletedEventAttributes, scheduledEventId, startedEventId };
+  const made = { ...event, eventId: MADE.completed, eventTime, workflowTaskCompletedEventAttributes: attributes };
   // Sound: as above.
-  return {
-    ...event,
-    eventId: MADE.completed,
-    eventTime,
-    workflowTaskCompletedEventAttributes: attributes,
-  } as unknown as HistoryEvent;
+  return made as unknown as HistoryEvent;
 }
 
 /** Returns the commands as those of another task. */
@@ -233,14 +212,10 @@ function isAttempt(event: HistoryEvent | undefined): boolean {
   return Number(event?.workflowTaskTimedOutEventAttributes?.startedEventId ?? 0) > 0;
 }
 
+const TASK_EVENTS = ['Scheduled', 'Started', 'Completed', 'TimedOut', 'Failed'] as const;
+
 function isOfTask(event: HistoryEvent | undefined): boolean {
-  return Boolean(
-    event?.workflowTaskScheduledEventAttributes ??
-    event?.workflowTaskStartedEventAttributes ??
-    event?.workflowTaskCompletedEventAttributes ??
-    event?.workflowTaskTimedOutEventAttributes ??
-    event?.workflowTaskFailedEventAttributes,
-  );
+  return TASK_EVENTS.some((kind) => Boolean(event?.[`workflowTask${kind}EventAttributes`]));
 }
 
 function between(from: number, to: number): number[] {

@@ -1,8 +1,12 @@
 /**
- * Reads histories from files. The JSON is that of the SDK's `historyToJSON`, of `temporal workflow show -o
+ * Reads histories from files, and brings what a run did, from its history, and what this code would do, from its
+ * commands, into one shape for comparison. The JSON is that of the SDK's `historyToJSON`, of `temporal workflow show -o
  * json`, or of the download of Temporal UI (not decoded).
  *
  * 1. A file that is no history is reported, never skipped: a replay that skips what it cannot read proves nothing.
+ * 2. Only effects are compared: what is sent to whom, how often, how long a wait is, what is answered and handed on.
+ *    Summaries, memo and search attributes may improve under a waiting run; Temporal checks that they are written.
+ * 3. A run has no local activities: history would not hold their input.
  */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -27,12 +31,9 @@ const NOT_A_HISTORY = '.inputs.json';
  */
 export async function historyFiles(paths: readonly string[]): Promise<string[]> {
   const files = (await Promise.all(paths.map(filesOf))).flat();
-  if (files.length === 0)
-    throw new CountersignError(
-      'USAGE',
-      `There is no history (*.json) in ${paths.join(', ')}; name files or folders that hold some.`,
-    );
-  return files;
+  if (files.length > 0) return files;
+  const message = `There is no history (*.json) in ${paths.join(', ')}; name files or folders that hold some.`;
+  throw new CountersignError('USAGE', message);
 }
 
 export async function* recordedHistories(files: readonly string[]): AsyncGenerator<Recorded> {
@@ -47,17 +48,10 @@ export async function readHistory(file: string): Promise<Recorded> {
     // Servers before 1.21 do not record the id.
     return { kind: 'history', name: file, workflowId: first.workflowId || basename(file, '.json'), history };
   } catch (error) {
-    return {
-      kind: 'unreadable',
-      name: file,
-      workflowId: '',
-      error: new Error(`not a history: ${reasonOf(error)}`, { cause: error }),
-    };
+    const reason = error instanceof Error ? error.message : String(error);
+    const refusal = new Error(`not a history: ${reason}`, { cause: error });
+    return { kind: 'unreadable', name: file, workflowId: '', error: refusal };
   }
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 async function filesOf(path: string): Promise<string[]> {
@@ -70,15 +64,6 @@ async function filesOf(path: string): Promise<string[]> {
     .toSorted()
     .map((name) => join(path, name));
 }
-
-// Brings what a run did, from its history, and what this code would do, from its commands, into one shape for
-// comparison.
-//
-// Owns: which parts of an activity, a timer, an answer and an end matter. Does not own: replaying (`semantics.ts`).
-// 1. Only effects are compared: what is sent to whom, how often, how long a wait is, what is answered and handed on.
-//    Summaries, memo and search attributes may improve under a waiting run; Temporal checks that they are written at
-//    all.
-// 2. A run has no local activities: history would not hold their input.
 
 export interface Deed {
   /** The same key in history and commands. */
@@ -137,33 +122,20 @@ export class DeedReader {
   ): Promise<Deed | undefined> {
     const activity = event.activityTaskScheduledEventAttributes;
     if (activity) {
-      const { activityId, activityType, input, retryPolicy, taskQueue } = activity;
-      return deedOf(`activity ${activityId}`, `activity ${activityType?.name}`, {
-        type: activityType?.name,
-        input: await this.values(input?.payloads),
-        ...timeouts(activity),
-        maximumAttempts: retryPolicy?.maximumAttempts ?? 0,
-        queue: taskQueue?.name === ownQueue ? OWN_QUEUE : taskQueue?.name,
-        priority: turnOf(activity.priority),
-      });
+      const { activityType, input, taskQueue } = activity;
+      const queue = taskQueue?.name === ownQueue ? OWN_QUEUE : taskQueue?.name;
+      return await this.#activity(activity, activityType?.name, input?.payloads, queue);
     }
     const timer = event.timerStartedEventAttributes;
-    if (timer)
-      return deedOf(`timer ${timer.timerId}`, 'timer', { milliseconds: milliseconds(timer.startToFireTimeout) });
+    if (timer) return timerOf(timer.timerId, timer.startToFireTimeout);
     const answer = event.workflowExecutionUpdateCompletedEventAttributes;
     if (answer) {
       const { outcome, acceptedEventId } = answer;
-      const parts = outcome?.failure
-        ? { failure: await this.#failure(outcome.failure) }
-        : { answer: await this.values(outcome?.success?.payloads) };
-      return deedOf(`answer ${instances.get(Number(acceptedEventId))}`, 'answer to an update', parts);
+      const id = instances.get(Number(acceptedEventId));
+      return await this.#answer(id, outcome?.failure, outcome?.success?.payloads);
     }
     const next = event.workflowExecutionContinuedAsNewEventAttributes;
-    if (next)
-      return ending('continue-as-new', {
-        type: next.workflowType?.name,
-        input: await this.values(next.input?.payloads),
-      });
+    if (next) return await this.#next(next.workflowType?.name, next.input?.payloads);
     const completed = event.workflowExecutionCompletedEventAttributes;
     if (completed) return ending('completion', { result: await this.values(completed.result?.payloads) });
     const failed = event.workflowExecutionFailedEventAttributes;
@@ -174,35 +146,48 @@ export class DeedReader {
   async #ofCommand(command: Command, ownQueue: string): Promise<Deed | undefined> {
     const activity = command.scheduleActivity;
     if (activity) {
-      const { activityId, activityType, retryPolicy, taskQueue } = activity;
-      return deedOf(`activity ${activityId}`, `activity ${activityType}`, {
-        type: activityType,
-        input: await this.values(activity.arguments),
-        ...timeouts(activity),
-        maximumAttempts: retryPolicy?.maximumAttempts ?? 0,
-        queue: taskQueue === ownQueue ? OWN_QUEUE : taskQueue,
-        priority: turnOf(activity.priority),
-      });
+      const queue = activity.taskQueue === ownQueue ? OWN_QUEUE : activity.taskQueue;
+      return await this.#activity(activity, activity.activityType, activity.arguments, queue);
     }
     const timer = command.startTimer;
-    if (timer) return deedOf(`timer ${timer.seq}`, 'timer', { milliseconds: milliseconds(timer.startToFireTimeout) });
+    if (timer) return timerOf(timer.seq, timer.startToFireTimeout);
     const answer = command.updateResponse;
-    if (answer?.completed)
-      return deedOf(`answer ${answer.protocolInstanceId}`, 'answer to an update', {
-        answer: await this.values([answer.completed]),
-      });
-    if (answer?.rejected)
-      return deedOf(`answer ${answer.protocolInstanceId}`, 'answer to an update', {
-        failure: await this.#failure(answer.rejected),
-      });
+    if (answer?.completed || answer?.rejected)
+      return await this.#answer(answer.protocolInstanceId, answer.rejected, answer.completed ? [answer.completed] : []);
     const next = command.continueAsNewWorkflowExecution;
-    if (next) return ending('continue-as-new', { type: next.workflowType, input: await this.values(next.arguments) });
+    if (next) return await this.#next(next.workflowType, next.arguments);
     const completed = command.completeWorkflowExecution;
     if (completed)
       return ending('completion', { result: await this.values(completed.result ? [completed.result] : []) });
     const failed = command.failWorkflowExecution;
     if (failed) return ending('failure', { failure: await this.#failure(failed.failure) });
     return command.cancelWorkflowExecution ? ending('cancellation', {}) : undefined;
+  }
+
+  async #activity(
+    activity: Scheduled,
+    type: string | null | undefined,
+    input: Payloads,
+    queue: string | null | undefined,
+  ): Promise<Deed> {
+    const { activityId, retryPolicy, priority } = activity;
+    return deedOf(`activity ${activityId}`, `activity ${type}`, {
+      type,
+      input: await this.values(input),
+      ...timeouts(activity),
+      maximumAttempts: retryPolicy?.maximumAttempts ?? 0,
+      queue,
+      priority: turnOf(priority),
+    });
+  }
+
+  async #answer(id: string | null | undefined, failure: Failure | null | undefined, payloads: Payloads): Promise<Deed> {
+    const parts = failure ? { failure: await this.#failure(failure) } : { answer: await this.values(payloads) };
+    return deedOf(`answer ${id}`, 'answer to an update', parts);
+  }
+
+  async #next(type: string | null | undefined, input: Payloads): Promise<Deed> {
+    return ending('continue-as-new', { type, input: await this.values(input) });
   }
 
   /** Returns the value of each payload; a codec leaves alone a payload that it did not make. */
@@ -220,6 +205,10 @@ export class DeedReader {
 
 function deedOf(key: string, what: string, parts: Deed['parts']): Deed {
   return { key, what, parts };
+}
+
+function timerOf(id: unknown, duration: Duration): Deed {
+  return deedOf(`timer ${String(id)}`, 'timer', { milliseconds: milliseconds(duration) });
 }
 
 /** A run ends once, so all kinds of end share one key. */
@@ -242,14 +231,18 @@ function turnOf(priority: Priority): object | undefined {
   return priorityKey ? { priorityKey, fairnessKey, fairnessWeight: Math.fround(fairnessWeight ?? 0) } : undefined;
 }
 
-interface Timeouts {
+/** An activity as events and commands alike have it. */
+interface Scheduled {
+  readonly activityId?: string | null;
+  readonly retryPolicy?: { readonly maximumAttempts?: number | null } | null;
+  readonly priority?: Priority;
   readonly startToCloseTimeout?: Duration;
   readonly heartbeatTimeout?: Duration;
   readonly scheduleToStartTimeout?: Duration;
   readonly scheduleToCloseTimeout?: Duration;
 }
 
-function timeouts(activity: Timeouts): object {
+function timeouts(activity: Scheduled): object {
   // Temporal records the shorter wait for both.
   const waits = [activity.scheduleToStartTimeout, activity.scheduleToCloseTimeout].map(milliseconds).filter(Boolean);
   return {

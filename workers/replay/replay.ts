@@ -1,11 +1,11 @@
 /**
- * Replays recorded histories against the current workflow code: a deploy must pass it before it meets waiting
- * runs (INV-D1).
+ * Replays recorded histories against the current workflow code: a deploy must pass it before it meets waiting runs
+ * (INV-D1).
  *
  * 1. Interceptors and codec are those of the workers, or every history diverges.
- * 2. Each history has its own result; one that is unreadable, or stops the replayer, does not hide the others.
- * 3. Results come in the order of histories.
- * 4. Wanted changes of what a waiting run does are listed with their exact values and the decision behind each. Any
+ * 2. Each history has its own result, in the order of histories; one that is unreadable, or stops the replayer, does
+ *    not hide the others.
+ * 3. Wanted changes of what a waiting run does are listed with their exact values and the decision behind each. Any
  *    change that is not listed is a difference. Other commands, or another order, need a patch
  *    (`workflows/versions.ts`).
  */
@@ -27,10 +27,7 @@ export interface ReplayOptions {
    * workers wrote is taken as it is marked.
    */
   readonly config: Pick<Config, 'encryption'> & Partial<Pick<Config, 'trust'>>;
-  /**
-   * Namespace in which the runs were recorded: digests cover it, so under another one every decision diverges. Default
-   * `default`.
-   */
+  /** Namespace in which the runs were recorded, which digests cover. Default `default`. */
   readonly namespace?: string;
   /** Sinks for a bundle made for inspection; `semantics.ts` describes them. */
   readonly sinks?: NonNullable<ReplayWorkerOptions['sinks']>;
@@ -90,8 +87,7 @@ function workerOptions({
   sinks = {},
   name = 'countersign-replay',
 }: ReplayOptions): ReplayWorkerOptions {
-  // The type of a replay worker leaves the namespace out; the worker accepts it all the same, and `workflowInfo` shows
-  // it.
+  // The type of a replay worker leaves the namespace out; the worker accepts it, and `workflowInfo` shows it.
   const withNamespace = { namespace };
   const zone = zoneKeysOf(config);
   return {
@@ -196,7 +192,6 @@ function listOf(input: unknown): readonly unknown[] {
 /** A worker without this field leaves no place for the answer: such a call is asked about as before. */
 function withResumable(input: unknown): unknown {
   const [dispatch, ...rest] = listOf(input);
-  return isFields(dispatch) && dispatch['resumable'] === undefined
-    ? [{ ...dispatch, resumable: true }, ...rest]
-    : input;
+  const isSilent = isFields(dispatch) && dispatch['resumable'] === undefined;
+  return isSilent ? [{ ...dispatch, resumable: true }, ...rest] : input;
 }

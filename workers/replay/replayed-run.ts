@@ -1,9 +1,7 @@
 /**
- * Reads runs from their histories, for runs that no worker can continue. It says how far a history replays on
- * this build, and what the run would answer to queries there.
+ * Reads runs that no worker can continue from their histories: how far a history replays on this build, and what the
+ * run would answer to queries there. `semantics.ts` compares; `diagnosis.ts` says why a history is not sound.
  *
- * Owns: where a history may be cut, and what is sound. Does not own: comparing (`semantics.ts`), why a history is not
- * sound (`diagnosis.ts`).
  * 1. A history is cut only where a worker receives it: after the start of a workflow task.
  * 2. A history is sound if it replays and does what was recorded. Every part of a sound history is sound.
  */
@@ -54,9 +52,7 @@ export type Soundness =
  */
 export async function soundnessOf(workflowId: string, history: History, options: ReplayOptions): Promise<Soundness> {
   const events = history.events ?? [];
-  const failureOf = async (part: readonly HistoryEvent[]): Promise<Error | undefined> =>
-    await failureIn(workflowId, part, options);
-  const whole = await failureOf(upToLastTask(events));
+  const whole = await failureIn(workflowId, upToLastTask(events), options);
   if (whole === undefined) return { kind: 'whole' };
   const tasks = events.flatMap((event, index) => (event.workflowTaskCompletedEventAttributes ? [index] : []));
   // The history is sound up to task `low`, and not up to task `high`; the index after the last task stands for the
@@ -64,18 +60,15 @@ export async function soundnessOf(workflowId: string, history: History, options:
   let [low, high, error] = [-1, tasks.length, whole];
   while (high - low > 1) {
     const middle = Math.floor((low + high) / 2);
-    const failure = await failureOf(events.slice(0, tasks[middle]));
+    const failure = await failureIn(workflowId, events.slice(0, tasks[middle]), options);
     if (failure === undefined) low = middle;
     else [high, error] = [middle, failure];
   }
   const task = tasks[low];
-  if (task === undefined)
-    throw new CountersignError(
-      'REPLAY_FAILED',
-      `Nothing of the history of ${workflowId} replays with this build: is it of another service, or of other encryption keys? ${whole.message}`,
-      { runId: workflowId },
-      { cause: whole },
-    );
+  if (task === undefined) {
+    const message = `Nothing of the history of ${workflowId} replays with this build: is it of another service, or of other encryption keys? ${whole.message}`;
+    throw new CountersignError('REPLAY_FAILED', message, { runId: workflowId }, { cause: whole });
+  }
   return { kind: 'part', task: Number(events[task]?.eventId), error };
 }
 
@@ -119,12 +112,8 @@ export async function answersOf(
     },
   };
   const recorded = [{ kind: 'history', name: workflowId, workflowId, history: own }] as const;
-  for await (const { error } of replayHistories(recorded, {
-    ...options,
-    name: READING_QUEUE,
-    sinks: { ...new CommandLog().sinks, ...sinks },
-  }))
-    if (error !== undefined) throw error;
+  const reading = { ...options, name: READING_QUEUE, sinks: { ...new CommandLog().sinks, ...sinks } };
+  for await (const { error } of replayHistories(recorded, reading)) if (error !== undefined) throw error;
   return { answers: last, upTo: Number(part.at(-1)?.eventId ?? 0) };
 }
 

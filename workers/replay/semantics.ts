@@ -1,11 +1,10 @@
 /**
- * Replays histories and compares what this code would send, wait for, answer and hand on with what is
- * recorded.
- *
+ * Replays histories and compares what this code would send, wait for, answer and hand on with what is recorded.
  * Temporal's own replay compares the kinds and order of commands, not their content: it passes other tool arguments, a
- * longer deadline or a second attempt. This comparison does not.
- * 1. Equality is exact: the same state gives the same payloads. A change of what a waiting run does needs a patch
- *    (`workflows/versions.ts`), as a change of its commands does, or an entry with its exact values in `replay.ts`.
+ * longer deadline or a second attempt.
+ *
+ * 1. Equality is exact: a change of what a waiting run does needs a patch (`workflows/versions.ts`), as a change of its
+ *    commands does, or an entry with its exact values in `replay.ts`.
  * 2. A message names event and path, never a value: values are prompts and arguments.
  * 3. A run that was reset is replayed once for each Temporal run id that it had, since arguments and digests hold the
  *    id.
@@ -17,7 +16,7 @@ import { CountersignError } from '../../contracts/errors.ts';
 import type { Command, InspectorSinks } from '../../workflows/interceptors/replay-inspector.ts';
 import { bundleWorkflows, type WorkflowBundle, workflowFile } from '../bundle.ts';
 import { createDataConverter } from '../codec.ts';
-import { type Deed, DeedReader, type History, type Recorded, type RecordedDeed } from './recorded-history.ts';
+import { DeedReader, type History, type Recorded, type RecordedDeed } from './recorded-history.ts';
 import { replayHistories, type ReplayOptions, type ReplayOutcome, withWantedChanges } from './replay.ts';
 
 /** Makes the bundle of the workers with the one module that shows its commands. */
@@ -58,10 +57,8 @@ export async function* compareHistories(
   const reader = new DeedReader(createDataConverter(options.config).payloadCodecs ?? []);
   const passes: Pass[] = [];
   let failed: Error | undefined;
-  for await (const outcome of replayHistories(replayed(histories, reader, passes), {
-    ...options,
-    sinks: { ...options.sinks, ...log.sinks },
-  })) {
+  const told = { ...options, sinks: { ...options.sinks, ...log.sinks } };
+  for await (const outcome of replayHistories(replayed(histories, reader, passes), told)) {
     // Sound: an outcome belongs to the oldest pass that was handed out and has none.
     const pass = passes.shift() as Pass;
     failed ??= outcome.error ?? (await differenceIn(pass, log, reader));
@@ -127,13 +124,9 @@ export async function underRunId(history: History, runId: string, reader: DeedRe
   const input = isFields(carry)
     ? { payloads: [spec, { ...carry, earlier: [] }].map((value) => defaultPayloadConverter.toPayload(value)) }
     : started.input;
+  const own = { ...started, originalExecutionRunId: runId, input };
   // Sound: the same message with two fields changed.
-  return {
-    events: [
-      { ...first, workflowExecutionStartedEventAttributes: { ...started, originalExecutionRunId: runId, input } },
-      ...rest,
-    ],
-  } as History;
+  return { events: [{ ...first, workflowExecutionStartedEventAttributes: own }, ...rest] } as History;
 }
 
 async function differenceIn(
@@ -149,23 +142,17 @@ async function differenceIn(
   const planned = new Map((await reader.planned(commands, queue)).map((deed) => [deed.key, deed]));
   for (const deed of deeds) {
     if (deed.eventId <= from || deed.eventId >= to) continue;
-    const path = differentPath(deed, planned.get(deed.key));
+    const now = planned.get(deed.key);
+    const path = now === undefined ? '' : firstDifference(withWantedChanges(deed, now), now.parts, '');
     if (path !== undefined) return difference(deed, path);
   }
   return undefined;
 }
 
-function differentPath(recorded: RecordedDeed, planned: Deed | undefined): string | undefined {
-  return planned === undefined ? '' : firstDifference(withWantedChanges(recorded, planned), planned.parts, '');
-}
-
 function difference({ eventId, what }: RecordedDeed, path: string): Error {
   const how = path === '' ? 'is not done any more' : `differs at ${path}`;
-  return new CountersignError(
-    'REPLAY_FAILED',
-    `Event ${eventId}, ${what}, ${how}: this code would do otherwise than the run has done.`,
-    { eventId, path },
-  );
+  const message = `Event ${eventId}, ${what}, ${how}: this code would do otherwise than the run has done.`;
+  return new CountersignError('REPLAY_FAILED', message, { eventId, path });
 }
 
 /** Returns the path of the first place where two JSON values differ. */

@@ -23,7 +23,6 @@ import { overLimit } from '../../domain/catalog/carry.ts';
 import { agreed, opened } from '../../domain/catalog/pending.ts';
 import {
   type CatalogPlan,
-  type CatalogRefusal,
   checkVersion,
   missingRight,
   planned,
@@ -33,6 +32,7 @@ import {
 import { answered, type CatalogChange, connected, disconnected, refreshAsked } from '../../domain/catalog/state.ts';
 import { refuseSameVoice, witnessed } from '../../domain/catalog/signed-change.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
+import { isRefusal, type Refusal } from '../../domain/text/refusal.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { assertFailure } from '../entity/unread.ts';
 import type { LiveCatalog } from './live-catalog.ts';
@@ -241,13 +241,9 @@ export function forbidden(
   );
 }
 
-function must<T>(value: T | CatalogRefusal): Exclude<T, CatalogRefusal>;
-function must(value: CatalogRefusal | undefined): undefined;
-function must<T>(value: T | CatalogRefusal): T {
+function must<T>(value: T | Refusal): Exclude<T, Refusal>;
+function must(value: Refusal | undefined): undefined;
+function must<T>(value: T | Refusal): T {
   if (isRefusal(value)) throw failureOf(value.code, value.message, value.facts);
   return value;
-}
-
-function isRefusal(value: unknown): value is CatalogRefusal {
-  return typeof value === 'object' && value !== null && 'kind' in value && value.kind === 'refuse';
 }

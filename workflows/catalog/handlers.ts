@@ -5,14 +5,15 @@
  * 1. A validator only reads. It goes by the configuration's last answer; the handler asks the configuration anew
  *    (`changes.ts`). A right that was taken away therefore counts at once, and a new right counts within a minute.
  */
-import { setHandler } from '@temporalio/workflow';
+import { defineQuery, defineUpdate, setHandler } from '@temporalio/workflow';
+import { CATALOG_UPDATES, QUERIES } from '../../contracts/names.ts';
 import { failureOf } from '../../contracts/failure.ts';
 import type { Approver } from '../../contracts/schemas/request.ts';
-import type { CatalogAck } from '../../contracts/schemas/catalog.ts';
+import type { CatalogAck, CatalogSnapshot, CatalogUnchanged } from '../../contracts/schemas/catalog.ts';
 import type { CatalogPurpose } from '../../contracts/schemas/trust.ts';
 import type { SignedChange } from '../../contracts/wire/catalog.ts';
 import { overLimit } from '../../domain/catalog/carry.ts';
-import { type CatalogRefusal, checkVersion, planned, policiesSet, rightsOf } from '../../domain/catalog/settings.ts';
+import { checkVersion, planned, policiesSet, rightsOf } from '../../domain/catalog/settings.ts';
 import {
   parseCatalogDecision,
   parseConnect,
@@ -22,23 +23,25 @@ import {
   parseRefresh,
 } from '../../domain/shapes/messages.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
-import { askedAbout } from '../run/refusals.ts';
+import type { Refusal } from '../../domain/text/refusal.ts';
 import { onUpdate } from '../entity/updates.ts';
 import { checkFromNowOn } from '../interceptors/zone.ts';
-import { ledgerQuery, nudgeSignal, transcriptQuery } from '../run/messages.ts';
-import { ledgerPage, transcriptPage } from '../run/queries.ts';
 import { assertOtherVoice, changePolicies, connect, decideChange, disconnect, forbidden, refresh } from './changes.ts';
 import type { LiveCatalog } from './live-catalog.ts';
-import {
-  catalogTrustUpdate,
-  connectUpdate,
-  decideChangeUpdate,
-  disconnectUpdate,
-  policiesUpdate,
-  refreshUpdate,
-  snapshotQuery,
-} from './messages.ts';
 import { assertSignedChange, assertTrustReadable, openedChange, readTrust, signedChange } from './trust.ts';
+import { serveEntity } from '../entity/messages.ts';
+import { askedAbout, parsed, refuseWith } from '../entity/refusals.ts';
+
+// Inputs are `unknown`: anyone who may write to the namespace may send anything, so each handler parses first.
+const connectUpdate = defineUpdate<CatalogAck, [unknown]>(CATALOG_UPDATES.connect);
+const refreshUpdate = defineUpdate<CatalogAck, [unknown]>(CATALOG_UPDATES.refresh);
+const policiesUpdate = defineUpdate<CatalogAck, [unknown]>(CATALOG_UPDATES.setToolPolicies);
+const disconnectUpdate = defineUpdate<CatalogAck, [unknown]>(CATALOG_UPDATES.disconnect);
+const decideChangeUpdate = defineUpdate<CatalogAck, [unknown]>(CATALOG_UPDATES.decide);
+/** It has no content, so it is not signed. */
+const catalogTrustUpdate = defineUpdate<void, []>(CATALOG_UPDATES.refreshTrust);
+
+const snapshotQuery = defineQuery<CatalogSnapshot | CatalogUnchanged, [unknown?]>(QUERIES.snapshot);
 
 interface Message {
   readonly requestId: string;
@@ -47,7 +50,7 @@ interface Message {
 
 interface Kind<T extends Message> {
   readonly parse: (input: unknown) => Parsed<T>;
-  readonly check?: (live: LiveCatalog, message: T) => CatalogRefusal | undefined;
+  readonly check?: (live: LiveCatalog, message: T) => Refusal | undefined;
   /** Checks against the signature. */
   readonly assert?: (live: LiveCatalog, message: T, signature: string | undefined) => void;
   readonly act: (live: LiveCatalog, message: T, signed: SignedChange | undefined) => Promise<CatalogAck>;
@@ -57,13 +60,8 @@ interface Kind<T extends Message> {
 }
 
 export function registerCatalogHandlers(live: LiveCatalog): void {
+  serveEntity(live);
   setHandler(snapshotQuery, (known) => live.snapshot(askedAbout(known)));
-  setHandler(ledgerQuery, (from, to) => ledgerPage(live, from, to));
-  // The storing of a segment queries both; a catalog has no conversation.
-  setHandler(transcriptQuery, (from, to) => transcriptPage(live, from, to));
-
-  setHandler(nudgeSignal, () => live.nudge(), { description: 'Continue as new at the next safe point' });
-
   register(live, connectUpdate, {
     parse: parseConnect,
     purpose: 'catalog.connect',
@@ -115,7 +113,7 @@ function register<T extends Message>(live: LiveCatalog, update: typeof connectUp
     description: kind.description,
     read: (input) => {
       const { message, signature } = openedChange(live, input);
-      return { message: parsed(kind.parse(message)), signature };
+      return { message: parsed(kind.parse(message), 'CATALOG_INVALID'), signature };
     },
     check: ({ message, signature }) => {
       assertSignedChange(live, kind.purpose, message, signature);
@@ -129,8 +127,7 @@ function register<T extends Message>(live: LiveCatalog, update: typeof connectUp
       const rules = live.freshRules;
       if (rules !== undefined && rightsOf(rules, message.by).size === 0) throw forbidden(live, message.by, 'connect');
       kind.assert?.(live, message, signature);
-      const refusal = kind.check?.(live, message);
-      if (refusal !== undefined) throw failureOf(refusal.code, refusal.message, refusal.facts);
+      refuseWith(kind.check?.(live, message));
     },
     act: async ({ message, signature }) => {
       const signed = signedChange(kind.purpose, message, signature);
@@ -151,13 +148,4 @@ function repeated({ catalog }: LiveCatalog, message: Message): CatalogAck | unde
   throw failureOf('CATALOG_INVALID', 'requestId was used for another message; choose a new one. Nothing was changed.', {
     path: 'requestId',
   });
-}
-
-function parsed<T>(shape: Parsed<T>): T {
-  if (shape.kind === 'ok') return shape.value;
-  throw failureOf(
-    'CATALOG_INVALID',
-    `${shape.path === '' ? 'The message' : shape.path} ${shape.reason}; nothing was changed.`,
-    { path: shape.path },
-  );
 }

@@ -4,7 +4,6 @@
  * It owns the catalog's state and ledger while this execution lives, and the handling of messages one after another. It
  * does not own the rules (`domain/`), nor what a message does (`handlers.ts`).
  */
-import { defineSearchAttributeKey } from '@temporalio/common';
 import { CancellationScope, setCurrentDetails, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
 import { failureOf } from '../../contracts/failure.ts';
 import type { CatalogRules, CatalogSnapshot, CatalogUnchanged } from '../../contracts/schemas/catalog.ts';
@@ -24,16 +23,11 @@ import { hashOf } from '../../domain/text/canonical.ts';
 import { catalogDetails } from '../../domain/views/temporal-ui.ts';
 import { Entity } from '../entity/entity.ts';
 import { answered } from '../entity/unread.ts';
-import { reviewActivities } from '../run/activities.ts';
+import { KEYS } from '../entity/visibility.ts';
+import { reviewActivities } from './activities.ts';
 
 /** How long the validators go by the configuration's last answer; the handlers behind them always ask anew. */
 const RULES_FRESH_MS = 60_000;
-
-const KEYS = {
-  status: defineSearchAttributeKey('CountersignStatus', 'KEYWORD'),
-  servers: defineSearchAttributeKey('CountersignServers', 'KEYWORD_LIST'),
-  tenant: defineSearchAttributeKey('CountersignTenant', 'KEYWORD'),
-};
 
 /** State of one execution, shared by its handlers and its main loop. */
 export class LiveCatalog extends Entity {

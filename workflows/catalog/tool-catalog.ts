@@ -11,22 +11,21 @@ import {
   CancellationScope,
   condition,
   makeContinueAsNewFunc,
-  sleep,
   workflowInfo,
 } from '@temporalio/workflow';
-import { codedFailureIn, failureOf, final } from '../../contracts/failure.ts';
-import { isUndecodable } from '../../contracts/payload-converter.ts';
+import { codedFailureIn } from '../../contracts/failure.ts';
 import type { CatalogBeginning } from '../../contracts/wire/catalog.ts';
 import { CATALOG_CARRY_VERSION, type CatalogCarry, SIGNED_CARRY_VERSION } from '../../domain/catalog/carry.ts';
 import { discovered, refreshFailed } from '../../domain/catalog/discovery.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
 import { isIdentifier, isName } from '../../domain/shapes/messages.ts';
-import { answered, assertFailure, assertReadable, seenAtStart } from '../entity/unread.ts';
+import { assertBegun } from '../entity/beginning.ts';
+import { answered, assertFailure } from '../entity/unread.ts';
 import { isChecking } from '../interceptors/zone.ts';
-import { catalogDiscoveryActivities } from '../run/activities.ts';
-import { storeOnce } from '../run/roll.ts';
 import { registerCatalogHandlers } from './handlers.ts';
 import { LiveCatalog } from './live-catalog.ts';
+import { catalogDiscoveryActivities } from './activities.ts';
+import { storeOnce, untilAnswered } from '../entity/roll.ts';
 
 /** How long a catalog without a connection waits for one. */
 const UNUSED_MS = 60_000;
@@ -39,11 +38,29 @@ const MOST_TRIES = 10;
 
 /** @param carry state of the previous execution; only continue-as-new passes it */
 export async function toolCatalog(identity: CatalogBeginning, carry?: CatalogCarry | null): Promise<void> {
-  assertIdentity(identity, carry);
+  assertBegun(identity, carry, {
+    code: 'CATALOG_INVALID',
+    input: 'What the catalog was started with',
+    alone: 'A catalog is started with one argument',
+    versions: [CATALOG_CARRY_VERSION, SIGNED_CARRY_VERSION],
+    refuse: () => (isBegunAs(identity) ? undefined : MISNAMED),
+  });
   const live = new LiveCatalog(identity, carry ?? undefined);
   registerCatalogHandlers(live);
   // A click on "cancel" must not discard the operators' settings; an operator who wants that disconnects or terminates.
   await CancellationScope.nonCancellable(async () => await keep(live));
+}
+
+const MISNAMED = {
+  path: 'args[0]',
+  message:
+    'A catalog is started with {tenant, server} under the id catalog/<tenant>/<server>: use connect of the client library or command line.',
+};
+
+function isBegunAs(identity: CatalogBeginning): boolean {
+  const { workflowId, cronSchedule = '' } = workflowInfo();
+  const isNamed = isIdentifier(identity?.tenant) && isName(identity?.server) && catalogId(identity) === workflowId;
+  return isNamed && cronSchedule === '';
 }
 
 async function keep(live: LiveCatalog): Promise<void> {
@@ -96,10 +113,7 @@ async function roll(live: LiveCatalog): Promise<never> {
   // If more has come than can be carried, nothing else is taken until the next execution, so storing once more is
   // enough.
   for (let tries = 0; tries < MOST_TRIES || live.isOverfull; tries += 1) {
-    await condition(allHandlersFinished);
-    // The sleep starts a new task, so that no message is answered in the task that ends this execution
-    // (temporalio/temporal#6375).
-    await sleep(1, { summary: 'before continue-as-new' });
+    await untilAnswered();
     if (!allHandlersFinished()) continue;
     if (!live.isOverfull) break;
     live.close();
@@ -110,38 +124,4 @@ async function roll(live: LiveCatalog): Promise<never> {
   const next = makeContinueAsNewFunc<typeof toolCatalog>();
   const identity = { tenant, server, ...(isChecking() ? { signed: true as const } : {}) };
   return await next(identity, live.carry(live.journal.head(stored.segment, stored.ledgerLength)));
-}
-
-function assertIdentity(identity: CatalogBeginning, carry: CatalogCarry | null | undefined): void {
-  const { workflowId, continuedFromExecutionRunId, cronSchedule } = workflowInfo();
-  // Only an execution of this service continues as new: if its carry is unreadable, the task waits for a worker that
-  // has the key.
-  if (continuedFromExecutionRunId !== undefined) assertReadable(identity, carry);
-  const seen = seenAtStart(identity);
-  if (isUndecodable(seen))
-    throw final(
-      failureOf('CATALOG_INVALID', `What the catalog was started with ${seen.says}. Nothing was done.`, {
-        path: 'args[0]',
-      }),
-    );
-  const isNamed = isIdentifier(identity?.tenant) && isName(identity?.server) && catalogId(identity) === workflowId;
-  if (!isNamed || (cronSchedule ?? '') !== '')
-    throw final(
-      failureOf(
-        'CATALOG_INVALID',
-        'A catalog is started with {tenant, server} under the id catalog/<tenant>/<server>: use connect of the client library or command line.',
-        { path: 'args[0]' },
-      ),
-    );
-  if (carry === undefined || carry === null) return;
-  if (continuedFromExecutionRunId === undefined)
-    throw final(
-      failureOf('CATALOG_INVALID', 'A catalog is started with one argument; the second belongs to continue-as-new.', {
-        path: 'args[1]',
-      }),
-    );
-  // This is not a failure of the catalog: after a rollback the task waits for a build that knows this version.
-  const version: number = carry.version;
-  if (version !== CATALOG_CARRY_VERSION && version !== SIGNED_CARRY_VERSION)
-    throw new Error(`carried state has version ${version}; this build knows another`);
 }

@@ -28,8 +28,9 @@ import { onUpdate } from '../entity/updates.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import { heldInputQuery, inputAskedUpdate } from '../run/messages.ts';
 import { asksAbout, whoAnswers } from '../run/pauses.ts';
-import { askedAbout, closed, parsed } from '../run/refusals.ts';
+import { closed } from '../run/refusals.ts';
 import { waitForAnswer } from '../run/waiting.ts';
+import { askedAbout, parsed } from '../entity/refusals.ts';
 
 /** Registers the update by which a dispatch asks, and the query by which it reads the answer. */
 export function serveHeldInput(live: LiveRun): void {

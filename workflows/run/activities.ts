@@ -3,9 +3,7 @@
  */
 import { ActivityCancellationType, type ActivityOptions } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
-import type { CatalogConnection } from '../../contracts/schemas/catalog.ts';
 import type { ServerBinding } from '../../contracts/schemas/tool.ts';
-import type { CatalogActivities } from '../../contracts/wire/catalog.ts';
 import { MOST_TRIES } from '../../contracts/wire/legacy-2025.ts';
 import type { ModelActivities, RunActivities, ToolActivities } from '../../contracts/wire/run.ts';
 import type { Answering } from '../entity/unread.ts';
@@ -76,17 +74,6 @@ function untilThere({ startWaitSeconds }: ServerBinding): ActivityOptions {
   };
 }
 
-/** Options for reviewing a message. Its sender waits for the answer, so the times are short. */
-export function reviewActivities(): Answering<CatalogActivities> {
-  return provenActivities<Answering<CatalogActivities>>({
-    startToCloseTimeout: '10s',
-    // This bound also holds when no worker takes the activity: a message must not act after its sender has given up.
-    scheduleToCloseTimeout: '30s',
-    retry: { initialInterval: '200ms', maximumInterval: '2s', maximumAttempts: 5 },
-    summary: 'who may, and what can be honoured',
-  });
-}
-
 /** Options for judging an edit. The sender waits for the verdict; one attempt has the time of a catalog review. */
 export function editActivities(summary: string): Answering<Pick<RunActivities, 'judge'>> {
   return provenActivities<Answering<RunActivities>>({
@@ -95,24 +82,6 @@ export function editActivities(summary: string): Answering<Pick<RunActivities, '
     cancellationType: ActivityCancellationType.TRY_CANCEL,
     retry: { initialInterval: '200ms', maximumInterval: '2s' },
     summary,
-  });
-}
-
-/**
- * Options for refreshing a catalog. An operator waits for the end and may ask again, so the retries last about a
- * minute.
- */
-export function catalogDiscoveryActivities(
-  server: string,
-  { taskQueue }: CatalogConnection,
-): Answering<Pick<ToolActivities, 'discoverCatalog'>> {
-  return provenActivities<Answering<ToolActivities>>({
-    ...defined({ taskQueue }),
-    startToCloseTimeout: '60s',
-    // If no worker serves the queue, the refresh fails and says so.
-    scheduleToStartTimeout: '60s',
-    retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '10s', maximumAttempts: 4 },
-    summary: `list tools of ${server}`,
   });
 }
 

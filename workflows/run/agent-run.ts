@@ -23,18 +23,17 @@ import type { JsonValue } from '../../contracts/schemas/json.ts';
 import type { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import type { RunResult } from '../../contracts/schemas/run-state.ts';
 import { tasksOf } from '../../domain/legacy-2025/tasks.ts';
-import type { Carry } from '../../domain/run/carry.ts';
+import { type Carry, CARRY_VERSIONS } from '../../domain/run/carry.ts';
 import { reachedLimit, spentOf } from '../../domain/run/limits.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
-import { assertStartedOnce } from '../entity/started-once.ts';
+import { assertBegun, type Beginning } from '../entity/beginning.ts';
 import { answered } from '../entity/unread.ts';
 import { runActivities } from './activities.ts';
 import { stopJudging } from './edits.ts';
-import { endedHere, isToEndHere, withdrawTasks } from './hand-over.ts';
 import { registerHandlers } from './handlers.ts';
 import { listTools } from './listing.ts';
 import { LiveRun } from './live-run.ts';
-import { roll, storeJournal } from './roll.ts';
+import { endedHere, isToEndHere, withdrawTasks, roll, storeJournal } from './roll.ts';
 import { act, answerOf, think } from './turn.ts';
 import { Surface } from './visibility.ts';
 
@@ -43,9 +42,23 @@ type Ending =
   | { readonly status: 'stopped' | 'limited'; readonly output: JsonValue; readonly because: string }
   | { readonly status: 'cancelled' };
 
+const BEGINNING: Beginning = {
+  code: 'SPEC_INVALID',
+  input: 'The run spec',
+  alone: 'A run is started with one argument, the spec',
+  versions: CARRY_VERSIONS,
+  refuse: () => {
+    const { attempt, cronSchedule = '' } = workflowInfo();
+    if (attempt === 1 && cronSchedule === '') return undefined;
+    const message =
+      'A run is started once, without a retry policy or a cron schedule of Temporal: they would repeat its calls.';
+    return { path: 'options', message };
+  },
+};
+
 /** @param carry state of the previous execution; only continue-as-new passes it */
 export async function agentRun(spec: RunSpec, carry?: Carry | null): Promise<RunResult> {
-  assertStartedOnce(spec, carry);
+  assertBegun(spec, carry, BEGINNING);
   const live = new LiveRun(spec, carry ?? undefined);
   registerHandlers(live);
   const surface = new Surface(live);

@@ -18,7 +18,7 @@ import { type EditDecision, isEdit } from '../../domain/request/rights.ts';
 import { admitSaid, heard, otherThanHeard } from '../../domain/run/message-queue.ts';
 import { parseForget, parseSay, parseStop } from '../../domain/shapes/messages.ts';
 import { type Refusal, refuse } from '../../domain/text/refusal.ts';
-import { closed, endingOr, parsed, refuseWith } from './refusals.ts';
+import { closed, endingOr } from './refusals.ts';
 import { seenAs } from '../entity/unread.ts';
 import { onUpdate } from '../entity/updates.ts';
 import { serveHeldInput } from '../legacy-2025/open-question.ts';
@@ -29,7 +29,6 @@ import {
   decideSignal,
   decideUpdate,
   forgetUpdate,
-  nudgeSignal,
   refreshTrustUpdate,
   sayUpdate,
   stopUpdate,
@@ -46,8 +45,11 @@ import {
   refreshTrust,
   refuseUnsigned,
 } from './trust.ts';
+import { parsed, refuseWith } from '../entity/refusals.ts';
+import { serveEntity } from '../entity/messages.ts';
 
 export function registerHandlers(live: LiveRun): void {
+  serveEntity(live);
   serveQueries(live);
   servePauses(live);
   serveHeldInput(live);
@@ -128,7 +130,6 @@ export function registerHandlers(live: LiveRun): void {
       return advance(live);
     },
   });
-  setHandler(nudgeSignal, () => live.nudge(), { description: 'Continue as new at the next safe point' });
 }
 
 function decide(live: LiveRun, decision: SignedDecision): DecisionAck | Promise<DecisionAck> {

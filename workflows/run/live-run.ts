@@ -14,7 +14,7 @@ import type { Tally } from '../../contracts/schemas/run-state.ts';
 import type { Stop } from '../../contracts/schemas/request.ts';
 import type { CallResult, Message } from '../../contracts/schemas/transcript.ts';
 import type { TrustSet } from '../../contracts/schemas/trust.ts';
-import type { PreparedRun } from '../../contracts/wire/run.ts';
+import type { ModelStepInput, PreparedRun } from '../../contracts/wire/run.ts';
 import { isDispatched } from '../../domain/state/call.ts';
 import { withGrantEnd } from '../../domain/request/grant-end.ts';
 import { ended } from '../../domain/request/transitions.ts';
@@ -45,10 +45,7 @@ import type { RunIdentity, ToolsetRef } from '../../contracts/wire/identity.ts';
 type Prepared = Omit<PreparedRun, 'opening'>;
 
 /** A part of the transcript, from its first message. */
-interface Seen {
-  readonly length: number;
-  readonly digest: string;
-}
+type Seen = Pick<ModelStepInput['base'], 'length' | 'digest'>;
 
 /** Outcome of a call that is under way when the run fails: nobody will hear its answer. */
 const LOST: Outcome = {
@@ -104,10 +101,6 @@ export class LiveRun extends Entity {
 
   get run(): Run {
     return this.#run;
-  }
-
-  get phase(): Phase {
-    return this.#phase;
   }
 
   get toolset(): readonly ToolsetRef[] {
@@ -175,10 +168,9 @@ export class LiveRun extends Entity {
     return { namespace, workflowId, runId, tenant: this.#prepared?.initiator.tenant ?? '' };
   }
 
-  /** End of the run's wall clock in epoch ms; infinite until the run is prepared. */
+  /** End of the run's wall clock in epoch ms. */
   get endsAt(): number {
-    if (this.#prepared === undefined) return Number.POSITIVE_INFINITY;
-    return this.#run.startedAt + this.#prepared.limits.wallClockSeconds * 1_000;
+    return this.#run.startedAt + this.prepared.limits.wallClockSeconds * 1_000;
   }
 
   get identity(): RunIdentity {
@@ -196,8 +188,7 @@ export class LiveRun extends Entity {
    * run says.
    */
   get signedSpec(): Pick<PreparedRun, 'signedSpec'> {
-    const signedSpec = this.isSigned ? this.prepared.signedSpec : undefined;
-    return signedSpec === undefined ? {} : { signedSpec };
+    return this.isSigned ? defined({ signedSpec: this.prepared.signedSpec }) : {};
   }
 
   /** The trusted keys; undefined in trust mode `temporal`. */

@@ -2,7 +2,7 @@
 import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
 import { QUERIES, SIGNALS, UPDATES } from '../../contracts/names.ts';
 import type { ApprovalRequest, DecisionAck, ForgetAck, PauseAck } from '../../contracts/schemas/request.ts';
-import type { Advance, LedgerPage, RunState, TranscriptPage } from '../../contracts/schemas/run-state.ts';
+import type { Advance, RunState } from '../../contracts/schemas/run-state.ts';
 import type { HeldAck, HeldWord } from '../../contracts/wire/legacy-2025.ts';
 
 // Inputs are `unknown`: anyone who may write to the namespace may send anything, so each handler parses first.
@@ -19,10 +19,7 @@ export const inputAskedUpdate = defineUpdate<HeldAck, [unknown]>(UPDATES.inputAs
 export const refreshTrustUpdate = defineUpdate<Advance, []>(UPDATES.refreshTrust);
 
 export const decideSignal = defineSignal<[unknown]>(SIGNALS.decide);
-export const nudgeSignal = defineSignal(SIGNALS.nudge);
 
 export const stateQuery = defineQuery<RunState>(QUERIES.state);
 export const requestsQuery = defineQuery<ApprovalRequest[]>(QUERIES.requests);
-export const transcriptQuery = defineQuery<TranscriptPage, [unknown, unknown]>(QUERIES.transcript);
-export const ledgerQuery = defineQuery<LedgerPage, [unknown, unknown]>(QUERIES.ledger);
 export const heldInputQuery = defineQuery<HeldWord, [unknown]>(QUERIES.heldInput);

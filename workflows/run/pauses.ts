@@ -42,8 +42,9 @@ import type { Refusal } from '../../domain/text/refusal.ts';
 import { onUpdate } from '../entity/updates.ts';
 import type { LiveRun } from './live-run.ts';
 import { authorizeUpdate, provideInputUpdate, resolveOutcomeUpdate } from './messages.ts';
-import { closed, endingOr, parsed, refuseWith } from './refusals.ts';
+import { closed, endingOr } from './refusals.ts';
 import { assertSignedAnswer, openedAnswer } from './trust.ts';
+import { parsed, refuseWith } from '../entity/refusals.ts';
 
 type Ended = Extract<DispatchResult, { kind: 'ended' }>;
 

@@ -6,10 +6,8 @@
  */
 import { setHandler } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
-import { failureOf } from '../../contracts/failure.ts';
-import { isUndecodable } from '../../contracts/payload-converter.ts';
 import type { ApprovalRequest, Approver, RequestStatus } from '../../contracts/schemas/request.ts';
-import type { LedgerPage, RunState, TranscriptPage } from '../../contracts/schemas/run-state.ts';
+import type { RunState } from '../../contracts/schemas/run-state.ts';
 import { shownTask, tasksOf } from '../../domain/legacy-2025/tasks.ts';
 import {
   type CallState,
@@ -28,15 +26,12 @@ import { shownStanding } from '../../domain/request/standing.ts';
 import { shownThrottled, throttledCalls } from '../../domain/request/throttling.ts';
 import { limitsState, spentOf } from '../../domain/run/limits.ts';
 import { askingCalls, waitOf } from '../../domain/state/run.ts';
-import { pageOf } from '../../domain/text/page.ts';
 import type { LiveRun } from './live-run.ts';
-import { ledgerQuery, requestsQuery, stateQuery, transcriptQuery } from './messages.ts';
+import { requestsQuery, stateQuery } from './messages.ts';
 
 export function serveQueries(live: LiveRun): void {
   setHandler(stateQuery, () => stateOf(live));
   setHandler(requestsQuery, () => live.run.calls.flatMap((state) => shownRequest(live, state)));
-  setHandler(transcriptQuery, (from, to) => transcriptPage(live, from, to));
-  setHandler(ledgerQuery, (from, to) => ledgerPage(live, from, to));
 }
 
 function stateOf(live: LiveRun): RunState {
@@ -170,44 +165,6 @@ function requestStatus(state: CallState): RequestStatus {
       if (state.made === undefined) return 'cancelled';
       return state.made.decision.kind === 'approve' ? 'approved' : 'rejected';
   }
-}
-
-export function transcriptPage({ journal }: Pick<LiveRun, 'journal'>, ...asked: Bounds): TranscriptPage {
-  const [from, to] = boundsOf(asked, journal.transcriptLength);
-  return {
-    from: Math.max(from, journal.transcriptFrom),
-    total: journal.transcriptLength,
-    messages: [...pageOf(journal.messages(from, to))],
-    ...defined({ segment: journal.segment }),
-  };
-}
-
-export function ledgerPage({ journal }: Pick<LiveRun, 'journal'>, ...asked: Bounds): LedgerPage {
-  const [from, to] = boundsOf(asked, journal.ledgerLength);
-  return {
-    from: Math.max(from, journal.ledgerFrom),
-    total: journal.ledgerLength,
-    head: journal.ledgerHead,
-    entries: [...pageOf(journal.entries(from, to))],
-    ...defined({ segment: journal.segment }),
-  };
-}
-
-type Bounds = readonly [from: unknown, to: unknown];
-
-/**
- * Bounds of a page; a missing bound means everything.
- * @throws ApplicationFailure if a bound is not a whole number
- */
-function boundsOf([from, to]: Bounds, length: number): readonly [number, number] {
-  return [numberOr(from, 0, 'from'), numberOr(to, length, 'to')];
-}
-
-function numberOr(value: unknown, otherwise: number, path: string): number {
-  if (value === undefined || value === null) return otherwise;
-  if (Number.isSafeInteger(value)) return Number(value);
-  const reason = isUndecodable(value) ? value.says : 'must be a whole number';
-  throw failureOf('MESSAGE_INVALID', `${path} ${reason}: ask with two numbers, from and to.`, { path });
 }
 
 function instant(ms: number): string {

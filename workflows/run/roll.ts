@@ -4,23 +4,17 @@
  * 1. Transcript and ledger are in the artifact store, acknowledged, before they leave this execution.
  * 2. A decision that arrives meanwhile is carried; nothing is dispatched until the next execution.
  */
-import {
-  allHandlersFinished,
-  CancelledFailure,
-  condition,
-  makeContinueAsNewFunc,
-  sleep,
-  workflowInfo,
-} from '@temporalio/workflow';
-import { defined } from '../../contracts/defined.ts';
+import { CancelledFailure, condition, isCancellation, makeContinueAsNewFunc } from '@temporalio/workflow';
 import type { ArtifactRef } from '../../contracts/schemas/json.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import type { RunResult } from '../../contracts/schemas/run-state.ts';
 import type { RunActivities } from '../../contracts/wire/run.ts';
 import type { Carry } from '../../domain/run/carry.ts';
-import { answered, type Answering } from '../entity/unread.ts';
-import type { Entity } from '../entity/entity.ts';
+import type { Answering } from '../entity/unread.ts';
+import { storeOnce, untilAnswered } from '../entity/roll.ts';
+import { tasksOf } from '../../domain/legacy-2025/tasks.ts';
 import type { LiveRun } from './live-run.ts';
+import { act, settleAll } from './turn.ts';
 import { storeActivities } from '../entity/activities.ts';
 
 /**
@@ -42,17 +36,14 @@ export async function roll(live: LiveRun): Promise<never> {
   if (live.keys.isUnderWay) await condition(() => !live.keys.isUnderWay);
   for (let tries = 0; tries < MOST_TRIES; tries += 1) {
     const length = live.journal.ledgerLength;
-    await condition(allHandlersFinished);
-    // The sleep starts a new task, so that no decision is answered in the task that ends this execution
-    // (temporalio/temporal#6375).
-    await sleep(1, { summary: 'before continue-as-new' });
+    await untilAnswered();
     // An edit that arrived meanwhile is in the ledger only once it is judged.
     if (live.journal.ledgerLength === length && live.judging.size === 0) break;
   }
   if (live.judging.size > 0) {
     live.takeNoEdits();
     await condition(() => live.judging.size === 0);
-    await sleep(1, { summary: 'before continue-as-new' });
+    await untilAnswered();
   }
   // Temporal forgets a cancellation that this execution has received and not acted on.
   if (live.work.consideredCancelled) throw new CancelledFailure('The run was cancelled while it handed over.');
@@ -72,18 +63,28 @@ export async function storeJournal(
   }
 }
 
-/** Stores one segment. `ledgerLength` says how far it holds the ledger: more entries may have come meanwhile. */
-export async function storeOnce(
-  live: Entity,
-  { storeSegment } = storeActivities(),
-): Promise<{ segment: ArtifactRef; ledgerLength: number }> {
-  const { journal } = live;
-  const { ledgerLength } = journal;
-  const stored = await storeSegment({
-    workflowId: workflowInfo().workflowId,
-    ...defined({ previous: journal.segment }),
-    transcript: { from: journal.transcriptFrom, to: journal.transcriptLength },
-    ledger: { from: journal.ledgerFrom, to: ledgerLength },
-  });
-  return { segment: answered(live, 'storeSegment', stored), ledgerLength };
+// Handing over in mid-turn may be interrupted, and the run may fail. This is what then becomes of server tasks.
+//
+// 1. A stopped run no longer hands over. It follows the tasks of its servers to their end, or polls each once more and
+//    cancels it (docs/adr/0041).
+// 2. One loop at a time settles a call. The loop that has let go of a call for the next execution is awaited before
+//    another takes it.
+
+/** Follows the tasks to their end in this execution, after a cancellation has interrupted handing over. */
+export async function endedHere(live: LiveRun): Promise<void> {
+  await live.takeBack();
+  await act(live);
+}
+
+export function isToEndHere(live: LiveRun, error: unknown): boolean {
+  return isCancellation(error) && tasksOf(live.run).length > 0;
+}
+
+/** Withdraws the tasks of a run that fails: nobody will hear their results. */
+export async function withdrawTasks(live: LiveRun): Promise<void> {
+  live.work.cancel();
+  live.flights.cancel();
+  await live.takeBack();
+  // The settling itself must not be cancelled, although everything that waits for people or servers is.
+  await live.work.run(async () => void (await settleAll(live)));
 }

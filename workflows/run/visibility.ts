@@ -3,27 +3,15 @@
  *
  * 1. At most one upsert of attributes and memo happens per workflow task, and none if nothing changed.
  */
-import { defineSearchAttributeKey, type SearchAttributeUpdatePair } from '@temporalio/common';
+import type { SearchAttributeUpdatePair } from '@temporalio/common';
 import { setCurrentDetails, upsertMemo, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
 import { PENDING_MEMO, SPEC_HASH_MEMO } from '../../contracts/names.ts';
 import type { RunStatus } from '../../contracts/schemas/run-state.ts';
 import type { Asking } from '../../domain/state/call.ts';
 import { askingCalls } from '../../domain/state/run.ts';
 import { currentDetails, listedWithin, pendingAttributes, pendingMemo } from '../../domain/views/temporal-ui.ts';
+import { KEYS } from '../entity/visibility.ts';
 import type { LiveRun } from './live-run.ts';
-
-const KEYS = {
-  status: defineSearchAttributeKey('CountersignStatus', 'KEYWORD'),
-  pending: defineSearchAttributeKey('CountersignPending', 'INT'),
-  nextDeadline: defineSearchAttributeKey('CountersignNextDeadline', 'DATETIME'),
-  waitingSince: defineSearchAttributeKey('CountersignWaitingSince', 'DATETIME'),
-  approverGroups: defineSearchAttributeKey('CountersignApproverGroups', 'KEYWORD_LIST'),
-  tools: defineSearchAttributeKey('CountersignTools', 'KEYWORD_LIST'),
-  servers: defineSearchAttributeKey('CountersignServers', 'KEYWORD_LIST'),
-  initiator: defineSearchAttributeKey('CountersignInitiator', 'KEYWORD'),
-  tenant: defineSearchAttributeKey('CountersignTenant', 'KEYWORD'),
-  root: defineSearchAttributeKey('CountersignRoot', 'KEYWORD'),
-};
 
 /** Writes search attributes, memo and current details whenever the run changes. */
 export class Surface {

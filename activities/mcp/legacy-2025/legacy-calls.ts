@@ -1,7 +1,7 @@
 /**
- * Adds to a call what only servers of MCP 2025-11-25 or before do: make a task of it (`begun-task.ts`), or ask people in
- * the middle of it, on the call's own stream (client/elicitation). A question ends with the connection, so the call is
- * held open for it (docs/adr/0040).
+ * Adds to a call what only servers of MCP 2025-11-25 or before do: make a task of it (`begun-task.ts`), or ask people
+ * in the middle of it, on the call's own stream (client/elicitation). A question ends with the connection, so the call
+ * is held open for it (docs/adr/0040).
  *
  * It owns which requests are answered, and the error for the others. It does not own how people are asked, nor for how
  * long (`activities/gate/legacy-2025/open-question.ts`).

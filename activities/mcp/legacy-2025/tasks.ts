@@ -170,12 +170,8 @@ function unanswered(
     return { kind: 'lost', reason: `the server does not know its session any more (${refusal?.reason ?? 'HTTP 404'})` };
   const reason =
     stopped === undefined ? (refusal?.reason ?? reasonOf(error, 'no answer that could be read')) : STOPPED[stopped];
-  return {
-    kind: 'unreached',
-    reason,
-    ...(refusal?.code === 'TOOL_UNAUTHORIZED' ? { unauthorized: true } : {}),
-    ...defined({ retryAfterMs: exchange.retryAfterMs }),
-  };
+  const unauthorized = refusal?.code === 'TOOL_UNAUTHORIZED' ? (true as const) : undefined;
+  return { kind: 'unreached', reason, ...defined({ unauthorized, retryAfterMs: exchange.retryAfterMs }) };
 }
 
 const STOPPED = {

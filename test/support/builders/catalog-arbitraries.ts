@@ -1,7 +1,7 @@
 /** Random catalogs, settings and changes over few names, so that they often speak of the same tool. */
 import fc from 'fast-check';
 import type { CatalogEntry, ToolChange, ToolSetting } from '../../../contracts/schemas/catalog.ts';
-import type { CatalogView } from '../../../domain/policy/catalog-layer.ts';
+import type { CatalogView } from '../../../domain/catalog/layer.ts';
 import { approverList } from './arbitraries.ts';
 import { definition } from './catalog.ts';
 

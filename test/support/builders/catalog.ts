@@ -9,7 +9,8 @@ import type {
 import type { ArtifactRef } from '../../../contracts/schemas/json.ts';
 import { type Catalog, startCatalog } from '../../../domain/catalog/state.ts';
 import { discovered, type Found } from '../../../domain/catalog/discovery.ts';
-import { type CatalogPlan, type CatalogRefusal, planned, policiesSet } from '../../../domain/catalog/settings.ts';
+import { type CatalogPlan, planned, policiesSet } from '../../../domain/catalog/settings.ts';
+import type { Refusal } from '../../../domain/text/refusal.ts';
 import { sha256Hex } from '../../../domain/text/canonical.ts';
 
 export const ann = { id: 'ann', groups: ['ops'] };
@@ -90,7 +91,7 @@ export function withPolicies(catalog: Catalog, ...changes: readonly ToolChange[]
   return policiesSet(catalog, planOf(catalog, changes), ann).catalog;
 }
 
-export function taken<T extends object>(answer: T | CatalogRefusal): T {
+export function taken<T extends object>(answer: T | Refusal): T {
   if ('kind' in answer && answer.kind === 'refuse') throw new Error(`refused: ${answer.message}`);
   // Sound: refusals are thrown above.
   return answer as T;

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { effectiveVerdicts, needsAnnotations } from '../../../../client/catalog/list.ts';
 import type { CatalogEntry, CatalogSnapshot } from '../../../../contracts/schemas/catalog.ts';
-import { catalogSays } from '../../../../domain/policy/catalog-layer.ts';
+import { catalogSays } from '../../../../domain/catalog/layer.ts';
 import { judge } from '../../../../domain/policy/judge.ts';
 import { policy } from '../../../support/builders/arbitraries.ts';
 import { catalogEntries } from '../../../support/builders/catalog-arbitraries.ts';

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import type { ToolChange, ToolSetting } from '../../../../contracts/schemas/catalog.ts';
 import { changedSetting, directionsOf } from '../../../../domain/catalog/settings.ts';
 import { isMet } from '../../../../domain/policy/approvers.ts';
-import { catalogSays } from '../../../../domain/policy/catalog-layer.ts';
+import { catalogSays } from '../../../../domain/catalog/layer.ts';
 import { judge } from '../../../../domain/policy/judge.ts';
 import { policy } from '../../../support/builders/arbitraries.ts';
 import { ruleChange, toolSetting as anySetting } from '../../../support/builders/catalog-arbitraries.ts';

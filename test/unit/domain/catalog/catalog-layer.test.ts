@@ -2,13 +2,8 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { CatalogEntry, ToolSetting } from '../../../../contracts/schemas/catalog.ts';
-import {
-  type CatalogSay,
-  catalogSays,
-  type CatalogView,
-  isOffered,
-  trustsServer,
-} from '../../../../domain/policy/catalog-layer.ts';
+import { catalogSays, type CatalogView, isOffered, trustsServer } from '../../../../domain/catalog/layer.ts';
+import type { CatalogSay } from '../../../../domain/policy/judge.ts';
 import { catalogTool, catalogView, ODD_NAMES, word } from '../../../support/builders/catalog-arbitraries.ts';
 import { catalogEntry, definition, toolSetting } from '../../../support/builders/catalog.ts';
 

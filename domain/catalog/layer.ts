@@ -6,25 +6,10 @@
  */
 import { defined } from '../../contracts/defined.ts';
 import type { CatalogConnection, CatalogEntry } from '../../contracts/schemas/catalog.ts';
-import type { ApproverList } from '../../contracts/schemas/policy.ts';
-import { type Catalog, entryOf } from '../catalog/state.ts';
+import type { CatalogSay } from '../policy/judge.ts';
+import { type Catalog, entryOf } from './state.ts';
 
 export type CatalogView = Pick<Catalog, 'server' | 'status' | 'entries' | 'newTools'>;
-
-export type CatalogSay =
-  | { readonly kind: 'nothing'; readonly approvers?: ApproverList; readonly deadlineSeconds?: number }
-  | {
-      readonly kind: 'ask';
-      readonly rule: string;
-      readonly approvers?: ApproverList;
-      readonly deadlineSeconds?: number;
-    }
-  | {
-      readonly kind: 'deny';
-      readonly rule: string;
-      readonly code: 'TOOL_DISABLED' | 'TOOL_MISSING' | 'POLICY_DENIED';
-      readonly message: string;
-    };
 
 /**
  * Returns the catalog's verdict on a tool.
