@@ -1,16 +1,16 @@
 /** The models port, its scripted model and its three providers. */
+import { afterEach, describe, expect, test } from '@jest/globals';
 import { createScriptedModel } from '../../activities/models/scripted.ts';
 import { defined } from '../../contracts/defined.ts';
+import type { JsonObject } from '../../contracts/schemas/json.ts';
 import { Script } from '../../contracts/schemas/script.ts';
 import { anthropicDialect } from '../support/model-anthropic.ts';
-import { startModelBench } from '../support/model-bench.ts';
+import { answered, type ModelBench, startModelBench } from '../support/model-bench.ts';
 import { chatDialect } from '../support/model-chat.ts';
-import type { Dialect, Said } from '../support/model-dialect.ts';
+import { type Dialect, object, objects, type Said, said, sse } from '../support/model-dialect.ts';
 import { openaiDialect } from '../support/model-openai.ts';
-import { LIST_FILES, READ_FILE } from '../support/model-request.ts';
-import { type ModelHarness, modelSuite } from './models.suite.ts';
-import { providerSuite } from './models-provider.suite.ts';
-import { refusalSuite } from './models-refusal.suite.ts';
+import { LIST_FILES, modelRequest, OPENING, READ_FILE, turnMessages } from '../support/model-request.ts';
+import { type ModelHarness, modelSuite, providerSuite, refusalSuite } from './models.suite.ts';
 
 const scripted: ModelHarness = {
   name: 'scripted',
@@ -58,3 +58,109 @@ for (const dialect of [openaiDialect, anthropicDialect, chatDialect]) {
   providerSuite(dialect);
   refusalSuite(dialect);
 }
+
+// What only one provider's protocol has.
+
+const CALL = { type: 'call', id: 'call_1', name: READ_FILE.name, json: '{"path":"a.txt"}' } as const;
+const DONE = said([{ type: 'text', text: 'Done.' }]);
+
+let bench: ModelBench | undefined;
+afterEach(async () => bench?.server.close());
+
+/** The request that follows an answer given as raw events. */
+async function requestAfter(dialect: Dialect, events: readonly string[]): Promise<JsonObject> {
+  bench = await startModelBench(dialect);
+  bench.server.enqueue(answered(events));
+  bench.reply(DONE);
+  const first = await bench.model().step(modelRequest());
+  await bench.model().step(modelRequest({ turn: 2, messages: [...OPENING, ...turnMessages(1, first, [])] }));
+  expect(bench.server.received.flatMap(({ violations }) => violations)).toEqual([]);
+  return bench.server.received[1]?.body ?? {};
+}
+
+describe('OpenAI', () => {
+  test('is asked to store nothing, to send reasoning encrypted, and not to make tools strict', async () => {
+    const body = await requestAfter(openaiDialect, openaiDialect.events(said([CALL])));
+    expect(body).toMatchObject({
+      store: false,
+      include: ['reasoning.encrypted_content'],
+      tools: [{ strict: false }, { strict: false }],
+    });
+    expect(body).not.toHaveProperty('previous_response_id');
+  });
+
+  test('gets a reasoning item back as one item under its id, its summaries in order', async () => {
+    const reasoning = { type: 'reasoning', text: 'First.', seal: 'sealed' } as const;
+    const events = openaiDialect.events(said([reasoning, CALL]));
+    const second = {
+      type: 'response.reasoning_summary_part.added',
+      output_index: 0,
+      item_id: 'rs_0',
+      summary_index: 1,
+      sequence_number: 0,
+    };
+    const delta = { ...second, type: 'response.reasoning_summary_text.delta', delta: 'Then.' };
+    const at = events.findIndex((event) => event.includes('response.output_item.done'));
+    const part = { type: 'summary_text', text: '' };
+    const twoParts = [
+      ...events.slice(0, at),
+      sse(second.type, { ...second, part }),
+      sse(delta.type, delta),
+      ...events.slice(at),
+    ];
+    const body = await requestAfter(openaiDialect, twoParts);
+    expect(objects(body['input']).filter(({ type }) => type === 'reasoning')).toEqual([
+      {
+        type: 'reasoning',
+        id: 'rs_0',
+        encrypted_content: 'sealed',
+        summary: [
+          { type: 'summary_text', text: 'First.' },
+          { type: 'summary_text', text: 'Then.' },
+        ],
+      },
+    ]);
+  });
+});
+
+describe('Anthropic', () => {
+  test('gets redacted thinking back as it came', async () => {
+    const [start = '', ping = '', ...rest] = anthropicDialect.events(said([{ type: 'text', text: 'Hm.' }, CALL]));
+    const block = { type: 'redacted_thinking', data: 'b3BhcXVl' };
+    const redacted = [
+      sse('content_block_start', { type: 'content_block_start', index: 7, content_block: block }),
+      sse('content_block_stop', { type: 'content_block_stop', index: 7 }),
+    ];
+    const body = await requestAfter(anthropicDialect, [start, ping, ...redacted, ...rest]);
+    const assistant = objects(body['messages']).find(({ role }) => role === 'assistant');
+    expect(objects(object(assistant)['content'])[0]).toEqual(block);
+  });
+});
+
+describe('an OpenAI-compatible server', () => {
+  test("gets Gemini's thought signature back with the call that it signs", async () => {
+    const signed = chatDialect
+      .events(said([CALL]))
+      .map((event) =>
+        event.replace('"type":"function"', '"type":"function","extra_content":{"google":{"thought_signature":"c2ln"}}'),
+      );
+    const body = await requestAfter(chatDialect, signed);
+    const assistant = objects(body['messages']).find(({ role }) => role === 'assistant');
+    expect(objects(object(assistant)['tool_calls'])).toMatchObject([
+      { extra_content: { google: { thought_signature: 'c2ln' } } },
+    ]);
+  });
+
+  test('may give calls without ids', async () => {
+    const anonymous = chatDialect.events(said([CALL])).map((event) => event.replace('"id":"call_1",', ''));
+    const body = await requestAfter(chatDialect, anonymous);
+    const { calls, results } = chatDialect.echo(body);
+    expect(calls).toHaveLength(1);
+    expect(results.map(({ id }) => id)).toEqual(calls);
+  });
+
+  test('is asked to count tokens', async () => {
+    const body = await requestAfter(chatDialect, chatDialect.events(said([CALL])));
+    expect(body['stream_options']).toEqual({ include_usage: true });
+  });
+});

@@ -1,8 +1,9 @@
 /** Client credentials at an authorization server whose metadata or second answer is not to be trusted (H-2, INV-S1). */
 import { afterEach, describe, expect, test } from '@jest/globals';
+import type { CountersignError } from '../../contracts/errors.ts';
 import { refusalOf } from '../support/keys-refusal.ts';
-import { SECRET, brokerFor, expectNoSecret, requestFor, withClient } from '../support/oauth-broker.ts';
-import { type HostileServer, startHostile } from '../support/oauth.ts';
+import { brokerFor, expectNoSecret, requestFor, SECRET, URL_OF, withClient } from '../support/oauth-broker.ts';
+import { type HostileAnswer, type HostileServer, startHostile } from '../support/oauth.ts';
 
 describe('metadata and repeated requests at a hostile authorization server', () => {
   let server: HostileServer;
@@ -137,5 +138,156 @@ describe('metadata and repeated requests at a hostile authorization server', () 
     server = await startHostile({ token: () => ({ body: { ...good, expires_in: '86400' } }) });
     const { evidence } = await brokerFor(withClient(server.issuer), { now: () => now }).mint(requestFor('notes'));
     expect(evidence.expiresAt).toBe('2026-03-02T00:00:00.000Z');
+  });
+});
+
+// Client credentials at an authorization server that answers wrongly, too much, late or never (S1.6, INV-S1, INV-S2).
+
+describe('client credentials at a hostile authorization server', () => {
+  let server: HostileServer;
+  afterEach(async () => server.close());
+
+  const good = { access_token: 'at-1', token_type: 'Bearer', expires_in: 60 };
+
+  async function mintFrom(answer: HostileAnswer | 'hang' | 'drop', scopes: object = {}): Promise<CountersignError> {
+    server = await startHostile({ token: () => answer });
+    return refusalOf(brokerFor(withClient(server.issuer, scopes)).mint(requestFor('notes', 'x')));
+  }
+
+  function jwt(claims: object): string {
+    const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+    return `${part({ alg: 'RS256' })}.${part(claims)}.c2ln`;
+  }
+
+  test.each([
+    ['in its answer', { ...good, scope: 'read write admin' }],
+    ['in an answer to a question for no scope', { ...good, scope: 'admin' }],
+    ['inside the token only', { ...good, access_token: jwt({ scope: 'read admin' }) }],
+    ['inside the token only, as a list', { ...good, access_token: jwt({ scp: ['admin'] }) }],
+  ])('INV-S2: a wider scope %s is refused', async (_where, body) => {
+    const error = await mintFrom(
+      { body },
+      { default: 'scope' in body && body.scope === 'admin' ? [] : ['read', 'write'] },
+    );
+    expect(error).toMatchObject({
+      code: 'TOKEN_REFUSED',
+      message: expect.stringMatching(/wider than asked \(admin\)/),
+    });
+  });
+
+  test('INV-S2: a narrower scope is recorded as what was granted', async () => {
+    server = await startHostile({ token: () => ({ body: { ...good, scope: 'read' } }) });
+    const { evidence } = await brokerFor(withClient(server.issuer, { default: ['read', 'write'] })).mint(
+      requestFor('notes', 'x'),
+    );
+    expect(evidence.scopes).toEqual(['read']);
+  });
+
+  test.each([
+    ['an opaque token', good.access_token, {}],
+    ['a token that says so of itself', jwt({ scope: '' }), { scopes: [] }],
+  ])(
+    'INV-S2: of scopes that nobody has named nothing is recorded, least of all that there are none: %s',
+    async (_what, access_token, recorded) => {
+      server = await startHostile({ token: () => ({ body: { ...good, access_token } }) });
+      const { evidence } = await brokerFor(withClient(server.issuer)).mint(requestFor('notes', 'x'));
+      expect('scopes' in evidence ? { scopes: evidence.scopes } : {}).toEqual(recorded);
+    },
+  );
+
+  test.each([
+    ['another issuer', { iss: 'https://evil.example.com' }],
+    ['another audience', { aud: 'https://evil.example.com' }],
+    ['our audience and others', { aud: [URL_OF.notes, 'https://evil.example.com'] }],
+    ['no audience at all', { aud: [] }],
+  ])('INV-S2: a token that names %s is refused', async (_what, claims) => {
+    expect((await mintFrom({ body: { ...good, access_token: jwt(claims) } })).code).toBe('TOKEN_REFUSED');
+  });
+
+  test.each([
+    ['a token type that is not bearer', { ...good, token_type: 'dpop' }],
+    ['an unknown token type', { ...good, token_type: 'canary' }],
+    ['a token that would split a header', { ...good, access_token: 'at\r\nX-Admin: 1' }],
+    ['a token with a scheme before it', { ...good, access_token: 'Bearer at-1' }],
+    ['no token', { token_type: 'bearer' }],
+    ['a token that is no text', { ...good, access_token: 7 }],
+    ['a scope that is no text', { ...good, scope: ['read'] }],
+    ['an expiry that is no number', { ...good, expires_in: 'soon' }],
+    ['a list', [good]],
+  ])('%s is refused', async (_what, body) => {
+    expect((await mintFrom({ body })).code).toBe('TOKEN_REFUSED');
+  });
+
+  test.each([
+    [400, { error: 'invalid_client', error_description: `secret ${SECRET} is wrong` }],
+    [401, { error: 'invalid_client', error_description: SECRET }],
+    [400, { error: SECRET }],
+    [403, { [SECRET]: SECRET }],
+    [404, SECRET],
+    [302, { location: SECRET }],
+  ])('S1.6, INV-S1: HTTP %i is a final refusal, and what it echoes is not repeated', async (status, body) => {
+    const challenge = status === 401 ? { 'www-authenticate': `Basic realm="${encodeURIComponent(SECRET)}"` } : {};
+    const headers = { ...challenge, location: 'http://127.0.0.1:9/' };
+    const error = await mintFrom({ status, body, headers });
+    expect(error.code).toBe('TOKEN_REFUSED');
+    expectNoSecret(error, SECRET);
+  });
+
+  test('INV-S1: a redirect of the token request is not followed', async () => {
+    const error = await mintFrom({ status: 307, headers: { location: '/token' }, body: {} });
+    expect(error.code).toBe('TOKEN_REFUSED');
+    expect(server.seen).toHaveLength(1);
+  });
+
+  test.each([
+    [500, { error: 'invalid_client' }],
+    [502, '<html>'],
+    [503, {}],
+    [429, { error: 'invalid_request' }],
+    [400, { error: 'temporarily_unavailable' }],
+    [200, '<html>a proxy</html>'],
+  ])('S1.6: HTTP %i with %j may pass', async (status, body) => {
+    expect((await mintFrom({ status, body })).code).toBe('TOKEN_UNAVAILABLE');
+  });
+
+  test('the time that a server asks to wait is handed on', async () => {
+    const error = await mintFrom({ status: 503, headers: { 'retry-after': '7' }, body: {} });
+    expect(error.facts).toMatchObject({ retryAfterMs: 7_000 });
+  });
+
+  test('a cut connection may pass', async () => {
+    expect((await mintFrom('drop')).code).toBe('TOKEN_UNAVAILABLE');
+  });
+
+  test('a server that is not there may pass', async () => {
+    server = await startHostile({});
+    await server.close();
+    const error = await refusalOf(brokerFor(withClient(server.issuer)).mint(requestFor('notes')));
+    expect(error).toMatchObject({ code: 'TOKEN_UNAVAILABLE', message: expect.stringContaining('ECONNREFUSED') });
+  });
+
+  test('a server that hangs is left as soon as the call is ended', async () => {
+    server = await startHostile({ token: () => 'hang' });
+    const ended = new AbortController();
+    const minting = refusalOf(
+      brokerFor(withClient(server.issuer)).mint({ ...requestFor('notes'), signal: ended.signal }),
+    );
+    await server.arrived;
+    ended.abort();
+    expect(await minting).toMatchObject({
+      code: 'TOKEN_UNAVAILABLE',
+      message: expect.stringContaining('call was ended'),
+    });
+  });
+
+  test('a server that hangs is left at the time limit', async () => {
+    server = await startHostile({ token: () => 'hang' });
+    const error = await refusalOf(brokerFor(withClient(server.issuer), { timeoutMs: 100 }).mint(requestFor('notes')));
+    expect(error).toMatchObject({ code: 'TOKEN_UNAVAILABLE', message: expect.stringContaining('in time') });
+  });
+
+  test('an endless answer is cut', async () => {
+    const error = await mintFrom({ body: { ...good, padding: 'x'.repeat(300_000) } });
+    expect(error).toMatchObject({ code: 'TOKEN_REFUSED', message: expect.stringContaining('bytes') });
   });
 });

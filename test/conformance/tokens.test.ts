@@ -7,9 +7,14 @@ import { createTokenBroker } from '../../activities/tokens/broker.ts';
 import { loopbackEgress } from '../support/egress.ts';
 import { privateKeysOf, zoneKey } from '../support/keys.ts';
 import { CLIENT, SECRET, URL_OF, brokerFor, requestFor, runOf, withClient } from '../support/oauth-broker.ts';
-import { shownAt } from '../support/exchange-broker.ts';
+import {
+  enterpriseSetting,
+  exchangeSetting,
+  issuedSetting,
+  shownAt,
+  signedClientSetting,
+} from '../support/oauth-grants.ts';
 import { startHostile, startProvider } from '../support/oauth.ts';
-import { enterpriseSetting, exchangeSetting, issuedSetting, signedClientSetting } from '../support/token-settings.ts';
 import { describeTokens } from './tokens.suite.ts';
 
 // oidc-provider says on the console that it runs on Node 20 and without a store.

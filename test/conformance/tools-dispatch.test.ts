@@ -15,8 +15,7 @@ import { Config } from '../../contracts/schemas/config.ts';
 import { aDefinition } from '../support/mcp-call.ts';
 import { type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
 import { allowedDispatch, inActivity, RUN } from '../support/tool-activities.ts';
-import type { FailureRow } from './tools-failure-row.ts';
-import { FAILURE_ROWS, serveRow } from './tools-failure.suite.ts';
+import { FAILURE_ROWS, type FailureRow, serveRow } from './tools-failure.suite.ts';
 import { ServerLimits } from '../../activities/limits/server-limits.ts';
 import { loopbackEgress } from '../support/egress.ts';
 

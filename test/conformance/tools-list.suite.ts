@@ -4,7 +4,7 @@ import type { ServerConnection, ToolListing } from '../../activities/mcp/port.ts
 import { CountersignError } from '../../contracts/errors.ts';
 import { aConnection } from '../support/mcp-call.ts';
 import { type RawServer, type RawServerScript, startRawServer } from '../support/mcp-raw-server.ts';
-import type { ToolServerHarness } from './tools.suite.ts';
+import type { ToolServerHarness } from '../support/mcp-call.ts';
 
 const aTool = (fields: object = {}): object => ({ name: 'plain', inputSchema: { type: 'object' }, ...fields });
 const never = (): AbortSignal => new AbortController().signal;

@@ -8,8 +8,7 @@ import type { ServerConnection, ToolCall, ToolServer } from '../../activities/mc
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
 import { loopbackEgress } from '../support/egress.ts';
-import { observedArtifacts } from '../support/mcp-artifacts.ts';
-import { aCall, aConnection, aDefinition } from '../support/mcp-call.ts';
+import { aCall, aConnection, aDefinition, observedArtifacts } from '../support/mcp-call.ts';
 import { startEverythingServer } from '../support/mcp-everything.ts';
 import { type FilesystemServer, startFilesystemServer } from '../support/mcp-filesystem.ts';
 import type { RunningMcpServer } from '../support/mcp-process.ts';

@@ -5,10 +5,9 @@ import type { CallEnding, ServerConnection, ToolCall } from '../../activities/mc
 import { READ_RESOURCE } from '../../contracts/names.ts';
 import { ToolResult } from '../../contracts/schemas/call.ts';
 import { READ_RESOURCE_TOOL } from '../../domain/run/resource-link.ts';
-import { observedArtifacts } from '../support/mcp-artifacts.ts';
-import { aCall, aConnection } from '../support/mcp-call.ts';
+import { aCall, aConnection, observedArtifacts } from '../support/mcp-call.ts';
 import { acts, type CallExchange, type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
-import type { ToolServerHarness } from './tools.suite.ts';
+import type { ToolServerHarness } from '../support/mcp-call.ts';
 
 const URI = 'demo://räk/1?a=b c';
 const TOKEN = 'canary-token-789';

@@ -1,11 +1,16 @@
 /**
  * A call whose worker is gone, at servers of the legacy era (mcp.md §2.5; F1, F8; INV-X1): another worker gets the answer, or says
  * that it is not known, and never sends the call. Each request and each execution is counted where it happens.
+ * One file, because servers that give the answer and servers that do not are asked alike.
  */
+import type { ServerResponse } from 'node:http';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { CallEnding, CallProgress, ResumePoint } from '../../activities/mcp/port.ts';
 import { type Asking, asking, pointIn, sealed, SLOW, worker } from '../support/asked-answer.ts';
-import { aCall, aConnection } from '../support/mcp-call.ts';
+import { event as eventOf } from '../support/asking-server.ts';
+import { aCall, aConnection, aDefinition } from '../support/mcp-call.ts';
+import { startEverythingServer } from '../support/mcp-everything.ts';
+import { startRawServer } from '../support/mcp-raw-server.ts';
 import { type ResumableServer, startResumableServer } from '../support/resumable-server.ts';
 import { until } from '../support/until.ts';
 
@@ -157,4 +162,250 @@ describe('at a server that keeps its events', () => {
     expect(await worker().call(aConnection({ url: server.url }), call)).toMatchObject({ kind: 'executed' });
     expect(call.beats.filter(({ resume: kept }) => kept !== undefined)).toEqual([]);
   });
+});
+
+// A call whose worker is gone, at servers that do not give its answer, or give something else: what may pass is asked again, what is
+// no answer to the very call proves nothing of it, and nothing is ever sent (INV-X1, INV-X2; mcp.md §2.5).
+
+const POINT: ResumePoint = {
+  sessionId: 'session-0123456789abcdef',
+  protocolVersion: '2025-11-25',
+  requestId: 1,
+  eventId: 'e-1',
+  sentAt: '2026-01-01T00:00:00.000Z',
+};
+
+const LATE = { type: 'text', text: 'late' };
+const says = (response: ServerResponse, status: number, headers: Record<string, string> = {}): true => {
+  response.writeHead(status, headers).end();
+  return true;
+};
+const streams = (response: ServerResponse, answer: object): true => {
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  response.end(`id: e-2\ndata: ${JSON.stringify({ jsonrpc: '2.0', id: 1, ...answer })}\n\n`);
+  return true;
+};
+
+test.each([
+  [302, 'sends whoever asks elsewhere', ['GET', 'DELETE']],
+  [400, 'has its answer no more', ['GET', 'DELETE']],
+  // With another token it may be asked for again.
+  [401, 'does not accept the token', ['GET']],
+  [403, 'does not reach so far', ['GET', 'DELETE']],
+  [404, 'has its answer no more', ['GET', 'DELETE']],
+  [405, 'gives no answer twice', ['GET', 'DELETE']],
+  [410, 'has its answer no more', ['GET', 'DELETE']],
+])('HTTP %i (%s): it is asked once, and the outcome is unknown', async (status, why, requests) => {
+  const server = await startRawServer({
+    era: 'legacy',
+    intercept: (_, response) => says(response, status, { location: 'http://127.0.0.1:1/elsewhere' }),
+  });
+  try {
+    const ending = await worker().resume(aConnection({ url: server.url, accessToken: 'token-1' }), asking(POINT));
+    const message = expect.stringMatching(new RegExp(`${why}.*HTTP ${status}`));
+    expect(ending).toMatchObject({ kind: 'unknown', code: 'OUTCOME_UNKNOWN', message });
+    expect(server.seen.map(({ httpMethod }) => httpMethod)).toEqual(requests);
+  } finally {
+    await server.close();
+  }
+});
+
+test.each([409, 429, 500, 503])('HTTP %i may pass: it is asked again, and the answer counts', async (status) => {
+  let asked = 0;
+  const server = await startRawServer({
+    era: 'legacy',
+    intercept: (request, response) => {
+      if (request.method !== 'GET') return says(response, 204);
+      asked += 1;
+      return asked === 1 ? says(response, status) : streams(response, { result: { content: [LATE] } });
+    },
+  });
+  try {
+    const ending = await worker().resume(aConnection({ url: server.url }), asking(POINT));
+    expect(ending).toMatchObject({ kind: 'executed', result: { content: [{ text: 'late' }] } });
+    expect(asked).toBe(2);
+    expect(server.executions()).toBe(0);
+  } finally {
+    await server.close();
+  }
+});
+
+/** What comes of asking a server that answers the requests for an answer so, one after the other. */
+async function resumedFrom(
+  get: (response: ServerResponse, asked: number) => unknown,
+  over: Parameters<typeof asking>[1] = {},
+): Promise<{ readonly ending: CallEnding; readonly asked: number; readonly beats: readonly CallProgress[] }> {
+  let asked = 0;
+  const server = await startRawServer({
+    era: 'legacy',
+    intercept: (request, response) => {
+      if (request.method !== 'GET') return says(response, 204);
+      asked += 1;
+      get(response, asked);
+      return true;
+    },
+  });
+  try {
+    const question = asking(POINT, over);
+    const ending = await worker().resume(aConnection({ url: server.url }), question);
+    return { ending, asked, beats: question.beats };
+  } finally {
+    await server.close();
+  }
+}
+
+const event = (id: string, message: object): string =>
+  `id: ${id}\ndata: ${JSON.stringify({ jsonrpc: '2.0', ...message })}\n\n`;
+const streaming = (response: ServerResponse, text: string): unknown =>
+  response.writeHead(200, { 'content-type': 'text/event-stream' }).end(text);
+
+const HUGE = 'x'.repeat(33 * 1024 * 1024);
+
+test('that the stream is larger than this service reads does not say that the tool has run (INV-X2)', async () => {
+  const log = { method: 'notifications/message', params: { level: 'info', data: HUGE } };
+  const { ending, asked } = await resumedFrom((response) => streaming(response, event('e-2', log)));
+  expect(ending).toMatchObject({ kind: 'unknown', message: expect.stringContaining('larger than this service reads') });
+  expect(asked).toBe(1);
+});
+
+test('nor does the page of a proxy that is: it may pass', async () => {
+  const { ending, asked } = await resumedFrom((response, count) =>
+    count === 1 ? response.writeHead(500).end(HUGE) : streams(response, { result: { content: [LATE] } }),
+  );
+  expect(ending).toMatchObject({ kind: 'executed', result: { content: [LATE] } });
+  expect(asked).toBe(2);
+});
+
+const OTHER = { id: 99, result: { content: [{ type: 'text', text: 'of another call' }] } };
+const progressOf = (progressToken: unknown, progress: number) => ({
+  method: 'notifications/progress',
+  params: { progressToken, progress },
+});
+
+test.each<[string, object]>([
+  ['the answer to another request', OTHER],
+  ['an error for another request', { id: 99, error: { code: -32_603, message: 'of another call' } }],
+])('%s ends nothing: the stream is opened again where it was', async (_, foreign) => {
+  const { ending, asked, beats } = await resumedFrom((response, count) =>
+    count === 1 ? streaming(response, event('e-99', foreign)) : streams(response, { result: { content: [LATE] } }),
+  );
+  expect(ending).toMatchObject({ kind: 'executed', result: { content: [LATE] } });
+  expect(asked).toBe(2);
+  // Whoever asks after this worker does not go by the event of another call.
+  expect(beats.map(({ resume }) => resume && pointIn(resume).eventId)).not.toContain('e-99');
+});
+
+test('progress of another call is none of this one, and moves nothing', async () => {
+  const { beats } = await resumedFrom((response, count) =>
+    count === 1
+      ? streaming(response, event('e-5', progressOf(1, 5)) + event('e-6', progressOf('another', 6)))
+      : streams(response, { result: { content: [LATE] } }),
+  );
+  expect(beats.map(({ progress }) => progress)).toContain(5);
+  expect(beats.map(({ progress }) => progress)).not.toContain(6);
+  const events = beats.map(({ resume }) => resume && pointIn(resume).eventId);
+  expect(events).toContain('e-5');
+  expect(events).not.toContain('e-6');
+});
+
+/** More than a timer holds (2^31 ms), so that it would be no pause at all. */
+const RETRY = 'retry: 9999999999\n';
+const SOON = { timeoutMs: 1_500 };
+
+test.each<[string, (response: ServerResponse) => unknown]>([
+  ['a stream that wants a pause of months', (response) => streaming(response, `${RETRY}id: e-2\ndata: \n\n`)],
+  ['Retry-After with 429', (response) => says(response, 429, { 'retry-after': '3600' })],
+  ['Retry-After with 503', (response) => says(response, 503, { 'retry-after': '3600' })],
+])('%s: the server is not asked again in this time', async (_, get) => {
+  const { ending, asked } = await resumedFrom(get, SOON);
+  expect(ending).toMatchObject({ kind: 'unknown', message: expect.stringContaining('in time') });
+  expect(asked).toBe(1);
+});
+
+test('nor is one that wants it of the worker that has sent the call (typescript-sdk, its own reconnection)', async () => {
+  const server = await startRawServer({
+    era: 'legacy',
+    sessions: true,
+    onCall: ({ stream, response }) => {
+      stream(`${RETRY}id: e-1\ndata: \n\n`);
+      response.end();
+    },
+    intercept: (request, response) => {
+      if (request.headers['last-event-id'] === undefined) return false;
+      streaming(response, `${RETRY}id: e-2\ndata: \n\n`);
+      return true;
+    },
+  });
+  try {
+    expect(await worker().call(aConnection({ url: server.url }), aCall(SOON))).toMatchObject({ kind: 'unknown' });
+    expect(server.seen.filter(({ headers }) => headers['last-event-id'] !== undefined)).toEqual([]);
+  } finally {
+    await server.close();
+  }
+});
+
+test('INV-X1: an error of JSON-RPC does not say that the call did not run: the server may have asked the worker that was lost', async () => {
+  const error = { code: -32602, message: 'no such thing' };
+  const server = await startRawServer({
+    era: 'legacy',
+    intercept: (request, response) => (request.method === 'GET' ? streams(response, { error }) : says(response, 204)),
+  });
+  try {
+    const ending = await worker().resume(aConnection({ url: server.url }), asking(POINT));
+    expect(ending).toMatchObject({ kind: 'unknown', code: 'OUTCOME_UNKNOWN' });
+  } finally {
+    await server.close();
+  }
+});
+
+test.each<[string, { asks?: true }, string]>([
+  ['asks before it', {}, eventOf({ id: 7, method: 'sampling/createMessage', params: {} })],
+  // What it asked is in no stream that is opened again, where it asked on the standing one.
+  ['may have asked the worker that was lost', { asks: true }, ''],
+])('an error of JSON-RPC from a server that %s proves nothing (INV-X1)', async (_, asks, before) => {
+  const error = { code: -32602, message: 'no such thing' };
+  const server = await startRawServer({
+    era: 'legacy',
+    intercept: (request, response) => {
+      if (request.method !== 'GET') return says(response, 204);
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.end(`${before}${eventOf({ id: 1, error }, 'e-2')}`);
+      return true;
+    },
+  });
+  try {
+    const ending = await worker().resume(aConnection({ url: server.url, ...asks }), asking(POINT));
+    expect(ending).toMatchObject({ kind: 'unknown', code: 'OUTCOME_UNKNOWN' });
+  } finally {
+    await server.close();
+  }
+});
+
+test('the reference server finds its own streams no more, and would be waited for without end: it is given up in time', async () => {
+  const server = await startEverythingServer();
+  try {
+    const definition = aDefinition({ name: 'trigger-long-running-operation' });
+    const going = new AbortController();
+    const call = aCall({
+      definition,
+      arguments: { duration: 60, steps: 60 },
+      signal: going.signal,
+      seal: async (point) => sealed(point),
+      isHandedOn: () => true,
+    });
+    const ended = worker().call(aConnection({ url: server.url }), call);
+    const kept = await until(() => call.beats.findLast(({ resume }) => resume !== undefined)?.resume, {
+      what: 'a point',
+    });
+    going.abort();
+    expect(await ended).toMatchObject({ kind: 'unknown' });
+    const asked = asking(pointIn(kept), { definition, timeoutMs: 2_000 });
+    expect(await worker().resume(aConnection({ url: server.url }), asked)).toMatchObject({
+      kind: 'unknown',
+      code: 'OUTCOME_UNKNOWN',
+      message: expect.stringContaining('did not give its answer in time'),
+    });
+  } finally {
+    await server.close();
+  }
 });

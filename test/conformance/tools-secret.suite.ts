@@ -2,11 +2,10 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { MASK } from '../../activities/scrubbing/scrubber.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import { observedArtifacts } from '../support/mcp-artifacts.ts';
-import { aCall, aConnection } from '../support/mcp-call.ts';
-import { ENCODINGS } from '../support/secret-encodings.ts';
+import { aCall, aConnection, observedArtifacts } from '../support/mcp-call.ts';
+import { ENCODINGS } from '../support/canary-scan.ts';
 import { type CallExchange, type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
-import type { ToolServerHarness } from './tools.suite.ts';
+import type { ToolServerHarness } from '../support/mcp-call.ts';
 
 /** Characters that every encoding changes. */
 const TOKEN = 'canary/token+with="odd" %chars~123';

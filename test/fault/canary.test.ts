@@ -10,16 +10,18 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { MASK } from '../../activities/scrubbing/scrubber.ts';
 import { Countersign, type RunHandle } from '../../client/index.ts';
 import { RUN_WORKFLOW } from '../../contracts/names.ts';
-import { catalogPieces, LISTED, REJECTED } from '../support/canary-catalog.ts';
-import { type Canary, CanaryScanner, type Sighting } from '../support/canary-scan.ts';
 import {
   type CanaryScene,
+  catalogPieces,
   converse,
+  LISTED,
   lyingPieces,
   refusedRuns,
   refusedStarts,
+  REJECTED,
   startCanaryScene,
 } from '../support/canary-scene.ts';
+import { type Canary, CanaryScanner, type Sighting } from '../support/canary-scan.ts';
 import { CANARY_TOOLS, type CanaryServer, formsOf } from '../support/canary-server.ts';
 import {
   describedPieces,

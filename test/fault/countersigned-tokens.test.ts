@@ -7,8 +7,14 @@ import { decodeJwt, decodeProtectedHeader } from 'jose';
 import { IssuedClaims } from '../../contracts/schemas/credentials.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { sightingsInHistory } from '../support/canary-stores.ts';
-import { type CountersignedScene, ISSUER, PAYMENT, startCountersignedScene } from '../support/countersigned-scene.ts';
-import { type GuardedServer, sendCall } from '../support/guarded-server.ts';
+import {
+  type CountersignedScene,
+  type GuardedServer,
+  ISSUER,
+  PAYMENT,
+  sendCall,
+  startCountersignedScene,
+} from '../support/guarded-server.ts';
 import { factsOf, outcomes, replayOwn, results } from '../support/run-record.ts';
 
 const LONG_MS = 120_000;

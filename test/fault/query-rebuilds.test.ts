@@ -11,14 +11,20 @@ import type { Recorded } from '../../workers/replay/recorded-history.ts';
 import { bundleForReplay, compareHistories } from '../../workers/replay/semantics.ts';
 import { keepDamaged } from '../support/damaged-runs.ts';
 import { plainClient } from '../support/engine.ts';
-import { type FaultEngine, startFaultEngine } from '../support/fault-engine.ts';
-import { type FaultWorld, startFaultWorld } from '../support/fault-world.ts';
+import { type FaultEngine, type FaultWorld, startFaultEngine, startFaultWorld } from '../support/fault-world.ts';
 import { pollInstead } from '../support/lost-poller.ts';
-import { pointsConfig, type PointServers, startPointServers } from '../support/point-servers.ts';
-import { editBeingJudged, handedOver, POINTS, type Reached } from '../support/rebuilt-points.ts';
+import {
+  editBeingJudged,
+  handedOver,
+  POINTS,
+  pointsConfig,
+  type PointServers,
+  type Reached,
+  startPointServers,
+  withoutGuard,
+} from '../support/rebuilt-points.ts';
 import { executions, replayOwn } from '../support/run-record.ts';
 import { sharedBundle } from '../support/shared-bundle.ts';
-import { withoutGuard } from '../support/unguarded.ts';
 import { until } from '../support/until.ts';
 import type { WorkerProcess } from '../support/worker-process.ts';
 

@@ -9,7 +9,7 @@ import { defined } from '../../contracts/defined.ts';
 import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import { startEngine } from '../support/engine.ts';
 import { executionsOf, expectSound } from '../support/fault-oracle.ts';
-import { type FaultRoute, startFaultRoute } from '../support/fault-route.ts';
+import { type FaultRoute, startFaultRoute } from '../support/fault-world.ts';
 import { type Fault, faultsOf, LARGE_BYTES } from '../support/fault-table.ts';
 import { keepZoneKey } from '../support/keys.ts';
 import { type Era, type RawServer, startRawServer, succeedWith } from '../support/mcp-raw-server.ts';

@@ -11,7 +11,7 @@ import { type FaultWorld, startFaultWorld } from './fault-world.ts';
 import { zoneKey } from './keys.ts';
 import { type HostileServer, startHostile, type TokenRequestSeen } from './oauth.ts';
 import { signingKey } from './signing-key.ts';
-import { privateLines } from './token-settings.ts';
+import { privateLines } from './oauth-grants.ts';
 import type { WorkerProcess } from './worker-process.ts';
 
 export const EXCHANGED = ['exchanged', 'managed', 'issued'] as const;

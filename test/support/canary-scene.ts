@@ -2,15 +2,24 @@
  * Starts a deployment whose every secret is a canary. Its servers, authorization server and model leak what
  * they are sent, and its runs bring all secrets through every path.
  */
+import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { createVaultDirectory } from '../../activities/vault/directory.ts';
 import type { RunHandle } from '../../client/index.ts';
-import { readingTurns } from './canary-read.ts';
+import { READ_RESOURCE } from '../../contracts/names.ts';
+import { hashOf } from '../../domain/text/canonical.ts';
 import type { Canary } from './canary-scan.ts';
-import { jwtOf, newSecrets } from './canary-secrets.ts';
-import { CANARY_TOOLS, type CanaryServer, formsOf, startCanaryServer } from './canary-server.ts';
-import { describedPieces, endedPieces, failedPiece, type Piece, piecesOfRun, storedPieces } from './canary-stores.ts';
-import { ADMINISTRATORS } from './catalogs.ts';
+import { CANARY_TOOLS, type CanaryServer, formsOf, READABLE, startCanaryServer } from './canary-server.ts';
+import {
+  describedPieces,
+  endedPieces,
+  failedPiece,
+  type Piece,
+  piecesOfCatalog,
+  piecesOfRun,
+  storedPieces,
+} from './canary-stores.ts';
+import { ADMINISTRATORS, allowed, ANN, connected, refreshed } from './catalogs.ts';
 import { type FaultWorld, startFaultWorld } from './fault-world.ts';
 import { zoneKey } from './keys.ts';
 import { headKey } from './ledger-key.ts';
@@ -297,4 +306,78 @@ export async function lyingPieces({ world, worker, receiver }: CanaryScene): Pro
     content: `${JSON.stringify(headers)}\n${body}`,
   }));
   return [...(await storedPieces(world)), ...sent, { store: 'logs', place: 'worker', content: worker.output() }];
+}
+
+// Makes the model read a resource that a leaking server has linked to.
+
+/** Servers of the scene whose links may be read. */
+const READ = ['given', 'minted'];
+
+/** Returns the model's turns that read, with everything the model knows; none for other servers. */
+function readingTurns(server: string, echo: string): ReturnType<typeof said>[] {
+  if (!READ.includes(server)) return [];
+  const name = `${server}__resources_read_${hashOf([server, READ_RESOURCE]).slice(0, 16)}`;
+  const call = { type: 'call' as const, id: 'id-read', name, json: JSON.stringify({ uri: READABLE }) };
+  return [said([{ type: 'text', text: echo }, call])];
+}
+
+// Makes the secrets of the canary deployment.
+
+/** Secrets contain characters that JSON, URLs and base64 encode, as far as their kind allows. */
+function newSecrets() {
+  const random = (): string => randomBytes(20).toString('hex');
+  return {
+    GIVEN: `given~${random()}+/x==`,
+    REFRESH: `refresh.${random()}`,
+    STORED: `stored.${random()}`,
+    VAULT_KEY: randomBytes(32).toString('base64'),
+    CLIENT_SECRET: `client "${random()}" %+/&=`,
+    API_KEY: `sk-${random()}-key`,
+    HEADER_KEY: `header ${random()} "q" \\ %41 +/=`,
+    HEADER_SCHEMED: `scheme-${random()}`,
+    HEADER_PADDED: `padded-${random()}`,
+    WEBHOOK_SECRET: `whsec_${randomBytes(33).toString('base64')}`,
+  };
+}
+
+/** Makes an access token that nobody has signed. */
+function jwtOf(claims: object): string {
+  const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+  const exp = Math.floor(Date.now() / 1_000) + 90;
+  return `${part({ alg: 'RS256', typ: 'at+jwt' })}.${part({ ...claims, exp })}.${randomBytes(64).toString('base64url')}`;
+}
+
+// Connects catalogs whose server leaks the credentials that they name, in listings and in refused listings.
+
+/**
+ * The catalog whose server gets the secrets. The other one gets no token, only an error that quotes the token request.
+ */
+export const LISTED = 'listed';
+export const REJECTED = 'rejected';
+
+/** Connects the catalogs, refreshes them with success and failure, and allows every tool. */
+export async function catalogPieces({ world, servers, secrets }: CanaryScene): Promise<readonly Piece[]> {
+  const pieces: Piece[] = [];
+  const catalog = world.countersign.catalog(LISTED);
+  const { url } = servers.listed;
+  const first = await connected(catalog, url, { credentials: 'named' });
+  const names = first.entries.map((entry) => entry.name);
+  pieces.push(...(await piecesOfCatalog(world, LISTED, names)));
+
+  servers.listed.refuseListing(true);
+  const broken = await refreshed(catalog);
+  if (broken.lastRefresh?.ok !== false) throw new Error('the refresh has not failed');
+  pieces.push(...(await piecesOfCatalog(world, LISTED)));
+  servers.listed.refuseListing(false);
+  await refreshed(catalog);
+  await allowed(catalog, ...Object.keys(CANARY_TOOLS), 'held');
+  pieces.push(...(await piecesOfCatalog(world, LISTED)));
+
+  const rejected = await connected(world.countersign.catalog(REJECTED), url, { credentials: 'rejected' });
+  if (rejected.lastRefresh?.ok !== false) throw new Error('the refresh has not failed');
+  pieces.push(...(await piecesOfCatalog(world, REJECTED)));
+
+  const misplaced = { by: ANN, url: `${url}?access_token=${secrets.GIVEN}` };
+  pieces.push(await failedPiece('a catalog with a token in its address', catalog.connect(misplaced)));
+  return pieces;
 }

@@ -6,7 +6,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { type CallExchange, type RawServer, type RawServerScript, startRawServer } from './mcp-raw-server.ts';
 import { Holds } from './holds.ts';
-import { encodedTwice, ENCODINGS } from './secret-encodings.ts';
+import { encodedTwice, ENCODINGS } from './canary-scan.ts';
 
 export interface CanaryServer extends RawServer {
   /** Waits until a call of `held` has reported progress. */

@@ -3,6 +3,7 @@
  * are scripts in the configuration file; the test starts the tool servers.
  */
 import { writeFile } from 'node:fs/promises';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import type { Client } from '@temporalio/client';
 import { stringify } from 'yaml';
@@ -14,8 +15,9 @@ import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import type { WorkflowBundle } from '../../workers/bundle.ts';
 import { createDataConverter } from '../../workers/codec.ts';
 import { loadConfig } from '../../workers/config/load.ts';
+import { type DevServer, startDevServer } from '../../workers/dev-server.ts';
 import { LOOPBACK } from './egress.ts';
-import { type FaultEngine, startFaultEngine } from './fault-engine.ts';
+import { startEngine, type TestEngine } from './engine.ts';
 import { sharedBundle } from './shared-bundle.ts';
 import { startWorkerProcess, type WorkerProcess, type WorkerProcessOptions } from './worker-process.ts';
 
@@ -99,5 +101,91 @@ export async function startFaultWorld(options: FaultWorldOptions): Promise<Fault
       await Promise.all(workers.map((worker) => worker.kill()));
       if (options.engine === undefined) await engine.stop();
     },
+  };
+}
+
+// Starts a Temporal dev server on a SQLite file that can be killed, and restarted on the same port and file.
+
+export interface FaultEngine extends TestEngine {
+  readonly dbFilename: string;
+  /** Sends SIGKILL: what is not in the file is lost. */
+  kill(): Promise<void>;
+  /** Restarts on the same port and file. */
+  restart(): Promise<void>;
+  /** Sends SIGTERM, so that the file is complete; the folder stays until `stop`. */
+  close(): Promise<void>;
+}
+
+export async function startFaultEngine(): Promise<FaultEngine> {
+  const engine = await startEngine({ persistent: true, patient: true });
+  const dbFilename = join(engine.directory, 'temporal.db');
+  let server: DevServer = engine.server;
+  return {
+    ...engine,
+    dbFilename,
+    kill: () => server.stop('SIGKILL'),
+    restart: async () => {
+      const port = Number(new URL(`http://${engine.server.address}`).port);
+      // Sound: `startEngine` has checked it.
+      const executable = process.env['TEMPORAL_CLI_PATH'] as string;
+      server = await startDevServer({ executable, ui: false, dbFilename, port });
+    },
+    close: () => server.stop(),
+    stop: async () => {
+      await server.stop();
+      await engine.stop();
+    },
+  };
+}
+
+// Makes a TCP route to a server that a test can cut and restore: the server lives on, but cannot be reached.
+
+export interface FaultRoute {
+  /** URL of the server behind, with this route's own port. */
+  readonly url: string;
+  /** Refuses connections and resets the existing ones. */
+  cut(): Promise<void>;
+  mend(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function startFaultRoute(target: string): Promise<FaultRoute> {
+  const to = new URL(target);
+  const sockets = new Set<Socket>();
+  const keep = (socket: Socket, other: Socket): void => {
+    sockets.add(socket);
+    socket.on('error', () => other.destroy());
+    socket.on('close', () => {
+      sockets.delete(socket);
+      other.destroy();
+    });
+  };
+  const listen = (port: number): Promise<Server> =>
+    new Promise((resolve, reject) => {
+      const server = createServer((inner) => {
+        const outer = connect(Number(to.port), to.hostname);
+        keep(inner, outer);
+        keep(outer, inner);
+        inner.pipe(outer).pipe(inner);
+      });
+      server.once('error', reject);
+      server.listen(port, '127.0.0.1', () => resolve(server));
+    });
+  let server = await listen(0);
+  // Sound: a server that listens on a port has an address with one.
+  const { port } = server.address() as AddressInfo;
+  const cut = async (): Promise<void> => {
+    if (!server.listening) return;
+    const closed = new Promise((resolve) => server.close(resolve));
+    for (const socket of sockets) socket.resetAndDestroy();
+    await closed;
+  };
+  return {
+    url: `http://127.0.0.1:${port}${to.pathname}`,
+    cut,
+    mend: async () => {
+      server = await listen(port);
+    },
+    close: cut,
   };
 }

@@ -1,6 +1,20 @@
 /** Builds the arguments of a `ToolServer`, with defaults for what a test does not name. */
-import type { CallProgress, ServerConnection, ToolCall } from '../../activities/mcp/port.ts';
+import { createMemoryStore } from '../../activities/artifacts/memory.ts';
+import type { ArtifactStore } from '../../activities/artifacts/port.ts';
+import type { GuardedFetch } from '../../activities/egress/fetch.ts';
+import type { CallProgress, ServerConnection, ToolCall, ToolServer } from '../../activities/mcp/port.ts';
 import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
+
+/** An adapter of the port as its conformance suites need it. */
+export interface ToolServerHarness {
+  readonly name: string;
+  /** A new one, which has not spoken to anybody yet. */
+  create(parts?: {
+    readonly artifacts?: ArtifactStore;
+    readonly fetch?: GuardedFetch;
+    readonly connectMs?: number;
+  }): ToolServer;
+}
 
 export function aConnection(fields: Partial<ServerConnection> & Pick<ServerConnection, 'url'>): ServerConnection {
   return { name: 'files', headers: {}, protocol: 'auto', secrets: [], ...fields };
@@ -27,5 +41,24 @@ export function aCall(fields: Partial<ToolCall> = {}): RecordedCall {
     heartbeat: (details) => beats.push(details),
     beats,
     ...fields,
+  };
+}
+
+// Makes an artifact store that remembers everything put into it, for tests that ask what was stored.
+
+export interface ObservedArtifacts extends ArtifactStore {
+  readonly stored: readonly { readonly bytes: Uint8Array; readonly contentType: string }[];
+}
+
+export function observedArtifacts(): ObservedArtifacts {
+  const store = createMemoryStore();
+  const stored: { readonly bytes: Uint8Array; readonly contentType: string }[] = [];
+  return {
+    stored,
+    put(bytes, contentType) {
+      stored.push({ bytes: Uint8Array.from(bytes), contentType });
+      return store.put(bytes, contentType);
+    },
+    get: (ref) => store.get(ref),
   };
 }

@@ -4,10 +4,19 @@
  * went in.
  */
 import { randomUUID } from 'node:crypto';
-import { type JWK, type JWTPayload, SignJWT, createLocalJWKSet, jwtVerify } from 'jose';
+import { createLocalJWKSet, type JWK, type JWTPayload, jwtVerify, SignJWT } from 'jose';
 import type { KoaContext, Provider, ResourceServerInfo } from 'oidc-provider';
-import type { GrantHandler } from './oauth.ts';
-import { type TestSigningKey, signingKey } from './signing-key.ts';
+import { createTokenBroker, type TokenBrokerOptions } from '../../activities/tokens/broker.ts';
+import type { TokenBroker, TokenRequest } from '../../activities/tokens/port.ts';
+import { sealAuthorization } from '../../client/signing/sealing.ts';
+import { Config, type ConfigInput } from '../../contracts/schemas/config.ts';
+import type { Grant } from '../../contracts/schemas/run-spec.ts';
+import type { TokenSetting } from '../conformance/tokens.suite.ts';
+import { loopbackEgress } from './egress.ts';
+import { privateKeysOf, type ZoneKey, zoneKey } from './keys.ts';
+import { CLIENT, requestFor, runOf, SECRET, URL_OF } from './oauth-broker.ts';
+import { type GrantHandler, type RunningAuthorizationServer, startProvider } from './oauth.ts';
+import { signingKey, signingKeysOf, type TestSigningKey } from './signing-key.ts';
 
 export const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange';
 export const BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
@@ -175,4 +184,198 @@ async function refusal(kind: 'InvalidGrant' | 'InvalidTarget' | 'InvalidScope', 
     case 'InvalidScope':
       return new errors.InvalidScope('not of this resource', detail);
   }
+}
+
+// Makes each token strategy a setting of the port's suite, at authorization servers that no one here wrote.
+
+export async function signedClientSetting(): Promise<TokenSetting> {
+  const key = await signingKey('client-1');
+  const provider = await startProvider({
+    clients: [{ id: CLIENT.id, authMethod: 'private_key_jwt', publicJwk: key.publicJwk }],
+    resources: RESOURCES,
+  });
+  const client = { issuer: provider.issuer, clientId: CLIENT.id, clientKey: key.config };
+  const { broker } = await zonedBroker({ kind: 'client-credentials', ...client, scopes: SCOPES }, [key]);
+  return {
+    broker,
+    strategy: 'client-credentials',
+    request: async (run) => ({ ...requestFor('notes', 'write'), run: runOf(run) }),
+    canaries: privateLines(key.pem),
+    shown: () => shownAt(provider),
+    afterRefusal: 'another token',
+    close: async () => provider.close(),
+  };
+}
+
+export async function exchangeSetting(by: 'key' | 'secret'): Promise<TokenSetting> {
+  const key = await signingKey('client-1');
+  const people = await identity();
+  const isSigning = by === 'key';
+  const provider = await startProvider({
+    clients: [
+      {
+        id: CLIENT.id,
+        grantTypes: [EXCHANGE],
+        ...(isSigning ? { authMethod: 'private_key_jwt', publicJwk: key.publicJwk } : { secret: SECRET }),
+      },
+    ],
+    resources: RESOURCES,
+    grants: {
+      [EXCHANGE]: exchangeGrant({
+        people,
+        resources: RESOURCES,
+        ...(isSigning ? { actor: key.publicJwk } : {}),
+      }),
+    },
+  });
+  const zoned = await zonedBroker(
+    {
+      kind: 'token-exchange',
+      issuer: provider.issuer,
+      clientId: CLIENT.id,
+      scopes: SCOPES,
+      ...(isSigning ? { clientKey: key.config } : { clientSecret: SECRET, actor: 'client' }),
+    },
+    [key],
+  );
+  const assertions = [1, 2].map(async (run) => await people.assertion(`person-${run}`, provider.issuer));
+  const sealed = await Promise.all(assertions);
+  return {
+    broker: zoned.broker,
+    strategy: 'token-exchange',
+    request: async (run) => await zoned.request(sealed[run - 1] ?? '', 'write', run),
+    canaries: [...sealed, ...privateLines(key.pem), SECRET],
+    shown: () => shownAt(provider),
+    afterRefusal: 'another token',
+    close: async () => provider.close(),
+  };
+}
+
+export async function enterpriseSetting(): Promise<TokenSetting> {
+  const key = await signingKey('client-1');
+  const people = await identity();
+  const issuers = { provider: '', server: '' };
+  const atServer = await startProvider({
+    clients: [{ id: 'at-the-server', authMethod: 'private_key_jwt', publicJwk: key.publicJwk, grantTypes: [BEARER] }],
+    resources: RESOURCES,
+    grants: { [BEARER]: bearerGrant(people, () => issuers.provider, RESOURCES) },
+  });
+  const atProvider = await startProvider({
+    clients: [{ ...CLIENT, grantTypes: [EXCHANGE] }],
+    resources: RESOURCES,
+    grants: { [EXCHANGE]: idJagGrant(people, [atServer.issuer]) },
+  });
+  issuers.provider = atProvider.issuer;
+  const zoned = await zonedBroker(
+    {
+      kind: 'enterprise-managed',
+      issuer: atServer.issuer,
+      clientId: 'at-the-server',
+      clientKey: key.config,
+      identityProvider: { issuer: atProvider.issuer, clientId: CLIENT.id, clientSecret: SECRET },
+      scopes: SCOPES,
+    },
+    [key],
+  );
+  const sealed = await Promise.all([1, 2].map(async (run) => await people.assertion(`person-${run}`, CLIENT.id)));
+  return {
+    broker: zoned.broker,
+    strategy: 'enterprise-managed',
+    request: async (run) => await zoned.request(sealed[run - 1] ?? '', 'write', run),
+    canaries: [...sealed, ...privateLines(key.pem), SECRET],
+    shown: () => shownAt(atProvider, atServer),
+    afterRefusal: 'another token',
+    close: async () => {
+      await Promise.all([atServer.close(), atProvider.close()]);
+    },
+  };
+}
+
+export async function issuedSetting(): Promise<TokenSetting> {
+  const key = await signingKey('issuer-1');
+  const { broker } = await zonedBroker({ kind: 'issued', scopes: SCOPES }, [key], {
+    issuer: { url: 'https://countersign.example.com', keys: [key.config] },
+  });
+  return {
+    broker,
+    strategy: 'issued',
+    request: async (run) => ({
+      ...requestFor('notes', 'write'),
+      run: runOf(run),
+      initiator: { id: `person-${run}`, tenant: 'default' },
+    }),
+    canaries: privateLines(key.pem),
+    afterRefusal: 'another token',
+    close: async () => undefined,
+  };
+}
+
+/** Returns the lines by which a private key is recognised wherever its file is quoted. */
+export function privateLines(pem: string): string[] {
+  return pem.split('\n').filter((line) => /^[^-]{32,}$/.test(line));
+}
+
+// Makes brokers of each strategy that asks an authorization server or signs, over one server `notes`, and
+// callers' sealed grants.
+
+type ServerInput = NonNullable<ConfigInput['servers']>[string];
+export type CredentialsInput = NonNullable<ServerInput['credentials']>;
+
+export const SCOPES = { discovery: ['notes:read'], default: ['notes:write'], tools: { delete: ['notes:delete'] } };
+export const RESOURCES = { [URL_OF.notes]: 'notes:read notes:write notes:delete', [URL_OF.files]: 'notes:read' };
+
+export interface ZonedBroker {
+  readonly broker: TokenBroker;
+  readonly zone: ZoneKey;
+  /** Seals what a caller hands over for this run. */
+  grant(authorization: string, run?: number): Promise<Grant>;
+  /** Makes a token request of this run with this grant. */
+  request(authorization: string, tool?: string, run?: number): Promise<TokenRequest>;
+}
+
+export async function zonedBroker(
+  credentials: CredentialsInput,
+  keys: readonly TestSigningKey[] = [],
+  over: ConfigInput = {},
+  rest: Partial<TokenBrokerOptions> = {},
+): Promise<ZonedBroker> {
+  const zone = await zoneKey();
+  const config = Config.parse({ servers: { notes: { url: URL_OF.notes, credentials } }, ...over });
+  const grant = async (authorization: string, run = 1): Promise<Grant> => ({
+    server: 'notes',
+    jwe: await sealAuthorization({
+      authorization,
+      serverUrl: URL_OF.notes,
+      binding: runOf(run),
+      key: zone.publicJwk,
+      expiresInSeconds: 3_600,
+    }),
+  });
+  return {
+    broker: createTokenBroker({
+      config,
+      keys: privateKeysOf(zone),
+      signingKeys: signingKeysOf(...keys),
+      egress: loopbackEgress(),
+      ...rest,
+    }),
+    zone,
+    grant,
+    request: async (authorization, tool, run = 1) => ({
+      ...requestFor('notes', tool),
+      run: runOf(run),
+      grant: await grant(authorization, run),
+    }),
+  };
+}
+
+/** Returns the values of the last token request that are more than names. */
+export function shownAt(...servers: readonly RunningAuthorizationServer[]): string[] {
+  return servers.flatMap(({ seen }) => {
+    const { authorization, form } = seen.at(-1) ?? {};
+    const fields = ['client_secret', 'client_assertion', 'subject_token', 'actor_token', 'assertion'];
+    return [authorization?.replace('Basic ', ''), ...fields.map((field) => form?.get(field))].filter(
+      (value) => value !== undefined && value !== null,
+    );
+  });
 }
