@@ -8,7 +8,7 @@
  * 3. An edit gains nothing: no later deadline, and no vote for a person who may not decide the edited call.
  */
 import { defined } from '../../contracts/defined.ts';
-import type { DecisionAck } from '../../contracts/schemas/request.ts';
+import type { Approver, DecisionAck } from '../../contracts/schemas/request.ts';
 import type { Judgement, ToolTarget } from '../../contracts/schemas/call.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { Limits } from '../../contracts/schemas/run-spec.ts';
@@ -101,44 +101,29 @@ export function acceptEdit(
   const rule = verdict.kind === 'ask' ? verdict.approvers : state.request.approvers;
   if (!permits(rule, 'edit')) return notPermitted('edit', callId);
 
-  const shown = state.judgement;
-  const isSeen = target.definitionHash === shown.target.definitionHash;
+  const isSeen = target.definitionHash === state.judgement.target.definitionHash;
   const approver = namedIn([state.request.approvers, rule], decision.approver);
-  const { comment: _, ...said } = decision;
-  // A signed decision is kept whole, as its signature covers it.
-  const vote: Vote = { decision: decision.signature === undefined ? { ...said, approver } : decision, decidedAt: at };
   // The vote does not count if the editor has not seen the tool's current definition.
   const voter = { ...approver, after: at - state.request.openedAt };
   const counts = isSeen && isWanted(rule, [], voter);
   const isEnough = counts && isMet(rule, [voter]);
-  const edit: Edit = {
-    by: approver.id,
-    at,
-    decisionId: decision.decisionId,
-    proposed: state.edit?.proposed ?? state.call.arguments,
-    shown: {
-      generation: state.request.generation,
-      approvers: state.request.approvers,
-      ...(state.edit === undefined ? {} : { arguments: state.call.arguments }),
-    },
-  };
   const edited: Resolved = {
     call: { ...state.call, arguments: decision.arguments },
     // The judge returns no description for an allowed call, so the known one is kept.
-    judgement: { ...(isSeen ? shownOf(shown) : {}), ...judgement, target },
+    judgement: { ...(isSeen ? shownOf(state.judgement) : {}), ...judgement, target },
     attempts: state.attempts,
-    edit,
+    edit: editBy(approver.id, decision.decisionId, state, at),
   };
   // Extensions belong to the former request and are dropped; the time that they gave stays.
   const { extended: _extended, ...asked } = state.request;
   const request = { ...asked, approvers: rule };
   const next: CallState = isEnough
-    ? { status: 'approved', ...edited, consent: { request, made: vote } }
+    ? { status: 'approved', ...edited, consent: { request, made: voteOf(decision, approver, at) } }
     : {
         status: 'waiting-for-consent',
         ...edited,
         request: askedAnew(request, verdict.kind === 'ask' ? verdict.deadlineSeconds : undefined, approver.id, at),
-        ...(counts ? { votes: [vote] } : {}),
+        ...(counts ? { votes: [voteOf(decision, approver, at)] } : {}),
       };
   const status = isEnough ? 'approved' : 'edited';
   return {
@@ -149,6 +134,27 @@ export function acceptEdit(
       verdictFact(edited.call, edited.judgement, policyVersion),
       ...(next.status === 'waiting-for-consent' ? [requestOpenedFact(next, ids)] : []),
     ],
+  };
+}
+
+/** A signed decision is kept whole, as its signature covers it. Another one is kept without its comment. */
+function voteOf(decision: EditDecision, approver: Approver, at: number): Vote {
+  const { comment: _, ...said } = decision;
+  return { decision: decision.signature === undefined ? { ...said, approver } : decision, decidedAt: at };
+}
+
+/** Records who changed what, and what they had been shown. */
+function editBy(by: string, decisionId: string, { call, edit, request }: WaitingForConsent, at: number): Edit {
+  return {
+    by,
+    at,
+    decisionId,
+    proposed: edit?.proposed ?? call.arguments,
+    shown: {
+      generation: request.generation,
+      approvers: request.approvers,
+      ...defined({ arguments: edit && call.arguments }),
+    },
   };
 }
 

@@ -13,7 +13,7 @@ const REASON = /\bOne function, because /;
 /** Rooms that import each other. Each pair is told in docs/adr/0054. */
 const BOTH_WAYS: readonly string[] = [
   'activities/gate ↔ activities/gate/legacy-2025',
-  'activities/mcp ↔ activities/mcp/legacy-2025',
+  'domain/legacy-2025 ↔ domain/request',
   'workflows/legacy-2025 ↔ workflows/run',
 ];
 

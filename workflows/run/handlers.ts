@@ -22,6 +22,7 @@ import { closed } from './refusals.ts';
 import { assertForgettable, forgetStanding } from './standing.ts';
 import { assertRefreshable, assertSigned, opened, refreshTrust } from './trust.ts';
 
+/** One function, because it is the list of the messages that a run takes. */
 export function registerHandlers(live: LiveRun): void {
   serveEntity(live);
   serveQueries(live);
