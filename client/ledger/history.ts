@@ -160,7 +160,7 @@ async function noteCall(
     (activity === ACTIVITIES.pollTask ? polls : calls).set(String(event.eventId), asked);
     if (activity === ACTIVITIES.callTool) {
       const attempt = fieldOf(input, 'attempt');
-      deeds.dispatched.add(`${asked}/${attempt === undefined ? '' : String(attempt)}`);
+      deeds.dispatched.add(`${asked}/${typeof attempt === 'number' ? attempt : ''}`);
       deeds.outcomes.delete(asked);
       deeds.lost.delete(asked);
     }
