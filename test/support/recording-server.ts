@@ -49,7 +49,10 @@ export async function startRecordingServer({
   );
   const server = await startRawServer({
     era: 'modern',
-    pages: [tools.map((tool) => (tool.name === 'odd' ? { ...tool, annotations: { readOnlyHint: 'true' } } : tool))],
+    // Read with each listing: a test may change the tools of a server that runs.
+    get pages() {
+      return [tools.map((tool) => (tool.name === 'odd' ? { ...tool, annotations: { readOnlyHint: 'true' } } : tool))];
+    },
     tools: {
       slow: (exchange) => {
         exchange.execute();
