@@ -24,8 +24,8 @@ const shared = {
 };
 
 export default {
-  // On two cores: a workflow test waits for timers and its server half of the time.
-  maxWorkers: 4,
+  // On two cores: a workflow test waits for timers and its server half of the time. With four, queries miss their deadlines.
+  maxWorkers: 3,
   // Node keeps the modules of every file that a process has run: by gigabytes, of which each collection takes seconds.
   workerIdleMemoryLimit: '800MB',
   // The native Temporal runtime keeps a thread-safe function open for as long as the process lives: without this jest never ends.
