@@ -2,10 +2,11 @@
  * `npx tsx bench/policy.ts`: what a policy of 200 rules costs per call, in the worker's thread. One JSON line per figure.
  * Nothing is asserted. Needs no Temporal and no server.
  */
-import { compileCondition, ConditionClock, type ConditionInputs, Conditions } from '../activities/policy/condition.ts';
+import { compileCondition, ConditionClock, Conditions } from '../activities/policy/condition.ts';
 import { defined } from '../contracts/defined.ts';
 import { Policy } from '../contracts/schemas/policy.ts';
 import { judge, type JudgedTool } from '../domain/policy/judge.ts';
+import type { ConditionInputs } from '../activities/policy/condition-variables.ts';
 
 const RULES = 200;
 const CALLS = 2_000;

@@ -19,19 +19,11 @@ import { definitionHash } from '../../domain/request/digest.ts';
 import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { nearNames } from '../../domain/text/match.ts';
-import {
-  accessTo,
-  connectionOf,
-  listingRequest,
-  type Principal,
-  secretsOf,
-  type ServerAccess,
-  shownOf,
-  withToken,
-} from './access.ts';
+import { accessTo, connectionOf, listingRequest, type Principal, type ServerAccess, shownOf } from './access.ts';
 import { faultName } from '../kit/activity.ts';
 import type { ListOptions, ToolListing, ToolServer } from '../mcp/port.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
+import { secretsOf, withToken } from '../tokens/with-token.ts';
 
 /** For servers that are not configured, but named by runs and catalogs. */
 const RECHECK_SECONDS = 60;

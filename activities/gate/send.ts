@@ -41,17 +41,16 @@ import {
   needOfEnding,
   needOfToken,
   renewalOf,
-  secretsOf,
   type ServerAccess,
   shownOf,
   wanting,
-  withToken,
 } from '../discovery/access.ts';
 import { endedBeforeSending, handingOn, resultOf, type Told, withTold } from './dispatch-result.ts';
 import { GRACE_MS, type HeldPeople, type HeldRun, type QuestionMacs } from './legacy-2025/open-question.ts';
 import { sealFor, taskResult, type TaskWish } from './legacy-2025/seals.ts';
 import type { LinkCheckParts } from './links.ts';
 import type { Leaving } from './statement.ts';
+import { secretsOf, withToken } from '../tokens/with-token.ts';
 
 /**
  * A call that leaves later has no time left for its answer. `callActivities` in `workflows/run/activities.ts` leaves 90

@@ -10,31 +10,10 @@
 import { setImmediate } from 'node:timers/promises';
 import { type ASTNode, Environment } from '@marcbachmann/cel-js';
 import { RE2JS } from 're2js';
-import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 import { LONGEST_CONDITION, type PolicyInput } from '../../contracts/schemas/policy.ts';
-import type { Initiator } from '../../contracts/schemas/run-spec.ts';
-import { COUNTED, type Counted, type Tally } from '../../contracts/schemas/run-state.ts';
-import type { ToolAnnotations } from '../../contracts/schemas/tool.ts';
 import type { AskCondition, Holds } from '../../domain/policy/judge.ts';
 import { OutOfTime, within } from '../kit/time-limit.ts';
-
-export interface ConditionInputs {
-  readonly call: {
-    readonly server: string;
-    readonly tool: string;
-    readonly callId: string;
-    /** Undefined if the operator does not trust what the server says. */
-    readonly annotations: ToolAnnotations | undefined;
-  };
-  readonly args: JsonObject;
-  readonly run: { readonly id: string; readonly tenant: string; readonly turn: number };
-  readonly initiator: Initiator;
-  /** Undefined if the run keeps no tally. */
-  readonly earlier: Tally | undefined;
-}
-
-/** The inputs as CEL sees them. */
-type Facts = ReadonlyMap<string, unknown>;
+import { type ConditionInputs, type Facts, factsOf, withVariables } from './condition-variables.ts';
 
 interface Condition {
   readonly readsEarlier: boolean;
@@ -58,42 +37,22 @@ const METHODS = ['size', 'startsWith', 'endsWith', 'contains', 'matches', 'lower
 /** Names of our functions, in place of those of the library. */
 const OURS: Readonly<Record<string, string>> = { matches: 'matchesLinear', contains: 'containsBounded' };
 
-/** The value of `earlier["server/tool"]`. */
-class Counts {
-  readonly total: bigint;
-  constructor(counts: Readonly<Partial<Record<Counted, number>>>) {
-    for (const kind of COUNTED) Object.assign(this, { [kind]: BigInt(counts[kind] ?? 0) });
-    this.total = BigInt(COUNTED.reduce((sum, kind) => sum + (counts[kind] ?? 0), 0));
-  }
-}
-
 /** The environment that all conditions share; each is compiled in a copy. */
 const LANGUAGE = language();
 
 function language(): Environment {
-  return new Environment({
+  const plain = new Environment({
     homogeneousAggregateLiterals: false,
     limits: { maxAstNodes: 300, maxDepth: 24, maxListElements: 200, maxMapEntries: 20, maxCallArguments: 4 },
-  })
-    .registerType('Counts', {
-      ctor: Counts,
-      fields: Object.fromEntries([...COUNTED, 'total'].map((kind) => [kind, 'int'])),
-    })
-    .registerVariable('call', {
-      schema: { server: 'string', tool: 'string', callId: 'string', annotations: 'map<string, dyn>' },
-    })
-    .registerVariable('args', 'map<string, dyn>')
-    .registerVariable('run', { schema: { id: 'string', tenant: 'string', turn: 'int' } })
-    .registerVariable('initiator', { schema: { id: 'string', groups: 'list<string>', tenant: 'string' } })
-    .registerVariable('earlier', 'map<string, Counts>')
-    .registerFunction(
-      'string.containsBounded(string): bool',
-      (text: string, word: string) => {
-        if (word.length > LONGEST_WORD) throw new ConditionInvalid('the word looked for is too long');
-        return text.includes(word);
-      },
-      { async: false },
-    );
+  });
+  return withVariables(plain).registerFunction(
+    'string.containsBounded(string): bool',
+    (text: string, word: string) => {
+      if (word.length > LONGEST_WORD) throw new ConditionInvalid('the word looked for is too long');
+      return text.includes(word);
+    },
+    { async: false },
+  );
 }
 
 /** @throws ConditionInvalid, with a reason that continues the name of the condition: `has …` */
@@ -208,39 +167,6 @@ class Walk {
 function refuseUnknown(name: string, names: readonly string[]): void {
   if (!names.includes(name))
     throw new ConditionInvalid(`calls ${name.slice(0, 64)}, which is not one of ${names.join(', ')}`);
-}
-
-/**
- * Returns maps, not objects: an argument may have the name of a property that every object has. JSON numbers are
- * doubles (CEL, "JSON data").
- */
-export function factsOf({ call, args, run, initiator, earlier }: ConditionInputs): Facts {
-  const { annotations, ...named } = call;
-  return new Map<string, unknown>([
-    // Untrusted `annotations` are left out; a condition that reads them then throws.
-    ['call', { ...named, ...(annotations === undefined ? {} : { annotations: celOf(annotations) }) }],
-    ['args', celOf(args)],
-    ['run', { ...run, turn: BigInt(run.turn) }],
-    ['initiator', initiator],
-    ...(earlier === undefined ? [] : [['earlier', countsOf(earlier)] as const]),
-  ]);
-}
-
-function celOf(value: JsonValue): unknown {
-  if (Array.isArray(value)) return value.map((item: JsonValue) => celOf(item));
-  if (typeof value !== 'object' || value === null) return value;
-  return new Map(Object.entries(value).map(([key, item]) => [key, celOf(item)]));
-}
-
-const NONE = new Counts({});
-
-/** A tool that was never called has counts of zero, and does not throw. */
-function countsOf({ tools, beyond }: Tally): Map<string, Counts> {
-  const counts = new Map(Object.entries(tools).map(([key, of]) => [key, new Counts(of)]));
-  const get = counts.get.bind(counts);
-  // A tool beyond the tally's bound has unknown counts: undefined makes the condition throw.
-  counts.get = (key) => get(key) ?? (beyond === undefined ? NONE : undefined);
-  return counts;
 }
 
 // Conditions are evaluated within limits of time: a policy is asked for every call, and anybody may write a run's own.

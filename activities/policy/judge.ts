@@ -38,7 +38,8 @@ import {
   type ToolNow,
 } from '../catalog/reader.ts';
 import { OutOfTime, within } from '../kit/time-limit.ts';
-import { ConditionClock, type ConditionInputs, Conditions, hasConditions } from './condition.ts';
+import { ConditionClock, Conditions, hasConditions } from './condition.ts';
+import type { ConditionInputs } from './condition-variables.ts';
 
 /** An approver reads this much of a description; the whole text is pinned by its hash. */
 const DESCRIPTION_CHARACTERS = 2_000;

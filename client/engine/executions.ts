@@ -1,4 +1,4 @@
-/** Lists executions of a namespace through visibility. */
+/** Lists executions of a namespace, follows those of one workflow, and reads why one is stuck. */
 import {
   type Client,
   isGrpcDeadlineError,

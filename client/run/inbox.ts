@@ -1,4 +1,4 @@
-/** Lists the runs of a namespace that wait for a decision. It reads visibility, so no run is woken. */
+/** Lists the runs that wait for a decision, without waking them, and sends several decisions at once. */
 import type { Client } from '@temporalio/client';
 import { CountersignError } from '../../contracts/errors.ts';
 import { PENDING_MEMO, RUN_WORKFLOW } from '../../contracts/names.ts';

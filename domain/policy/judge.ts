@@ -1,7 +1,7 @@
 /**
  * The judge computes the verdict of policy on one call.
  *
- * 1. First match wins in a layer (`domain/policy/judge.ts`). Across layers the strictest verdict wins.
+ * 1. First match wins in a layer. Across layers the strictest verdict wins.
  * 2. Fail closed (INV-G4): without a policy, or with an unknown strategy, every call is asked. A condition that cannot
  *    be evaluated matches for rules that ask or deny.
  * 3. A server's annotations exempt a call only if the operator trusts the server, and only a boolean `readOnlyHint:
@@ -269,7 +269,7 @@ const DEFAULT = 'default';
 function rulesOf(policy: PolicyInput, tool: CalledTool, ask: AskCondition): LayerRule[] {
   return [
     ...(policy.rules ?? [])
-      // Rules that break glass stand apart from the list, see `domain/policy/judge.ts`.
+      // Rules that break glass stand apart from the list.
       .filter((rule) => isAbout(rule, tool) && !('breakGlass' in rule))
       .map((rule) => ordered(rule, tool, ask)),
     ...listed(policy, tool),

@@ -18,7 +18,7 @@ import { signatureEvidence } from '../signing/jws.ts';
 import { hashOf, sha256Hex } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 import { type Asking, type CallState, decided, isAsking, voted, type WaitingForConsent } from '../state/call.ts';
-import { isUsed, refuseClosed, refuseUntimely, refuseUpdate, refuseUsed } from './closed-request.ts';
+import { isUsed, refuseClosed, refuseUntimely, refuseUpdate, refuseUsed } from './closed-or-expired.ts';
 import { extended, refuseExtension, tellDue } from './deadline.ts';
 import { outcomeFact } from './digest.ts';
 import { isEdit, refuseRight } from './rights.ts';

@@ -34,7 +34,7 @@ import {
   type Unsure,
   type WaitingForAnswer,
 } from '../state/call.ts';
-import { isUsed, refuseClosed, refuseUntimely, refuseUpdate, refuseUsed } from './closed-request.ts';
+import { isUsed, refuseClosed, refuseUntimely, refuseUpdate, refuseUsed } from './closed-or-expired.ts';
 import { namedIn } from './decision.ts';
 import { requestOpenedFact } from './digest.ts';
 import { nextGeneration } from './transitions.ts';

@@ -120,7 +120,6 @@ export function provide(
   at: number,
 ): Change & { readonly ack: PauseAck } {
   const due = tellDue(asked, at);
-  // Sound: `tellDue` changes only `request.told`.
   const { state } = due;
   const fresh: Provided = { provision, decidedAt: at, request: state.request, ...definitionOf(state) };
   const next =

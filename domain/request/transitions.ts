@@ -23,7 +23,7 @@ import {
 import { callOf, type Change, MOST_ANSWERED, move, replaceCall, type Run, type RunIds } from '../state/run.ts';
 import { outcomeFact, requestOpenedFact } from './digest.ts';
 
-/** Sends a call to its server; undefined if the call is neither cleared nor approved. */
+/** Sends a call to its server; undefined if the call is not to be sent: neither cleared nor approved nor throttled. */
 export function dispatched(run: Run, callId: string): Change | undefined {
   const state = callOf(run, callId);
   if (!isSendable(state)) return undefined;

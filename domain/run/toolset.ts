@@ -1,5 +1,5 @@
 /**
- * Gives the tools of a run the names that a model uses.
+ * Gives the tools of a run the names that a model uses, and makes a refused list a request to people.
  *
  * 1. Lossless: a model name means exactly one (server, original tool name), whatever characters the original has.
  * 2. Deterministic: the same tools give the same names, in any order of servers.

@@ -1,4 +1,11 @@
-/** These helpers read values of unknown shape field by field. */
+/**
+ * Every message to a run or a catalog, and the claims of its signature, are read here by their schemas (docs/adr/0052).
+ *
+ * Only this file holds schemas as values in workflow code. Any writer of the namespace can send any value.
+ *
+ * 1. Nothing throws: a message is taken with its defaults, or refused with a path and a reason that holds none of its
+ *    values.
+ */
 import type { z } from 'zod';
 import { isUndecodable } from '../../contracts/payload-converter.ts';
 import {
@@ -35,13 +42,6 @@ export function isFields(value: unknown): value is Fields {
 export function isFiniteNumber(value: unknown): value is number {
   return typeof value === 'number' && Number.isFinite(value);
 }
-
-// Every message to a run or a catalog, and the claims of its signature, are read here by their schemas (docs/adr/0052).
-//
-// Only this file holds schemas as values in workflow code. Any writer of the namespace can send any value.
-//
-// 1. Nothing throws: a message is taken with its defaults, or refused with a path and a reason that holds none of its
-//    values.
 
 export type Parsed<T> = { readonly kind: 'ok'; readonly value: T } | ({ readonly kind: 'bad' } & Problem);
 

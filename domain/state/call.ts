@@ -6,7 +6,8 @@
  * states carry.
  *
  * 1. A settled call never changes again; the first terminal transition wins (INV-G2).
- * 2. A call reaches `in-flight` only from `cleared` (policy allowed it) or `approved` (a person did) (INV-G1).
+ * 2. A call is sent only from `cleared` (policy allowed it), `approved` (a person did), or `throttled`, which either of them
+ *    becomes while its server takes no more (INV-G1).
  * 3. A call that may have run ends as `unknown` until its outcome is known (INV-X2).
  */
 import { defined } from '../../contracts/defined.ts';

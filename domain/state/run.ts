@@ -1,4 +1,13 @@
-/** Derives the status of a run, as one word, and how long its open requests have waited. */
+/**
+ * Defines the state of a run without its journal: small, immutable, and all of it carried through continue-as-new. It
+ * also derives the run's status, and how long its open requests have waited.
+ *
+ * The state owns which calls are open and which answers were accepted. Waiting, activities and the journal belong to
+ * others.
+ *
+ * 1. Calls are independent: a transition of one never touches another (INV-G3).
+ * 2. Every transition returns the facts that it adds to the ledger; nothing changes without a fact.
+ */
 import { defined } from '../../contracts/defined.ts';
 import type { Outcome, ProposedCall, ToolTarget } from '../../contracts/schemas/call.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
@@ -67,15 +76,6 @@ export function decidedIn(execution: Execution): readonly string[] {
 export function carriedExecutions(execution: Execution): readonly string[] {
   return decidedIn(execution).slice(-MOST_EARLIER);
 }
-
-// Defines the state of a run without its journal: small, immutable, and all of it carried through
-// continue-as-new.
-//
-// The state owns which calls are open and which answers were accepted. Waiting, activities and the journal belong to
-// others.
-//
-// 1. Calls are independent: a transition of one never touches another (INV-G3).
-// 2. Every transition returns the facts that it adds to the ledger; nothing changes without a fact.
 
 /** An accepted decision, remembered so that a resent decision gets the same acknowledgement (INV-D3). */
 export type Answered =

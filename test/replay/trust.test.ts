@@ -144,13 +144,16 @@ test('keys that were read anew, and that this worker cannot prove, fail the task
   }
 });
 
-test('a run that is not prepared yet believes no signal', async () => {
-  const { workflowId, events } = await recorded('agent-run.v2.signed');
+test.each([
+  ['agent-run.v2.signed', 'TRUST_KEY_UNKNOWN'],
+  ['agent-run.v1.completed', 'CALL_UNKNOWN'],
+])('a run that is not prepared yet refuses a signal, and goes on: %s, %s', async (name, code) => {
+  const { workflowId, events } = await recorded(name);
   const signal = { kind: 'approve', callId: 't1.c0', decisionId: 'early', digest: '0'.repeat(64), runId: 'r' };
   const history = signalledBehind(events, 1, { ...signal, approver: { id: 'acme|ben' } });
   const { ledger } = await read(workflowId, history);
   expect(factsOf(ledger?.entries ?? [], 'decision.refused')).toEqual([
-    expect.objectContaining({ decisionId: 'early', code: 'TRUST_KEY_UNKNOWN' }),
+    expect.objectContaining({ decisionId: 'early', code }),
   ]);
 });
 

@@ -1,10 +1,11 @@
 /**
  * Offers the judge that runs use to callers that have a policy and a call, but neither a run nor a server.
  */
-import { ConditionClock, type ConditionInputs, Conditions } from '../../activities/policy/condition.ts';
+import { ConditionClock, Conditions } from '../../activities/policy/condition.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';
 import type { Policy } from '../../contracts/schemas/policy.ts';
 import { consider, type Considered, judge, type JudgedTool, type Organisation } from '../../domain/policy/judge.ts';
+import type { ConditionInputs } from '../../activities/policy/condition-variables.ts';
 
 export interface OfflineCall {
   readonly organisation: Organisation;

@@ -24,7 +24,7 @@ import {
 } from '../../domain/shapes/messages.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import type { Refusal } from '../../domain/text/refusal.ts';
-import { onUpdate } from '../entity/updates.ts';
+import { onNudge, onUpdate } from '../entity/updates.ts';
 import { checkFromNowOn } from '../interceptors/zone.ts';
 import { assertOtherVoice, changePolicies, connect, decideChange, disconnect, forbidden, refresh } from './changes.ts';
 import type { LiveCatalog } from './live-catalog.ts';
@@ -100,9 +100,8 @@ export function registerCatalogHandlers(live: LiveCatalog): void {
     act: decideChange,
     description: 'Agree to a loosening of somebody else, or reject it',
   });
-  onUpdate(live, catalogTrustUpdate, {
+  onNudge(live, catalogTrustUpdate, {
     description: 'Read the trusted keys anew',
-    read: () => undefined,
     check: () => assertTrustReadable(live),
     act: async () => await readTrust(live),
   });

@@ -16,6 +16,13 @@ export interface Taking<Message, Ack> {
   readonly unfinishedPolicy?: HandlerUnfinishedPolicy;
 }
 
+/** One kind of update that says nothing. */
+export interface Nudging<Ack> {
+  readonly description: string;
+  readonly check?: () => void;
+  readonly act: () => Ack | Promise<Ack>;
+}
+
 export function onUpdate<Message, Ack>(
   entity: Entity,
   update: UpdateDefinition<Ack, [unknown?]>,
@@ -28,4 +35,17 @@ export function onUpdate<Message, Ack>(
   };
   const validator = (input?: unknown): void => check?.(read(input), input);
   setHandler(update, handle, { description, validator, ...defined({ unfinishedPolicy }) });
+}
+
+/** Registers an update that says nothing: whatever comes along with it is not looked at, and so stops nothing. */
+export function onNudge<Ack>(
+  entity: Entity,
+  update: UpdateDefinition<Ack, [unknown?]>,
+  { description, check, act }: Nudging<Ack>,
+): void {
+  const handle = (_input?: unknown): Ack | Promise<Ack> => {
+    entity.countUpdate();
+    return act();
+  };
+  setHandler(update, handle, { description, validator: (_input?: unknown) => check?.() });
 }

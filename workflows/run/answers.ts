@@ -78,6 +78,8 @@ interface Answering<Answer extends PauseAnswer, State, Ack> {
   readonly admit: (live: LiveRun, answer: Answer, now: number) => Admission<State, Ack>;
   /** Refuses an answer that is otherwise admitted, before it enters history. */
   readonly refuse?: (live: LiveRun, state: State, answer: Answer) => Refusal | undefined;
+  /** Refuses an answer that was taken before. Without it, a repeat always gets its first answer. */
+  readonly refuseRepeat?: (live: LiveRun, answer: Answer) => Refusal | undefined;
   /** @param at epoch ms */
   readonly record: (live: LiveRun, state: State, answer: Answer, at: number) => Ack | Promise<Ack>;
   readonly unfinishedPolicy?: HandlerUnfinishedPolicy;
@@ -91,7 +93,7 @@ function serve<Answer extends PauseAnswer, State, Ack>(live: LiveRun, kind: Answ
     check: (answer) => {
       assertSignedAnswer(live, purpose, answer);
       const admission = kind.admit(live, answer, Date.now());
-      if (admission.kind === 'repeat') return;
+      if (admission.kind === 'repeat') return refuseWith(kind.refuseRepeat?.(live, answer));
       if (admission.kind === 'refuse') return refuseWith(endingOr(live, admission));
       if (live.closing) throw closed();
       refuseWith(madeInTime(answer, live.decidedIn) ?? kind.refuse?.(live, admission.state, answer));
@@ -116,6 +118,8 @@ const DECIDE: Answering<SignedDecision, WaitingForConsent, DecisionAck> = {
   parse: parseDecision,
   admit: admitted,
   refuse: (live, _, decision) => (isEdit(decision) ? refuseFlood(live, decision) : undefined),
+  // After a reset the gate takes no consent from the discarded run, so nobody is told that it counts.
+  refuseRepeat: (live, decision) => madeInTime(decision, live.decidedIn),
   record: decide,
   // A run that ends first answers the senders whose edits are being judged.
   unfinishedPolicy: HandlerUnfinishedPolicy.ABANDON,

@@ -10,7 +10,7 @@ import { workflowInfo } from '@temporalio/workflow';
 import type { Advance } from '../../contracts/schemas/run-state.ts';
 import { admitSaid, heard, otherThanHeard } from '../../domain/run/message-queue.ts';
 import { parseForget, parseSay, parseStop } from '../../domain/shapes/messages.ts';
-import { onUpdate } from '../entity/updates.ts';
+import { onNudge, onUpdate } from '../entity/updates.ts';
 import { serveHeldInput } from '../legacy-2025/open-question.ts';
 import { serveAnswers } from './answers.ts';
 import type { LiveRun } from './live-run.ts';
@@ -70,14 +70,12 @@ export function registerHandlers(live: LiveRun): void {
     act: (message) => forgetStanding(live, message),
   });
 
-  onUpdate(live, advanceUpdate, {
+  onNudge(live, advanceUpdate, {
     description: 'Where the run is, at once',
-    read: () => undefined,
     act: () => advance(live),
   });
-  onUpdate(live, refreshTrustUpdate, {
+  onNudge(live, refreshTrustUpdate, {
     description: 'Read the trusted keys anew',
-    read: () => undefined,
     check: () => assertRefreshable(live),
     act: () => {
       refreshTrust(live);

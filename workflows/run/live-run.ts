@@ -2,7 +2,7 @@
  * One execution of a run as the workflow holds it.
  *
  * It owns the run's state and journal while this execution lives. It does not own the rules (`domain/`) or waiting
- * (`turn.ts`).
+ * (`waiting.ts`).
  * 1. State changes only through the methods of this class. Changes that belong in the ledger record their facts.
  * 2. After every change, nobody is asked what a waiting interruption overtakes (B-15).
  */
@@ -168,9 +168,10 @@ export class LiveRun extends Entity {
     return { namespace, workflowId, runId, tenant: this.#prepared?.initiator.tenant ?? '' };
   }
 
-  /** End of the run's wall clock in epoch ms. */
+  /** End of the run's wall clock in epoch ms; infinite until the run is prepared, since a message may come earlier. */
   get endsAt(): number {
-    return this.#run.startedAt + this.prepared.limits.wallClockSeconds * 1_000;
+    if (this.#prepared === undefined) return Number.POSITIVE_INFINITY;
+    return this.#run.startedAt + this.#prepared.limits.wallClockSeconds * 1_000;
   }
 
   get identity(): RunIdentity {

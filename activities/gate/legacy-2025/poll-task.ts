@@ -24,8 +24,9 @@ import type { StateSeal } from '../../mcp/state-seal.ts';
 import type { TokenBroker, TokenRequest } from '../../tokens/port.ts';
 import { checkCatalog, checkRun } from '../dispatch-check.ts';
 import { isLastTry, resultOf } from '../dispatch-result.ts';
-import { accessTo, connectionOf, credentialsOf, withToken } from '../../discovery/access.ts';
+import { accessTo, connectionOf, credentialsOf } from '../../discovery/access.ts';
 import { openedTask } from './seals.ts';
+import { withToken } from '../../tokens/with-token.ts';
 
 /**
  * Pause before another try, in ms, multiplied by the number of the try. A server that is being deployed is back by

@@ -32,7 +32,6 @@ import {
   connectionOf,
   type ServerAccess,
   shownOf,
-  withToken,
 } from '../../discovery/access.ts';
 import { tokenRequest } from '../call-tool.ts';
 import { checkCatalog, checkFirst, checkScheduler, checkTool } from '../dispatch-check.ts';
@@ -40,6 +39,7 @@ import { handingOn, resultOf, type Told } from '../dispatch-result.ts';
 import { checkReading } from '../links.ts';
 import type { CallToolParts } from '../send.ts';
 import { type LeftBehind, openPoint, sealFor, taskResult } from './seals.ts';
+import { withToken } from '../../tokens/with-token.ts';
 
 /** Shortest time in ms to find an answer, however late it is by then. */
 const LEAST_MS = 15_000;

@@ -1,13 +1,8 @@
 /** Conditions within their limits of time, and what they may read. */
 import { describe, expect, test } from '@jest/globals';
-import {
-  compileCondition,
-  ConditionClock,
-  type ConditionInputs,
-  Conditions,
-  factsOf,
-} from '../../../../activities/policy/condition.ts';
+import { compileCondition, ConditionClock, Conditions } from '../../../../activities/policy/condition.ts';
 import type { Holds } from '../../../../domain/policy/judge.ts';
+import { type ConditionInputs, factsOf } from '../../../../activities/policy/condition-variables.ts';
 
 function inputs(over: Partial<ConditionInputs> = {}): ConditionInputs {
   return {

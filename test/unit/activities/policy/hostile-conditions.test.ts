@@ -3,16 +3,11 @@ import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from '@jest/globals';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import {
-  compileCondition,
-  ConditionClock,
-  type ConditionInputs,
-  Conditions,
-  factsOf,
-} from '../../../../activities/policy/condition.ts';
+import { compileCondition, ConditionClock, Conditions } from '../../../../activities/policy/condition.ts';
 import type { Policy } from '../../../../contracts/schemas/policy.ts';
 import { judge } from '../../../../domain/policy/judge.ts';
 import { judgedTool } from '../../../support/builders/policy.ts';
+import { type ConditionInputs, factsOf } from '../../../../activities/policy/condition-variables.ts';
 
 const Hostile = z.array(
   z.strictObject({
