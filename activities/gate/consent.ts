@@ -106,7 +106,8 @@ function votesIn(input: DispatchInput, proof: DecisionProof): readonly Vote[] {
   const openedAt = voted === undefined ? undefined : Date.parse(voted.openedAt);
   const deadline = deadlineIn(proof);
   return [decision, ...further].map((answer, index) => {
-    const at = index === 0 ? decidedAt : voted && (voted.further[index - 1] ?? '');
+    // A missing time is no time that is in time.
+    const at = index === 0 ? (decidedAt ?? '') : voted && (voted.further[index - 1] ?? '');
     const times = defined({ openedAt, decidedAt: at === undefined ? undefined : Date.parse(at) });
     return { answer, shown: shownTo(input, proof, answer), deadline, ...times };
   });

@@ -9,6 +9,7 @@
  */
 import { type OutputUnit, Validator } from '@cfworker/json-schema';
 import { activityInfo, cancellationSignal, heartbeat } from '@temporalio/activity';
+import { TemporalFailure } from '@temporalio/common';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { failureOf } from '../../contracts/failure.ts';
@@ -20,7 +21,7 @@ import type { ModelActivities, ModelStepInput, ModelStepResult, RunActivities } 
 import { EMPTY_DIGEST, extendDigest } from '../../domain/run/journal.ts';
 import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { callsOf } from '../../domain/state/run.ts';
-import { Heartbeat } from '../kit/activity.ts';
+import { faultName, Heartbeat } from '../kit/activity.ts';
 import { MAX_NESTING, nestsTooDeeply } from '../kit/json.ts';
 import { type Pause, pauseWithJitter, retried, within } from '../kit/time-limit.ts';
 import type { ReadTranscript } from '../run/read-transcript.ts';
@@ -78,7 +79,9 @@ export function createModelStep(dependencies: ModelStepDependencies): ModelActiv
     } catch (error) {
       // Whatever a cancelled request throws, the step ended because it was cancelled.
       signal.throwIfAborted();
-      throw error;
+      if (error instanceof CountersignError || error instanceof TemporalFailure) throw error;
+      // Final, since a further attempt pays the model again. The message of an unknown error may quote a conversation.
+      throw failureOf('INTERNAL', `The model step failed: ${faultName(error)}.`);
     } finally {
       beat.stop();
     }

@@ -182,6 +182,8 @@ function createStrategies(
         return forResource({ ...credentials, issuer: issuer.url }, strategy, { egress, now });
       }
       default:
+        // Without a vault there is nothing to ask anybody for.
+        if (credentials.kind === 'refresh' && vault === undefined) return noVault;
         return forResource(credentials, asking(credentials), { egress, now });
     }
   };

@@ -84,14 +84,14 @@ interface Deed {
 
 /** Lists what was said of a call, in the order in which it is refused. */
 function deedsIn({ proof, retry, input }: DispatchInput): readonly Deed[] {
-  const provided = (input?.provided ?? []).map(({ provision: answer, decidedAt }) => ({ answer, decidedAt }));
+  const provided = (input?.provided ?? []).map((said) => ({ answer: said.provision, decidedAt: timeOf(said) }));
   return [
     ...(retry === undefined
       ? []
       : [
           {
             purpose: 'resolveOutcome' as const,
-            voices: [{ answer: retry.resolution, decidedAt: retry.decidedAt }],
+            voices: [{ answer: retry.resolution, decidedAt: timeOf(retry) }],
             describe: (person: string) => `The word of ${person} that the call is sent again`,
             asks: 'outcome' as const,
           },
@@ -110,7 +110,7 @@ function deedsIn({ proof, retry, input }: DispatchInput): readonly Deed[] {
 /** Lists the votes, the last one first, and what postponed the deadline. */
 function consentIn(proof: Exclude<DispatchInput['proof'], { kind: 'policy' }>): Deed {
   const consent = { purpose: 'decide', describe: (person: string) => `The decision of ${person}` } as const;
-  const { decidedAt } = proof;
+  const decidedAt = timeOf(proof);
   if (proof.kind === 'standing') {
     const voices = proof.decisions.map((answer, index) => (index === 0 ? { answer, decidedAt } : { answer }));
     return { ...consent, voices };
@@ -121,8 +121,13 @@ function consentIn(proof: Exclude<DispatchInput['proof'], { kind: 'policy' }>): 
   return {
     ...consent,
     voices: [{ answer: decision, decidedAt }, ...others],
-    others: (extended?.by ?? []).map((each) => ({ answer: each.decision, decidedAt: each.decidedAt })),
+    others: (extended?.by ?? []).map((each) => ({ answer: each.decision, decidedAt: timeOf(each) })),
   };
+}
+
+/** A time that is missing, though it belongs there, is one at which no signature was good. */
+function timeOf({ decidedAt = '' }: { readonly decidedAt?: string }): string {
+  return decidedAt;
 }
 
 interface Doubt {
@@ -220,7 +225,10 @@ export function createAuthorizationProof(parts: StartProofParts): SaidAuthorizat
   return async (input, scheduler) => {
     const said: AuthorizationProof[] = [];
     for (const proof of input.authorizations ?? []) {
-      const voices = [...(proof.further ?? []), proof];
+      const voices = [...(proof.further ?? []), proof].map((each) => ({
+        answer: each.answer,
+        decidedAt: timeOf(each),
+      }));
       const deed: Deed = { purpose: 'authorize', voices, describe: (person) => `The authorization by ${person}` };
       if ((await doubtOf(parts, deed, input, scheduler)) === undefined) said.push(proof);
     }

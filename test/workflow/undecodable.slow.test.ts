@@ -127,6 +127,7 @@ describe('a run', () => {
     // Takes nothing, and so nothing of it can be unreadable.
     for (const payloads of BAD) expect(await raw.update(UPDATES.advance, payloads)).toBeUndefined();
     for (const header of BAD_HEADERS) expect(await raw.update(UPDATES.advance, [], header)).toBeUndefined();
+    for (const payloads of BAD) await raw.update(UPDATES.refreshTrust, payloads);
     await goesOn(run);
   });
 
@@ -212,6 +213,7 @@ describe('a catalog', () => {
       expect(await raw.query(name, [encoded('json/plain', '{')])).toMatch(/is not JSON/);
       for (const payloads of BAD) await raw.query(name, payloads);
     }
+    for (const payloads of BAD) await raw.update(CATALOG_UPDATES.refreshTrust, payloads);
     for (const payloads of BAD) await raw.signal('unknown', payloads);
     for (const payloads of BAD) await raw.signal(SIGNALS.nudge, payloads, encoded('json/plain', '{'));
     await until(async () => ((await executions(world, shelf.workflowId)).length > 1 ? true : undefined), {

@@ -55,6 +55,14 @@ test('control: what was postponed and then approved may be sent', () => {
   expect(answerTo(proven())).toBeUndefined();
 });
 
+test('a decision without its time came at none that counts', () => {
+  const input = proven();
+  // Sound: `proven` makes a decision; what a workflow schedules may lack any field.
+  const { decidedAt: _, ...timeless } = input.proof as Proof;
+  const answer = answerTo({ ...input, proof: timeless as Proof });
+  expect(answer).toMatchObject({ kind: 'refused', code: 'DISPATCH_FORBIDDEN' });
+});
+
 describe('a deadline that was postponed is proven from the extension', () => {
   const ten = OPENED + 10 * MINUTE;
   test.each<[string, Partial<Proof>]>([

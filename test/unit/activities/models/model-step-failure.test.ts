@@ -33,11 +33,11 @@ describe('failures of the step', () => {
     expect(failure.nextRetryDelay).toBeUndefined();
   });
 
-  test('INV-S1: an unknown error gives its name and nothing that it says, and is tried again', async () => {
+  test('INV-S1: an unknown error gives its name and nothing that it says, and is final, since each try pays the model', async () => {
     const failure = await failureOfRun(saying(failing(new TypeError('token-CANARY'))));
     expect(failure).toMatchObject({
       type: 'INTERNAL',
-      nonRetryable: false,
+      nonRetryable: true,
       message: expect.stringContaining('TypeError'),
     });
     expect(failure.cause).toBeUndefined();

@@ -1,6 +1,7 @@
 /** That a call is sent again was said by who it names: proven in trust mode `signed`, like consent (INV-X1, INV-G2). */
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { createSignatureCheck } from '../../../../activities/trust/dispatch-proof.ts';
+import type { RetryProof } from '../../../../contracts/wire/proofs.ts';
 import type { DispatchInput } from '../../../../contracts/wire/tools.ts';
 import {
   ann,
@@ -44,6 +45,9 @@ describe('the word that a call is sent again is proven too, whatever let it leav
     expect(await answer(await said({}, { purpose: 'decide' }))).toBe(forged);
     expect(await answer(await said({}, { payload: 'f'.repeat(64) }))).toBe(forged);
     expect(await answer(await said({}, { iat: now - 900, exp: now - 600 }))).toBe(forged);
+    const { retry } = await said();
+    // Sound: an input may lack any field.
+    expect(await answer({ retry: { ...retry, decidedAt: undefined } as unknown as RetryProof })).toBe(forged);
     expect(await answer(await said({}, {}, ben))).toBe('reopen SIGNER_NOT_ENTITLED');
     world.known = { 'exec-2': { ...first, continued: false } };
     expect(await answer(await said({ runId: 'exec-1' }, { runId: 'exec-1' }))).toBe('reopen DECISION_STALE_RUN');
