@@ -41,7 +41,7 @@ beforeAll(async () => {
 afterAll(async () => rm(folder, { recursive: true, force: true }));
 
 async function suite(...args: readonly string[]): Promise<string> {
-  const shim = join(ROOT, 'test/support/conformance-client.ts');
+  const shim = join(ROOT, 'test/support/conformance-fs.ts');
   const child = spawn(
     process.execPath,
     ['--import', 'tsx', '--import', shim, moduleFile(`${SUITE}/dist/index.js`), ...args],
