@@ -36,7 +36,7 @@ export interface Statement {
 
 type Place = Pick<DispatchInput, 'run' | 'callId' | 'target' | 'arguments'>;
 
-/** What was shown of a request for consent. @param callId the call that was asked about, if it was another */
+/** Returns what was shown of a request for consent. @param callId the call that was asked about, if it was another */
 export function shownForConsent(
   { callId: own, target }: Place,
   { generation, arguments: args, approvers }: ShownRequest,

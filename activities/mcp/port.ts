@@ -94,7 +94,7 @@ export interface ToolCall {
   readonly task?: WantedTask;
 }
 
-/** Where a call's answer comes in a server's event stream (MCP 2025-11-25, "Resumability"). Secret (INV-S1). */
+/** The place of a call's answer in a server's event stream (MCP 2025-11-25, "Resumability"). Secret (INV-S1). */
 export interface ResumePoint {
   readonly sessionId: string;
   readonly protocolVersion: string;
@@ -159,7 +159,7 @@ export type ServerFault = 'timeout' | 'failure';
 /** `neutral` means that nothing was learned about the server, for instance because the call was cancelled. */
 export type Health = 'up' | 'down' | 'neutral';
 
-/** What a call or a list shows of its server. */
+/** Signs of a server's health, as a call or a list shows them. */
 export interface ServerSign {
   readonly health: Health;
   /** The time that the server asked for, in ms, and the code of its answer. */

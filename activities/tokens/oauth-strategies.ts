@@ -34,7 +34,7 @@ import type { OpenGrant } from './sealed.ts';
 
 const REVOCATION_MS = 5_000;
 
-/** What the issuer is given beside resource and scopes. */
+/** Parameters that the issuer is given beside resource and scopes. */
 interface Proposal {
   readonly grantType: string;
   readonly parameters: Readonly<Record<string, string>>;

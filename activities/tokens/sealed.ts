@@ -194,7 +194,7 @@ export interface KeyFile {
   /** Path in the configuration, for errors. */
   readonly path: string;
   readonly alg: string;
-  /** What the file should hold; continues "which is no". */
+  /** Names what the file should hold; continues "which is no". */
   readonly kind: string;
 }
 

@@ -71,7 +71,7 @@ interface Said {
   readonly decidedAt?: string | undefined;
 }
 
-/** What one or several people have said to one effect. */
+/** Statements of one or several people to one effect. */
 interface Deed {
   readonly purpose: AnswerPurpose;
   /** Answers that count by key: one key is one voice, whatever names it may sign for. */

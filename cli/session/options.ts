@@ -151,7 +151,7 @@ export type GlobalOptions = Values<typeof GLOBAL_OPTIONS>;
 export const RUN = one('run id');
 export const CALL = one('call id, such as t2.c0');
 
-/** What names somebody: the rows of the verbs that speak in a person's name. */
+/** Options that name somebody: the rows of the verbs that speak in a person's name. */
 export const actor = (who: string): OptionRow<string> => needed(text('<id>', who));
 export const COMMENT = text('<text>', 'kept in the ledger');
 export const DECIDER_GROUP = parsed(repeated, '<name>', 'a group the decider belongs to; may be given several times');

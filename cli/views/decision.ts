@@ -82,7 +82,7 @@ export function pauseAnswer(runId: string, answered: Answered, { next, ...words 
 interface Words {
   readonly word: string;
   readonly colour: Parameters<Paint>[0];
-  /** What happens next, and the command that shows it. */
+  /** Says what happens next, and names the command that shows it. */
   readonly next?: string;
 }
 

@@ -18,7 +18,7 @@ const conversation = z.strictObject({ length: z.int().nonnegative(), digest: Sha
 
 const request = { callId, generation: z.int() };
 
-/** What every answer to a request has. */
+/** The fields that every answer to a request has. */
 const given = { approver: Approver, digest: Sha256Hex, runId: z.string(), comment: z.string().optional() };
 
 /** A recorded event. Facts hold hashes of arguments and results, never the arguments and results. */

@@ -197,7 +197,7 @@ export function replaceCall(run: Run, next: CallState): Run {
   return { ...run, calls: run.calls.map((state) => (state.call.callId === next.call.callId ? next : state)) };
 }
 
-/** What a transition makes of one call, and what the ledger says of it. */
+/** The call that a transition makes, and the facts that go into the ledger. */
 export interface Moved {
   readonly call: CallState;
   readonly facts: readonly LedgerFact[];

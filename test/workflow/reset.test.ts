@@ -1,5 +1,6 @@
 /** After `temporal workflow reset` nothing that was once approved runs again by itself (INV-G2, F38). */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { codedFailureIn } from '../../contracts/failure.ts';
 import { assertIntact, type RunHandle } from '../../client/index.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
 import { Script } from '../../contracts/schemas/script.ts';
@@ -157,6 +158,9 @@ test('to after the decision, with the dispatch not yet begun: the call is asked 
     });
     // Its acceptance lies before the reset: sent again it gets its first answer, and does nothing.
     expect(await run.decide(decision)).toMatchObject({ status: 'approved' });
+    // Under another update id the run itself is asked, and says that the decision no longer counts.
+    const raw = world.client.workflow.getHandle(run.runId).executeUpdate('decide', { args: [decision] });
+    expect(codedFailureIn(await raw.catch((error: unknown) => error))?.code).toBe('DECISION_STALE_RUN');
     expect(await refusalOf(run.decide({ ...decision, decisionId: 'the-same-again' }))).toMatchObject({
       code: 'DIGEST_MISMATCH',
     });

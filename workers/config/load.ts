@@ -141,7 +141,7 @@ function substituteText(text: string, environment: Environment, what: string, pa
       throw invalid(what, path, reason);
     }
     const found = Object.hasOwn(environment, name) ? environment[name] : undefined;
-    // As in a shell, a default also replaces an empty variable.
+    // A default also replaces an empty variable, as in a shell.
     const chosen = otherwise === undefined ? found : found === undefined || found === '' ? otherwise : found;
     if (chosen === undefined) throw invalid(what, path, `needs the environment variable ${name}, which is not set`);
     return chosen;

@@ -1,5 +1,5 @@
 /**
- * What every execution of a run or a catalog holds: its journal, its counts, the reading of its keys, and the
+ * Holds what every execution of a run or a catalog has: its journal, its counts, the reading of its keys, and the
  * executions that it continues.
  */
 import { workflowInfo } from '@temporalio/workflow';
