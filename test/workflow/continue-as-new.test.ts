@@ -145,8 +145,10 @@ test('a decision and a nudge in one workflow task: the call is sent once, and it
 });
 
 test('everything that arrives while the run hands over is there in the next execution (F35)', async () => {
-  const run = await world.start([{ calls: [1, 2, 3, 4].map((n) => call('pay', 'handover', n)) }, END]);
-  const requests = await openRequests(run, 4);
+  const run = await world.start([{ calls: [1, 2, 3, 4, 5].map((n) => call('pay', 'handover', n)) }, END]);
+  const requests = await openRequests(run, 5);
+  const last = requests.pop();
+  if (last === undefined) throw new Error('five requests');
   const messages = Array.from({ length: 12 }, (_, n) => ({ messageId: `m${n}`, text: `Message ${n}.`, from: 'ann' }));
   for (const [n, request] of requests.entries()) {
     const sent = [
@@ -157,13 +159,15 @@ test('everything that arrives while the run hands over is there in the next exec
     ];
     await Promise.all(sent);
   }
+  // Only now may the run end: a message that comes after the end is refused.
+  await run.decide(decisionOn(last, 'ann'));
   await run.result();
   expect(
     bank
       .callsFor('handover')
       .map(({ arguments: args }) => Number(args['n']))
       .toSorted((one, other) => one - other),
-  ).toEqual([1, 2, 3, 4]);
+  ).toEqual([1, 2, 3, 4, 5]);
   const users = (await transcript(world, run)).flatMap((message) => (message.role === 'user' ? [message.text] : []));
   expect(users.toSorted()).toEqual(['Do it.', ...messages.map(({ text }) => text)].toSorted());
   expect((await executions(world, run.runId)).length).toBeGreaterThan(1);
