@@ -3,7 +3,7 @@ import type { Judgement } from '../../../contracts/schemas/call.ts';
 import { pausedFor, type Pausing } from '../../../domain/request/pause.ts';
 import { accept, admit } from '../../../domain/request/decision.ts';
 import { dispatched } from '../../../domain/request/transitions.ts';
-import type { WaitingForAnswer } from '../../../domain/state/call.ts';
+import type { InFlight, WaitingForAnswer } from '../../../domain/state/call.ts';
 import { callOf, type Run } from '../../../domain/state/run.ts';
 import { approval, shown } from './decision.ts';
 import { identicalCalls } from './call.ts';
@@ -30,6 +30,13 @@ export function flyingRun(consent: 'allowed' | 'approved' = 'allowed', over: Par
   const flying = dispatched(run, 't1.c0')?.run;
   if (flying === undefined) throw new Error('the call is not sent');
   return flying;
+}
+
+/** Returns a call of this run that is under way. */
+export function flyingOf(run: Run, callId = 't1.c0'): InFlight {
+  const state = callOf(run, callId);
+  if (state?.status !== 'in-flight') throw new Error(`${callId} is not under way, it is ${state?.status ?? 'unknown'}`);
+  return state;
 }
 
 export function approvedBy(run: Run, ann = 'ann', decisionId = 'd-0'): Run {

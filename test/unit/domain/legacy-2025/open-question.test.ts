@@ -1,12 +1,11 @@
 /** A server that waits on an open connection until somebody answers (docs/adr/0040). */
-import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { describe, expect, test } from '@jest/globals';
 import { LedgerFact } from '../../../../contracts/schemas/ledger.ts';
 import { InputPause } from '../../../../contracts/schemas/request.ts';
 import { heldWord } from '../../../../domain/legacy-2025/open-question-proof.ts';
 import { admitHeld, askedHeld, closedHeld } from '../../../../domain/legacy-2025/open-question.ts';
 import { taskBegun } from '../../../../domain/legacy-2025/tasks.ts';
-import { admit } from '../../../../domain/request/decision.ts';
 import { askedBytes, MOST_ASKED_BYTES } from '../../../../domain/request/input.ts';
 import { admitAnswer } from '../../../../domain/request/pause.ts';
 import { provide, refuseProvision } from '../../../../domain/request/provision.ts';
@@ -14,7 +13,6 @@ import { ended, returned } from '../../../../domain/request/transitions.ts';
 import { heard } from '../../../../domain/run/message-queue.ts';
 import { callOf, type Change, type Run, statusOf } from '../../../../domain/state/run.ts';
 import { currentDetails } from '../../../../domain/views/temporal-ui.ts';
-import { approval } from '../../../support/builders/decision.ts';
 import { heldOf, heldPausing, heldQuestions, heldRun } from '../../../support/builders/held-input.ts';
 import { flyingRun } from '../../../support/builders/pause.ts';
 import { ANN, NAME, PAGE, providedRun, provisionIn } from '../../../support/builders/provision.ts';
@@ -146,11 +144,8 @@ describe('an answer', () => {
     expect(JSON.stringify(over.calls)).not.toContain('Ann');
   });
 
-  test('is refused where it is no answer to the question, and a decision is', () => {
+  test('is refused where it is no answer to the question', () => {
     const run = heldRun();
-    const digest = provisionIn(run).digest;
-    expect(admit(run, { ...approval(), digest }, runIds(), START)).toMatchObject({ code: 'DECISION_NOT_PERMITTED' });
-    expect(admitAnswer(run, 'input', provisionIn(run), runIds(), START)).toMatchObject({ kind: 'accept' });
     const odd = provisionIn(run, { responses: {} });
     expect(refuseProvision(run, heldOf(run), odd)).toMatchObject({ code: 'DECISION_INVALID' });
   });
@@ -189,13 +184,6 @@ describe('what nobody answers', () => {
     const run = heldRun();
     const closed = closedHeld(run, CALL, status).run;
     expect(admitAnswer(closed, 'input', provisionIn(run), runIds(), START)).toMatchObject({ kind: 'refuse', code });
-  });
-
-  test('INV-G2: an answer at the deadline is too late', () => {
-    const run = heldRun();
-    const { deadline } = heldOf(run).request;
-    expect(admitAnswer(run, 'input', provisionIn(run), runIds(), deadline)).toMatchObject({ code: 'DECISION_EXPIRED' });
-    expect(admitAnswer(run, 'input', provisionIn(run), runIds(), deadline - 1)).toMatchObject({ kind: 'accept' });
   });
 
   test('is closed by an interruption, and other calls are not touched', () => {

@@ -1,14 +1,18 @@
-/** What policy says of one call inside one layer (S2.1, S4.1, INV-G4). */
-import { describe, expect, test } from '@jest/globals';
+/** What policy says of one call inside one layer: strategies, lists, rules, hints and times (S2.1, S4.1, D-10, F-4, F-6, F25, INV-G4). */
 import fc from 'fast-check';
+import { describe, expect, test } from '@jest/globals';
+import type { Verdict } from '../../../../contracts/schemas/call.ts';
 import { Policy, type PolicyInput, type PolicyRuleInput } from '../../../../contracts/schemas/policy.ts';
 import { hintsHold, type Holds, judge, type JudgedTool } from '../../../../domain/policy/judge.ts';
 import { jsonValue, policy } from '../../../support/builders/arbitraries.ts';
 import { judgedTool, policyLayers } from '../../../support/builders/policy.ts';
 
-function kindOf(organisation: Policy, tool: Partial<JudgedTool> = {}): string {
-  return judge(policyLayers({ organisation }), judgedTool(tool), 'ann').kind;
-}
+const STRICTNESS = { allow: 0, ask: 1, deny: 2 } as const;
+const NEVER = { strategy: 'never' } as const;
+type Kind = Verdict['kind'];
+
+const verdictOf = (organisation: Policy, tool: Partial<JudgedTool> = {}): Verdict =>
+  judge(policyLayers({ organisation }), judgedTool(tool), 'ann');
 
 /** What a stored policy of another version may hold. */
 function odd(value: unknown): Policy {
@@ -16,120 +20,119 @@ function odd(value: unknown): Policy {
   return value as Policy;
 }
 
-describe('strategies', () => {
-  test('S2.1: always asks, never allows', () => {
-    expect(kindOf({ strategy: 'always' })).toBe('ask');
-    expect(kindOf({ strategy: 'never' })).toBe('allow');
-  });
+describe('a strategy', () => {
+  const byHints = { strategy: 'annotations' } as const;
+  const [annotations, serverTrusted] = [{ readOnlyHint: true }, true] as const;
+  // What JSON holds under `__proto__` may end up as a prototype in a careless copy.
+  const inherited = Object.create(annotations) as Record<string, never>;
 
-  test('INV-G4: without a policy every call is asked', () => {
-    expect(kindOf({})).toBe('ask');
-  });
-
-  test('S2.1, INV-G4: a strategy that nobody knows asks', () => {
-    for (const strategy of ['sometimes', '', 'Never', 'allow', null, 7]) expect(kindOf(odd({ strategy }))).toBe('ask');
-  });
-
-  test('S2.1: annotations exempt a call only by a boolean `readOnlyHint: true` of a trusted server', () => {
-    const strategy = { strategy: 'annotations' } as const;
-    const annotations = { readOnlyHint: true };
-    expect(kindOf(strategy, { annotations, serverTrusted: true })).toBe('allow');
-    expect(kindOf(strategy, { annotations, serverTrusted: false })).toBe('ask');
-    expect(kindOf(strategy, { annotations: undefined, serverTrusted: true })).toBe('ask');
+  test.each<[string, Policy, Partial<JudgedTool>, Kind, string]>([
+    ['S2.1: always asks', { strategy: 'always' }, {}, 'ask', 'strategy/always'],
+    ['S2.1: never allows', NEVER, {}, 'allow', 'strategy/never'],
+    ['INV-G4: without a policy every call is asked', {}, {}, 'ask', 'default'],
+    [
+      'S2.1: hints of a trusted server',
+      byHints,
+      { annotations, serverTrusted },
+      'allow',
+      'strategy/annotations/read-only',
+    ],
+    ['S2.1: hints of another server', byHints, { annotations }, 'ask', 'strategy/annotations'],
+    ['S2.1: no hints', byHints, { serverTrusted }, 'ask', 'strategy/annotations'],
+    ['INV-G4: inherited hints', byHints, { annotations: inherited, serverTrusted }, 'ask', 'strategy/annotations'],
+    ['hints under another strategy', { strategy: 'always' }, { annotations, serverTrusted }, 'ask', 'strategy/always'],
+    ['hints under none', {}, { annotations, serverTrusted }, 'ask', 'default'],
+    ...['sometimes', '', 'Never', 'allow', null, 7].map((strategy): [string, Policy, object, Kind, string] => [
+      `S2.1, INV-G4: one that nobody knows, ${JSON.stringify(strategy)}`,
+      odd({ strategy }),
+      {},
+      'ask',
+      'default',
+    ]),
+  ])('%s', (_what, layer, tool, kind, rule) => {
+    expect(verdictOf(layer, tool)).toMatchObject({ kind, rules: [`organisation/${rule}`] });
   });
 
   test('S2.1, INV-G4: any other annotation asks', () => {
-    const annotations = fc.oneof(
+    const given = fc.oneof(
       fc.record({ readOnlyHint: jsonValue.filter((value) => value !== true) }),
-      fc.constantFrom(
+      fc.constantFrom<object>(
         {},
-        { readOnlyHint: 'true' },
-        { readOnlyHint: 1 },
-        { readOnlyHint: [true] },
+        ...['true', 1, [true]].map((readOnlyHint) => ({ readOnlyHint })),
         { readonlyhint: true },
         { destructiveHint: false },
       ),
     );
     fc.assert(
       fc.property(
-        annotations,
-        (given) => kindOf({ strategy: 'annotations' }, { annotations: given, serverTrusted: true }) === 'ask',
+        given,
+        (hints) =>
+          verdictOf(byHints, { annotations: hints as JudgedTool['annotations'], serverTrusted }).kind === 'ask',
       ),
     );
-  });
-
-  test('INV-G4: a hint that the annotations only inherit asks', () => {
-    // What JSON holds under `__proto__` may end up as a prototype in a careless copy.
-    const annotations = Object.create({ readOnlyHint: true }) as Record<string, never>;
-    expect(kindOf({ strategy: 'annotations' }, { annotations, serverTrusted: true })).toBe('ask');
-  });
-
-  test('annotations count under no other strategy', () => {
-    const tool = { annotations: { readOnlyHint: true }, serverTrusted: true };
-    expect(kindOf({ strategy: 'always' }, tool)).toBe('ask');
-    expect(kindOf({}, tool)).toBe('ask');
   });
 });
 
 describe('rules of one layer', () => {
   const files = { default: 'allow', tools: { write_file: 'deny', read_file: { action: 'ask' } } } as const;
+  const layer: Policy = { strategy: 'always', servers: { files } };
+  const { tools } = files;
+  const dotted: Policy = { ...NEVER, servers: { files: { tools: { 'issue.get': 'deny' } } } };
 
-  test('the first that matches wins: tool, then server, then strategy', () => {
-    const layer: Policy = { strategy: 'always', servers: { files } };
-    expect(kindOf(layer)).toBe('deny');
-    expect(kindOf(layer, { tool: 'read_file' })).toBe('ask');
-    expect(kindOf(layer, { tool: 'list' })).toBe('allow');
-    expect(kindOf(layer, { server: 'mail' })).toBe('ask');
+  test.each<[string, Policy, Partial<JudgedTool>, Kind, string]>([
+    ['the first that matches wins: the tool', layer, {}, 'deny', 'servers/files/tools/write_file'],
+    ['the tool, as an object', layer, { tool: 'read_file' }, 'ask', 'servers/files/tools/read_file'],
+    ['then the server', layer, { tool: 'list' }, 'allow', 'servers/files/default'],
+    ['then the strategy', layer, { server: 'mail' }, 'ask', 'strategy/always'],
+    [
+      'S4.1: the strategy for an unlisted tool',
+      { ...NEVER, servers: { files: { tools } } },
+      { tool: 'list' },
+      'allow',
+      'strategy/never',
+    ],
+    ['S4.1: without one it is asked', { servers: { files: { tools } } }, { tool: 'list' }, 'ask', 'default'],
+    ['S4.1: also where nothing is listed', { servers: { files: {} } }, {}, 'ask', 'default'],
+    [
+      'S3.5: tools are known by their original names',
+      dotted,
+      { tool: 'issue.get' },
+      'deny',
+      'servers/files/tools/issue.get',
+    ],
+    ['S3.5: and by no others', dotted, { tool: 'issue_get' }, 'allow', 'strategy/never'],
+  ])('%s', (_what, organisation, tool, kind, rule) => {
+    expect(verdictOf(organisation, tool)).toMatchObject({ kind, rules: [`organisation/${rule}`] });
   });
 
-  test('S4.1: a tool of a listed server that no list names falls to the strategy, without one it is asked', () => {
-    expect(kindOf({ strategy: 'never', servers: { files: { tools: files.tools } } }, { tool: 'list' })).toBe('allow');
-    expect(kindOf({ servers: { files: { tools: files.tools } } }, { tool: 'list' })).toBe('ask');
-    expect(kindOf({ servers: { files: {} } })).toBe('ask');
-  });
-
-  test('INV-G4: an action that nobody knows asks, also where the strategy would allow', () => {
-    for (const action of ['permit', '', 'ALLOW', null]) {
-      expect(kindOf(odd({ strategy: 'never', servers: { files: { default: action } } }))).toBe('ask');
-      expect(kindOf(odd({ strategy: 'never', servers: { files: { tools: { write_file: { action } } } } }))).toBe('ask');
-    }
-    expect(kindOf(odd({ strategy: 'never', servers: { files: { tools: { write_file: 'permit' } } } }))).toBe('ask');
+  test.each(['permit', '', 'ALLOW', null])('INV-G4: an action that nobody knows asks: %j', (action) => {
+    for (const listed of [
+      { default: action },
+      { tools: { write_file: { action } } },
+      { tools: { write_file: action } },
+    ])
+      expect(verdictOf(odd({ ...NEVER, servers: { files: listed } })).kind).toBe('ask');
   });
 
   test.each(['constructor', '__proto__', 'toString', 'hasOwnProperty'])(
     'a tool or server named %s is a name like any other',
     (name) => {
-      expect(kindOf({ strategy: 'never', servers: { files: { tools: {} } } }, { tool: name })).toBe('allow');
-      expect(kindOf({ strategy: 'never', servers: {} }, { server: name })).toBe('allow');
-      const stated = { [name]: 'deny' } as const;
-      expect(kindOf({ strategy: 'never', servers: { files: { tools: stated } } }, { tool: name })).toBe('deny');
-      expect(kindOf({ strategy: 'never', servers: { [name]: { default: 'deny' } } }, { server: name })).toBe('deny');
+      const kinds = (stated: Readonly<Record<string, 'deny'>>, kind: Kind) => {
+        expect(verdictOf({ ...NEVER, servers: { files: { tools: stated } } }, { tool: name }).kind).toBe(kind);
+        const servers = Object.fromEntries(Object.keys(stated).map((server) => [server, { default: 'deny' as const }]));
+        expect(verdictOf({ ...NEVER, servers }, { server: name }).kind).toBe(kind);
+      };
+      kinds({}, 'allow');
+      kinds({ [name]: 'deny' }, 'deny');
     },
   );
 
-  test('S3.5: tools are known by their original names', () => {
-    const layer: Policy = { strategy: 'never', servers: { files: { tools: { 'issue.get': 'deny' } } } };
-    expect(kindOf(layer, { tool: 'issue.get' })).toBe('deny');
-    expect(kindOf(layer, { tool: 'issue_get' })).toBe('allow');
-  });
-
-  test('every verdict names the rule that gave it', () => {
-    const rules = (organisation: Policy, tool: Partial<JudgedTool> = {}): readonly string[] =>
-      judge(policyLayers({ organisation }), judgedTool(tool), 'ann').rules;
-    expect(rules({ servers: { files } })).toEqual(['organisation/servers/files/tools/write_file']);
-    expect(rules({ servers: { files } }, { tool: 'list' })).toEqual(['organisation/servers/files/default']);
-    expect(rules({ strategy: 'never' })).toEqual(['organisation/strategy/never']);
-    expect(rules({ strategy: 'always' })).toEqual(['organisation/strategy/always']);
-    expect(rules({ strategy: 'annotations' })).toEqual(['organisation/strategy/annotations']);
-    expect(rules({ strategy: 'annotations' }, { annotations: { readOnlyHint: true }, serverTrusted: true })).toEqual([
-      'organisation/strategy/annotations/read-only',
-    ]);
-    expect(rules({})).toEqual(['organisation/default']);
-    fc.assert(fc.property(policy, (given) => rules(given).length > 0));
+  test('every verdict names a rule', () => {
+    fc.assert(fc.property(policy, (given) => verdictOf(given).rules.length > 0));
   });
 
   test('a denial says which tool and which rule, for the model and the caller', () => {
-    expect(judge(policyLayers({ organisation: { servers: { files } } }), judgedTool(), 'ann')).toEqual({
+    expect(verdictOf({ servers: { files } })).toEqual({
       kind: 'deny',
       code: 'POLICY_DENIED',
       rules: ['organisation/servers/files/tools/write_file'],
@@ -138,124 +141,102 @@ describe('rules of one layer', () => {
   });
 });
 
-/** Ordered rules of a layer, and conditions of which nothing certain is known (INV-G4, S4.1, D-10). */
-describe('rules', () => {
-  const STRICTNESS = { allow: 0, ask: 1, deny: 2 } as const;
-
+describe('ordered rules', () => {
   function verdict(organisation: PolicyInput, holds: Holds = 'unknown', run?: PolicyInput) {
     return judge({ organisation: organisation as never, run }, judgedTool(), 'ann', () => holds);
   }
+  const rule = (then: PolicyRuleInput['then'], over: object = { when: 'x' }): PolicyRuleInput => ({
+    id: 'r',
+    then,
+    ...over,
+  });
 
-  describe('INV-G4: a condition that fails', () => {
-    test.each(['failed', 'unknown'] as const)('%s: matches for what asks or denies, never for what allows', (holds) => {
-      const rule = (then: PolicyRuleInput['then']): PolicyRuleInput => ({ id: 'r', when: 'x', then });
-      expect(verdict({ rules: [rule('deny')], strategy: 'never' }, holds).kind).toBe('deny');
-      expect(verdict({ rules: [rule('ask')], strategy: 'never' }, holds).kind).toBe('ask');
-      expect(verdict({ rules: [rule('allow')] }, holds).kind).toBe('ask');
-    });
+  test.each<[string, PolicyInput, Holds, Kind, PolicyInput?]>([
+    ['INV-G4: a condition that fails matches for what denies', { rules: [rule('deny')], ...NEVER }, 'failed', 'deny'],
+    ['INV-G4: and for what asks', { rules: [rule('ask')], ...NEVER }, 'failed', 'ask'],
+    ['INV-G4: never for what allows', { rules: [rule('allow')] }, 'failed', 'ask'],
+    ['INV-G4: one that is unknown, for what denies', { rules: [rule('deny')], ...NEVER }, 'unknown', 'deny'],
+    ['INV-G4: for what asks', { rules: [rule('ask')], ...NEVER }, 'unknown', 'ask'],
+    ['INV-G4: not for what allows', { rules: [rule('allow')] }, 'unknown', 'ask'],
+    // A stored policy of a later version may hold it.
+    ['an action that nobody knows asks', { rules: [rule('escalate' as 'ask', {})], ...NEVER }, true, 'ask'],
+    ['a run with lists has a say about everything', NEVER, true, 'ask', { always: ['mail/send'] }],
+    ['also one that its list allows', NEVER, true, 'allow', { never: ['files/*'] }],
+  ])('%s', (_what, organisation, holds, kind, ...[run]) => {
+    expect(verdict(organisation, holds, run).kind).toBe(kind);
+  });
 
-    test('never makes a verdict looser than the stricter of what it would be either way', () => {
-      fc.assert(
-        fc.property(policy, fc.constantFrom('failed' as const, 'unknown' as const), (organisation, holds) => {
-          const either = [true, false].map((answer) => STRICTNESS[verdict(organisation, answer).kind]);
-          const unsure = STRICTNESS[verdict(organisation, holds).kind];
-          expect(unsure).toBeGreaterThanOrEqual(Math.max(...either));
-        }),
-        { numRuns: 500 },
-      );
-    });
+  test('D-10: a condition never makes a verdict looser than the stricter of what it would be either way', () => {
+    fc.assert(
+      fc.property(policy, fc.constantFrom('failed' as const, 'unknown' as const), (organisation, holds) => {
+        const either = [true, false].map((answer) => STRICTNESS[verdict(organisation, answer).kind]);
+        expect(STRICTNESS[verdict(organisation, holds).kind]).toBeGreaterThanOrEqual(Math.max(...either));
+      }),
+      { numRuns: 500 },
+    );
+  });
 
-    test('is said in the rules, and those who may be meant are asked together', () => {
-      const rules: PolicyRuleInput[] = [
-        { id: 'a', when: 'x', then: 'ask', approvers: { ids: ['eve'] }, explain: 'First.' },
-        { id: 'b', then: 'ask', approvers: { ids: ['eve'] }, deadlineSeconds: 60, explain: 'Second.' },
-      ];
-      expect(verdict({ rules }, 'failed')).toEqual({
-        kind: 'ask',
-        rules: ['organisation/rules/a (condition failed)', 'organisation/rules/b'],
-        approvers: { allOf: [{ layer: 'organisation', ids: ['eve'], groups: [] }] },
-        deadlineSeconds: 60,
-        explain: [
-          { rule: 'organisation/rules/a (condition failed)', text: 'First.' },
-          { rule: 'organisation/rules/b', text: 'Second.' },
-        ],
-      });
-    });
-
-    test('without anybody to ask nothing is known of any condition', () => {
-      const organisation = { rules: [{ id: 'a', when: 'true', then: 'allow' as const }] };
-      expect(judge({ organisation, run: undefined }, judgedTool(), 'ann')).toMatchObject({
-        rules: ['organisation/default'],
-      });
+  test('that it failed is said in the rules, and those who may be meant are asked together', () => {
+    const rules: PolicyRuleInput[] = [
+      { id: 'a', when: 'x', then: 'ask', approvers: { ids: ['eve'] }, explain: 'First.' },
+      { id: 'b', then: 'ask', approvers: { ids: ['eve'] }, deadlineSeconds: 60, explain: 'Second.' },
+    ];
+    const named = ['organisation/rules/a (condition failed)', 'organisation/rules/b'];
+    expect(verdict({ rules }, 'failed')).toEqual({
+      kind: 'ask',
+      rules: named,
+      approvers: { allOf: [{ layer: 'organisation', ids: ['eve'], groups: [] }] },
+      deadlineSeconds: 60,
+      explain: ['First.', 'Second.'].map((text, index) => ({ rule: named[index], text })),
     });
   });
 
-  describe('a run', () => {
-    test('with rules about others has no say; with lists it has one about everything', () => {
-      const organisation = { strategy: 'never' as const };
-      const other = { rules: [{ id: 'x', match: { server: 'mail' }, then: 'deny' as const }] };
-      expect(verdict(organisation, true, other)).toEqual({ kind: 'allow', rules: ['organisation/strategy/never'] });
-      expect(verdict(organisation, true, { always: ['mail/send'] })).toMatchObject({ rules: ['run/default'] });
-      expect(verdict(organisation, true, { never: ['files/*'] }).kind).toBe('allow');
-    });
+  test('without anybody to ask nothing is known of any condition', () => {
+    const organisation = { rules: [{ id: 'a', when: 'true', then: 'allow' as const }] };
+    expect(verdictOf(organisation)).toMatchObject({ rules: ['organisation/default'] });
+  });
 
-    test('that asks because a condition failed asks though it says nothing else', () => {
-      const run = { rules: [{ id: 'x', when: 'y', then: 'ask' as const }] };
-      expect(verdict({ strategy: 'never' }, 'failed', run)).toMatchObject({
-        kind: 'ask',
-        rules: ['run/rules/x (condition failed)'],
-      });
-    });
+  test('of a run, one about others has no say, and one that failed asks though the run says nothing else', () => {
+    const other = { rules: [rule('deny', { match: { server: 'mail' } })] };
+    expect(verdict(NEVER, true, other)).toEqual({ kind: 'allow', rules: ['organisation/strategy/never'] });
+    expect(verdict(NEVER, true, { always: ['mail/send'] })).toMatchObject({ rules: ['run/default'] });
+    const rules = ['run/rules/r (condition failed)'];
+    expect(verdict(NEVER, 'failed', { rules: [rule('ask')] })).toMatchObject({ kind: 'ask', rules });
   });
 
   test('what a rule explains reaches the model inert', () => {
-    const rules: PolicyRuleInput[] = [{ id: 'no', then: 'deny', explain: 'Not\u202Enow\n.' }];
-    expect(verdict({ rules })).toMatchObject({ message: expect.stringContaining('Not\\u{202e}now\\u{a}.') });
-  });
-
-  test('a rule whose action nobody knows asks', () => {
-    // Sound: a stored policy of a later version may hold it.
-    const rules = [{ id: 'later', then: 'escalate' }] as unknown as PolicyRuleInput[];
-    expect(verdict({ rules, strategy: 'never' }).kind).toBe('ask');
+    const message = expect.stringContaining('Not\\u{202e}now\\u{a}.');
+    expect(verdict({ rules: [rule('deny', { explain: 'Not\u202Enow\n.' })] })).toMatchObject({ message });
   });
 });
 
-/** What a rule may conclude from a tool's hints (F25, INV-G4). */
-describe('hints', () => {
-  test.each([
-    ['that are stated', { readOnlyHint: true }, { readOnlyHint: true }, true, true],
-    ['that are stated otherwise', { readOnlyHint: true }, { readOnlyHint: false }, true, false],
-    ['that are not stated are what MCP says: not read-only', { readOnlyHint: true }, {}, true, false],
-    ['destructive', { destructiveHint: true }, undefined, true, true],
-    ['to the open world', { openWorldHint: true }, {}, true, true],
-    ['not idempotent', { idempotentHint: true }, {}, true, false],
-    ['of an odd type', { readOnlyHint: true }, { readOnlyHint: 'true' }, true, 'unknown'],
-    ['that nobody trusts', { readOnlyHint: true }, { readOnlyHint: true }, false, 'unknown'],
-    ['that nobody asks for', {}, { readOnlyHint: 1 }, false, true],
-    ['one of which is otherwise', { readOnlyHint: true, idempotentHint: true }, { readOnlyHint: true }, true, false],
-    ['named as every object names it', { readOnlyHint: true }, { constructor: true }, true, false],
-  ] as const)('F25: hints %s', (_, wanted, annotations, isTrusted, held) => {
-    expect(hintsHold(wanted, annotations, isTrusted)).toBe(held);
-  });
-
-  test('no hints wanted hold', () => {
-    expect(hintsHold(undefined, undefined, false)).toBe(true);
-  });
+test.each([
+  ['that are stated', { readOnlyHint: true }, { readOnlyHint: true }, true, true],
+  ['that are stated otherwise', { readOnlyHint: true }, { readOnlyHint: false }, true, false],
+  ['that are not stated are what MCP says: not read-only', { readOnlyHint: true }, {}, true, false],
+  ['destructive', { destructiveHint: true }, undefined, true, true],
+  ['to the open world', { openWorldHint: true }, {}, true, true],
+  ['not idempotent', { idempotentHint: true }, {}, true, false],
+  ['of an odd type', { readOnlyHint: true }, { readOnlyHint: 'true' }, true, 'unknown'],
+  ['that nobody trusts', { readOnlyHint: true }, { readOnlyHint: true }, false, 'unknown'],
+  ['that nobody asks for', {}, { readOnlyHint: 1 }, false, true],
+  ['one of which is otherwise', { readOnlyHint: true, idempotentHint: true }, { readOnlyHint: true }, true, false],
+  ['named as every object names it', { readOnlyHint: true }, { constructor: true }, true, false],
+  ['of which none is wanted', undefined, undefined, false, true],
+] as const)('F25: hints %s', (_, wanted, annotations, isTrusted, held) => {
+  expect(hintsHold(wanted, annotations, isTrusted)).toBe(held);
 });
 
-/** What several layers of policy say of the time of a request (F-4, F-6). */
 describe('times', () => {
-  const tool = { server: 'bank', tool: 'pay', annotations: undefined, serverTrusted: false };
-
-  function askedUnder(organisation: PolicyInput, run?: PolicyInput) {
+  function approversUnder(organisation: PolicyInput, run?: PolicyInput) {
+    const tool = { server: 'bank', tool: 'pay', annotations: undefined, serverTrusted: false };
     const verdict = judge({ organisation: Policy.parse(organisation), run }, tool, 'ann');
     if (verdict.kind !== 'ask') throw new Error('it is asked');
-    const { validForSeconds, extendableToSeconds } = verdict.approvers;
-    return { deadline: verdict.deadlineSeconds, validForSeconds, extendableToSeconds };
+    return verdict;
   }
 
   test('nothing is in the rule that nobody said: digests of today are those of before', () => {
-    expect(judge({ organisation: Policy.parse({ deadlineSeconds: 60 }), run: undefined }, tool, 'ann')).toEqual({
+    expect(approversUnder({ deadlineSeconds: 60 })).toEqual({
       kind: 'ask',
       rules: ['organisation/default'],
       approvers: { allOf: [{ layer: 'default', ids: ['ann'], groups: [] }] },
@@ -263,50 +244,36 @@ describe('times', () => {
     });
   });
 
-  test('F-6: the shortest validity counts; a tool speaks in place of its layer', () => {
-    expect(askedUnder({ validForSeconds: 60 })).toMatchObject({ validForSeconds: 60 });
-    expect(askedUnder({ validForSeconds: 60 }, { validForSeconds: 5 })).toMatchObject({ validForSeconds: 5 });
-    expect(askedUnder({ validForSeconds: 60 }, { validForSeconds: 500 })).toMatchObject({ validForSeconds: 60 });
-    const pay = { action: 'ask' as const, validForSeconds: 7 };
-    expect(askedUnder({ validForSeconds: 60, servers: { bank: { tools: { pay } } } })).toMatchObject({
-      validForSeconds: 7,
-    });
-  });
+  const pay = { action: 'ask' as const, validForSeconds: 7 };
+  const most = { deadlineSeconds: 60, extendableToSeconds: 600 };
 
-  test('F-7: the first reminder counts, whichever layer wants it', () => {
-    const reminded = (organisation: PolicyInput, run?: PolicyInput) => {
-      const verdict = judge({ organisation: Policy.parse(organisation), run }, tool, 'ann');
-      return verdict.kind === 'ask' ? verdict.approvers.remindAfterSeconds : undefined;
-    };
-    expect(reminded({ remindAfterSeconds: 60 })).toBe(60);
-    expect(reminded({ remindAfterSeconds: 60 }, { remindAfterSeconds: 30 })).toBe(30);
-    expect(reminded({ remindAfterSeconds: 60 }, { remindAfterSeconds: 90 })).toBe(60);
-  });
-
-  test.each<[string, PolicyInput, PolicyInput | undefined, number | undefined]>([
-    ['as the organisation permits', { deadlineSeconds: 60, extendableToSeconds: 600 }, undefined, 600],
+  test.each<[string, PolicyInput, PolicyInput | undefined, object]>([
+    ['F-6: validity, as it is said', { validForSeconds: 60 }, undefined, { validForSeconds: 60 }],
+    ['F-6: the shortest validity', { validForSeconds: 60 }, { validForSeconds: 5 }, { validForSeconds: 5 }],
+    ['F-6: no longer one of a run', { validForSeconds: 60 }, { validForSeconds: 500 }, { validForSeconds: 60 }],
     [
-      'less where the run says less',
-      { deadlineSeconds: 60, extendableToSeconds: 600 },
-      { extendableToSeconds: 300 },
-      300,
-    ],
-    [
-      'no more because the run says more',
-      { deadlineSeconds: 60, extendableToSeconds: 600 },
-      { extendableToSeconds: 900 },
-      600,
-    ],
-    ['not where the organisation does not permit it', { deadlineSeconds: 60 }, { extendableToSeconds: 900 }, undefined],
-    ['not past the 24 hours of its silence', {}, { deadlineSeconds: 60, extendableToSeconds: 999_999 }, 86_400],
-    [
-      'not past the deadline of a run that permits nothing',
-      { deadlineSeconds: 60, extendableToSeconds: 600 },
-      { deadlineSeconds: 30 },
+      'F-6: of a tool for its layer',
+      { validForSeconds: 60, servers: { bank: { tools: { pay } } } },
       undefined,
+      { validForSeconds: 7 },
     ],
-    ['not where it would shorten', { deadlineSeconds: 60, extendableToSeconds: 30 }, undefined, undefined],
-  ])('F-4: the deadline may be postponed %s', (_, organisation, run, latest) => {
-    expect(askedUnder(organisation, run).extendableToSeconds).toBe(latest);
+    ['F-7: the reminder', { remindAfterSeconds: 60 }, undefined, { remindAfterSeconds: 60 }],
+    ['F-7: the first reminder', { remindAfterSeconds: 60 }, { remindAfterSeconds: 30 }, { remindAfterSeconds: 30 }],
+    ['F-7: no later one of a run', { remindAfterSeconds: 60 }, { remindAfterSeconds: 90 }, { remindAfterSeconds: 60 }],
+    ['F-4: a postponed deadline, as it is permitted', most, undefined, { extendableToSeconds: 600 }],
+    ['F-4: less where the run says less', most, { extendableToSeconds: 300 }, { extendableToSeconds: 300 }],
+    ['F-4: no more because the run says more', most, { extendableToSeconds: 900 }, { extendableToSeconds: 600 }],
+    ['F-4: none that the organisation does not permit', { deadlineSeconds: 60 }, { extendableToSeconds: 900 }, {}],
+    [
+      'F-4: none past 24 hours of its silence',
+      {},
+      { deadlineSeconds: 60, extendableToSeconds: 999_999 },
+      { extendableToSeconds: 86_400 },
+    ],
+    ['F-4: none past the deadline of a run that permits none', most, { deadlineSeconds: 30 }, {}],
+    ['F-4: none that would shorten', { deadlineSeconds: 60, extendableToSeconds: 30 }, undefined, {}],
+  ])('%s', (_, organisation, run, times) => {
+    const { allOf: _allOf, together: _together, ...said } = approversUnder(organisation, run).approvers;
+    expect(said).toEqual(times);
   });
 });

@@ -10,14 +10,13 @@ import {
   MOST_AUTHORIZATIONS,
   refuseAuthorization,
 } from '../../../../domain/request/authorization.ts';
-import { admitAnswer, pausedFor } from '../../../../domain/request/pause.ts';
+import { pausedFor } from '../../../../domain/request/pause.ts';
 import { dispatched } from '../../../../domain/request/transitions.ts';
 import { parseAuthorization } from '../../../../domain/shapes/messages.ts';
 import type { InFlight } from '../../../../domain/state/call.ts';
 import { callOf, type Run } from '../../../../domain/state/run.ts';
 import { currentDetails } from '../../../../domain/views/temporal-ui.ts';
-import { shown } from '../../../support/builders/decision.ts';
-import { flyingRun, outcomePause, pausedOf, pausedRun, pausing } from '../../../support/builders/pause.ts';
+import { flyingRun, pausedOf, pausedRun, pausing } from '../../../support/builders/pause.ts';
 import { runIds, START } from '../../../support/builders/run.ts';
 import { service, signedWith } from '../../../support/trust.ts';
 
@@ -166,15 +165,6 @@ describe('what is refused', () => {
     expect(refusal(wanting(), decline())).toBeUndefined();
     expect(refusal(forGrant, grant({ grant: { server, ref: 'x' } }))).toBeUndefined();
     expect(refusal(pausedRun(), consent())).toBeUndefined();
-  });
-
-  test('an answer to a request about an outcome, by its name', () => {
-    const run = pausedRun();
-    expect(admitAnswer(run, 'authorization', consent(shown(run, CALL)), runIds(), START)).toMatchObject({
-      code: 'DECISION_NOT_PERMITTED',
-      message: expect.stringContaining('resolveOutcome'),
-    });
-    expect(outcomePause().kind).toBe('outcome');
   });
 });
 

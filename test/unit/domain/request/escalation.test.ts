@@ -1,7 +1,7 @@
 /** Who may decide depends on when they do (F-3, F20, INV-G2): to the millisecond, whatever a timer has done. */
 import { describe, expect, test } from '@jest/globals';
-import type { Decision } from '../../../../contracts/schemas/request.ts';
 import type { ApproverClause, ApproverRule } from '../../../../contracts/schemas/policy.ts';
+import type { Decision } from '../../../../contracts/schemas/request.ts';
 import {
   describeRule,
   groupsOf,
@@ -11,113 +11,72 @@ import {
   ruleAt,
   stillNeeded,
 } from '../../../../domain/policy/approvers.ts';
-import { accept, admit } from '../../../../domain/request/decision.ts';
 import { acceptEdit } from '../../../../domain/request/edit.ts';
 import { callOf, type Run } from '../../../../domain/state/run.ts';
-import { identicalCalls } from '../../../support/builders/call.ts';
-import { approval, askingOf, extension, rejection, shown, withdrawal } from '../../../support/builders/decision.ts';
+import { askingOf, edit, shown } from '../../../support/builders/decision.ts';
 import { askVerdict, judgement } from '../../../support/builders/judgement.ts';
-import { judgedRun, POLICY_VERSION, runIds, START } from '../../../support/builders/run.ts';
+import { POLICY_VERSION, runIds, START } from '../../../support/builders/run.ts';
+import { askedUnder, by, told } from '../../../support/builders/told.ts';
 
 const HOUR = 3_600_000;
 const AT = START + HOUR;
 const leads = { layer: 'organisation' as const, ids: ['ann', 'bob'], groups: [] };
 const directors = { ids: ['dora'], groups: ['directors'] };
-const adding = (over: Partial<ApproverClause> = {}): ApproverRule => ({
-  allOf: [{ ...leads, escalate: { afterSeconds: 3_600, add: directors }, ...over }],
-});
-const replacing = (over: Partial<ApproverClause> = {}): ApproverRule => ({
-  allOf: [{ ...leads, escalate: { afterSeconds: 3_600, replace: directors }, ...over }],
-});
-const ask = (approvers: ApproverRule): Run =>
-  judgedRun(identicalCalls(1), () => ({ verdict: askVerdict({ approvers, deadlineSeconds: 86_400 }) }));
-let ids = 0;
+const escalating =
+  (escalate: NonNullable<ApproverClause['escalate']>) =>
+  (over: Partial<ApproverClause> = {}): ApproverRule => ({ allOf: [{ ...leads, escalate, ...over }] });
+const adding = escalating({ afterSeconds: 3_600, add: directors });
+const replacing = escalating({ afterSeconds: 3_600, replace: directors });
+const ask = (approvers: ApproverRule): Run => askedUnder(approvers, 86_400);
+const say = (run: Run, id: string, at: number, kind: Decision['kind'] = 'approve', groups: string[] = []) =>
+  told(run, by(id, run, kind, { approver: { id, groups }, until: '2026-01-03T00:00:00.000Z' }), at);
 
-function say(
-  run: Run,
-  id: string,
-  at: number,
-  kind: Exclude<Decision['kind'], 'respond'> = 'approve',
-  groups: string[] = [],
-) {
-  const over = { ...shown(run, 't1.c0'), decisionId: `d-${(ids += 1)}`, approver: { id, groups } };
-  const make = { approve: approval, reject: rejection, withdraw: withdrawal, extend: extension };
-  const decision = make[kind](over);
-  const admission = admit(run, decision, runIds(), at);
-  if (admission.kind === 'refuse') return { run, answer: admission.code, facts: [] };
-  if (admission.kind === 'repeat') throw new Error('each has its own id');
-  const { ack, run: next, facts } = accept(run, admission.state, decision, at);
-  return { run: next, answer: ack.status, facts };
-}
+describe('those who are added may decide from that millisecond on, those who come in place of others decide alone', () => {
+  const [added, two, instead] = [ask(adding()), ask(adding({ need: 2 })), ask(replacing())];
+  const begun = say(two, 'ann', START).run;
+  const agreed = say(ask(replacing({ need: 2 })), 'ann', AT - 1).run;
+  const later = ask({ ...replacing(), extendableToSeconds: 999_999 });
 
-describe('those who are added', () => {
-  test('may decide from that millisecond on, and those of before as well', () => {
-    const run = ask(adding());
-    expect(say(run, 'dora', AT - 1).answer).toBe('APPROVER_NOT_ENTITLED');
-    expect(say(run, 'dora', AT).answer).toBe('approved');
-    expect(say(run, 'tom', AT, 'reject', ['directors']).answer).toBe('rejected');
-    expect(say(run, 'ann', AT).answer).toBe('approved');
+  test.each<[string, Run, string, number, string, Decision['kind']?, string[]?]>([
+    ['a director before', added, 'dora', AT - 1, 'APPROVER_NOT_ENTITLED'],
+    ['a director then', added, 'dora', AT, 'approved'],
+    ['one of their group', added, 'tom', AT, 'rejected', 'reject', ['directors']],
+    ['a lead, where others are added', added, 'ann', AT, 'approved'],
+    ['a lead who begins', two, 'ann', START, 'counted'],
+    ['a director before, who would complete it', begun, 'dora', AT - 1, 'APPROVER_NOT_ENTITLED'],
+    ['a director who completes it', begun, 'dora', AT, 'approved'],
+    ['a director, after the lead took it back', say(begun, 'ann', AT, 'withdraw').run, 'dora', AT, 'counted'],
+    ['a lead, before others come in their place', instead, 'ann', AT - 1, 'approved'],
+    ['a lead, from then on', instead, 'ann', AT, 'APPROVER_NOT_ENTITLED'],
+    ['a lead who would reject', instead, 'ann', AT, 'APPROVER_NOT_ENTITLED', 'reject'],
+    ['a director, before their time', instead, 'dora', AT - 1, 'APPROVER_NOT_ENTITLED'],
+    ['a director alone', instead, 'dora', AT, 'approved'],
+    ['a director who finds what was agreed before', agreed, 'dora', AT, 'approved'],
+    ['a lead who takes that back', agreed, 'ann', AT, 'withdrawn', 'withdraw'],
+    ['a director whom four eyes leave out', ask(replacing({ not: ['dora'] })), 'dora', AT, 'APPROVER_NOT_ENTITLED'],
+    ['a lead who postpones in time', later, 'ann', AT - 1, 'extended', 'extend'],
+    ['a lead who postpones too late', later, 'ann', AT, 'APPROVER_NOT_ENTITLED', 'extend'],
+    ['a director who postpones', later, 'dora', AT, 'extended', 'extend'],
+  ])('%s', (_what, run, id, at, answer, kind = 'approve', groups = []) => {
+    expect(say(run, id, at, kind, groups).answer).toBe(answer);
   });
 
-  test('complete what others have begun; who takes it back is not counted', () => {
-    const run = ask(adding({ need: 2 }));
-    const one = say(run, 'ann', START);
-    expect(one.answer).toBe('counted');
-    expect(say(one.run, 'dora', AT - 1).answer).toBe('APPROVER_NOT_ENTITLED');
-    expect(say(one.run, 'dora', AT).answer).toBe('approved');
-    const back = say(one.run, 'ann', AT, 'withdraw');
-    expect(say(back.run, 'dora', AT).answer).toBe('counted');
-  });
-
-  test('are told of before they are heard, also where the timer comes later', () => {
-    const { facts, run } = say(ask(adding({ need: 2 })), 'dora', AT);
+  test('they are told of before they are heard, also where the timer comes later', () => {
+    const { facts, run } = say(two, 'dora', AT);
     expect(facts.map(({ kind }) => kind)).toEqual(['request.escalated', 'decision.accepted']);
     expect(askingOf(run, 't1.c0').request.told).toBe(AT);
   });
 
-  test('keep the groups by which they count, and no others', () => {
-    const { run } = say(ask(adding({ need: 2 })), 'tom', AT, 'approve', ['directors', 'chess']);
+  test('they keep the groups by which they count, and no others', () => {
+    const { run } = say(two, 'tom', AT, 'approve', ['directors', 'chess']);
     expect(askingOf(run, 't1.c0').votes).toMatchObject([{ decision: { approver: { groups: ['directors'] } } }]);
   });
-});
 
-describe('those who come in place of others', () => {
-  test('decide alone from then on', () => {
-    const run = ask(replacing());
-    expect(say(run, 'ann', AT - 1).answer).toBe('approved');
-    expect(say(run, 'ann', AT).answer).toBe('APPROVER_NOT_ENTITLED');
-    expect(say(run, 'ann', AT, 'reject').answer).toBe('APPROVER_NOT_ENTITLED');
-    expect(say(run, 'dora', AT - 1).answer).toBe('APPROVER_NOT_ENTITLED');
-    expect(say(run, 'dora', AT).answer).toBe('approved');
-  });
-
-  test('find what was agreed before: it goes on counting, and may be taken back', () => {
-    const { run } = say(ask(replacing({ need: 2 })), 'ann', AT - 1);
-    expect(say(run, 'dora', AT).answer).toBe('approved');
-    expect(say(run, 'ann', AT, 'withdraw').answer).toBe('withdrawn');
-  });
-
-  test('four eyes hold later as well', () => {
-    const run = ask(replacing({ not: ['dora'] }));
-    expect(say(run, 'dora', AT).answer).toBe('APPROVER_NOT_ENTITLED');
-  });
-
-  test('may postpone the deadline, and those of before may not any more', () => {
-    const run = ask({ ...replacing(), extendableToSeconds: 999_999 });
-    const later = (id: string, at: number) => {
-      const decision = extension({
-        ...shown(run, 't1.c0'),
-        approver: { id, groups: [] },
-        until: '2026-01-03T00:00:00.000Z',
-      });
-      const admission = admit(run, decision, runIds(), at);
-      return admission.kind === 'refuse' ? admission.code : admission.kind;
-    };
-    expect([later('ann', AT - 1), later('ann', AT), later('dora', AT)]).toEqual([
-      'accept',
-      'APPROVER_NOT_ENTITLED',
-      'accept',
-    ]);
+  test('INV-G2: a call that is approved is so by those of its time', () => {
+    expect(callOf(say(added, 'dora', AT).run, 't1.c0')).toMatchObject({
+      status: 'approved',
+      consent: { made: { decision: { approver: { id: 'dora' } } } },
+    });
   });
 });
 
@@ -125,19 +84,17 @@ describe('a rule with later steps', () => {
   test('INV-G4: of which nobody is named, now or later, is met by nobody', () => {
     const none = { ids: [], groups: [] };
     const never: ApproverRule = { allOf: [{ layer: 'run', ...none, escalate: { afterSeconds: 1, replace: none } }] };
-    expect(mayDecide(never, { id: 'ann', groups: [], after: 9_999 })).toBe(false);
-    expect(isMet(never, [])).toBe(false);
+    expect([mayDecide(never, { id: 'ann', groups: [], after: 9_999 }), isMet(never, [])]).toEqual([false, false]);
     const later: ApproverRule = { allOf: [{ layer: 'run', ...none, escalate: { afterSeconds: 1, add: directors } }] };
-    expect(mayDecide(later, { id: 'dora', groups: [], after: 999 })).toBe(false);
-    expect(mayDecide(later, { id: 'dora', groups: [], after: 1_000 })).toBe(true);
+    const dora = [999, 1_000].map((after) => mayDecide(later, { id: 'dora', groups: [], after }));
+    expect(dora).toEqual([false, true]);
   });
 
   test('stands in the digest, so that a decision of before holds after', () => {
-    const digestOf = (rule: ApproverRule) => shown(ask(rule), 't1.c0').digest;
-    expect(digestOf(adding())).not.toBe(digestOf({ allOf: [leads] }));
-    expect(digestOf(adding())).not.toBe(digestOf(replacing()));
+    const digests = [adding(), replacing(), { allOf: [leads] }].map((rule) => shown(ask(rule), 't1.c0').digest);
+    expect(new Set(digests).size).toBe(3);
     const run = ask(adding({ need: 2 }));
-    const { run: escalated } = say(say(run, 'ann', START).run, 'dora', AT, 'withdraw');
+    const escalated = say(say(run, 'ann', START).run, 'dora', AT, 'withdraw').run;
     expect(shown(escalated, 't1.c0')).toEqual(shown(run, 't1.c0'));
   });
 
@@ -158,31 +115,19 @@ describe('a rule with later steps', () => {
   test('is known by its groups and by being one', () => {
     expect([isStaged(adding()), isStaged({ allOf: [leads] })]).toEqual([true, false]);
     expect(groupsOf(adding({ groups: ['leads'] }))).toEqual(expect.arrayContaining(['leads', 'directors']));
-    expect(stillNeeded(adding({ need: 2 }), [{ id: 'dora', groups: [] }])).toBe(2);
-    expect(stillNeeded(adding({ need: 2 }), [{ id: 'dora', groups: [], after: HOUR }])).toBe(1);
-  });
-
-  test('INV-G2: a call that is approved is so by those of its time', () => {
-    const { run } = say(ask(adding()), 'dora', AT);
-    expect(callOf(run, 't1.c0')).toMatchObject({
-      status: 'approved',
-      consent: { made: { decision: { approver: { id: 'dora' } } } },
-    });
+    const dora = { id: 'dora', groups: [] };
+    const needed = [dora, { ...dora, after: HOUR }].map((each) => stillNeeded(adding({ need: 2 }), [each]));
+    expect(needed).toEqual([2, 1]);
   });
 });
 
 test('F23: who is asked later may change the arguments then, and agrees to them by that', () => {
-  const rule = adding({ may: ['edit'] });
-  const run = ask(rule);
-  const over = { ...shown(run, 't1.c0'), arguments: { path: 'other' }, approver: { id: 'dora', groups: [] } };
-  const decision = { ...approval(over), arguments: over.arguments };
-  const as = { judgement: judgement({ verdict: askVerdict({ approvers: rule }) }), policyVersion: POLICY_VERSION };
-  const edited = (at: number) => {
-    const answer = acceptEdit(run, askingOf(run, 't1.c0'), decision, as, runIds(), at);
-    return answer.kind === 'refuse' ? answer.code : answer.ack.status;
-  };
-  expect(edited(AT)).toBe('approved');
+  const approvers = adding({ may: ['edit'] });
+  const run = ask(approvers);
+  const decision = edit({ path: 'other' }, { ...shown(run, 't1.c0'), approver: { id: 'dora', groups: [] } });
+  const as = { judgement: judgement({ verdict: askVerdict({ approvers }) }), policyVersion: POLICY_VERSION };
+  const edited = [AT, AT - 1].map((at) => acceptEdit(run, askingOf(run, 't1.c0'), decision, as, runIds(), at));
+  expect(edited).toMatchObject([{ ack: { status: 'approved' } }, { ack: { status: 'edited' } }]);
   // Whoever edits before it is their turn is refused at the door; they would count for nothing.
-  expect(admit(run, decision, runIds(), AT - 1)).toMatchObject({ code: 'APPROVER_NOT_ENTITLED' });
-  expect(edited(AT - 1)).toBe('edited');
+  expect(told(run, decision, AT - 1).answer).toBe('APPROVER_NOT_ENTITLED');
 });

@@ -1,6 +1,5 @@
 /** Requests about something else than consent: how a call comes to wait, which answers count (INV-G2, INV-X1, INV-D3). */
 import { describe, expect, test } from '@jest/globals';
-import { sent } from '../../../../domain/state/call.ts';
 import { admit } from '../../../../domain/request/decision.ts';
 import { digestOf } from '../../../../domain/request/digest.ts';
 import {
@@ -14,6 +13,7 @@ import {
 import { attemptsOf } from '../../../../domain/request/throttling.ts';
 import { dispatched, ended, reopened } from '../../../../domain/request/transitions.ts';
 import { heard, interrupted } from '../../../../domain/run/message-queue.ts';
+import { sent } from '../../../../domain/state/call.ts';
 import { callOf } from '../../../../domain/state/run.ts';
 import { approval, say, shown } from '../../../support/builders/decision.ts';
 import { approverRule } from '../../../support/builders/judgement.ts';
@@ -25,7 +25,6 @@ import {
   pausing,
   recorded,
   retry,
-  statusIn,
   UNSURE,
 } from '../../../support/builders/pause.ts';
 import { askingRun, runIds, START } from '../../../support/builders/run.ts';
@@ -104,38 +103,6 @@ describe('back to where it came from', () => {
 
 describe('an answer', () => {
   const run = pausedRun();
-  const admitted = (over = {}, now = START, of = run) =>
-    admitAnswer(of, 'outcome', retry({ ...shown(pausedRun(), CALL), ...over }), runIds(), now);
-
-  test('counts for the request that it echoes', () => {
-    expect(admitted()).toEqual({ kind: 'accept', state: pausedOf(run) });
-  });
-
-  test.each([
-    ['another digest', { digest: 'b'.repeat(64) }, START, 'DIGEST_MISMATCH'],
-    ['another run', { runId: 'run-2' }, START, 'DIGEST_MISMATCH'],
-    ['after the deadline', {}, START + 3_600_000, 'DECISION_EXPIRED'],
-    ['of somebody else', { approver: { id: 'eve', groups: [] } }, START, 'APPROVER_NOT_ENTITLED'],
-    ['of a call that is not', { callId: 't9.c0' }, START, 'CALL_UNKNOWN'],
-  ])('%s changes nothing', (_what, over, now, code) => {
-    expect(admitted(over, now)).toMatchObject({ kind: 'refuse', code });
-  });
-
-  test('to a request for consent is refused, and names the update that it wants', () => {
-    const asking = askingRun();
-    expect(admitAnswer(asking, 'outcome', retry(shown(asking, CALL)), runIds(), START)).toMatchObject({
-      code: 'DECISION_NOT_PERMITTED',
-      message: expect.stringContaining('decide'),
-    });
-  });
-
-  test('that is a decision is refused, and names the update that it wants', () => {
-    expect(admit(run, approval(shown(run, CALL)), runIds(), START)).toMatchObject({
-      code: 'DECISION_NOT_PERMITTED',
-      message: expect.stringContaining('resolveOutcome'),
-    });
-  });
-
   test('sent again gets its first answer, signed anew too; another under its id does not (INV-D3)', () => {
     const first = recorded(shown(run, CALL));
     const { run: after, ack } = remembering(run, 'outcome', first, START);
@@ -165,12 +132,5 @@ describe('an answer', () => {
 
   test('is of somebody so long after the request opened', () => {
     expect(answererOf(pausedOf(run), retry(), START + 5)).toEqual({ id: 'ann', groups: [], after: 5 });
-  });
-
-  test('waits for nobody once it is over', () => {
-    const over = ended(run, CALL, { kind: 'expired', deadline: '2026-01-01T01:00:00.000Z' }).run;
-    expect(statusIn(over)).toBe('settled');
-    expect(admitted({}, START, over)).toMatchObject({ code: 'DECISION_EXPIRED' });
-    expect(pausedOf(run).request.about).toBeDefined();
   });
 });

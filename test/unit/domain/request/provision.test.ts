@@ -1,9 +1,7 @@
 /** A call whose server asks people before it goes on. */
 import { describe, expect, test } from '@jest/globals';
-import { PauseAck } from '../../../../contracts/schemas/request.ts';
 import { LedgerFact } from '../../../../contracts/schemas/ledger.ts';
-import { admit } from '../../../../domain/request/decision.ts';
-import { admitAnswer } from '../../../../domain/request/pause.ts';
+import { PauseAck } from '../../../../contracts/schemas/request.ts';
 import {
   answersOf,
   askedForInput,
@@ -14,8 +12,8 @@ import {
 } from '../../../../domain/request/provision.ts';
 import { refuseRight } from '../../../../domain/request/rights.ts';
 import { dispatched, ended, reopened } from '../../../../domain/request/transitions.ts';
-import { callOf, type Run } from '../../../../domain/state/run.ts';
 import { parseProvision } from '../../../../domain/shapes/messages.ts';
+import { callOf, type Run } from '../../../../domain/state/run.ts';
 import { hashOf } from '../../../../domain/text/canonical.ts';
 import { markdown } from '../../../../domain/text/escape.ts';
 import { currentDetails } from '../../../../domain/views/temporal-ui.ts';
@@ -212,17 +210,6 @@ describe('a second round', () => {
 });
 
 describe('while the server waits', () => {
-  test('the call takes no decision, and no answer takes the place of one', () => {
-    const run = askedRun();
-    expect(admit(run, { ...approval(), digest: provisionIn(run).digest }, runIds(), START)).toMatchObject({
-      code: 'DECISION_NOT_PERMITTED',
-    });
-    expect(admitAnswer(run, 'outcome', provisionIn(run), runIds(), START)).toMatchObject({
-      code: 'DECISION_NOT_PERMITTED',
-    });
-    expect(admitAnswer(run, 'input', provisionIn(run), runIds(), START)).toMatchObject({ kind: 'accept' });
-  });
-
   test('whoever is asked for consent again approves or rejects the call as it was begun', () => {
     const provided = callOf(providedRun(askedRun({}, flyingRun('approved'))), CALL);
     if (provided?.status !== 'approved') throw new Error('it leaves');

@@ -1,140 +1,95 @@
 /** A request that several must countersign (E-2, F-12, INV-G2). */
-import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { describe, expect, test } from '@jest/globals';
 import type { Decision } from '../../../../contracts/schemas/request.ts';
-import { accept, admit } from '../../../../domain/request/decision.ts';
 import { remembering } from '../../../../domain/request/repeats.ts';
 import { dispatched } from '../../../../domain/request/transitions.ts';
+import { closeTurn } from '../../../../domain/run/limits.ts';
 import { callOf, type Run } from '../../../../domain/state/run.ts';
 import { currentDetails } from '../../../../domain/views/temporal-ui.ts';
-import { identicalCalls } from '../../../support/builders/call.ts';
-import { approval, askingOf, rejection, shown, withdrawal } from '../../../support/builders/decision.ts';
-import { askVerdict } from '../../../support/builders/judgement.ts';
-import { judgedRun, runIds, START } from '../../../support/builders/run.ts';
-import { closeTurn } from '../../../../domain/run/limits.ts';
+import { askingOf } from '../../../support/builders/decision.ts';
+import { askedUnder, by, told } from '../../../support/builders/told.ts';
 
 const clause = { layer: 'organisation' as const, ids: ['ann', 'bob', 'zoe'], groups: [], need: 2 };
-const asked = judgedRun(identicalCalls(1), () => ({ verdict: askVerdict({ approvers: { allOf: [clause] } }) }));
-let ids = 0;
-
-function as(id: string, kind: Decision['kind'] = 'approve', run: Run = asked): Decision {
-  const over = { ...shown(run, 't1.c0'), decisionId: `d-${(ids += 1)}`, approver: { id, groups: [] } };
-  if (kind === 'approve') return approval({ ...over, comment: 'seen' });
-  return kind === 'reject' ? rejection(over) : withdrawal(over);
-}
-
-function answerTo(run: Run, decision: Decision): { run: Run; answer: string } {
-  const admission = admit(run, decision, runIds(), START);
-  if (admission.kind === 'refuse') return { run, answer: admission.code };
-  if (admission.kind === 'repeat') return { run, answer: `again ${admission.ack.status}` };
-  const { ack, run: next } = accept(run, admission.state, decision, START);
-  return { run: next, answer: ack.status };
-}
-
-function after(...decisions: readonly Decision[]): Run {
-  let run = asked;
-  for (const decision of decisions) ({ run } = answerTo(run, decision));
-  return run;
-}
+const asked = askedUnder({ allOf: [clause] });
+const as = (id: string, kind: Decision['kind'] = 'approve'): Decision => by(id, asked, kind);
+const after = (...decisions: readonly Decision[]): Run => decisions.reduce((run, each) => told(run, each).run, asked);
 
 describe('two of three', () => {
   test('the first counts, the second settles it, and both stand behind the call', () => {
-    const one = after(as('ann'));
-    expect(callOf(one, 't1.c0')?.status).toBe('waiting-for-consent');
+    const one = after({ ...as('ann'), comment: 'seen' } as Decision);
+    expect(askingOf(one, 't1.c0').votes).toHaveLength(1);
     expect(dispatched(one, 't1.c0')).toBeUndefined();
-    const { run, answer } = answerTo(one, as('zoe'));
+    // What was said with a vote is in the ledger, and is not carried along.
+    expect(JSON.stringify(one.calls)).not.toContain('seen');
+    expect(currentDetails('waiting', one)).toContain('agreed so far: ann');
+    const { run, answer } = told(one, as('zoe'));
     expect(answer).toBe('approved');
-    const flying = callOf(dispatched(run, 't1.c0')?.run ?? run, 't1.c0');
-    expect(flying).toMatchObject({
+    expect(callOf(dispatched(run, 't1.c0')?.run ?? run, 't1.c0')).toMatchObject({
       status: 'in-flight',
       consent: {
         made: { decision: { approver: { id: 'zoe' } }, further: [{ decision: { approver: { id: 'ann' } } }] },
       },
     });
-    // What was said with a vote is in the ledger, and is not carried along.
-    expect(JSON.stringify(one.calls)).not.toContain('seen');
   });
 
   test('INV-D1: the ledger says that a vote is one of several, but in runs of a release that did not say so', () => {
-    const said = [remembering(asked), asked].map((run) => {
-      const vote = as('ann');
-      const admission = admit(run, vote, runIds(), START);
-      if (admission.kind !== 'accept') throw new Error(admission.kind);
-      return accept(run, admission.state, vote, START).facts.find(({ kind }) => kind === 'decision.accepted');
+    const [now, before] = [remembering(asked), asked].map((run) => told(run, as('ann')).facts);
+    expect(now).toMatchObject([{ kind: 'decision.accepted', counted: true }]);
+    expect(before).toMatchObject([{ kind: 'decision.accepted' }]);
+    expect(before?.[0]).not.toHaveProperty('counted');
+  });
+
+  const vote = as('ann');
+  const done = after(as('ann'), as('bob'));
+  test.each<[string, Run, Decision, string]>([
+    ['nobody counts twice, and one who has agreed is told so', after(vote), as('ann'), 'ALREADY_DECIDED'],
+    ['sent again, a vote gets its first answer', after(vote), vote, 'again counted'],
+    ['but not as another kind', after(vote), { ...vote, kind: 'withdraw' }, 'DECISION_INVALID'],
+    ['one rejection is enough', after(vote), as('bob', 'reject'), 'rejected'],
+    ['also of one who had agreed', after(vote), as('ann', 'reject'), 'rejected'],
+    ['who takes an approval back is told so', after(vote), as('ann', 'withdraw'), 'withdrawn'],
+    ['and is not counted', after(vote, as('ann', 'withdraw')), as('bob'), 'counted'],
+    ['and may agree again', after(vote, as('ann', 'withdraw'), as('bob')), as('ann'), 'approved'],
+    ['who has not agreed takes nothing back', asked, as('ann', 'withdraw'), 'REQUEST_NOT_OPEN'],
+    ['nor for somebody else', after(vote, as('bob', 'withdraw')), as('bob'), 'approved'],
+    ['once it is settled, whoever comes is told so', done, as('zoe'), 'ALREADY_DECIDED'],
+    ['nothing is taken back then', done, as('ann', 'withdraw'), 'ALREADY_DECIDED'],
+    ['nor after the turn', closeTurn(done), as('zoe'), 'ALREADY_DECIDED'],
+  ])('%s', (_what, run, decision, answer) => {
+    expect(told(run, decision).answer).toBe(answer);
+  });
+
+  test('a call is rejected by whom the last word was, and what was taken back leaves no trace in it', () => {
+    expect(callOf(after(vote, as('bob', 'reject')), 't1.c0')).toMatchObject({
+      outcome: { kind: 'rejected', by: 'bob' },
     });
-    expect(said[0]).toMatchObject({ counted: true });
-    expect(said[1]).toBeDefined();
-    expect(said[1]).not.toHaveProperty('counted');
-  });
-
-  test('nobody counts twice, and one who has agreed is told so', () => {
-    expect(answerTo(after(as('ann')), as('ann')).answer).toBe('ALREADY_DECIDED');
-  });
-
-  test('sent again, a vote gets its first answer', () => {
-    const vote = as('ann');
-    expect(answerTo(after(vote), vote).answer).toBe('again counted');
-    expect(answerTo(after(vote), { ...vote, kind: 'withdraw' }).answer).toBe('DECISION_INVALID');
-  });
-
-  test('one rejection is enough, also of one who had agreed', () => {
-    for (const who of ['ann', 'bob']) {
-      const run = after(as('ann'), as(who, 'reject'));
-      expect(callOf(run, 't1.c0')).toMatchObject({ status: 'settled', outcome: { kind: 'rejected', by: who } });
-    }
-  });
-
-  test('who takes an approval back is not counted, and may agree again', () => {
-    const back = after(as('ann'), as('ann', 'withdraw'));
-    expect(askingOf(back, 't1.c0')).not.toHaveProperty('votes');
-    expect(answerTo(back, as('bob')).answer).toBe('counted');
-    expect(answerTo(after(as('ann'), as('ann', 'withdraw'), as('bob')), as('ann')).answer).toBe('approved');
-    expect(answerTo(asked, as('ann', 'withdraw')).answer).toBe('REQUEST_NOT_OPEN');
-    expect(answerTo(after(as('ann'), as('bob', 'withdraw')), as('bob')).answer).toBe('approved');
-  });
-
-  test('once it is settled, whoever comes is told who settled it, and nothing is taken back', () => {
-    const done = after(as('ann'), as('bob'));
-    const late = as('zoe', 'approve');
-    expect(answerTo(done, late).answer).toBe('ALREADY_DECIDED');
-    expect(answerTo(done, as('ann', 'withdraw')).answer).toBe('ALREADY_DECIDED');
-    expect(answerTo(closeTurn(done), late).answer).toBe('ALREADY_DECIDED');
-  });
-
-  test('people see who has agreed', () => {
-    expect(currentDetails('waiting', after(as('ann')))).toContain('agreed so far: ann');
+    expect(askingOf(after(vote, as('ann', 'withdraw')), 't1.c0')).not.toHaveProperty('votes');
   });
 });
 
 test('INV-D1: a rule of the first release refuses what it refused then', () => {
-  const allOf = [['ann'], ['bob']].map((people) => ({ layer: 'run' as const, ids: people, groups: [] }));
-  const old = judgedRun(identicalCalls(1), () => ({ verdict: askVerdict({ approvers: { allOf } }) }));
+  const old = askedUnder({ allOf: ['ann', 'bob'].map((id) => ({ layer: 'run', ids: [id], groups: [] })) });
   for (const kind of ['approve', 'reject'] as const)
-    expect(answerTo(old, as('ann', kind, old)).answer).toBe('APPROVER_NOT_ENTITLED');
+    expect(told(old, by('ann', old, kind)).answer).toBe('APPROVER_NOT_ENTITLED');
 });
 
 test('who has lost the group since may still take an approval back', () => {
-  const verdict = askVerdict({ approvers: { allOf: [{ ...clause, ids: [], groups: ['sec'] }] } });
-  const grouped = judgedRun(identicalCalls(1), () => ({ verdict }));
-  const vote = { ...as('ann', 'approve', grouped), approver: { id: 'ann', groups: ['sec'] } };
-  const { run } = answerTo(grouped, vote);
-  expect(answerTo(run, as('ann', 'withdraw', run)).answer).toBe('withdrawn');
+  const grouped = askedUnder({ allOf: [{ ...clause, ids: [], groups: ['sec'] }] });
+  const { run } = told(grouped, by('ann', grouped, 'approve', { approver: { id: 'ann', groups: ['sec'] } }));
+  expect(told(run, by('ann', run, 'withdraw')).answer).toBe('withdrawn');
 });
 
 test('of two clauses each must be met, and who adds nothing is told so', () => {
-  const allOf = [
-    { ...clause, ids: ['ann', 'bob'], need: undefined },
-    { ...clause, ids: [], groups: ['sec'], need: undefined },
-  ].map(({ need: _, ...each }) => each);
-  const both = judgedRun(identicalCalls(1), () => ({ verdict: askVerdict({ approvers: { allOf, together: true } }) }));
-  const of = (id: string, groups: string[] = []): Decision => ({
-    ...as(id, 'approve', both),
-    approver: { id, groups },
-  });
-  const one = answerTo(both, of('ann'));
-  expect(one.answer).toBe('counted');
-  expect(answerTo(one.run, of('bob')).answer).toBe('APPROVER_NOT_ENTITLED');
-  expect(answerTo(one.run, of('tom', ['sec'])).answer).toBe('approved');
+  const { need: _, ...list } = clause;
+  const both = askedUnder({ allOf: [list, { ...list, ids: [], groups: ['sec'] }], together: true });
+  const one = told(both, by('ann', both));
+  const tom = by('tom', both, 'approve', { approver: { id: 'tom', groups: ['sec'] } });
+  expect([one.answer, told(one.run, by('bob', both)).answer, told(one.run, tom).answer]).toEqual([
+    'counted',
+    'APPROVER_NOT_ENTITLED',
+    'approved',
+  ]);
 });
 
 test('INV-G2: whatever is sent in whatever order, it is approved exactly when two different people stand behind it', () => {
@@ -148,22 +103,19 @@ test('INV-G2: whatever is sent in whatever order, it is approved exactly when tw
       const standing = new Set<string>();
       let end: string | undefined;
       for (const { who, kind } of steps) {
-        const { run: next, answer } = answerTo(run, as(who, kind));
+        const { run: next, answer } = told(run, as(who, kind));
         run = next;
         if (end !== undefined || who === 'mallory') {
           const stranger = kind === 'withdraw' ? 'REQUEST_NOT_OPEN' : 'APPROVER_NOT_ENTITLED';
           expect(answer).toBe(end === undefined ? stranger : 'ALREADY_DECIDED');
           continue;
         }
-        if (kind === 'reject') end = 'rejected';
+        if (kind === 'reject') end = 'settled';
         else if (kind === 'withdraw') standing.delete(who);
         else standing.add(who);
         if (standing.size === 2) end = 'approved';
       }
-      const state = callOf(run, 't1.c0');
-      expect(state?.status).toBe(
-        end === undefined ? 'waiting-for-consent' : end === 'approved' ? 'approved' : 'settled',
-      );
+      expect(callOf(run, 't1.c0')?.status).toBe(end ?? 'waiting-for-consent');
     }),
   );
 });
