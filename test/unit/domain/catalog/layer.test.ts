@@ -19,87 +19,48 @@ function says(setting: Partial<ToolSetting>, over: Partial<CatalogEntry> = {}, h
 }
 
 describe('what the catalog says', () => {
-  test('S3.3: nothing, where a tool is enabled and nobody wants it asked', () => {
-    expect(says({})).toEqual({ kind: 'nothing' });
+  const RULE = 'catalog/files/tools/write_file';
+  const [enabled, asked] = [{ enabled: false }, { requiresApproval: true }];
+  const limits = { approvers: ops, deadlineSeconds: 60 };
+  const drift = { kind: 'ask', rule: `${RULE}/drift` };
+  const drifted = { definition: { hash: definition('second'), refresh: 2 } };
+  const { acknowledged: _, ...unseen } = catalogEntry();
+  const gone = 'files/write_file is missing: its server does not list it any more.';
+  const byRule = `files/write_file is denied by ${RULE}.`;
+  const off = 'files/write_file is disabled in the catalog.';
+  const away = 'files was disconnected from the catalog.';
+  const refusing = (suffix: string, code: string, message: string) => ({
+    kind: 'deny',
+    rule: RULE + suffix,
+    code,
+    message,
   });
+  const disconnected = (entries: CatalogEntry[]) => view({ status: 'disconnected', entries, newTools: 'strategy' });
+  const ofAny = (catalog: CatalogView, tool = 'write_file') => catalogSays(catalog, tool, KNOWN);
+  const refusingAll = { kind: 'deny', rule: 'catalog/files/disconnected', code: 'TOOL_DISABLED', message: away };
+  const later = view({ newTools: 'later' as 'ask' });
 
-  test('S3.3: a disabled tool is refused', () => {
-    expect(says({ enabled: false })).toEqual({
-      kind: 'deny',
-      rule: 'catalog/files/tools/write_file/disabled',
-      code: 'TOOL_DISABLED',
-      message: 'files/write_file is disabled in the catalog.',
-    });
-  });
-
-  test('S3.2: a missing tool is refused', () => {
-    expect(says({}, { status: 'missing' })).toEqual({
-      kind: 'deny',
-      rule: 'catalog/files/tools/write_file/missing',
-      code: 'TOOL_MISSING',
-      message: 'files/write_file is missing: its server does not list it any more.',
-    });
-  });
-
-  test('a denied tool is refused by its rule', () => {
-    expect(says({ denied: true })).toEqual({
-      kind: 'deny',
-      rule: 'catalog/files/tools/write_file',
-      code: 'POLICY_DENIED',
-      message: 'files/write_file is denied by catalog/files/tools/write_file.',
-    });
-  });
-
-  test('every tool of a disconnected server is refused, also one that nobody knows', () => {
-    for (const entries of [[], [catalogEntry()]])
-      expect(catalogSays(view({ status: 'disconnected', entries, newTools: 'strategy' }), 'write_file', KNOWN)).toEqual(
-        {
-          kind: 'deny',
-          rule: 'catalog/files/disconnected',
-          code: 'TOOL_DISABLED',
-          message: 'files was disconnected from the catalog.',
-        },
-      );
-  });
-
-  test('a tool that requires it is asked for, by those and until when the catalog says', () => {
-    expect(says({ requiresApproval: true })).toEqual({ kind: 'ask', rule: 'catalog/files/tools/write_file' });
-    expect(says({ requiresApproval: true, approvers: ops, deadlineSeconds: 60 })).toEqual({
-      kind: 'ask',
-      rule: 'catalog/files/tools/write_file',
-      approvers: ops,
-      deadlineSeconds: 60,
-    });
-    expect(says({ approvers: ops, deadlineSeconds: 60 })).toEqual({
-      kind: 'nothing',
-      approvers: ops,
-      deadlineSeconds: 60,
-    });
-  });
-
-  test('INV-G4: a tool that nobody has said anything of is asked for, unless the organisation leaves it to its strategy', () => {
-    expect(catalogSays(view(), 'new', KNOWN)).toEqual({ kind: 'ask', rule: 'catalog/files/new' });
-    expect(catalogSays(view({ newTools: 'strategy' }), 'new', KNOWN)).toEqual({ kind: 'nothing' });
+  test.each<[string, CatalogSay, object]>([
+    ['S3.3: nothing of an enabled tool that nobody wants asked', says({}), { kind: 'nothing' }],
+    ['S3.3: a disabled tool is refused', says(enabled), refusing('/disabled', 'TOOL_DISABLED', off)],
+    ['S3.2: a missing tool is refused', says({}, { status: 'missing' }), refusing('/missing', 'TOOL_MISSING', gone)],
+    ['a denied tool is refused by its rule', says({ denied: true }), refusing('', 'POLICY_DENIED', byRule)],
+    ['every tool of a disconnected server is refused', ofAny(disconnected([catalogEntry()])), refusingAll],
+    ['also one that nobody knows', ofAny(disconnected([])), refusingAll],
+    ['a tool that requires it is asked for', says(asked), { kind: 'ask', rule: RULE }],
+    ['by whom and until when it says', says({ ...asked, ...limits }), { kind: 'ask', rule: RULE, ...limits }],
+    ['these are said also where it asks nothing', says(limits), { kind: 'nothing', ...limits }],
+    ['INV-G4: a new tool is asked for', ofAny(view(), 'new'), { kind: 'ask', rule: 'catalog/files/new' }],
+    ['unless it is left to the strategy', ofAny(view({ newTools: 'strategy' }), 'new'), { kind: 'nothing' }],
     // What a catalog of another version may hold.
-    expect(catalogSays(view({ newTools: 'later' as 'ask' }), 'new', KNOWN).kind).toBe('ask');
-  });
-
-  test('H-7: a definition that nobody has looked at is asked for, whatever the tool has', () => {
-    const drift = { kind: 'ask', rule: 'catalog/files/tools/write_file/drift' };
-    expect(says({}, {}, definition('second'))).toEqual(drift);
-    const { acknowledged: _, ...unseen } = catalogEntry();
-    expect(catalogSays(view({ entries: [unseen], newTools: 'strategy' }), 'write_file', KNOWN)).toEqual(drift);
-    expect(says({ approvers: ops, deadlineSeconds: 60 }, {}, definition('second'))).toEqual({
-      ...drift,
-      approvers: ops,
-      deadlineSeconds: 60,
-    });
-  });
-
-  test('H-7: what counts is the definition that would be called, not what the server lists by now', () => {
-    const drifted = { definition: { hash: definition('second'), refresh: 2 } };
-    expect(says({}, drifted, definition('first')).kind).toBe('nothing');
-    expect(says({}, drifted, definition('second')).kind).toBe('ask');
+    ['INV-G4: also where nobody knows to what', ofAny(later, 'new'), { kind: 'ask', rule: 'catalog/files/new' }],
+    ['H-7: a definition that nobody has looked at is asked for', says({}, {}, definition('second')), drift],
+    ['H-7: also the first', ofAny(view({ entries: [unseen], newTools: 'strategy' })), drift],
+    ['H-7: with its limits', says(limits, {}, definition('second')), { ...drift, ...limits }],
+    ['H-7: what would be called counts', says({}, drifted), { kind: 'nothing' }],
+    ['H-7: not what the server lists by now', says({}, drifted, definition('second')), drift],
+  ])('%s', (_what, said, expected) => {
+    expect(said).toEqual(expected);
   });
 
   test.each(ODD_NAMES)('S3.5: a tool named %s is known by that name and no other', (name) => {
@@ -112,15 +73,18 @@ describe('what the catalog says', () => {
 });
 
 describe('what is offered', () => {
-  test('S3.3: everything but what is disabled, missing or disconnected; a denied tool is, and says so when it is called', () => {
-    const offered = (setting: Partial<ToolSetting>, over: Partial<CatalogEntry> = {}): boolean =>
-      isOffered(view({ entries: [catalogEntry({ setting: toolSetting(setting), ...over })] }), 'write_file');
-    expect(offered({})).toBe(true);
-    expect(offered({ denied: true })).toBe(true);
-    expect(offered({ enabled: false })).toBe(false);
-    expect(offered({}, { status: 'missing' })).toBe(false);
-    expect(isOffered(view(), 'write_file')).toBe(true);
-    expect(isOffered(view({ status: 'disconnected' }), 'write_file')).toBe(false);
+  const offered = (setting: Partial<ToolSetting>, over: Partial<CatalogEntry> = {}): boolean =>
+    isOffered(view({ entries: [catalogEntry({ setting: toolSetting(setting), ...over })] }), 'write_file');
+
+  test.each<[string, boolean, boolean]>([
+    ['S3.3: a tool', offered({}), true],
+    ['a denied tool, which says so when it is called', offered({ denied: true }), true],
+    ['S3.3: no disabled tool', offered({ enabled: false }), false],
+    ['S3.3: no missing tool', offered({}, { status: 'missing' }), false],
+    ['a tool that nobody knows', isOffered(view(), 'write_file'), true],
+    ['S3.3: no tool of a disconnected server', isOffered(view({ status: 'disconnected' }), 'write_file'), false],
+  ])('%s', (_what, is, expected) => {
+    expect(is).toBe(expected);
   });
 
   test('S3.3: what is not offered is refused where it is called all the same', () => {

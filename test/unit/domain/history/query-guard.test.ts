@@ -1,5 +1,5 @@
 // A query that its worker rebuilt a run for must not leave that run in memory, and nothing else may ever be refused (INV-D1).
-import { describe, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { type Activation, type Intake, isRefused, NOTHING, taken } from '../../../../domain/history/query-guard.ts';
 
@@ -24,61 +24,54 @@ function refusedAt(...activations: Activation[]): number | undefined {
   return undefined;
 }
 
-describe('refused is a direct query', () => {
-  test('for which the run was rebuilt up to events that nobody had answered: without a task, or of a task started elsewhere', () => {
-    expect(refusedAt(replayed('a'), replayed('b'), live('b', 12), DIRECT)).toBe(3);
-    expect(refusedAt(replayed('a'), live('b', 12), DIRECT)).toBe(2);
-  });
+const cancelling = live('a', 9, { isCancelled: true });
+const caughtUp = [live('a', 3), DIRECT, replayed('b'), live('c', 20), DIRECT];
+const overdue = [live('a', 3, { ageMs: -700 }), live('b', 9, { ageMs: 1_400 }), DIRECT];
 
-  test('for which a run in memory caught up with tasks of other workers first', () => {
-    expect(refusedAt(live('a', 3), DIRECT, replayed('b'), live('c', 20), DIRECT)).toBe(4);
-  });
-
-  test('for which a run that was only rebuilt to be asked took in more: its tasks go to another worker', () => {
-    expect(refusedAt(replayed('a'), DIRECT, live('b', 20), DIRECT)).toBe(3);
-  });
-
-  test('for which a run in memory took in events without a task: neither the time nor the size of a new one', () => {
-    expect(refusedAt(live('a', 3), live('a', 9), DIRECT)).toBe(2);
-    expect(refusedAt(live('a', 3), live('a', 9, { isCancelled: true }), DIRECT)).toBe(2);
-  });
-
-  test('behind a task that is long overdue: another process may have held it until now', () => {
-    expect(refusedAt(live('a', 3, { ageMs: -700 }), live('b', 9, { ageMs: 1_400 }), DIRECT)).toBe(2);
-  });
-
-  test('and whoever asks that run again, until it is dropped', () => {
-    const doubtful = [replayed('a'), live('b', 12)].reduce<Intake>(taken, NOTHING);
-    expect(isRefused(taken(doubtful, DIRECT), DIRECT)).toBe(true);
-  });
+test.each<[string, number, readonly Activation[]]>([
+  [
+    'for which the run was rebuilt up to events that nobody had answered',
+    3,
+    [replayed('a'), replayed('b'), live('b', 12), DIRECT],
+  ],
+  ['for which it was so without a task, or of a task started elsewhere', 2, [replayed('a'), live('b', 12), DIRECT]],
+  ['for which a run in memory caught up with tasks of other workers first', 4, caughtUp],
+  [
+    'of a run only rebuilt to be asked, whose tasks go to another worker',
+    3,
+    [replayed('a'), DIRECT, live('b', 20), DIRECT],
+  ],
+  ['for which a run in memory took in events without a task', 2, [live('a', 3), live('a', 9), DIRECT]],
+  ['for which that was a cancellation', 2, [live('a', 3), cancelling, DIRECT]],
+  ['behind a task that is long overdue: another process may have held it until now', 2, overdue],
+])('refused is a direct query %s', (_what, place, activations) => {
+  expect(refusedAt(...activations)).toBe(place);
 });
 
-describe('answered is a direct query', () => {
-  test('behind the first task, and behind each that comes in turn', () => {
-    expect(refusedAt(live('a', 3), DIRECT, live('b', 9), DIRECT, DIRECT)).toBeUndefined();
-  });
+test('refused is whoever asks such a run again, until it is dropped', () => {
+  const doubtful = [replayed('a'), live('b', 12)].reduce<Intake>(taken, NOTHING);
+  expect(isRefused(taken(doubtful, DIRECT), DIRECT)).toBe(true);
+});
 
-  test('for which a run was rebuilt that has nothing new', () => {
-    expect(refusedAt(replayed('a'), replayed('b'), DIRECT, DIRECT)).toBeUndefined();
-  });
+const [slow, early] = [60_000, -60_000].map((ageMs) => [
+  live('a', 3, { ageMs }),
+  live('b', 9, { ageMs: ageMs + 1_000 }),
+  DIRECT,
+]);
+const cancelled = [live('a', 3), live('b', 9), live('b', 9, { isCancelled: true }), DIRECT];
+const oneTime = [live('5/0/100', 3), live('5/0/180', 9), DIRECT, live('5/0/260', 15), DIRECT];
 
-  test('behind a task in which the run cancelled an activity, told of it at once', () => {
-    expect(refusedAt(live('a', 3), live('b', 9), live('b', 9, { isCancelled: true }), DIRECT)).toBeUndefined();
-  });
-
-  test('behind a rebuilding task that brought queries, or that another task has followed', () => {
-    expect(refusedAt(replayed('a'), live('b', 12), ACCOMPANIED, DIRECT)).toBeUndefined();
-    expect(refusedAt(replayed('a'), live('b', 12), live('c', 20), DIRECT)).toBeUndefined();
-  });
-
-  test('where the clocks of server and worker are apart, and where a slow task is the first', () => {
-    expect(refusedAt(live('a', 3, { ageMs: 60_000 }), live('b', 9, { ageMs: 61_000 }), DIRECT)).toBeUndefined();
-    expect(refusedAt(live('a', 3, { ageMs: -60_000 }), live('b', 9, { ageMs: -59_000 }), DIRECT)).toBeUndefined();
-  });
-
-  test("while the server's clock is behind: tasks have one time then, not one size", () => {
-    expect(refusedAt(live('5/0/100', 3), live('5/0/180', 9), DIRECT, live('5/0/260', 15), DIRECT)).toBeUndefined();
-  });
+test.each<[string, readonly Activation[] | undefined]>([
+  ['behind the first task, and behind each that comes in turn', [live('a', 3), DIRECT, live('b', 9), DIRECT, DIRECT]],
+  ['for which a run was rebuilt that has nothing new', [replayed('a'), replayed('b'), DIRECT, DIRECT]],
+  ['behind a task in which the run cancelled an activity, told of it at once', cancelled],
+  ['behind a rebuilding task that brought queries', [replayed('a'), live('b', 12), ACCOMPANIED, DIRECT]],
+  ['behind a rebuilding task that another task has followed', [replayed('a'), live('b', 12), live('c', 20), DIRECT]],
+  ["where the server's clock is behind, and a slow task is the first", slow],
+  ["where the server's clock is ahead", early],
+  ["while the server's clock is behind: tasks have one time then, not one size", oneTime],
+])('answered is a direct query %s', (_what, activations = []) => {
+  expect(refusedAt(...activations)).toBeUndefined();
 });
 
 /** A run as Temporal and several workers have it; `given` is what one worker's memory of it is handed. */

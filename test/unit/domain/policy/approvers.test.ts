@@ -29,10 +29,20 @@ const person = fc.record({
 const ann = { id: 'ann', groups: [] };
 
 describe('entitlement', () => {
-  test('a person is entitled by id or by any of the groups', () => {
-    expect(isMet(approverRule(['ann', 'bob']), [ann])).toBe(true);
-    expect(isMet(approverRule([], ['sec', 'ops']), [{ id: 'zoe', groups: ['x', 'ops'] }])).toBe(true);
-    expect(isMet(approverRule(['bob'], ['ops']), [{ id: 'ann', groups: ['sec'] }])).toBe(false);
+  test.each<[string, ApproverRule, { id: string; groups: string[] }, boolean]>([
+    ['by id', approverRule(['ann', 'bob']), ann, true],
+    ['by any of the groups', approverRule([], ['sec', 'ops']), { id: 'zoe', groups: ['x', 'ops'] }, true],
+    ['by neither', approverRule(['bob'], ['ops']), { id: 'ann', groups: ['sec'] }, false],
+    ['by an id that is no group', approverRule(['ops']), { id: 'zoe', groups: ['ops'] }, false],
+    ['by a group that is no id', approverRule([], ['ann']), ann, false],
+    ...['Ann', 'an', 'anna', 'ann '].map((id): [string, ApproverRule, { id: string; groups: string[] }, boolean] => [
+      `by a name that is compared whole and as it is written: ${id}`,
+      approverRule(['ann']),
+      { id, groups: [] },
+      false,
+    ]),
+  ])('a person is entitled %s', (_what, given, who, is) => {
+    expect(isMet(given, [who])).toBe(is);
   });
 
   test('INV-G4: empty lists entitle nobody, whatever groups a person claims', () => {
@@ -61,16 +71,6 @@ describe('entitlement', () => {
         expect(isMet(stricter, [who])).toBe(isMet(given, [who]) && isMet({ allOf: [more] }, [who]));
       }),
     );
-  });
-
-  test('an id is no group and a group is no id', () => {
-    expect(isMet(approverRule(['ops']), [{ id: 'zoe', groups: ['ops'] }])).toBe(false);
-    expect(isMet(approverRule([], ['ann']), [ann])).toBe(false);
-  });
-
-  test('names are compared whole and as they are written', () => {
-    for (const id of ['Ann', 'an', 'anna', 'ann '])
-      expect(isMet(approverRule(['ann']), [{ id, groups: [] }])).toBe(false);
   });
 });
 

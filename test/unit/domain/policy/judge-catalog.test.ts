@@ -81,66 +81,80 @@ describe('the catalog among the layers', () => {
   const judged = (organisation: Policy, catalog: CatalogSay, ofRun?: Policy) =>
     judge({ organisation, run: ofRun, catalog }, judgedTool(), 'ann');
 
-  test('it asks where the organisation allows: its approvers, or the initiator where it names none', () => {
-    const rule = 'catalog/files/tools/write_file';
-    expect(judged(never, says({ requiresApproval: true }))).toEqual({
-      kind: 'ask',
-      rules: [rule],
-      approvers: { allOf: [{ layer: 'default', ids: ['ann'], groups: [] }] },
-      deadlineSeconds: DAY,
-    });
-    expect(judged(never, says({ requiresApproval: true, approvers: ops, deadlineSeconds: 60 }))).toEqual({
-      kind: 'ask',
-      rules: [rule],
-      approvers: { allOf: [{ layer: 'catalog', ...ops }] },
-      deadlineSeconds: 60,
-    });
+  const rule = 'catalog/files/tools/write_file';
+  const asking: Partial<ToolSetting> = { requiresApproval: true };
+  const deny: Policy = { servers: { files: { default: 'deny' } } };
+  const disabled = {
+    kind: 'deny',
+    rules: [`${rule}/disabled`],
+    code: 'TOOL_DISABLED',
+    message: 'files/write_file is disabled in the catalog.',
+  };
+  const asks = (approvers: object, over: object = {}) => ({
+    kind: 'ask',
+    rules: [rule],
+    approvers,
+    deadlineSeconds: DAY,
+    ...over,
+  });
+  const initiator = { allOf: [{ layer: 'default', ids: ['ann'], groups: [] }] };
+  const both = {
+    allOf: [
+      { layer: 'organisation', ...bob },
+      { layer: 'catalog', ...ops },
+    ],
+    together: true,
+  };
+
+  test.each<[string, Policy, Partial<ToolSetting>, Policy | undefined, object]>([
+    ['it asks where the organisation allows: the initiator', never, asking, undefined, asks(initiator)],
+    [
+      'its own approvers, where it names any',
+      never,
+      { ...asking, approvers: ops, deadlineSeconds: 60 },
+      undefined,
+      asks({ allOf: [{ layer: 'catalog', ...ops }] }, { deadlineSeconds: 60 }),
+    ],
+    [
+      'approvers of all layers must be met, also where it asks for nothing itself',
+      { approvers: bob },
+      { approvers: ops, deadlineSeconds: 60 },
+      { strategy: 'always' },
+      asks(both, { rules: ['organisation/default', 'run/strategy/always'], deadlineSeconds: 60 }),
+    ],
+    [
+      'where it has nothing to say, the others decide',
+      never,
+      { approvers: ops },
+      undefined,
+      { kind: 'allow', rules: ['organisation/strategy/never'] },
+    ],
+    ['what is disabled is said as such, also where policy denies', deny, { enabled: false }, undefined, disabled],
+  ])('%s', (_what, organisation, setting, ofRun, expected) => {
+    expect(judged(organisation, says(setting), ofRun)).toEqual(expected);
   });
 
-  test('approvers of all layers must be met, also those of a catalog that asks for nothing itself', () => {
-    const verdict = judged({ approvers: bob }, says({ approvers: ops, deadlineSeconds: 60 }), { strategy: 'always' });
-    expect(verdict).toMatchObject({
-      kind: 'ask',
-      rules: ['organisation/default', 'run/strategy/always'],
-      approvers: {
-        allOf: [
-          { layer: 'organisation', ...bob },
-          { layer: 'catalog', ...ops },
-        ],
-      },
-      deadlineSeconds: 60,
-    });
-  });
-
-  test('F-3: where only the catalog asks, its deadline counts as it stands; to another layer it adds no time', () => {
-    const week = says({ requiresApproval: true, deadlineSeconds: 7 * DAY });
-    expect(judged(never, week)).toMatchObject({ deadlineSeconds: 7 * DAY });
-    expect(judged(never, week, { deadlineSeconds: 30 })).toMatchObject({ deadlineSeconds: 30 });
-    expect(judged(never, week, { strategy: 'always' })).toMatchObject({ deadlineSeconds: DAY });
-    expect(judged({ deadlineSeconds: 60 }, week)).toMatchObject({ deadlineSeconds: 60 });
-    expect(judged({ deadlineSeconds: 30 * DAY }, week)).toMatchObject({ deadlineSeconds: 7 * DAY });
-    expect(
-      judged(never, says({ requiresApproval: true }), { strategy: 'always', deadlineSeconds: 7 * DAY }),
-    ).toMatchObject({ deadlineSeconds: 7 * DAY });
+  const week = { ...asking, deadlineSeconds: 7 * DAY };
+  test.each<[string, Policy, Partial<ToolSetting>, Policy | undefined, number]>([
+    ['only the catalog asks, its deadline counts as it stands', never, week, undefined, 7 * DAY],
+    ['a run says less, that', never, week, { deadlineSeconds: 30 }, 30],
+    ['a run asks, its silence', never, week, { strategy: 'always' }, DAY],
+    ['the organisation says less, that', { deadlineSeconds: 60 }, week, undefined, 60],
+    ['the organisation says more, that of the catalog', { deadlineSeconds: 30 * DAY }, week, undefined, 7 * DAY],
+    [
+      'the catalog is silent, that of the run',
+      never,
+      asking,
+      { strategy: 'always', deadlineSeconds: 7 * DAY },
+      7 * DAY,
+    ],
+  ])('F-3: where %s', (_what, organisation, setting, ofRun, deadlineSeconds) => {
+    expect(judged(organisation, says(setting), ofRun)).toMatchObject({ deadlineSeconds });
   });
 
   test('INV-G4: an empty list of the catalog entitles nobody', () => {
-    const verdict = judged(never, says({ requiresApproval: true, approvers: { ids: [], groups: [] } }));
+    const verdict = judged(never, says({ ...asking, approvers: { ids: [], groups: [] } }));
     expect(verdict.kind === 'ask' && isMet(verdict.approvers, [{ id: 'ann', groups: [] }])).toBe(false);
-  });
-
-  test('where it has nothing to say, the others decide', () => {
-    expect(judged(never, says({ approvers: ops }))).toEqual({ kind: 'allow', rules: ['organisation/strategy/never'] });
-  });
-
-  test('what is disabled is said as such, also where policy denies', () => {
-    const deny: Policy = { servers: { files: { default: 'deny' } } };
-    expect(judged(deny, says({ enabled: false }))).toEqual({
-      kind: 'deny',
-      rules: ['catalog/files/tools/write_file/disabled'],
-      code: 'TOOL_DISABLED',
-      message: 'files/write_file is disabled in the catalog.',
-    });
   });
 });
 
@@ -299,69 +313,51 @@ describe('the effective verdict', () => {
     );
   });
 
-  describe('who decides', () => {
-    test('whoever starts the run, where nobody is named', () => {
-      const verdict = effectiveVerdicts(snapshotOf([catalogEntry()]), new Map(), {
-        policy: {},
-        configuredTrust: undefined,
-      }).get('write_file');
-      expect(verdict).toEqual({ kind: 'ask', rules: ['organisation/default'], deadlineSeconds: 86_400 });
-    });
+  type Surroundings = Parameters<typeof effectiveVerdicts>[2];
+  const plain = { policy: {}, configuredTrust: undefined };
+  const hints = { policy: { strategy: 'annotations' as const }, configuredTrust: undefined };
+  const never = { policy: { strategy: 'never' as const }, configuredTrust: undefined };
+  const setting = toolSetting({ requiresApproval: true, approvers: { ids: ['eve'], groups: [] } });
+  const ofOps = { policy: { approvers: { ids: [], groups: ['ops'] } }, configuredTrust: undefined };
+  const [trusting, distrusting] = [snapshotOf([catalogEntry()], trusted), snapshotOf([catalogEntry()])];
+  const changed = catalogEntry({ definition: { hash: definition('second'), refresh: 2 } });
+  const named = { layer: 'organisation', groups: ['ops'] };
 
-    test('those whom the layers name', () => {
-      const setting = toolSetting({ requiresApproval: true, approvers: { ids: ['eve'], groups: [] } });
-      const surroundings = { policy: { approvers: { ids: [], groups: ['ops'] } }, configuredTrust: undefined };
-      expect(
-        effectiveVerdicts(snapshotOf([catalogEntry({ setting })]), new Map(), surroundings).get('write_file'),
-      ).toMatchObject({
-        kind: 'ask',
-        approvers: {
-          allOf: [
-            { layer: 'organisation', groups: ['ops'] },
-            { layer: 'catalog', ids: ['eve'] },
-          ],
-        },
-      });
-    });
+  test.each<[string, CatalogSnapshot, Surroundings, object]>([
+    [
+      'those whom the layers name decide',
+      snapshotOf([catalogEntry({ setting })]),
+      ofOps,
+      { kind: 'ask', approvers: { allOf: [named, { layer: 'catalog', ids: ['eve'] }] } },
+    ],
+    ['hints count where the catalog trusts the server', trusting, hints, { kind: 'allow' }],
+    ['and the configuration does', trusting, { ...hints, configuredTrust: true }, { kind: 'allow' }],
+    ['not where the configuration does not', trusting, { ...hints, configuredTrust: false }, { kind: 'ask' }],
+    ['not where the catalog does not', distrusting, { ...hints, configuredTrust: true }, { kind: 'ask' }],
+    [
+      'a tool that has changed asks',
+      snapshotOf([changed]),
+      never,
+      { kind: 'ask', rules: ['catalog/files/tools/write_file/drift'] },
+    ],
+    [
+      'one of a disconnected server is denied',
+      snapshotOf([catalogEntry()], { status: 'disconnected' }),
+      never,
+      { kind: 'deny', code: 'TOOL_DISABLED' },
+    ],
+  ])('%s', (_what, snapshot, surroundings, expected) => {
+    const known = surroundings === never ? new Map() : readOnly;
+    expect(effectiveVerdicts(snapshot, known, surroundings).get('write_file')).toMatchObject(expected);
   });
 
-  describe("a server's annotations", () => {
-    const annotations = { policy: { strategy: 'annotations' as const }, configuredTrust: undefined };
-
-    test('count where catalog and configuration both trust it', () => {
-      const trusting = snapshotOf([catalogEntry()], trusted);
-      expect(effectiveVerdicts(trusting, readOnly, annotations).get('write_file')?.kind).toBe('allow');
-      expect(
-        effectiveVerdicts(trusting, readOnly, { ...annotations, configuredTrust: true }).get('write_file')?.kind,
-      ).toBe('allow');
-      expect(
-        effectiveVerdicts(trusting, readOnly, { ...annotations, configuredTrust: false }).get('write_file')?.kind,
-      ).toBe('ask');
-      expect(
-        effectiveVerdicts(snapshotOf([catalogEntry()]), readOnly, { ...annotations, configuredTrust: true }).get(
-          'write_file',
-        )?.kind,
-      ).toBe('ask');
-    });
-
-    test('need be read only where they could count', () => {
-      expect(needsAnnotations(snapshotOf([], trusted), annotations)).toBe(true);
-      expect(needsAnnotations(snapshotOf([]), annotations)).toBe(false);
-      expect(needsAnnotations(snapshotOf([], trusted), { ...annotations, policy: {} })).toBe(false);
-    });
+  test('whoever starts the run decides, where nobody is named', () => {
+    const verdict = effectiveVerdicts(distrusting, new Map(), plain).get('write_file');
+    expect(verdict).toEqual({ kind: 'ask', rules: ['organisation/default'], deadlineSeconds: 86_400 });
   });
 
-  test('a tool that has changed asks, and one of a disconnected server is denied', () => {
-    const changed = catalogEntry({ definition: { hash: definition('second'), refresh: 2 } });
-    const never = { policy: { strategy: 'never' as const }, configuredTrust: undefined };
-    expect(effectiveVerdicts(snapshotOf([changed]), new Map(), never).get('write_file')).toMatchObject({
-      kind: 'ask',
-      rules: ['catalog/files/tools/write_file/drift'],
-    });
-    const gone = snapshotOf([catalogEntry()], { status: 'disconnected' });
-    expect(effectiveVerdicts(gone, new Map(), never).get('write_file')).toMatchObject({
-      kind: 'deny',
-      code: 'TOOL_DISABLED',
-    });
+  test('hints need be read only where they could count', () => {
+    const needed = [needsAnnotations(snapshotOf([], trusted), hints), needsAnnotations(snapshotOf([]), hints)];
+    expect([...needed, needsAnnotations(snapshotOf([], trusted), plain)]).toEqual([true, false, false]);
   });
 });

@@ -109,7 +109,7 @@ describe('rules of one layer', () => {
     for (const listed of [
       { default: action },
       { tools: { write_file: { action } } },
-      { tools: { write_file: action } },
+      { tools: { write_file: 'permit' } },
     ])
       expect(verdictOf(odd({ ...NEVER, servers: { files: listed } })).kind).toBe('ask');
   });

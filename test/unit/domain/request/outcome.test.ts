@@ -200,69 +200,54 @@ describe('what is known of a call whose outcome is not', () => {
     return state;
   }
 
-  test('a worker tells when it left, how much came back, how far it was, and with which token', () => {
-    const token = { strategy: 'none' };
-    const sent = { at: AT, bytes: 12, progress: 0.5 };
-    expect(pauseFrom(flight(), { kind: 'ended', outcome: UNSURE, sent, token }, START)).toEqual({
-      kind: 'outcome',
-      sentAt: AT,
-      message: UNSURE.message,
-      attempt: 1,
-      bytes: 12,
-      lastProgress: 0.5,
-      token,
-    });
+  const HANDED = '2026-01-01T00:00:00.000Z';
+  const [token, cancelled] = [{ strategy: 'none' }, { kind: 'cancelled', reason: 'x' }];
+  const reported = (over: object = {}) => ({
+    kind: 'outcome',
+    sentAt: HANDED,
+    message: UNSURE.message,
+    attempt: 1,
+    ...over,
   });
+  const known = (over: object, told?: 'told') => {
+    // Sound: whoever may write to the namespace completes an activity with whatever they like.
+    const result = { kind: 'ended', outcome: UNSURE, ...over } as unknown as Parameters<typeof pauseFrom>[1];
+    return pauseFrom(flight(), result, START, told);
+  };
+  const unknown = { message: 'Its outcome is not known.' };
 
-  test('in a run that knows no better, it counts from when the run handed it over', () => {
-    expect(pauseFrom(flight(), { kind: 'ended', outcome: UNSURE }, START)).toEqual({
-      kind: 'outcome',
-      sentAt: '2026-01-01T00:00:00.000Z',
-      message: UNSURE.message,
-      attempt: 1,
-    });
+  test.each<[string, object, object]>([
+    [
+      'a worker tells when it left, how much came back, how far it was, and with which token',
+      { sent: { at: AT, bytes: 12, progress: 0.5 }, token },
+      reported({ sentAt: AT, bytes: 12, lastProgress: 0.5, token }),
+    ],
+    ['in a run that knows no better, it counts from when the run handed it over', {}, reported()],
+    ['an outcome without words is said to be unknown', { outcome: cancelled }, reported(unknown)],
+    ...[{}, { at: 'yesterday' }, { at: '\u001b]0;owned\u0007' }, { at: 5 }].map((sent): [string, object, object] => [
+      `a completion that anybody may send tells no time with ${JSON.stringify(sent)}`,
+      { sent },
+      reported(),
+    ]),
+    ...[{ bytes: '\u001b[2J' }, { bytes: -1 }, { bytes: 0.5 }, { progress: '\u001b[2J' }, { progress: Number.NaN }].map(
+      (odd): [string, object, object] => [
+        `nor of an answer what is no number: ${JSON.stringify(odd)}`,
+        { sent: { at: AT, ...odd } },
+        reported({ sentAt: AT }),
+      ],
+    ),
+    ['nor of a token with an odd id', { token: { ...token, jti: 7 } }, reported()],
+    ['nor of a token that is a text', { token: 'all' }, reported()],
+    ['nor of a token with odd scopes', { token: { ...token, scopes: [{}] } }, reported()],
+    ['nor in words what is none', { outcome: { ...UNSURE, message: 7 } }, reported(unknown)],
+  ])('%s', (_what, over, expected) => {
+    expect(known(over)).toEqual(expected);
   });
 
   test('where no worker tells, it is not said to have left at all', () => {
-    const about = pauseFrom(flight(), { kind: 'ended', outcome: UNSURE }, START, 'told');
-    expect(about).toMatchObject({ handedAt: '2026-01-01T00:00:00.000Z' });
-    expect(about).not.toHaveProperty('sentAt');
-    expect(pauseFrom(flight(), { kind: 'ended', outcome: UNSURE, sent: { at: AT } }, START, 'told')).toMatchObject({
-      sentAt: AT,
-    });
-  });
-
-  test.each([{}, { at: 'yesterday' }, { at: '\u001b]0;owned\u0007' }, { at: 5 }])(
-    'a completion that anybody may send tells no time with %p: it counts from when the run handed it over',
-    (sent) => {
-      // Sound: whoever may write to the namespace completes an activity with whatever they like.
-      const result = { kind: 'ended', outcome: UNSURE, sent } as unknown as Parameters<typeof pauseFrom>[1];
-      expect(pauseFrom(flight(), result, START).sentAt).toBe('2026-01-01T00:00:00.000Z');
-    },
-  );
-
-  test.each([
-    { bytes: '\u001b[2J' },
-    { bytes: -1 },
-    { bytes: 0.5 },
-    { progress: '\u001b[2J' },
-    { progress: Number.NaN },
-  ])('what such a completion says of an answer is left out where it is no number: %p', (odd) => {
-    // Sound: as above.
-    const result = { kind: 'ended', outcome: UNSURE, sent: { at: AT, ...odd } } as unknown as Parameters<
-      typeof pauseFrom
-    >[1];
-    expect(pauseFrom(flight(), result, START)).toEqual({
-      kind: 'outcome',
-      sentAt: AT,
-      message: UNSURE.message,
-      attempt: 1,
-    });
-  });
-
-  test('an outcome without words is said to be unknown', () => {
-    const outcome = { kind: 'cancelled', reason: 'x' } as const;
-    expect(pauseFrom(flight(), { kind: 'ended', outcome }, START).message).toBe('Its outcome is not known.');
+    const { sentAt: _, ...unsent } = reported({ handedAt: HANDED });
+    expect(known({}, 'told')).toEqual(unsent);
+    expect(known({ sent: { at: AT } }, 'told')).toMatchObject({ sentAt: AT });
   });
 
   describe('the last heartbeat of a worker that is lost', () => {
@@ -279,21 +264,5 @@ describe('what is known of a call whose outcome is not', () => {
     test.each([{ bytes: 7 }, { progress: Number.NaN }, { progress: 'half' }])('leaves out %p', (odd) =>
       expect(sentAsTold({ sentAt: AT, ...odd })).toEqual({ at: AT }),
     );
-  });
-
-  test.each([
-    [{ token: { strategy: 'none', jti: 7 } }, UNSURE.message],
-    [{ token: 'all' }, UNSURE.message],
-    [{ token: { strategy: 'none', scopes: [{}] } }, UNSURE.message],
-    [{ outcome: { ...UNSURE, message: 7 } }, 'Its outcome is not known.'],
-  ])('nor does it say of a token, or in words, what is none: %p', (odd, message) => {
-    // Sound: as above.
-    const result = { kind: 'ended', outcome: UNSURE, ...odd } as unknown as Parameters<typeof pauseFrom>[1];
-    expect(pauseFrom(flight(), result, START)).toEqual({
-      kind: 'outcome',
-      sentAt: '2026-01-01T00:00:00.000Z',
-      message,
-      attempt: 1,
-    });
   });
 });

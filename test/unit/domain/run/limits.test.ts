@@ -141,31 +141,20 @@ describe('the room of a result', () => {
     });
   const room = { resultBytes: 65_536, resultBytesPerTurn: 262_144 };
 
-  test('is that of one result, where all of the turn have it', () => {
-    expect(resultRoom(room, of(1))).toEqual({ resultBytes: 65_536 });
-    expect(resultRoom(room, of(4))).toEqual({ resultBytes: 65_536 });
-    expect(resultRoom(room, [])).toEqual({ resultBytes: 65_536 });
-  });
+  const [alone, whole] = [{ resultBytes: 65_536 }, { resultBytes: 65_536, resultBytesPerTurn: 16_384 }];
 
-  test('is an equal share of the turn, where they do not', () => {
-    expect(resultRoom(room, of(5))).toEqual({ resultBytes: 52_428, sharedBy: 5 });
-    expect(resultRoom(room, of(64))).toEqual({ resultBytes: 4_096, sharedBy: 64 });
-  });
-
-  test('what policy denies has no share', () => {
-    expect(resultRoom(room, [...of(4), ...of(12, 'deny')])).toEqual({ resultBytes: 65_536 });
-  });
-
-  test('one call alone has the room of the turn, and shares it with nobody', () => {
-    expect(resultRoom({ resultBytes: 65_536, resultBytesPerTurn: 16_384 }, of(1))).toEqual({ resultBytes: 16_384 });
-  });
-
-  test('a run of an earlier release has no room of a turn', () => {
-    expect(resultRoom({ resultBytes: 65_536 }, of(64))).toEqual({ resultBytes: 65_536 });
-  });
-
-  test('the smallest room leaves each of the most calls what a preview needs', () => {
-    expect(resultRoom({ resultBytes: 65_536, resultBytesPerTurn: 16_384 }, of(64)).resultBytes).toBe(256);
+  test.each<[string, Parameters<typeof resultRoom>[0], readonly CallState[], object]>([
+    ['is that of one result, where all of the turn have it', room, of(1), alone],
+    ['where just all have it', room, of(4), alone],
+    ['where there is no call', room, [], alone],
+    ['is an equal share of the turn, where they do not', room, of(5), { resultBytes: 52_428, sharedBy: 5 }],
+    ['of as many as may be', room, of(64), { resultBytes: 4_096, sharedBy: 64 }],
+    ['is not shared with what policy denies', room, [...of(4), ...of(12, 'deny')], alone],
+    ['is that of the turn for one call alone, shared with nobody', whole, of(1), { resultBytes: 16_384 }],
+    ['is of no turn in a run of an earlier release', { resultBytes: 65_536 }, of(64), alone],
+    ['leaves each of the most calls what a preview needs', whole, of(64), { resultBytes: 256, sharedBy: 64 }],
+  ])('%s', (_what, given, calls, expected) => {
+    expect(resultRoom(given, calls)).toEqual(expected);
   });
 });
 

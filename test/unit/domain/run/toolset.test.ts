@@ -80,27 +80,21 @@ describe('model names', () => {
     );
   });
 
-  test('a plain name is `server__tool`, so that people and models can read it', () => {
-    expect(namesOf(offer(['files', ['read_file', 'write-file']]))).toEqual(['files__read_file', 'files__write-file']);
-  });
+  const legal = (tool: string) => namesOf(offer(['files', [tool]]))[0] ?? '';
 
   test.each([
-    ['dots', 'issue.get', /^files__issue_get_[0-9a-f]+$/],
-    ['slashes', 'issues/get', /^files__issues_get_[0-9a-f]+$/],
-    ['128 characters', 'x'.repeat(128), /^files__x+_[0-9a-f]+$/],
-    ['characters of any script', 'öffnen', /^files___ffnen_[0-9a-f]+$/],
-    ['a zero byte', 'a\u0000b', /^files__a_b_[0-9a-f]+$/],
-  ])('a name with %s is made legal and carries a hash', (_what, tool, shape) => {
-    const [name = ''] = namesOf(offer(['files', [tool]]));
-    expect(name).toMatch(shape);
-    expect(name).toMatch(LEGAL);
-  });
-
-  test('exactly 64 characters are still plain, 65 are not', () => {
-    const [plain, hashed] = namesOf(offer(['files', ['x'.repeat(57), 'x'.repeat(58)]]));
-    expect(plain).toBe(`files__${'x'.repeat(57)}`);
-    expect(hashed).toMatch(/^files__x+_[0-9a-f]+$/);
-    expect(hashed).toHaveLength(64);
+    ['plain, so that people and models can read it', 'read_file', /^files__read_file$/],
+    ['plain with a dash', 'write-file', /^files__write-file$/],
+    ['plain with exactly 64 characters', 'x'.repeat(57), /^files__x{57}$/],
+    ['hashed with 65', 'x'.repeat(58), /^(?=.{64}$)files__x+_[0-9a-f]+$/],
+    ['hashed with dots', 'issue.get', /^files__issue_get_[0-9a-f]+$/],
+    ['hashed with slashes', 'issues/get', /^files__issues_get_[0-9a-f]+$/],
+    ['hashed with 128 characters', 'x'.repeat(128), /^files__x+_[0-9a-f]+$/],
+    ['hashed with characters of any script', 'öffnen', /^files___ffnen_[0-9a-f]+$/],
+    ['hashed with a zero byte', 'a\u0000b', /^files__a_b_[0-9a-f]+$/],
+  ])('a name is %s', (_what, tool, shape) => {
+    expect(legal(tool)).toMatch(shape);
+    expect(legal(tool)).toMatch(LEGAL);
   });
 
   test('the same tool on two servers is two tools', () => {
@@ -113,8 +107,13 @@ describe('model names', () => {
     expect(new Set(names).size).toBe(2);
   });
 
-  test('look-alikes that differ in one illegal character stay apart', () => {
-    expect(new Set(namesOf(offer(['files', ['issue.get', 'issue/get', 'issue get', 'issue_get']]))).size).toBe(4);
+  test.each([
+    ['look-alikes that differ in one illegal character', ['issue.get', 'issue/get', 'issue get', 'issue_get']],
+    // Found by search: the first 40 bits of the sha256 of both are equal, and so is all that is legal in them.
+    ['names made to meet in a short hash', ['x//:/./../:/.', 'x/:/./+/:+:/.']],
+    ['halves of surrogate pairs, which have no UTF-8,', ['\ud800', '\ud801']],
+  ])('%s stay apart', (_what, names) => {
+    expect(new Set(namesOf(offer(['files', names]))).size).toBe(names.length);
   });
 
   test('a tool that is named like the hashed name of another cannot take it', () => {
@@ -123,17 +122,6 @@ describe('model names', () => {
     const offered = offer(['files', ['issue.get', imitation]]);
     expect(offered[0]?.modelName).toBe(victim);
     expect(offered[1]?.modelName).not.toBe(victim);
-  });
-
-  test('names made to meet in a short hash stay apart', () => {
-    // Found by search: the first 40 bits of the sha256 of both are equal, and so is all that is legal in them.
-    const [one, other] = namesOf(offer(['evil', ['x//:/./../:/.', 'x/:/./+/:+:/.']]));
-    expect(one).not.toBe(other);
-  });
-
-  test('halves of surrogate pairs, which have no UTF-8, stay apart', () => {
-    const [one, other] = namesOf(offer(['files', ['\ud800', '\ud801']]));
-    expect(one).not.toBe(other);
   });
 });
 
