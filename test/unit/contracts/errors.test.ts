@@ -54,10 +54,8 @@ describe('the table of codes', () => {
   });
 });
 
-describe('a code', () => {
-  test('is known by its own name only', () => {
-    expect(CODES.every(isErrorCode)).toBe(true);
-    for (const value of ['constructor', '__proto__', 'usage', '', undefined, null, 7, {}])
-      expect(isErrorCode(value)).toBe(false);
-  });
+test('a code: is known by its own name only', () => {
+  expect(CODES.every(isErrorCode)).toBe(true);
+  for (const value of ['constructor', '__proto__', 'usage', '', undefined, null, 7, {}])
+    expect(isErrorCode(value)).toBe(false);
 });

@@ -54,15 +54,13 @@ describe('--set', () => {
   });
 });
 
-describe('--file', () => {
-  test('holds the fields of the only form, or of each form by its question', () => {
-    const who = { action: 'accept', content: { name: 'Ann' } };
-    expect(responsesFrom(ONE, { content: { name: 'Ann' } })).toEqual({ who });
-    expect(responsesFrom(ONE, { content: { who: { name: 'Ann' } } })).toEqual({ who });
-    expect(responsesFrom(TWO, { content: { who: { name: 'Ann' } } })).toEqual({ who });
-    expect(() => responsesFrom(TWO, { content: { name: 'Ann' } })).toThrow('by its question: who, also');
-    expect(() => responsesFrom(ONE, { content: ['x'] })).toThrow('an object');
-  });
+test('--file: holds the fields of the only form, or of each form by its question', () => {
+  const who = { action: 'accept', content: { name: 'Ann' } };
+  expect(responsesFrom(ONE, { content: { name: 'Ann' } })).toEqual({ who });
+  expect(responsesFrom(ONE, { content: { who: { name: 'Ann' } } })).toEqual({ who });
+  expect(responsesFrom(TWO, { content: { who: { name: 'Ann' } } })).toEqual({ who });
+  expect(() => responsesFrom(TWO, { content: { name: 'Ann' } })).toThrow('by its question: who, also');
+  expect(() => responsesFrom(ONE, { content: ['x'] })).toThrow('an object');
 });
 
 describe('--accept', () => {

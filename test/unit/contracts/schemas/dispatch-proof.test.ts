@@ -68,22 +68,20 @@ describe('a run that says something else than what was signed', () => {
   });
 });
 
-describe('a spec that was caught starts nothing later', () => {
-  test.each([
-    ['began too late', { 'exec-1': { ...first, startedAt: (now + 301) * 1_000 } }, 'refused SIGNATURE_EXPIRED'],
-    [
-      'began before it was signed',
-      { 'exec-1': { ...first, startedAt: (now - 60) * 1_000 } },
-      'refused SIGNATURE_EXPIRED',
-    ],
-    ['is worked on by somebody else', { 'exec-2': { ...first, taskQueue: 'forged' } }, forged],
-    ['is not there', { 'exec-2': undefined }, forged],
-    ['began before what Temporal remembers', { 'exec-1': undefined }, 'proven'],
-  ])('where the run %s', async (_what, over, expected) => {
-    reset();
-    Object.assign(world.known, over);
-    expect(await answer({ proof: { kind: 'policy', rules: [] } })).toBe(expected);
-  });
+test.each([
+  ['began too late', { 'exec-1': { ...first, startedAt: (now + 301) * 1_000 } }, 'refused SIGNATURE_EXPIRED'],
+  [
+    'began before it was signed',
+    { 'exec-1': { ...first, startedAt: (now - 60) * 1_000 } },
+    'refused SIGNATURE_EXPIRED',
+  ],
+  ['is worked on by somebody else', { 'exec-2': { ...first, taskQueue: 'forged' } }, forged],
+  ['is not there', { 'exec-2': undefined }, forged],
+  ['began before what Temporal remembers', { 'exec-1': undefined }, 'proven'],
+])('a spec that was caught starts nothing later: where the run %s', async (_what, over, expected) => {
+  reset();
+  Object.assign(world.known, over);
+  expect(await answer({ proof: { kind: 'policy', rules: [] } })).toBe(expected);
 });
 
 describe('of the keys as they are now', () => {

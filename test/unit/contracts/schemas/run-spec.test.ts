@@ -60,25 +60,23 @@ describe('defaults', () => {
   });
 });
 
-describe('unknown fields', () => {
-  test.each<[string, Record<string, unknown>]>([
-    ['extra', { extra: 1 }],
-    ['agent.temperature', { agent: { name: 'a', model: 'b', temperature: 1 } }],
-    ['initiator.email', { initiator: { id: 'ann', email: 'x' } }],
-    ['input[0].name', { input: [{ role: 'user', content: 'x', name: 'y' }] }],
-    ['servers[0].headers', { servers: [{ name: 'a', headers: {} }] }],
-    ['policy.default', { policy: { default: 'ask' } }],
-    ['policy.approvers.roles', { policy: { approvers: { roles: [] } } }],
-    ['policy.servers.files.allow', { policy: { servers: { files: { allow: [] } } } }],
-    [
-      'policy.servers.files.tools.write_file.timeout',
-      { policy: { servers: { files: { tools: { write_file: { action: 'ask', timeout: 1 } } } } } },
-    ],
-    ['limits.turn', { limits: { turn: 1 } }],
-    ['grants[0].jwe.header', { grants: [{ server: 'a', jwe: { ...jwe, header: {} } }] }],
-  ])('%s is refused with its path', (path, over) => {
-    expect(refusedAt(over)).toBe(path);
-  });
+test.each<[string, Record<string, unknown>]>([
+  ['extra', { extra: 1 }],
+  ['agent.temperature', { agent: { name: 'a', model: 'b', temperature: 1 } }],
+  ['initiator.email', { initiator: { id: 'ann', email: 'x' } }],
+  ['input[0].name', { input: [{ role: 'user', content: 'x', name: 'y' }] }],
+  ['servers[0].headers', { servers: [{ name: 'a', headers: {} }] }],
+  ['policy.default', { policy: { default: 'ask' } }],
+  ['policy.approvers.roles', { policy: { approvers: { roles: [] } } }],
+  ['policy.servers.files.allow', { policy: { servers: { files: { allow: [] } } } }],
+  [
+    'policy.servers.files.tools.write_file.timeout',
+    { policy: { servers: { files: { tools: { write_file: { action: 'ask', timeout: 1 } } } } } },
+  ],
+  ['limits.turn', { limits: { turn: 1 } }],
+  ['grants[0].jwe.header', { grants: [{ server: 'a', jwe: { ...jwe, header: {} } }] }],
+])('unknown fields: %s is refused with its path', (path, over) => {
+  expect(refusedAt(over)).toBe(path);
 });
 
 describe('values out of range', () => {

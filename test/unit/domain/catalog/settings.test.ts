@@ -21,16 +21,14 @@ import {
 
 const changes = fc.array(ruleChange, { minLength: 1, maxLength: 4 });
 
-describe('the version that was shown', () => {
-  test('S2.3: is the one that is changed; another is a conflict that says both', () => {
-    expect(checkVersion(catalogOf(), 1)).toBeUndefined();
-    for (const expected of [0, 2])
-      expect(checkVersion(catalogOf(), expected)).toMatchObject({
-        kind: 'refuse',
-        code: 'CATALOG_VERSION_CONFLICT',
-        facts: { expected, policyVersion: 1 },
-      });
-  });
+test('the version that was shown: S2.3: is the one that is changed; another is a conflict that says both', () => {
+  expect(checkVersion(catalogOf(), 1)).toBeUndefined();
+  for (const expected of [0, 2])
+    expect(checkVersion(catalogOf(), expected)).toMatchObject({
+      kind: 'refuse',
+      code: 'CATALOG_VERSION_CONFLICT',
+      facts: { expected, policyVersion: 1 },
+    });
 });
 
 describe('a plan', () => {

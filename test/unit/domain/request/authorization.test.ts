@@ -109,21 +109,19 @@ describe('consent', () => {
   });
 });
 
-describe('a grant', () => {
-  test('stands for every call to its server from then on, the newest one', () => {
-    const first = resent(said(wanting(flyingRun(), { wants: 'grant' }), grant()).run);
-    expect(first.grants).toMatchObject([{ answer: { grant: { ref: 'fresh' } } }]);
-    const newer = grant({ decisionId: 'a-2', grant: { server: 'files', ref: 'newer' } });
-    const { run, facts } = said(wanting(first, { wants: 'grant' }), newer);
-    expect(run.grants).toMatchObject([{ answer: { grant: { ref: 'newer' } } }]);
-    expect(facts).toMatchObject([{ answer: 'grant', grantHash: expect.stringMatching(/^[0-9a-f]{64}$/) }]);
-    const flight = flightOf(resent(run));
-    expect(authorizationsOf(run, flight)).toHaveLength(1);
-    const { judgement } = flight;
-    const elsewhere = { ...flight, judgement: { ...judgement, target: { ...judgement.target, server: 'other' } } };
-    expect(authorizationsOf(run, elsewhere)).toEqual([]);
-    expect(authorizationsOf(flyingRun(), flightOf(flyingRun()))).toEqual([]);
-  });
+test('a grant: stands for every call to its server from then on, the newest one', () => {
+  const first = resent(said(wanting(flyingRun(), { wants: 'grant' }), grant()).run);
+  expect(first.grants).toMatchObject([{ answer: { grant: { ref: 'fresh' } } }]);
+  const newer = grant({ decisionId: 'a-2', grant: { server: 'files', ref: 'newer' } });
+  const { run, facts } = said(wanting(first, { wants: 'grant' }), newer);
+  expect(run.grants).toMatchObject([{ answer: { grant: { ref: 'newer' } } }]);
+  expect(facts).toMatchObject([{ answer: 'grant', grantHash: expect.stringMatching(/^[0-9a-f]{64}$/) }]);
+  const flight = flightOf(resent(run));
+  expect(authorizationsOf(run, flight)).toHaveLength(1);
+  const { judgement } = flight;
+  const elsewhere = { ...flight, judgement: { ...judgement, target: { ...judgement.target, server: 'other' } } };
+  expect(authorizationsOf(run, elsewhere)).toEqual([]);
+  expect(authorizationsOf(flyingRun(), flightOf(flyingRun()))).toEqual([]);
 });
 
 test('declined, the call is over, by the name of whoever said so', () => {
@@ -236,13 +234,11 @@ describe('consent that takes several people', () => {
   });
 });
 
-describe('as people read it', () => {
-  test.each([
-    [wanting(), /wants another authorization.*[\s\S]*consent to the scopes ` a ` for this call/],
-    [wanting(flyingRun(), { wants: 'grant' }), /give a fresh grant/],
-    [wanting(flyingRun(), { scopes: undefined }), /consent to another try/],
-  ])('it says what is wanted', (run, text) => expect(currentDetails('waiting', run)).toMatch(text));
-});
+test.each([
+  [wanting(), /wants another authorization.*[\s\S]*consent to the scopes ` a ` for this call/],
+  [wanting(flyingRun(), { wants: 'grant' }), /give a fresh grant/],
+  [wanting(flyingRun(), { scopes: undefined }), /consent to another try/],
+])('as people read it: it says what is wanted', (run, text) => expect(currentDetails('waiting', run)).toMatch(text));
 
 describe('its shape', () => {
   const jwe = { protected: 'a', encrypted_key: 'b', iv: 'c', ciphertext: 'd', tag: 'e', aad: 'f' };

@@ -34,14 +34,12 @@ const REQUESTS: InputRequests = {
 const YES: InputResponse = { action: 'accept', content: { sure: true } };
 const WENT: InputResponse = { action: 'accept' };
 
-describe('answers fit', () => {
-  test.each([[{ confirm: YES, page: WENT }], [{ confirm: { action: 'decline' }, page: { action: 'cancel' } }]])(
-    '%j',
-    (given) => {
-      expect(problemInResponses(REQUESTS, given)).toBeUndefined();
-    },
-  );
-});
+test.each([[{ confirm: YES, page: WENT }], [{ confirm: { action: 'decline' }, page: { action: 'cancel' } }]])(
+  'answers fit: %j',
+  (given) => {
+    expect(problemInResponses(REQUESTS, given)).toBeUndefined();
+  },
+);
 
 describe('answers that do not fit are refused by the name of what is wrong', () => {
   test.each<[unknown, string, string]>([
@@ -123,50 +121,44 @@ describe('forms', () => {
     });
   });
 
-  describe('its fields', () => {
-    test.each<[FormField, unknown, string | undefined]>([
-      [{ type: 'text' }, 'x', undefined],
-      [{ type: 'text' }, 7, 'must be text'],
-      [{ type: 'text', minLength: 2 }, 'x', 'must have at least 2 characters'],
-      [{ type: 'text', maxLength: 1 }, 'xy', 'must have at most 1 characters'],
-      // One character, two UTF-16 units.
-      [{ type: 'text', maxLength: 1 }, '😀', undefined],
-      [
-        { type: 'text', maxLength: 99_999 },
-        'x'.repeat(LONGEST_TEXT + 1),
-        `must have at most ${LONGEST_TEXT} characters`,
-      ],
-      [{ type: 'text', format: 'email' }, 'ann@example.com', undefined],
-      [{ type: 'text', format: 'email' }, 'ann', 'must be an e-mail address'],
-      [{ type: 'text', format: 'uri' }, 'https://example.com/x', undefined],
-      [{ type: 'text', format: 'uri' }, 'example.com', 'must be a URI with its scheme'],
-      [{ type: 'text', format: 'date' }, '2026-02-28', undefined],
-      [{ type: 'text', format: 'date' }, '2026-02-30', 'must be a date like 2026-01-31'],
-      [{ type: 'text', format: 'date' }, '2026-13-01', 'must be a date like 2026-01-31'],
-      [{ type: 'text', format: 'date' }, 'soon', 'must be a date like 2026-01-31'],
-      [{ type: 'text', format: 'date-time' }, '2026-01-31T09:00:00+01:00', undefined],
-      [{ type: 'text', format: 'date-time' }, '2026-01-31T25:00:00Z', 'must be a time like 2026-01-31T09:00:00Z'],
-      [{ type: 'text', format: 'date-time' }, '2026-02-30T09:00:00Z', 'must be a time like 2026-01-31T09:00:00Z'],
-      [{ type: 'text', format: 'date-time' }, '2026-01-31', 'must be a time like 2026-01-31T09:00:00Z'],
-      [{ type: 'number' }, 1.5, undefined],
-      [{ type: 'number' }, '1', 'must be a number'],
-      [{ type: 'number' }, Number.POSITIVE_INFINITY, 'must be a number'],
-      [{ type: 'integer' }, 1.5, 'must be a whole number'],
-      [{ type: 'integer', minimum: 2 }, 1, 'must be at least 2'],
-      [{ type: 'number', maximum: 2 }, 3, 'must be at most 2'],
-      [{ type: 'number', minimum: 2, maximum: 2 }, 2, undefined],
-      [{ type: 'boolean' }, 'true', 'must be true or false'],
-      [{ type: 'choice', options: OPTIONS }, 'b', undefined],
-      [{ type: 'choice', options: OPTIONS }, 'B', 'must be one of 2 options'],
-      [{ type: 'choices', options: OPTIONS }, ['b', 'a'], undefined],
-      [{ type: 'choices', options: OPTIONS }, 'a', 'must be a list of some of 2 options'],
-      [{ type: 'choices', options: OPTIONS }, ['c'], 'must be a list of some of 2 options'],
-      [{ type: 'choices', options: OPTIONS }, ['a', 'a'], 'must name each option once'],
-      [{ type: 'choices', options: OPTIONS, minItems: 1 }, [], 'must name at least 1 options'],
-      [{ type: 'choices', options: OPTIONS, maxItems: 1 }, ['a', 'b'], 'must name at most 1 options'],
-    ])('%j and %j: %s', (field, value, reason) => {
-      expect(problem(field, value)).toBe(reason);
-    });
+  test.each<[FormField, unknown, string | undefined]>([
+    [{ type: 'text' }, 'x', undefined],
+    [{ type: 'text' }, 7, 'must be text'],
+    [{ type: 'text', minLength: 2 }, 'x', 'must have at least 2 characters'],
+    [{ type: 'text', maxLength: 1 }, 'xy', 'must have at most 1 characters'],
+    // One character, two UTF-16 units.
+    [{ type: 'text', maxLength: 1 }, '😀', undefined],
+    [{ type: 'text', maxLength: 99_999 }, 'x'.repeat(LONGEST_TEXT + 1), `must have at most ${LONGEST_TEXT} characters`],
+    [{ type: 'text', format: 'email' }, 'ann@example.com', undefined],
+    [{ type: 'text', format: 'email' }, 'ann', 'must be an e-mail address'],
+    [{ type: 'text', format: 'uri' }, 'https://example.com/x', undefined],
+    [{ type: 'text', format: 'uri' }, 'example.com', 'must be a URI with its scheme'],
+    [{ type: 'text', format: 'date' }, '2026-02-28', undefined],
+    [{ type: 'text', format: 'date' }, '2026-02-30', 'must be a date like 2026-01-31'],
+    [{ type: 'text', format: 'date' }, '2026-13-01', 'must be a date like 2026-01-31'],
+    [{ type: 'text', format: 'date' }, 'soon', 'must be a date like 2026-01-31'],
+    [{ type: 'text', format: 'date-time' }, '2026-01-31T09:00:00+01:00', undefined],
+    [{ type: 'text', format: 'date-time' }, '2026-01-31T25:00:00Z', 'must be a time like 2026-01-31T09:00:00Z'],
+    [{ type: 'text', format: 'date-time' }, '2026-02-30T09:00:00Z', 'must be a time like 2026-01-31T09:00:00Z'],
+    [{ type: 'text', format: 'date-time' }, '2026-01-31', 'must be a time like 2026-01-31T09:00:00Z'],
+    [{ type: 'number' }, 1.5, undefined],
+    [{ type: 'number' }, '1', 'must be a number'],
+    [{ type: 'number' }, Number.POSITIVE_INFINITY, 'must be a number'],
+    [{ type: 'integer' }, 1.5, 'must be a whole number'],
+    [{ type: 'integer', minimum: 2 }, 1, 'must be at least 2'],
+    [{ type: 'number', maximum: 2 }, 3, 'must be at most 2'],
+    [{ type: 'number', minimum: 2, maximum: 2 }, 2, undefined],
+    [{ type: 'boolean' }, 'true', 'must be true or false'],
+    [{ type: 'choice', options: OPTIONS }, 'b', undefined],
+    [{ type: 'choice', options: OPTIONS }, 'B', 'must be one of 2 options'],
+    [{ type: 'choices', options: OPTIONS }, ['b', 'a'], undefined],
+    [{ type: 'choices', options: OPTIONS }, 'a', 'must be a list of some of 2 options'],
+    [{ type: 'choices', options: OPTIONS }, ['c'], 'must be a list of some of 2 options'],
+    [{ type: 'choices', options: OPTIONS }, ['a', 'a'], 'must name each option once'],
+    [{ type: 'choices', options: OPTIONS, minItems: 1 }, [], 'must name at least 1 options'],
+    [{ type: 'choices', options: OPTIONS, maxItems: 1 }, ['a', 'b'], 'must name at most 1 options'],
+  ])('its fields: %j and %j: %s', (field, value, reason) => {
+    expect(problem(field, value)).toBe(reason);
   });
 
   test('a problem never quotes what was answered', () => {

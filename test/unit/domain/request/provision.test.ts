@@ -209,21 +209,19 @@ describe('a second round', () => {
   });
 });
 
-describe('while the server waits', () => {
-  test('whoever is asked for consent again approves or rejects the call as it was begun', () => {
-    const provided = callOf(providedRun(askedRun({}, flyingRun('approved'))), CALL);
-    if (provided?.status !== 'approved') throw new Error('it leaves');
-    const approvers = {
-      allOf: [{ layer: 'organisation' as const, ids: ['ann'], groups: [], may: ['edit' as const, 'respond' as const] }],
-    };
-    const again = reopened(provided, { at: START, because: 'x', approvers, deadlineSeconds: 60 });
-    expect(again.input).toEqual(provided.input);
-    expect(refuseRight(again, edit({ x: 1 }))).toMatchObject({
-      code: 'DECISION_NOT_PERMITTED',
-      message: expect.stringContaining('has begun'),
-    });
-    expect(refuseRight(again, approval())).toBeUndefined();
+test('while the server waits: whoever is asked for consent again approves or rejects the call as it was begun', () => {
+  const provided = callOf(providedRun(askedRun({}, flyingRun('approved'))), CALL);
+  if (provided?.status !== 'approved') throw new Error('it leaves');
+  const approvers = {
+    allOf: [{ layer: 'organisation' as const, ids: ['ann'], groups: [], may: ['edit' as const, 'respond' as const] }],
+  };
+  const again = reopened(provided, { at: START, because: 'x', approvers, deadlineSeconds: 60 });
+  expect(again.input).toEqual(provided.input);
+  expect(refuseRight(again, edit({ x: 1 }))).toMatchObject({
+    code: 'DECISION_NOT_PERMITTED',
+    message: expect.stringContaining('has begun'),
   });
+  expect(refuseRight(again, approval())).toBeUndefined();
 });
 
 test('a call of which nothing is known cannot be answered: that is a fault of ours', () => {

@@ -267,20 +267,18 @@ describe('facts', () => {
 });
 
 /** Entries that come while a segment is stored go with the run (INV-D3). */
-describe('since', () => {
-  test.each([0, 2, 5])(
-    'of five entries, %s stored: the next execution holds the rest, and goes on in one chain',
-    (stored) => {
-      const before = filled(5);
-      const head = before.head(segment, stored);
-      const next = new Journal(JSON.parse(JSON.stringify(head)) as typeof head);
-      expect(next.entries(0, 5)).toEqual(before.entries(stored, 5));
-      expect([next.ledgerFrom, next.ledgerLength, next.ledgerHead]).toEqual([stored, 5, before.ledgerHead]);
-      next.record(START + 5, saidFact('m-5'));
-      expect(verifyChain([...before.entries(0, stored), ...next.entries(0, 6)])).toMatchObject({
-        kind: 'intact',
-        length: 6,
-      });
-    },
-  );
-});
+test.each([0, 2, 5])(
+  'since: of five entries, %s stored: the next execution holds the rest, and goes on in one chain',
+  (stored) => {
+    const before = filled(5);
+    const head = before.head(segment, stored);
+    const next = new Journal(JSON.parse(JSON.stringify(head)) as typeof head);
+    expect(next.entries(0, 5)).toEqual(before.entries(stored, 5));
+    expect([next.ledgerFrom, next.ledgerLength, next.ledgerHead]).toEqual([stored, 5, before.ledgerHead]);
+    next.record(START + 5, saidFact('m-5'));
+    expect(verifyChain([...before.entries(0, stored), ...next.entries(0, 6)])).toMatchObject({
+      kind: 'intact',
+      length: 6,
+    });
+  },
+);

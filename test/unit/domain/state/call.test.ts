@@ -53,10 +53,8 @@ describe('what the server was told', () => {
   });
 });
 
-describe('proposed', () => {
-  test('nobody was asked about a call that is only proposed', () => {
-    const state = { status: 'proposed', call: proposedCall(), attempts: 0 } as const;
-    expect(requestOf(state)).toBeUndefined();
-    expect(decisionOn(state)).toBeUndefined();
-  });
+test('proposed: nobody was asked about a call that is only proposed', () => {
+  const state = { status: 'proposed', call: proposedCall(), attempts: 0 } as const;
+  expect(requestOf(state)).toBeUndefined();
+  expect(decisionOn(state)).toBeUndefined();
 });

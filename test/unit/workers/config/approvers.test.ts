@@ -5,20 +5,18 @@ import { approverWarnings } from '../../../../workers/config/warnings.ts';
 
 type List = NonNullable<NonNullable<ConfigInput['policy']>['approvers']>;
 
+const warningsOf = (policy: ConfigInput['policy']): string[] => approverWarnings(Config.parse({ policy }));
+
 function warnings(approvers: List): string[] {
   const tools = { pay: { action: 'ask' as const, approvers }, look: 'allow' as const };
-  return approverWarnings(Config.parse({ policy: { approvers, servers: { bank: { tools } } } }));
+  return warningsOf({ approvers, servers: { bank: { tools } } });
 }
 
 test.each<[string, List, string]>([
   ['of nobody', {}, 'names nobody'],
   ['of fewer than are needed', { ids: ['ann'], need: 2 }, 'needs 2 people and names 1'],
   ['of the same person twice', { ids: ['ann', 'ann'], need: 2 }, 'needs 2 people and names 1'],
-  [
-    'of just as many, one of whom may have started the run',
-    { ids: ['ann', 'ben'], need: 2, notInitiator: true },
-    'not who started',
-  ],
+  ['of whom one may have started the run', { ids: ['ann', 'ben'], need: 2, notInitiator: true }, 'not who started'],
 ])('a list %s is named where it stands', (_, list, reason) => {
   expect(warnings(list)).toEqual([
     expect.stringMatching(new RegExp(`^policy\\.approvers .*${reason}`)),
@@ -34,93 +32,65 @@ test.each<List>([
   expect(warnings(list)).toEqual([]);
 });
 
+const ann = { ids: ['ann'] };
+const directors = { groups: ['directors'] };
+const later = (escalated: { add: object } | { replace: object }) => ({ escalate: { afterSeconds: 60, ...escalated } });
+const escalating = { approvers: { ...ann, ...later({ add: directors }) }, remindAfterSeconds: 60 };
+const payTool = (over: object) => ({
+  servers: { bank: { tools: { pay: { action: 'ask' as const, ...over }, read: { action: 'ask' as const } } } },
+});
+const planned = ['policy.remindAfterSeconds is not before', 'policy.approvers.escalate.afterSeconds is not before'];
+const noLonger = 'policy.extendableToSeconds is not after the deadline (60 s)';
+const payNoLonger = 'policy.servers.bank.tools.pay.extendableToSeconds is not after';
+const payReminded = 'policy.servers.bank.tools.pay.remindAfterSeconds is not before';
+
 test.each<[string, ConfigInput['policy'], string[]]>([
+  ['nothing that is said', {}, []],
+  ['F-4: a time as long as the deadline', { deadlineSeconds: 60, extendableToSeconds: 60 }, [noLonger]],
   [
-    'as long as the deadline',
-    { deadlineSeconds: 60, extendableToSeconds: 60 },
-    ['policy.extendableToSeconds is not after the deadline (60 s)'],
-  ],
-  [
-    'no longer than 24 hours, where nothing is said',
+    'F-4: a time within the 24 hours of silence',
     { extendableToSeconds: 60 },
     ['policy.extendableToSeconds is not after'],
   ],
   [
-    'no longer than the deadline of a tool',
-    { extendableToSeconds: 90_000, servers: { bank: { tools: { pay: { action: 'ask', deadlineSeconds: 90_000 } } } } },
-    ['policy.servers.bank.tools.pay.extendableToSeconds is not after'],
+    'F-4: a time within the deadline of a tool',
+    { extendableToSeconds: 90_000, ...payTool({ deadlineSeconds: 90_000 }) },
+    [payNoLonger],
+  ],
+  ['F-4: a longer time', { deadlineSeconds: 60, extendableToSeconds: 61, ...payTool({}) }, []],
+  ['F-4: what is planned at the deadline', { deadlineSeconds: 60, ...escalating }, planned],
+  ['F-4: what is planned before it', { deadlineSeconds: 61, ...escalating }, []],
+  ['F-4: what is planned before a postponed one', { deadlineSeconds: 60, extendableToSeconds: 90, ...escalating }, []],
+  [
+    'F-4: what is planned after that of a tool',
+    { remindAfterSeconds: 60, ...payTool({ deadlineSeconds: 30 }) },
+    [payReminded],
   ],
   [
-    'longer',
-    { deadlineSeconds: 60, extendableToSeconds: 61, servers: { bank: { tools: { pay: { action: 'ask' } } } } },
-    [],
-  ],
-])('F-4: a request that may wait %s', (_, policy, told) => {
-  expect(approverWarnings(Config.parse({ policy }))).toEqual(told.map((text) => expect.stringContaining(text)));
-});
-
-test('and none where nothing is said', () => {
-  expect(approverWarnings(Config.parse({}))).toEqual([]);
-});
-
-const directors = { groups: ['directors'] };
-test.each<[string, List, string[]]>([
-  [
-    'that escalates to nobody',
-    { ids: ['ann'], escalate: { afterSeconds: 60, add: {} } },
+    'a list that escalates to nobody',
+    { approvers: { ...ann, ...later({ add: {} }) } },
     ['approvers.escalate names nobody: nobody else is asked.'],
   ],
   [
-    'whose place nobody takes',
-    { groups: ['ops'], escalate: { afterSeconds: 60, replace: {} } },
+    'a list whose place nobody takes',
+    { approvers: { groups: ['ops'], ...later({ replace: {} }) } },
     ['whoever was may not decide any more'],
   ],
+  ['a list of nobody, ever', { approvers: later({ add: {} }) }, ['approvers names nobody: every request would expire']],
   [
-    'of nobody, ever',
-    { escalate: { afterSeconds: 60, add: {} } },
-    ['approvers names nobody: every request would expire'],
-  ],
-  [
-    'too short, also with those who come later',
-    { ids: ['ann'], need: 3, escalate: { afterSeconds: 60, add: { ids: ['ben'] } } },
+    'a list too short, with those who come later',
+    { approvers: { ...ann, need: 3, ...later({ add: { ids: ['ben'] } }) } },
     ['needs 3 people and names 2'],
   ],
   [
-    'that those who come later can meet',
-    { ids: ['ann'], need: 2, escalate: { afterSeconds: 60, add: { ids: ['ben'] } } },
+    'a list that those who come later can meet',
+    { approvers: { ...ann, need: 2, ...later({ add: { ids: ['ben'] } }) } },
     [],
   ],
-  ['of nobody, until it escalates', { escalate: { afterSeconds: 60, add: directors } }, []],
-  ['of the initiator', { onlyInitiator: true }, []],
-])('a list %s', (_, approvers, told) => {
-  expect(approverWarnings(Config.parse({ policy: { approvers } }))).toEqual(
-    told.map((text) => expect.stringContaining(text)),
-  );
-});
-
-const escalate = { afterSeconds: 60, add: directors };
-test.each<[string, ConfigInput['policy'], string[]]>([
-  [
-    'at the deadline',
-    { deadlineSeconds: 60, remindAfterSeconds: 60, approvers: { ids: ['ann'], escalate } },
-    ['policy.remindAfterSeconds is not before', 'policy.approvers.escalate.afterSeconds is not before'],
-  ],
-  ['before it', { deadlineSeconds: 61, remindAfterSeconds: 60, approvers: { ids: ['ann'], escalate } }, []],
-  [
-    'before a postponed deadline',
-    { deadlineSeconds: 60, extendableToSeconds: 90, remindAfterSeconds: 60, approvers: { ids: ['ann'], escalate } },
-    [],
-  ],
-  [
-    'after the deadline of one tool',
-    {
-      remindAfterSeconds: 60,
-      servers: { bank: { tools: { pay: { action: 'ask', deadlineSeconds: 30 }, read: { action: 'ask' } } } },
-    },
-    ['policy.servers.bank.tools.pay.remindAfterSeconds is not before'],
-  ],
-])('F-4: what is planned %s', (_, policy, told) => {
-  expect(approverWarnings(Config.parse({ policy }))).toEqual(told.map((text) => expect.stringContaining(text)));
+  ['a list of nobody, until it escalates', { approvers: later({ add: directors }) }, []],
+  ['a list of the initiator', { approvers: { onlyInitiator: true } }, []],
+])('of %s is told what nobody can have meant', (_, policy, told) => {
+  expect(warningsOf(policy)).toEqual(told.map((text) => expect.stringContaining(text)));
 });
 
 test('a group that nobody can be in is named wherever it is asked, once all groups are stated', () => {

@@ -88,32 +88,30 @@ describe('a file that is no proper YAML', () => {
   });
 });
 
-describe('a field that is wrong', () => {
-  test.each([
-    ['servers.notes.url', 'servers: {notes: {url: canary}}'],
-    ['servers.notes.urll', 'servers: {notes: {url: "https://a.example.com", urll: canary}}'],
-    ['servers.notes.credentials.kind', 'servers: {notes: {url: "https://a.example.com", credentials: {kind: canary}}}'],
-    [
-      'servers.notes.credentials.clientSecret',
-      'servers: {notes: {url: "https://a.example.com", credentials: {kind: client-credentials, issuer: "https://i.example.com", clientId: a}}}',
-    ],
-    [
-      'servers.notes.headers["bad name"]',
-      'servers: {notes: {url: "https://a.example.com", headers: {"bad name": canary}}}',
-    ],
-    ['policy.strategy', 'policy: {strategy: canary}'],
-    ['models.main.provider', 'models: {main: {provider: canary}}'],
-    ['encryption.keys[0].key', 'encryption: {keys: [{id: a, key: canary}]}'],
-    ['worker.maxCachedWorkflows', 'worker: {maxCachedWorkflows: canary}'],
-    ['limits.turns', 'limits: {turns: 0}'],
-    ['__proto__', '__proto__: {taskQueue: canary}'],
-  ])('is named by its path: %s', async (path, yaml) => {
-    const error = await refusalOf(load(yaml));
-    expect(error).toMatchObject({ code: 'CONFIG_INVALID', facts: { path } });
-    expect(error.message).toContain(`configuration file countersign.yaml is not valid: ${path} `);
-    expect(error.message).toContain('Correct it and try again.');
-    expect(error.message).not.toContain('canary');
-  });
+test.each([
+  ['servers.notes.url', 'servers: {notes: {url: canary}}'],
+  ['servers.notes.urll', 'servers: {notes: {url: "https://a.example.com", urll: canary}}'],
+  ['servers.notes.credentials.kind', 'servers: {notes: {url: "https://a.example.com", credentials: {kind: canary}}}'],
+  [
+    'servers.notes.credentials.clientSecret',
+    'servers: {notes: {url: "https://a.example.com", credentials: {kind: client-credentials, issuer: "https://i.example.com", clientId: a}}}',
+  ],
+  [
+    'servers.notes.headers["bad name"]',
+    'servers: {notes: {url: "https://a.example.com", headers: {"bad name": canary}}}',
+  ],
+  ['policy.strategy', 'policy: {strategy: canary}'],
+  ['models.main.provider', 'models: {main: {provider: canary}}'],
+  ['encryption.keys[0].key', 'encryption: {keys: [{id: a, key: canary}]}'],
+  ['worker.maxCachedWorkflows', 'worker: {maxCachedWorkflows: canary}'],
+  ['limits.turns', 'limits: {turns: 0}'],
+  ['__proto__', '__proto__: {taskQueue: canary}'],
+])('a field that is wrong: is named by its path: %s', async (path, yaml) => {
+  const error = await refusalOf(load(yaml));
+  expect(error).toMatchObject({ code: 'CONFIG_INVALID', facts: { path } });
+  expect(error.message).toContain(`configuration file countersign.yaml is not valid: ${path} `);
+  expect(error.message).toContain('Correct it and try again.');
+  expect(error.message).not.toContain('canary');
 });
 
 describe('scopes for reading linked resources (INV-S2)', () => {
