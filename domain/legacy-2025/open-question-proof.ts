@@ -2,7 +2,7 @@
 import type { HeldWord } from '../../contracts/wire/legacy-2025.ts';
 import { provisionProof } from '../request/provision.ts';
 import { callOf, type Run } from '../state/run.ts';
-import { type Fields, isFields } from '../shapes/messages.ts';
+import { type Fields, isFields } from '../shapes/inputs.ts';
 import { isDispatched } from '../state/call.ts';
 
 /**

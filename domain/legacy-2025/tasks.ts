@@ -11,7 +11,7 @@ import { defined } from '../../contracts/defined.ts';
 import type { RunningTask } from '../../contracts/schemas/legacy-2025.ts';
 import type { PollResult } from '../../contracts/wire/legacy-2025.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
-import { isFiniteNumber, isInstant } from '../shapes/messages.ts';
+import { isFiniteNumber, isInstant } from '../shapes/inputs.ts';
 import type { InFlight, OnTask, ServerTask } from '../state/call.ts';
 import { type Change, move, type Moved, type Run } from '../state/run.ts';
 

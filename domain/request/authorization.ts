@@ -14,7 +14,7 @@ import type { AuthorizationNeed } from '../../contracts/wire/proofs.ts';
 import { initiatorRule, isMet, isWanted, type Voter } from '../policy/approvers.ts';
 import { isSameVoice } from '../signing/message.ts';
 import { type Authorized, type Dispatched, isDispatched, settled, type WaitingForAnswer } from '../state/call.ts';
-import { type Change, replaceCall, type Run } from '../state/run.ts';
+import { type Change, grantsFor, replaceCall, type Run } from '../state/run.ts';
 import { byteLength, canonicalJson, hashOf } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 import { tellDue } from './deadline.ts';
@@ -177,11 +177,6 @@ function regranted(run: Run, given: Authorized): Run {
     calls,
     grants: [...(run.grants ?? []).filter(({ request }) => request.about.server !== server), given],
   };
-}
-
-/** Returns the answer that gave a server its newest grant, as a list of none or one. */
-export function grantsFor({ grants = [] }: Run, server: string): readonly Authorized[] {
-  return grants.filter(({ request }) => request.about.server === server);
 }
 
 /** Returns the given grant with which a call in flight was sent, or the newest one given for its server. */

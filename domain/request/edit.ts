@@ -20,15 +20,15 @@ import type {
   CallState,
   ConsentRequest,
   Edit,
+  EditDecision,
   InFlight,
   Resolved,
   ResolvedJudgement,
   Vote,
   WaitingForConsent,
 } from '../state/call.ts';
-import { acceptedFact, answeredBy, namedIn } from './decision.ts';
+import { acceptedFact, answeredBy, namedIn, notPermitted, permits } from './decision.ts';
 import { requestOpenedFact, verdictFact } from './digest.ts';
-import { type EditDecision, notPermitted, permits } from './rights.ts';
 import type { ShownRequest } from '../../contracts/wire/proofs.ts';
 
 /** Most edits of one run that are judged at the same time, since each needs an activity. */

@@ -20,7 +20,7 @@ import type {
   InputResponse,
 } from '../../contracts/schemas/input.ts';
 import type { Run } from '../state/run.ts';
-import { isFields } from '../shapes/messages.ts';
+import { isFields } from '../shapes/inputs.ts';
 import { byteLength, canonicalJson } from '../text/canonical.ts';
 import { type CallState, isAsking, isDispatched } from '../state/call.ts';
 

@@ -30,7 +30,7 @@ import type {
 } from '../state/call.ts';
 import { requestOf, resolvedOf, sendable } from '../state/call.ts';
 import type { JournalHead } from './journal.ts';
-import type { Run } from '../state/run.ts';
+import { type AnsweredDecision, type AnsweredPause, isPauseAnswer, type Run } from '../state/run.ts';
 import type { ToolsetRef } from '../../contracts/wire/identity.ts';
 
 /** Version of a carry without pauses. A changed shape raises the version; an execution refuses an unknown version. */
@@ -57,7 +57,12 @@ export interface Carry {
   readonly trustReadAt?: number;
 }
 
-export type CarriedRun = Omit<Run, 'calls'> & { readonly calls: readonly CarriedCall[] };
+/** Decisions and other answers are recorded apart; `resumed` is absent if there are none. */
+export type CarriedRun = Omit<Run, 'calls' | 'answered'> & {
+  readonly calls: readonly CarriedCall[];
+  readonly answered: readonly AnsweredDecision[];
+  readonly resumed?: readonly AnsweredPause[];
+};
 
 /** A call as it is recorded: six statuses, of which some stand for several states. */
 type CarriedCall =
@@ -84,11 +89,23 @@ type CarriedCall =
 
 /** Returns the run as it is carried, and the version of its shape. */
 export function toCarry(run: Run): { readonly version: Carry['version']; readonly run: CarriedRun } {
-  return { version: carryVersionOf(run), run: { ...run, calls: run.calls.map(carriedCall) } };
+  const resumed = run.answered.filter(isPauseAnswer);
+  return {
+    version: carryVersionOf(run),
+    run: {
+      ...run,
+      calls: run.calls.map(carriedCall),
+      answered: run.answered.filter((each): each is AnsweredDecision => !isPauseAnswer(each)),
+      ...(resumed.length === 0 ? {} : { resumed }),
+    },
+  };
 }
 
-export function fromCarry({ calls, ...run }: CarriedRun): Run {
-  return { ...run, calls: calls.map(callFrom) };
+export function fromCarry({ calls, answered, resumed = [], ...run }: CarriedRun): Run {
+  const inOrder = [...answered, ...resumed].sort(({ ack: one }, { ack: other }) =>
+    one.decidedAt < other.decidedAt ? -1 : Number(one.decidedAt > other.decidedAt),
+  );
+  return { ...run, calls: calls.map(callFrom), answered: inOrder };
 }
 
 function carryVersionOf({ calls, grants }: Run): Carry['version'] {

@@ -3,7 +3,7 @@ import { defined } from '../../contracts/defined.ts';
 import type { Say, Stop } from '../../contracts/schemas/request.ts';
 import type { Outcome } from '../../contracts/schemas/call.ts';
 import { closedHeld } from '../legacy-2025/open-question.ts';
-import { withoutRefusals } from '../request/repeats.ts';
+import { withoutRefusals } from './turn.ts';
 import { throttledCalls } from '../request/throttling.ts';
 import { ended } from '../request/transitions.ts';
 import { byteLength, hashOf, sha256Hex } from '../text/canonical.ts';

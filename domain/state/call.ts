@@ -530,3 +530,10 @@ export interface Authorized {
   /** Hash of the tool's definition as the request showed it. */
   readonly definitionHash: string;
 }
+
+/** An approval with other arguments than were shown (`domain/request/edit.ts`). */
+export type EditDecision = Extract<SignedDecision, { kind: 'approve' }> & { readonly arguments: JsonObject };
+
+export function isEdit(decision: SignedDecision): decision is EditDecision {
+  return decision.kind === 'approve' && decision.arguments !== undefined;
+}

@@ -77,8 +77,10 @@ export function carriedExecutions(execution: Execution): readonly string[] {
   return decidedIn(execution).slice(-MOST_EARLIER);
 }
 
-/** An accepted decision, remembered so that a resent decision gets the same acknowledgement (INV-D3). */
-export type Answered =
+/** An accepted answer, remembered so that a resent answer gets the same acknowledgement (INV-D3). */
+export type Answered = AnsweredDecision | AnsweredPause;
+
+export type AnsweredDecision =
   | {
       readonly ack: DecisionAck;
       /** Hash of the whole decision. */
@@ -92,11 +94,15 @@ export type Answered =
       readonly content?: string;
     };
 
-/** An accepted answer to a request for something other than consent, remembered for the same reason. */
+/** An answer to a request for something other than consent. */
 export interface AnsweredPause {
   readonly ack: PauseAck;
   /** Hash of the whole answer. */
   readonly content: string;
+}
+
+export function isPauseAnswer(known: Answered): known is AnsweredPause {
+  return 'answer' in known.ack;
 }
 
 export interface RunIds {
@@ -117,11 +123,10 @@ export interface Run {
   /** Cost so far in millionths of the currency; absent if the model has no price. */
   readonly spent?: number;
   readonly repairs: number;
+  /** The newest answers of people, oldest first. */
   readonly answered: readonly Answered[];
   /** Set if one decision id stands for one whole decision; if absent, comments and reasons are not compared. */
   readonly decisionIds?: 'compared';
-  /** Absent as long as no request asked for anything but consent. */
-  readonly resumed?: readonly AnsweredPause[];
   /** Grants that replaced the run's own, at most one per server. */
   readonly grants?: readonly Authorized[];
   /** Requests whose deadline passed, kept so that a late decision learns why it is refused. */
@@ -150,6 +155,16 @@ export interface Change {
 
 /** Number of decision ids that a run remembers; DESIGN "Transcript and size". */
 export const MOST_ANSWERED = 1_000;
+/** Number of other answers that a run remembers. */
+export const MOST_PAUSES_ANSWERED = 200;
+
+/** Remembers an answer, and forgets the oldest of its kind if there are too many. */
+export function answeredWith(run: Run, known: Answered): Run {
+  const isAlike = (other: Answered): boolean => isPauseAnswer(other) === isPauseAnswer(known);
+  const isFull = run.answered.filter(isAlike).length >= (isPauseAnswer(known) ? MOST_PAUSES_ANSWERED : MOST_ANSWERED);
+  const oldest = isFull ? run.answered.find(isAlike) : undefined;
+  return { ...run, answered: [...run.answered.filter((each) => each !== oldest), known] };
+}
 
 export function startRun(startedAt: number): Run {
   return {
@@ -274,4 +289,9 @@ export interface RefusedCall {
   /** Hash of server, tool and canonical arguments. */
   readonly key: string;
   readonly outcome: Extract<Outcome, { kind: 'rejected' | 'denied' }>;
+}
+
+/** Returns the answer that gave a server its newest grant, as a list of none or one. */
+export function grantsFor({ grants = [] }: Run, server: string): readonly Authorized[] {
+  return grants.filter(({ request }) => request.about.server === server);
 }

@@ -7,7 +7,7 @@ import { found, listOf, nameOf, product, treeOf, within } from '../support/synta
 const DISPATCHED = 'inputAskedUpdate';
 
 /** Registers every update of runs and catalogs. */
-const KIT = 'workflows/entity/updates.ts';
+const KIT = 'workflows/entity/messages.ts';
 
 /** Functions that are called, in their order, each followed once by those that it calls in the same module. */
 function callsIn(node: unknown, module: unknown, known = new Set<string>()): readonly string[] {

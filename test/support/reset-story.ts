@@ -19,16 +19,16 @@ import {
   startRun,
 } from '../../domain/state/run.ts';
 import { accept, admit, madeInTime } from '../../domain/request/decision.ts';
-import { isEdit } from '../../domain/request/rights.ts';
 import { acceptEdit, refuseEdit } from '../../domain/request/edit.ts';
 import { askedAgain, dispatched, ended } from '../../domain/request/transitions.ts';
-import { lost, remembered, standingOf } from '../../domain/request/standing-changes.ts';
+import { lost, remembered, standingOf } from '../../domain/request/standing.ts';
 import { approval, shown } from './builders/decision.ts';
 import { dispatchOf } from './builders/dispatch.ts';
 import { judgement } from './builders/judgement.ts';
 import { POLICY_VERSION, runIds, START } from './builders/run.ts';
 import { Believed, OPEN_VERDICT } from './consent-model.ts';
 import type { Refused } from '../../activities/kit/activity.ts';
+import { isEdit } from '../../domain/state/call.ts';
 
 const NOW = START + 1_000;
 const FALLBACK = { approverId: 'ann', deadlineSeconds: 3_600 };

@@ -15,6 +15,32 @@ interface Carried {
   readonly earlier: readonly string[] | undefined;
 }
 
+/** What is under way: an item is in it from the beginning of its work to the end. */
+export class UnderWay<Item> {
+  readonly #items = new Set<Item>();
+
+  get items(): ReadonlySet<Item> {
+    return this.#items;
+  }
+
+  get size(): number {
+    return this.#items.size;
+  }
+
+  has(item: Item): boolean {
+    return this.#items.has(item);
+  }
+
+  /** Not `async`: one more promise would change the order of commands in recorded runs (INV-D1). */
+  during<Result>(item: Item, work: () => Promise<Result>): Promise<Result> {
+    this.#items.add(item);
+    const over = (): void => void this.#items.delete(item);
+    const result = work();
+    result.then(over, over);
+    return result;
+  }
+}
+
 export abstract class Entity {
   readonly journal: Journal;
   readonly keys = new KeyReading();

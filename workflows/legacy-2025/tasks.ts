@@ -41,13 +41,7 @@ export async function followTask(live: LiveRun, callId: string): Promise<Ended |
     if (live.rolling) return undefined;
     if (giveUp === undefined && live.work.consideredCancelled && isTooLong(workflowInfo())) giveUp = 'withdrawn';
     if (giveUp === undefined && isOverdue(state, Date.now())) giveUp = 'time';
-    let said: PollResult;
-    live.polling.add(callId);
-    try {
-      said = await ask(live, state, giveUp);
-    } finally {
-      live.polling.delete(callId);
-    }
+    const said = await live.polling.during(callId, () => ask(live, state, giveUp));
     if (said.kind === 'ended') return endedAs(state, said);
     live.commit(taskAsked(live.run, callId, said, Date.now()));
   }

@@ -19,9 +19,8 @@ import {
   type OpenRequest,
   requestOf,
 } from '../../domain/state/call.ts';
-import { shownOf } from '../../domain/request/deadline.ts';
+import { grantEnd, grantEnds, shownOf } from '../../domain/request/deadline.ts';
 import { digestOf } from '../../domain/request/digest.ts';
-import { grantEnd, grantEnds } from '../../domain/request/grant-end.ts';
 import { shownStanding } from '../../domain/request/standing.ts';
 import { shownThrottled, throttledCalls } from '../../domain/request/throttling.ts';
 import { limitsState, spentOf } from '../../domain/run/limits.ts';
@@ -62,7 +61,7 @@ function stateOf(live: LiveRun): RunState {
     ...defined({ segment: journal.segment }),
     ...(live.isPrepared && live.isSigned ? { signing: { tenant: ids.tenant } } : {}),
     ...(run.standing === undefined || run.standing.length === 0 ? {} : { standing: run.standing.map(shownStanding) }),
-    ...(live.listing.size === 0 ? {} : { listing: [...live.listing] }),
+    ...(live.listing.size === 0 ? {} : { listing: [...live.listing.items] }),
     ...(held.length === 0 ? {} : { held: held.map(shownThrottled) }),
     ...grantEnds(live),
     ...(tasks.length === 0 ? {} : { tasks: tasks.map(shownTask) }),

@@ -10,7 +10,7 @@ import type { Judgement, ProposedCall } from '../../contracts/schemas/call.ts';
 import type { JsonValue } from '../../contracts/schemas/json.ts';
 import type { CallResult } from '../../contracts/schemas/transcript.ts';
 import type { JudgeResult, ModelStepInput, ModelStepResult } from '../../contracts/wire/run.ts';
-import { judgedAll } from '../../domain/request/judged-calls.ts';
+import { judgedAll } from '../../domain/run/turn.ts';
 import { costOf, overLimit } from '../../domain/run/limits.ts';
 import { withoutUnlinked } from '../../domain/run/resource-link.ts';
 import type { CallStatus } from '../../domain/state/call.ts';

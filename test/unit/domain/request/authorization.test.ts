@@ -13,7 +13,7 @@ import type { InFlight } from '../../../../domain/state/call.ts';
 import { admitAnswer, pausedFor } from '../../../../domain/request/pause.ts';
 import { dispatched } from '../../../../domain/request/transitions.ts';
 import { callOf, type Run } from '../../../../domain/state/run.ts';
-import { parseAuthorization } from '../../../../domain/shapes/messages.ts';
+import { parseAuthorization } from '../../../../domain/shapes/inputs.ts';
 import { currentDetails } from '../../../../domain/views/temporal-ui.ts';
 import { shown } from '../../../support/builders/decision.ts';
 import { flyingRun, outcomePause, pausedOf, pausedRun, pausing } from '../../../support/builders/pause.ts';

@@ -6,8 +6,7 @@ import type { Decision } from '../../../../contracts/schemas/request.ts';
 import { Limits } from '../../../../contracts/schemas/run-spec.ts';
 import { accept, admit } from '../../../../domain/request/decision.ts';
 import { acceptEdit, refuseEdit } from '../../../../domain/request/edit.ts';
-import { isEdit } from '../../../../domain/request/rights.ts';
-import { forget, remembered } from '../../../../domain/request/standing-changes.ts';
+import { forget, remembered } from '../../../../domain/request/standing.ts';
 import { dispatched, ended } from '../../../../domain/request/transitions.ts';
 import { callOf, type Run, startRun } from '../../../../domain/state/run.ts';
 import { hashOf } from '../../../../domain/text/canonical.ts';
@@ -16,6 +15,7 @@ import { judgement } from '../../../support/builders/judgement.ts';
 import { POLICY_VERSION, runIds, START } from '../../../support/builders/run.ts';
 import { nextTurn } from '../../../support/builders/standing.ts';
 import { Believed, decisionOf, OPEN_VERDICT, POOL } from '../../../support/consent-model.ts';
+import { isEdit } from '../../../../domain/state/call.ts';
 
 const limits = Limits.parse({});
 

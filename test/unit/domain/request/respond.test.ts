@@ -4,8 +4,7 @@ import fc from 'fast-check';
 import { defined } from '../../../../contracts/defined.ts';
 import type { Outcome } from '../../../../contracts/schemas/call.ts';
 import type { ApproverRule } from '../../../../contracts/schemas/policy.ts';
-import { accept, admit } from '../../../../domain/request/decision.ts';
-import { permits, refuseLongAnswer } from '../../../../domain/request/rights.ts';
+import { accept, admit, permits, refuseLongAnswer } from '../../../../domain/request/decision.ts';
 import { dispatched } from '../../../../domain/request/transitions.ts';
 import { callOf, type Run } from '../../../../domain/state/run.ts';
 import { sha256Hex } from '../../../../domain/text/canonical.ts';
@@ -16,7 +15,7 @@ import { answer, approval, askingOf, shown } from '../../../support/builders/dec
 import { askVerdict } from '../../../support/builders/judgement.ts';
 import { outcomes } from '../../../support/builders/outcome.ts';
 import { judgedRun, runIds, START } from '../../../support/builders/run.ts';
-import { closeTurn } from '../../../../domain/run/limits.ts';
+import { closeTurn } from '../../../../domain/run/turn.ts';
 
 const clause = { layer: 'organisation' as const, ids: ['ann', 'bob', 'zoe'], groups: [], need: 2 };
 const askedOf = (...may: ('edit' | 'respond')[]): Run =>

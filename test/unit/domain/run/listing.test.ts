@@ -1,17 +1,17 @@
 /** A list of tools that waits for a grant: a request like every other, before there is any call (INV-S2, INV-G2, INV-D3). */
 import { expect, test } from '@jest/globals';
+import { isListing } from '../../../../contracts/names.ts';
 import type { SignedAuthorization } from '../../../../contracts/schemas/request.ts';
-import { authorize, grantorOf, grantsFor, MOST_AUTHORIZATIONS } from '../../../../domain/request/authorization.ts';
-import type { CallState } from '../../../../domain/state/call.ts';
+import { authorize, grantorOf, MOST_AUTHORIZATIONS } from '../../../../domain/request/authorization.ts';
 import { admitAnswer } from '../../../../domain/request/pause.ts';
 import { ended } from '../../../../domain/request/transitions.ts';
-import { listed, listingAsked, listingId, whyEnded } from '../../../../domain/run/toolset.ts';
 import { heard } from '../../../../domain/run/message-queue.ts';
-import { callOf, type Run, startRun } from '../../../../domain/state/run.ts';
+import { listed, listingAsked, listingId, whyEnded } from '../../../../domain/run/toolset.ts';
+import type { CallState } from '../../../../domain/state/call.ts';
+import { callOf, grantsFor, type Run, startRun } from '../../../../domain/state/run.ts';
 import { say, shown } from '../../../support/builders/decision.ts';
 import { outcomes } from '../../../support/builders/outcome.ts';
 import { askingRun, runIds, START } from '../../../support/builders/run.ts';
-import { isListing } from '../../../../contracts/names.ts';
 
 const CALL = 't0.c1';
 const server = { name: 'files', url: 'https://files.example/mcp' };

@@ -4,8 +4,9 @@ import { Limits } from '../../../../contracts/schemas/run-spec.ts';
 import { COUNTED } from '../../../../contracts/schemas/run-state.ts';
 import type { CallState } from '../../../../domain/state/call.ts';
 import { startRun } from '../../../../domain/state/run.ts';
-import { closeTurn, earlierThan, EMPTY_TALLY, tallied, TALLY_BYTES, withOpen } from '../../../../domain/run/limits.ts';
+import { earlierThan, EMPTY_TALLY, tallied, TALLY_BYTES, withOpen } from '../../../../domain/run/limits.ts';
 import { byteLength, canonicalJson } from '../../../../domain/text/canonical.ts';
+import { closeTurn } from '../../../../domain/run/turn.ts';
 
 type Kind = 'succeeded' | 'denied' | 'rejected' | 'open';
 

@@ -2,7 +2,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { callIdOf } from '../../../../contracts/names.ts';
 import { startedFact } from '../../../../domain/request/digest.ts';
-import { closeTurn } from '../../../../domain/run/limits.ts';
 import { heard, stopped, unqueued } from '../../../../domain/run/message-queue.ts';
 import { proposed, repaired, startRun } from '../../../../domain/state/run.ts';
 import { sha256Hex } from '../../../../domain/text/canonical.ts';
@@ -10,6 +9,7 @@ import { identicalCalls } from '../../../support/builders/call.ts';
 import { say, stop } from '../../../support/builders/decision.ts';
 import { preparedRun } from '../../../support/builders/prepared-run.ts';
 import { askingRun, POLICY_VERSION, START } from '../../../support/builders/run.ts';
+import { closeTurn } from '../../../../domain/run/turn.ts';
 
 describe('a run', () => {
   test('begins empty', () => {

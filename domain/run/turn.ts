@@ -1,19 +1,84 @@
 /**
- * Repeated calls are recognised here: a person is asked once, and equal calls of one turn are told apart.
- *
- * 1. A refused call of a closed turn is refused again without asking or sending, until a message of the user is read.
- *    The refusal is a person's rejection or policy's denial, and the answer is always the refusal that was given
- *    (INV-G1).
- * 2. Only refusals that hold are kept. An expired or cancelled call may ask again. So may one denied by a limit, by the
- *    catalog at that moment, or for its arguments. A call that policy denied may ask once policy asks.
- * 3. Equal calls of one turn stay separate (INV-G3): a later one is marked, and an approval of the first does not cover
- *    it. Only a standing decision answers it too.
+ * A turn of calls begins and closes here. Each verdict takes effect: a call is denied, cleared, asked, answered by a
+ * standing decision, or refused again. A closed turn leaves its refusals, so that a repeated call is recognised.
  */
 import type { Judgement, ProposedCall, ToolTarget } from '../../contracts/schemas/call.ts';
-import { isSettled, type RefusedCall, type Run } from '../state/run.ts';
+import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
+import { outcomeFact, requestOpenedFact, verdictFact } from '../request/digest.ts';
+import { answeredByStanding, stillStanding } from '../request/standing.ts';
+import { duplicate, judged, refusedAgain, type Settled } from '../state/call.ts';
+import { type Change, isSettled, type RefusedCall, type Run, type RunIds } from '../state/run.ts';
 import { hashOf } from '../text/canonical.ts';
 import { bounded } from '../text/escape.ts';
-import type { Settled } from '../state/call.ts';
+import { EMPTY_TALLY, tallied } from './limits.ts';
+
+/**
+ * Applies the judgements to the proposed calls. A call that the judge passed over is denied (INV-G4).
+ * @param at epoch ms
+ */
+export function judgedAll(
+  run: Run,
+  judgements: readonly Judgement[],
+  policyVersion: string,
+  ids: RunIds,
+  at: number,
+): Change {
+  const current = stillStanding(run, judgements, at);
+  const facts: LedgerFact[] = [...current.facts];
+  const duplicates = new Duplicates(run);
+  const calls = run.calls.map((state) => {
+    if (state.status !== 'proposed') return state;
+    const judgement = judgements.find(({ callId }) => callId === state.call.callId) ?? passedOver(state.call);
+    const { target } = judgement;
+    const before = answeredBefore(run, state.call, judgement);
+    const now =
+      before === undefined
+        ? duplicate(judged(state.call, judgement, at), target && duplicates.of(state.call, target))
+        : refusedAgain(state.call, judgement, before);
+    facts.push(verdictFact(state.call, judgement, policyVersion));
+    const { next, facts: told } = answeredByStanding(current.run, now, at);
+    facts.push(...told);
+    if (next.status === 'waiting-for-consent') facts.push(requestOpenedFact(next, ids));
+    if (next.status === 'settled') facts.push(outcomeFact(state.call.callId, next.outcome));
+    return next;
+  });
+  return { run: { ...current.run, calls }, facts };
+}
+
+function passedOver({ callId }: ProposedCall): Judgement {
+  return {
+    callId,
+    repeatable: false,
+    verdict: {
+      kind: 'deny',
+      rules: ['default/passed-over'],
+      code: 'POLICY_DENIED',
+      message: 'No verdict was given for this call.',
+    },
+  };
+}
+
+/**
+ * Closes a turn whose calls all have outcomes that the transcript holds.
+ * @param counts set if a policy rule reads the tally
+ */
+export function closeTurn(run: Run, counts?: true): Run {
+  return {
+    ...withRefusals(run),
+    calls: [],
+    ...(counts === undefined ? {} : { tally: tallied(run.tally ?? EMPTY_TALLY, run.calls) }),
+  };
+}
+
+// Repeated calls are recognised here: a person is asked once, and equal calls of one turn are told apart.
+//
+// 1. A refused call of a closed turn is refused again without asking or sending, until a message of the user is read.
+//    The refusal is a person's rejection or policy's denial, and the answer is always the refusal that was given
+//    (INV-G1).
+// 2. Only refusals that hold are kept. An expired or cancelled call may ask again. So may one denied by a limit, by the
+//    catalog at that moment, or for its arguments. A call that policy denied may ask once policy asks.
+// 3. Equal calls of one turn stay separate (INV-G3): a later one is marked, and an approval of the first does not cover
+//    it. Only a standing decision answers it too.
 
 /**
  * Number of newest refusals remembered; a forgotten one is asked again. With their texts cut, at most 150 kB to carry.
@@ -28,7 +93,7 @@ export function remembering(run: Run): Run {
 }
 
 /** Remembers the refusals of the turn that closes. */
-export function withRefusals(run: Run): Run {
+function withRefusals(run: Run): Run {
   if (run.refusals === undefined) return run;
   const added = run.calls.filter(isSettled).flatMap(refusalOf);
   if (added.length === 0) return run;
@@ -45,7 +110,7 @@ export function withoutRefusals(run: Run): Run {
  * Returns the refusal of a repeated call. A person's refusal stands whatever policy says now; policy's own stands only
  * if policy repeats it.
  */
-export function answeredBefore(
+function answeredBefore(
   { refusals = [] }: Run,
   call: ProposedCall,
   { target, verdict }: Judgement,
@@ -58,7 +123,7 @@ export function answeredBefore(
 }
 
 /** Tells which calls of one turn repeat an earlier one. The calls are asked about in their order. */
-export class Duplicates {
+class Duplicates {
   readonly #first = new Map<string, string>();
   readonly #wanted: boolean;
 
