@@ -18,7 +18,7 @@ import {
   storyOf,
   stranger,
   TRUSTED,
-} from '../../../support/proof-story.ts';
+} from '../../../support/stories/proofs.ts';
 
 const OTHER = 'd'.repeat(64);
 const common = { ...base, callId: 't1.c0', digest: 'a'.repeat(64), runId: 'run-1' };

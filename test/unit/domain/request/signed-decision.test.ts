@@ -9,7 +9,7 @@ import { approval, askingOf, extension, rejection, shown } from '../../../suppor
 import { acceptedEdit, editOf, ONE } from '../../../support/builders/edit.ts';
 import { approverRule, askVerdict } from '../../../support/builders/judgement.ts';
 import { judgedRun, runIds, START } from '../../../support/builders/run.ts';
-import { claimsFor, service, signedWith } from '../../../support/trust.ts';
+import { claimsFor, service, signedWith } from '../../../support/signing/people.ts';
 
 const rule = { ...approverRule(['acme|ann', 'acme|ben', 'acme|eve']), extendableToSeconds: 7_200 };
 const approvers = { ...rule, allOf: rule.allOf.map((clause) => ({ ...clause, need: 2, may: ['edit' as const] })) };

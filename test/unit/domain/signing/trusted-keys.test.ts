@@ -1,7 +1,7 @@
 /** Keys as those who verify hold them: of one tenant, and each once (INV-G4). */
 import { expect, test } from '@jest/globals';
 import { doubledIn, trustedKeysFor } from '../../../../domain/signing/jws.ts';
-import { person, service } from '../../../support/trust.ts';
+import { person, service } from '../../../support/signing/people.ts';
 
 const ann = person('ann', 'ann', ['ops']).entry;
 const backend = service('backend', [], {
