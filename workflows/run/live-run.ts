@@ -12,7 +12,7 @@ import type { Tally } from '../../contracts/schemas/run-state.ts';
 import type { Stop } from '../../contracts/schemas/request.ts';
 import type { CallResult, Message } from '../../contracts/schemas/transcript.ts';
 import type { TrustSet } from '../../contracts/schemas/trust.ts';
-import type { ModelStepInput } from '../../contracts/wire/run.ts';
+import type { ModelStepInput, PreparedRun } from '../../contracts/wire/run.ts';
 import { isDispatched } from '../../domain/state/call.ts';
 import { withGrantEnd } from '../../domain/request/grant-end.ts';
 import { ended } from '../../domain/request/transitions.ts';
