@@ -14,7 +14,6 @@ import { codedFailureIn } from '../../contracts/failure.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
 import type { TrustSet } from '../../contracts/schemas/trust.ts';
 import { CLAIMS_FIELD, KEY_FIELD, MAC_FIELD, PROVEN_FIELD } from '../../contracts/zone.ts';
-import type { Carry } from '../../domain/run/carry.ts';
 import { bundleWorkflows, createTracing } from '../../workers/bundle.ts';
 import { startWorkers, type Workers } from '../../workers/worker.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
@@ -35,6 +34,7 @@ import { executions, factsOf, replayOwn } from '../support/world/run-record.ts';
 import { claimsFor, person, service, signedWith, writeTrust } from '../support/signing/people.ts';
 import { until } from '../support/until.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
+import type { Carry } from '../../contracts/wire/carry.ts';
 
 let engine: TestEngine;
 let bank: RecordingServer;
