@@ -16,17 +16,10 @@ import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import type { Decision } from '../../contracts/schemas/request.ts';
 import type { RunState } from '../../contracts/schemas/run-state.ts';
+import type { OpenRequest, Postponement } from '../../contracts/wire/carry.ts';
 import type { ToolsetRef } from '../../contracts/wire/identity.ts';
 import { mayDecide, ruleAt } from '../policy/approvers.ts';
-import {
-  type Asking,
-  ASKING,
-  judgementOf,
-  type OpenRequest,
-  type Postponement,
-  type WaitingForConsent,
-  withRequest,
-} from '../state/call.ts';
+import { type Asking, ASKING, judgementOf, type WaitingForConsent, withRequest } from '../state/call.ts';
 import { askingCalls, callOf, type Change, grantsFor, move, type Run } from '../state/run.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 

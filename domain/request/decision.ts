@@ -17,6 +17,7 @@ import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApproverRule, DecisionRight } from '../../contracts/schemas/policy.ts';
 import type { Approver, Decision, DecisionAck, PauseKind, SignedDecision } from '../../contracts/schemas/request.ts';
 import type { Limits } from '../../contracts/schemas/run-spec.ts';
+import type { Answered } from '../../contracts/wire/carry.ts';
 import { groupsOf, isMet, isWanted, mayDecide, type Voter } from '../policy/approvers.ts';
 import { signatureEvidence } from '../signing/jws.ts';
 import {
@@ -31,12 +32,11 @@ import {
   type WaitingForConsent,
 } from '../state/call.ts';
 import {
-  type Answered,
-  type AnsweredDecision,
   answeredWith,
   callOf,
   type Change,
   isPauseAnswer,
+  type Remembered,
   replaceCall,
   type Run,
   type RunIds,
@@ -59,7 +59,7 @@ export type Admission = AdmissionOf<WaitingForConsent, DecisionAck>;
 /** What an update answers: which requests, and which remembered answer is the same. */
 interface Expected<State extends Asking, Ack> {
   readonly isAsked: (state: Asking) => state is State;
-  readonly repeated: (known: Answered) => Ack | undefined;
+  readonly repeated: (known: Remembered) => Ack | undefined;
 }
 
 /**
@@ -340,7 +340,7 @@ function contentOf(decision: Decision): string | undefined {
   return decision.kind === 'respond' ? sha256Hex(decision.answer) : undefined;
 }
 
-function isSame(known: AnsweredDecision, decision: Decision): boolean {
+function isSame(known: Answered, decision: Decision): boolean {
   if ('message' in known) return known.message === messageOf(decision);
   const { ack, digest, content } = known;
   return (

@@ -9,9 +9,9 @@
  *    can send one. Fields that do not fit are left out.
  */
 import { defined } from '../../contracts/defined.ts';
-import type { OutcomePause, PauseAck, SignedResolution } from '../../contracts/schemas/request.ts';
 import type { Outcome, TokenEvidence } from '../../contracts/schemas/call.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
+import type { OutcomePause, PauseAck, SignedResolution } from '../../contracts/schemas/request.ts';
 import type { Limits } from '../../contracts/schemas/run-spec.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { isMet } from '../policy/approvers.ts';

@@ -11,14 +11,12 @@
  * 3. No call leaves again by time alone: an unanswered request ends with the outcome that is true of the call (INV-X1).
  */
 import { defined } from '../../contracts/defined.ts';
-import type { InputPause, Pause, PauseAck, PauseKind } from '../../contracts/schemas/request.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
+import type { InputPause, Pause, PauseAck, PauseKind } from '../../contracts/schemas/request.ts';
 import type { SignatureEvidence } from '../../contracts/schemas/trust.ts';
+import type { Retry, Unsure } from '../../contracts/wire/carry.ts';
 import { mayDecide, type Voter } from '../policy/approvers.ts';
-import { answeredWith, type Change, isPauseAnswer, move, type Run, type RunIds } from '../state/run.ts';
 import { signatureEvidence } from '../signing/jws.ts';
-import { hashOf } from '../text/canonical.ts';
-import { refuse } from '../text/refusal.ts';
 import {
   type Answerable,
   type Approved,
@@ -28,11 +26,12 @@ import {
   DISPATCHED,
   type Dispatched,
   resolvedOf,
-  type Retry,
   sendable,
-  type Unsure,
   type WaitingForAnswer,
 } from '../state/call.ts';
+import { answeredWith, type Change, isPauseAnswer, move, type Run, type RunIds } from '../state/run.ts';
+import { hashOf } from '../text/canonical.ts';
+import { refuse } from '../text/refusal.ts';
 import { type AdmissionOf, admitTo, namedIn } from './decision.ts';
 import { requestOpenedFact } from './digest.ts';
 import { nextGeneration } from './transitions.ts';

@@ -24,11 +24,12 @@ import type {
   SignedDecision,
 } from '../../contracts/schemas/request.ts';
 import type { StandingDecision } from '../../contracts/schemas/run-state.ts';
+import type { Standing } from '../../contracts/wire/carry.ts';
 import type { DispatchProof } from '../../contracts/wire/proofs.ts';
 import { isMet, mayDecide } from '../policy/approvers.ts';
 import { withoutRedacted } from '../policy/redaction.ts';
 import { type Approved, approved, type CallState, isEdit, isSendable, type WaitingForConsent } from '../state/call.ts';
-import type { Change, Run, RunIds, Standing } from '../state/run.ts';
+import type { Change, Run, RunIds } from '../state/run.ts';
 import { byteLength, canonicalJson } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 import { lapsedSince } from './deadline.ts';

@@ -4,10 +4,11 @@
  */
 import type { Judgement, ProposedCall, ToolTarget } from '../../contracts/schemas/call.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
+import type { RefusedCall, Settled } from '../../contracts/wire/carry.ts';
 import { outcomeFact, requestOpenedFact, verdictFact } from '../request/digest.ts';
 import { answeredByStanding, stillStanding } from '../request/standing.ts';
-import { duplicate, judged, refusedAgain, type Settled } from '../state/call.ts';
-import { type Change, isSettled, type RefusedCall, type Run, type RunIds } from '../state/run.ts';
+import { duplicate, judged, refusedAgain } from '../state/call.ts';
+import { type Change, isSettled, type Run, type RunIds } from '../state/run.ts';
 import { hashOf } from '../text/canonical.ts';
 import { bounded } from '../text/escape.ts';
 import { EMPTY_TALLY, tallied } from './limits.ts';

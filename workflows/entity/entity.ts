@@ -3,8 +3,9 @@
  * executions that it continues.
  */
 import { workflowInfo } from '@temporalio/workflow';
+import type { JournalHead } from '../../contracts/wire/carry.ts';
 import { rollReason, type RollReason, type Taken } from '../../domain/run/carry.ts';
-import { EMPTY_JOURNAL, Journal, type JournalHead } from '../../domain/run/journal.ts';
+import { EMPTY_JOURNAL, Journal } from '../../domain/run/journal.ts';
 import { decidedIn, type Execution } from '../../domain/state/run.ts';
 import { KeyReading } from './keys.ts';
 

@@ -23,12 +23,12 @@ import { parseHeldQuestions } from '../../domain/shapes/inputs.ts';
 import type { AskingOnConnection, CallState } from '../../domain/state/call.ts';
 import { callOf } from '../../domain/state/run.ts';
 import { askedAbout, onUpdate, parsed } from '../entity/messages.ts';
-import type { LiveRun } from '../run/live-run.ts';
-import { heldInputQuery, inputAskedUpdate } from '../run/messages.ts';
-import { whoAnswers } from '../run/pauses.ts';
 import { closed } from '../run/answers.ts';
 import { closeQuestion, waitForAnswer } from '../run/call.ts';
 import { holdOf } from '../run/dispatch-input.ts';
+import type { LiveRun } from '../run/live-run.ts';
+import { heldInputQuery, inputAskedUpdate } from '../run/messages.ts';
+import { whoAnswers } from '../run/pauses.ts';
 
 /** Registers the update by which a dispatch asks, and the query by which it reads the answer. */
 export function serveHeldInput(live: LiveRun): void {

@@ -15,6 +15,7 @@ import { ActivityFailure, CancelledFailure, TimeoutFailure } from '@temporalio/c
 import { condition, isCancellation, patched, sleep } from '@temporalio/workflow';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { Outcome } from '../../contracts/schemas/call.ts';
+import type { Unsure } from '../../contracts/wire/carry.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { closedHeld, toldHeld } from '../../domain/legacy-2025/open-question.ts';
 import { afterAsking, isResumable, lostAnswer, type Resumable, resumed } from '../../domain/legacy-2025/resumption.ts';
@@ -41,7 +42,6 @@ import {
   type OnTask,
   type Sendable,
   type Throttled,
-  type Unsure,
 } from '../../domain/state/call.ts';
 import { callOf } from '../../domain/state/run.ts';
 import { summaryOf } from '../../domain/views/temporal-ui.ts';

@@ -6,26 +6,19 @@ import { workflowInfo } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
 import { READ_RESOURCE } from '../../contracts/names.ts';
 import type { ServerBinding } from '../../contracts/schemas/tool.ts';
+import type { Authorized, Consent, MadeDecision, OpenRequest, Retry } from '../../contracts/wire/carry.ts';
+import type { DispatchProof, RetryProof } from '../../contracts/wire/proofs.ts';
 import type { DiscoverInput, DispatchInput } from '../../contracts/wire/tools.ts';
 import { isStaged } from '../../domain/policy/approvers.ts';
-import type {
-  Authorized,
-  Consent,
-  Dispatched,
-  InFlight,
-  MadeDecision,
-  OpenRequest,
-  Retry,
-} from '../../domain/state/call.ts';
+import { authorizationsOf } from '../../domain/request/authorization.ts';
 import { shownToEditor } from '../../domain/request/edit.ts';
+import { provisionProofs } from '../../domain/request/provision.ts';
 import { earlierThan, resultRoom } from '../../domain/run/limits.ts';
 import { linkTo } from '../../domain/run/resource-link.ts';
+import type { Dispatched, InFlight } from '../../domain/state/call.ts';
+import { grantsFor } from '../../domain/state/run.ts';
 import type { LiveRun } from './live-run.ts';
 import { standingProof } from './standing.ts';
-import type { DispatchProof, RetryProof } from '../../contracts/wire/proofs.ts';
-import { authorizationsOf } from '../../domain/request/authorization.ts';
-import { provisionProofs } from '../../domain/request/provision.ts';
-import { grantsFor } from '../../domain/state/run.ts';
 
 type DecisionProof = Extract<DispatchProof, { kind: 'decision' }>;
 

@@ -9,10 +9,10 @@
 import { CancellationScope } from '@temporalio/workflow';
 import type { DecisionAck, SignedDecision } from '../../contracts/schemas/request.ts';
 import type { JudgeInput } from '../../contracts/wire/run.ts';
-import type { Asking, EditDecision } from '../../domain/state/call.ts';
 import type { Admission } from '../../domain/request/decision.ts';
 import { acceptEdit, type EditVerdict, MOST_JUDGED_EDITS } from '../../domain/request/edit.ts';
 import { earlierThan } from '../../domain/run/limits.ts';
+import type { Asking, EditDecision } from '../../domain/state/call.ts';
 import { type Refusal, refuse } from '../../domain/text/refusal.ts';
 import { summaryOf } from '../../domain/views/temporal-ui.ts';
 import { answered, assertFailure } from '../entity/unread.ts';

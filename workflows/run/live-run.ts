@@ -9,16 +9,26 @@
 import { CancellationScope, workflowInfo } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
 import type { Outcome } from '../../contracts/schemas/call.ts';
+import type { PauseKind, Stop } from '../../contracts/schemas/request.ts';
 import type { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import type { Tally } from '../../contracts/schemas/run-state.ts';
-import type { PauseKind, Stop } from '../../contracts/schemas/request.ts';
 import type { CallResult, Message } from '../../contracts/schemas/transcript.ts';
 import type { TrustSet } from '../../contracts/schemas/trust.ts';
+import type { Carry, JournalHead } from '../../contracts/wire/carry.ts';
+import type { RunIdentity, ToolsetRef } from '../../contracts/wire/identity.ts';
 import type { ModelStepInput, PreparedRun } from '../../contracts/wire/run.ts';
-import { isDispatched } from '../../domain/state/call.ts';
 import { withGrantEnd } from '../../domain/request/deadline.ts';
+import { comparingDecisions } from '../../domain/request/decision.ts';
+import { startedFact } from '../../domain/request/digest.ts';
 import { ended } from '../../domain/request/transitions.ts';
-import { type Carry, fromCarry, type Taken, toCarry } from '../../domain/run/carry.ts';
+import { fromCarry, type Taken, toCarry } from '../../domain/run/carry.ts';
+import { marked } from '../../domain/run/journal.ts';
+import { EMPTY_TALLY } from '../../domain/run/limits.ts';
+import { comparing, interrupted, stopped, unqueued } from '../../domain/run/message-queue.ts';
+import { withLinks } from '../../domain/run/resource-link.ts';
+import { listed } from '../../domain/run/toolset.ts';
+import { closeTurn, remembering } from '../../domain/run/turn.ts';
+import { isDispatched } from '../../domain/state/call.ts';
 import {
   carriedExecutions,
   type Change,
@@ -30,17 +40,8 @@ import {
   startRun,
   statusOf,
 } from '../../domain/state/run.ts';
-import { type JournalHead, marked } from '../../domain/run/journal.ts';
-import { EMPTY_TALLY } from '../../domain/run/limits.ts';
-import { comparing, interrupted, stopped, unqueued } from '../../domain/run/message-queue.ts';
-import { withLinks } from '../../domain/run/resource-link.ts';
-import { listed } from '../../domain/run/toolset.ts';
-import { comparingDecisions } from '../../domain/request/decision.ts';
-import { startedFact } from '../../domain/request/digest.ts';
-import { closeTurn, remembering } from '../../domain/run/turn.ts';
 import { Entity, UnderWay } from '../entity/entity.ts';
 import { isChecking } from '../interceptors/zone.ts';
-import type { RunIdentity, ToolsetRef } from '../../contracts/wire/identity.ts';
 
 type Prepared = Omit<PreparedRun, 'opening'>;
 

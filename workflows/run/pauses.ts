@@ -6,6 +6,7 @@
  *    afterwards (INV-D1).
  */
 import { patched } from '@temporalio/workflow';
+import type { Unsure } from '../../contracts/wire/carry.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { type Answerers, initiatorRule } from '../../domain/policy/approvers.ts';
 import { DEFAULT_DEADLINE_SECONDS } from '../../domain/policy/times.ts';
@@ -13,7 +14,7 @@ import { authorizationPause, grantorOf } from '../../domain/request/authorizatio
 import { outcomePause } from '../../domain/request/outcome.ts';
 import { pausedFor } from '../../domain/request/pause.ts';
 import { askedForInput, forgotten } from '../../domain/request/provision.ts';
-import type { Dispatched, Unsure } from '../../domain/state/call.ts';
+import type { Dispatched } from '../../domain/state/call.ts';
 import type { LiveRun } from './live-run.ts';
 
 type Ended = Extract<DispatchResult, { kind: 'ended' }>;

@@ -1,12 +1,12 @@
 /** Requests about something else than consent: how a call comes to wait, which answers count (INV-G2, INV-X1, INV-D3). */
 import { describe, expect, test } from '@jest/globals';
-import { sent } from '../../../../domain/state/call.ts';
 import { admit } from '../../../../domain/request/decision.ts';
 import { digestOf } from '../../../../domain/request/digest.ts';
 import { admitAnswer, answererOf, pausedFor, remembering, resumed } from '../../../../domain/request/pause.ts';
 import { attemptsOf } from '../../../../domain/request/throttling.ts';
 import { dispatched, ended, reopened } from '../../../../domain/request/transitions.ts';
 import { heard, interrupted } from '../../../../domain/run/message-queue.ts';
+import { sent } from '../../../../domain/state/call.ts';
 import { callOf, MOST_PAUSES_ANSWERED } from '../../../../domain/state/run.ts';
 import { approval, say, shown } from '../../../support/builders/decision.ts';
 import { approverRule } from '../../../support/builders/judgement.ts';
