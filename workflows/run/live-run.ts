@@ -311,7 +311,6 @@ export class LiveRun extends Entity {
     if (this.#run.stop?.inFlight === 'cancel') this.flights.cancel();
   }
 
-  /** Ends the run because its wall clock is over. */
   runOutOfTime(): void {
     if (this.#isClosing) return;
     this.#isTimeUp = true;
@@ -340,11 +339,10 @@ export class LiveRun extends Entity {
   #apply({ run, facts }: Change): void {
     this.#run = run;
     const now = Date.now();
-    const isMarked = this.#prepared?.messages === 'hashed';
-    const isDated = this.#prepared?.grantEnds === 'recorded';
+    const { messages, grantEnds } = this.#prepared ?? {};
     for (const fact of facts) {
-      const said = isDated && fact.kind === 'request.opened' ? withGrantEnd(fact, this) : fact;
-      this.journal.record(now, isMarked ? marked(said, this.journal) : said);
+      const said = grantEnds === 'recorded' && fact.kind === 'request.opened' ? withGrantEnd(fact, this) : fact;
+      this.journal.record(now, messages === 'hashed' ? marked(said, this.journal) : said);
     }
   }
 
