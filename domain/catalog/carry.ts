@@ -7,7 +7,7 @@
  */
 import type { LedgerEntry, LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { CatalogTrust } from '../../contracts/schemas/trust.ts';
-import type { JournalHead } from '../run/journal.ts';
+import type { JournalHead } from '../../contracts/wire/carry.ts';
 import { byteLength } from '../text/canonical.ts';
 import { PAGE_BYTES } from '../text/page.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';

@@ -3,6 +3,7 @@ import { defined } from '../../contracts/defined.ts';
 import type { Outcome, TokenEvidence } from '../../contracts/schemas/call.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
+import type { ResolvedJudgement, Unsure } from '../../contracts/wire/carry.ts';
 import type { DispatchResult, ShownDefinition } from '../../contracts/wire/tools.ts';
 import { initiatorRule } from '../policy/approvers.ts';
 import {
@@ -13,11 +14,9 @@ import {
   isAsking,
   isSendable,
   notSent,
-  type ResolvedJudgement,
   type Sendable,
   sent,
   settled,
-  type Unsure,
   type WaitingForConsent,
 } from '../state/call.ts';
 import { callOf, type Change, MOST_ANSWERED, move, replaceCall, type Run, type RunIds } from '../state/run.ts';

@@ -10,11 +10,12 @@ import { defined } from '../../contracts/defined.ts';
 import { type CallId, callIdOf, isListing } from '../../contracts/names.ts';
 import type { AuthorizationPause } from '../../contracts/schemas/request.ts';
 import type { ServerBinding, ServerTools, ToolDefinition } from '../../contracts/schemas/tool.ts';
+import type { Settled } from '../../contracts/wire/carry.ts';
 import type { AuthorizationNeed } from '../../contracts/wire/proofs.ts';
 import { authorizationPause } from '../request/authorization.ts';
 import { requestOpenedFact } from '../request/digest.ts';
 import { paused, type Pausing } from '../request/pause.ts';
-import { type InFlight, resolvedOf, type Settled } from '../state/call.ts';
+import { type InFlight, resolvedOf } from '../state/call.ts';
 import { callOf, type Change, replaceCall, type Run, type RunIds } from '../state/run.ts';
 import { canonicalJson, hashOf } from '../text/canonical.ts';
 

@@ -8,6 +8,7 @@ import { CancellationScope, setCurrentDetails, upsertSearchAttributes, workflowI
 import { failureOf } from '../../contracts/failure.ts';
 import type { CatalogRules, CatalogSnapshot, CatalogUnchanged } from '../../contracts/schemas/catalog.ts';
 import type { CatalogTrust } from '../../contracts/schemas/trust.ts';
+import type { JournalHead } from '../../contracts/wire/carry.ts';
 import type { CatalogIdentity, Review, ReviewInput } from '../../contracts/wire/catalog.ts';
 import {
   canBeCarried,
@@ -18,7 +19,6 @@ import {
 } from '../../domain/catalog/carry.ts';
 import { type Catalog, type CatalogChange, startCatalog } from '../../domain/catalog/state.ts';
 import { carriedExecutions } from '../../domain/state/run.ts';
-import type { JournalHead } from '../../domain/run/journal.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { catalogDetails } from '../../domain/views/temporal-ui.ts';
 import { Entity } from '../entity/entity.ts';

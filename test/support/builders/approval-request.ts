@@ -1,5 +1,5 @@
-import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
 import type { JsonObject } from '../../../contracts/schemas/json.ts';
+import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
 import { requestDigest } from '../../../domain/request/digest.ts';
 import { approverRule } from './judgement.ts';
 import { toolTarget } from './tool.ts';

@@ -7,11 +7,11 @@ import type {
   ToolSetting,
 } from '../../../contracts/schemas/catalog.ts';
 import type { ArtifactRef } from '../../../contracts/schemas/json.ts';
-import { type Catalog, startCatalog } from '../../../domain/catalog/state.ts';
 import { discovered, type Found } from '../../../domain/catalog/discovery.ts';
 import { type CatalogPlan, planned, policiesSet } from '../../../domain/catalog/settings.ts';
-import type { Refusal } from '../../../domain/text/refusal.ts';
+import { type Catalog, startCatalog } from '../../../domain/catalog/state.ts';
 import { sha256Hex } from '../../../domain/text/canonical.ts';
+import type { Refusal } from '../../../domain/text/refusal.ts';
 
 export const ann = { id: 'ann', groups: ['ops'] };
 export const bob = { id: 'bob', groups: [] };

@@ -1,9 +1,9 @@
 import { defined } from '../../../contracts/defined.ts';
 import type { DispatchInput } from '../../../contracts/wire/tools.ts';
-import type { Approved } from '../../../domain/state/call.ts';
 import { shownToEditor } from '../../../domain/request/edit.ts';
-import type { Run } from '../../../domain/state/run.ts';
 import { proofOf } from '../../../domain/request/standing.ts';
+import type { Approved } from '../../../domain/state/call.ts';
+import type { Run } from '../../../domain/state/run.ts';
 import { runIds } from './run.ts';
 
 /** Makes the dispatch of an approved call, as the workflow assembles it. */

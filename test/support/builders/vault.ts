@@ -1,8 +1,8 @@
 /** Makes entries of a vault, and vaults in memory. */
-import { VaultEntry } from '../../../contracts/schemas/stores.ts';
 import type { z } from 'zod';
-import { canonicalServerUrl } from '../../../domain/text/urls.ts';
 import type { Vault } from '../../../activities/vault/port.ts';
+import { VaultEntry } from '../../../contracts/schemas/stores.ts';
+import { canonicalServerUrl } from '../../../domain/text/urls.ts';
 
 export const VAULT_KEYS = ['a', 'b'].map((id) => ({ id, key: Buffer.alloc(32, id).toString('base64') }));
 

@@ -1,6 +1,6 @@
 /** What a refresh changes: all that the server says, and nothing that operators say (S3.1, S3.2). */
-import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { describe, expect, test } from '@jest/globals';
 import type { JsonObject } from '../../../../contracts/schemas/json.ts';
 import type { ToolDefinition } from '../../../../contracts/schemas/tool.ts';
 import { definitionDiff, discovered, refreshFailed, settingOfNew } from '../../../../domain/catalog/discovery.ts';

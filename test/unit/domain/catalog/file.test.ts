@@ -1,14 +1,14 @@
 /** A file of tool policies against the catalog that it is brought into: what it changes, and what it may not (INV-G4, H-7). */
-import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { describe, expect, test } from '@jest/globals';
 import type { CatalogEntry } from '../../../../contracts/schemas/catalog.ts';
 import { filedTool, importPlan, type WantedTool, wantedTool } from '../../../../domain/catalog/file.ts';
 import { directionsOf, planned, policiesSet } from '../../../../domain/catalog/settings.ts';
 import { entryOf } from '../../../../domain/catalog/state.ts';
 import {
-  toolSetting as anySetting,
   catalogEntries,
   catalogTool,
+  toolSetting as anySetting,
   word,
 } from '../../../support/builders/catalog-arbitraries.ts';
 import { ann, catalogEntry, catalogOf, definition, taken, toolSetting } from '../../../support/builders/catalog.ts';

@@ -1,6 +1,6 @@
 /** What the catalog says of one tool, and whether it is offered (S3.3, INV-G4, H-7). */
-import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { describe, expect, test } from '@jest/globals';
 import type { CatalogEntry, ToolSetting } from '../../../../contracts/schemas/catalog.ts';
 import { catalogSays, type CatalogView, isOffered, trustsServer } from '../../../../domain/catalog/layer.ts';
 import type { CatalogSay } from '../../../../domain/policy/judge.ts';

@@ -1,6 +1,6 @@
 /** Discovery owns what the server says, operators own policy, in whatever order they speak (S3.2). */
-import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { describe, expect, test } from '@jest/globals';
 import type { CatalogEntry, ToolChange } from '../../../../contracts/schemas/catalog.ts';
 import { discovered, refreshFailed, settingOfNew } from '../../../../domain/catalog/discovery.ts';
 import { changedSetting, planned, policiesSet } from '../../../../domain/catalog/settings.ts';

@@ -1,6 +1,6 @@
 /** Changes of what operators say of tools: as a whole, on what was shown, each with its entry in the ledger (S3.2, S2.3). */
-import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { describe, expect, test } from '@jest/globals';
 import type { CatalogEntry, CatalogRules, ToolChange } from '../../../../contracts/schemas/catalog.ts';
 import { checkVersion, missingRight, planned, policiesSet, rightsOf } from '../../../../domain/catalog/settings.ts';
 import { entryOf } from '../../../../domain/catalog/state.ts';

@@ -1,6 +1,6 @@
 /** The state of a catalog: connection, version, and who owns what (S3.2). */
-import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { describe, expect, test } from '@jest/globals';
 import {
   answered,
   catalogId,

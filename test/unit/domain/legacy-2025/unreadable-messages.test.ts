@@ -1,7 +1,8 @@
 /** Whatever bytes somebody sends as a message: it is read as one, or refused with a reason; nothing throws. */
+import fc from 'fast-check';
+import * as messages from '../../../../domain/shapes/inputs.ts';
 import { expect, test } from '@jest/globals';
 import type { Payload } from '@temporalio/common';
-import fc from 'fast-check';
 import {
   isUndecodable,
   payloadConverter,
@@ -11,8 +12,7 @@ import {
 } from '../../../../contracts/payload-converter.ts';
 import { heldWord } from '../../../../domain/legacy-2025/open-question-proof.ts';
 import { lostAnswer } from '../../../../domain/legacy-2025/resumption.ts';
-import * as messages from '../../../../domain/shapes/messages.ts';
-import { isFields } from '../../../../domain/shapes/messages.ts';
+import { isFields } from '../../../../domain/shapes/inputs.ts';
 import { openMessage } from '../../../../domain/signing/message.ts';
 import { startRun } from '../../../../domain/state/run.ts';
 

@@ -1,6 +1,6 @@
 /** Who may decide, and when enough have (E-1, E-2, E-4, D-7, INV-G4). */
-import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { describe, expect, test } from '@jest/globals';
 import { defined } from '../../../../contracts/defined.ts';
 import { ApproverList, type ApproverRule, Policy, type PolicyInput } from '../../../../contracts/schemas/policy.ts';
 import {

@@ -1,6 +1,6 @@
 /** Halts and broken glass: what stands above what (INV-G1, INV-G4, E-2). */
-import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { describe, expect, test } from '@jest/globals';
 import { type Holds, judge, type PolicyLayers } from '../../../../domain/policy/judge.ts';
 import { policy } from '../../../support/builders/arbitraries.ts';
 import { judgedTool, policyLayers } from '../../../support/builders/policy.ts';

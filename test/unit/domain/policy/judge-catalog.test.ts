@@ -1,6 +1,6 @@
 /** What a catalog makes of the verdict of the other layers: the strictest wins, it never loosens (S3.3, INV-G4). */
-import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { describe, expect, test } from '@jest/globals';
 import { effectiveVerdicts, needsAnnotations } from '../../../../client/catalog/list.ts';
 import type { CatalogEntry, CatalogSnapshot, ToolChange, ToolSetting } from '../../../../contracts/schemas/catalog.ts';
 import type { Policy } from '../../../../contracts/schemas/policy.ts';
@@ -10,11 +10,11 @@ import { isMet } from '../../../../domain/policy/approvers.ts';
 import { type CatalogSay, judge, type PolicyLayers } from '../../../../domain/policy/judge.ts';
 import { policy } from '../../../support/builders/arbitraries.ts';
 import {
-  toolSetting as anySetting,
   catalogEntries,
   catalogTool,
   catalogView,
   ruleChange,
+  toolSetting as anySetting,
   word,
 } from '../../../support/builders/catalog-arbitraries.ts';
 import { catalogEntry, catalogOf, connection, definition, toolSetting } from '../../../support/builders/catalog.ts';

@@ -1,6 +1,6 @@
 /** Arguments that policy keeps out of what is shown (G-6): replaced in a copy, at exactly the places that are named. */
-import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { describe, expect, test } from '@jest/globals';
 import { REDACTED, redactionsOf, shownArguments, withoutRedacted } from '../../../../domain/policy/redaction.ts';
 import { canonicalJson } from '../../../../domain/text/canonical.ts';
 

@@ -12,13 +12,13 @@ import {
 } from '../../../../domain/request/authorization.ts';
 import { pausedFor } from '../../../../domain/request/pause.ts';
 import { dispatched } from '../../../../domain/request/transitions.ts';
-import { parseAuthorization } from '../../../../domain/shapes/messages.ts';
+import { parseAuthorization } from '../../../../domain/shapes/inputs.ts';
 import type { InFlight } from '../../../../domain/state/call.ts';
 import { callOf, type Run } from '../../../../domain/state/run.ts';
 import { currentDetails } from '../../../../domain/views/temporal-ui.ts';
 import { flyingRun, pausedOf, pausedRun, pausing } from '../../../support/builders/pause.ts';
 import { runIds, START } from '../../../support/builders/run.ts';
-import { service, signedWith } from '../../../support/trust.ts';
+import { service, signedWith } from '../../../support/signing/people.ts';
 
 const CALL = 't1.c0';
 const need = { reason: 'TOOL_INSUFFICIENT_SCOPE', message: 'lacks a scope', wants: 'consent', scopes: ['a'] } as const;

@@ -1,6 +1,6 @@
 /** The life of one call, against a reference model: INV-G1, INV-G2, INV-G3. */
-import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { describe, expect, test } from '@jest/globals';
 import type { Judgement } from '../../../../contracts/schemas/call.ts';
 import { accept, admit } from '../../../../domain/request/decision.ts';
 import { askedAgain, dispatched, ended, returned } from '../../../../domain/request/transitions.ts';

@@ -1,6 +1,6 @@
 /** Two calls that nothing but their id tells apart, and decisions in any order: hazards B-1, B-2, B-3, B-9, B-12. */
-import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { describe, expect, test } from '@jest/globals';
 import type { Decision } from '../../../../contracts/schemas/request.ts';
 import { accept, admit } from '../../../../domain/request/decision.ts';
 import { dispatched } from '../../../../domain/request/transitions.ts';

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { Decision } from '../../../../contracts/schemas/request.ts';
 import { accept, admit, comparingDecisions, madeInTime } from '../../../../domain/request/decision.ts';
 import { askedAgain, dispatched, ended } from '../../../../domain/request/transitions.ts';
-import { closeTurn } from '../../../../domain/run/limits.ts';
+import { closeTurn } from '../../../../domain/run/turn.ts';
 import { callOf, proposed, type Run } from '../../../../domain/state/run.ts';
 import { identicalCalls } from '../../../support/builders/call.ts';
 import { approval, askingOf, rejection, shown } from '../../../support/builders/decision.ts';

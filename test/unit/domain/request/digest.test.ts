@@ -1,6 +1,6 @@
 /** The hashes that bind a consent to what was shown (INV-G2). */
-import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { describe, expect, test } from '@jest/globals';
 import { definitionHash, type DigestParts, requestDigest, specHash } from '../../../../domain/request/digest.ts';
 import { arbitraryDigestParts, reversedFields } from '../../../support/builders/digest-parts.ts';
 import { runSpec } from '../../../support/builders/run-spec.ts';

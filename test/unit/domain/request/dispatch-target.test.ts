@@ -1,9 +1,9 @@
 /** Which tool a dispatch meets: the one that was judged, at the address that was judged, and one that this run can call. */
 import { beforeEach, expect, test } from '@jest/globals';
+import type { CallToolParts } from '../../../../activities/gate/send.ts';
 import type { ToolDefinition } from '../../../../contracts/schemas/tool.ts';
 import { definitionHash } from '../../../../domain/request/digest.ts';
-import { DISPATCH_URL, dispatchScene } from '../../../support/dispatch-scene.ts';
-import type { CallToolParts } from '../../../../activities/gate/send.ts';
+import { DISPATCH_URL, dispatchScene } from '../../../support/activities/dispatch.ts';
 
 const { done, dispatched } = dispatchScene();
 beforeEach(() => {

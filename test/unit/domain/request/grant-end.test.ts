@@ -1,8 +1,8 @@
 /** A grant that a request outlives is told where the request opens (F13). */
 import { expect, test } from '@jest/globals';
 import { defined } from '../../../../contracts/defined.ts';
+import { grantEnd, grantEnds, withGrantEnd } from '../../../../domain/request/deadline.ts';
 import { requestOpenedFact } from '../../../../domain/request/digest.ts';
-import { grantEnd, grantEnds, withGrantEnd } from '../../../../domain/request/grant-end.ts';
 import { listingId } from '../../../../domain/run/toolset.ts';
 import { callOf, proposed, type Run, startRun } from '../../../../domain/state/run.ts';
 import { identicalCalls } from '../../../support/builders/call.ts';

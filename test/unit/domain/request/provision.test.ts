@@ -2,6 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { LedgerFact } from '../../../../contracts/schemas/ledger.ts';
 import { PauseAck } from '../../../../contracts/schemas/request.ts';
+import { refuseRight } from '../../../../domain/request/decision.ts';
 import {
   answersOf,
   askedForInput,
@@ -10,9 +11,8 @@ import {
   provisionProofs,
   refuseProvision,
 } from '../../../../domain/request/provision.ts';
-import { refuseRight } from '../../../../domain/request/rights.ts';
 import { dispatched, ended, reopened } from '../../../../domain/request/transitions.ts';
-import { parseProvision } from '../../../../domain/shapes/messages.ts';
+import { parseProvision } from '../../../../domain/shapes/inputs.ts';
 import { callOf, type Run } from '../../../../domain/state/run.ts';
 import { hashOf } from '../../../../domain/text/canonical.ts';
 import { markdown } from '../../../../domain/text/escape.ts';

@@ -2,9 +2,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from '@jest/globals';
 import type { Decision } from '../../../../contracts/schemas/request.ts';
-import { remembering } from '../../../../domain/request/repeats.ts';
 import { dispatched } from '../../../../domain/request/transitions.ts';
-import { closeTurn } from '../../../../domain/run/limits.ts';
+import { closeTurn, remembering } from '../../../../domain/run/turn.ts';
 import { callOf, type Run } from '../../../../domain/state/run.ts';
 import { currentDetails } from '../../../../domain/views/temporal-ui.ts';
 import { askingOf } from '../../../support/builders/decision.ts';

@@ -2,10 +2,10 @@
  * INV-G2, INV-D3, E-1, F-2, F-3, F17, F19: whatever happens to a request in whatever order, the run does what a page of plain
  * rules says. The model knows people, lists and seconds; it shares no code with the run.
  */
-import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { Decision } from '../../../../contracts/schemas/request.ts';
+import { expect, test } from '@jest/globals';
 import type { ApproverRule } from '../../../../contracts/schemas/policy.ts';
+import type { Decision } from '../../../../contracts/schemas/request.ts';
 import { tell } from '../../../../domain/request/deadline.ts';
 import { accept, admit } from '../../../../domain/request/decision.ts';
 import { ended } from '../../../../domain/request/transitions.ts';

@@ -2,11 +2,11 @@
  * INV-G2 and INV-D4 over whole runs that continue as new and are reset (F38): what was said or shown before a reset sends nothing, and
  * what is in history is applied again as it was, whatever the Temporal run is called by then.
  */
-import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { expect, test } from '@jest/globals';
 import { nextTurn } from '../../../support/builders/standing.ts';
-import { decisionOf, OPEN_VERDICT, POOL } from '../../../support/consent-model.ts';
-import { Story } from '../../../support/reset-story.ts';
+import { decisionOf, OPEN_VERDICT, POOL } from '../../../support/stories/consent.ts';
+import { Story } from '../../../support/stories/reset.ts';
 
 const SAID = ['approve', 'approve', 'remember', 'edit', 'reject', 'respond', 'withdraw'];
 const HAPPENING = ['turn', 'schedule', 'send', 'send', 'send', 'roll', 'reset', 'reset', 'late', 'late'];

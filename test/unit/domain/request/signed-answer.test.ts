@@ -14,6 +14,7 @@ import { approval, askingOf, extension, rejection, shown } from '../../../suppor
 import { acceptedEdit, editOf, ONE } from '../../../support/builders/edit.ts';
 import { approverRule, askVerdict } from '../../../support/builders/judgement.ts';
 import { judgedRun, runIds, START } from '../../../support/builders/run.ts';
+import { claimsFor, service, signedWith } from '../../../support/signing/people.ts';
 import {
   base,
   ben,
@@ -24,8 +25,7 @@ import {
   storyOf,
   stranger,
   TRUSTED,
-} from '../../../support/proof-story.ts';
-import { claimsFor, service, signedWith } from '../../../support/trust.ts';
+} from '../../../support/stories/proofs.ts';
 
 const OTHER = 'd'.repeat(64);
 const common = { ...base, callId: 't1.c0', digest: 'a'.repeat(64), runId: 'run-1' };

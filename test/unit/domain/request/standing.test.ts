@@ -1,6 +1,6 @@
 /** Approvals that are remembered (G-1, G-2, D-4, INV-G1, INV-G4). */
-import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { describe, expect, test } from '@jest/globals';
 import { defined } from '../../../../contracts/defined.ts';
 import type { JsonObject } from '../../../../contracts/schemas/json.ts';
 import type { Remember } from '../../../../contracts/schemas/request.ts';

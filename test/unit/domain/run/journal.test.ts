@@ -1,6 +1,6 @@
 /** What one execution holds of transcript and ledger (INV-D2, INV-D3). */
-import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { describe, expect, test } from '@jest/globals';
 import type { ArtifactRef } from '../../../../contracts/schemas/json.ts';
 import type { LedgerEntry, LedgerFact } from '../../../../contracts/schemas/ledger.ts';
 import type { Message } from '../../../../contracts/schemas/transcript.ts';

@@ -1,6 +1,6 @@
 /** What a spec must not hold: clear secrets (INV-S1, S1.2) and approvals in disguise (S4.4, D-1). */
-import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { describe, expect, test } from '@jest/globals';
 import { type Finding, screenSpec } from '../../../../domain/run/spec-screen.ts';
 import { jsonValue } from '../../../support/builders/arbitraries.ts';
 import { runSpecInput } from '../../../support/builders/run-spec.ts';

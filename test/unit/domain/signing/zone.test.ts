@@ -1,7 +1,7 @@
 /** The MAC over what workers write (docs/adr/0047): it covers all of it, and nothing that comes in passes for proven. */
+import fc from 'fast-check';
 import { describe, expect, test } from '@jest/globals';
 import type { Payload } from '@temporalio/common';
-import fc from 'fast-check';
 import {
   type AnswerClaims,
   type CarryClaims,

@@ -1,7 +1,7 @@
 /** Canonical JSON (RFC 8785): one text for one value, whoever writes it. */
-import { describe, expect, test } from '@jest/globals';
 import canonicalize from 'canonicalize';
 import fc from 'fast-check';
+import { describe, expect, test } from '@jest/globals';
 import {
   byteLength,
   canonicalJson,

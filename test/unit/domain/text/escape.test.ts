@@ -1,6 +1,6 @@
 /** Text of models, tools and servers, made inert before a person reads it. */
-import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { describe, expect, test } from '@jest/globals';
 import { byteLength } from '../../../../domain/text/canonical.ts';
 import {
   bounded,

@@ -1,6 +1,6 @@
 /** Names with stars. */
-import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { describe, expect, test } from '@jest/globals';
 import { globCovers, globMatches, nearNames, splitTool } from '../../../../domain/text/match.ts';
 
 describe('patterns', () => {

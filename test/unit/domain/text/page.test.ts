@@ -1,6 +1,6 @@
 /** Query answers stay under the size of one Temporal payload. */
-import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { describe, expect, test } from '@jest/globals';
 import { PAGE_BYTES, pageOf } from '../../../../domain/text/page.ts';
 
 describe('page', () => {

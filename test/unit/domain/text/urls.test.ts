@@ -1,6 +1,6 @@
 /** Canonical server URI (RFC 8707 §2; MCP spec, "Canonical Server URI"): one server, one name. */
-import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { describe, expect, test } from '@jest/globals';
 import {
   canonicalServerUrl,
   hasSecretParameter,
