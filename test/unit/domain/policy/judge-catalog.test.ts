@@ -97,7 +97,10 @@ describe('the catalog among the layers', () => {
     deadlineSeconds: DAY,
     ...over,
   });
+  const limits = { approvers: ops, deadlineSeconds: 60 };
+  const allowed = { kind: 'allow', rules: ['organisation/strategy/never'] };
   const initiator = { allOf: [{ layer: 'default', ids: ['ann'], groups: [] }] };
+  const own = asks({ allOf: [{ layer: 'catalog', ...ops }] }, { deadlineSeconds: 60 });
   const both = {
     allOf: [
       { layer: 'organisation', ...bob },
@@ -105,35 +108,19 @@ describe('the catalog among the layers', () => {
     ],
     together: true,
   };
+  const all = asks(both, { rules: ['organisation/default', 'run/strategy/always'], deadlineSeconds: 60 });
 
   test.each<[string, Policy, Partial<ToolSetting>, Policy | undefined, object]>([
     ['it asks where the organisation allows: the initiator', never, asking, undefined, asks(initiator)],
-    [
-      'its own approvers, where it names any',
-      never,
-      { ...asking, approvers: ops, deadlineSeconds: 60 },
-      undefined,
-      asks({ allOf: [{ layer: 'catalog', ...ops }] }, { deadlineSeconds: 60 }),
-    ],
-    [
-      'approvers of all layers must be met, also where it asks for nothing itself',
-      { approvers: bob },
-      { approvers: ops, deadlineSeconds: 60 },
-      { strategy: 'always' },
-      asks(both, { rules: ['organisation/default', 'run/strategy/always'], deadlineSeconds: 60 }),
-    ],
-    [
-      'where it has nothing to say, the others decide',
-      never,
-      { approvers: ops },
-      undefined,
-      { kind: 'allow', rules: ['organisation/strategy/never'] },
-    ],
+    ['its own approvers, where it names any', never, { ...asking, ...limits }, undefined, own],
+    ['approvers of all layers, also where it asks nothing', { approvers: bob }, limits, { strategy: 'always' }, all],
+    ['where it has nothing to say, the others decide', never, { approvers: ops }, undefined, allowed],
     ['what is disabled is said as such, also where policy denies', deny, { enabled: false }, undefined, disabled],
   ])('%s', (_what, organisation, setting, ofRun, expected) => {
     expect(judged(organisation, says(setting), ofRun)).toEqual(expected);
   });
 
+  const always = { strategy: 'always' } as const;
   const week = { ...asking, deadlineSeconds: 7 * DAY };
   test.each<[string, Policy, Partial<ToolSetting>, Policy | undefined, number]>([
     ['only the catalog asks, its deadline counts as it stands', never, week, undefined, 7 * DAY],
@@ -141,13 +128,7 @@ describe('the catalog among the layers', () => {
     ['a run asks, its silence', never, week, { strategy: 'always' }, DAY],
     ['the organisation says less, that', { deadlineSeconds: 60 }, week, undefined, 60],
     ['the organisation says more, that of the catalog', { deadlineSeconds: 30 * DAY }, week, undefined, 7 * DAY],
-    [
-      'the catalog is silent, that of the run',
-      never,
-      asking,
-      { strategy: 'always', deadlineSeconds: 7 * DAY },
-      7 * DAY,
-    ],
+    ['the catalog is silent, that of the run', never, asking, { ...always, deadlineSeconds: 7 * DAY }, 7 * DAY],
   ])('F-3: where %s', (_what, organisation, setting, ofRun, deadlineSeconds) => {
     expect(judged(organisation, says(setting), ofRun)).toMatchObject({ deadlineSeconds });
   });
@@ -321,31 +302,23 @@ describe('the effective verdict', () => {
   const ofOps = { policy: { approvers: { ids: [], groups: ['ops'] } }, configuredTrust: undefined };
   const [trusting, distrusting] = [snapshotOf([catalogEntry()], trusted), snapshotOf([catalogEntry()])];
   const changed = catalogEntry({ definition: { hash: definition('second'), refresh: 2 } });
-  const named = { layer: 'organisation', groups: ['ops'] };
+  const approvers = {
+    allOf: [
+      { layer: 'organisation', groups: ['ops'] },
+      { layer: 'catalog', ids: ['eve'] },
+    ],
+  };
+  const gone = snapshotOf([catalogEntry()], { status: 'disconnected' });
+  const drift = 'catalog/files/tools/write_file/drift';
 
   test.each<[string, CatalogSnapshot, Surroundings, object]>([
-    [
-      'those whom the layers name decide',
-      snapshotOf([catalogEntry({ setting })]),
-      ofOps,
-      { kind: 'ask', approvers: { allOf: [named, { layer: 'catalog', ids: ['eve'] }] } },
-    ],
+    ['those whom the layers name decide', snapshotOf([catalogEntry({ setting })]), ofOps, { kind: 'ask', approvers }],
     ['hints count where the catalog trusts the server', trusting, hints, { kind: 'allow' }],
     ['and the configuration does', trusting, { ...hints, configuredTrust: true }, { kind: 'allow' }],
     ['not where the configuration does not', trusting, { ...hints, configuredTrust: false }, { kind: 'ask' }],
     ['not where the catalog does not', distrusting, { ...hints, configuredTrust: true }, { kind: 'ask' }],
-    [
-      'a tool that has changed asks',
-      snapshotOf([changed]),
-      never,
-      { kind: 'ask', rules: ['catalog/files/tools/write_file/drift'] },
-    ],
-    [
-      'one of a disconnected server is denied',
-      snapshotOf([catalogEntry()], { status: 'disconnected' }),
-      never,
-      { kind: 'deny', code: 'TOOL_DISABLED' },
-    ],
+    ['a tool that has changed asks', snapshotOf([changed]), never, { kind: 'ask', rules: [drift] }],
+    ['one of a disconnected server is denied', gone, never, { kind: 'deny', code: 'TOOL_DISABLED' }],
   ])('%s', (_what, snapshot, surroundings, expected) => {
     const known = surroundings === never ? new Map() : readOnly;
     expect(effectiveVerdicts(snapshot, known, surroundings).get('write_file')).toMatchObject(expected);

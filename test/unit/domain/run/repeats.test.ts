@@ -16,6 +16,13 @@ import { POLICY_VERSION, runIds, START } from '../../../support/builders/run.ts'
 import { toolTarget } from '../../../support/builders/tool.ts';
 
 const { rejected, expired, cancelled, succeeded } = outcomes();
+const MOMENTARY = [
+  'LIMIT_REACHED',
+  'ARGUMENTS_INVALID',
+  'ARGUMENTS_TOO_LARGE',
+  'TOOL_DISABLED',
+  'TOOL_MISSING',
+] as const;
 const SILENT = { inputTokens: 0, outputTokens: 0 };
 
 /** A turn of calls that differ by `path` only, judged. */
@@ -57,23 +64,43 @@ describe('a rejected call that is proposed again (B-14)', () => {
     ]);
   });
 
-  test('its siblings are asked (INV-G3)', () => {
-    expect(statusesOf(turnOf(afterReject(), ['b', 'a', 'c']).run)).toEqual([
-      'waiting-for-consent',
-      'settled',
-      'waiting-for-consent',
-    ]);
-  });
+  const ASKS = 'waiting-for-consent';
+  const target = toolTarget();
+  const rejectedOnce = afterReject();
+  const spoken = heard(rejectedOnce, say()).run;
+  const prepared = closedWith(turnOf(startRun(START), ['a']).run, rejected);
+  const deniedBy = (code: 'POLICY_DENIED' | (typeof MOMENTARY)[number]): Run =>
+    closeTurn(turnOf(begin(), ['a'], { verdict: denyVerdict({ code }) }).run);
+  const denied = deniedBy('POLICY_DENIED');
 
-  test('another tool, server or argument is another call', () => {
-    const target = toolTarget();
-    expect(statusesOf(turnOf(afterReject(), ['b']).run)).toEqual(['waiting-for-consent']);
-    expect(statusesOf(turnOf(afterReject(), ['a'], { target: { ...target, tool: 'other' } }).run)).toEqual([
-      'waiting-for-consent',
-    ]);
-    expect(statusesOf(turnOf(afterReject(), ['a'], { target: { ...target, server: 'other' } }).run)).toEqual([
-      'waiting-for-consent',
-    ]);
+  test.each<[string, Run, readonly string[], Partial<Judgement>, readonly string[]]>([
+    ['its siblings are asked (INV-G3)', rejectedOnce, ['b', 'a', 'c'], {}, [ASKS, 'settled', ASKS]],
+    ['another argument is another call', rejectedOnce, ['b'], {}, [ASKS]],
+    ['another tool is another call', rejectedOnce, ['a'], { target: { ...target, tool: 'other' } }, [ASKS]],
+    ['another server is another call', rejectedOnce, ['a'], { target: { ...target, server: 'other' } }, [ASKS]],
+    ['it is not asked while a message of the user waits', spoken, ['a'], {}, ['settled']],
+    ['it may be asked once that was read', unqueued(spoken), ['a'], {}, [ASKS]],
+    ['it is not asked where none was said', unqueued(rejectedOnce), ['a'], {}, ['settled']],
+    ['it is asked in a run that was prepared before', prepared, ['a'], {}, [ASKS]],
+    // A halt that is over, or a call that had to come first, bars nothing.
+    ['a denial stands only while policy says so', denied, ['a'], {}, [ASKS]],
+    ['a denial does not stand where policy allows', denied, ['a'], { verdict: allowVerdict() }, ['cleared']],
+    ...MOMENTARY.map((code): [string, Run, string[], object, string[]] => [
+      `not a denial of the moment: ${code}`,
+      deniedBy(code),
+      ['a'],
+      {},
+      [ASKS],
+    ]),
+    ...[expired, cancelled, succeeded].map((outcome): [string, Run, string[], object, string[]] => [
+      `nothing of a call that ended so: ${outcome.kind} (F-5)`,
+      closedWith(turnOf(begin(), ['a']).run, outcome),
+      ['a'],
+      {},
+      [ASKS],
+    ]),
+  ])('%s', (_what, run, paths, over, statuses) => {
+    expect(statusesOf(turnOf(run, paths, over).run)).toEqual(statuses);
   });
 
   test('the order of its arguments makes no other call', () => {
@@ -94,17 +121,8 @@ describe('a rejected call that is proposed again (B-14)', () => {
     expect(outcomesOf(run)).toMatchObject([{ kind: 'denied', code: 'LIMIT_REACHED' }]);
   });
 
-  test('may be asked once a message of the user was read, and not before', () => {
-    const spoken = heard(afterReject(), say()).run;
-    expect(statusesOf(turnOf(spoken, ['a']).run)).toEqual(['settled']);
-    expect(statusesOf(turnOf(unqueued(spoken), ['a']).run)).toEqual(['waiting-for-consent']);
-    expect(statusesOf(turnOf(unqueued(afterReject()), ['a']).run)).toEqual(['settled']);
-  });
-
-  test('is asked in a run that was prepared before', () => {
-    const run = closedWith(turnOf(startRun(START), ['a']).run, rejected);
-    expect(statusesOf(turnOf(run, ['a']).run)).toEqual(['waiting-for-consent']);
-    expect(turnOf(unqueued(heard(run, say()).run), ['a']).run).not.toHaveProperty('refusals');
+  test('nothing is remembered in a run that was prepared before', () => {
+    expect(turnOf(unqueued(heard(prepared, say()).run), ['a']).run).not.toHaveProperty('refusals');
   });
 });
 
@@ -119,27 +137,11 @@ describe('what is remembered', () => {
     expect(outcomesOf(third)).toMatchObject([{ repeatOf: 't1.c0' }]);
   });
 
-  test('which stands only while policy says so: a halt that is over, or a call that had to come first, bars nothing', () => {
+  test('but another denial is told as it is', () => {
     const denied = closeTurn(turnOf(begin(), ['a'], { verdict: denyVerdict() }).run);
-    expect(statusesOf(turnOf(denied, ['a']).run)).toEqual(['waiting-for-consent']);
-    expect(statusesOf(turnOf(denied, ['a'], { verdict: allowVerdict() }).run)).toEqual(['cleared']);
-    const verdict = denyVerdict({ code: 'TOOL_DISABLED' });
-    expect(outcomesOf(turnOf(denied, ['a'], { verdict }).run)).toMatchObject([{ code: 'TOOL_DISABLED' }]);
-    expect(outcomesOf(turnOf(denied, ['a'], { verdict }).run)[0]).not.toHaveProperty('repeatOf');
-  });
-
-  test.each(['LIMIT_REACHED', 'ARGUMENTS_INVALID', 'ARGUMENTS_TOO_LARGE', 'TOOL_DISABLED', 'TOOL_MISSING'] as const)(
-    'not a denial of the moment: %s',
-    (code) => {
-      const denied = closeTurn(turnOf(begin(), ['a'], { verdict: denyVerdict({ code }) }).run);
-      expect(statusesOf(turnOf(denied, ['a']).run)).toEqual(['waiting-for-consent']);
-    },
-  );
-
-  test.each([expired, cancelled, succeeded])('nothing of a call that ended so: $kind (F-5)', (outcome) => {
-    expect(statusesOf(turnOf(closedWith(turnOf(begin(), ['a']).run, outcome), ['a']).run)).toEqual([
-      'waiting-for-consent',
-    ]);
+    const [outcome] = outcomesOf(turnOf(denied, ['a'], { verdict: denyVerdict({ code: 'TOOL_DISABLED' }) }).run);
+    expect(outcome).toMatchObject({ code: 'TOOL_DISABLED' });
+    expect(outcome).not.toHaveProperty('repeatOf');
   });
 
   test('nothing of a call without a tool', () => {
