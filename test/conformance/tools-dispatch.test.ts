@@ -12,12 +12,12 @@ import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
 import { defined } from '../../contracts/defined.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { Config } from '../../contracts/schemas/config.ts';
-import { aDefinition } from '../support/mcp-call.ts';
-import { type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
-import { allowedDispatch, inActivity, RUN } from '../support/tool-activities.ts';
+import { allowedDispatch, inActivity, RUN } from '../support/activities/tool-activities.ts';
+import { aDefinition } from '../support/activities/tool-call.ts';
+import { loopbackEgress } from '../support/egress.ts';
+import { type RawServer, startRawServer } from '../support/servers/raw-server.ts';
 import { FAILURE_ROWS, type FailureRow, serveRow } from './tools-failure.suite.ts';
 import { ServerLimits } from '../../activities/limits/server-limits.ts';
-import { loopbackEgress } from '../support/egress.ts';
 
 /** By the run: `always` where it is proven that nothing ran, `if repeatable` where the operator lists the tool as that. */
 type Again = 'always' | 'if repeatable' | 'never';

@@ -6,6 +6,7 @@ import type { ServerResponse } from 'node:http';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import type { CallEnding, ToolCall } from '../../activities/mcp/port.ts';
 import { READ_RESOURCE } from '../../contracts/names.ts';
+import { aCall, aConnection, aDefinition } from '../support/activities/tool-call.ts';
 import {
   A_QUESTION,
   accepting,
@@ -15,9 +16,8 @@ import {
   question,
   startAsking,
   toolServer,
-} from '../support/asking-server.ts';
-import { aCall, aConnection, aDefinition } from '../support/mcp-call.ts';
-import type { CallExchange, RawServer } from '../support/mcp-raw-server.ts';
+} from '../support/servers/asking-server.ts';
+import type { CallExchange, RawServer } from '../support/servers/raw-server.ts';
 
 let server: RawServer;
 afterEach(async () => await server.close());

@@ -7,6 +7,7 @@ import type { ServerResponse } from 'node:http';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import type { AskPeople, TokenRenewal, ToolCall } from '../../activities/mcp/port.ts';
 import { startDeadline } from '../../activities/mcp/tool-call.ts';
+import { aCall, aConnection } from '../support/activities/tool-call.ts';
 import {
   A_QUESTION,
   accepting,
@@ -20,9 +21,13 @@ import {
   startAsking,
   toolServer,
   YES,
-} from '../support/asking-server.ts';
-import { aCall, aConnection } from '../support/mcp-call.ts';
-import { type CallExchange, type RawServer, type RawServerScript, startRawServer } from '../support/mcp-raw-server.ts';
+} from '../support/servers/asking-server.ts';
+import {
+  type CallExchange,
+  type RawServer,
+  type RawServerScript,
+  startRawServer,
+} from '../support/servers/raw-server.ts';
 
 let server: RawServer;
 afterEach(async () => await server.close());

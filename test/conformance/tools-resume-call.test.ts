@@ -16,12 +16,12 @@ import type { SealedState } from '../../contracts/schemas/input.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
 import type { DispatchInput, DispatchResult, ResumeInput } from '../../contracts/wire/tools.ts';
 import { READ_RESOURCE_TOOL } from '../../domain/run/resource-link.ts';
-import { event, later, question, toolServer, YES } from '../support/asking-server.ts';
-import { aCall, aConnection, aDefinition } from '../support/mcp-call.ts';
-import { type CallExchange, type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
-import { type ResumableServer, startResumableServer } from '../support/resumable-server.ts';
-import { goingActivity, inActivity } from '../support/tool-activities.ts';
-import { type ToolBench, toolBench, type ToolBenchOptions } from '../support/tool-bench.ts';
+import { goingActivity, inActivity } from '../support/activities/tool-activities.ts';
+import { type ToolBench, toolBench, type ToolBenchOptions } from '../support/activities/tool-bench.ts';
+import { aCall, aConnection, aDefinition } from '../support/activities/tool-call.ts';
+import { question, event, later, toolServer, YES } from '../support/servers/asking-server.ts';
+import { type CallExchange, type RawServer, startRawServer } from '../support/servers/raw-server.ts';
+import { type ResumableServer, startResumableServer } from '../support/servers/resumable-server.ts';
 import { until } from '../support/until.ts';
 
 const SEAL = createStateSeal(new Map([['zone', randomBytes(32)]]));

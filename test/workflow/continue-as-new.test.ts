@@ -1,10 +1,10 @@
 /** A run that continues as new loses nothing: no call, decision, message, ledger entry or word of the conversation (INV-D2, INV-D3). */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { assertIntact, type RunHandle } from '../../client/index.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { type Execution, executions, factsOf, ledgerShows, outcomes, transcript } from '../support/run-record.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { type Execution, executions, factsOf, ledgerShows, outcomes, transcript } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, requestFor, startWorld, type World } from '../support/world.ts';
+import { decisionOn, openRequests, requestFor, startWorld, type World } from '../support/world/world.ts';
 
 let bank: RecordingServer;
 let world: World;
@@ -146,7 +146,7 @@ test('a decision and a nudge in one workflow task: the call is sent once, and it
 
 test('everything that arrives while the run hands over is there in the next execution (F35)', async () => {
   const run = await world.start([{ calls: [1, 2, 3, 4, 5].map((n) => call('pay', 'handover', n)) }, END]);
-  const requests = await openRequests(run, 5);
+  const requests = [...(await openRequests(run, 5))];
   const last = requests.pop();
   if (last === undefined) throw new Error('five requests');
   const messages = Array.from({ length: 12 }, (_, n) => ({ messageId: `m${n}`, text: `Message ${n}.`, from: 'ann' }));

@@ -8,8 +8,8 @@ import type { MintedToken, TokenRequest } from '../../../../activities/tokens/po
 import { CountersignError, type ErrorCode } from '../../../../contracts/errors.ts';
 import { Config, ServerLimits as Limits } from '../../../../contracts/schemas/config.ts';
 import type { DispatchResult } from '../../../../contracts/wire/tools.ts';
-import { dispatchScene, DISPATCH_URL as url } from '../../../support/dispatch-scene.ts';
-import { fakeRun } from '../../../support/held-run.ts';
+import { dispatchScene, DISPATCH_URL as url } from '../../../support/activities/dispatch.ts';
+import { fakeRun } from '../../../support/activities/held-run.ts';
 
 // A dispatch that Temporal was made to hand out again: whoever has it now cannot know whether it has left (INV-X1).
 

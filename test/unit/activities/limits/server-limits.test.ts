@@ -15,8 +15,8 @@ import { ListingFailure } from '../../../../activities/mcp/listing.ts';
 import type { CallEnding, ToolListing, ToolServer } from '../../../../activities/mcp/port.ts';
 import { ServerLimits as Limits, ServerLimits as Schema } from '../../../../contracts/schemas/config.ts';
 import type { DispatchInput, DispatchResult } from '../../../../contracts/wire/tools.ts';
-import { aCall, aConnection } from '../../../support/mcp-call.ts';
-import { RUN } from '../../../support/tool-activities.ts';
+import { aCall, aConnection } from '../../../support/activities/tool-call.ts';
+import { RUN } from '../../../support/activities/tool-activities.ts';
 
 const URL = 'https://files.example/mcp';
 
@@ -299,14 +299,14 @@ describe('A dispatch within the limits of its server: nothing of it begins while
       configured: new Map([[URL, { name: 'files', limits: Limits.parse(given) }]]),
       tell: () => {},
     });
-    const server: ToolServer = { call: async () => ending, list: async () => await list() };
+    const toolServer: ToolServer = { call: async () => ending, list: async () => await list() };
     let dispatches = 0;
     const through = async (send: (server: ToolServer) => Promise<DispatchResult>, callTimeoutSeconds = 120) => {
       dispatches += 1;
       const limits = { resultBytes: 1_024, callTimeoutSeconds };
       const input = { run: RUN, server: { name: 'files', url: URL }, idempotencyKey: `run/${dispatches}`, attempt: 1 };
       // Sound: nothing else of a dispatch is read.
-      return await withinLimits(gate, server, { ...input, limits } as DispatchInput, send);
+      return await withinLimits(gate, toolServer, { ...input, limits } as DispatchInput, send);
     };
     const call = async (callTimeoutSeconds?: number) =>
       await through(async (server) => {

@@ -9,9 +9,9 @@ import { sendLegs, startDeadline } from '../../../../activities/mcp/tool-call.ts
 import type { RawAnswer } from '../../../../activities/mcp/transport.ts';
 import { createScrubber } from '../../../../activities/scrubbing/scrubber.ts';
 import type { SealedState } from '../../../../contracts/schemas/input.ts';
+import { aCall, aConnection } from '../../../support/activities/tool-call.ts';
 import { loopbackEgress } from '../../../support/egress.ts';
-import { aCall, aConnection } from '../../../support/mcp-call.ts';
-import { startRawServer } from '../../../support/mcp-raw-server.ts';
+import { startRawServer } from '../../../support/servers/raw-server.ts';
 
 describe('the time of a call, which stands still while people are asked', () => {
   let passed: number;

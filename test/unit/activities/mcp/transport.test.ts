@@ -7,8 +7,8 @@ import { IDEMPOTENCY_HEADER, openWire, renewedFetch, type WireOptions } from '..
 import type { MintedToken, TokenBroker, TokenRequest } from '../../../../activities/tokens/port.ts';
 import { defined } from '../../../../contracts/defined.ts';
 import { loopbackEgress } from '../../../support/egress.ts';
-import { startRawServer } from '../../../support/mcp-raw-server.ts';
-import { RUN } from '../../../support/tool-activities.ts';
+import { startRawServer } from '../../../support/servers/raw-server.ts';
+import { RUN } from '../../../support/activities/tool-activities.ts';
 
 describe('what is learned from HTTP exchanges, and how bodies are bounded', () => {
   const NOW = Date.parse('2026-11-21T12:00:00Z');

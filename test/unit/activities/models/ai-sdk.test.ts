@@ -8,7 +8,7 @@ import type { Message } from '../../../../contracts/schemas/transcript.ts';
 import type { OfferedTool } from '../../../../domain/run/toolset.ts';
 import { toolDefinition } from '../../../support/builders/tool.ts';
 import { loopbackEgress } from '../../../support/egress.ts';
-import { modelRequest, OPENING, succeeded } from '../../../support/model-request.ts';
+import { modelRequest, OPENING, succeeded } from '../../../support/models/request.ts';
 
 // The conversation as it is given to the AI SDK.
 

@@ -7,7 +7,7 @@ import { CountersignError } from '../../../../contracts/errors.ts';
 import type { Message } from '../../../../contracts/schemas/transcript.ts';
 import type { JudgeResult } from '../../../../contracts/wire/run.ts';
 import { EMPTY_DIGEST, extendDigest } from '../../../../domain/run/journal.ts';
-import { OPENING } from '../../../support/model-request.ts';
+import { OPENING } from '../../../support/models/request.ts';
 import {
   answer,
   failing,
@@ -16,7 +16,7 @@ import {
   proposed,
   run,
   saying,
-} from '../../../support/model-step-bench.ts';
+} from '../../../support/models/step-bench.ts';
 
 // What the activity `modelStep` gives the model, and what it makes of the answer.
 

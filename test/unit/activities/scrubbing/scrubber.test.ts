@@ -4,7 +4,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { createScrubber, createSecretSearch, MASK } from '../../../../activities/scrubbing/scrubber.ts';
 import { Effort } from '../../../../activities/scrubbing/spans.ts';
-import { ENCODINGS } from '../../../support/canary-scan.ts';
+import { ENCODINGS } from '../../../support/canary/scan.ts';
 
 describe('taking secrets out of text, values and bytes (INV-S1)', () => {
   const secret = fc.string({ minLength: 8, maxLength: 60, unit: 'grapheme-ascii' });

@@ -16,9 +16,9 @@ import { IssuedTokens, Issuer } from '../../../../contracts/schemas/credentials.
 import { checkConfig } from '../../../../workers/config/checks.ts';
 import { useConfigFolders } from '../../../support/config-folder.ts';
 import { loopbackEgress } from '../../../support/egress.ts';
-import { refusalOf } from '../../../support/keys-refusal.ts';
-import { requestFor, URL_OF } from '../../../support/oauth-broker.ts';
-import { signingKeysOf as keysOf, signingKey } from '../../../support/signing-key.ts';
+import { requestFor, URL_OF } from '../../../support/oauth/broker.ts';
+import { refusalOf } from '../../../support/refusal.ts';
+import { signingKeysOf as keysOf, signingKey } from '../../../support/signing/keys.ts';
 
 // Whom a countersigned token names: one subject is one person of one tenant, and never the service (RFC 7519 §4.1.2).
 

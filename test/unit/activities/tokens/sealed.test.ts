@@ -9,9 +9,9 @@ import { SEALING } from '../../../../contracts/crypto.ts';
 import { type Grant, type GrantBinding, SealedGrant } from '../../../../contracts/schemas/run-spec.ts';
 import { canonicalJson } from '../../../../domain/text/canonical.ts';
 import { useConfigFolders } from '../../../support/config-folder.ts';
-import { BINDING, NOW, open, type Opening, runOf, seal, SERVER_URL, TOKEN } from '../../../support/keys-grants.ts';
-import { codeOf, refusalOf } from '../../../support/keys-refusal.ts';
-import { privateKeysOf, type ZoneKey, zoneKey } from '../../../support/keys.ts';
+import { codeOf, refusalOf } from '../../../support/refusal.ts';
+import { runOf, BINDING, NOW, open, type Opening, seal, SERVER_URL, TOKEN } from '../../../support/signing/grants.ts';
+import { privateKeysOf, type ZoneKey, zoneKey } from '../../../support/signing/keys.ts';
 
 describe('A sealed grant opens for one run and one server, for a while (S1.1, S1.3, S1.6, H-1, H-2, H-3, INV-S1)', () => {
   let zone: ZoneKey;

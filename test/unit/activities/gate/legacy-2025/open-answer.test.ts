@@ -16,10 +16,10 @@ import { FormRequest, InputRequests, type InputResponse } from '../../../../../c
 import type { DispatchInput } from '../../../../../contracts/wire/tools.ts';
 import { definitionHash } from '../../../../../domain/request/digest.ts';
 import type { OfferedTool } from '../../../../../domain/run/toolset.ts';
+import { answeredQuestion } from '../../../../support/activities/held-activity.ts';
+import { fakeRun } from '../../../../support/activities/held-run.ts';
+import { allowedDispatch, inActivity } from '../../../../support/activities/tool-activities.ts';
 import { NAME, PAGE } from '../../../../support/builders/provision.ts';
-import { answeredQuestion } from '../../../../support/held-activity.ts';
-import { fakeRun } from '../../../../support/held-run.ts';
-import { allowedDispatch, inActivity } from '../../../../support/tool-activities.ts';
 
 // That a worker of the zone was asked a question, and nobody else has written it (INV-G1).
 

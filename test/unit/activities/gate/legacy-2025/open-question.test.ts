@@ -17,7 +17,7 @@ import {
 import type { AskPeople } from '../../../../../activities/mcp/port.ts';
 import type { InputRequests, InputResponse } from '../../../../../contracts/schemas/input.ts';
 import type { HeldQuestions, HeldWord } from '../../../../../contracts/wire/legacy-2025.ts';
-import { type FakeRun, fakeRun } from '../../../../support/held-run.ts';
+import { type FakeRun, fakeRun } from '../../../../support/activities/held-run.ts';
 
 describe('questions on an open connection, one after the other, for so long and no longer (docs/adr/0040)', () => {
   const QUESTION: InputRequests = {

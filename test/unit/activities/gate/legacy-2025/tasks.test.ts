@@ -11,7 +11,7 @@ import { createScrubber } from '../../../../../activities/scrubbing/scrubber.ts'
 import { Config } from '../../../../../contracts/schemas/config.ts';
 import type { PollInput } from '../../../../../contracts/wire/legacy-2025.ts';
 import type { DispatchInput } from '../../../../../contracts/wire/tools.ts';
-import { RUN } from '../../../../support/tool-activities.ts';
+import { RUN } from '../../../../support/activities/tool-activities.ts';
 
 describe('whether a call is a task, and what a run keeps of one: sealed, bound to the call, and proof of it (INV-G1, INV-S1)', () => {
   const config = Config.parse({
