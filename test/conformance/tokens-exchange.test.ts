@@ -1,5 +1,5 @@
 /** Token exchange (RFC 8693) with client keys (RFC 7523): what is asked, what comes out, and what is refused (INV-S1, INV-S2). */
-import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { createLocalJWKSet, decodeJwt, type JWTPayload, jwtVerify, SignJWT } from 'jose';
 import type { MintedToken, TokenRequest } from '../../activities/tokens/port.ts';
 import { CLIENT, expectNoSecret, SECRET, URL_OF } from '../support/oauth/broker.ts';
@@ -19,15 +19,9 @@ import {
 import { type HostileServer, type RunningProvider, startHostile, startProvider } from '../support/oauth/provider.ts';
 import { refusalOf } from '../support/refusal.ts';
 import { signingKey, type TestSigningKey } from '../support/signing/keys.ts';
+import { silenceProvider } from './tokens.suite.ts';
 
-// oidc-provider says on the console that it runs on Node 20 and without a store.
-beforeAll(() => {
-  jest.spyOn(console, 'info').mockImplementation(() => undefined);
-  jest.spyOn(console, 'warn').mockImplementation(() => undefined);
-});
-afterAll(() => {
-  jest.restoreAllMocks();
-});
+silenceProvider();
 
 const TYPE = 'urn:ietf:params:oauth:token-type:';
 

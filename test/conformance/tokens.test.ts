@@ -1,5 +1,5 @@
 /** The ways of obtaining a token, each through the suite of the port, and the broker that chooses among them. */
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { Config } from '../../contracts/schemas/config.ts';
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
 import { sealAuthorization } from '../../client/signing/sealing.ts';
@@ -15,16 +15,9 @@ import {
 } from '../support/oauth/grants.ts';
 import { startHostile, startProvider } from '../support/oauth/provider.ts';
 import { privateKeysOf, zoneKey } from '../support/signing/keys.ts';
-import { describeTokens } from './tokens.suite.ts';
+import { describeTokens, silenceProvider } from './tokens.suite.ts';
 
-// oidc-provider says on the console that it runs on Node 20 and without a store.
-beforeAll(() => {
-  jest.spyOn(console, 'info').mockImplementation(() => undefined);
-  jest.spyOn(console, 'warn').mockImplementation(() => undefined);
-});
-afterAll(() => {
-  jest.restoreAllMocks();
-});
+silenceProvider();
 
 describeTokens('sealed grants', async () => {
   const zone = await zoneKey();
