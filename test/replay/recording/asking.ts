@@ -252,7 +252,7 @@ export const TIMED: readonly Scenario[] = [
     await forDiscovery.stop();
     const { decidedAt } = await scene.decide(approve(request, 'yes'));
     await scene.ledgered('dispatched', 't1.c0');
-    await until(async () => (Date.now() >= Date.parse(decidedAt) + 1_000 ? true : undefined), {
+    await until(async () => Date.now() >= Date.parse(decidedAt) + 1_000, {
       what: 'the end of the approval',
     });
     const late = await split.serveTools();

@@ -75,7 +75,7 @@ export const CATALOGS: readonly Scenario[] = [
       const handle = scene.deployment.client.workflow.getHandle(catalog.workflowId);
       const { runId } = await handle.describe();
       await handle.signal('nudge');
-      await until(async () => ((await handle.describe()).runId === runId ? undefined : true), {
+      await until(async () => (await handle.describe()).runId !== runId, {
         what: 'the next execution',
       });
       await take('continued-first', { runId });

@@ -56,7 +56,7 @@ export const EDITING: readonly Scenario[] = [
     const release = await holdJudge(scene, editable);
     const answer = scene.decide(edit(request, 'an edit')).catch(() => undefined);
     const { handle } = scene;
-    await until(async () => ((await handle.describe()).raw.pendingActivities?.length === 1 ? true : undefined), {
+    await until(async () => (await handle.describe()).raw.pendingActivities?.length === 1, {
       what: 'the judge of the edit',
     });
     await scene.take('edit-judged', { refused: wrongEdits(request) });

@@ -210,7 +210,7 @@ export const HELD: readonly Scenario[] = [
       await until(
         async () => {
           const dispatched = (await scene.run.ledger()).filter(({ fact }) => fact.kind === 'dispatched');
-          return dispatched.length > DISPATCHES ? true : undefined;
+          return dispatched.length > DISPATCHES;
         },
         { what: 'a call that came back again and again' },
       );

@@ -147,7 +147,7 @@ export const RESUMING: readonly Scenario[] = [
         const { raw } = await scene.handle.describe();
         const text = JSON.stringify(raw.pendingActivities?.map(({ heartbeatDetails }) => heartbeatDetails) ?? []);
         const decoded = [...text.matchAll(/"data":"([^"]+)"/g)].map(([, data = '']) => Buffer.from(data, 'base64'));
-        return decoded.some((each) => each.includes('"resume"')) ? true : undefined;
+        return decoded.some((each) => each.includes('"resume"'));
       },
       { what: 'where the answer comes' },
     );

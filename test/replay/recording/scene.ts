@@ -226,9 +226,7 @@ export class Scene {
       async () =>
         (await this.run.ledger()).some(
           ({ fact }) => fact.kind === kind && (callId === undefined || ('callId' in fact && fact.callId === callId)),
-        )
-          ? true
-          : undefined,
+        ),
       { what: `${kind} in the ledger of ${this.workflowId}` },
     );
   }

@@ -96,7 +96,7 @@ export const SIGNED_CATALOG: readonly Scenario[] = [
       );
       const before = await runIdOf();
       await client.workflow.getHandle(workflowId).signal('nudge');
-      await until(async () => ((await runIdOf()) === before ? undefined : true), { what: 'the next execution' });
+      await until(async () => (await runIdOf()) !== before, { what: 'the next execution' });
       await scene.take(`${CATALOG}signed-continued-first`, { runId: before }, workflowId);
       await scene.take(
         `${CATALOG}signed-continued`,

@@ -120,7 +120,7 @@ export const UNREADABLE: readonly Scenario[] = [
     await until(
       async () => {
         const ledger = await scene.run.ledger();
-        return ledger.filter(({ fact }) => fact.kind === 'decision.refused').length === 2 ? true : undefined;
+        return ledger.filter(({ fact }) => fact.kind === 'decision.refused').length === 2;
       },
       { what: 'two refused signals' },
     );

@@ -34,9 +34,7 @@ async function storing({ deployment: { client }, workflowId }: Scene): Promise<v
     async () => {
       const { raw } = await client.workflow.getHandle(workflowId).describe();
       const pending = raw.pendingActivities ?? [];
-      return pending.some(({ activityType, attempt }) => activityType?.name === 'storeSegment' && Number(attempt) > 1)
-        ? true
-        : undefined;
+      return pending.some(({ activityType, attempt }) => activityType?.name === 'storeSegment' && Number(attempt) > 1);
     },
     { what: `the store of ${workflowId}` },
   );

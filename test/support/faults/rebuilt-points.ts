@@ -346,7 +346,7 @@ export const POINTS: Readonly<Record<string, Point>> = {
 
 /** Waits until the run has continued as new. */
 export async function handedOver(world: FaultWorld, workflowId: string): Promise<void> {
-  await until(async () => ((await executions(world, workflowId)).length > 1 ? true : undefined), {
+  await until(async () => (await executions(world, workflowId)).length > 1, {
     what: `another execution of ${workflowId}`,
   });
 }
@@ -376,9 +376,7 @@ export async function editBeingJudged(
     await until(
       async () => {
         const { pendingActivities } = (await handle.describe()).raw;
-        return pendingActivities?.some(({ activityType }) => activityType?.name === 'judge') === true
-          ? true
-          : undefined;
+        return pendingActivities?.some(({ activityType }) => activityType?.name === 'judge') === true;
       },
       { what: 'an edit being judged' },
     );
