@@ -8,12 +8,11 @@ import type { ApproverList, PolicyInput } from '../../../contracts/schemas/polic
 import type { DispatchInput } from '../../../contracts/wire/tools.ts';
 import { requestDigest } from '../../../domain/request/digest.ts';
 import { bundleWorkflows, createTracing } from '../../../workers/bundle.ts';
-import { startEngine } from '../engine.ts';
 import { ADMINISTRATOR, connected } from '../scenes/catalogs.ts';
 import { type RecordingServer, startRecordingServer } from '../servers/recording-server.ts';
 import { type ResumableServer, startResumableServer } from '../servers/resumable-server.ts';
 import { startTaskServer } from '../servers/task-server.ts';
-import { keepZoneKey } from '../signing/keys.ts';
+import { zoneKey } from '../signing/keys.ts';
 import { scheduledInputs } from '../world/run-record.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../world/world.ts';
 
@@ -51,8 +50,6 @@ export async function startForger(
   const bank = await startRecordingServer();
   const tasks = await startTaskServer();
   const kept = await startResumableServer();
-  const engine = await startEngine();
-  const zone = await keepZoneKey(engine.directory);
   const credentials = { kind: 'none' } as const;
   const policy = {
     rules,
@@ -71,8 +68,8 @@ export async function startForger(
   };
   // The catalog has a tenant of its own: no run here has a catalog.
   const catalog = { administrators: [{ ...ADMINISTRATOR, tenant: 'shelf' }] };
-  const { grants } = zone;
-  const world = await startWorld({ engine, config: { policy, servers, catalog, grants } });
+  const beside = [bank, tasks, kept];
+  const world = await startWorld({ zone: await zoneKey(), beside, config: { policy, servers, catalog } });
   const genuine = new Map([...(await recordGenuine(world, bank.url)), ...(await recordOutlived(world, kept))]);
   // Sound: our own workflow recorded it.
   const approved = genuine.get(ACTIVITIES.callTool) as unknown as DispatchInput;
@@ -99,8 +96,6 @@ export async function startForger(
       await running;
       await connection.close();
       await world.stop();
-      await engine.stop();
-      await Promise.all([bank.close(), tasks.close(), kept.close()]);
     },
   };
 }

@@ -58,18 +58,18 @@ export const LOST: Ended = {
 const definition = (name: string) => ({ name, description: 'Does it.', inputSchema: { type: 'object' } });
 
 export function useHeldScene(): () => HeldScene {
-  const closing: (() => Promise<unknown>)[] = [];
+  let endFlights: () => Promise<void>;
   const flights: Flight[] = [];
   const resumes: Flight[] = [];
   let world: World;
 
   beforeAll(async () => {
     const server = await startRawServer({ era: 'legacy', pages: [['do', 'visit'].map(definition)] });
-    closing.push(() => server.close());
     const connected = { url: server.url, taskQueue: 'desk', credentials: { kind: 'none' as const } };
     const visit = { action: 'ask' as const, approvers: { ids: ['ann'] }, remindAfterSeconds: 1 };
     world = await startWorld({
       role: 'runs',
+      beside: [server],
       config: {
         servers: {
           desk: { ...connected, elicitation: { holdSeconds: HOLD_SECONDS } },
@@ -96,15 +96,15 @@ export function useHeldScene(): () => HeldScene {
       },
     });
     const running = worker.run();
-    closing.push(async () => {
+    endFlights = async () => {
       for (const flight of [...flights, ...resumes]) flight.end(DONE);
       worker.shutdown();
       await running;
       await connection.close();
-    });
+    };
   });
   afterAll(async () => {
-    for (const close of closing.toReversed()) await close();
+    await endFlights();
     await world.stop();
   });
   return () => ({
