@@ -2,7 +2,6 @@
  * Plays a namespace writer: a worker with workflows of its own, and the recorded inputs of a genuine run.
  */
 import { fileURLToPath } from 'node:url';
-import { NativeConnection, Worker } from '@temporalio/worker';
 import { ACTIVITIES } from '../../../contracts/names.ts';
 import type { ApproverList, PolicyInput } from '../../../contracts/schemas/policy.ts';
 import type { DispatchInput } from '../../../contracts/wire/tools.ts';
@@ -13,6 +12,7 @@ import { type RecordingServer, startRecordingServer } from '../servers/recording
 import { type ResumableServer, startResumableServer } from '../servers/resumable-server.ts';
 import { startTaskServer } from '../servers/task-server.ts';
 import { zoneKey } from '../signing/keys.ts';
+import { type OwnWorker, startOwnWorker } from '../world/own-worker.ts';
 import { scheduledInputs } from '../world/run-record.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../world/world.ts';
 
@@ -73,12 +73,7 @@ export async function startForger(
   const genuine = new Map([...(await recordGenuine(world, bank.url)), ...(await recordOutlived(world, kept))]);
   // Sound: our own workflow recorded it.
   const approved = genuine.get(ACTIVITIES.callTool) as unknown as DispatchInput;
-
-  const connection = await NativeConnection.connect({ address: world.engine.server.address });
-  const { code } = await bundleWorkflows(fileURLToPath(new URL('forged-workflows.ts', import.meta.url)));
-  const plugins = [createTracing('off')];
-  const worker = await Worker.create({ connection, taskQueue: 'forged', workflowBundle: { code }, plugins });
-  const running = worker.run();
+  const worker = await startForgedWorker(world.engine.server.address);
   let forgeries = 0;
   return {
     bank,
@@ -92,12 +87,17 @@ export async function startForger(
       return answer;
     },
     stop: async () => {
-      worker.shutdown();
-      await running;
-      await connection.close();
+      await worker.stop();
       await world.stop();
     },
   };
+}
+
+/** Starts a worker whose workflows are not ours, on the task queue `forged`. */
+export async function startForgedWorker(address: string): Promise<OwnWorker> {
+  const { code } = await bundleWorkflows(fileURLToPath(new URL('forged-workflows.ts', import.meta.url)));
+  const plugins = [createTracing('off')];
+  return await startOwnWorker(address, { taskQueue: 'forged', workflowBundle: { code }, plugins });
 }
 
 async function recordGenuine(world: World, url: string): Promise<Forger['genuine']> {
