@@ -4,7 +4,7 @@ import type { Attempt } from './recording.ts';
 import { approve, calls, DONE, refused, reject, type Scenario, scenario, wrongDecisions } from './scene.ts';
 
 export const ASKING: readonly Scenario[] = [
-  scenario('pending', { steps: [calls(['read_note', 'monday'], ['write_note', 'tuesday']), DONE] }, async (scene) => {
+  scenario('pending', { steps: [calls(['read_note', 'monday'], ['write_note', 'tuesday'])] }, async (scene) => {
     await scene.start();
     const request = await scene.openOne('t1.c1');
     await scene.ledgered('outcome', 't1.c0');
@@ -18,7 +18,7 @@ export const ASKING: readonly Scenario[] = [
     'two-pending',
     {
       points: ['two-pending', 'one-decided'],
-      steps: [calls(['write_note', 'monday'], ['write_note', 'monday']), DONE],
+      steps: [calls(['write_note', 'monday'], ['write_note', 'monday'])],
     },
     async (scene) => {
       await scene.start();
@@ -44,7 +44,7 @@ export const ASKING: readonly Scenario[] = [
   ),
   scenario(
     'rejected',
-    { steps: [calls(['write_note', 'monday']), calls(['write_note', 'tuesday']), DONE] },
+    { steps: [calls(['write_note', 'monday']), calls(['write_note', 'tuesday'])] },
     async (scene) => {
       await scene.start();
       const first = await scene.openOne('t1.c0');
@@ -57,25 +57,21 @@ export const ASKING: readonly Scenario[] = [
       });
     },
   ),
-  scenario(
-    'expired',
-    { steps: [calls(['send_note', 'monday']), calls(['write_note', 'tuesday']), DONE] },
-    async (scene) => {
-      await scene.start();
-      const first = await scene.openOne('t1.c0');
-      const second = await scene.openOne('t2.c0');
-      const late = refused(approve(first, 'approval after the deadline'), 'DECISION_EXPIRED');
-      await scene.take('expired', {
-        refused: [late, ...wrongDecisions(second)],
-        accepted: [approve(second, 'approval')],
-      });
-    },
-  ),
+  scenario('expired', { steps: [calls(['send_note', 'monday']), calls(['write_note', 'tuesday'])] }, async (scene) => {
+    await scene.start();
+    const first = await scene.openOne('t1.c0');
+    const second = await scene.openOne('t2.c0');
+    const late = refused(approve(first, 'approval after the deadline'), 'DECISION_EXPIRED');
+    await scene.take('expired', {
+      refused: [late, ...wrongDecisions(second)],
+      accepted: [approve(second, 'approval')],
+    });
+  }),
   scenario(
     'signalled',
     {
       points: ['signalled', 'signalled-stale'],
-      steps: [calls(['write_note', 'monday'], ['write_note', 'tuesday']), DONE],
+      steps: [calls(['write_note', 'monday'], ['write_note', 'tuesday'])],
     },
     async (scene) => {
       await scene.start();
@@ -101,7 +97,7 @@ export const ASKING: readonly Scenario[] = [
   ),
   scenario(
     'of-two',
-    { points: ['one-of-two', 'taken-back', 'two-of-two'], steps: [calls(['seal_note', 'monday']), DONE] },
+    { points: ['one-of-two', 'taken-back', 'two-of-two'], steps: [calls(['seal_note', 'monday'])] },
     async (scene) => {
       await scene.start();
       const request = await scene.openOne('t1.c0');
@@ -120,29 +116,24 @@ export const ASKING: readonly Scenario[] = [
       });
       await scene.take('taken-back', { accepted: [approve(request, 'of the first again')] });
       await scene.decide(approve(request, 'second', zoe));
-      await scene.ended();
-      await scene.take('two-of-two');
+      await scene.ended('two-of-two');
     },
   ),
-  scenario(
-    'two-lists',
-    { points: ['one-of-two-lists'], steps: [calls(['write_note', 'monday']), DONE] },
-    async (scene) => {
-      const own = { action: 'ask' as const, approvers: { ids: ['eve'] } };
-      await scene.start({ policy: { servers: { notes: { tools: { write_note: own } } } } });
-      const request = await scene.openOne('t1.c0');
-      const eve = { approver: { id: 'eve', groups: [] } };
-      await scene.handle.signal('decide', approve(request, 'of one list').input);
-      await scene.ledgered('decision.accepted', 't1.c0');
-      await scene.take('one-of-two-lists', {
-        refused: [
-          refused(approve(request, 'of the same list again'), 'ALREADY_DECIDED'),
-          refused(approve(request, 'of none', { approver: { id: 'mallory', groups: [] } }), 'APPROVER_NOT_ENTITLED'),
-        ],
-        accepted: [approve(request, 'of the other list', eve)],
-      });
-    },
-  ),
+  scenario('two-lists', { points: ['one-of-two-lists'], steps: [calls(['write_note', 'monday'])] }, async (scene) => {
+    const own = { action: 'ask' as const, approvers: { ids: ['eve'] } };
+    await scene.start({ policy: { servers: { notes: { tools: { write_note: own } } } } });
+    const request = await scene.openOne('t1.c0');
+    const eve = { approver: { id: 'eve', groups: [] } };
+    await scene.handle.signal('decide', approve(request, 'of one list').input);
+    await scene.ledgered('decision.accepted', 't1.c0');
+    await scene.take('one-of-two-lists', {
+      refused: [
+        refused(approve(request, 'of the same list again'), 'ALREADY_DECIDED'),
+        refused(approve(request, 'of none', { approver: { id: 'mallory', groups: [] } }), 'APPROVER_NOT_ENTITLED'),
+      ],
+      accepted: [approve(request, 'of the other list', eve)],
+    });
+  }),
   scenario(
     'spoken-to',
     { points: ['say-queued', 'say-read'], steps: [calls(['write_note', 'monday']), DONE, DONE] },
@@ -164,8 +155,7 @@ export const ASKING: readonly Scenario[] = [
         refused: [...invalid, ...wrongDecisions(request)],
         accepted: [approve(request, 'approval')],
       });
-      await scene.ended();
-      await scene.take('say-read');
+      await scene.ended('say-read');
     },
   ),
 ];
@@ -176,7 +166,7 @@ export const ASKING: readonly Scenario[] = [
 export const TIMED: readonly Scenario[] = [
   scenario(
     'postponed',
-    { points: ['extended', 'extended-sent'], steps: [calls(['post_note', 'monday'], ['write_note', 'tuesday']), DONE] },
+    { points: ['extended', 'extended-sent'], steps: [calls(['post_note', 'monday'], ['write_note', 'tuesday'])] },
     async (scene) => {
       await scene.start();
       const [request, other] = await scene.open(['t1.c0', 't1.c1']);
@@ -204,15 +194,14 @@ export const TIMED: readonly Scenario[] = [
           args: [approve(each, `yes-${each.callId}`).input],
           updateId: each.callId,
         });
-      await scene.ended();
-      await scene.take('extended-sent');
+      await scene.ended('extended-sent');
     },
   ),
   scenario(
     'nobody-there',
     {
       points: ['reminded', 'escalated', 'escalated-continued', 'escalated-sent'],
-      steps: [calls(['file_note', 'monday']), DONE],
+      steps: [calls(['file_note', 'monday'])],
     },
     async (scene) => {
       await scene.start();
@@ -240,11 +229,10 @@ export const TIMED: readonly Scenario[] = [
         refused: [refused(approve(again, 'too late', eve), 'APPROVER_NOT_ENTITLED')],
         accepted: [approve(again, 'of whom it waits on', zoe)],
       });
-      await scene.ended();
-      await scene.take('escalated-sent');
+      await scene.ended('escalated-sent');
     },
   ),
-  scenario('lapsed', { steps: [calls(['stamp_note', 'monday']), DONE] }, async (scene) => {
+  scenario('lapsed', { steps: [calls(['stamp_note', 'monday'])] }, async (scene) => {
     const { split } = scene.stage;
     const forDiscovery = await split.serveTools();
     await scene.start({}, { on: split });

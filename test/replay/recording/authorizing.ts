@@ -4,7 +4,7 @@
  */
 import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
 import type { Attempt } from './recording.ts';
-import { answer, approve, APPROVER, calls, DONE, type Expected, refused, type Scenario, scenario } from './scene.ts';
+import { answer, approve, APPROVER, calls, type Expected, refused, type Scenario, scenario } from './scene.ts';
 import { FRESH_REF, STALE_REF } from './stage.ts';
 
 const BEN: typeof APPROVER = { id: 'ben', groups: [] };
@@ -40,7 +40,7 @@ export const AUTHORIZING: readonly Scenario[] = [
     'unauthorized',
     {
       points: ['unauthorized', 'unauthorized-granted', 'unauthorized-ended'],
-      steps: [calls(['borrow_note', 'monday'], ['borrow_note', 'tuesday']), calls(['borrow_note', 'sunday']), DONE],
+      steps: [calls(['borrow_note', 'monday'], ['borrow_note', 'tuesday']), calls(['borrow_note', 'sunday'])],
     },
     async (scene) => {
       scene.stage.tools.retell({ borrow_note: 'Borrows one note, from those who may.' });
@@ -65,7 +65,7 @@ export const AUTHORIZING: readonly Scenario[] = [
     'unconsented',
     {
       points: ['unconsented', 'unconsented-counted', 'unconsented-ended'],
-      steps: [calls(['open_note', 'monday']), calls(['open_note', 'tuesday']), DONE],
+      steps: [calls(['open_note', 'monday']), calls(['open_note', 'tuesday'])],
     },
     async (scene) => {
       scene.stage.tools.retell({ open_note: 'Opens one note, for those who may.' });
@@ -94,7 +94,7 @@ export const AUTHORIZING: readonly Scenario[] = [
   ),
   scenario(
     'unlisted',
-    { points: ['unlisted', 'unlisted-ended'], steps: [calls(['borrow_note', 'monday']), DONE] },
+    { points: ['unlisted', 'unlisted-ended'], steps: [calls(['borrow_note', 'monday'])] },
     async (scene) => {
       await scene.start({}, { on: await scene.stage.lent() });
       const [first] = await scene.open(['t0.c0']);
@@ -102,8 +102,7 @@ export const AUTHORIZING: readonly Scenario[] = [
         refused: [...wrongAnswers(first).slice(0, -1), refused(approve(first, 'a decision'), 'DECISION_INVALID')],
         accepted: [authorize(first, 'a grant to list')],
       });
-      await scene.ended();
-      await scene.take('unlisted-ended');
+      await scene.ended('unlisted-ended');
     },
   ),
 ];

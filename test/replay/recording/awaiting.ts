@@ -3,7 +3,7 @@
  * looks the same as a server that is down.
  */
 import { until } from '../../support/until.ts';
-import { DONE, type Scenario, scenario, type Scene } from './scene.ts';
+import { type Scenario, scenario, type Scene } from './scene.ts';
 
 const START = { policy: { strategy: 'never' as const } };
 
@@ -20,7 +20,7 @@ async function listing(scene: Scene, runId?: string): Promise<string> {
 }
 
 export const AWAITING: readonly Scenario[] = [
-  scenario('away', { points: ['away', 'away-first', 'away-continued', 'away-ended'], steps: [DONE] }, async (scene) => {
+  scenario('away', { points: ['away', 'away-first', 'away-continued', 'away-ended'], steps: [] }, async (scene) => {
     const { split } = scene.stage;
     await scene.start(START, { on: split });
     const runId = await listing(scene);
@@ -34,11 +34,10 @@ export const AWAITING: readonly Scenario[] = [
     await tools.stop();
     await scene.take('away-ended');
   }),
-  scenario('away-stopped', { steps: [DONE] }, async (scene) => {
+  scenario('away-stopped', { steps: [] }, async (scene) => {
     await scene.start(START, { on: scene.stage.split });
     await listing(scene);
     await scene.run.stop({ by: 'ben', reason: 'not today' });
-    await scene.ended();
-    await scene.take('away-stopped');
+    await scene.ended('away-stopped');
   }),
 ];

@@ -6,7 +6,7 @@ import type { CatalogHandle } from '../../../client/index.ts';
 import { entryOf } from '../../../domain/catalog/state.ts';
 import { until } from '../../support/until.ts';
 import { type Attempt, CATALOG } from './recording.ts';
-import { approve, calls, DONE, type Expected, refused, says, type Scenario, scenario, type Scene } from './scene.ts';
+import { approve, calls, type Expected, refused, says, type Scenario, scenario, type Scene } from './scene.ts';
 import { TOOL_SERVER_URL } from './tool-server.ts';
 
 const ANN = { id: 'ann' };
@@ -91,7 +91,7 @@ export const CATALOGS: readonly Scenario[] = [
       scene.stage.tools.retell({});
     },
   ),
-  scenario('redefined', { steps: [calls(['write_note', 'monday']), DONE] }, async (scene) => {
+  scenario('redefined', { steps: [calls(['write_note', 'monday'])] }, async (scene) => {
     const { split, tools } = scene.stage;
     const before = await split.serveTools();
     const catalog = split.countersign.catalog('notes', 'archive');

@@ -7,10 +7,10 @@ import { ACTIVITIES } from '../../../contracts/names.ts';
 import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
 import { resetBeforeDecision } from './moving.ts';
 import type { Attempt } from './recording.ts';
-import { approve, calls, DONE, refused, type Scenario, scenario, type Scene } from './scene.ts';
+import { approve, calls, refused, type Scenario, scenario, type Scene } from './scene.ts';
 import type { Crossed, Serving } from './stage.ts';
 
-const WRITES = [calls(['write_note', 'monday']), DONE];
+const WRITES = [calls(['write_note', 'monday'])];
 const STOP = { by: 'ben', reason: 'not today' };
 const HINT = { messageId: 'hint', text: 'Tuesday is a holiday.', from: 'ben', interrupt: true } as const;
 const LATE: Attempt = { name: 'a message', update: 'say', input: { messageId: 'late', text: 'And?', from: 'ben' } };
@@ -71,7 +71,7 @@ async function thinking(scene: Scene, crossed: Crossed, crew: Crew): Promise<und
 /** Places at which a run is met: an activity was scheduled and waits. */
 const WHERE: Readonly<Record<string, { readonly steps: Scenario['script']['steps']; readonly reach: Reach }>> = {
   preparing: {
-    steps: [DONE],
+    steps: [],
     reach: async (scene, crossed, crew) => {
       await crew.runs('tasks');
       await scene.start({}, { on: crossed });
@@ -117,11 +117,10 @@ const MEETINGS = Object.entries(WHERE).flatMap(([where, { steps, reach }]) =>
     const isOver = name === 'preparing-cancelled';
     const isFollowed = name === 'rolling-interrupted';
     const points = [name, ...(isFollowed ? [`${name}-first`] : []), ...(isOver ? [] : [`${name}-ended`])];
-    return {
+    return scenario(
       name,
-      points,
-      script: { steps },
-      play: played(async (scene, crossed, crew) => {
+      { points, steps },
+      played(async (scene, crossed, crew) => {
         const request = await reach(scene, crossed, crew);
         const { runId } = await scene.handle.describe();
         await act(scene);
@@ -137,7 +136,7 @@ const MEETINGS = Object.entries(WHERE).flatMap(([where, { steps, reach }]) =>
         if (isFollowed) await scene.take(`${name}-first`, { runId });
         await scene.take(`${name}-ended`);
       }),
-    };
+    );
   }),
 );
 
@@ -181,13 +180,12 @@ async function assertOneTask(
 const AT_ONCE: readonly Scenario[] = [
   scenario(
     'cancelled-at-start',
-    { steps: [DONE] },
+    { steps: [] },
     played(async (scene, crossed, crew) => {
       await scene.start({}, { on: crossed });
       await scene.run.cancel();
       await crew.runs('tasks');
-      await scene.ended();
-      await scene.take('cancelled-at-start');
+      await scene.ended('cancelled-at-start');
     }),
   ),
   scenario(
@@ -208,7 +206,7 @@ const AT_ONCE: readonly Scenario[] = [
     'all-at-once',
     {
       points: ['all-at-once-first', 'all-at-once-ended'],
-      steps: [calls(['write_note', 'monday'], ['write_note', 'tuesday']), DONE],
+      steps: [calls(['write_note', 'monday'], ['write_note', 'tuesday'])],
     },
     played(async (scene, crossed, crew) => {
       await crew.tools();
@@ -241,8 +239,7 @@ const AT_ONCE: readonly Scenario[] = [
       await crew.runs('all');
       await scene.ended();
       await resetBeforeDecision(scene);
-      await scene.ended();
-      await scene.take('reset-stopped');
+      await scene.ended('reset-stopped');
     }),
   ),
 ];

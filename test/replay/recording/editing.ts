@@ -5,7 +5,7 @@ import type { JsonObject } from '../../../contracts/schemas/json.ts';
 import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
 import { until } from '../../support/until.ts';
 import type { Attempt } from './recording.ts';
-import { approve, calls, DONE, refused, reject, type Scenario, scenario, type Scene, wrongDecisions } from './scene.ts';
+import { approve, calls, refused, reject, type Scenario, scenario, type Scene, wrongDecisions } from './scene.ts';
 import type { Editable } from './stage.ts';
 
 /** A tight limit lets a small argument be too large. */
@@ -49,7 +49,7 @@ async function holdJudge(scene: Scene, { directory, restart }: Editable): Promis
 }
 
 export const EDITING: readonly Scenario[] = [
-  scenario('edit-judged', { steps: [calls(['write_note', 'monday']), DONE] }, async (scene) => {
+  scenario('edit-judged', { steps: [calls(['write_note', 'monday'])] }, async (scene) => {
     const editable = await scene.stage.editable();
     await scene.start(TIGHT, { on: editable });
     const request = await scene.openOne('t1.c0');
@@ -64,20 +64,15 @@ export const EDITING: readonly Scenario[] = [
     await answer;
     await scene.ended();
   }),
-  scenario(
-    'edited-at-once',
-    { points: ['edited-sent'], steps: [calls(['write_note', 'monday']), DONE] },
-    async (scene) => {
-      await scene.start(TIGHT, { on: await scene.stage.editable() });
-      const request = await scene.openOne('t1.c0');
-      await scene.decide(edit(request, 'an edit'));
-      await scene.ended();
-      await scene.take('edited-sent');
-    },
-  ),
+  scenario('edited-at-once', { points: ['edited-sent'], steps: [calls(['write_note', 'monday'])] }, async (scene) => {
+    await scene.start(TIGHT, { on: await scene.stage.editable() });
+    const request = await scene.openOne('t1.c0');
+    await scene.decide(edit(request, 'an edit'));
+    await scene.ended('edited-sent');
+  }),
   scenario(
     'edited-of-two',
-    { points: ['edited-waits', 'edited-of-two'], steps: [calls(['seal_note', 'monday']), DONE] },
+    { points: ['edited-waits', 'edited-of-two'], steps: [calls(['seal_note', 'monday'])] },
     async (scene) => {
       const editable = await scene.stage.editable();
       await scene.start(TIGHT, { on: editable });
@@ -96,13 +91,12 @@ export const EDITING: readonly Scenario[] = [
         ],
         accepted: [approve(now, 'of the other', { approver: { id: 'zoe', groups: [] } })],
       });
-      await scene.ended();
-      await scene.take('edited-of-two');
+      await scene.ended('edited-of-two');
     },
   ),
   scenario(
     'answered',
-    { steps: [calls(['write_note', 'monday']), calls(['write_note', 'tuesday']), DONE] },
+    { steps: [calls(['write_note', 'monday']), calls(['write_note', 'tuesday'])] },
     async (scene) => {
       await scene.start(TIGHT, { on: await scene.stage.editable() });
       const first = await scene.openOne('t1.c0');
@@ -120,7 +114,6 @@ export const EDITING: readonly Scenario[] = [
         calls(['write_note', 'monday']),
         calls(['write_note', 'monday'], ['write_note', 'tuesday']),
         calls(['write_note', 'monday']),
-        DONE,
       ],
     },
     async (scene) => {

@@ -1,6 +1,6 @@
 /** These scenarios record runs that act and end: calls that are sent or lost, and runs that are stopped or limited. */
 import { ENCRYPTED } from './recording.ts';
-import { approve, calls, DONE, refused, says, type Scenario, scenario } from './scene.ts';
+import { alone, approve, calls, refused, says, type Scenario, scenario } from './scene.ts';
 
 const ASKING = {
   servers: { notes: { tools: { read_note: { action: 'ask' as const, approvers: { ids: ['ann'] } } } } },
@@ -25,7 +25,6 @@ export const ENDING: readonly Scenario[] = [
           ['burn_note', 'sunday'],
         ),
         calls(['read_note', 'monday']),
-        DONE,
       ],
     },
     async (scene) => {
@@ -34,23 +33,21 @@ export const ENDING: readonly Scenario[] = [
       const request = await scene.openOne('t1.c2');
       const lea = { approver: { id: 'lea', groups: ['leads'] }, comment: 'go on' };
       await scene.decide(approve(request, 'yes', lea));
-      await scene.ended();
-      await scene.take('completed', {
+      await scene.ended('completed', {
         refused: [refused(approve(request, 'approval of a run that is over'), 'RUN_CLOSED')],
       });
     },
   ),
   scenario(
     'encrypted',
-    { points: [ENCRYPTED], steps: [calls(['read_note', 'monday'], ['write_note', 'tuesday']), DONE] },
+    { points: [ENCRYPTED], steps: [calls(['read_note', 'monday'], ['write_note', 'tuesday'])] },
     async (scene) => {
       await scene.start({}, { on: scene.stage.encrypted });
       await scene.decide(approve(await scene.openOne('t1.c1'), 'yes'));
-      await scene.ended();
-      await scene.take(ENCRYPTED);
+      await scene.ended(ENCRYPTED);
     },
   ),
-  scenario('mid-call', { steps: [calls(['hold_note', 'monday'], ['write_note', 'tuesday']), DONE] }, async (scene) => {
+  scenario('mid-call', { steps: [calls(['hold_note', 'monday'], ['write_note', 'tuesday'])] }, async (scene) => {
     await scene.start();
     await scene.stage.tools.held(1);
     const request = await scene.openOne('t1.c1');
@@ -61,7 +58,7 @@ export const ENDING: readonly Scenario[] = [
   }),
   scenario(
     'stopped',
-    { points: ['stopping', 'stopped'], steps: [calls(['hold_note', 'monday'], ['write_note', 'tuesday']), DONE] },
+    { points: ['stopping', 'stopped'], steps: [calls(['hold_note', 'monday'], ['write_note', 'tuesday'])] },
     async (scene) => {
       await scene.start();
       await scene.stage.tools.held(1);
@@ -75,11 +72,10 @@ export const ENDING: readonly Scenario[] = [
       );
       await scene.take('stopping', { refused: [withdrawn, nameless] });
       scene.stage.tools.release();
-      await scene.ended();
-      await scene.take('stopped');
+      await scene.ended('stopped');
     },
   ),
-  scenario('stopped-in-flight', { steps: [calls(['hold_note', 'monday']), DONE] }, async (scene) => {
+  scenario('stopped-in-flight', { steps: [calls(['hold_note', 'monday'])] }, async (scene) => {
     await scene.start();
     await scene.stage.tools.held(1);
     await scene.run.stop({ by: 'ben', reason: 'the week is over', inFlight: 'cancel' });
@@ -89,25 +85,21 @@ export const ENDING: readonly Scenario[] = [
   }),
   // No worker serves the call's queue. Temporal reports the same for a call that had been taken by a worker and has
   // failed since.
-  scenario('withdrawn', { steps: [calls(['read_note', 'monday']), DONE] }, async (scene) => {
+  scenario('withdrawn', { steps: [calls(['read_note', 'monday'])] }, async (scene) => {
     await scene.approvedAway(scene.stage.split, { policy: ASKING });
     await scene.run.stop({ by: 'ben', reason: 'the week is over', inFlight: 'cancel' });
-    await scene.ended();
-    await scene.take('withdrawn');
+    await scene.ended('withdrawn');
   }),
-  scenario('cancelled', { steps: [calls(['write_note', 'monday']), DONE] }, async (scene) => {
+  scenario('cancelled', { steps: [calls(['write_note', 'monday'])] }, async (scene) => {
     await scene.start();
     const request = await scene.openOne('t1.c0');
     await scene.run.cancel();
-    await scene.ended();
-    await scene.take('cancelled', {
+    await scene.ended('cancelled', {
       refused: [refused(approve(request, 'approval of a run that was cancelled'), 'RUN_CLOSED')],
     });
   }),
-  scenario('limited', { steps: [calls(['read_note', 'monday'], ['read_note', 'tuesday']), DONE] }, async (scene) => {
-    await scene.start({ limits: { turns: 1, callsPerTurn: 1 } });
-    await scene.ended();
-    await scene.take('limited');
+  alone('limited', [calls(['read_note', 'monday'], ['read_note', 'tuesday'])], {
+    limits: { turns: 1, callsPerTurn: 1 },
   }),
   // Policy lets three calls stand and denies one. Each of the three gets a third of the turn's room, even the one
   // that is sent later.
@@ -118,7 +110,6 @@ export const ENDING: readonly Scenario[] = [
       steps: [
         calls(['read_note', 'long'], ['delete_note', 'sunday'], ['write_note', 'monday'], ['draw_chart', 'week']),
         calls(['read_note', 'long']),
-        DONE,
       ],
     },
     async (scene) => {
@@ -127,41 +118,19 @@ export const ENDING: readonly Scenario[] = [
       await scene.ledgered('outcome', 't1.c0');
       await scene.ledgered('outcome', 't1.c3');
       await scene.take('shared', { accepted: [approve(request, 'approval')] });
-      await scene.ended();
-      await scene.take('shared-sent');
+      await scene.ended('shared-sent');
     },
   ),
-  scenario(
-    'spent',
-    { steps: [calls(['read_note', 'monday']), calls(['read_note', 'tuesday']), DONE] },
-    async (scene) => {
-      // Spend is 2 + 3 for the first step and 4 + 3 for the second: exactly the limit.
-      await scene.start({ limits: { spend: '0.000012' } });
-      await scene.ended();
-      await scene.take('spent');
-    },
-  ),
-  scenario('out-of-time', { steps: [calls(['write_note', 'monday']), DONE] }, async (scene) => {
-    await scene.start({ limits: { wallClockSeconds: 2 } });
-    await scene.ended();
-    await scene.take('out-of-time');
-  }),
-  scenario('unknown', { steps: [calls(['lose_answer', 'monday']), DONE] }, async (scene) => {
-    await scene.start({ policy: { unknownOutcomes: 'record' } });
-    await scene.ended();
-    await scene.take('unknown');
-  }),
-  scenario('sent-again', { steps: [calls(['refuse_once', 'monday']), DONE] }, async (scene) => {
-    await scene.start();
-    await scene.ended();
-    await scene.take('sent-again');
-  }),
+  // Spend is 2 + 3 for the first step and 4 + 3 for the second: exactly the limit.
+  alone('spent', [calls(['read_note', 'monday']), calls(['read_note', 'tuesday'])], { limits: { spend: '0.000012' } }),
+  alone('out-of-time', [calls(['write_note', 'monday'])], { limits: { wallClockSeconds: 2 } }),
+  alone('unknown', [calls(['lose_answer', 'monday'])], { policy: { unknownOutcomes: 'record' } }),
+  alone('sent-again', [calls(['refuse_once', 'monday'])]),
   scenario('repaired', { steps: [says('seven'), says('{"notes":7}')] }, async (scene) => {
     await scene.start({}, { agent: { output: ANSWER } });
-    await scene.ended();
-    await scene.take('repaired');
+    await scene.ended('repaired');
   }),
-  scenario('bad-spec', { steps: [DONE] }, async (scene) => {
+  scenario('bad-spec', { steps: [] }, async (scene) => {
     const { client, taskQueue } = scene.deployment;
     // A starter in another language might send this spec; the client library would refuse it.
     await client.workflow.start('agentRun', {
@@ -169,7 +138,6 @@ export const ENDING: readonly Scenario[] = [
       taskQueue,
       args: [{ agent: { name: 'clerk', model: 'bad-spec' }, input: 'Tidy the notes.', starter: 'ben' }],
     });
-    await scene.ended();
-    await scene.take('bad-spec');
+    await scene.ended('bad-spec');
   }),
 ];

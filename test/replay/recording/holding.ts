@@ -8,17 +8,7 @@ import { until } from '../../support/until.ts';
 import { provide, wrongAnswers } from './questioning.ts';
 import type { Attempt } from './recording.ts';
 import { resolve, wrongAnswers as wrongWords } from './resolving.ts';
-import {
-  approve,
-  APPROVER,
-  calls,
-  DONE,
-  type Expected,
-  refused,
-  type Scenario,
-  scenario,
-  type Scene,
-} from './scene.ts';
+import { approve, APPROVER, calls, type Expected, refused, type Scenario, scenario, type Scene } from './scene.ts';
 import { PATIENT_QUEUE } from './stage.ts';
 
 type Ended = Extract<DispatchResult, { kind: 'ended' }>;
@@ -93,12 +83,12 @@ function wrongTales(held: Holding, round: number): Expected[] {
 
 const ASKS = { action: 'ask' as const, approvers: { ids: [APPROVER.id] } };
 const POLICY = { approvers: { ids: [APPROVER.id] }, servers: { notes: { tools: { write_note: ASKS } } } };
-const script = { steps: [calls(['write_note', 'monday']), DONE] };
+const steps = [calls(['write_note', 'monday'])];
 
 export const HOLDING: readonly Scenario[] = [
   scenario(
     'open-question',
-    { points: ['open-question', 'open-question-answered', 'open-question-ended'], ...script },
+    { points: ['open-question', 'open-question-answered', 'open-question-ended'], steps },
     async (scene) => {
       const held = await holding(scene, POLICY, true);
       await scene.send(tells(held, 1));
@@ -125,13 +115,12 @@ export const HOLDING: readonly Scenario[] = [
           { round: 2, told: 'decline' },
         ],
       });
-      await scene.ended();
-      await scene.take('open-question-ended');
+      await scene.ended('open-question-ended');
     },
   ),
   scenario(
     'open-question-replaced',
-    { points: ['open-question-second', 'open-question-third'], ...script },
+    { points: ['open-question-second', 'open-question-third'], steps },
     async (scene) => {
       const held = await holding(scene, POLICY, true);
       await scene.send(tells(held, 1));
@@ -150,7 +139,7 @@ export const HOLDING: readonly Scenario[] = [
       await scene.ended();
     },
   ),
-  scenario('open-question-too-late', { ...script }, async (scene) => {
+  scenario('open-question-too-late', { steps }, async (scene) => {
     const held = await holding(scene, POLICY, true);
     await held.end(GONE);
     await scene.ledgered('resumed', 't1.c0');
@@ -159,7 +148,7 @@ export const HOLDING: readonly Scenario[] = [
     await asksForAnswer.end(KEPT);
     await scene.ended();
   }),
-  scenario('open-question-unanswered', { points: ['open-question-expired'], ...script }, async (scene) => {
+  scenario('open-question-unanswered', { points: ['open-question-expired'], steps }, async (scene) => {
     const held = await holding(scene, { ...POLICY, deadlineSeconds: 8 }, true);
     await scene.send(tells(held, 1));
     const first = await scene.question('t1.c0', 1);
@@ -171,7 +160,7 @@ export const HOLDING: readonly Scenario[] = [
     await held.end(KEPT);
     await scene.ended();
   }),
-  scenario('open-question-lost', { ...script }, async (scene) => {
+  scenario('open-question-lost', { steps }, async (scene) => {
     const held = await holding(scene, POLICY, false);
     await scene.send(tells(held, 1));
     const first = await scene.question('t1.c0', 1);
@@ -199,7 +188,7 @@ export const HELD: readonly Scenario[] = [
     'held',
     {
       points: ['held', 'held-sent'],
-      steps: [calls(['hold_note', 'monday'], ['hold_note', 'tuesday'], ['write_note', 'sunday']), DONE],
+      steps: [calls(['hold_note', 'monday'], ['hold_note', 'tuesday'], ['write_note', 'sunday'])],
     },
     async (scene) => {
       const { tools } = scene.stage;
@@ -222,13 +211,12 @@ export const HELD: readonly Scenario[] = [
       tools.release();
       await tools.held(1);
       tools.release();
-      await scene.ended();
-      await scene.take('held-sent');
+      await scene.ended('held-sent');
     },
   ),
   scenario(
     'held-continued',
-    { points: ['held-first', 'held-second'], steps: [calls(['read_note', 'monday'], ['read_note', 'tuesday']), DONE] },
+    { points: ['held-first', 'held-second'], steps: [calls(['read_note', 'monday'], ['read_note', 'tuesday'])] },
     async (scene) => {
       await scene.start({}, { on: await scene.stage.limited({ perSecond: 0.1 }) });
       await scene.ledgered('held');
@@ -236,8 +224,7 @@ export const HELD: readonly Scenario[] = [
       const { runId } = await scene.run.state();
       await scene.continued(runId);
       await scene.take('held-first', { runId });
-      await scene.ended();
-      await scene.take('held-second');
+      await scene.ended('held-second');
     },
   ),
 ];

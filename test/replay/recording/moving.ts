@@ -3,10 +3,10 @@
  * by a reset.
  */
 import {
+  alone,
   approve,
   APPROVER,
   calls,
-  DONE,
   refused,
   type Scenario,
   scenario,
@@ -24,7 +24,7 @@ export const MOVING: readonly Scenario[] = [
     'continued',
     {
       points: ['continued-first', 'continued-second', 'continued-resent'],
-      steps: [calls(['read_note', 'monday'], ['write_note', 'tuesday']), DONE],
+      steps: [calls(['read_note', 'monday'], ['write_note', 'tuesday'])],
     },
     async (scene) => {
       await scene.start();
@@ -45,7 +45,7 @@ export const MOVING: readonly Scenario[] = [
   ),
   scenario(
     'reopened',
-    { points: ['decided-not-dispatched', 'reopened'], steps: [calls(['write_note', 'monday']), DONE] },
+    { points: ['decided-not-dispatched', 'reopened'], steps: [calls(['write_note', 'monday'])] },
     async (scene) => {
       const { split } = scene.stage;
       const request = await scene.approvedAway(split);
@@ -67,7 +67,7 @@ export const MOVING: readonly Scenario[] = [
     'reset',
     {
       points: ['reset-waiting', 'reset-decided'],
-      steps: [calls(['read_note', 'sunday'], ['write_note', 'monday']), DONE],
+      steps: [calls(['read_note', 'sunday'], ['write_note', 'monday'])],
     },
     async (scene) => {
       await scene.start(RECORDED);
@@ -82,15 +82,14 @@ export const MOVING: readonly Scenario[] = [
         refused: [stale, ...wrongDecisions(after)],
         accepted: [approve(after, 'a fresh approval')],
       });
-      await scene.ended();
-      await scene.take('reset-decided');
+      await scene.ended('reset-decided');
     },
   ),
   scenario(
     'reset-continued',
     {
       points: ['reset-continued', 'reset-continued-decided'],
-      steps: [calls(['read_note', 'sunday'], ['write_note', 'monday']), DONE],
+      steps: [calls(['read_note', 'sunday'], ['write_note', 'monday'])],
     },
     async (scene) => {
       await scene.start(RECORDED);
@@ -104,8 +103,7 @@ export const MOVING: readonly Scenario[] = [
         refused(approve(request, `what was shown in execution ${index + 1}`), 'DECISION_STALE_RUN'),
       );
       await scene.take('reset-continued', { refused: stale, accepted: [approve(third, 'a fresh approval')] });
-      await scene.ended();
-      await scene.take('reset-continued-decided');
+      await scene.ended('reset-continued-decided');
     },
   ),
 ];
@@ -144,7 +142,6 @@ export const LINKING: readonly Scenario[] = [
         calls(['link_note', 'monday']),
         // No result has linked to tuesday.
         { calls: [read('monday'), read('tuesday')], branches: [], repeat: 1 },
-        DONE,
       ],
     },
     async (scene) => {
@@ -159,20 +156,15 @@ export const LINKING: readonly Scenario[] = [
         refused: wrongDecisions(request),
         accepted: [approve(request, 'approval of a read')],
       });
-      await scene.ended();
-      await scene.take('linked-read');
+      await scene.ended('linked-read');
     },
   ),
   // The scenario needs a workflow that denies no read (`--bundle`). Such a workflow takes over before the model has
   // answered.
-  scenario(
+  alone(
     'linked-undenied',
-    { steps: [{ calls: [read('tuesday')], branches: [], repeat: 1 }, DONE] },
-    async (scene) => {
-      const policy = { servers: { notes: { default: 'allow' as const } } };
-      await scene.start({ policy }, { on: await scene.stage.linked() });
-      await scene.ended();
-      await scene.take('linked-undenied');
-    },
+    [{ calls: [read('tuesday')], branches: [], repeat: 1 }],
+    { policy: { servers: { notes: { default: 'allow' } } } },
+    (stage) => stage.linked(),
   ),
 ];

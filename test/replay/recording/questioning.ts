@@ -4,7 +4,7 @@
  */
 import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
 import type { Attempt } from './recording.ts';
-import { answer, approve, APPROVER, calls, DONE, type Expected, refused, type Scenario, scenario } from './scene.ts';
+import { answer, approve, APPROVER, calls, type Expected, refused, type Scenario, scenario } from './scene.ts';
 
 /** Nobody was asked for consent, so the people whom the run names answer. */
 const POLICY = { approvers: { ids: [APPROVER.id] } };
@@ -33,7 +33,7 @@ export const QUESTIONING: readonly Scenario[] = [
     'server-asks',
     {
       points: ['server-asks', 'server-asks-again', 'server-asks-ended'],
-      steps: [calls(['ask_first', 'twice'], ['ask_first', 'monday']), DONE],
+      steps: [calls(['ask_first', 'twice'], ['ask_first', 'monday'])],
     },
     async (scene) => {
       await scene.start({ policy: POLICY });
@@ -53,13 +53,12 @@ export const QUESTIONING: readonly Scenario[] = [
         ],
         accepted: [provide(again, 'a second answer to it', 'why')],
       });
-      await scene.ended();
-      await scene.take('server-asks-ended');
+      await scene.ended('server-asks-ended');
     },
   ),
   scenario(
     'server-asks-consent',
-    { points: ['server-asks-continued-first', 'server-asks-continued'], steps: [calls(['ask_first', 'twice']), DONE] },
+    { points: ['server-asks-continued-first', 'server-asks-continued'], steps: [calls(['ask_first', 'twice'])] },
     async (scene) => {
       const asks = { action: 'ask' as const, approvers: { ids: [APPROVER.id] } };
       await scene.start({ policy: { servers: { notes: { tools: { ask_first: asks } } } } });

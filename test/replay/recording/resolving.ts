@@ -6,12 +6,12 @@ import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
 import { until } from '../../support/until.ts';
 import type { Attempt } from './recording.ts';
 import {
+  alone,
   answer,
   approve,
   APPROVER,
   calls,
   digestIn,
-  DONE,
   type Expected,
   NO_RUN,
   refused,
@@ -51,7 +51,7 @@ export const RESOLVING: readonly Scenario[] = [
     'lost',
     {
       points: ['lost', 'lost-answered', 'lost-ended'],
-      steps: [calls(['lose_answer', 'monday'], ['lose_answer', 'tuesday'], ['lose_answer', 'sunday']), DONE],
+      steps: [calls(['lose_answer', 'monday'], ['lose_answer', 'tuesday'], ['lose_answer', 'sunday'])],
     },
     async (scene) => {
       await scene.start({ policy: POLICY });
@@ -69,15 +69,14 @@ export const RESOLVING: readonly Scenario[] = [
         ],
         accepted: [resolve(again, 'recorded in the end', recorded)],
       });
-      await scene.ended();
-      await scene.take('lost-ended');
+      await scene.ended('lost-ended');
     },
   ),
   scenario(
     'lost-consent',
     {
       points: ['lost-continued-first', 'lost-continued', 'lost-sent-again'],
-      steps: [calls(['lose_answer', 'monday']), DONE],
+      steps: [calls(['lose_answer', 'monday'])],
     },
     async (scene) => {
       const asks = { action: 'ask' as const, approvers: { ids: [APPROVER.id] } };
@@ -102,11 +101,7 @@ export const RESOLVING: readonly Scenario[] = [
   ),
   // The workflow is that of an earlier build (`--bundle`), and its activities are of this one, as while workers are
   // replaced a few at a time.
-  scenario('lost-unasked', { steps: [calls(['lose_answer', 'monday']), DONE] }, async (scene) => {
-    await scene.start({ policy: POLICY });
-    await scene.ended();
-    await scene.take('lost-unasked');
-  }),
+  alone('lost-unasked', [calls(['lose_answer', 'monday'])], { policy: POLICY }),
 ];
 
 // These scenarios record calls whose worker is lost in the middle. The server is asked for the answer, and people if it
@@ -127,7 +122,7 @@ async function takeAndBeLost(scene: Scene): Promise<void> {
 }
 
 export const RESUMING: readonly Scenario[] = [
-  scenario('resuming-stopped', { steps: [calls(['read_note', 'tuesday']), DONE] }, async (scene) => {
+  scenario('resuming-stopped', { steps: [calls(['read_note', 'tuesday'])] }, async (scene) => {
     const { split } = scene.stage;
     const policy = { approvers: { ids: ['ann'] }, servers: { notes: { tools: { read_note: 'ask' as const } } } };
     await scene.approvedAway(split, { policy });
@@ -139,7 +134,7 @@ export const RESUMING: readonly Scenario[] = [
     await scene.ended();
     await tools.stop();
   }),
-  scenario('handed-on', { steps: [calls(['keep_note', 'monday']), DONE] }, async (scene) => {
+  scenario('handed-on', { steps: [calls(['keep_note', 'monday'])] }, async (scene) => {
     const kept = await scene.stage.kept();
     await scene.start({}, { on: kept });
     await until(
@@ -152,12 +147,11 @@ export const RESUMING: readonly Scenario[] = [
       { what: 'where the answer comes' },
     );
     await kept.restart();
-    await scene.ended();
-    await scene.take('handed-on');
+    await scene.ended('handed-on');
   }),
   scenario(
     'worker-lost',
-    { points: ['resuming', 'resumed-in-vain'], steps: [calls(['read_note', 'monday']), DONE] },
+    { points: ['resuming', 'resumed-in-vain'], steps: [calls(['read_note', 'monday'])] },
     async (scene) => {
       const { split } = scene.stage;
       const policy = { approvers: { ids: ['ann'] }, servers: { notes: { tools: { read_note: 'ask' as const } } } };

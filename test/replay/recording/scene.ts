@@ -21,13 +21,29 @@ export interface Scenario {
   play(scene: Scene): Promise<void>;
 }
 
-/** @param plan the histories (one of the scenario's name, if none is named), and what the model does */
-export function scenario(
+interface Plan {
+  /** Default: one of the scenario's name. */
+  readonly points?: readonly string[];
+  /** What the model does. It says that it is done after its last calls. */
+  readonly steps: Script['steps'];
+}
+
+export function scenario(name: string, { points = [name], steps }: Plan, play: Scenario['play']): Scenario {
+  const script = { steps: steps.at(-1)?.text === undefined ? [...steps, DONE] : steps };
+  return { name, points, script, play };
+}
+
+/** A scenario of a run that needs nobody, recorded at its end. */
+export function alone(
   name: string,
-  { points = [name], steps }: { readonly points?: readonly string[]; readonly steps: Script['steps'] },
-  play: Scenario['play'],
+  steps: Script['steps'],
+  over: Partial<RunSpecInput> = {},
+  on: (stage: Stage) => Promise<Deployment> = async ({ plain }) => plain,
 ): Scenario {
-  return { name, points, script: { steps }, play };
+  return scenario(name, { steps }, async (scene) => {
+    await scene.start(over, { on: await on(scene.stage) });
+    await scene.ended(name);
+  });
 }
 
 /** Makes a model step that calls tools of the one server. */
@@ -231,9 +247,11 @@ export class Scene {
     );
   }
 
-  async ended(): Promise<void> {
+  /** Waits for the end of the run, and takes its history if a point is named. */
+  async ended(point?: string, taken?: Taken): Promise<void> {
     // History shows how the run ends, so an error is ignored here.
     await this.handle.result().catch(() => undefined);
+    if (point !== undefined) await this.take(point, taken);
   }
 
   /** @param workflowId needed if the history is not that of the run */

@@ -11,7 +11,7 @@ import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
 import type { TrustedJwk } from '../../../contracts/schemas/trust.ts';
 import { until } from '../../support/until.ts';
 import type { Attempt } from './recording.ts';
-import { approve, calls, DONE, refused, type Scenario, scenario } from './scene.ts';
+import { approve, calls, refused, type Scenario, scenario } from './scene.ts';
 
 const TENANT = 'office';
 
@@ -69,7 +69,7 @@ export function signedKeys(): SignedKeys {
 export const SIGNED: readonly Scenario[] = [
   scenario(
     'signed',
-    { points: ['signed', 'signed-sent'], steps: [calls(['write_note', 'monday'], ['read_note', 'tuesday']), DONE] },
+    { points: ['signed', 'signed-sent'], steps: [calls(['write_note', 'monday'], ['read_note', 'tuesday'])] },
     async (scene) => {
       const { deployment, keys, trust } = await scene.stage.openSigned();
       await trust([keys.backend, keys.ann]);
@@ -128,8 +128,7 @@ export const SIGNED: readonly Scenario[] = [
           ),
         { what: 'the run knowing the new key' },
       );
-      await scene.ended();
-      await scene.take('signed-sent');
+      await scene.ended('signed-sent');
     },
   ),
 ];

@@ -5,7 +5,7 @@ import { payloadConverter } from '../../../contracts/payload-converter.ts';
 import { createDataConverter } from '../../../workers/codec.ts';
 import { until } from '../../support/until.ts';
 import type { Attempt } from './recording.ts';
-import { approve, APPROVER, calls, DONE, refused, reject, type Scenario, scenario, wrongDecisions } from './scene.ts';
+import { approve, APPROVER, calls, refused, reject, type Scenario, scenario, wrongDecisions } from './scene.ts';
 import { CORPUS_ENCRYPTION } from './stage.ts';
 
 export const TALKING: readonly Scenario[] = [
@@ -17,7 +17,6 @@ export const TALKING: readonly Scenario[] = [
         calls(['write_note', 'monday'], ['write_note', 'monday']),
         calls(['write_note', 'monday'], ['delete_note', 'monday'], ['write_note', 'tuesday']),
         calls(['delete_note', 'monday'], ['write_note', 'monday'], ['write_note', 'tuesday']),
-        DONE,
       ],
     },
     async (scene) => {
@@ -42,7 +41,7 @@ export const TALKING: readonly Scenario[] = [
     'interrupted',
     {
       points: ['interrupted', 'interrupt-read'],
-      steps: [calls(['hold_note', 'monday'], ['write_note', 'tuesday']), calls(['write_note', 'tuesday']), DONE],
+      steps: [calls(['hold_note', 'monday'], ['write_note', 'tuesday']), calls(['write_note', 'tuesday'])],
     },
     async (scene) => {
       await scene.start();
@@ -75,7 +74,7 @@ export const RULED: readonly Scenario[] = [
     'counted',
     {
       points: ['counted', 'counted-sent'],
-      steps: [calls(['read_note', 'monday']), calls(['read_note', 'tuesday'], ['read_note', 'wednesday']), DONE],
+      steps: [calls(['read_note', 'monday']), calls(['read_note', 'tuesday'], ['read_note', 'wednesday'])],
     },
     async (scene) => {
       const when = 'earlier["notes/read_note"].total >= 2';
@@ -97,8 +96,7 @@ export const RULED: readonly Scenario[] = [
       const request = await scene.openOne('t2.c1');
       await scene.ledgered('outcome', 't2.c0');
       await scene.take('counted', { refused: wrongDecisions(request), accepted: [approve(request, 'approval')] });
-      await scene.ended();
-      await scene.take('counted-sent');
+      await scene.ended('counted-sent');
     },
   ),
 ];
@@ -109,7 +107,7 @@ export const RULED: readonly Scenario[] = [
 const BRACE = { metadata: { encoding: Buffer.from('json/plain') }, data: Buffer.from('{') };
 
 export const UNREADABLE: readonly Scenario[] = [
-  scenario('unread', { steps: [calls(['write_note', 'monday']), DONE] }, async (scene) => {
+  scenario('unread', { steps: [calls(['write_note', 'monday'])] }, async (scene) => {
     await scene.start();
     const request = await scene.openOne('t1.c0');
     const [codec] = createDataConverter({ encryption: CORPUS_ENCRYPTION }).payloadCodecs;

@@ -6,7 +6,7 @@ import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MARKER } from '../../../activities/artifacts/root.ts';
 import { until } from '../../support/until.ts';
-import { calls, DONE, type Scenario, scenario, type Scene } from './scene.ts';
+import { alone, calls, type Scenario, scenario, type Scene } from './scene.ts';
 
 async function asked(scene: Scene, times: number): Promise<void> {
   await until(async () => (await scene.run.state()).tasks?.find(({ polls }) => polls >= times), {
@@ -41,25 +41,23 @@ async function storing({ deployment: { client }, workflowId }: Scene): Promise<v
 }
 
 export const TASKS: readonly Scenario[] = [
-  scenario('task-stopped', { steps: [calls(['dig_note', 'tuesday']), DONE] }, async (scene) => {
+  scenario('task-stopped', { steps: [calls(['dig_note', 'tuesday'])] }, async (scene) => {
     await scene.start({}, { on: await scene.stage.atWork() });
     await asked(scene, 1);
     await scene.run.stop({ by: 'ben', reason: 'It takes too long.', inFlight: 'cancel' });
-    await scene.ended();
-    await scene.take('task-stopped');
+    await scene.ended('task-stopped');
   }),
   // Another run would continue as new by this nudge.
-  scenario('task-finishing', { steps: [calls(['dig_note', 'wednesday']), DONE] }, async (scene) => {
+  scenario('task-finishing', { steps: [calls(['dig_note', 'wednesday'])] }, async (scene) => {
     await scene.start({}, { on: await scene.stage.atWork() });
     await asked(scene, 1);
     await scene.run.stop({ by: 'ben', reason: 'This one, and no more.', inFlight: 'finish' });
     await nudged(scene);
     await asked(scene, 3);
     scene.stage.tools.finish();
-    await scene.ended();
-    await scene.take('task-finishing');
+    await scene.ended('task-finishing');
   }),
-  scenario('task-stopped-rolling', { steps: [calls(['dig_note', 'thursday']), DONE] }, async (scene) => {
+  scenario('task-stopped-rolling', { steps: [calls(['dig_note', 'thursday'])] }, async (scene) => {
     await scene.start({}, { on: await scene.stage.atWork() });
     await asked(scene, 1);
     const bringBack = await withoutStore(scene);
@@ -67,14 +65,13 @@ export const TASKS: readonly Scenario[] = [
     await storing(scene);
     await scene.run.stop({ by: 'ben', reason: 'It takes too long.', inFlight: 'cancel' });
     await bringBack();
-    await scene.ended();
-    await scene.take('task-stopped-rolling');
+    await scene.ended('task-stopped-rolling');
   }),
   scenario(
     'task',
     {
       points: ['task', 'task-continued-first', 'task-continued', 'task-ended'],
-      steps: [calls(['dig_note', 'monday']), DONE],
+      steps: [calls(['dig_note', 'monday'])],
     },
     async (scene) => {
       await scene.start({}, { on: await scene.stage.atWork() });
@@ -86,15 +83,10 @@ export const TASKS: readonly Scenario[] = [
       await asked(scene, 4);
       await scene.take('task-continued');
       scene.stage.tools.finish();
-      await scene.ended();
-      await scene.take('task-ended');
+      await scene.ended('task-ended');
     },
   ),
   // The scenario needs a workflow that waits for no task (`--bundle`). Such a workflow takes over between a dispatch
   // and its answer.
-  scenario('task-not-waited', { steps: [calls(['dig_note', 'monday']), DONE] }, async (scene) => {
-    await scene.start({}, { on: await scene.stage.atWork() });
-    await scene.ended();
-    await scene.take('task-not-waited');
-  }),
+  alone('task-not-waited', [calls(['dig_note', 'monday'])], {}, (stage) => stage.atWork()),
 ];

@@ -5,7 +5,7 @@
 import type { Discovery } from '../../../contracts/schemas/tool.ts';
 import type { DispatchResult } from '../../../contracts/wire/tools.ts';
 import { resolve } from './resolving.ts';
-import { approve, calls, DONE, refused, type Scenario, scenario, type Scene } from './scene.ts';
+import { approve, calls, refused, type Scenario, scenario, type Scene } from './scene.ts';
 import { SIGNED_TOOLS_QUEUE } from './stage.ts';
 
 const ANN = { id: 'acme|ann', groups: [] as string[] };
@@ -29,7 +29,7 @@ async function answers(scene: Scene, result: object): Promise<void> {
 export const UNPROVEN: readonly Scenario[] = [
   scenario(
     'unproven',
-    { points: ['unproven-listed', 'unproven-sent'], steps: [calls(['read_note', 'monday']), DONE] },
+    { points: ['unproven-listed', 'unproven-sent'], steps: [calls(['read_note', 'monday'])] },
     async (scene) => {
       const { deployment, keys, trust, serveTools } = await scene.stage.openSignedApart();
       await trust([keys.backend]);
