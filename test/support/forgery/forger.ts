@@ -108,7 +108,6 @@ async function recordGenuine(world: World, url: string): Promise<Forger['genuine
     { text: 'done' },
   ]);
   const [request] = await openRequests(run);
-  if (request === undefined) throw new Error('no request');
   await run.decide(decisionOn(request, 'ann'));
   await run.result();
   const recorded = await scheduledInputs(world, run.runId);

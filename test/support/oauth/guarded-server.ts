@@ -279,7 +279,6 @@ export async function startCountersignedScene(): Promise<CountersignedScene> {
     { authorizations: { desk: assertion } },
   );
   const [request] = await openRequests(run);
-  if (request === undefined) throw new Error('there is no request');
   await run.decide(decisionOn(request, 'bob'));
   await run.result();
   const received = `${bank.received()}\n${desk.received()}`;

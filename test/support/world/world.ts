@@ -132,15 +132,28 @@ export async function startWorld(options: WorldOptions): Promise<World> {
   return world;
 }
 
-/** Waits until this many requests of a run are open, and returns them. */
-export async function openRequests(run: RunHandle, count = 1): Promise<readonly ApprovalRequest[]> {
-  return await until(
+/** At least so many. */
+type Several<Count extends number, T, Found extends readonly T[] = readonly []> = number extends Count
+  ? readonly T[]
+  : Found['length'] extends Count
+    ? readonly [...Found, ...T[]]
+    : Several<Count, T, readonly [...Found, T]>;
+
+/** Waits until this many requests of a run are open, and returns all that are. */
+export async function openRequests<Count extends number = 1>(
+  run: RunHandle,
+  count?: Count,
+): Promise<Several<Count, ApprovalRequest>> {
+  const wanted = count ?? 1;
+  const open = await until(
     async () => {
-      const open = (await run.requests()).filter(({ status }) => status === 'open');
-      return open.length >= count ? open : undefined;
+      const found = (await run.requests()).filter(({ status }) => status === 'open');
+      return found.length >= wanted && found;
     },
-    { what: `${count} open requests of ${run.runId}` },
+    { what: `${wanted} open requests of ${run.runId}` },
   );
+  // Sound: they have been counted.
+  return open as readonly ApprovalRequest[] as Several<Count, ApprovalRequest>;
 }
 
 /** Waits until a run has such a request, open or not. */
