@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from '@jest/globals';
 import { callIdOf } from '../../../../contracts/names.ts';
 import { pausedFor } from '../../../../domain/request/pause.ts';
-import { askedAgain, dispatched } from '../../../../domain/request/transitions.ts';
+import { askedAgain } from '../../../../domain/request/transitions.ts';
 import { type Run, startRun } from '../../../../domain/state/run.ts';
 import { byteLength } from '../../../../domain/text/canonical.ts';
 import {
@@ -184,33 +184,41 @@ describe('current details', () => {
     expect(currentDetails('completed', run).split('\n')).toHaveLength(2);
   });
 
-  test('say nothing of glass where no verdict was reached yet', () => {
-    expect(currentDetails('acting', proposedRun(identicalCalls(1)))).not.toContain('GLASS');
+  const explain = [{ rule: 'organisation/rules/pay', text: 'Money *leaves*.' }];
+  const explained = judgedRun(identicalCalls(1), () => ({ verdict: askVerdict({ explain }) }));
+  const reopen = { kind: 'reopen', code: 'DEFINITION_CHANGED', message: 'It *changed*.' } as const;
+  const fallback = { approverId: 'ann', deadlineSeconds: 60 };
+  const again = askedAgain(flyingRun(), 't1.c0', reopen, runIds(), fallback, START).run;
+  const unsure = (over: Parameters<typeof outcomePause>[0]): Run =>
+    pausedFor(flyingRun(), 't1.c0', outcomePause(over), pausing(), runIds()).run;
+  const hostile = unsure({ message: 'lost <b>[x](http://evil)', bytes: 12, lastProgress: 0.5 });
+  const timeless = unsure({ sentAt: undefined, handedAt: '2026-01-01T00:00:00.000Z' });
+  const known = ['**it may have run**', '12 bytes of an answer came, progress 0.5', 'countersign resolve'];
+  const told = '  - asked again: DEFINITION&#95;CHANGED&#58; It &#42;changed&#42;&#46;';
+
+  test.each<[string, Run, readonly string[], readonly string[]]>([
+    ['nothing of glass where no verdict was reached yet', proposedRun(identicalCalls(1)), [], ['GLASS']],
+    ['what rules say', explained, ['  - because: Money &#42;leaves&#42;&#46; (organisation/rules/pay)'], []],
+    ['why a call is asked again', again, [told], []],
+    ['how many more than twenty there are', askingRun(23), ['… and 3 more: ask the `requests` query.'], []],
+    ['nothing more where there are twenty', askingRun(20), [], ['more:']],
+    ['what is known of a call that may have run; text of servers is escaped', hostile, known, ['<b>', '[x](']],
+    [
+      'no time that is markup, whoever told it',
+      unsure({ sentAt: '[now](http://evil)\u001b[2J' }),
+      [],
+      ['[now](', '\u001b'],
+    ],
+    ['no time of a call that nobody said has left', timeless, ['none has said that it left, attempt 1'], ['sent at']],
+    ['nothing that nobody knows', pausedRun(), ['attempt 1\n'], ['progress']],
+  ])('say %s', (_what, run, words, others) => {
+    const details = currentDetails('waiting', run);
+    for (const text of words) expect(details).toContain(text);
+    for (const text of others) expect(details).not.toContain(text);
   });
 
-  test('say what the rules that ask say of themselves', () => {
-    const explain = [{ rule: 'organisation/rules/pay', text: 'Money *leaves*.' }];
-    const run = judgedRun(identicalCalls(1), () => ({ verdict: askVerdict({ explain }) }));
-    expect(currentDetails('waiting', run)).toContain(
-      '  - because: Money &#42;leaves&#42;&#46; (organisation/rules/pay)',
-    );
-  });
-
-  test('say why a call is asked again', () => {
-    const cleared = judgedRun(identicalCalls(1), () => ({ verdict: allowVerdict() }));
-    const flying = dispatched(cleared, 't1.c0')?.run ?? cleared;
-    const refusal = { kind: 'reopen', code: 'DEFINITION_CHANGED', message: 'It *changed*.' } as const;
-    const { run } = askedAgain(flying, 't1.c0', refusal, runIds(), { approverId: 'ann', deadlineSeconds: 60 }, START);
-    expect(currentDetails('waiting', run)).toContain(
-      '  - asked again: DEFINITION&#95;CHANGED&#58; It &#42;changed&#42;&#46;',
-    );
-  });
-
-  test('hold twenty requests and say how many more there are', () => {
-    const details = currentDetails('waiting', askingRun(23));
-    expect(details.match(/^- \*\*t1/gm)).toHaveLength(20);
-    expect(details).toContain('… and 3 more: ask the `requests` query.');
-    expect(currentDetails('waiting', askingRun(20))).not.toContain('more:');
+  test('hold twenty requests', () => {
+    expect(currentDetails('waiting', askingRun(23)).match(/^- \*\*t1/gm)).toHaveLength(20);
   });
 
   test('no text of a model or tool is markup in them, or invisible', () => {
@@ -284,42 +292,9 @@ describe('search attributes', () => {
 });
 
 /** What people read of a call whose outcome is not known: in Temporal UI, in lists, in the memo. */
-describe('a call whose outcome is not known', () => {
-  test('says that it may have run, what is known, and what to do; text of servers is escaped', () => {
-    const about = outcomePause({ message: 'lost <b>[x](http://evil)', bytes: 12, lastProgress: 0.5 });
-    const { run } = pausedFor(flyingRun(), 't1.c0', about, pausing(), runIds());
-    const text = currentDetails('waiting', run);
-    expect(text).toContain('**it may have run**');
-    expect(text).toContain('12 bytes of an answer came, progress 0.5');
-    expect(text).toContain('countersign resolve');
-    expect(text).not.toContain('<b>');
-    expect(text).not.toContain('[x](');
-  });
-
-  test('no time is markup, whoever told it', () => {
-    const about = outcomePause({ sentAt: '[now](http://evil)\u001b[2J' });
-    const text = currentDetails('waiting', pausedFor(flyingRun(), 't1.c0', about, pausing(), runIds()).run);
-    expect(text).not.toContain('[now](');
-    expect(text).not.toContain('\u001b');
-  });
-
-  test('a call of which nobody has said that it left has no time of leaving', () => {
-    const { sentAt: _, ...about } = outcomePause({ handedAt: '2026-01-01T00:00:00.000Z' });
-    const text = currentDetails('waiting', pausedFor(flyingRun(), 't1.c0', about, pausing(), runIds()).run);
-    expect(text).toContain('none has said that it left, attempt 1');
-    expect(text).not.toContain('sent at');
-  });
-
-  test('leaves out what nobody knows', () => {
-    const text = currentDetails('waiting', pausedRun());
-    expect(text).toContain('attempt 1\n');
-    expect(text).not.toContain('progress');
-  });
-
-  test('lists count it among what waits, and name its kind', () => {
-    expect(pendingMemo(pausedRun(), runIds())).toMatchObject({ count: 1, requests: [{ about: 'outcome' }] });
-    expect(pendingAttributes(pausedRun())).toMatchObject({ pending: 1 });
-  });
+test('lists count a call whose outcome is not known among what waits, and name its kind', () => {
+  expect(pendingMemo(pausedRun(), runIds())).toMatchObject({ count: 1, requests: [{ about: 'outcome' }] });
+  expect(pendingAttributes(pausedRun())).toMatchObject({ pending: 1 });
 });
 
 /** Lists for one search attribute: one that is too long would stop the run at its first upsert. */
