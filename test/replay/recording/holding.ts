@@ -37,7 +37,7 @@ const QUESTION: InputRequests = {
 };
 
 /** A dispatch taken by a worker that keeps its server's connection open. */
-interface Holding {
+interface Throttling {
   readonly input: DispatchInput;
   end(result: DispatchResult): Promise<void>;
 }
@@ -46,7 +46,7 @@ interface Holding {
  * Starts the run, has its call approved, and takes the dispatch.
  * @param beats true if heartbeats are sent until the dispatch ends
  */
-async function holding(scene: Scene, policy: object, beats: boolean): Promise<Holding> {
+async function holding(scene: Scene, policy: object, beats: boolean): Promise<Throttling> {
   const patient = await scene.stage.patient();
   const forDiscovery = await patient.serveTools();
   await scene.start({ policy }, { on: patient });
@@ -58,7 +58,7 @@ async function holding(scene: Scene, policy: object, beats: boolean): Promise<Ho
   return await taken(scene, beats);
 }
 
-async function taken({ deployment: { client } }: Scene, beats: boolean): Promise<Holding> {
+async function taken({ deployment: { client } }: Scene, beats: boolean): Promise<Throttling> {
   const { namespace } = client.options;
   const { workflowService } = client;
   const identity = 'worker';
@@ -89,7 +89,7 @@ async function taken({ deployment: { client } }: Scene, beats: boolean): Promise
 }
 
 /** Makes the update with which the dispatch reports questions, under the update's real id. */
-function tells({ input }: Holding, round: number, over: object = {}): Attempt {
+function tells({ input }: Throttling, round: number, over: object = {}): Attempt {
   const { callId, attempt } = input;
   const questions = { callId, attempt, round, requests: QUESTION, ...over };
   return { name: `held/${callId}/${attempt}/${round}`, update: 'inputAsked', input: questions };
@@ -99,7 +99,7 @@ function tells({ input }: Holding, round: number, over: object = {}): Attempt {
  * Makes one such update for each way in which it can be wrong.
  * @param round the next round
  */
-function wrongTales(held: Holding, round: number): Expected[] {
+function wrongTales(held: Throttling, round: number): Expected[] {
   const tale = (name: string, over: object): Attempt => ({ ...tells(held, round, over), name });
   return [
     refused(tale('of another dispatch', { attempt: 2 }), 'REQUEST_NOT_OPEN'),
