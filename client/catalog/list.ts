@@ -9,7 +9,7 @@
  */
 import type { Client } from '@temporalio/client';
 import { CountersignError } from '../../contracts/errors.ts';
-import { CATALOG_WORKFLOW } from '../../contracts/names.ts';
+import { CATALOG_WORKFLOW, SEARCH_ATTRIBUTES } from '../../contracts/names.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot, SeenDefinition } from '../../contracts/schemas/catalog.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
@@ -38,7 +38,7 @@ export async function listCatalogs(client: Client, { tenant }: CatalogFilter): P
   const conditions = [
     `WorkflowType = ${quoted(CATALOG_WORKFLOW)}`,
     `ExecutionStatus = 'Running'`,
-    ...(tenant === undefined ? [] : [`CountersignTenant = ${quoted(tenant)}`]),
+    ...(tenant === undefined ? [] : [`${SEARCH_ATTRIBUTES.tenant.name} = ${quoted(tenant)}`]),
   ];
   const listed: ListedCatalog[] = [];
   for await (const { workflowId, startTime } of listExecutions(client, conditions.join(' AND '))) {

@@ -6,10 +6,8 @@ import {
   WorkflowClient,
   type WorkflowExecutionInfo,
 } from '@temporalio/client';
-import { defineSearchAttributeKey, type SearchAttributePair, TypedSearchAttributes } from '@temporalio/common';
 import { tsToMs } from '@temporalio/common/lib/time.js';
 import { defined } from '../../contracts/defined.ts';
-import { SEARCH_ATTRIBUTES, type SearchAttributeName } from '../../contracts/names.ts';
 import { payloadConverter } from '../../contracts/payload-converter.ts';
 
 /**
@@ -82,25 +80,6 @@ export function failingTask({ events = [] }: Pick<History, 'events'>): FailingTa
   const message = failed?.workflowTaskFailedEventAttributes?.failure?.message;
   if (failed === undefined) return undefined;
   return { at: new Date(tsToMs(failed.eventTime)).toISOString(), message: sentenceOf(message ?? '') };
-}
-
-interface AttributeTypes {
-  readonly KEYWORD: string;
-  readonly INT: number;
-  readonly DATETIME: Date;
-  readonly KEYWORD_LIST: string[];
-}
-type AttributeValues = {
-  readonly [Name in SearchAttributeName]?: AttributeTypes[(typeof SEARCH_ATTRIBUTES)[Name]];
-};
-
-export function searchAttributes(values: AttributeValues): TypedSearchAttributes {
-  const pairs = Object.entries(values).map(([name, value]) => {
-    // Sound, here and below: the type of `values` says which names there are, and which value each takes.
-    const type = SEARCH_ATTRIBUTES[name as SearchAttributeName];
-    return { key: defineSearchAttributeKey(name, type), value } as SearchAttributePair;
-  });
-  return new TypedSearchAttributes(pairs);
 }
 
 /** Waits for news of an execution; undefined if there is none before the deadline of the call. */

@@ -6,11 +6,11 @@
  * 2. The first answer is read from the run's history by long poll. The run is asked nothing, and nothing is left in it.
  */
 import { WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
-import type { Payload, TypedSearchAttributes } from '@temporalio/common';
+import { type Payload, TypedSearchAttributes } from '@temporalio/common';
 import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
 import type { JWK } from 'jose';
 import { CountersignError } from '../../contracts/errors.ts';
-import { DEFAULT_TASK_QUEUE, RUN_WORKFLOW, SPEC_HASH_MEMO } from '../../contracts/names.ts';
+import { DEFAULT_TASK_QUEUE, RUN_WORKFLOW, SEARCH_ATTRIBUTES, SPEC_HASH_MEMO } from '../../contracts/names.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { type Grant, RunSpec, type RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import { Discovery } from '../../contracts/schemas/tool.ts';
@@ -20,7 +20,7 @@ import { bounded, visible } from '../../domain/text/escape.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { listedWithin } from '../../domain/views/temporal-ui.ts';
 import { type Engine, unserved } from '../engine/engine.ts';
-import { nextEvents, searchAttributes } from '../engine/executions.ts';
+import { nextEvents } from '../engine/executions.ts';
 import { assertSpecFits } from '../engine/update.ts';
 import { sealAuthorization } from '../signing/sealing.ts';
 import { signed, type Signer } from '../signing/signing.ts';
@@ -162,14 +162,14 @@ async function startOnce(
 }
 
 function attributesOf(runId: string, { initiator, servers }: RunSpec): TypedSearchAttributes {
-  return searchAttributes({
-    CountersignStatus: 'running',
-    CountersignPending: 0,
-    CountersignInitiator: initiator.id,
-    CountersignTenant: initiator.tenant,
-    CountersignServers: [...listedWithin(servers.map(({ name }) => name))],
-    CountersignRoot: runId,
-  });
+  return new TypedSearchAttributes([
+    { key: SEARCH_ATTRIBUTES.status, value: 'running' },
+    { key: SEARCH_ATTRIBUTES.pending, value: 0 },
+    { key: SEARCH_ATTRIBUTES.initiator, value: initiator.id },
+    { key: SEARCH_ATTRIBUTES.tenant, value: initiator.tenant },
+    { key: SEARCH_ATTRIBUTES.servers, value: [...listedWithin(servers.map(({ name }) => name))] },
+    { key: SEARCH_ATTRIBUTES.root, value: runId },
+  ]);
 }
 
 // A worker's first answer says that the spec is accepted, or why it is not.
