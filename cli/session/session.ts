@@ -11,7 +11,7 @@
  */
 import { resolve } from 'node:path';
 import { Client, type Connection, ServiceError } from '@temporalio/client';
-import { troubleOf } from '../../client/engine/engine.ts';
+import { troubleOf } from '../../client/engine/trouble.ts';
 import {
   Countersign,
   readArtifactsFrom,

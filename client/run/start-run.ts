@@ -12,16 +12,17 @@ import type { JWK } from 'jose';
 import { CountersignError } from '../../contracts/errors.ts';
 import { DEFAULT_TASK_QUEUE, RUN_WORKFLOW, SEARCH_ATTRIBUTES, SPEC_HASH_MEMO } from '../../contracts/names.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
-import { type Grant, RunSpec, type RunSpecInput } from '../../contracts/schemas/run-spec.ts';
+import { type Grant, MOST_SPEC_BYTES, RunSpec, type RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import { Discovery } from '../../contracts/schemas/tool.ts';
 import { specHash } from '../../domain/request/digest.ts';
 import { screenSpec } from '../../domain/run/spec-screen.ts';
+import { byteLength } from '../../domain/text/canonical.ts';
 import { bounded, visible } from '../../domain/text/escape.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { listedWithin } from '../../domain/views/temporal-ui.ts';
-import { type Engine, unserved } from '../engine/engine.ts';
+import type { Engine } from '../engine/engine.ts';
+import { unserved } from '../engine/trouble.ts';
 import { nextEvents } from '../engine/executions.ts';
-import { assertSpecFits } from '../engine/update.ts';
 import { sealAuthorization } from '../signing/sealing.ts';
 import { signed, type Signer } from '../signing/signing.ts';
 
@@ -79,6 +80,19 @@ export async function startRun(
   const sent = signer === undefined ? spec : await signedSpec(engine, signer, runId, spec, checked);
   assertSpecFits(sent);
   return await engine.call(runId, () => startOnce(engine, options, sent, checked, hash));
+}
+
+/**
+ * Applies the same limit as the worker that prepares the run.
+ * @throws CountersignError `SPEC_INVALID`
+ */
+function assertSpecFits(spec: RunSpecInput): void {
+  const bytes = byteLength(JSON.stringify(spec));
+  if (bytes <= MOST_SPEC_BYTES) return;
+  throw new CountersignError(
+    'SPEC_INVALID',
+    `The run spec has ${bytes} bytes; ${MOST_SPEC_BYTES} are allowed. Give long texts to the tools instead. Nothing was started.`,
+  );
 }
 
 async function signedSpec(
