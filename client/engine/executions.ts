@@ -6,6 +6,7 @@ import {
   WorkflowClient,
   type WorkflowExecutionInfo,
 } from '@temporalio/client';
+import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
 import { tsToMs } from '@temporalio/common/lib/time.js';
 import { defined } from '../../contracts/defined.ts';
 import { payloadConverter } from '../../contracts/payload-converter.ts';
@@ -27,7 +28,8 @@ export function listExecutions(client: Client, query: string): AsyncIterable<Wor
 /** gRPC status code (grpc/grpc statuscodes.md). */
 const GRPC_NOT_FOUND = 5;
 
-type History = Awaited<ReturnType<ReturnType<Client['workflow']['getHandle']>['fetchHistory']>>;
+export type History = Awaited<ReturnType<ReturnType<Client['workflow']['getHandle']>['fetchHistory']>>;
+export type HistoryEvent = NonNullable<History['events']>[number];
 
 export interface ExecutionChain {
   /** Histories, oldest first. */
@@ -99,6 +101,20 @@ export async function nextEvents(
     if (isGrpcDeadlineError(error)) return undefined;
     throw error;
   }
+}
+
+/** Reads the values of an event. */
+export async function decoded(
+  { options }: Client,
+  payloads: Parameters<typeof decodeArrayFromPayloads>[1],
+): Promise<readonly unknown[]> {
+  return await decodeArrayFromPayloads(options.loadedDataConverter, payloads ?? []);
+}
+
+/** Reads the first value of an event; undefined if it cannot be read: anybody may write to a namespace. */
+export async function readable(client: Client, payloads: Parameters<typeof decoded>[1]): Promise<unknown> {
+  const [value] = await decoded(client, payloads).catch(() => []);
+  return value;
 }
 
 /** Extracts Temporal's own sentence from what the native part of the SDK prints around it. */

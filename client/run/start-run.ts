@@ -6,8 +6,7 @@
  * 2. The first answer is read from the run's history by long poll. The run is asked nothing, and nothing is left in it.
  */
 import { WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
-import { type Payload, TypedSearchAttributes } from '@temporalio/common';
-import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
+import { TypedSearchAttributes } from '@temporalio/common';
 import type { JWK } from 'jose';
 import { CountersignError } from '../../contracts/errors.ts';
 import { DEFAULT_TASK_QUEUE, RUN_WORKFLOW, SEARCH_ATTRIBUTES, SPEC_HASH_MEMO } from '../../contracts/names.ts';
@@ -22,7 +21,7 @@ import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { listedWithin } from '../../domain/views/temporal-ui.ts';
 import type { Engine } from '../engine/engine.ts';
 import { unserved } from '../engine/trouble.ts';
-import { nextEvents } from '../engine/executions.ts';
+import { nextEvents, readable } from '../engine/executions.ts';
 import { sealAuthorization } from '../signing/sealing.ts';
 import { signed, type Signer } from '../signing/signing.ts';
 
@@ -232,7 +231,7 @@ export async function firstWord(engine: Engine, workflowId: string, withinMs: nu
       // The first activity of a run checks its spec; the following ones list tools.
       if (payloads) {
         word = 'prepared';
-        missing.push(...missingIn(await decoded(engine, payloads)));
+        missing.push(...missingIn(await readable(engine.client, payloads)));
       }
       if (eventType === WORKFLOW_TASK_COMPLETED && word === 'silent') word = 'taken';
     }
@@ -240,11 +239,6 @@ export async function firstWord(engine: Engine, workflowId: string, withinMs: nu
     if (page === undefined || nextPageToken === undefined || nextPageToken.length === 0 || Date.now() >= end)
       return { word, missing };
   }
-}
-
-async function decoded({ client }: Engine, payloads: Payload[]): Promise<unknown> {
-  const [value] = await decodeArrayFromPayloads(client.options.loadedDataConverter, payloads).catch(() => []);
-  return value;
 }
 
 /** Any namespace writer can write such a result, so what does not fit the shape is left out. */

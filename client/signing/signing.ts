@@ -14,6 +14,7 @@ import { Name } from '../../contracts/schemas/json.ts';
 import type { RunState } from '../../contracts/schemas/run-state.ts';
 import { Assertion, type SignedPurpose } from '../../contracts/schemas/trust.ts';
 import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
+import { jsonOf } from '../ledger/files.ts';
 
 export interface ToSign {
   readonly purpose: SignedPurpose;
@@ -106,7 +107,7 @@ export function createSigner(kid: string, key: JsonWebKey | string, groups?: rea
  */
 export async function readSigner(path: string, shown: string = path, groups?: readonly string[]): Promise<Signer> {
   const text = await readFile(path, 'utf8').catch(() => '');
-  const read = PrivateJwk.safeParse(jsonIn(text));
+  const read = PrivateJwk.safeParse(jsonOf(text));
   // The cause is left out, since it may quote the file.
   if (!read.success)
     throw new CountersignError(
@@ -122,14 +123,6 @@ const PrivateJwk = z.looseObject({
   kid: Name,
   countersign: Assertion.optional(),
 });
-
-function jsonIn(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
 
 function importKey(key: JsonWebKey | string): KeyObject {
   let imported: KeyObject;
