@@ -40,9 +40,10 @@ import {
   parsed,
   repeated,
   RUN,
+  several,
   text,
-  type Values,
   usage,
+  type Values,
 } from '../session/options.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { print, verb } from '../session/verb.ts';
@@ -61,9 +62,9 @@ const answering = (
   }
 > => ({
   comment: COMMENT,
-  group: parsed(repeated, '<name>', 'a group that you belong to; may be given several times'),
+  group: several('<name>', 'a group that you belong to'),
   digest: text('<sha256>', digest),
-  decisionId: text('<id>', 'the id of an answer whose receipt got lost: sent again, it counts once'),
+  decisionId: text('<id>', 'id of an answer whose receipt was lost; sent again under this id, it counts once'),
 });
 
 const WORDS = { provide: 'answered', decline: 'declined', cancel: 'cancelled' } as const;
@@ -76,12 +77,12 @@ export const ANSWER = verb({
   args: PLACE,
   options: {
     as: actor('who answers'),
-    set: parsed(repeated, '<field=value>', 'a field of the form; may be given several times'),
+    set: several('<field=value>', 'a field of the form'),
     file: text('<path>', 'the fields as JSON or YAML; - reads standard input'),
-    accept: flag('you have opened the page, or the form needs no field'),
-    decline: flag('say no; the server is told so'),
-    cancel: flag('give no answer; the server is told so'),
-    ...answering('of the question that you have read (see `requests`); without it you are shown the question'),
+    accept: flag('say that you opened the page, or send the form without a value'),
+    decline: flag('refuse to answer; the server is told that you did'),
+    cancel: flag('close the question without an answer; the server is told that you did'),
+    ...answering('digest of the question that you have read (see `requests`); without it, the question is only shown'),
   },
   examples: [
     'answer nightly-42 t2.c0 --as ann --digest 3f8a… --set name=Ann --set seats=2',
@@ -125,7 +126,6 @@ export const ANSWER = verb({
   },
 });
 
-/** Says what became of a call that was sent and whose answer was lost. */
 export const RESOLVE = verb({
   name: 'resolve',
   summary: 'say what became of a call whose answer was lost',
@@ -134,8 +134,8 @@ export const RESOLVE = verb({
   args: { ...PLACE, answer: one('retry, succeeded or failed') },
   options: {
     as: actor('who says so'),
-    result: text('<text>', 'of succeeded: told to the model as your words'),
-    message: text('<text>', 'of failed: told to the model as your words'),
+    result: text('<text>', 'with succeeded: the result, told to the model as your words'),
+    message: text('<text>', 'with failed: the reason, told to the model as your words'),
     ...answering(),
   },
   examples: [
@@ -183,18 +183,17 @@ function wordOf(answer: string, { result, message }: { readonly result?: string;
 
 const AUTHORIZING = {
   as: actor('who says it: an approver of the request, or whose grant it replaces'),
-  scope: parsed(repeated, '<scope>', 'consent to this scope; all that the request names, each by name'),
-  again: flag('where no scope is named: let it be tried once more'),
-  ref: text('<ref>', 'the vault entry in place of the grant'),
+  scope: parsed(repeated, '<scope>', 'consent to this scope; every scope that the request names must be given'),
+  again: flag('if the request names no scope: let the call be tried once more'),
+  ref: text('<ref>', 'replace the grant by this vault entry'),
   grantFile: text('<file>', 'a sealed grant as JSON, {server, jwe}, or - for standard input'),
-  decline: text('<reason>', 'neither: the call ends'),
+  decline: text('<reason>', 'refuse, for this reason; the call ends'),
   ...answering(),
 } satisfies OptionRows;
 
-/** Answers a server that wants another authorization for a call. */
 export const AUTHORIZE = verb({
   name: 'authorize',
-  summary: 'give what a server wants before it takes a call',
+  summary: 'answer a server that wants another authorization for a call',
   description:
     'Answer a call whose server wants another authorization: consent to the scopes that it names, for this call alone; or give a fresh grant in place of your own',
   args: PLACE,

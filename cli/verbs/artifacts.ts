@@ -18,10 +18,10 @@ import {
   one,
   type OptionRows,
   parsed,
-  repeated,
   RUN,
-  type Values,
+  several,
   usage,
+  type Values,
 } from '../session/options.ts';
 import type { Session } from '../session/session.ts';
 import type { Terminal } from '../session/terminal.ts';
@@ -33,19 +33,15 @@ const HISTORIES_TOLD = 500;
 
 const SWEEPING = {
   olderThan: parsed(age, '<age>', 'least age, such as 90d or 48h; default: artifacts.retentionDays'),
-  also: parsed(
-    repeated,
-    '<namespace>',
-    'another namespace that uses this directory and is not recorded there; may be repeated',
-  ),
+  also: several('<namespace>', 'another namespace that uses this directory and is not recorded there'),
   dryRun: flag('tell what would be removed, and remove nothing'),
 } satisfies OptionRows;
 
 const SWEEP = verb({
   name: 'sweep',
-  summary: 'remove what nobody needs any more',
+  summary: 'remove artifacts that nothing needs any more',
   description:
-    'Remove from the artifact directory what was put long ago and is named by no history that Temporal retains, nor by anything that is kept. Histories of every namespace whose workers have recorded it in the directory are read, and refused is where one is not at this Temporal service; name with --also one whose workers are all of an earlier release',
+    'Remove artifacts that are older than the given age and that nothing needs: no history that Temporal retains names them, and no artifact that is kept. The histories of every namespace are read that workers have recorded in the directory; nothing is removed if one of these namespaces is not at this Temporal service. Name with --also a namespace whose workers are all of an earlier release',
   options: SWEEPING,
   examples: ['artifacts sweep --older-than 90d --dry-run', 'artifacts sweep --older-than 90d --also staging'],
   run: async ({ options, terminal, session }) => await session(async (opened) => sweep(terminal, opened, options)),
@@ -126,7 +122,6 @@ function age(given: string): number {
   return ms;
 }
 
-/** Takes a standing decision back. */
 export const FORGET = verb({
   name: 'forget',
   summary: 'take a standing decision back',

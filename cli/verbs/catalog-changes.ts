@@ -26,12 +26,12 @@ import {
   type OptionRows,
   parsed,
   preset,
-  repeated,
+  several,
   some,
   text,
+  usage,
   type Values,
   wholeNumber,
-  usage,
 } from '../session/options.ts';
 import type { Session } from '../session/session.ts';
 import { type Answer, verb, type Verb } from '../session/verb.ts';
@@ -48,15 +48,15 @@ export const TENANT = preset('default', text('<name>', 'whose catalog'));
 
 /** The options of messages that a person sends to a catalog. */
 export const MESSAGE = {
-  group: parsed(repeated, '<name>', 'a group that they belong to; may be given several times'),
-  requestId: text('<id>', 'the id of a message whose answer got lost: sent again, it counts once'),
+  group: several('<name>', 'a group that they belong to'),
+  requestId: text('<id>', 'id of a message whose answer was lost; sent again under this id, it counts once'),
 };
 export const EXPECTED_VERSION = parsed(
   wholeNumber,
   '<n>',
   'change only this version of the catalog (default: the one read now)',
 );
-export const ACTING = { tenant: TENANT, as: actor('who asks for it'), ...MESSAGE };
+export const ACTING = { tenant: TENANT, as: actor('who makes the change'), ...MESSAGE };
 /** The options of a message that names the version that was shown. */
 const CHANGING = { ...ACTING, expectedVersion: EXPECTED_VERSION };
 
@@ -89,13 +89,14 @@ const CONNECTING = {
   credentials: text('<name>', "entry of `credentials` in the workers' configuration; never a secret"),
   trusted: flag("the server's annotations may exempt calls from asking"),
   taskQueue: text('<name>', 'queue whose workers reach the server'),
-  anew: flag('also where the last catalog was terminated: without what was set there'),
+  anew: flag('even if the last catalog was terminated; what was set there is lost'),
 } satisfies OptionRows;
 
 export const CONNECT = verb({
   name: 'connect',
   summary: 'begin a catalog, or change how its server is reached',
-  description: 'Connect a server and list its tools; again, to change how it is reached: what is not said is then off',
+  description:
+    'Connect a server and list its tools. Connecting it again changes how it is reached: options that are not given are then off',
   args: { server: SERVER },
   options: CONNECTING,
   examples: [
@@ -118,11 +119,11 @@ export const CONNECT = verb({
   },
 });
 
-/** Closes the server to every run. */
 export const DISCONNECT = verb({
   name: 'disconnect',
-  summary: 'no run may use the server any more',
-  description: 'Offer no tool of the server any more; what is set of its tools is kept, and comes back with connect',
+  summary: 'close a server to every run',
+  description:
+    'Offer no tool of the server any more. The settings of its tools are kept, and apply again after connect',
   args: { server: SERVER },
   options: CHANGING,
   examples: ['catalog disconnect files --as ann'],
@@ -151,19 +152,18 @@ function hashPrefix(given: string, before: readonly string[] = []): readonly str
   return [...before, given];
 }
 
-/** Stops the catalog from asking for a tool, and acknowledges the tool's definition as it was read. */
 export const ALLOW = verb({
   name: 'allow',
-  summary: 'ask for no countersignature, and deny nothing',
+  summary: 'let calls run without a countersignature',
   description:
-    "Ask for no countersignature here and take notice of the definition; the organisation's policy and the run's still count",
+    "Let calls run without a countersignature, and acknowledge the definitions of the tools. The organisation's policy and the run's still count",
   args: { server: SERVER, tools: some(SPELLED) },
   options: {
     ...CHANGING,
     hash: parsed(
       hashPrefix,
       '<sha256>',
-      'of a definition that has changed: the hash, or 8 characters of it, that `diff` shows; may be given several times',
+      'acknowledge a changed definition by its hash, or its first 8 characters, as `diff` shows it; may be given several times',
     ),
   },
   examples: [
@@ -177,21 +177,20 @@ export const ALLOW = verb({
   },
 });
 
-/** Makes every call of a tool wait for a countersignature. */
 export const ASK = verb({
   name: 'ask',
-  summary: 'every call waits for a countersignature',
-  description: 'Let every call of these tools wait for a countersignature, whatever other policy says',
+  summary: 'make every call wait for a countersignature',
+  description: 'Make every call of these tools wait for a countersignature, whatever other policy says',
   args: { server: SERVER, tools: any(SPELLED) },
   options: {
     ...CHANGING,
     all: ALL,
-    approver: parsed(repeated, '<id>', 'who may decide; may be given several times'),
-    approverGroup: parsed(repeated, '<name>', 'a group that may decide; may be given several times'),
-    need: parsed(wholeNumber, '<n>', 'so many of them must agree'),
-    notInitiator: flag('whoever started the run is none of them'),
+    approver: several('<id>', 'who may decide'),
+    approverGroup: several('<name>', 'a group that may decide'),
+    need: parsed(wholeNumber, '<n>', 'how many of them must agree'),
+    notInitiator: flag('the person who started the run does not count'),
     deadlineSeconds: parsed(wholeNumber, '<n>', 'how long a request waits'),
-    hash: parsed(hashPrefix, '<sha256>', 'take notice of a definition that has changed, as `diff` shows it'),
+    hash: parsed(hashPrefix, '<sha256>', 'acknowledge a changed definition by its hash, as `diff` shows it'),
   },
   examples: [
     'catalog ask files write_file --as ann --approver-group ops --deadline-seconds 3600',
@@ -261,8 +260,12 @@ function toolSwitch({ change, takesAll, ...help }: Switch): Verb {
 
 /** Verbs that send a second administrator's decision on a change that waits. */
 export const DECISIONS: readonly Verb[] = [
-  decision('approve', 'agree to a change that waits', 'Agree to a change of somebody else: it then counts'),
-  decision('reject', 'refuse a change that waits', 'Close a change that waits; nothing of it counts'),
+  decision(
+    'approve',
+    'agree to a change that waits',
+    'Agree to the change of another administrator, which then applies',
+  ),
+  decision('reject', 'refuse a change that waits', 'Refuse a change that waits; nothing of it applies'),
 ];
 
 function decision(verdict: 'approve' | 'reject', summary: string, description: string): Verb {

@@ -53,7 +53,7 @@ const SEVERAL = { run: RUN, calls: any('call ids, such as t2.c0') };
 const DECIDING = {
   group: DECIDER_GROUP,
   digest: text('<sha256>', 'decide only the request with this digest'),
-  decisionId: text('<id>', 'the id of a decision whose answer got lost: sent again, it counts once'),
+  decisionId: text('<id>', 'id of a decision whose answer was lost; sent again under this id, it counts once'),
 };
 
 const BATCH = {
@@ -75,7 +75,7 @@ export const APPROVE = verb({
     comment: COMMENT,
     arguments: text('<file>', 'send these arguments in place of those shown (JSON or YAML, - for standard input)'),
     remember: text('<scope>', 'let later calls of this run pass, too: call, tool, or arguments:NAME,NAME'),
-    rememberUntil: parsed(time, '<time>', `until then, ${UNTIL}`),
+    rememberUntil: parsed(time, '<time>', `end of what is remembered, ${UNTIL}`),
     ...DECIDING,
   },
   examples: [
@@ -123,7 +123,6 @@ export const REJECT = verb({
   run: async (given) => await decideSeveral(given, { kind: 'reject', reason: given.options.reason }),
 });
 
-/** Answers a call in its tool's place. */
 export const RESPOND = verb({
   name: 'respond',
   summary: 'answer one waiting call in place of its tool',
@@ -131,7 +130,7 @@ export const RESPOND = verb({
   args: ONE,
   options: {
     as: actor('who answers'),
-    answer: needed(text('<text>', 'told to the model as yours')),
+    answer: needed(text('<text>', 'what the model is told, as your words')),
     comment: COMMENT,
     ...DECIDING,
   },
@@ -142,7 +141,6 @@ export const RESPOND = verb({
   },
 });
 
-/** Postpones the deadline of a waiting call, if policy permits it. */
 export const EXTEND = verb({
   name: 'extend',
   summary: 'postpone the deadline of a waiting call',
@@ -164,7 +162,6 @@ export const EXTEND = verb({
   },
 });
 
-/** Takes an approval back while others are still needed. */
 export const WITHDRAW = verb({
   name: 'withdraw',
   summary: 'take back your approval of a call that waits for others',

@@ -17,7 +17,18 @@ import { KEY_FIELD } from '../../contracts/zone.ts';
 import { visible } from '../../domain/text/escape.ts';
 import type { History } from '../../workers/replay/recorded-history.ts';
 import { keyIn, makeKey, readTrustFile, TRUST_FILE, writeOnce, writeTrustFile } from '../session/files.ts';
-import { flag, one, type OptionRows, parsed, preset, repeated, text, type Values, usage } from '../session/options.ts';
+import {
+  flag,
+  one,
+  type OptionRows,
+  parsed,
+  preset,
+  repeated,
+  several,
+  text,
+  usage,
+  type Values,
+} from '../session/options.ts';
 import type { Session } from '../session/session.ts';
 import type { Paint } from '../session/terminal.ts';
 import { verb } from '../session/verb.ts';
@@ -25,10 +36,9 @@ import { verb } from '../session/verb.ts';
 const TRUST = preset(TRUST_FILE, text('<file>', 'the trusted keys of the workers (trust.jwks)'));
 const KID = one('key id');
 
-/** Shows whose signatures are trusted, and for what. */
 const LIST = verb({
   name: 'list',
-  summary: 'the keys that are trusted',
+  summary: 'list the keys that are trusted',
   description: 'List the trusted keys, and what each of them may assert',
   options: { trust: TRUST },
   examples: ['keys list', 'keys list --trust /etc/countersign/trust.jwks --json'],
@@ -60,12 +70,11 @@ const NEW_KEY = {
   private: text('<file>', 'the private key; never overwritten (default: KID.jwk)'),
   person: text('<issuer|subject>', 'the one approver for whom it speaks'),
   service: text('<issuer>', 'it speaks for everybody of this issuer'),
-  group: parsed(repeated, '<name>', 'a group that it may claim; may be given several times'),
+  group: several('<name>', 'a group that it may claim'),
   tenant: parsed(repeated, '<name>', 'where it counts; may be given several times (default: default)'),
-  speaksForMany: flag('of a service: several people may agree to one request through it'),
+  speaksForMany: flag('with --service: several people may agree to one request through this key'),
 } satisfies OptionRows;
 
-/** Makes a signing key and says what the key may assert. */
 const NEW = verb({
   name: 'new',
   summary: 'make a key that signs',
@@ -117,10 +126,9 @@ function assertionOf({
   return parseAs(Assertion, { ...own, groups: group, tenants: tenant }, 'USAGE', 'key');
 }
 
-/** Takes all trust from a key, including trust in what it has already signed. */
 const REVOKE = verb({
   name: 'revoke',
-  summary: 'trust a key no longer',
+  summary: 'stop trusting a key',
   description:
     'Take a key out of the trusted ones: nothing that it has signed counts any more. Approvals that wait are asked again; runs that it started call nothing',
   args: { kid: KID },
@@ -138,7 +146,6 @@ const REVOKE = verb({
   },
 });
 
-/** Replaces an old key, which nobody has lost, by a new one. */
 const ROTATE = verb({
   name: 'rotate',
   summary: 'replace a key that signs',
@@ -190,8 +197,8 @@ const ZONE_NEW = verb({
 
 const ZONE_USED = verb({
   name: 'used',
-  summary: 'which running workflows need a key; exit code 2 if any does',
-  description: 'Look through the histories of all running runs and catalogs for what was proven by a key',
+  summary: 'list running workflows that need a key; exit code 2 if any does',
+  description: 'Search the histories of all running runs and catalogs for what workers have proven with a key',
   args: { id: one() },
   examples: ['keys zone used zone-2025', 'keys zone used zone-2025 --json'],
   run: async ({ args, session }) => {
@@ -210,7 +217,6 @@ const ZONE_USED = verb({
   },
 });
 
-/** Makes the key with which workers prove what they write, and finds out whether runs still need one. */
 const ZONE = verb({
   name: 'zone',
   summary: 'keys with which workers prove what they write (trust mode signed)',

@@ -13,16 +13,16 @@ const OPTIONS = {
     '<format>',
     'write it for other programs: one JSON line or one CSV row for each entry',
   ),
-  file: text('<file>', 'with --export: of what was exported before, without a server'),
-  records: text('<directory>', 'with --export: of what ledger.directory holds of the run, without a server'),
+  file: text('<file>', 'with --export: read an earlier export instead of the run; needs no server'),
+  records: text('<directory>', 'with --export: read what ledger.directory holds of the run; needs no server'),
   firstRun: text('<id>', 'with --records: which run of this id, by its first Temporal run id'),
-  segment: text('<sha256>', 'with --export: of the artifact store, from the newest segment back, without a server'),
+  segment: text('<sha256>', 'with --export: read the artifact store, from the newest segment back; needs no server'),
 } satisfies OptionRows;
 
 export const LEDGER = verb({
   name: 'ledger',
-  summary: 'the whole record of a run',
-  description: 'Everything that was judged, asked, decided, sent and answered in a run, oldest first',
+  summary: 'print the ledger of a run',
+  description: 'Print everything that was judged, asked, decided, sent and answered in a run, oldest first',
   args: { run: one('run id, or catalog/<tenant>/<server>') },
   options: OPTIONS,
   examples: [

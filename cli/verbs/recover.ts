@@ -18,16 +18,16 @@ import { verb } from '../session/verb.ts';
 import { type Recovering, recoveryText } from '../views/recovery.ts';
 
 const OPTIONS = {
-  yes: flag('do it'),
-  anyway: flag('also where another build can go on with the run'),
+  yes: flag('reset the run; without it, the command only shows what would be undone'),
+  anyway: flag('reset even if another build may be able to go on with the run'),
   reason: text('<text>', 'kept by Temporal (default: countersign recover)'),
 } satisfies OptionRows;
 
 export const RECOVER = verb({
   name: 'recover',
-  summary: 'the way out for a run that is stuck',
+  summary: 'reset a run that no worker can replay',
   description:
-    'Reset a stuck run to the last workflow task that can be replayed. Shows what is undone and asked again; does it with --yes. A call that may run only once is not sent again by itself',
+    'Reset a stuck run to the last workflow task that can be replayed. Without --yes, only show what would be undone and asked again. A call that may run only once is not sent again by itself',
   args: { run: one('run id, or catalog/<tenant>/<server>') },
   options: OPTIONS,
   examples: ['recover nightly-42', 'recover nightly-42 --yes'],

@@ -19,16 +19,16 @@ import { type Answer, print, verb } from '../session/verb.ts';
 const RECORDED = 'test/replay/histories';
 
 const OPTIONS = {
-  live: flag('the histories of a live namespace instead'),
-  query: text('<filter>', 'which of them, as a visibility query (default: all running)'),
-  diagnoseAll: flag(`say why of every history that fails (default: of the first ${MOST_DIAGNOSED})`),
+  live: flag('replay the histories of a live namespace instead of files'),
+  query: text('<filter>', 'with --live: only executions that match this visibility query (default: all running)'),
+  diagnoseAll: flag(`diagnose every history that fails (default: the first ${MOST_DIAGNOSED})`),
 } satisfies OptionRows;
 
 type ReplayOptions = Values<typeof OPTIONS> & GlobalOptions;
 
 export const REPLAY = verb({
   name: 'replay',
-  summary: 'do recorded histories replay with this code?',
+  summary: 'check that recorded histories replay with this code',
   description:
     'Replay recorded histories, or those of a live namespace, with the current workflow code; exit code 7 if one diverges',
   args: { paths: any(`files, or folders of *.json (default: ${RECORDED})`) },

@@ -17,11 +17,11 @@ import { retryText } from '../views/run.ts';
 
 export const REQUESTS = verb({
   name: 'requests',
-  summary: 'what waits for a decision, in one run or in all',
-  description: 'What waits for a decision: of one run in full, without a run id of all runs',
+  summary: 'list what waits for a decision, in one run or in all',
+  description: 'List what waits for a decision: of one run in full; without a run id, of all runs',
   args: { run: maybe('run id') },
   options: {
-    full: flag('cut nothing'),
+    full: flag('show all text, however long'),
     reveal: flag('show arguments that policy keeps out of lists: look at them before you decide'),
     tenant: text('<name>', 'only runs of this tenant'),
     group: text('<name>', 'only runs that wait for this group'),

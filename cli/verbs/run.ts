@@ -31,8 +31,8 @@ import { progressText, resultText, retryText, stateText, taskText } from '../vie
 /** Shows the state of a run; for a stuck run, what its history says. */
 export const SHOW = verb({
   name: 'show',
-  summary: 'where a run is',
-  description: 'Where a run is: status, what waits, what stands, tokens, spend, limits, ledger head',
+  summary: 'show the state of a run',
+  description: 'Show the state of a run: status, open requests, standing decisions, tokens, spend, limits, ledger head',
   args: { run: RUN },
   examples: ['show nightly-42', 'show nightly-42 --json'],
   run: async ({ args, session }) => {
@@ -70,9 +70,9 @@ export const SHOW = verb({
  */
 export const WATCH = verb({
   name: 'watch',
-  summary: 'the events of a run as they happen',
+  summary: 'follow the events of a run as they happen',
   description:
-    'The events of a run as they happen, until it ends; with --deadline no longer than that, with --json one entry per line',
+    'Follow the events of a run as they happen, until it ends; with --deadline no longer than that, with --json one entry per line',
   args: { run: RUN },
   options: { from: parsed(wholeNumber, '<number>', 'number of the first entry wanted (default: 0)') },
   examples: ['watch nightly-42', 'watch nightly-42 --from 17 --json', 'watch nightly-42 --deadline 60'],
@@ -129,7 +129,6 @@ const CLAIMED_GROUP = parsed(
   'a group that a signing key claims; may be given several times (default: those of a personal key)',
 );
 
-/** Ends a run without failing it. */
 export const STOP = verb({
   name: 'stop',
   summary: 'end a run',
@@ -156,7 +155,6 @@ export const STOP = verb({
   },
 });
 
-/** Sends a message to the model of a run. */
 export const SAY = verb({
   name: 'say',
   summary: 'tell the model of a run something',
@@ -167,7 +165,7 @@ export const SAY = verb({
     text: needed(text('<text>', 'what the model reads')),
     group: CLAIMED_GROUP,
     interrupt: flag('withdraw the requests that wait, so that it is read once nothing is in flight'),
-    messageId: text('<id>', 'the id of a message whose answer got lost: sent again, it is read once'),
+    messageId: text('<id>', 'id of a message whose answer was lost; sent again under this id, it is read once'),
   },
   examples: [
     'say nightly-42 --as ann --text "ticket 12 is solved, leave it out"',

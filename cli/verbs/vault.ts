@@ -15,11 +15,11 @@ import {
   type OptionRows,
   parsed,
   preset,
-  repeated,
+  several,
   text,
   time,
-  type Values,
   usage,
+  type Values,
 } from '../session/options.ts';
 import { openVaultSettings, type VaultSettings } from '../session/session.ts';
 import type { Terminal } from '../session/terminal.ts';
@@ -31,8 +31,8 @@ type Listed = Awaited<ReturnType<VaultSettings['vault']['list']>>[number];
 /** Shows the entries and their owners, never a secret. */
 const LIST = verb({
   name: 'list',
-  summary: 'what the vault holds, and for whom',
-  description: 'The entries of the vault: kind, server, whose runs may use them, and whether they are still good',
+  summary: 'list the entries of the vault, and who may use them',
+  description: 'List the entries of the vault: kind, server, whose runs may use them, and whether they are still good',
   examples: ['vault list', 'vault list --json'],
   run: async ({ options, terminal }) => {
     const { vault } = await openVaultSettings(terminal, options);
@@ -63,12 +63,12 @@ function stateOf(
 const PUTTING = {
   kind: needed(choice(['refresh-token', 'token'], '<kind>', 'what the secret is')),
   server: needed(text('<name|url>', 'the one server for which it may be used')),
-  initiator: needed(parsed(repeated, '<id>', 'whose runs may use it; may be given several times')),
-  tenant: preset('default', text('<name>', 'of those runs')),
-  issuer: text('<url>', 'of a refresh token: the authorization server that gave it'),
+  initiator: needed(several('<id>', 'whose runs may use it')),
+  tenant: preset('default', text('<name>', 'tenant of those runs')),
+  issuer: text('<url>', 'with --kind refresh-token: the authorization server that issued it'),
   from: preset('-', text('<file>', 'a file that holds the secret, or - for standard input')),
-  expires: parsed(time, '<time>', 'when the grant ends, where it is known'),
-  replace: flag('in the place of the one that stands there'),
+  expires: parsed(time, '<time>', 'when the grant ends, if that is known'),
+  replace: flag('replace the entry that has this reference'),
 } satisfies OptionRows;
 
 const REF = one('the reference');
@@ -156,7 +156,6 @@ async function readText(source: string, terminal: Terminal): Promise<string> {
 /** Attempts for one entry; each failed one means that somebody else has written in between. */
 const MOST_TRIES = 20;
 
-/** Encrypts with the first key what another key still protects, so that the other keys can be removed. */
 const REKEY = verb({
   name: 'rekey',
   summary: 'encrypt all entries with the first key',
@@ -190,7 +189,6 @@ async function rewrite(vault: VaultSettings['vault'], ref: string): Promise<void
   );
 }
 
-/** Removes an entry; runs that name it have no grant any more. */
 const REMOVE = verb({
   name: 'remove',
   summary: 'take a secret out of the vault',

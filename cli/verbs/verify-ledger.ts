@@ -49,19 +49,19 @@ const OPTIONS = {
   records: text('<directory>', 'check what ledger.directory holds of the run, without a server'),
   firstRun: text('<id>', 'with --records: which run of this id, by its first Temporal run id'),
   segment: text('<sha256>', 'check the artifact store, from the newest segment back, without a server'),
-  keys: text('<file>', 'public keys of the workers (JWK set, JWK, PEM): every entry must stand under a signed head'),
+  keys: text('<file>', 'public keys of the workers (JWK set, JWK, PEM): a signed head must cover every entry'),
   trust: TRUST,
   noTrust: flag('check no signatures of people and services'),
   live: flag('compare a named copy with the run itself, and with history'),
   history: off("do not compare with Temporal's history"),
-  head: text('<sha256>', 'the head that was noted earlier or elsewhere; it must be an entry of this ledger'),
+  head: text('<sha256>', 'a head that was noted earlier or elsewhere; it must be the hash of an entry of this ledger'),
 } satisfies OptionRows;
 
 type VerifyOptions = Values<typeof OPTIONS> & GlobalOptions;
 
 export const VERIFY_LEDGER = verb({
   name: 'verify-ledger',
-  summary: 'is the record of a run whole and unchanged?',
+  summary: 'check that the ledger of a run is complete and unchanged',
   description:
     "Check a run's ledger: every entry follows the one before it, none was changed, dropped or swapped, signed heads hold, and Temporal's history says the same",
   args: { run: one('run id, or catalog/<tenant>/<server>') },
