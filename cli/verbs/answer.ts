@@ -252,11 +252,8 @@ async function answerTo(
   if (scopes.length === new Set(scope).size && scopes.every((each) => scope.includes(each)))
     return { kind: 'consent', ...noted };
   const wanted = scopes.map((each) => `--scope ${visible(each)}`).join(' ');
-  throw new CountersignError(
-    'DECISION_INVALID',
-    `Call ${base.callId} waits for consent to ${wanted === '' ? 'another try (--again)' : wanted}; name exactly that.`,
-    { callId: base.callId },
-  );
+  const message = `Call ${base.callId} waits for consent to ${wanted === '' ? 'another try (--again)' : wanted}; name exactly that.`;
+  throw new CountersignError('DECISION_INVALID', message, { callId: base.callId });
 }
 
 // Sends one answer to a request about something else than consent.
@@ -310,12 +307,10 @@ export async function answerPause<
   }
   if (request === undefined) throw notOpen(runId, callId, asksNot, before.at(-1)?.ack);
   const { about } = request;
-  if (!isAbout(about, kind))
-    throw new CountersignError(
-      'DECISION_NOT_PERMITTED',
-      `Call ${callId} ${asksNot}; something else is asked of it (countersign requests ${runId}). Nothing was sent.`,
-      { runId, callId },
-    );
+  if (!isAbout(about, kind)) {
+    const message = `Call ${callId} ${asksNot}; something else is asked of it (countersign requests ${runId}). Nothing was sent.`;
+    throw new CountersignError('DECISION_NOT_PERMITTED', message, { runId, callId });
+  }
   if (options.digest === undefined && unread !== undefined) {
     unread(request);
     throw usage(
@@ -348,12 +343,10 @@ function isAbout<Kind extends PauseKind>(
 }
 
 function notOpen(runId: string, callId: string, asksNot: string, last: PauseAck | undefined): CountersignError {
-  if (last === undefined)
-    return new CountersignError(
-      'REQUEST_NOT_OPEN',
-      `Call ${callId} of run ${runId} ${asksNot}; its ledger says how it ended (countersign ledger ${runId}). Nothing was sent.`,
-      { runId, callId },
-    );
+  if (last === undefined) {
+    const message = `Call ${callId} of run ${runId} ${asksNot}; its ledger says how it ended (countersign ledger ${runId}). Nothing was sent.`;
+    return new CountersignError('REQUEST_NOT_OPEN', message, { runId, callId });
+  }
   const { answer, decidedBy, decidedAt } = last;
   return new CountersignError(
     'ALREADY_DECIDED',

@@ -361,11 +361,8 @@ function assertNamed(entries: readonly CatalogEntry[], wanted: ToolsChange, tena
     drifted === undefined
       ? `No tool that you name has a definition with hash ${stale}`
       : `${visible(drifted.name)} is not what an operator has acknowledged, and no --hash names what it is now`;
-  throw new CountersignError(
-    'DEFINITION_CHANGED',
-    `${what}. Read it first (countersign catalog diff ${server} --tenant ${tenant}), then add --hash with the hash that is shown there; nothing was sent.`,
-    { server },
-  );
+  const message = `${what}. Read it first (countersign catalog diff ${server} --tenant ${tenant}), then add --hash with the hash that is shown there; nothing was sent.`;
+  throw new CountersignError('DEFINITION_CHANGED', message, { server });
 }
 
 /** A listing takes as long as its server does, and one attempt lasts at most a minute. */

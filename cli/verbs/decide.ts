@@ -256,11 +256,8 @@ async function settledBefore(
   // A call that was approved, asked again and then left to expire counts as expired.
   if (first !== undefined && (closed === undefined || closed.at < first.decidedAt)) {
     const { status, decidedBy, decidedAt } = first;
-    throw new CountersignError(
-      'ALREADY_DECIDED',
-      `Call ${callId} was ${status} by ${decidedBy} at ${decidedAt}; nothing was changed.`,
-      { runId, callId, decidedBy, decidedAt },
-    );
+    const message = `Call ${callId} was ${status} by ${decidedBy} at ${decidedAt}; nothing was changed.`;
+    throw new CountersignError('ALREADY_DECIDED', message, { runId, callId, decidedBy, decidedAt });
   }
   if (closed?.fact.kind === 'request.closed' && closed.fact.status === 'expired') {
     throw new CountersignError(

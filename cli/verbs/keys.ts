@@ -284,14 +284,10 @@ async function keysIn({ events }: History, codecs: readonly PayloadCodec[]): Pro
     ];
     for (const payload of await decoded(sealed, codecs)) {
       const encoding = Buffer.from(payload.metadata?.['encoding'] ?? []).toString('utf8');
-      if (encoding === UNDECODABLE_ENCODING)
-        throw new CountersignError(
-          'CONFIG_INVALID',
-          'A history is encrypted, and encryption.keys does not hold its key; nothing is known of it.',
-          {
-            path: 'encryption.keys',
-          },
-        );
+      if (encoding === UNDECODABLE_ENCODING) {
+        const message = 'A history is encrypted, and encryption.keys does not hold its key; nothing is known of it.';
+        throw new CountersignError('CONFIG_INVALID', message, { path: 'encryption.keys' });
+      }
       const name = payload.metadata?.[KEY_FIELD];
       if (name) names.add(Buffer.from(name).toString('utf8'));
     }

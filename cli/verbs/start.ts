@@ -137,12 +137,8 @@ async function readKey(path: string, shown: string): Promise<JWK> {
     // Sound: sealing checks every field that it uses.
     return JSON.parse(await readFile(path, 'utf8')) as JWK;
   } catch (error) {
-    throw new CountersignError(
-      'SEALING_KEY_MISSING',
-      `The sealing key ${shown} cannot be read as a public JWK; make a pair with: countersign keys`,
-      {},
-      { cause: error },
-    );
+    const message = `The sealing key ${shown} cannot be read as a public JWK; make a pair with: countersign keys`;
+    throw new CountersignError('SEALING_KEY_MISSING', message, {}, { cause: error });
   }
 }
 

@@ -89,11 +89,10 @@ const PUT = verb({
     const { vault, serverUrls } = await openVaultSettings(terminal, options);
     const entry = entryOf(options, await secretFrom(options.from, terminal), serverUrls);
     const before = await vault.read(ref);
-    if (before !== undefined && options.replace !== true)
-      throw new CountersignError(
-        'VAULT_CONFLICT',
-        `Something stands under ${ref} already. Look at it with countersign vault list; to put this in its place, add --replace.`,
-      );
+    if (before !== undefined && options.replace !== true) {
+      const message = `Something stands under ${ref} already. Look at it with countersign vault list; to put this in its place, add --replace.`;
+      throw new CountersignError('VAULT_CONFLICT', message);
+    }
     if ((await vault.write(ref, entry, before?.version)) === undefined) throw changedMeanwhile(ref, 'put');
     const { secret, ...shown } = entry;
     const { server, initiators, tenant } = entry.bound;
@@ -121,11 +120,10 @@ function entryOf(
       'A refresh token goes to its issuer alone: --issuer belongs to --kind refresh-token, and to nothing else.',
     );
   const url = Object.hasOwn(serverUrls, options.server) ? serverUrls[options.server] : options.server;
-  if (url === undefined || !URL.canParse(url))
-    throw new CountersignError(
-      'SERVER_UNKNOWN',
-      `--server ${options.server}: the configuration has no server of this name, and it is no URL.`,
-    );
+  if (url === undefined || !URL.canParse(url)) {
+    const message = `--server ${options.server}: the configuration has no server of this name, and it is no URL.`;
+    throw new CountersignError('SERVER_UNKNOWN', message);
+  }
   return parseAs(
     VaultEntry,
     {
@@ -183,10 +181,8 @@ async function rewrite(vault: VaultSettings['vault'], ref: string): Promise<void
     const held = await vault.read(ref);
     if (held === undefined || (await vault.write(ref, held.entry, held.version)) !== undefined) return;
   }
-  throw new CountersignError(
-    'VAULT_CONFLICT',
-    `The entry ${ref} is changed all the time. Run countersign vault rekey again when it rests.`,
-  );
+  const message = `The entry ${ref} is changed all the time. Run countersign vault rekey again when it rests.`;
+  throw new CountersignError('VAULT_CONFLICT', message);
 }
 
 const REMOVE = verb({
@@ -198,11 +194,10 @@ const REMOVE = verb({
   run: async ({ args: { ref }, options, terminal }) => {
     const { vault } = await openVaultSettings(terminal, options);
     const held = await vault.read(ref);
-    if (held === undefined)
-      throw new CountersignError(
-        'VAULT_ENTRY_UNKNOWN',
-        `Nothing stands in the vault under ${ref}. See: countersign vault list`,
-      );
+    if (held === undefined) {
+      const message = `Nothing stands in the vault under ${ref}. See: countersign vault list`;
+      throw new CountersignError('VAULT_ENTRY_UNKNOWN', message);
+    }
     if (!(await vault.remove(ref, held.version))) throw changedMeanwhile(ref, 'remove');
     return { json: { removed: ref }, text: (paint) => `${paint('red', 'removed')}  ${paint('bold', ref)}` };
   },

@@ -74,11 +74,10 @@ export async function readDefinitions(
   artifacts: ArtifactReader | undefined,
   { entries, listings }: Pick<CatalogSnapshot, 'entries' | 'listings'>,
 ): Promise<ReadonlyMap<string, KnownDefinitions>> {
-  if (artifacts === undefined)
-    throw new CountersignError(
-      'ARTIFACT_MISSING',
-      'Tool definitions stand in the artifact store. Give this client access to it.',
-    );
+  if (artifacts === undefined) {
+    const message = 'Tool definitions stand in the artifact store. Give this client access to it.';
+    throw new CountersignError('ARTIFACT_MISSING', message);
+  }
   const read = new Map<string, ReadonlyMap<string, ToolDefinition>>();
   for (const [refresh, ref] of Object.entries(listings)) {
     const stored: unknown = JSON.parse(new TextDecoder().decode(await artifacts.get(ref)));
@@ -89,11 +88,8 @@ export async function readDefinitions(
   const find = (tool: string, { hash, refresh }: SeenDefinition): ToolDefinition => {
     const found = read.get(String(refresh))?.get(hash);
     if (found?.name === tool) return found;
-    throw new CountersignError(
-      'ARTIFACT_CORRUPT',
-      `The listing of refresh ${refresh} does not hold ${visible(tool)} as the catalog knows it; restore the artifact store.`,
-      { refresh },
-    );
+    const message = `The listing of refresh ${refresh} does not hold ${visible(tool)} as the catalog knows it; restore the artifact store.`;
+    throw new CountersignError('ARTIFACT_CORRUPT', message, { refresh });
   };
   return new Map(
     entries.map(({ name, definition, acknowledged }) => [

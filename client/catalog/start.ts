@@ -56,11 +56,8 @@ export async function assertNoneWasEnded(client: Client, { tenant, server }: Cat
   if (last === undefined || last.status.name === 'RUNNING') return;
   const status = last.typedSearchAttributes.get(SEARCH_ATTRIBUTES.status);
   if (status !== 'connected' && status !== 'disconnected') return;
-  throw new CountersignError(
-    'CATALOG_VERSION_CONFLICT',
-    `The catalog of ${server} was ended from outside (${last.status.name.toLowerCase()}), and with it what was set of its tools. Export it, then connect it anew (--anew), and import it.`,
-    { tenant, server },
-  );
+  const message = `The catalog of ${server} was ended from outside (${last.status.name.toLowerCase()}), and with it what was set of its tools. Export it, then connect it anew (--anew), and import it.`;
+  throw new CountersignError('CATALOG_VERSION_CONFLICT', message, { tenant, server });
 }
 
 const FIRST_PAUSE_MS = 50;
@@ -86,12 +83,10 @@ export async function refreshEnd(
     const report = 'unchanged' in snapshot ? undefined : snapshot.lastRefresh;
     if (report !== undefined && report.refresh >= refresh) return report;
     const left = end - Date.now();
-    if (left <= 0)
-      throw new CountersignError(
-        'RESULT_UNCERTAIN',
-        `Refresh ${refresh} of ${server} did not end in time; it goes on. See: countersign catalog show ${server} --tenant ${tenant}`,
-        { tenant, server, refresh },
-      );
+    if (left <= 0) {
+      const message = `Refresh ${refresh} of ${server} did not end in time; it goes on. See: countersign catalog show ${server} --tenant ${tenant}`;
+      throw new CountersignError('RESULT_UNCERTAIN', message, { tenant, server, refresh });
+    }
     await pause(Math.min(pauseMs, left));
   }
 }

@@ -40,13 +40,10 @@ export function troubleOf(error: unknown, about: Subject): CountersignError {
       cause: error,
     });
   }
-  if (error instanceof NamespaceNotFoundError)
-    return new CountersignError(
-      'SETUP_INCOMPLETE',
-      `There is no namespace ${error.namespace}. Name another, or create it and run: countersign setup --namespace ${error.namespace}`,
-      {},
-      { cause: error },
-    );
+  if (error instanceof NamespaceNotFoundError) {
+    const message = `There is no namespace ${error.namespace}. Name another, or create it and run: countersign setup --namespace ${error.namespace}`;
+    return new CountersignError('SETUP_INCOMPLETE', message, {}, { cause: error });
+  }
   return engineTrouble(error, about);
 }
 
@@ -115,13 +112,10 @@ function isUnreplayable(error: unknown): error is QueryNotRegisteredError {
 
 function uncertain(about: Subject, cause: unknown): CountersignError {
   // A call about no particular run only reads, so nothing can be uncertain about it.
-  if (about === '')
-    return new CountersignError(
-      'ENGINE_UNAVAILABLE',
-      'Temporal did not answer in time; check its address and try again.',
-      {},
-      { cause },
-    );
+  if (about === '') {
+    const message = 'Temporal did not answer in time; check its address and try again.';
+    return new CountersignError('ENGINE_UNAVAILABLE', message, {}, { cause });
+  }
   const { name, facts } = namingOf(about);
   return new CountersignError(
     'RESULT_UNCERTAIN',
@@ -138,12 +132,8 @@ function failedRun(error: WorkflowFailedError, about: Subject): CountersignError
     return new CountersignError(coded.code, coded.message, { ...coded.facts, ...facts }, { cause: error });
   if (error.cause instanceof CancelledFailure)
     return new CountersignError('RUN_CANCELLED', `${title} was cancelled.`, facts, { cause: error });
-  return new CountersignError(
-    'RUN_FAILED',
-    `${title} ended without a result: ${error.cause?.message ?? error.message}`,
-    facts,
-    { cause: error },
-  );
+  const message = `${title} ended without a result: ${error.cause?.message ?? error.message}`;
+  return new CountersignError('RUN_FAILED', message, facts, { cause: error });
 }
 
 // Errors name the subject of the call that failed.
@@ -246,9 +236,6 @@ async function isPolled(client: Client, name: string): Promise<boolean> {
 
 function nobodyAt({ options: { namespace } }: Client, taskQueue: string, about: Subject): CountersignError {
   const { title, facts } = namingOf(about);
-  return new CountersignError(
-    'ENGINE_UNAVAILABLE',
-    `No worker takes runs from task queue ${taskQueue} of namespace ${namespace}. ${title} waits, and nothing of it is lost; start a worker for that queue: countersign worker --namespace ${namespace}`,
-    { ...facts, taskQueue, namespace },
-  );
+  const message = `No worker takes runs from task queue ${taskQueue} of namespace ${namespace}. ${title} waits, and nothing of it is lost; start a worker for that queue: countersign worker --namespace ${namespace}`;
+  return new CountersignError('ENGINE_UNAVAILABLE', message, { ...facts, taskQueue, namespace });
 }

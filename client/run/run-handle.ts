@@ -302,11 +302,8 @@ export class RunHandle {
     try {
       const { status } = await this.#engine.call(this.runId, () => this.#handle.describe());
       if (status.name === 'RUNNING') return error;
-      return new CountersignError(
-        'RUN_CLOSED',
-        `Run ${this.runId} is over (${status.name.toLowerCase()}); nothing was changed.`,
-        { runId: this.runId },
-      );
+      const message = `Run ${this.runId} is over (${status.name.toLowerCase()}); nothing was changed.`;
+      return new CountersignError('RUN_CLOSED', message, { runId: this.runId });
     } catch {
       return error;
     }
@@ -316,11 +313,8 @@ export class RunHandle {
 function assertDigest(request: ApprovalRequest): void {
   const { workflowId, callId } = request;
   if (requestDigest({ ...request, target: request }) === request.digest) return;
-  throw new CountersignError(
-    'DIGEST_MISMATCH',
-    `The request for call ${callId} is not the one its digest names; do not decide it.`,
-    { runId: workflowId, callId },
-  );
+  const message = `The request for call ${callId} is not the one its digest names; do not decide it.`;
+  throw new CountersignError('DIGEST_MISMATCH', message, { runId: workflowId, callId });
 }
 
 /** @throws CountersignError `ARGUMENTS_TOO_LARGE` above the most that any run's limits can allow */
@@ -328,9 +322,6 @@ function assertArgumentsFit(decision: Decision): void {
   const given = decision.kind === 'approve' ? decision.arguments : undefined;
   const bytes = given === undefined ? 0 : byteLength(JSON.stringify(given));
   if (bytes <= MOST_ARGUMENT_BYTES) return;
-  throw new CountersignError(
-    'ARGUMENTS_TOO_LARGE',
-    `Arguments have ${bytes} bytes; no run allows more than ${MOST_ARGUMENT_BYTES}. Nothing was sent.`,
-    { callId: decision.callId, path: 'arguments' },
-  );
+  const message = `Arguments have ${bytes} bytes; no run allows more than ${MOST_ARGUMENT_BYTES}. Nothing was sent.`;
+  throw new CountersignError('ARGUMENTS_TOO_LARGE', message, { callId: decision.callId, path: 'arguments' });
 }

@@ -60,12 +60,10 @@ export async function startRun(
   signer?: Signer,
 ): Promise<StartedRun> {
   const { runId, authorizations = {} } = options;
-  if (runId.startsWith('catalog/'))
-    throw new CountersignError(
-      'SPEC_INVALID',
-      'runId must not begin with catalog/: catalogs have such ids. Choose another.',
-      { path: 'runId' },
-    );
+  if (runId.startsWith('catalog/')) {
+    const message = 'runId must not begin with catalog/: catalogs have such ids. Choose another.';
+    throw new CountersignError('SPEC_INVALID', message, { path: 'runId' });
+  }
   const finding = screenSpec(options.spec);
   if (finding !== undefined) throw new CountersignError(finding.code, finding.message, { path: finding.path });
   const servers = Object.keys(authorizations);
@@ -88,10 +86,8 @@ export async function startRun(
 function assertSpecFits(spec: RunSpecInput): void {
   const bytes = byteLength(JSON.stringify(spec));
   if (bytes <= MOST_SPEC_BYTES) return;
-  throw new CountersignError(
-    'SPEC_INVALID',
-    `The run spec has ${bytes} bytes; ${MOST_SPEC_BYTES} are allowed. Give long texts to the tools instead. Nothing was started.`,
-  );
+  const message = `The run spec has ${bytes} bytes; ${MOST_SPEC_BYTES} are allowed. Give long texts to the tools instead. Nothing was started.`;
+  throw new CountersignError('SPEC_INVALID', message);
 }
 
 async function signedSpec(
@@ -115,11 +111,8 @@ async function seal(
   const target = Object.hasOwn(targets, server) ? targets[server] : undefined;
   const path = `authorizations.${server}`;
   if (target === undefined) {
-    throw new CountersignError(
-      'SEALING_KEY_MISSING',
-      `${path}: this client has no sealing key for server ${server}; add it to the client's \`servers\`.`,
-      { path },
-    );
+    const message = `${path}: this client has no sealing key for server ${server}; add it to the client's \`servers\`.`;
+    throw new CountersignError('SEALING_KEY_MISSING', message, { path });
   }
   const named = spec.servers?.find(({ name }) => name === server);
   if (named === undefined) throw new CountersignError('SPEC_INVALID', `${path} names no server of the run.`, { path });
@@ -165,12 +158,8 @@ async function startOnce(
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
     const { memo } = await engine.client.workflow.getHandle(runId).describe();
     if (memo?.[SPEC_HASH_MEMO] === hash) return { runId, started: false };
-    throw new CountersignError(
-      'RUN_ID_CONFLICT',
-      `Run ${runId} exists with another spec; choose another id, or send the spec it was started with.`,
-      { runId },
-      { cause: error },
-    );
+    const message = `Run ${runId} exists with another spec; choose another id, or send the spec it was started with.`;
+    throw new CountersignError('RUN_ID_CONFLICT', message, { runId }, { cause: error });
   }
 }
 

@@ -109,11 +109,10 @@ export async function readSigner(path: string, shown: string = path, groups?: re
   const text = await readFile(path, 'utf8').catch(() => '');
   const read = PrivateJwk.safeParse(jsonOf(text));
   // The cause is left out, since it may quote the file.
-  if (!read.success)
-    throw new CountersignError(
-      'USAGE',
-      `The signing key ${shown} is no private JWK with a kid. Make one with: countersign keys new`,
-    );
+  if (!read.success) {
+    const message = `The signing key ${shown} is no private JWK with a kid. Make one with: countersign keys new`;
+    throw new CountersignError('USAGE', message);
+  }
   const { kid, countersign, ...key } = read.data;
   return createSigner(kid, key, groups ?? (countersign?.kind === 'person' ? countersign.groups : undefined));
 }
@@ -133,10 +132,8 @@ function importKey(key: JsonWebKey | string): KeyObject {
     throw new CountersignError('USAGE', 'The signing key is no private key: a JWK with d, or PKCS #8 in PEM.');
   }
   if (imported.asymmetricKeyType === 'ed25519') return imported;
-  throw new CountersignError(
-    'USAGE',
-    `The signing key is not of curve ${SIGNING.curve}; make one with: countersign keys new`,
-  );
+  const message = `The signing key is not of curve ${SIGNING.curve}; make one with: countersign keys new`;
+  throw new CountersignError('USAGE', message);
 }
 
 // Sends updates to runs in trust mode `signed`, and sends one again while the run has yet to read the key.
