@@ -29,42 +29,28 @@ import { visible } from '../../domain/text/escape.ts';
 import { answeredBefore, type AnswerFact, assertSame, sentUnder, type Told } from '../session/answered.ts';
 import { readInput } from '../session/files.ts';
 import { responsesFrom } from '../session/input-values.ts';
-import {
-  actor,
-  CALL,
-  COMMENT,
-  flag,
-  one,
-  type OptionRow,
-  type OptionRows,
-  parsed,
-  repeated,
-  RUN,
-  several,
-  text,
-  usage,
-  type Values,
-} from '../session/options.ts';
+import * as option from '../session/options.ts';
+import { usage } from '../session/options.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { print, verb } from '../session/verb.ts';
 import { type Answered, pauseAnswer } from '../views/decision.ts';
 import type { DecideOptions } from './decide.ts';
 import { requestsAnswer } from './requests.ts';
 
-const PLACE = { run: RUN, call: CALL };
+const PLACE = { run: option.RUN, call: option.CALL };
 
 /** @param digest help of `--digest` */
 const answering = (
   digest = 'answer only the request with this digest',
 ): Readonly<
-  Record<'comment' | 'digest' | 'decisionId', OptionRow<string | undefined>> & {
-    group: OptionRow<readonly string[] | undefined>;
+  Record<'comment' | 'digest' | 'decisionId', option.OptionRow<string | undefined>> & {
+    group: option.OptionRow<readonly string[] | undefined>;
   }
 > => ({
-  comment: COMMENT,
-  group: several('<name>', 'a group that you belong to'),
-  digest: text('<sha256>', digest),
-  decisionId: text('<id>', 'id of an answer whose receipt was lost; sent again under this id, it counts once'),
+  comment: option.COMMENT,
+  group: option.several('<name>', 'a group that you belong to'),
+  digest: option.text('<sha256>', digest),
+  decisionId: option.text('<id>', 'id of an answer whose receipt was lost; sent again under this id, it counts once'),
 });
 
 const WORDS = { provide: 'answered', decline: 'declined', cancel: 'cancelled' } as const;
@@ -76,12 +62,12 @@ export const ANSWER = verb({
     'Answer what a server asks before it goes on with a call. `countersign requests` shows the questions, each with its digest; what you answer goes to the server',
   args: PLACE,
   options: {
-    as: actor('who answers'),
-    set: several('<field=value>', 'a field of the form'),
-    file: text('<path>', 'the fields as JSON or YAML; - reads standard input'),
-    accept: flag('say that you opened the page, or send the form without a value'),
-    decline: flag('refuse to answer; the server is told that you did'),
-    cancel: flag('close the question without an answer; the server is told that you did'),
+    as: option.actor('who answers'),
+    set: option.several('<field=value>', 'a field of the form'),
+    file: option.text('<path>', 'the fields as JSON or YAML; - reads standard input'),
+    accept: option.flag('say that you opened the page, or send the form without a value'),
+    decline: option.flag('refuse to answer; the server is told that you did'),
+    cancel: option.flag('close the question without an answer; the server is told that you did'),
     ...answering('digest of the question that you have read (see `requests`); without it, the question is only shown'),
   },
   examples: [
@@ -131,11 +117,11 @@ export const RESOLVE = verb({
   summary: 'say what became of a call whose answer was lost',
   description:
     'Say what became of a call that was sent and whose answer was lost. Look at its server first. retry sends it again; succeeded and failed record what you found, and the model is told that you did',
-  args: { ...PLACE, answer: one('retry, succeeded or failed') },
+  args: { ...PLACE, answer: option.one('retry, succeeded or failed') },
   options: {
-    as: actor('who says so'),
-    result: text('<text>', 'with succeeded: the result, told to the model as your words'),
-    message: text('<text>', 'with failed: the reason, told to the model as your words'),
+    as: option.actor('who says so'),
+    result: option.text('<text>', 'with succeeded: the result, told to the model as your words'),
+    message: option.text('<text>', 'with failed: the reason, told to the model as your words'),
     ...answering(),
   },
   examples: [
@@ -182,14 +168,18 @@ function wordOf(answer: string, { result, message }: { readonly result?: string;
 }
 
 const AUTHORIZING = {
-  as: actor('who says it: an approver of the request, or whose grant it replaces'),
-  scope: parsed(repeated, '<scope>', 'consent to this scope; every scope that the request names must be given'),
-  again: flag('if the request names no scope: let the call be tried once more'),
-  ref: text('<ref>', 'replace the grant by this vault entry'),
-  grantFile: text('<file>', 'a sealed grant as JSON, {server, jwe}, or - for standard input'),
-  decline: text('<reason>', 'refuse, for this reason; the call ends'),
+  as: option.actor('who says it: an approver of the request, or whose grant it replaces'),
+  scope: option.parsed(
+    option.repeated,
+    '<scope>',
+    'consent to this scope; every scope that the request names must be given',
+  ),
+  again: option.flag('if the request names no scope: let the call be tried once more'),
+  ref: option.text('<ref>', 'replace the grant by this vault entry'),
+  grantFile: option.text('<file>', 'a sealed grant as JSON, {server, jwe}, or - for standard input'),
+  decline: option.text('<reason>', 'refuse, for this reason; the call ends'),
   ...answering(),
-} satisfies OptionRows;
+} satisfies option.OptionRows;
 
 export const AUTHORIZE = verb({
   name: 'authorize',
@@ -227,7 +217,7 @@ export const AUTHORIZE = verb({
   },
 });
 
-type AuthorizeOptions = Values<typeof AUTHORIZING>;
+type AuthorizeOptions = option.Values<typeof AUTHORIZING>;
 
 function assertOne({ scope, again, ref, grantFile, decline, comment }: AuthorizeOptions): void {
   if ([scope, again, ref, grantFile, decline].filter((each) => each !== undefined).length !== 1)

@@ -18,21 +18,8 @@ import { hasDrifted } from '../../domain/catalog/state.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { sentUnder } from '../session/answered.ts';
 import { chosenEntries, readChanged, snapshotIfAny } from '../session/catalog-reading.ts';
-import {
-  actor,
-  any,
-  flag,
-  one,
-  type OptionRows,
-  parsed,
-  preset,
-  several,
-  some,
-  text,
-  usage,
-  type Values,
-  wholeNumber,
-} from '../session/options.ts';
+import * as option from '../session/options.ts';
+import { usage } from '../session/options.ts';
 import type { Session } from '../session/session.ts';
 import { type Answer, verb, type Verb } from '../session/verb.ts';
 import {
@@ -43,25 +30,25 @@ import {
   type Refreshed,
 } from '../views/catalog-change.ts';
 
-export const SERVER = one('name of the server');
-export const TENANT = preset('default', text('<name>', 'whose catalog'));
+export const SERVER = option.one('name of the server');
+export const TENANT = option.preset('default', option.text('<name>', 'whose catalog'));
 
 /** The options of messages that a person sends to a catalog. */
 export const MESSAGE = {
-  group: several('<name>', 'a group that they belong to'),
-  requestId: text('<id>', 'id of a message whose answer was lost; sent again under this id, it counts once'),
+  group: option.several('<name>', 'a group that they belong to'),
+  requestId: option.text('<id>', 'id of a message whose answer was lost; sent again under this id, it counts once'),
 };
-export const EXPECTED_VERSION = parsed(
-  wholeNumber,
+export const EXPECTED_VERSION = option.parsed(
+  option.wholeNumber,
   '<n>',
   'change only this version of the catalog (default: the one read now)',
 );
-export const ACTING = { tenant: TENANT, as: actor('who makes the change'), ...MESSAGE };
+export const ACTING = { tenant: TENANT, as: option.actor('who makes the change'), ...MESSAGE };
 /** The options of a message that names the version that was shown. */
 const CHANGING = { ...ACTING, expectedVersion: EXPECTED_VERSION };
 
-type Acting = Omit<Values<typeof ACTING>, 'tenant'>;
-type Changing = Values<typeof CHANGING>;
+type Acting = Omit<option.Values<typeof ACTING>, 'tenant'>;
+type Changing = option.Values<typeof CHANGING>;
 
 interface MessageIds {
   readonly requestId: string;
@@ -85,12 +72,12 @@ export async function sendAs<T>(
 
 const CONNECTING = {
   ...CHANGING,
-  url: text('<url>', "MCP endpoint (default: the server's in the configuration)"),
-  credentials: text('<name>', "entry of `credentials` in the workers' configuration; never a secret"),
-  trusted: flag("the server's annotations may exempt calls from asking"),
-  taskQueue: text('<name>', 'queue whose workers reach the server'),
-  anew: flag('even if the last catalog was terminated; what was set there is lost'),
-} satisfies OptionRows;
+  url: option.text('<url>', "MCP endpoint (default: the server's in the configuration)"),
+  credentials: option.text('<name>', "entry of `credentials` in the workers' configuration; never a secret"),
+  trusted: option.flag("the server's annotations may exempt calls from asking"),
+  taskQueue: option.text('<name>', 'queue whose workers reach the server'),
+  anew: option.flag('even if the last catalog was terminated; what was set there is lost'),
+} satisfies option.OptionRows;
 
 export const CONNECT = verb({
   name: 'connect',
@@ -143,7 +130,7 @@ export const DISCONNECT = verb({
 });
 
 const SPELLED = 'as the server spells them';
-const ALL = flag('all tools of the catalog');
+const ALL = option.flag('all tools of the catalog');
 
 /** Parses the first characters of a definition's hash: at least 8, so that no other hash matches by chance. */
 function hashPrefix(given: string, before: readonly string[] = []): readonly string[] {
@@ -157,10 +144,10 @@ export const ALLOW = verb({
   summary: 'let calls run without a countersignature',
   description:
     "Let calls run without a countersignature, and acknowledge the definitions of the tools. The organisation's policy and the run's still count",
-  args: { server: SERVER, tools: some(SPELLED) },
+  args: { server: SERVER, tools: option.some(SPELLED) },
   options: {
     ...CHANGING,
-    hash: parsed(
+    hash: option.parsed(
       hashPrefix,
       '<sha256>',
       'acknowledge a changed definition by its hash, or its first 8 characters, as `diff` shows it; may be given several times',
@@ -181,16 +168,16 @@ export const ASK = verb({
   name: 'ask',
   summary: 'make every call wait for a countersignature',
   description: 'Make every call of these tools wait for a countersignature, whatever other policy says',
-  args: { server: SERVER, tools: any(SPELLED) },
+  args: { server: SERVER, tools: option.any(SPELLED) },
   options: {
     ...CHANGING,
     all: ALL,
-    approver: several('<id>', 'who may decide'),
-    approverGroup: several('<name>', 'a group that may decide'),
-    need: parsed(wholeNumber, '<n>', 'how many of them must agree'),
-    notInitiator: flag('the person who started the run does not count'),
-    deadlineSeconds: parsed(wholeNumber, '<n>', 'how long a request waits'),
-    hash: parsed(hashPrefix, '<sha256>', 'acknowledge a changed definition by its hash, as `diff` shows it'),
+    approver: option.several('<id>', 'who may decide'),
+    approverGroup: option.several('<name>', 'a group that may decide'),
+    need: option.parsed(option.wholeNumber, '<n>', 'how many of them must agree'),
+    notInitiator: option.flag('the person who started the run does not count'),
+    deadlineSeconds: option.parsed(option.wholeNumber, '<n>', 'how long a request waits'),
+    hash: option.parsed(hashPrefix, '<sha256>', 'acknowledge a changed definition by its hash, as `diff` shows it'),
   },
   examples: [
     'catalog ask files write_file --as ann --approver-group ops --deadline-seconds 3600',
@@ -245,7 +232,7 @@ function toolSwitch({ change, takesAll, ...help }: Switch): Verb {
   const options: typeof CHANGING & { readonly all?: typeof ALL } = takesAll ? { ...CHANGING, all: ALL } : CHANGING;
   return verb({
     ...help,
-    args: { server: SERVER, tools: takesAll ? any(SPELLED) : some(SPELLED) },
+    args: { server: SERVER, tools: takesAll ? option.any(SPELLED) : option.some(SPELLED) },
     options,
     examples: [
       `catalog ${name} files write_file --as ann`,
@@ -273,8 +260,8 @@ function decision(verdict: 'approve' | 'reject', summary: string, description: s
     name: verdict,
     summary,
     description,
-    args: { server: SERVER, change: one('id of the change, as `catalog show` has it') },
-    options: { ...ACTING, digest: text('<sha256>', 'decide only the change with this digest') },
+    args: { server: SERVER, change: option.one('id of the change, as `catalog show` has it') },
+    options: { ...ACTING, digest: option.text('<sha256>', 'decide only the change with this digest') },
     examples: [
       `catalog ${verdict} files change-1 --as ben`,
       `catalog ${verdict} files change-1 --as ben --digest 3f8a…`,

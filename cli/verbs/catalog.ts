@@ -8,7 +8,8 @@ import { importPlan } from '../../domain/catalog/file.ts';
 import { hasDrifted } from '../../domain/catalog/state.ts';
 import { entryNamed, readCatalog, readChanged, snapshotIfAny } from '../session/catalog-reading.ts';
 import { readInput } from '../session/files.ts';
-import { flag, maybe, one, type OptionRows, text, type Values, usage } from '../session/options.ts';
+import * as option from '../session/options.ts';
+import { usage } from '../session/options.ts';
 import type { Session } from '../session/session.ts';
 import { nothingOf, toldOrRead } from '../session/stuck-run.ts';
 import { type Answer, verb } from '../session/verb.ts';
@@ -39,14 +40,14 @@ import {
   parseCatalogFile,
 } from './catalog-file.ts';
 
-const TOOL = maybe('as the server spells it');
+const TOOL = option.maybe('as the server spells it');
 
 const LIST = verb({
   name: 'list',
   summary: 'list the catalogs of a tenant, or the tools of one',
   description:
     'List the catalogs of a tenant; with a server its tools, the settings of each, and what happens to a call',
-  args: { server: maybe('name of the server') },
+  args: { server: option.maybe('name of the server') },
   options: { tenant: TENANT },
   examples: ['catalog list', 'catalog list files', 'catalog list files --tenant acme --json'],
   run: async ({ args: { server }, options: { tenant }, session }) =>
@@ -130,20 +131,20 @@ const EXPORT = verb({
 });
 
 const IMPORTING = {
-  as: text('<id>', 'who makes the change; not needed with --plan'),
-  server: text('<name>', 'whose tools a plain list names'),
-  tenant: text('<name>', "whose catalog (default: the file's, `default`)"),
-  plan: flag('show what would change, and change nothing'),
+  as: option.text('<id>', 'who makes the change; not needed with --plan'),
+  server: option.text('<name>', 'whose tools a plain list names'),
+  tenant: option.text('<name>', "whose catalog (default: the file's, `default`)"),
+  plan: option.flag('show what would change, and change nothing'),
   ...MESSAGE,
   expectedVersion: EXPECTED_VERSION,
-} satisfies OptionRows;
+} satisfies option.OptionRows;
 
 const IMPORT = verb({
   name: 'import',
   summary: 'set what differs between a file and a catalog',
   description:
     'Set what differs between a file and a catalog: all of it in one change, or nothing. Only settings of tools are changed',
-  args: { file: one('what `catalog export` wrote, or a list of tools; - for standard input') },
+  args: { file: option.one('what `catalog export` wrote, or a list of tools; - for standard input') },
   options: IMPORTING,
   examples: [
     'catalog import files.catalog.yaml --plan',
@@ -161,7 +162,7 @@ async function importFile(
   { countersign, settings }: Session,
   value: unknown,
   shown: string,
-  options: Values<typeof IMPORTING>,
+  options: option.Values<typeof IMPORTING>,
 ): Promise<Answer> {
   const file = parseCatalogFile(value, shown);
   const { tenant, server } = importTarget(file, options, shown);

@@ -17,24 +17,14 @@ import { KEY_FIELD } from '../../contracts/zone.ts';
 import { visible } from '../../domain/text/escape.ts';
 import type { History } from '../../workers/replay/recorded-history.ts';
 import { keyIn, makeKey, readTrustFile, TRUST_FILE, writeOnce, writeTrustFile } from '../session/files.ts';
-import {
-  flag,
-  one,
-  type OptionRows,
-  parsed,
-  preset,
-  repeated,
-  several,
-  text,
-  usage,
-  type Values,
-} from '../session/options.ts';
+import * as option from '../session/options.ts';
+import { usage } from '../session/options.ts';
 import type { Session } from '../session/session.ts';
 import type { Paint } from '../session/terminal.ts';
 import { verb } from '../session/verb.ts';
 
-const TRUST = preset(TRUST_FILE, text('<file>', 'the trusted keys of the workers (trust.jwks)'));
-const KID = one('key id');
+const TRUST = option.preset(TRUST_FILE, option.text('<file>', 'the trusted keys of the workers (trust.jwks)'));
+const KID = option.one('key id');
 
 const LIST = verb({
   name: 'list',
@@ -67,13 +57,13 @@ function lineOf({ kid, countersign }: TrustedJwk, paint: Paint): string {
 
 const NEW_KEY = {
   trust: TRUST,
-  private: text('<file>', 'the private key; never overwritten (default: KID.jwk)'),
-  person: text('<issuer|subject>', 'the one approver for whom it speaks'),
-  service: text('<issuer>', 'it speaks for everybody of this issuer'),
-  group: several('<name>', 'a group that it may claim'),
-  tenant: parsed(repeated, '<name>', 'where it counts; may be given several times (default: default)'),
-  speaksForMany: flag('with --service: several people may agree to one request through this key'),
-} satisfies OptionRows;
+  private: option.text('<file>', 'the private key; never overwritten (default: KID.jwk)'),
+  person: option.text('<issuer|subject>', 'the one approver for whom it speaks'),
+  service: option.text('<issuer>', 'it speaks for everybody of this issuer'),
+  group: option.several('<name>', 'a group that it may claim'),
+  tenant: option.parsed(option.repeated, '<name>', 'where it counts; may be given several times (default: default)'),
+  speaksForMany: option.flag('with --service: several people may agree to one request through this key'),
+} satisfies option.OptionRows;
 
 const NEW = verb({
   name: 'new',
@@ -115,7 +105,7 @@ function assertionOf({
   group = [],
   tenant = ['default'],
   speaksForMany,
-}: Values<typeof NEW_KEY>): Assertion {
+}: option.Values<typeof NEW_KEY>): Assertion {
   if ((person === undefined) === (service === undefined))
     throw usage('A key is one of --person or of --service, and not of both.');
   const [iss = '', ...rest] = (person ?? service ?? '').split('|');
@@ -151,8 +141,11 @@ const ROTATE = verb({
   summary: 'replace a key that signs',
   description:
     'Make a key that may assert the same. From now on the old one signs nothing; what it has signed before still counts, so that runs that wait go on',
-  args: { kid: one('the key to replace'), new: one('id of the new one') },
-  options: { trust: TRUST, private: text('<file>', 'the new private key; never overwritten (default: NEW.jwk)') },
+  args: { kid: option.one('the key to replace'), new: option.one('id of the new one') },
+  options: {
+    trust: TRUST,
+    private: option.text('<file>', 'the new private key; never overwritten (default: NEW.jwk)'),
+  },
   examples: ['keys rotate backend-2026 backend-2027'],
   run: async ({ args, options, terminal }) => {
     const { trust } = options;
@@ -184,7 +177,7 @@ const ZONE_NEW = verb({
   name: 'new',
   summary: 'make a key',
   description: 'Make a symmetric key, and print it: for the environment of workers, and of nobody else',
-  args: { id: one() },
+  args: { id: option.one() },
   examples: ['keys zone new zone-2026'],
   run: async ({ args, options, terminal }) => {
     const id = parseAs(Name, args.id, 'USAGE', 'key id');
@@ -199,7 +192,7 @@ const ZONE_USED = verb({
   name: 'used',
   summary: 'list running workflows that need a key; exit code 2 if any does',
   description: 'Search the histories of all running runs and catalogs for what workers have proven with a key',
-  args: { id: one() },
+  args: { id: option.one() },
   examples: ['keys zone used zone-2025', 'keys zone used zone-2025 --json'],
   run: async ({ args, session }) => {
     const id = parseAs(Name, args.id, 'USAGE', 'key id');
@@ -231,8 +224,8 @@ export const KEYS = verb({
   description:
     'Make a P-256 key pair: the private key into a file for the workers, the public key on standard output for clients. Keys that sign (trust mode signed) have the commands below',
   options: {
-    out: preset('countersign.pem', text('<file>', 'the private key; never overwritten')),
-    kid: text('<name>', 'key id (default: from the public key)'),
+    out: option.preset('countersign.pem', option.text('<file>', 'the private key; never overwritten')),
+    kid: option.text('<name>', 'key id (default: from the public key)'),
   },
   examples: ['keys --out zone-a.pem --kid zone-a-2026 --json', 'keys > zone.jwk'],
   verbs: [NEW, LIST, ROTATE, REVOKE, ZONE],

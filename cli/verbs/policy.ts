@@ -13,7 +13,8 @@ import { visible } from '../../domain/text/escape.ts';
 import type { LayerTrace } from '../../workers/config/offline-judge.ts';
 import { approverWarnings, ruleWarnings } from '../../workers/config/warnings.ts';
 import { readInput, readSpec } from '../session/files.ts';
-import { flag, maybe, one, preset, several, some, text, usage } from '../session/options.ts';
+import * as option from '../session/options.ts';
+import { usage } from '../session/options.ts';
 import { type CaseResult, runCases, verdictOn } from '../session/policy-cases.ts';
 import { type ClientSettings, loadPolicySettings, refuseConditions } from '../session/session.ts';
 import type { Paint } from '../session/terminal.ts';
@@ -26,8 +27,8 @@ const CHECK = verb({
   summary: 'check that the policy is valid, and warn of what never applies',
   description:
     'Check the policy of a configuration. Warnings name rules that never apply, and lists of approvers that can never be met',
-  args: { file: maybe('configuration (default: --config, COUNTERSIGN_CONFIG, ./countersign.yaml)') },
-  options: { strict: flag('take a warning for a failure: exit code 7') },
+  args: { file: option.maybe('configuration (default: --config, COUNTERSIGN_CONFIG, ./countersign.yaml)') },
+  options: { strict: option.flag('take a warning for a failure: exit code 7') },
   examples: ['policy check', 'policy check deploy/countersign.yaml --strict'],
   run: async ({ args: { file }, options, terminal }) => {
     const settings = await loadPolicySettings(file ?? options.config, terminal);
@@ -72,16 +73,16 @@ const EXPLAIN = verb({
   name: 'explain',
   summary: 'show what happens to a call, and which rules decide',
   description: 'Show the verdict of the configured policy on a call of a tool, and the rules that decide it',
-  args: { server: one('name of the server'), tool: one('name of the tool, as its server spells it') },
+  args: { server: option.one('name of the server'), tool: option.one('name of the tool, as its server spells it') },
   options: {
-    readOnly: flag('judge it as a tool that its server annotates with `readOnlyHint: true`'),
-    initiator: preset('someone', text('<id>', 'who starts the run')),
-    group: several('<name>', 'a group of who starts the run'),
-    tenant: preset('default', text('<id>', 'tenant of who starts the run')),
-    args: preset('{}', text('<json>', 'arguments of the call')),
-    earlier: preset('{}', text('<json>', 'earlier calls, as {"server/tool": {"succeeded": 2}}')),
-    turn: preset('1', text('<number>', 'turn of the run')),
-    spec: text('<file>', "a run spec whose policy is the run's layer"),
+    readOnly: option.flag('judge it as a tool that its server annotates with `readOnlyHint: true`'),
+    initiator: option.preset('someone', option.text('<id>', 'who starts the run')),
+    group: option.several('<name>', 'a group of who starts the run'),
+    tenant: option.preset('default', option.text('<id>', 'tenant of who starts the run')),
+    args: option.preset('{}', option.text('<json>', 'arguments of the call')),
+    earlier: option.preset('{}', option.text('<json>', 'earlier calls, as {"server/tool": {"succeeded": 2}}')),
+    turn: option.preset('1', option.text('<number>', 'turn of the run')),
+    spec: option.text('<file>', "a run spec whose policy is the run's layer"),
   },
   examples: [
     'policy explain files write_file',
@@ -117,12 +118,12 @@ const EXPLAIN = verb({
 
 const COLOURS = { allow: 'green', ask: 'yellow', deny: 'red' } as const;
 
-function jsonOf(json: string, option: string): unknown {
+function jsonOf(json: string, name: string): unknown {
   try {
     return JSON.parse(json);
   } catch {
-    throw usage(`${option} is not JSON. Quote it for your shell: ${option} '{"amount": 50}'.`, {
-      option,
+    throw usage(`${name} is not JSON. Quote it for your shell: ${name} '{"amount": 50}'.`, {
+      option: name,
     });
   }
 }
@@ -181,7 +182,7 @@ const TEST = verb({
   name: 'test',
   summary: 'test the policy with tables of cases',
   description: 'Judge each case of one or more tables; exit code 7 if a verdict is not the expected one',
-  args: { files: some('YAML or JSON; see docs/guide/policy-cases.yaml') },
+  args: { files: option.some('YAML or JSON; see docs/guide/policy-cases.yaml') },
   examples: ['policy test policy-cases.yaml', 'policy test cases/*.yaml --json'],
   run: async ({ args: { files }, options, terminal }) => {
     const settings = await loadPolicySettings(options.config, terminal);

@@ -7,20 +7,8 @@ import { Identifier } from '../../contracts/schemas/json.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { VaultEntry } from '../../contracts/schemas/stores.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
-import {
-  choice,
-  flag,
-  needed,
-  one,
-  type OptionRows,
-  parsed,
-  preset,
-  several,
-  text,
-  time,
-  usage,
-  type Values,
-} from '../session/options.ts';
+import * as option from '../session/options.ts';
+import { usage } from '../session/options.ts';
 import { openVaultSettings, type VaultSettings } from '../session/session.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { verb } from '../session/verb.ts';
@@ -61,17 +49,17 @@ function stateOf(
 }
 
 const PUTTING = {
-  kind: needed(choice(['refresh-token', 'token'], '<kind>', 'what the secret is')),
-  server: needed(text('<name|url>', 'the one server for which it may be used')),
-  initiator: needed(several('<id>', 'whose runs may use it')),
-  tenant: preset('default', text('<name>', 'tenant of those runs')),
-  issuer: text('<url>', 'with --kind refresh-token: the authorization server that issued it'),
-  from: preset('-', text('<file>', 'a file that holds the secret, or - for standard input')),
-  expires: parsed(time, '<time>', 'when the grant ends, if that is known'),
-  replace: flag('replace the entry that has this reference'),
-} satisfies OptionRows;
+  kind: option.needed(option.choice(['refresh-token', 'token'], '<kind>', 'what the secret is')),
+  server: option.needed(option.text('<name|url>', 'the one server for which it may be used')),
+  initiator: option.needed(option.several('<id>', 'whose runs may use it')),
+  tenant: option.preset('default', option.text('<name>', 'tenant of those runs')),
+  issuer: option.text('<url>', 'with --kind refresh-token: the authorization server that issued it'),
+  from: option.preset('-', option.text('<file>', 'a file that holds the secret, or - for standard input')),
+  expires: option.parsed(option.time, '<time>', 'when the grant ends, if that is known'),
+  replace: option.flag('replace the entry that has this reference'),
+} satisfies option.OptionRows;
 
-const REF = one('the reference');
+const REF = option.one('the reference');
 
 /** Reads a secret from a file or standard input, never from the command line. */
 const PUT = verb({
@@ -110,7 +98,7 @@ function changedMeanwhile(ref: string, verbName: 'put' | 'remove'): CountersignE
 }
 
 function entryOf(
-  options: Values<typeof PUTTING>,
+  options: option.Values<typeof PUTTING>,
   token: string,
   serverUrls: Readonly<Record<string, string>>,
 ): VaultEntry {
