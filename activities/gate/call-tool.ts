@@ -1,7 +1,7 @@
 /**
  * The dispatch activity: the only way in which a `tools/call` leaves a worker (INV-G1).
  *
- * It owns the order check → token → call → outcome. It does not own the checks (`dispatch-check.ts`, `consent.ts`, `answers.ts`), tokens or the
+ * It owns the order check → token → call → outcome. It does not own the checks (`dispatch-check.ts`, `consent.ts`, `domain/shapes/inputs.ts`), tokens or the
  * protocol.
  * 1. There is one attempt, and every ending is a value. An error is thrown only after the call was handed over: then it
  *    may have run (INV-X1).

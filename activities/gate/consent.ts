@@ -9,7 +9,7 @@
  * 3. A standing decision is proven on the request on which it was made. Its extent is read from the decisions and from
  *    nothing else. The rules of then and now must both let it be remembered so far, and the same people must meet both.
  *    This file cannot know whether it was taken back; the run sends no call by a decision that was (docs/adr/0024).
- * 4. A token names a call only after all checks here, in `dispatch-check.ts` and in `answers.ts`, and `provenCall`
+ * 4. A token names a call only after all checks here, in `dispatch-check.ts` and in `domain/shapes/inputs.ts`, and `provenCall`
  *    serves nothing else (INV-G1).
  */
 import { defined } from '../../contracts/defined.ts';
@@ -21,7 +21,7 @@ import type { DispatchProof } from '../../contracts/wire/proofs.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { isMet, isStaged, mayDecide } from '../../domain/policy/approvers.ts';
 import { describeLapse, lapsedSince, provenDeadline } from '../../domain/request/deadline.ts';
-import { isEdit, permits } from '../../domain/request/rights.ts';
+import { permits } from '../../domain/request/decision.ts';
 import { covers, extentOf, mayRemember } from '../../domain/request/standing.ts';
 import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
@@ -29,6 +29,7 @@ import { visible } from '../../domain/text/escape.ts';
 import { connectionHash } from '../catalog/reader.ts';
 import { forbidden, type Refused } from '../kit/activity.ts';
 import { isOfThisRun, isSaid, shownForConsent, type Statement, voterOf } from './statement.ts';
+import { isEdit } from '../../domain/state/call.ts';
 
 type DecisionProof = Extract<DispatchProof, { kind: 'decision' }>;
 type StandingProof = Extract<DispatchProof, { kind: 'standing' }>;

@@ -3,7 +3,7 @@
  * statements, and `isSaid` checks each of them in the same way.
  *
  * It owns what a statement is, and when it was made, about what, and whether it still counts. It does not own whose
- * statements are enough for what: `consent.ts` (the call itself) and `answers.ts` (everything else). Signatures are
+ * statements are enough for what: `consent.ts` (the call itself) and `domain/shapes/inputs.ts` (everything else). Signatures are
  * checked in `activities/trust/dispatch-proof.ts`.
  * 1. The run, its tenant, the tool and the call come from the dispatch; a proof says only what else was shown. Nothing
  *    more is read from the proof, whatever it holds. Otherwise a decision on one tool would be proof for another

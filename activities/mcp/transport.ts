@@ -28,7 +28,7 @@ import {
 import { defined } from '../../contracts/defined.ts';
 import type { CountersignError } from '../../contracts/errors.ts';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
-import { isFields } from '../../domain/shapes/messages.ts';
+import { isFields } from '../../domain/shapes/inputs.ts';
 import { type Egress, type GuardedFetch, isEventStream } from '../egress/fetch.ts';
 import { egressRefusalIn } from '../egress/guard.ts';
 import type { ServerConnection, TokenRenewal } from './port.ts';

@@ -36,7 +36,7 @@ import { parseAs } from '../../contracts/schemas/parse.ts';
 import type { Approver } from '../../contracts/schemas/request.ts';
 import type { CatalogIdentity } from '../../contracts/wire/catalog.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
-import { parseConnect } from '../../domain/shapes/messages.ts';
+import { parseConnect } from '../../domain/shapes/inputs.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { assertMessageFits, type Engine, updateIdOf } from '../engine/engine.ts';
 import { namingOf } from '../engine/trouble.ts';

@@ -7,7 +7,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
-import { isCallId, isFields, isFiniteNumber, isInstant } from '../../domain/shapes/messages.ts';
+import { isCallId, isFields, isFiniteNumber, isInstant } from '../../domain/shapes/inputs.ts';
 import { readable } from '../engine/executions.ts';
 import { retriesIn, type Retry } from './retries.ts';
 

@@ -27,13 +27,13 @@ import {
   timesScheduled,
   valueOf,
   workflowsOnly,
-} from '../support/impostor.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { resetRun } from '../support/reset.ts';
-import { executions, factsOf, replayOwn } from '../support/run-record.ts';
-import { claimsFor, person, service, signedWith, writeTrust } from '../support/trust.ts';
+} from '../support/forgery/impostor.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { resetRun } from '../support/world/reset.ts';
+import { executions, factsOf, replayOwn } from '../support/world/run-record.ts';
+import { claimsFor, person, service, signedWith, writeTrust } from '../support/signing/people.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
 import type { Carry } from '../../contracts/wire/carry.ts';
 
 let engine: TestEngine;
@@ -68,7 +68,9 @@ beforeAll(async () => {
   impostor = new Impostor(world);
   await serveTools();
   const connection = await NativeConnection.connect({ address: engine.server.address });
-  const { code } = await bundleWorkflows(fileURLToPath(new URL('../support/forged-workflows.ts', import.meta.url)));
+  const { code } = await bundleWorkflows(
+    fileURLToPath(new URL('../support/forgery/forged-workflows.ts', import.meta.url)),
+  );
   forger = await Worker.create({
     connection,
     taskQueue: 'forged',

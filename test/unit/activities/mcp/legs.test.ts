@@ -4,7 +4,7 @@ import { createScrubber } from '../../../../activities/scrubbing/scrubber.ts';
 import type { ToolCall, ToolInput } from '../../../../activities/mcp/port.ts';
 import { sendLegs } from '../../../../activities/mcp/tool-call.ts';
 import type { RawAnswer } from '../../../../activities/mcp/transport.ts';
-import { aCall } from '../../../support/mcp-call.ts';
+import { aCall } from '../../../support/activities/tool-call.ts';
 
 const GOES_ON: ToolInput = {
   answers: [],

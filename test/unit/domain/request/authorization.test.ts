@@ -12,14 +12,14 @@ import {
 } from '../../../../domain/request/authorization.ts';
 import { admitAnswer, pausedFor } from '../../../../domain/request/pause.ts';
 import { dispatched } from '../../../../domain/request/transitions.ts';
-import { parseAuthorization } from '../../../../domain/shapes/messages.ts';
+import { parseAuthorization } from '../../../../domain/shapes/inputs.ts';
 import type { InFlight } from '../../../../domain/state/call.ts';
 import { callOf, type Run } from '../../../../domain/state/run.ts';
 import { currentDetails } from '../../../../domain/views/temporal-ui.ts';
 import { shown } from '../../../support/builders/decision.ts';
 import { flyingRun, outcomePause, pausedOf, pausedRun, pausing } from '../../../support/builders/pause.ts';
 import { runIds, START } from '../../../support/builders/run.ts';
-import { service, signedWith } from '../../../support/trust.ts';
+import { service, signedWith } from '../../../support/signing/people.ts';
 
 const CALL = 't1.c0';
 const need = { reason: 'TOOL_INSUFFICIENT_SCOPE', message: 'lacks a scope', wants: 'consent', scopes: ['a'] } as const;

@@ -1,0 +1,271 @@
+/**
+ * What comes to a workflow is read here without trust. Messages to runs and catalogs, and the claims of signatures, are
+ * read by their schemas (docs/adr/0052), answers of activities by the shapes below.
+ *
+ * Only this file holds schemas as values in workflow code. Any writer of the namespace can send any value.
+ *
+ * 1. Nothing throws: a message is taken with its defaults, or refused with a path and a reason that holds none of its
+ *    values.
+ */
+import type { z } from 'zod';
+import { isUndecodable } from '../../contracts/payload-converter.ts';
+import {
+  CatalogConnect,
+  CatalogDecision,
+  CatalogDisconnect,
+  CatalogRefresh,
+  SetToolPolicies,
+} from '../../contracts/schemas/catalog.ts';
+import { Identifier, Instant, Name } from '../../contracts/schemas/json.ts';
+import { HeldQuestions } from '../../contracts/schemas/legacy-2025.ts';
+import { pathText, type Problem, problemsOf, UNKNOWN_FIELD } from '../../contracts/schemas/parse.ts';
+import {
+  answerTo,
+  Authorization,
+  Decision,
+  Forget,
+  Provision,
+  Resolution,
+  Say,
+  Stop,
+} from '../../contracts/schemas/request.ts';
+import { SignedClaims } from '../../contracts/schemas/trust.ts';
+import { hasSecretParameter } from '../text/urls.ts';
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** Byte arrays do not count: as fields they would be millions. */
+export function isFields(value: unknown): value is Fields {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  return !ArrayBuffer.isView(value) && !isUndecodable(value);
+}
+
+export function isFiniteNumber(value: unknown): value is number {
+  return typeof value === 'number' && Number.isFinite(value);
+}
+
+export type Parsed<T> = { readonly kind: 'ok'; readonly value: T } | ({ readonly kind: 'bad' } & Problem);
+
+/** Recursion over deeper values would overflow the stack, and the run could not go on. */
+const DEEPEST_JSON = 100;
+/** Values of one message outside of free JSON. A full `setToolPolicies` has up to a hundred thousand. */
+const MOST_VALUES = 100_000;
+/** Fields that hold any JSON: no value in them can fail once it is safe. */
+const FREE: ReadonlySet<string> = new Set(['arguments']);
+
+export const parseDecision = readerOf(Decision);
+export const parseResolution = readerOf(Resolution);
+export const parseProvision = readerOf(Provision);
+export const parseAuthorization = readerOf(Authorization);
+export const parseForget = readerOf(Forget);
+export const parseSay = readerOf(Say);
+export const parseStop = readerOf(Stop);
+export const parseHeldQuestions = readerOf(HeldQuestions);
+export const parseRefresh = readerOf(CatalogRefresh);
+export const parsePolicies = readerOf(SetToolPolicies);
+export const parseDisconnect = readerOf(CatalogDisconnect);
+export const parseCatalogDecision = readerOf(CatalogDecision);
+/** Reads the claims of a signature whose form and key were checked. */
+export const parseClaims = readerOf(SignedClaims);
+const readConnect = readerOf(CatalogConnect);
+
+/** History, lists and requests show the URL, so it must hold no secret (INV-S1). */
+export function parseConnect(value: unknown): Parsed<CatalogConnect> {
+  const read = readConnect(value);
+  if (read.kind === 'bad' || !hasSecretParameter(read.value.url)) return read;
+  return bad('url', 'must hold no secret; name credentials of the configuration instead');
+}
+
+export function isIdentifier(value: unknown): value is string {
+  return Identifier.safeParse(value).success;
+}
+
+export function isName(value: unknown): value is string {
+  return Name.safeParse(value).success;
+}
+
+export function isCallId(value: unknown): value is string {
+  return answerTo.callId.safeParse(value).success;
+}
+
+export function isInstant(value: unknown): value is string {
+  return Instant.safeParse(value).success;
+}
+
+/** Keeps the schema library from generating code at run time: workflow code is only what was bundled. */
+const WITHOUT_CODE = { jitless: true };
+
+function readerOf<T>(schema: z.ZodType<T>): (value: unknown) => Parsed<T> {
+  return (value) => {
+    if (isUndecodable(value)) return bad('', value.says);
+    if (!isFields(value)) return bad('', 'must be an object');
+    const unsafe = unsafeField(value);
+    if (unsafe !== undefined) return unsafe;
+    const { success, data, error } = schema.safeParse(value, WITHOUT_CODE);
+    if (success) return { kind: 'ok', value: data };
+    const problems = problemsOf(error, value).map((problem) => hinted(problem, value));
+    const told = problems.find(({ reason }) => reason.endsWith(HINT)) ?? problems[0];
+    return { ...bad('', 'does not fit its schema'), ...told };
+  };
+}
+
+const HINT = ': approvals count only as a `decide` update';
+
+/** Names the mistake if another message carries an approval. */
+function hinted({ path, reason }: Problem, { type }: Fields): Problem {
+  const saysSo = /approv|decision/i.test(path) || (typeof type === 'string' && /approv|decision/i.test(type));
+  return { path, reason: saysSo && reason === UNKNOWN_FIELD ? `${reason}${HINT}` : reason };
+}
+
+function bad(path: string, reason: string): { kind: 'bad' } & Problem {
+  return { kind: 'bad', path, reason };
+}
+
+/**
+ * Finds what must not reach a schema. Schemas overlook a field called `__proto__`, which can be read in two ways and which
+ * no person means. And a schema explains each value that does not fit, at a price of a kilobyte: a hostile message of
+ * two megabytes would end the memory of all runs of the thread.
+ */
+function unsafeField(message: Fields): ReturnType<typeof bad> | undefined {
+  let valuesLeft = MOST_VALUES;
+  for (const [key, value] of Object.entries(message)) {
+    if (key === '__proto__') return bad(key, UNKNOWN_FIELD);
+    if (!isSafe(value, DEEPEST_JSON))
+      return bad(
+        pathText([key]),
+        `must have at most ${DEEPEST_JSON} levels, finite numbers, and no fields called __proto__`,
+      );
+    valuesLeft -= FREE.has(key) ? 1 : valuesIn(value);
+    if (valuesLeft < 0) return bad(pathText([key]), `must leave the message with at most ${MOST_VALUES} values`);
+  }
+  return undefined;
+}
+
+function isSafe(value: unknown, levelsLeft: number): boolean {
+  if (typeof value === 'number') return Number.isFinite(value);
+  if (typeof value !== 'object' || value === null) return true;
+  if (levelsLeft === 0 || Object.hasOwn(value, '__proto__')) return false;
+  return Object.values(value).every((inner) => isSafe(inner, levelsLeft - 1));
+}
+
+/** @param value nests no deeper than `isSafe` allows */
+function valuesIn(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 1;
+  return Object.values(value).reduce<number>((sum, inner) => sum + valuesIn(inner), 1);
+}
+
+// These shapes check the answers of activities, as far as the workflow reads their fields (docs/adr/0046).
+//
+// An answer that does not fit counts as lost; else the workflow task would fail for ever. The file is pure. The meaning
+// of the fields, and the proof that a worker of the zone wrote them (docs/adr/0047), belong to others.
+//
+// 1. Further fields are allowed: other releases answer with more.
+
+/** A field whose name ends with `?` may be missing. */
+type Shape = 'text' | 'count' | 'fields' | Word | Each | Either | { readonly [name: string]: Shape };
+class Word {
+  readonly word: string;
+  constructor(word: string) {
+    this.word = word;
+  }
+}
+class Each {
+  readonly shape: Shape;
+  constructor(shape: Shape) {
+    this.shape = shape;
+  }
+}
+class Either {
+  readonly shapes: readonly Shape[];
+  constructor(...shapes: readonly Shape[]) {
+    this.shapes = shapes;
+  }
+}
+
+const REF: Shape = { sha256: 'text', bytes: 'count', contentType: 'text' };
+const TRUST: Shape = { keys: new Each('fields'), maxAgeSeconds: 'count' };
+const WHY = { code: 'text', message: 'text' } as const;
+const VERDICT = new Either(
+  { kind: new Word('allow') },
+  { kind: new Word('ask'), approvers: { allOf: new Each('fields') }, deadlineSeconds: 'count' },
+  { kind: new Word('deny'), ...WHY },
+);
+const JUDGED: Shape = { policyVersion: 'text', judgements: new Each({ callId: 'text', verdict: VERDICT }) };
+const ENDED: Shape = {
+  kind: new Word('ended'),
+  outcome: { kind: 'text', 'result?': { content: new Each('fields') } },
+};
+const DISPATCHED = new Either(
+  ENDED,
+  { kind: new Word('not-sent'), ...WHY },
+  { kind: new Word('refused'), ...WHY },
+  { kind: new Word('reopen'), ...WHY },
+  { kind: new Word('task'), task: 'fields' },
+  { kind: new Word('input'), requests: 'fields' },
+);
+
+const ANSWERS = {
+  prepareRun: {
+    specHash: 'text',
+    policyVersion: 'text',
+    limits: 'fields',
+    initiator: { id: 'text' },
+    servers: new Each({ name: 'text', url: 'text' }),
+    opening: new Each({ role: 'text' }),
+    'trust?': TRUST,
+  },
+  'readTrust?': TRUST,
+  judge: JUDGED,
+  storeSegment: REF,
+  modelStep: {
+    parts: new Each(
+      new Either(
+        { type: new Word('call'), callId: 'text', providerCallId: 'text', name: 'text', arguments: 'fields' },
+        { type: new Either(new Word('text'), new Word('reasoning')), text: 'text' },
+      ),
+    ),
+    usage: { inputTokens: 'count', outputTokens: 'count' },
+    finish: 'text',
+    'judged?': JUDGED,
+    'malformed?': 'fields',
+  },
+  discoverTools: new Either(
+    { server: 'text', tools: REF, refused: new Each('fields') },
+    { server: 'text', authorization: 'fields' },
+  ),
+  callTool: DISPATCHED,
+  resumeCall: DISPATCHED,
+  pollTask: new Either(ENDED, { kind: new Word('working') }, { kind: new Word('unreached'), message: 'text' }),
+  discoverCatalog: {
+    listing: REF,
+    tools: new Each({ name: 'text', hash: 'text' }),
+    refused: new Each('fields'),
+  },
+  reviewChange: {
+    rules: { administrators: new Each('fields'), newTools: 'text', loosening: 'text' },
+    objections: new Each({ path: 'text', reason: 'text' }),
+    'trust?': new Either(TRUST, new Word('unchanged')),
+    'unproven?': WHY,
+  },
+} satisfies Readonly<Record<string, Shape>>;
+
+/** Name of the activity; a final `?` marks one that may answer nothing. */
+export type Answerer = keyof typeof ANSWERS;
+
+export function isAnswerOf(activity: Answerer, value: unknown): boolean {
+  return fits({ [activity.replace('?', '')]: value }, { [activity]: ANSWERS[activity] });
+}
+
+function fits(value: unknown, shape: Shape): boolean {
+  if (shape === 'text') return typeof value === 'string';
+  if (shape === 'count') return Number.isSafeInteger(value) && Number(value) >= 0;
+  if (shape instanceof Word) return value === shape.word;
+  if (shape instanceof Each) return Array.isArray(value) && value.every((item) => fits(item, shape.shape));
+  if (shape instanceof Either) return shape.shapes.some((one) => fits(value, one));
+  if (!isFields(value)) return false;
+  if (shape === 'fields') return true;
+  return Object.entries(shape).every(([name, inner]) => {
+    const field = value[name.replace('?', '')];
+    return (name.endsWith('?') && (field === undefined || field === null)) || fits(field, inner);
+  });
+}
