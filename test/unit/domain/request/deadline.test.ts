@@ -1,6 +1,6 @@
 /** Deadlines: postponed, reminded of, escalated, and how long an approval holds (F-3, F-4, F-6, F-7, INV-G1, INV-G2, INV-D3). */
-import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { describe, expect, test } from '@jest/globals';
 import { defined } from '../../../../contracts/defined.ts';
 import type { ApproverRule } from '../../../../contracts/schemas/policy.ts';
 import type { Decision } from '../../../../contracts/schemas/request.ts';
@@ -33,7 +33,7 @@ import { askedUnder, by, told } from '../../../support/builders/told.ts';
 
 const HOUR = 3_600_000;
 const DEADLINE = START + HOUR;
-const FALLBACK = { approverId: 'ann', deadlineSeconds: 60 };
+const FALLBACK = { approvers: approverRule(), deadlineSeconds: 60 };
 const requestOf = (run: Run) => askingOf(run, 't1.c0').request;
 const iso = (at: number): string => new Date(at).toISOString();
 

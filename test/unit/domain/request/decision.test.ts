@@ -38,7 +38,14 @@ const withdrawn = ended(asked, 't1.c0', cancelled).run;
 const nextTurn = proposed(closeTurn(asked), identicalCalls(1, 2), { inputTokens: 0, outputTokens: 0 }).run;
 const expired = ended(asked, 't1.c0', { kind: 'expired', deadline: '2026-01-01T01:00:00.000Z' }).run;
 const reopen = { kind: 'reopen', code: 'DEFINITION_CHANGED', message: 'The tool changed.' } as const;
-const again = askedAgain(flying, 't1.c0', reopen, runIds(), { approverId: 'ann', deadlineSeconds: 60 }, START).run;
+const again = askedAgain(
+  flying,
+  't1.c0',
+  reopen,
+  runIds(),
+  { approvers: approverRule(), deadlineSeconds: 60 },
+  START,
+).run;
 const expiredAgain = ended(again, 't1.c0', { kind: 'expired', deadline: '2026-01-01T00:01:00.000Z' }).run;
 
 test.each<[string, Run, Decision, string]>([

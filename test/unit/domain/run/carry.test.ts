@@ -1,11 +1,10 @@
 /** What a run hands to its next execution: all of it survives JSON (INV-D3). */
 import { describe, expect, test } from '@jest/globals';
-import type { CarriedRun, Carry } from '../../../../contracts/wire/carry.ts';
 import { taskBegun } from '../../../../domain/legacy-2025/tasks.ts';
 import { accept } from '../../../../domain/request/decision.ts';
-import { resolve } from '../../../../domain/request/outcome.ts';
 import { provide } from '../../../../domain/request/provision.ts';
-import { heldBack } from '../../../../domain/request/throttling.ts';
+import { throttledBy } from '../../../../domain/request/throttling.ts';
+import { resolve } from '../../../../domain/request/outcome.ts';
 import { dispatched, ended } from '../../../../domain/request/transitions.ts';
 import { fromCarry, toCarry } from '../../../../domain/run/carry.ts';
 import { EMPTY_JOURNAL } from '../../../../domain/run/journal.ts';
@@ -13,13 +12,14 @@ import { heard, stopped } from '../../../../domain/run/message-queue.ts';
 import type { Run } from '../../../../domain/state/run.ts';
 import { identicalCalls } from '../../../support/builders/call.ts';
 import { approval, askingOf, rejection, say, shown, stop } from '../../../support/builders/decision.ts';
-import { heldOf, heldRun } from '../../../support/builders/held-input.ts';
 import { allowVerdict, askVerdict } from '../../../support/builders/judgement.ts';
 import { outcomes } from '../../../support/builders/outcome.ts';
 import { flyingRun, pausedOf, pausedRun, retry } from '../../../support/builders/pause.ts';
-import { preparedRun } from '../../../support/builders/prepared-run.ts';
+import { heldOf, heldRun } from '../../../support/builders/held-input.ts';
 import { provisionIn } from '../../../support/builders/provision.ts';
+import { preparedRun } from '../../../support/builders/prepared-run.ts';
 import { judgedRun, proposedRun, runIds, START } from '../../../support/builders/run.ts';
+import type { CarriedRun, Carry } from '../../../../contracts/wire/carry.ts';
 
 function carryOf(run: Run): Carry {
   const { opening: _opening, ...prepared } = preparedRun();
@@ -91,7 +91,7 @@ describe('carry', () => {
   });
 
   test('is read back as the same run, whatever state its calls are in (INV-D3)', () => {
-    const throttled = (run: Run): Run => heldBack(run, 't1.c0', HOLDING, START).run;
+    const throttled = (run: Run): Run => throttledBy(run, 't1.c0', HOLDING, START).run;
     const begun = (run: Run): Run => taskBegun(run, 't1.c0', { kind: 'task', task: TASK }, START).run;
     const answered = (run: Run): Run => provide(run, heldOf(run), provisionIn(run), START).run;
     const runs = (['allowed', 'approved'] as const).flatMap((consent) => [

@@ -187,7 +187,7 @@ describe('current details', () => {
   const explain = [{ rule: 'organisation/rules/pay', text: 'Money *leaves*.' }];
   const explained = judgedRun(identicalCalls(1), () => ({ verdict: askVerdict({ explain }) }));
   const reopen = { kind: 'reopen', code: 'DEFINITION_CHANGED', message: 'It *changed*.' } as const;
-  const fallback = { approverId: 'ann', deadlineSeconds: 60 };
+  const fallback = { approvers: approverRule(), deadlineSeconds: 60 };
   const again = askedAgain(flyingRun(), 't1.c0', reopen, runIds(), fallback, START).run;
   const unsure = (over: Parameters<typeof outcomePause>[0]): Run =>
     pausedFor(flyingRun(), 't1.c0', outcomePause(over), pausing(), runIds()).run;
