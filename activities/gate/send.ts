@@ -115,7 +115,7 @@ export async function callWithToken(
   const { used: ending, token } = got;
   if (ending.kind === 'input')
     return await pausedBy(ending, input, { ...parts, mode: parts.config.trust.mode }, token.evidence);
-  if (ending.kind === 'task') return await taskResult(ending, input, parts, authority(), told, token.evidence);
+  if (ending.kind === 'task') return await taskResult(ending, input, parts, authority(), told.sentAt, token.evidence);
   const said = ending.kind === 'refused' ? { ...ending, message: `${ending.message}${whyNone(got.noOther)}` } : ending;
   const ended = withTold(resultOf(said, token, told), meant.people?.told() ?? []);
   return wanting(ended, () =>

@@ -11,14 +11,7 @@
  */
 import { defined } from '../../contracts/defined.ts';
 import type { ArtifactStore } from '../artifacts/port.ts';
-import {
-  ConnectFailure,
-  createPriors,
-  openSession,
-  type Priors,
-  type Session,
-  type SessionOptions,
-} from './session.ts';
+import { ConnectFailure, createPriors, openSession, type Priors, type Session, type SessionOptions, takesTasks } from './session.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
 import { type Pulse, startPulse } from './pulse.ts';
 import type { Scrubber } from '../scrubbing/scrubber.ts';
@@ -35,7 +28,7 @@ import { meaningOf, isRead, namesOf, oversized, quoted, scrubberFor, secretIds }
 import type { Exchange } from './transport.ts';
 import { listTools } from './listing.ts';
 import type { CallEnding, ServerConnection, ToolCall, ToolServer } from './port.ts';
-import { type LegacyCalls, type Questions, sendCall, sendLegs, takesTasks } from './tool-call.ts';
+import { type LegacyCalls, type Questions, sendCall, sendLegs } from './tool-call.ts';
 
 /**
  * A server that has not greeted by then counts as down. Nothing was sent, so a later attempt is safe. A call may take

@@ -273,3 +273,15 @@ export function createPriors(now: () => number = Date.now): Priors {
 function keyOf({ url, protocol, headers, accessToken }: ServerConnection): string {
   return hashOf({ url, protocol, headers, authorized: accessToken !== undefined });
 }
+
+/**
+ * True for the one revision that has tasks in its core (2026-07-28 has them in an extension), and a server that says it
+ * takes them.
+ */
+export function takesTasks({ client, transport, learned }: Session): boolean {
+  return (
+    learned.kind === 'legacy' &&
+    transport.protocolVersion === '2025-11-25' &&
+    client.getServerCapabilities()?.tasks?.requests?.tools?.call !== undefined
+  );
+}

@@ -28,7 +28,7 @@ import { isRead, uriOf } from './classify-result.ts';
 import { type Asked, readAsked } from './input-round.ts';
 import type { AskPeople, CallEnding, CallProgress, ResumePoint, ToolCall, ToolInput, WantedTask } from './port.ts';
 import type { Pulse } from './pulse.ts';
-import { NEVER_MS, type Session } from './session.ts';
+import { NEVER_MS, type Session, takesTasks } from './session.ts';
 import { ASKING, IDEMPOTENCY_HEADER, type RawAnswer, type Stop, Waiting } from './transport.ts';
 
 /**
@@ -170,18 +170,6 @@ async function request(
     const asked = { name: call.definition.name, arguments: call.arguments, ...params, ...defined({ task }) };
     await client.callTool(asked, { ...options, toolDefinition: unvalidated(call.definition) });
   }
-}
-
-/**
- * True for the one revision that has tasks in its core (2026-07-28 has them in an extension), and a server that says it
- * takes them.
- */
-export function takesTasks({ client, transport, learned }: Session): boolean {
-  return (
-    learned.kind === 'legacy' &&
-    transport.protocolVersion === '2025-11-25' &&
-    client.getServerCapabilities()?.tasks?.requests?.tools?.call !== undefined
-  );
 }
 
 /** The protocol and the SDK's wire have these fields; the types of its requests do not (2.4.0). */

@@ -27,7 +27,6 @@ import {
 } from '@modelcontextprotocol/client';
 import { defined } from '../../contracts/defined.ts';
 import type { CountersignError } from '../../contracts/errors.ts';
-import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 import { isFields } from '../../domain/shapes/messages.ts';
 import { type Egress, type GuardedFetch, isEventStream } from '../egress/fetch.ts';
 import { egressRefusalIn } from '../egress/guard.ts';
@@ -226,68 +225,6 @@ function reasonIn(data: unknown): { readonly reason?: string } {
 
 function isAwaited(method: string): boolean {
   return /^(?:tools|tasks)\//.test(method) || method === 'resources/read';
-}
-
-// A client MUST leave out a tool whose `x-mcp-header` declarations are not legal (MCP 2026-07-28, Streamable HTTP
-// "Schema Extension"; SEP-2243): its calls could not carry the headers that the server asks for. The SDK applies the
-// rule only inside its own `listTools`, which fails as a whole on one malformed tool.
-
-const KEY = 'x-mcp-header';
-/** RFC 9110 §5.6.2. */
-const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
-const PRIMITIVES: readonly JsonValue[] = ['string', 'integer', 'boolean'];
-
-/** Keywords whose value is data, not a schema. */
-const DATA = new Set(['default', 'const', 'enum', 'examples']);
-/** Keywords whose value maps names to schemas. */
-const NAMED = new Set(['properties', 'patternProperties', 'dependentSchemas', '$defs', 'definitions']);
-
-/** Describes the fault; undefined if there is none. */
-export function paramHeaderFault(inputSchema: JsonObject): string | undefined {
-  const seen = new Set<string>();
-
-  const faultOf = (declared: JsonValue, type: JsonValue | undefined): string | undefined => {
-    if (typeof declared !== 'string' || !TOKEN.test(declared)) return `${KEY} is no HTTP token`;
-    if (type === undefined || !PRIMITIVES.includes(type))
-      return `${KEY} "${declared}" is not on a string, integer or boolean`;
-    const name = declared.toLowerCase();
-    if (seen.has(name)) return `${KEY} "${declared}" is declared twice`;
-    seen.add(name);
-    return undefined;
-  };
-
-  /** `reachable` means reached by a chain of `properties` alone, below the root. */
-  const visit = (node: JsonValue | undefined, reachable: boolean): string | undefined => {
-    if (Array.isArray(node)) return first(node, (item: JsonValue) => visit(item, false));
-    if (!isObject(node)) return undefined;
-    const declared = node[KEY];
-    if (declared !== undefined) {
-      const fault = reachable ? faultOf(declared, node['type']) : `${KEY} stands where no chain of properties leads`;
-      if (fault !== undefined) return fault;
-    }
-    const chained = node === inputSchema || reachable;
-    return first(Object.entries(node), ([keyword, below]) => {
-      if (DATA.has(keyword)) return undefined;
-      if (!NAMED.has(keyword)) return visit(below, false);
-      return isObject(below)
-        ? first(Object.values(below), (named) => visit(named, chained && keyword === 'properties'))
-        : undefined;
-    });
-  };
-
-  return visit(inputSchema, false);
-}
-
-function isObject(value: JsonValue | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function first<Item>(items: readonly Item[], faultOf: (item: Item) => string | undefined): string | undefined {
-  for (const item of items) {
-    const fault = faultOf(item);
-    if (fault !== undefined) return fault;
-  }
-  return undefined;
 }
 
 // The HTTP layer under one session with a server, with a record of its exchanges and renewal of its token.

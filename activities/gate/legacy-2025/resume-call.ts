@@ -100,7 +100,7 @@ async function resumed(parts: ResumeCallParts, input: ResumeInput, told: Told, p
   if (got.kind === 'none') throw got.error;
   const { used: ending, token } = got;
   if (ending.kind === 'task')
-    return await taskResult(ending, input, parts, authorityOf(request, shown), told, token.evidence);
+    return await taskResult(ending, input, parts, authorityOf(request, shown), told.sentAt, token.evidence);
   // No server of this era asks in place of an answer.
   if (ending.kind === 'input') throw new CountersignError('INTERNAL', 'A resumed call cannot ask for input.');
   return resultOf(ending, token, told);

@@ -20,7 +20,6 @@ import { hashOf } from '../../../domain/text/canonical.ts';
 import type { CallEnding, ResumePoint, TaskId, ToolCall, WantedTask } from '../../mcp/port.ts';
 import type { AnswerBinding, StateSeal, TaskBinding } from '../../mcp/state-seal.ts';
 import { authorizationOf, type CallAuthority } from '../../discovery/access.ts';
-import type { Told } from '../dispatch-result.ts';
 
 /** Time kept beyond the task's own, in ms, so that a result which is ready in time can still be fetched. */
 const KEPT_LONGER_MS = 600_000;
@@ -80,13 +79,13 @@ export async function taskResult(
   input: DispatchInput,
   { config, seal }: { readonly config: Pick<Config, 'servers'>; readonly seal?: StateSeal | undefined },
   authority: CallAuthority,
-  told: Pick<Told, 'sentAt'>,
+  leftAt: string | undefined,
   token: TokenEvidence,
 ): Promise<DispatchResult> {
   // A task is asked for only if there is a seal (`taskWish`).
   if (seal === undefined) throw new Error('a task was begun that nothing can seal');
   const { id, pollMs, ttlMs, message } = ending;
-  const sentAt = Date.parse(told.sentAt ?? new Date().toISOString());
+  const sentAt = Date.parse(leftAt ?? new Date().toISOString());
   const ownMs = secondsOf(input.limits, settingsOf(config, input.server.name)) * 1_000;
   const sealed: SealedTask = { ...id, ...authority, run: hashOf(input.run) };
   return {

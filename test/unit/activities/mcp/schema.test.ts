@@ -1,9 +1,9 @@
 /** Output schemas that yield warnings, and declarations of parameter headers. */
 import { describe, expect, test } from '@jest/globals';
 import { outputViolation } from '../../../../activities/mcp/classify-result.ts';
-import { paramHeaderFault } from '../../../../activities/mcp/transport.ts';
 import type { JsonObject } from '../../../../contracts/schemas/json.ts';
 import { doublingSchema } from '../../../support/doubling-schema.ts';
+import { paramHeaderFault } from '../../../../activities/mcp/listing.ts';
 
 describe('an output schema', () => {
   const schema: JsonObject = { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] };

@@ -86,7 +86,7 @@ async function sealed(
 ): Promise<Extract<Awaited<ReturnType<typeof taskResult>>, { kind: 'task' }>> {
   const ending = { kind: 'task', id: ID, ...over } as const;
   const authority = authorityOf(authorization, SHOWN);
-  const result = await taskResult(ending, dispatch, { config, seal }, authority, { sentAt: SENT }, EVIDENCE);
+  const result = await taskResult(ending, dispatch, { config, seal }, authority, SENT, EVIDENCE);
   if (result.kind !== 'task') throw new Error('it is a task');
   return result;
 }
@@ -148,6 +148,6 @@ describe('what a run keeps of it', () => {
 
   test('a task that nothing can seal is a fault', async () => {
     const ending = { kind: 'task', id: ID } as const;
-    await expect(taskResult(ending, dispatch, { config }, authorityOf({}, []), {}, EVIDENCE)).rejects.toThrow('seal');
+    await expect(taskResult(ending, dispatch, { config }, authorityOf({}, []), undefined, EVIDENCE)).rejects.toThrow('seal');
   });
 });
