@@ -14,7 +14,7 @@ import type { CatalogConnection, ToolSetting } from '../../contracts/schemas/cat
 import type { Config, UnsupportedSetting } from '../../contracts/schemas/config.ts';
 import type { Review, ReviewInput } from '../../contracts/wire/catalog.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
-import { urlObjection } from '../egress/guard.ts';
+import { urlObjection } from '../egress/fetch.ts';
 import { currentScheduler } from '../kit/activity.ts';
 import { takeGrant } from '../tokens/configured.ts';
 import { type ChangeProofParts, proveChange } from '../trust/change-proof.ts';

@@ -1,7 +1,7 @@
 /**
  * The dispatch activity: the only way in which a `tools/call` leaves a worker (INV-G1).
  *
- * It owns the order check → token → call → outcome. It does not own the checks (`dispatch-check.ts`, `consent.ts`, `answers.ts`), tokens or the
+ * It owns the order check → token → call → outcome. It does not own the checks (`dispatch-check.ts`, `statement.ts`, `statement.ts`), tokens or the
  * protocol.
  * 1. There is one attempt, and every ending is a value. An error is thrown only after the call was handed over: then it
  *    may have run (INV-X1).
@@ -12,28 +12,32 @@
  */
 import { cancellationSignal, heartbeat, log } from '@temporalio/activity';
 import { defined } from '../../contracts/defined.ts';
+import { READ_RESOURCE } from '../../contracts/names.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { InputRequests } from '../../contracts/schemas/input.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { currentTool, type ToolNow } from '../catalog/reader.ts';
-import type { CurrentTool } from '../discovery/live-tools.ts';
+import { askedNow, credentialsOf, type CurrentTool, needOfListing, wanting } from '../discovery/access.ts';
 import { currentScheduler, type Scheduler } from '../kit/activity.ts';
 import { withinLimits } from '../limits/server-limits.ts';
 import type { CallEnding, ToolServer } from '../mcp/port.ts';
 import { ArgumentChecker, isRepeatable, tellBrokenGlass } from '../policy/judge.ts';
 import type { TokenRequest } from '../tokens/port.ts';
-import { askedNow, credentialsOf, needOfListing, wanting } from '../discovery/access.ts';
-import { checkCatalog, checkFirst, checkScheduler, checkTool, lostInReset } from './dispatch-check.ts';
-import { endedBeforeSending } from './dispatch-result.ts';
+import {
+  checkCatalog,
+  checkFirst,
+  checkScheduler,
+  checkTool,
+  lostInReset,
+  weigh,
+  type Weighed,
+} from './dispatch-check.ts';
+import { type CallToolParts, callWithToken, endedBeforeSending, SentCalls, type Underway } from './send.ts';
 import { peopleOf } from './legacy-2025/open-answer.ts';
 import { noTask, taskWish } from './legacy-2025/seals.ts';
-import { checkProvided, provenAuthorization } from './answers.ts';
-import { provenCall } from './consent.ts';
+import { checkProvided, type Leaving, provenAuthorization, provenCall } from './statement.ts';
 import { checkLink } from './links.ts';
-import type { Leaving } from './statement.ts';
 import { pulsing } from '../mcp/pulse.ts';
-import { weigh, type Weighed } from './rejudge.ts';
-import { type CallToolParts, callWithToken, SentCalls, type Underway } from './send.ts';
 import type { AuthorizationProof } from '../../contracts/wire/proofs.ts';
 
 /** Creates the activity; all its dispatches share the memory of calls sent. */
@@ -113,7 +117,7 @@ async function dispatched(parts: Underway, checker: ArgumentChecker, input: Disp
   // to the server.
   if (weighed.refused !== undefined && weighed.refused.code !== 'DEFINITION_CHANGED') return weighed.refused;
   // The run's own claim about the link is not believed, and a link that cannot be looked up is not sent.
-  const unlinked = await checkLink(input, parts);
+  const unlinked = input.target.tool === READ_RESOURCE ? await checkLink(input, parts) : undefined;
   if (unlinked !== undefined) return unlinked;
   const lost = await lostInReset(input, scheduler, isRepeatable(parts.config, now.tool), parts.readDiscarded);
   if (lost !== undefined) return lost;
@@ -161,10 +165,11 @@ async function callAsListed(
   const { tool, secrets: held, shown } = current;
   const weighed =
     tool === now.tool ? before : await weigh(parts, checker, input, { tool, pinned: now.pinned }, catalog);
-  const wish = taskWish(input, tool.definition, parts.config, parts.seal);
+  const { taskSupport } = tool.definition;
+  const wish = taskSupport === undefined ? {} : taskWish(input, tool.definition, parts.config, parts.seal);
   // Nobody is asked about a changed tool that this run cannot call after the change.
-  if (wish.kind === 'refused' && (weighed.refused?.code ?? 'DEFINITION_CHANGED') === 'DEFINITION_CHANGED')
-    return noTask(input, wish.reason);
+  if (wish.refused !== undefined && (weighed.refused?.code ?? 'DEFINITION_CHANGED') === 'DEFINITION_CHANGED')
+    return noTask(input, wish.refused);
   if (weighed.refused !== undefined) return weighed.refused;
   const { verdict, leaving } = weighed;
   const unanswered = checkProvided(input, leaving, (requests) => areAsked(parts, requests, input));
@@ -175,13 +180,10 @@ async function callAsListed(
   const asked = tokenRequest(input, said, catalog, leaving);
   const called: TokenRequest = { ...asked, tool: tool.definition.name, call: proven };
   // A task's questions come by another way.
-  const call = { scheduler, now: { tool, pinned: now.pinned } };
-  const people = wish.kind === 'task' ? undefined : peopleOf(input, parts, call);
-  return await callWithToken(parts, input, { tool, wish, leaving, people }, catalog, {
-    request: called,
-    held,
-    shown,
-  });
+  const mayHold = wish.task === undefined && input.hold !== undefined;
+  const people = mayHold ? peopleOf(input, parts, { scheduler, now: { tool, pinned: now.pinned } }) : undefined;
+  const meant = { tool, task: wish.task, leaving, people };
+  return await callWithToken(parts, input, meant, catalog, { request: called, held, shown });
 }
 
 /**

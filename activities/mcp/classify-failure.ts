@@ -28,7 +28,7 @@ import {
 import { defined } from '../../contracts/defined.ts';
 import type { CountersignError, ErrorCode } from '../../contracts/errors.ts';
 import { networkCodeOf, networkReasonOf, neverConnected } from '../kit/network.ts';
-import { type Exchange, isRedirect, type RawAnswer, type Stop } from './transport.ts';
+import { type Exchange, isRedirect, type RawAnswer, type Stop } from './session.ts';
 import type { CallEnding, Health, ServerFault, ServerSign } from './port.ts';
 
 export interface Names {

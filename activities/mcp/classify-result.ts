@@ -28,7 +28,7 @@ import { within } from '../kit/time-limit.ts';
 import { createScrubber, type Scrubber } from '../scrubbing/scrubber.ts';
 import { endingOfError, halfway, isV1UnknownTool, type Names, refused, vanished } from './classify-failure.ts';
 import type { CallEnding, ServerConnection, ToolCall } from './port.ts';
-import type { RawAnswer } from './transport.ts';
+import type { RawAnswer } from './session.ts';
 
 const MAX_QUOTE_CHARACTERS = 300;
 

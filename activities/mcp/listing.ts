@@ -16,8 +16,18 @@ import { ENDLESS_NUMBER, holdsEndlessNumber, MAX_NESTING, nestsTooDeeply } from 
 import type { Scrubber } from '../scrubbing/scrubber.ts';
 import { faultOf, reasonOf, refusalIn } from './classify-failure.ts';
 import type { ServerConnection, ServerFault, ServerSign, ToolListing } from './port.ts';
-import { ConnectFailure, type Known, NEVER_MS, openSession, type Priors, type Session, takesTasks } from './session.ts';
-import { type Exchange, type Stop, Waiting } from './transport.ts';
+import {
+  ConnectFailure,
+  type Exchange,
+  type Known,
+  NEVER_MS,
+  openSession,
+  type Priors,
+  type Session,
+  type Stop,
+  takesTasks,
+  Waiting,
+} from './session.ts';
 
 const MAX_PAGES = 64;
 const MAX_TOOLS = 1_000;
@@ -342,7 +352,7 @@ const NAMED = new Set(['properties', 'patternProperties', 'dependentSchemas', '$
 export function paramHeaderFault(inputSchema: JsonObject): string | undefined {
   const seen = new Set<string>();
 
-  const faultOf = (declared: JsonValue, type: JsonValue | undefined): string | undefined => {
+  const declaredFault = (declared: JsonValue, type: JsonValue | undefined): string | undefined => {
     if (typeof declared !== 'string' || !TOKEN.test(declared)) return `${KEY} is no HTTP token`;
     if (type === undefined || !PRIMITIVES.includes(type))
       return `${KEY} "${declared}" is not on a string, integer or boolean`;
@@ -358,7 +368,7 @@ export function paramHeaderFault(inputSchema: JsonObject): string | undefined {
     if (!isObject(node)) return undefined;
     const declared = node[KEY];
     if (declared !== undefined) {
-      const fault = reachable ? faultOf(declared, node['type']) : `${KEY} stands where no chain of properties leads`;
+      const fault = reachable ? declaredFault(declared, node['type']) : `${KEY} stands where no chain of properties leads`;
       if (fault !== undefined) return fault;
     }
     const chained = node === inputSchema || reachable;
@@ -374,9 +384,9 @@ export function paramHeaderFault(inputSchema: JsonObject): string | undefined {
   return visit(inputSchema, false);
 }
 
-function first<Item>(items: readonly Item[], faultOf: (item: Item) => string | undefined): string | undefined {
+function first<Item>(items: readonly Item[], problemOf: (item: Item) => string | undefined): string | undefined {
   for (const item of items) {
-    const fault = faultOf(item);
+    const fault = problemOf(item);
     if (fault !== undefined) return fault;
   }
   return undefined;

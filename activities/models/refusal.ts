@@ -18,7 +18,7 @@ import {
 } from 'ai';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError, type ErrorFacts } from '../../contracts/errors.ts';
-import { egressRefusalIn } from '../egress/guard.ts';
+import { egressRefusalIn } from '../egress/fetch.ts';
 import { createScrubber } from '../scrubbing/scrubber.ts';
 
 /** The model that was asked, for the message. */

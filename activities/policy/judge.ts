@@ -15,7 +15,7 @@ import type { Judgement, ProposedCall, Verdict } from '../../contracts/schemas/c
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
-import type { ApproverRule, Policy } from '../../contracts/schemas/policy.ts';
+import type { ApproverRule, Policy, PolicyInput } from '../../contracts/schemas/policy.ts';
 import { MOST_CALLS_PER_TURN } from '../../contracts/schemas/run-spec.ts';
 import type { Tally } from '../../contracts/schemas/run-state.ts';
 import type { RunIdentity, ToolsetRef } from '../../contracts/wire/identity.ts';
@@ -38,7 +38,7 @@ import {
   type ToolNow,
 } from '../catalog/reader.ts';
 import { OutOfTime, within } from '../kit/time-limit.ts';
-import { ConditionClock, Conditions, hasConditions } from './condition.ts';
+import { ConditionClock, Conditions } from './condition.ts';
 import type { ConditionInputs } from './condition-variables.ts';
 
 /** An approver reads this much of a description; the whole text is pinned by its hash. */
@@ -67,7 +67,7 @@ export async function verdictOn(
   config: PolicyConfig,
   conditions: Conditions,
   call: JudgedCall,
-  clock: ConditionClock = new ConditionClock(),
+  clock?: ConditionClock,
 ): Promise<Verdict> {
   const { run, runPolicy, now, catalog } = call;
   const { tool } = now;
@@ -90,7 +90,11 @@ export async function verdictOn(
     initiator: run.initiator,
     earlier: call.earlier,
   };
-  return await conditions.asked(policies, inputs, clock, judged);
+  return await conditions.asked(policies, inputs, clock ?? new ConditionClock(), judged);
+}
+
+function hasConditions(policy: PolicyInput | undefined): boolean {
+  return policy?.rules?.some(({ when }) => when !== undefined) === true;
 }
 
 /**

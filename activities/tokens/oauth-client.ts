@@ -19,8 +19,7 @@ import {
   type TokenEndpointResponse,
 } from 'oauth4webapi';
 import type { OAuthClient } from '../../contracts/schemas/credentials.ts';
-import type { GuardedFetch } from '../egress/fetch.ts';
-import { isSecureTransport } from '../egress/guard.ts';
+import { type GuardedFetch, isSecureTransport } from '../egress/fetch.ts';
 import { type Exchange, oauthFailure, signAssertion } from './exchange.ts';
 import { tokenError } from './port.ts';
 import type { SigningKeys } from './sealed.ts';

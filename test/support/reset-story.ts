@@ -3,7 +3,7 @@
  * and every dispatch is checked against what was agreed to since the reset.
  */
 import { expect } from '@jest/globals';
-import { checkConsent } from '../../activities/gate/consent.ts';
+import { checkConsent } from '../../activities/gate/statement.ts';
 import { checkScheduler } from '../../activities/gate/dispatch-check.ts';
 import type { DispatchInput } from '../../contracts/wire/tools.ts';
 import { RUN_WORKFLOW } from '../../contracts/names.ts';

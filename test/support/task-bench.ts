@@ -7,7 +7,7 @@ import { Conditions } from '../../activities/policy/condition.ts';
 import type { TokenRequest } from '../../activities/tokens/port.ts';
 import { createCallTool } from '../../activities/gate/call-tool.ts';
 import { pinnedTools, stored } from '../../activities/gate/discover-tools.ts';
-import type { CurrentTool } from '../../activities/discovery/live-tools.ts';
+import type { CurrentTool } from '../../activities/discovery/access.ts';
 import { LEGACY_CALLS } from '../../activities/mcp/legacy-2025/legacy-calls.ts';
 import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
 import { createMcpTaskServer } from '../../activities/mcp/legacy-2025/tasks.ts';

@@ -6,7 +6,7 @@ import { Conditions } from '../../activities/policy/condition.ts';
 import { createMessageReader, createTranscriptReader } from '../../activities/run/read-transcript.ts';
 import { createCallTool } from '../../activities/gate/call-tool.ts';
 import { createDiscoverTools } from '../../activities/gate/discover-tools.ts';
-import { createLiveTools } from '../../activities/discovery/live-tools.ts';
+import { createLiveTools } from '../../activities/discovery/access.ts';
 import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
 import { ServerLimits } from '../../activities/limits/server-limits.ts';
 import type { DiscoverInput, DispatchInput, DispatchResult, TurnedAway } from '../../contracts/wire/tools.ts';

@@ -3,7 +3,7 @@
  * dispatch.
  *
  * 1. The answer is checked like the answers in a dispatch's input: by policy as it is now and by the digest of what was
- *    shown. In trust mode `signed` the signature is checked too (`activities/gate/answers.ts`,
+ *    shown. In trust mode `signed` the signature is checked too (`activities/gate/statement.ts`,
  *    `activities/trust/dispatch-proof.ts`).
  * 2. The answer is to exactly what this worker has asked, and was given after that. A forged question in the run yields
  *    no answer to a server (INV-G1).
@@ -26,8 +26,7 @@ import type { Conditions } from '../../policy/condition.ts';
 import { verdictOn } from '../../policy/judge.ts';
 import type { CheckSignatures } from '../../trust/dispatch-proof.ts';
 import { checkCatalog } from '../dispatch-check.ts';
-import { checkProvided } from '../answers.ts';
-import { answerersNow } from '../statement.ts';
+import { answerersNow, checkProvided } from '../statement.ts';
 import { createHeldAsking, type HeldAskingParts, type HeldPeople, type HeldRun } from './open-question.ts';
 import type { ProvisionProof } from '../../../contracts/wire/proofs.ts';
 import type { Refused, Scheduler } from '../../kit/activity.ts';

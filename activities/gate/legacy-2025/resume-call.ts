@@ -35,11 +35,10 @@ import {
 } from '../../discovery/access.ts';
 import { tokenRequest } from '../call-tool.ts';
 import { checkCatalog, checkFirst, checkScheduler, checkTool } from '../dispatch-check.ts';
-import { handingOn, resultOf, type Told } from '../dispatch-result.ts';
+import { type CallToolParts, handingOn, resultOf, type Told } from '../send.ts';
 import { checkReading } from '../links.ts';
-import type { CallToolParts } from '../send.ts';
 import { type LeftBehind, openPoint, sealFor, taskResult } from './seals.ts';
-import { withToken } from '../../tokens/with-token.ts';
+import { withToken } from '../../tokens/broker.ts';
 
 /** Shortest time in ms to find an answer, however late it is by then. */
 const LEAST_MS = 15_000;

@@ -30,12 +30,12 @@ interface SealedTask extends TaskId, CallAuthority {
   readonly run: string;
 }
 
-export type TaskWish =
-  /** An ordinary call. */
-  | { readonly kind: 'plain' }
-  | { readonly kind: 'task'; readonly task: WantedTask }
-  /** The tool can only be called as a task, and this run cannot do so. */
-  | { readonly kind: 'refused'; readonly reason: string };
+/** Without a field the call is an ordinary one. */
+export interface TaskWish {
+  readonly task?: WantedTask;
+  /** Why this run cannot call the tool, which can only be called as a task. */
+  readonly refused?: string;
+}
 
 /**
  * Decides whether the call is to be a task. The server's word on the tool counts; if the tool may be called either way,
@@ -49,15 +49,15 @@ export function taskWish(
 ): TaskWish {
   const settings = settingsOf(config, server.name);
   const only = taskSupport === 'required';
-  if (!only && (taskSupport !== 'optional' || settings?.optional.includes(name) !== true)) return { kind: 'plain' };
+  if (!only && (taskSupport !== 'optional' || settings?.optional.includes(name) !== true)) return {};
   const reason =
     tasks !== true
       ? 'the run does not wait for tasks: configure `tasks` of its server ({} is enough), and start the run again'
       : seal === undefined
         ? 'this worker cannot seal what finds a task again: configure a key in grants.keys'
         : undefined;
-  if (reason !== undefined) return only ? { kind: 'refused', reason } : { kind: 'plain' };
-  return { kind: 'task', task: { ttlMs: secondsOf(limits, settings) * 1_000 + KEPT_LONGER_MS, only } };
+  if (reason !== undefined) return only ? { refused: reason } : {};
+  return { task: { ttlMs: secondsOf(limits, settings) * 1_000 + KEPT_LONGER_MS, only } };
 }
 
 function settingsOf({ servers }: Pick<Config, 'servers'>, server: string): TaskSettings | undefined {

@@ -29,9 +29,8 @@ import { unknown } from '../classify-failure.ts';
 import { isRead, meaningOf, namesOf, quoted, scrubberFor, secretIds } from '../classify-result.ts';
 import { type Pulse, startPulse } from '../pulse.ts';
 import { networkCodeOf } from '../../kit/network.ts';
-import { LONGEST_RETRY_MS, openWire, type RawAnswer, transportOptions, type Wire } from '../transport.ts';
+import { leaveSession, LONGEST_RETRY_MS, openWire, type RawAnswer, transportOptions, type Wire } from '../session.ts';
 import type { CallEnding, CallProgress, ResumePoint, ServerConnection, ToolCall } from '../port.ts';
-import { leaveSession } from '../session.ts';
 import { begunTask, isTaskAnswer } from './begun-task.ts';
 
 /** Pause in ms between two requests if the server names no time: it may be starting again. */

@@ -26,9 +26,17 @@ import type { Egress, GuardedFetch } from '../../egress/fetch.ts';
 import { secretsOf, type TaskStatus, type TaskWord, wordOf } from './begun-task.ts';
 import { isSessionRefusal, type Names, reasonOf, refusalIn, type Trace } from '../classify-failure.ts';
 import { type Answered, executed, oversized, quoted, scrubberFor } from '../classify-result.ts';
-import { openWire, SessionTransport, transportOptions, Waiting } from '../transport.ts';
+import {
+  firstId,
+  leaveSession,
+  openWire,
+  RESUME,
+  SessionTransport,
+  transportOptions,
+  Waiting,
+  withoutStandingStream,
+} from '../session.ts';
 import type { CallEnding, ServerConnection, TaskId, ToolListing } from '../port.ts';
-import { firstId, leaveSession, RESUME, withoutStandingStream } from '../session.ts';
 
 const ASK_MS = 10_000;
 const RESULT_MS = 30_000;

@@ -1,7 +1,6 @@
 /** A token that is minted for a list ends with it, whatever becomes of the list (INV-S2, RFC 7009). */
 import { beforeEach, expect, test } from '@jest/globals';
-import type { ServerAccess } from '../../../../activities/discovery/access.ts';
-import { listAuthorized } from '../../../../activities/discovery/live-tools.ts';
+import { listAuthorized, type ServerAccess } from '../../../../activities/discovery/access.ts';
 import type { ToolListing } from '../../../../activities/mcp/port.ts';
 import type { MintedToken, TokenRequest } from '../../../../activities/tokens/port.ts';
 import { CountersignError, type ErrorCode } from '../../../../contracts/errors.ts';

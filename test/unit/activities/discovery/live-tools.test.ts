@@ -1,7 +1,11 @@
 /** A call meets the tool that was shown, or nothing is called (H-7, F24, INV-G4). */
 import { beforeEach, expect, test } from '@jest/globals';
-import type { Principal } from '../../../../activities/discovery/access.ts';
-import { createLiveTools, type CurrentTool, type LiveTools } from '../../../../activities/discovery/live-tools.ts';
+import {
+  createLiveTools,
+  type CurrentTool,
+  type LiveTools,
+  type Principal,
+} from '../../../../activities/discovery/access.ts';
 import type { ToolListing } from '../../../../activities/mcp/port.ts';
 import type { TokenRequest } from '../../../../activities/tokens/port.ts';
 import { CountersignError } from '../../../../contracts/errors.ts';

@@ -1,7 +1,7 @@
 /** What is learned from HTTP exchanges, and how bodies are bounded. */
 import { describe, expect, test } from '@jest/globals';
 import { capResponse, type GuardedFetch, isEventStream } from '../../../../activities/egress/fetch.ts';
-import { IDEMPOTENCY_HEADER, openWire, type WireOptions } from '../../../../activities/mcp/transport.ts';
+import { IDEMPOTENCY_HEADER, openWire, type WireOptions } from '../../../../activities/mcp/session.ts';
 import { loopbackEgress } from '../../../support/egress.ts';
 import { startRawServer } from '../../../support/mcp-raw-server.ts';
 

@@ -1,6 +1,6 @@
 /** What a dispatch believes of a decision in time: nothing that it cannot prove (INV-G1, INV-G2, F-2, F-4, F-6, D-5). */
 import { describe, expect, test } from '@jest/globals';
-import { checkConsent } from '../../../../activities/gate/consent.ts';
+import { checkConsent } from '../../../../activities/gate/statement.ts';
 import type { Decision } from '../../../../contracts/schemas/request.ts';
 import type { Verdict } from '../../../../contracts/schemas/call.ts';
 import type { ApproverRule } from '../../../../contracts/schemas/policy.ts';

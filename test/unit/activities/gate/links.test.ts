@@ -61,11 +61,6 @@ test('control: a link that stands where the run says is read, from the run that 
   expect(asked).toEqual([['run/1', 'run-1', 3]]);
 });
 
-test('a call of any other tool is none of this', async () => {
-  expect(await check(dispatch({ target: toolTarget(), arguments: {} }))).toBeUndefined();
-  expect(asked).toEqual([]);
-});
-
 describe('refused, and nothing is sent', () => {
   test.each<[string, Partial<DispatchInput>]>([
     ['a foreign URI', { arguments: { uri: 'doc://2' } }],

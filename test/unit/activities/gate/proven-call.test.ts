@@ -1,6 +1,6 @@
 /** What a token says of a call: what is sent, and who consented to it (INV-G1, INV-S2). */
 import { expect, test } from '@jest/globals';
-import { provenCall } from '../../../../activities/gate/consent.ts';
+import { provenCall } from '../../../../activities/gate/statement.ts';
 import type { Verdict } from '../../../../contracts/schemas/call.ts';
 import { IssuedCall } from '../../../../contracts/schemas/credentials.ts';
 import type { DispatchInput } from '../../../../contracts/wire/tools.ts';

@@ -1,8 +1,7 @@
 /** Whether answers were given by somebody who may, to what they read, before a server gets them (INV-G1, INV-G2). */
 import { describe, expect, test } from '@jest/globals';
 import { createQuestionMacs } from '../../../../activities/gate/legacy-2025/open-question.ts';
-import { checkProvided as check } from '../../../../activities/gate/answers.ts';
-import type { Leaving } from '../../../../activities/gate/statement.ts';
+import { checkProvided as check, type Leaving } from '../../../../activities/gate/statement.ts';
 import type { ApproverRule } from '../../../../contracts/schemas/policy.ts';
 import type { ProvisionProof } from '../../../../contracts/wire/proofs.ts';
 import type { DispatchInput } from '../../../../contracts/wire/tools.ts';

@@ -1,6 +1,6 @@
 /** What a dispatch believes of the word that a call is sent again: nothing that it cannot prove (INV-X1, INV-G2). */
 import { describe, expect, test } from '@jest/globals';
-import { checkRetry } from '../../../../activities/gate/answers.ts';
+import { checkRetry } from '../../../../activities/gate/statement.ts';
 import { defined } from '../../../../contracts/defined.ts';
 import type { Verdict } from '../../../../contracts/schemas/call.ts';
 import { Config } from '../../../../contracts/schemas/config.ts';

@@ -1,7 +1,6 @@
 /** What is shown by a proof is no more than it may say: run, tool and call are those of the dispatch (INV-G1, INV-G2). */
 import { expect, test } from '@jest/globals';
-import { checkConsent } from '../../../../activities/gate/consent.ts';
-import { digestShown, shownForConsent, statementOf } from '../../../../activities/gate/statement.ts';
+import { checkConsent, digestShown, shownForConsent, statementOf } from '../../../../activities/gate/statement.ts';
 import type { Decision } from '../../../../contracts/schemas/request.ts';
 import type { ApproverRule } from '../../../../contracts/schemas/policy.ts';
 import type { DispatchProof } from '../../../../contracts/wire/proofs.ts';

@@ -1,6 +1,6 @@
 /** The time of a call, which stands still while people are asked. */
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
-import { startDeadline } from '../../../../activities/mcp/tool-call.ts';
+import { startDeadline } from '../../../../activities/mcp/mcp-server.ts';
 
 let passed: number;
 beforeEach(() => {

@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { renewalOf } from '../../../../activities/discovery/access.ts';
 import { scrubberFor } from '../../../../activities/mcp/classify-result.ts';
-import { IDEMPOTENCY_HEADER, renewedFetch } from '../../../../activities/mcp/transport.ts';
+import { IDEMPOTENCY_HEADER, renewedFetch } from '../../../../activities/mcp/session.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../../../../activities/tokens/port.ts';
 import { defined } from '../../../../contracts/defined.ts';
 import { RUN } from '../../../support/tool-activities.ts';
