@@ -146,7 +146,7 @@ test('a decision and a nudge in one workflow task: the call is sent once, and it
 
 test('everything that arrives while the run hands over is there in the next execution (F35)', async () => {
   const run = await world.start([{ calls: [1, 2, 3, 4, 5].map((n) => call('pay', 'handover', n)) }, END]);
-  const requests = await openRequests(run, 5);
+  const requests = [...(await openRequests(run, 5))];
   const last = requests.pop();
   if (last === undefined) throw new Error('five requests');
   const messages = Array.from({ length: 12 }, (_, n) => ({ messageId: `m${n}`, text: `Message ${n}.`, from: 'ann' }));

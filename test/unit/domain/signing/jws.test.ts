@@ -2,14 +2,16 @@
 import { describe, expect, test } from '@jest/globals';
 import {
   claimedRunId,
+  doubledIn,
   isSignedBy,
   type Jws,
   readJws,
   signatureEvidence,
+  trustedKeysFor,
   wasGoodAt,
 } from '../../../../domain/signing/jws.ts';
 import { sha256Hex } from '../../../../domain/text/canonical.ts';
-import { person, signedWith } from '../../../support/trust.ts';
+import { person, service, signedWith } from '../../../support/trust.ts';
 
 const ann = person('ann', 'ann');
 const ben = person('ben', 'ben');
@@ -105,4 +107,39 @@ test('it may be used from when to when it says, but for a clock that is ahead an
   expect(wasGoodAt(text, Number.NaN)).toBe(false);
   expect(wasGoodAt('', 100)).toBe(false);
   expect(wasGoodAt(await signedWith(ann, {}), 100)).toBe(false);
+});
+
+/** Keys as those who verify hold them: of one tenant, and each once (INV-G4). */
+describe('trusted keys', () => {
+  const hers = person('ann', 'ann', ['ops']).entry;
+  const backend = service('backend', [], {
+    speaksForMany: true,
+    holder: 'b',
+    retired: '2026-01-01T00:00:00.000Z',
+    tenants: ['one'],
+  }).entry;
+
+  test('a tenant has its own keys and no others', () => {
+    expect(trustedKeysFor([hers, backend], 'default')).toEqual([
+      { kid: 'ann', x: hers.x, iss: 'acme', sub: 'ann', groups: ['ops'] },
+    ]);
+    expect(trustedKeysFor([hers, backend], 'one')).toEqual([
+      {
+        kid: 'backend',
+        x: backend.x,
+        iss: 'acme',
+        groups: [],
+        speaksForMany: true,
+        holder: 'b',
+        retired: 1_767_225_600,
+      },
+    ]);
+    expect(trustedKeysFor([hers, backend], '')).toEqual([]);
+  });
+
+  test('a name or a key that stands there twice is named', () => {
+    expect(doubledIn([hers, backend])).toBeUndefined();
+    expect(doubledIn([hers, { ...backend, kid: 'ann' }])).toBe('keys[1].kid');
+    expect(doubledIn([hers, { ...hers, kid: 'other' }])).toBe('keys[1].x');
+  });
 });

@@ -1,15 +1,32 @@
 /** The run as a whole: turns, messages and its first entry (INV-D3). */
 import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
 import { callIdOf } from '../../../../contracts/names.ts';
+import type { AssistantPart } from '../../../../contracts/schemas/transcript.ts';
 import { startedFact } from '../../../../domain/request/digest.ts';
+import { ended } from '../../../../domain/request/transitions.ts';
 import { closeTurn } from '../../../../domain/run/limits.ts';
 import { heard, stopped, unqueued } from '../../../../domain/run/message-queue.ts';
-import { proposed, repaired, startRun } from '../../../../domain/state/run.ts';
+import {
+  askingCalls,
+  callsOf,
+  carriedExecutions,
+  decidedIn,
+  type Execution,
+  isSettled,
+  proposed,
+  repaired,
+  startRun,
+  statusOf,
+  waitOf,
+} from '../../../../domain/state/run.ts';
 import { sha256Hex } from '../../../../domain/text/canonical.ts';
-import { identicalCalls } from '../../../support/builders/call.ts';
+import { identicalCalls, proposedCall } from '../../../support/builders/call.ts';
 import { say, stop } from '../../../support/builders/decision.ts';
+import { allowVerdict, askVerdict } from '../../../support/builders/judgement.ts';
+import { outcomes } from '../../../support/builders/outcome.ts';
 import { preparedRun } from '../../../support/builders/prepared-run.ts';
-import { askingRun, POLICY_VERSION, START } from '../../../support/builders/run.ts';
+import { askingRun, judgedRun, POLICY_VERSION, START } from '../../../support/builders/run.ts';
 
 describe('a run', () => {
   test('begins empty', () => {
@@ -101,5 +118,155 @@ describe('messages', () => {
     expect(harder.facts).toMatchObject([{ kind: 'stop.requested', by: 'bob', inFlight: 'cancel' }]);
     expect(harder.run.stop).toEqual(stop({ inFlight: 'cancel' }));
     expect(stopped(harder.run, stop({ by: 'zoe', inFlight: 'finish' }))).toEqual({ run: harder.run, facts: [] });
+  });
+});
+
+// The calls of a model step (B-17: no call is lost, none is made up).
+
+function part(call = proposedCall()): AssistantPart {
+  return { type: 'call', ...call };
+}
+
+describe('calls of a step', () => {
+  test('are its call parts, in the order of the proposal, whatever stands between them', () => {
+    const [first, second] = identicalCalls(2);
+    const parts: AssistantPart[] = [
+      { type: 'reasoning', text: 'hm' },
+      part(second),
+      { type: 'text', text: 'and' },
+      part(first),
+    ];
+    expect(callsOf({ parts })).toEqual([second, first]);
+  });
+
+  test('a call whose arguments were no JSON object keeps the reason, and only that call', () => {
+    const parts = identicalCalls(2).map(part);
+    expect(callsOf({ parts, malformed: { 't1.c1': 'no JSON' } })).toEqual([
+      proposedCall(),
+      proposedCall({ callId: 't1.c1', providerCallId: 'call_1', malformed: 'no JSON' }),
+    ]);
+  });
+
+  test('what a provider keeps beside a part is no part of the call', () => {
+    expect(callsOf({ parts: [{ type: 'call', ...proposedCall(), provider: { signature: 'x' } }] })).toEqual([
+      proposedCall(),
+    ]);
+  });
+
+  test('a step without calls has none', () => {
+    expect(callsOf({ parts: [{ type: 'text', text: 'done' }] })).toEqual([]);
+  });
+});
+
+// In which Temporal runs a decision may have been made (INV-G2, INV-D3).
+
+const first: Execution = { runId: 'r1', originalRunId: 'r1', earlier: [] };
+
+/** The execution that follows by continue-as-new. */
+function continued(from: Execution, runId: string): Execution {
+  return { runId, originalRunId: runId, earlier: carriedExecutions(from) };
+}
+
+/** The execution that a reset makes of it: what was carried in is still there, the run id is new. */
+function reset(from: Execution, runId: string): Execution {
+  return { ...from, runId };
+}
+
+describe('executions of a run', () => {
+  test('a decision counts in the run in which it was made', () => {
+    expect(decidedIn(first)).toEqual(['r1']);
+  });
+
+  test('INV-D3: it still counts after the run continued as new', () => {
+    expect(decidedIn(continued(continued(first, 'r2'), 'r3'))).toEqual(['r1', 'r2', 'r3']);
+  });
+
+  test('INV-G2: after a reset only decisions made in the reset run count', () => {
+    const second = continued(first, 'r2');
+    expect(decidedIn(reset(second, 'r2-reset'))).toEqual(['r2-reset']);
+    expect(decidedIn(reset(first, 'r1-reset'))).toEqual(['r1-reset']);
+  });
+
+  test('INV-G2: what a reset left behind does not come back when the run continues as new', () => {
+    expect(decidedIn(continued(reset(continued(first, 'r2'), 'r2-reset'), 'r3'))).toEqual(['r2-reset', 'r3']);
+  });
+
+  test('over any history of continuing and resetting, exactly the runs since the last reset count', () => {
+    fc.assert(
+      fc.property(fc.array(fc.constantFrom('continue', 'reset'), { maxLength: 30 }), (steps) => {
+        let execution = first;
+        let counting = ['r1'];
+        for (const [index, step] of steps.entries()) {
+          const runId = `r${index + 2}`;
+          execution = step === 'continue' ? continued(execution, runId) : reset(execution, runId);
+          counting = step === 'continue' ? [...counting, runId] : [runId];
+        }
+        expect(decidedIn(execution)).toEqual(counting);
+      }),
+    );
+  });
+
+  test('what is carried stays small: the newest 200 runs', () => {
+    let execution = first;
+    for (let index = 2; index <= 250; index += 1) execution = continued(execution, `r${index}`);
+    expect(carriedExecutions(execution)).toHaveLength(200);
+    expect(carriedExecutions(execution).at(-1)).toBe('r250');
+    expect(carriedExecutions(execution)[0]).toBe('r51');
+    expect(decidedIn(execution)).toContain('r250');
+  });
+});
+
+// Where a run is, in one word.
+
+const verdicts = [askVerdict({ deadlineSeconds: 7_200 }), askVerdict({ deadlineSeconds: 60 }), allowVerdict()];
+const mixed = judgedRun(identicalCalls(3), (_call, index) => ({ verdict: verdicts[index] ?? askVerdict() }));
+
+describe('status', () => {
+  test('waits only where nothing can happen until somebody decides', () => {
+    expect(statusOf('acting', askingRun(2))).toBe('waiting');
+    expect(statusOf('acting', mixed)).toBe('acting');
+    const siblingDone = ended(mixed, 't1.c2', outcomes().succeeded).run;
+    expect(statusOf('acting', siblingDone)).toBe('waiting');
+  });
+
+  test('acts while a call is proposed, and between turns', () => {
+    expect(
+      statusOf('acting', proposed(startRun(START), identicalCalls(1), { inputTokens: 0, outputTokens: 0 }).run),
+    ).toBe('acting');
+    expect(statusOf('acting', startRun(START))).toBe('acting');
+    expect(statusOf('acting', ended(askingRun(), 't1.c0', outcomes().cancelled).run)).toBe('acting');
+  });
+
+  test.each(['preparing', 'thinking', 'completed', 'stopped', 'limited', 'cancelled', 'failed'] as const)(
+    'a run that is %s says so, whatever its calls',
+    (phase) => {
+      expect(statusOf(phase, askingRun(2))).toBe(phase);
+    },
+  );
+});
+
+describe('what waits', () => {
+  test('is the open requests, with the earliest deadline and the longest wait', () => {
+    expect(askingCalls(mixed).map(({ call }) => call.callId)).toEqual(['t1.c0', 't1.c1']);
+    expect(waitOf(mixed)).toEqual({ nextDeadline: START + 60_000, waitingSince: START });
+  });
+
+  test('counts the longest wait from the request that was opened first', () => {
+    const later = mixed.calls.map((state) =>
+      state.status === 'waiting-for-consent' && state.call.callId === 't1.c0'
+        ? { ...state, request: { ...state.request, openedAt: START + 5 } }
+        : state,
+    );
+    expect(waitOf({ ...mixed, calls: later }).waitingSince).toBe(START);
+  });
+
+  test('is nothing where no request is open', () => {
+    expect(waitOf(startRun(START))).toEqual({});
+    expect(askingCalls(startRun(START))).toEqual([]);
+  });
+
+  test('a settled call is told from the others', () => {
+    const run = ended(mixed, 't1.c1', outcomes().cancelled).run;
+    expect(run.calls.map(isSettled)).toEqual([false, true, false]);
   });
 });

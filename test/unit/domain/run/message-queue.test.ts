@@ -1,0 +1,136 @@
+/** Messages that wait for the end of a turn: bounded, because continue-as-new carries them; and each what its id says. */
+import { describe, expect, test } from '@jest/globals';
+import { accept } from '../../../../domain/request/decision.ts';
+import { askedAgain, dispatched, ended } from '../../../../domain/request/transitions.ts';
+import {
+  admitSaid,
+  comparing,
+  heard,
+  interrupted,
+  MOST_QUEUED,
+  otherThanHeard,
+  unqueued,
+} from '../../../../domain/run/message-queue.ts';
+import { MOST_ANSWERED, type Run } from '../../../../domain/state/run.ts';
+import { modelText } from '../../../../domain/views/model-text.ts';
+import { approval, askingOf, say, shown } from '../../../support/builders/decision.ts';
+import { outcomes } from '../../../support/builders/outcome.ts';
+import { askingRun, runIds, START } from '../../../support/builders/run.ts';
+
+const full = heard(askingRun(), say({ messageId: 'm-1', text: 'x'.repeat(MOST_QUEUED) })).run;
+const FULL = { kind: 'refuse', code: 'LIMIT_REACHED', facts: { limit: 'queue' } };
+
+test('one message may be as long as all that may wait', () => {
+  expect(admitSaid(askingRun(), say({ text: 'x'.repeat(MOST_QUEUED) }))).toBeUndefined();
+});
+
+test('there is no room beyond that, until the turn is over', () => {
+  expect(admitSaid(full, say({ messageId: 'm-2', text: 'x' }))).toMatchObject(FULL);
+  expect(admitSaid(unqueued(full), say({ messageId: 'm-2', text: 'x' }))).toBeUndefined();
+});
+
+test('a message that was heard before takes no room', () => {
+  expect(admitSaid(full, say({ messageId: 'm-1', text: 'x'.repeat(MOST_QUEUED) }))).toBeUndefined();
+});
+
+test('room is counted in bytes: that is what continue-as-new carries', () => {
+  expect(admitSaid(askingRun(), say({ text: '印'.repeat(MOST_QUEUED / 3) }))).toBeUndefined();
+  expect(admitSaid(askingRun(), say({ text: '印'.repeat(MOST_QUEUED / 3 + 1) }))).toMatchObject(FULL);
+});
+
+describe('a message id stands for one message (INV-D3)', () => {
+  const OTHER = { kind: 'refuse', code: 'MESSAGE_INVALID', facts: { path: 'messageId' } };
+  const both = (run: Run, message = say()) => [admitSaid(run, message), otherThanHeard(run, message)];
+  const known = heard(comparing(askingRun()), say()).run;
+
+  test.each<[string, Partial<ReturnType<typeof say>>]>([
+    ['text', { text: 'Something else.' }],
+    ['sender', { from: 'bob' }],
+    ['urgency', { interrupt: true }],
+  ])('another %s under it is refused, also once the first was read', (_what, over) => {
+    expect(both(known, say(over))).toMatchObject([OTHER, OTHER]);
+    expect(both(unqueued(known), say(over))).toMatchObject([OTHER, OTHER]);
+  });
+
+  test('the same again is taken, and changes nothing', () => {
+    expect(both(known)).toEqual([undefined, undefined]);
+    expect(heard(known, say())).toEqual({ run: known, facts: [] });
+    expect(both(known, say({ messageId: 'm-2' }))).toEqual([undefined, undefined]);
+  });
+
+  test('also of what was said before the run was prepared', () => {
+    const early = comparing(heard(askingRun(), say()).run);
+    expect(both(early)).toEqual([undefined, undefined]);
+    expect(both(early, say({ text: 'Something else.' }))).toMatchObject([OTHER, OTHER]);
+  });
+
+  test('of the newest, and by a short hash: so much is carried', () => {
+    let run = comparing(askingRun());
+    for (let n = 0; n <= MOST_ANSWERED; n += 1) run = unqueued(heard(run, say({ messageId: `m${n}` })).run);
+    expect(run.heardHashes).toHaveLength(MOST_ANSWERED);
+    expect(run.heardHashes?.[0]).toHaveLength(32);
+    expect(both(run, say({ messageId: 'm1', text: 'x' }))).toMatchObject([OTHER, OTHER]);
+    expect(both(run, say({ messageId: 'm0', text: 'x' }))).toEqual([undefined, undefined]);
+  });
+
+  test('a run that was prepared before takes another text for the first, as it did', () => {
+    const { run } = heard(askingRun(), say());
+    expect(both(run, say({ text: 'Something else.' }))).toEqual([undefined, undefined]);
+    expect(run).not.toHaveProperty('heardHashes');
+  });
+});
+
+/** A message that interrupts: what waits for people is withdrawn for it, and nothing else is touched (B-15, INV-G3). */
+describe('interruptions', () => {
+  const urgent = say({ from: 'bob', interrupt: true });
+  const statusesOf = (run: Run): string[] => run.calls.map(({ status }) => status);
+
+  /** Three calls: one asks, one is in flight, one has ended. */
+  function mixed(): Run {
+    const run = askingRun(3);
+    const approved = accept(run, askingOf(run, 't1.c1'), approval(shown(run, 't1.c1')), START).run;
+    const away = dispatched(approved, 't1.c1')?.run ?? approved;
+    return ended(away, 't1.c2', outcomes().expired).run;
+  }
+
+  describe('a message that interrupts', () => {
+    test('withdraws what asks, and says for whom; what is in flight or has ended stays', () => {
+      const { run, facts } = heard(mixed(), urgent);
+      expect(statusesOf(run)).toEqual(['settled', 'in-flight', 'settled']);
+      expect(run.calls[0]).toMatchObject({ outcome: { kind: 'cancelled' } });
+      expect(run.calls[2]).toMatchObject({ outcome: { kind: 'expired' } });
+      expect(facts).toMatchObject([
+        { kind: 'said', messageId: 'm-1', from: 'bob', interrupt: true },
+        { kind: 'request.closed', callId: 't1.c0', status: 'cancelled' },
+        { kind: 'outcome', callId: 't1.c0', outcome: 'cancelled' },
+      ]);
+    });
+
+    test('INV-X2: the model reads who interrupted, with which message, and no invitation to try again', () => {
+      const [call] = heard(askingRun(), urgent).run.calls;
+      const { text } = modelText(call?.status === 'settled' ? call.outcome : outcomes().succeeded);
+      expect(text).toMatch(/^Not executed: the call was cancelled\. bob interrupted with message m-1, which follows/);
+      expect(text).not.toMatch(/again|retry/);
+    });
+
+    test('closes at once what is asked while it waits, and nothing after it was read', () => {
+      const before = heard(mixed(), urgent).run;
+      const refusal = { kind: 'reopen', code: 'VERDICT_STRICTER', message: 'Ask.' } as const;
+      const fallback = { approverId: 'ann', deadlineSeconds: 60 };
+      const reopened = askedAgain(before, 't1.c1', refusal, runIds(), fallback, START).run;
+      expect(statusesOf(reopened)).toEqual(['settled', 'waiting-for-consent', 'settled']);
+      expect(statusesOf(interrupted(reopened).run)).toEqual(['settled', 'settled', 'settled']);
+      expect(interrupted(unqueued(reopened))).toEqual({ run: unqueued(reopened), facts: [] });
+    });
+
+    test('sent again, it withdraws nothing more', () => {
+      const { run } = heard(askingRun(), say());
+      expect(heard(run, say())).toEqual({ run, facts: [] });
+      expect(interrupted(run)).toEqual({ run, facts: [] });
+    });
+  });
+
+  test('any other message lets requests wait', () => {
+    expect(statusesOf(heard(mixed(), say()).run)).toEqual(['waiting-for-consent', 'in-flight', 'settled']);
+  });
+});

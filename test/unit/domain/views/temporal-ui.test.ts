@@ -1,0 +1,338 @@
+/** What people read of a run in Temporal UI, inside the limits that Temporal sets. */
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { callIdOf } from '../../../../contracts/names.ts';
+import { pausedFor } from '../../../../domain/request/pause.ts';
+import { askedAgain, dispatched } from '../../../../domain/request/transitions.ts';
+import { type Run, startRun } from '../../../../domain/state/run.ts';
+import { byteLength } from '../../../../domain/text/canonical.ts';
+import {
+  currentDetails,
+  listedWithin,
+  pendingAttributes,
+  pendingMemo,
+  summaryOf,
+} from '../../../../domain/views/temporal-ui.ts';
+import { anyText } from '../../../support/builders/arbitraries.ts';
+import { identicalCalls, proposedCall } from '../../../support/builders/call.ts';
+import { shown } from '../../../support/builders/decision.ts';
+import { allowVerdict, approverRule, askVerdict, denyVerdict } from '../../../support/builders/judgement.ts';
+import { flyingRun, outcomePause, pausedRun, pausing } from '../../../support/builders/pause.ts';
+import { askingRun, judgedRun, proposedRun, runIds, START } from '../../../support/builders/run.ts';
+import { toolTarget } from '../../../support/builders/tool.ts';
+
+/** Each of these builds a dozen requests and their digests. */
+const FEW = { numRuns: 25 };
+const INVISIBLE = /[\p{C}\p{Default_Ignorable_Code_Point}]/u;
+
+/** Open requests for tools with any legal names, at most 128 characters, on servers with the longest names. */
+const anyNames = fc
+  .array(
+    fc.tuple(
+      anyText(128).filter((name) => name !== '' && name.length <= 128),
+      fc.stringMatching(/^[A-Za-z0-9._-]{64}$/),
+    ),
+    {
+      minLength: 1,
+      maxLength: 12,
+    },
+  )
+  .map((names): Run => {
+    const calls = names.map((_names, index) => proposedCall({ callId: callIdOf(999_999, 100 + index) }));
+    return judgedRun(calls, (_call, index) => {
+      const [tool = 'x', server = 'x'] = names[index] ?? [];
+      return { target: toolTarget({ tool, server }) };
+    });
+  });
+
+describe('pending memo', () => {
+  test('says how many wait, until when, and names them without their arguments', () => {
+    const run = askingRun(2);
+    expect(pendingMemo(run, runIds())).toEqual({
+      count: 2,
+      nextDeadline: '2026-01-01T01:00:00.000Z',
+      requests: ['t1.c0', 't1.c1'].map((callId) => ({
+        callId,
+        server: 'files',
+        tool: 'write_file',
+        deadline: '2026-01-01T01:00:00.000Z',
+        digest: shown(run, callId).digest,
+      })),
+      truncated: false,
+    });
+  });
+
+  test('names the first five and says that there are more', () => {
+    const five = pendingMemo(askingRun(5), runIds());
+    const six = pendingMemo(askingRun(6), runIds());
+    expect([five.requests.length, five.truncated]).toEqual([5, false]);
+    expect([six.count, six.requests.length, six.truncated]).toEqual([6, 5, true]);
+  });
+
+  test('is empty where nothing waits', () => {
+    expect(pendingMemo(startRun(START), runIds())).toEqual({ count: 0, requests: [], truncated: false });
+  });
+
+  test('is at most 1.5 KiB as JSON, for any names, and then says that it is cut', () => {
+    fc.assert(
+      fc.property(anyNames, (run) => {
+        const memo = pendingMemo(run, runIds());
+        expect(byteLength(JSON.stringify(memo))).toBeLessThanOrEqual(1_536);
+        expect(memo.count).toBe(run.calls.length);
+        expect(memo.truncated).toBe(memo.requests.length < memo.count);
+        expect(memo.requests.length).toBeGreaterThan(0);
+        expect(JSON.stringify(memo)).not.toMatch(INVISIBLE);
+      }),
+      FEW,
+    );
+  });
+
+  test('names as many as fit where names are as long as they may be', () => {
+    const target = toolTarget({ server: 's'.repeat(64), tool: 't'.repeat(128) });
+    const memo = pendingMemo(
+      judgedRun(identicalCalls(5), () => ({ target })),
+      runIds(),
+    );
+    expect(byteLength(JSON.stringify(memo))).toBeLessThanOrEqual(1_536);
+    expect([memo.count, memo.requests.length, memo.truncated]).toEqual([5, 4, true]);
+    expect(memo.requests[0]?.tool).toBe(`${'t'.repeat(64)}… (64 more characters)`);
+  });
+
+  test('five requests fit with the longest names that servers give tools in practice', () => {
+    const target = toolTarget({ server: 's'.repeat(24), tool: 't'.repeat(40) });
+    const run = judgedRun(identicalCalls(5), () => ({ target }));
+    expect(pendingMemo(run, runIds()).requests).toHaveLength(5);
+  });
+});
+
+describe('summary', () => {
+  test('names call, tool and what it is about', () => {
+    const [state] = askingRun().calls;
+    expect(state && summaryOf(state, 'countersigned by ann')).toBe('t1.c0 files/write_file countersigned by ann');
+    expect(state && summaryOf(state, '')).toBe('t1.c0 files/write_file');
+  });
+
+  test('of a call that was not resolved, it gives the name the model used', () => {
+    const [state] = proposedRun([proposedCall({ name: 'no_such_tool' })]).calls;
+    expect(state && summaryOf(state, '')).toBe('t1.c0 no_such_tool');
+    const denied = judgedRun(identicalCalls(1), () => ({ verdict: denyVerdict() })).calls[0];
+    expect(denied && summaryOf(denied, '')).toBe('t1.c0 files/write_file');
+  });
+
+  test('counts bytes, not characters: wide names are cut earlier, and whole', () => {
+    const [state] = judgedRun(identicalCalls(1), () => ({ target: toolTarget({ tool: '𠀀'.repeat(64) }) })).calls;
+    const summary = state === undefined ? '' : summaryOf(state, '寸'.repeat(60));
+    expect(byteLength(summary)).toBeLessThanOrEqual(200);
+    expect(byteLength(summary)).toBeGreaterThan(196);
+    expect(summary).toMatch(/^t1\.c0 files\/𠀀+…$/u);
+  });
+
+  test('is at most half of the 400 bytes that Temporal takes, on one line, for any names', () => {
+    fc.assert(
+      fc.property(anyNames, anyText(300), (run, about) => {
+        for (const state of run.calls) {
+          const summary = summaryOf(state, about);
+          expect(byteLength(summary)).toBeLessThanOrEqual(200);
+          expect(summary).not.toMatch(INVISIBLE);
+        }
+      }),
+      FEW,
+    );
+  });
+});
+
+describe('current details', () => {
+  test('say where the run is, and of each request the call, the tool, who, until when, and the arguments', () => {
+    expect(currentDetails('waiting', askingRun())).toBe(
+      [
+        '**waiting** · turn 1 · 1 calls',
+        '',
+        '### 1 waiting for a decision',
+        '',
+        '- **t1.c0** files/write&#95;file until 2026-01-01T01:00:00.000Z',
+        '  - who: ann',
+        '  - arguments: ` {"content":"hello","path":"notes.txt"} `',
+      ].join('\n'),
+    );
+  });
+
+  test('point to where Temporal says what is tried again, while something is under way', () => {
+    for (const status of ['preparing', 'thinking', 'acting', 'storing'] as const)
+      expect(currentDetails(status, startRun(START))).toBe(
+        `**${status}** · turn 0 · 0 calls\n\nWhat is tried again, with attempt and reason: *Pending Activities*`,
+      );
+  });
+
+  test('are one line where nothing waits', () => {
+    expect(currentDetails('completed', startRun(START))).toBe('**completed** · turn 0 · 0 calls');
+    expect(currentDetails('limited', startRun(START), 'spend')).toBe('**limited** (spend) · turn 0 · 0 calls');
+    expect(currentDetails('stopped', startRun(START), '**x**')).toContain('(&#42;&#42;x&#42;&#42;)');
+  });
+
+  test('say loudly which call of the turn was allowed by breaking glass', () => {
+    const breakGlass = {
+      rule: 'organisation/rules/pager',
+      reason: 'The *pager* is down.',
+      until: '2026-01-01T02:00:00.000Z',
+    };
+    const run = judgedRun(identicalCalls(2), (_call, index) => ({
+      verdict: index === 0 ? allowVerdict({ breakGlass }) : allowVerdict(),
+    }));
+    expect(currentDetails('acting', run).split('\n')[1]).toBe(
+      '**BREAK GLASS** t1.c0: allowed without being asked until 2026&#45;01&#45;01T02&#58;00&#58;00&#46;000Z: The &#42;pager&#42; is down&#46; (organisation/rules/pager)',
+    );
+    expect(currentDetails('completed', run).split('\n')).toHaveLength(2);
+  });
+
+  test('say nothing of glass where no verdict was reached yet', () => {
+    expect(currentDetails('acting', proposedRun(identicalCalls(1)))).not.toContain('GLASS');
+  });
+
+  test('say what the rules that ask say of themselves', () => {
+    const explain = [{ rule: 'organisation/rules/pay', text: 'Money *leaves*.' }];
+    const run = judgedRun(identicalCalls(1), () => ({ verdict: askVerdict({ explain }) }));
+    expect(currentDetails('waiting', run)).toContain(
+      '  - because: Money &#42;leaves&#42;&#46; (organisation/rules/pay)',
+    );
+  });
+
+  test('say why a call is asked again', () => {
+    const cleared = judgedRun(identicalCalls(1), () => ({ verdict: allowVerdict() }));
+    const flying = dispatched(cleared, 't1.c0')?.run ?? cleared;
+    const refusal = { kind: 'reopen', code: 'DEFINITION_CHANGED', message: 'It *changed*.' } as const;
+    const { run } = askedAgain(flying, 't1.c0', refusal, runIds(), { approverId: 'ann', deadlineSeconds: 60 }, START);
+    expect(currentDetails('waiting', run)).toContain(
+      '  - asked again: DEFINITION&#95;CHANGED&#58; It &#42;changed&#42;&#46;',
+    );
+  });
+
+  test('hold twenty requests and say how many more there are', () => {
+    const details = currentDetails('waiting', askingRun(23));
+    expect(details.match(/^- \*\*t1/gm)).toHaveLength(20);
+    expect(details).toContain('… and 3 more: ask the `requests` query.');
+    expect(currentDetails('waiting', askingRun(20))).not.toContain('more:');
+  });
+
+  test('no text of a model or tool is markup in them, or invisible', () => {
+    fc.assert(
+      fc.property(anyNames, fc.dictionary(anyText(), anyText(), { noNullPrototype: true }), (named, args) => {
+        const run = {
+          ...named,
+          calls: named.calls.map((state) => ({ ...state, call: { ...state.call, arguments: args } })),
+        };
+        const ours =
+          /^(\*\*waiting\*\* · turn 1 · \d+ calls|### \d+ waiting for a decision|- \*\*t\d+\.c\d+\*\* \S.*|  - (who|arguments): .*|)$/;
+        for (const line of currentDetails('waiting', run).split('\n')) {
+          expect(line).toMatch(ours);
+          expect(line).not.toMatch(INVISIBLE);
+          const span = /^  - arguments: (`+) (.*) \1$/.exec(line);
+          // A code span is ended only by a run of backticks as long as the one that began it.
+          if (span !== null) expect(span[2]?.match(/`+/g) ?? []).not.toContain(span[1]);
+          if (span !== null) continue;
+          const theirs = line
+            .replace(/^(\*\*waiting\*\*|###|- \*\*t\d+\.c\d+\*\*|  - )/, '')
+            .replace(/ until [\dTZ:.-]+$/, '');
+          expect(theirs.replaceAll(/&#\d+;/g, '')).not.toMatch(/[\\`*_{}[\]()#+!|<>&~$@]/);
+        }
+      }),
+      FEW,
+    );
+  });
+});
+
+describe('search attributes', () => {
+  test('count what waits and name tools and groups once each', () => {
+    const rules = [approverRule([], ['ops']), approverRule(['ann'], ['ops', 'sec'])];
+    const run = judgedRun(identicalCalls(2), (_call, index) => ({
+      verdict: askVerdict({ approvers: rules[index] ?? approverRule() }),
+    }));
+    expect(pendingAttributes(run)).toEqual({
+      pending: 2,
+      nextDeadline: new Date(START + 3_600_000),
+      waitingSince: new Date(START),
+      approverGroups: ['ops', 'sec'],
+      tools: ['files/write_file'],
+    });
+  });
+
+  test('are empty where nothing waits', () => {
+    expect(pendingAttributes(startRun(START))).toEqual({
+      pending: 0,
+      nextDeadline: undefined,
+      waitingSince: undefined,
+      approverGroups: [],
+      tools: [],
+    });
+  });
+
+  test('name at most ten tools and ten groups', () => {
+    const groups = Array.from({ length: 12 }, (_, index) => `g${index}`);
+    const run = judgedRun(identicalCalls(12), (_call, index) => ({
+      target: toolTarget({ tool: `tool-${index}` }),
+      verdict: askVerdict({ approvers: approverRule([], groups) }),
+    }));
+    const { tools, approverGroups } = pendingAttributes(run);
+    expect([tools.length, approverGroups.length]).toEqual([10, 10]);
+  });
+
+  test('hold nothing invisible, which some stores of visibility refuse', () => {
+    fc.assert(
+      fc.property(anyNames, (run) => expect(pendingAttributes(run).tools.join('')).not.toMatch(INVISIBLE)),
+      FEW,
+    );
+  });
+});
+
+/** What people read of a call whose outcome is not known: in Temporal UI, in lists, in the memo. */
+describe('a call whose outcome is not known', () => {
+  test('says that it may have run, what is known, and what to do; text of servers is escaped', () => {
+    const about = outcomePause({ message: 'lost <b>[x](http://evil)', bytes: 12, lastProgress: 0.5 });
+    const { run } = pausedFor(flyingRun(), 't1.c0', about, pausing(), runIds());
+    const text = currentDetails('waiting', run);
+    expect(text).toContain('**it may have run**');
+    expect(text).toContain('12 bytes of an answer came, progress 0.5');
+    expect(text).toContain('countersign resolve');
+    expect(text).not.toContain('<b>');
+    expect(text).not.toContain('[x](');
+  });
+
+  test('no time is markup, whoever told it', () => {
+    const about = outcomePause({ sentAt: '[now](http://evil)\u001b[2J' });
+    const text = currentDetails('waiting', pausedFor(flyingRun(), 't1.c0', about, pausing(), runIds()).run);
+    expect(text).not.toContain('[now](');
+    expect(text).not.toContain('\u001b');
+  });
+
+  test('a call of which nobody has said that it left has no time of leaving', () => {
+    const { sentAt: _, ...about } = outcomePause({ handedAt: '2026-01-01T00:00:00.000Z' });
+    const text = currentDetails('waiting', pausedFor(flyingRun(), 't1.c0', about, pausing(), runIds()).run);
+    expect(text).toContain('none has said that it left, attempt 1');
+    expect(text).not.toContain('sent at');
+  });
+
+  test('leaves out what nobody knows', () => {
+    const text = currentDetails('waiting', pausedRun());
+    expect(text).toContain('attempt 1\n');
+    expect(text).not.toContain('progress');
+  });
+
+  test('lists count it among what waits, and name its kind', () => {
+    expect(pendingMemo(pausedRun(), runIds())).toMatchObject({ count: 1, requests: [{ about: 'outcome' }] });
+    expect(pendingAttributes(pausedRun())).toMatchObject({ pending: 1 });
+  });
+});
+
+/** Lists for one search attribute: one that is too long would stop the run at its first upsert. */
+describe('lists', () => {
+  test('a short list is kept, each value once and in order', () => {
+    expect(listedWithin(['b', 'a', 'b'])).toEqual(['b', 'a']);
+  });
+
+  test('a long one is cut to what Temporal takes for one value, whole values only', () => {
+    const names = Array.from({ length: 32 }, (_, index) => `${'é'.repeat(31)}${index}`);
+    const kept = listedWithin(names);
+    expect(kept).toEqual(names.slice(0, kept.length));
+    expect(byteLength(JSON.stringify(kept))).toBeLessThanOrEqual(2_048);
+    expect(byteLength(JSON.stringify([...kept, names[kept.length]]))).toBeGreaterThan(2_000);
+  });
+});
