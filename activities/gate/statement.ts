@@ -206,12 +206,12 @@ function checkDecision(
   const votes = votesIn(input, proof);
   const people = votes.map(voterOf);
   const extensions = extensionsIn(input, proof);
-  const isConsent =
+  const isGiven =
     votes.every((vote) => vote.answer.kind === 'approve' && isOfItsKind(input, proof, vote)) &&
     [...votes, ...extensions].every((each) => isSaid(input, each)) &&
     areTimed(proof, votes) &&
     isMet(proof.approvers, people);
-  if (!isConsent) return forbidden('The decision does not cover this call.');
+  if (!isGiven) return forbidden('The decision does not cover this call.');
   const decisions = votes.map(({ answer }) => answer);
   if (!isOfThisRun(input, [...decisions, ...extensions.map(({ answer }) => answer)]))
     return {

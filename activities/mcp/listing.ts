@@ -368,7 +368,9 @@ export function paramHeaderFault(inputSchema: JsonObject): string | undefined {
     if (!isObject(node)) return undefined;
     const declared = node[KEY];
     if (declared !== undefined) {
-      const fault = reachable ? declaredFault(declared, node['type']) : `${KEY} stands where no chain of properties leads`;
+      const fault = reachable
+        ? declaredFault(declared, node['type'])
+        : `${KEY} stands where no chain of properties leads`;
       if (fault !== undefined) return fault;
     }
     const chained = node === inputSchema || reachable;

@@ -617,7 +617,7 @@ export function openWire({ egress, server, ...options }: WireOptions): Wire {
         });
         const next = moveWithin(target, response);
         if (next !== undefined && moves.size < MOST_MOVES) moves.set(target, next);
-        return isCall && isRedirect(response.status) ? await standing(response) : response;
+        return isCall && isRedirect(response.status) ? await withoutLocation(response) : response;
       } catch (error) {
         const forbidden = egressRefusalIn(error);
         if (forbidden !== undefined) record(isCall, { forbidden });
@@ -650,7 +650,7 @@ function moveWithin(from: string, { status, headers }: Response): string | undef
 }
 
 /** Removes the Location, so that nobody follows it. */
-async function standing(response: Response): Promise<Response> {
+async function withoutLocation(response: Response): Promise<Response> {
   await response.body?.cancel().catch(() => undefined);
   return new Response(null, { status: response.status });
 }

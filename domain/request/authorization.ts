@@ -13,7 +13,7 @@ import type { TrustSet } from '../../contracts/schemas/trust.ts';
 import type { AuthorizationNeed } from '../../contracts/wire/proofs.ts';
 import { initiatorRule, isMet, isWanted, type Voter } from '../policy/approvers.ts';
 import { isSameVoice } from '../signing/message.ts';
-import { type Authorized, type Dispatched, isDispatched, settled, type WaitingForAnswer } from '../state/call.ts';
+import { type Dispatched, isDispatched, settled, type WaitingForAnswer } from '../state/call.ts';
 import { type Change, replaceCall, type Run } from '../state/run.ts';
 import { byteLength, canonicalJson, hashOf } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
@@ -21,6 +21,7 @@ import { tellDue } from './deadline.ts';
 import { namedIn } from './decision.ts';
 import { outcomeFact } from './digest.ts';
 import { answererOf, answerFact, remembering, resumed } from './pause.ts';
+import type { Authorized } from '../../contracts/wire/carry.ts';
 
 /** Most requests for an authorization that one call may cause. */
 export const MOST_AUTHORIZATIONS = 3;

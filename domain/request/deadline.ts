@@ -17,14 +17,8 @@ import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import { mayDecide, ruleAt } from '../policy/approvers.ts';
 import { type Change, move, type Run } from '../state/run.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
-import {
-  type Asking,
-  ASKING,
-  type OpenRequest,
-  type Postponement,
-  type WaitingForConsent,
-  withRequest,
-} from '../state/call.ts';
+import { type Asking, ASKING, type WaitingForConsent, withRequest } from '../state/call.ts';
+import type { OpenRequest, Postponement } from '../../contracts/wire/carry.ts';
 
 /** The bound keeps small what is carried with the request and proven at the dispatch. */
 export const MOST_EXTENSIONS = 20;

@@ -13,7 +13,7 @@ import type { Approver, Decision, DecisionAck, SignedDecision } from '../../cont
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import { groupsOf, isMet, isWanted, mayDecide, type Voter } from '../policy/approvers.ts';
-import { type Answered, callOf, type Change, MOST_ANSWERED, replaceCall, type Run, type RunIds } from '../state/run.ts';
+import { callOf, type Change, MOST_ANSWERED, replaceCall, type Run, type RunIds } from '../state/run.ts';
 import { signatureEvidence } from '../signing/jws.ts';
 import { hashOf, sha256Hex } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
@@ -23,6 +23,7 @@ import { extended, refuseExtension, tellDue } from './deadline.ts';
 import { outcomeFact } from './digest.ts';
 import { isEdit, refuseRight } from './rights.ts';
 import { refuseRemember } from './standing.ts';
+import type { Answered } from '../../contracts/wire/carry.ts';
 
 /** Characters kept of the hash of each accepted decision. */
 const HASH_CHARACTERS = 32;

@@ -16,20 +16,12 @@ import { isMet, isWanted } from '../policy/approvers.ts';
 import { type Change, replaceCall, type Run, type RunIds } from '../state/run.ts';
 import { byteLength, canonicalJson, hashOf } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
-import type {
-  CallState,
-  ConsentRequest,
-  Edit,
-  InFlight,
-  Resolved,
-  ResolvedJudgement,
-  Vote,
-  WaitingForConsent,
-} from '../state/call.ts';
+import type { CallState, ConsentRequest, InFlight, WaitingForConsent } from '../state/call.ts';
 import { acceptedFact, answeredBy, namedIn } from './decision.ts';
 import { requestOpenedFact, verdictFact } from './digest.ts';
 import { type EditDecision, notPermitted, permits } from './rights.ts';
 import type { ShownRequest } from '../../contracts/wire/proofs.ts';
+import type { Edit, Resolved, ResolvedJudgement, Vote } from '../../contracts/wire/carry.ts';
 
 /** Most edits of one run that are judged at the same time, since each needs an activity. */
 export const MOST_JUDGED_EDITS = 8;

@@ -29,15 +29,14 @@ import {
   isAsking,
   isDispatched,
   resolvedOf,
-  type Retry,
   sendable,
-  type Unsure,
   type WaitingForAnswer,
 } from '../state/call.ts';
 import { isUsed, refuseClosed, refuseUntimely, refuseUpdate, refuseUsed } from './closed-or-expired.ts';
 import { namedIn } from './decision.ts';
 import { requestOpenedFact } from './digest.ts';
 import { nextGeneration } from './transitions.ts';
+import type { Retry, Unsure } from '../../contracts/wire/carry.ts';
 
 /** Calls that wait for an answer about `P`. */
 export type Paused<P extends Pause = Pause> = WaitingForAnswer<P> | (InputPause extends P ? AskingOnConnection : never);

@@ -17,14 +17,7 @@ import { callOf, type Change, replaceCall, type Run, type RunIds } from '../stat
 import { byteLength, canonicalJson, hashOf } from '../text/canonical.ts';
 import { visible } from '../text/escape.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
-import {
-  type InFlight,
-  type InputProgress,
-  notSent,
-  type Provided,
-  type Sendable,
-  type WaitingForAnswer,
-} from '../state/call.ts';
+import { type InFlight, notSent, type Sendable, type WaitingForAnswer } from '../state/call.ts';
 import { tellDue } from './deadline.ts';
 import { requestOpenedFact } from './digest.ts';
 import {
@@ -38,6 +31,7 @@ import {
 import { answerFact, type Paused, paused, type Pausing, remembering, resumed } from './pause.ts';
 import { ended } from './transitions.ts';
 import type { ProvisionProof } from '../../contracts/wire/proofs.ts';
+import type { InputProgress, Provided } from '../../contracts/wire/carry.ts';
 
 type Asked = Extract<DispatchResult, { kind: 'input' }>;
 

@@ -10,10 +10,10 @@
  *    it. Only a standing decision answers it too.
  */
 import type { Judgement, ProposedCall, ToolTarget } from '../../contracts/schemas/call.ts';
-import { isSettled, type RefusedCall, type Run } from '../state/run.ts';
+import { isSettled, type Run } from '../state/run.ts';
 import { hashOf } from '../text/canonical.ts';
 import { bounded } from '../text/escape.ts';
-import type { Settled } from '../state/call.ts';
+import type { RefusedCall, Settled } from '../../contracts/wire/carry.ts';
 
 /**
  * Number of newest refusals remembered; a forgotten one is asked again. With their texts cut, at most 150 kB to carry.

@@ -4,7 +4,7 @@ import type { Forget, ForgetAck } from '../../contracts/schemas/request.ts';
 import type { Judgement } from '../../contracts/schemas/call.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import { isMet, mayDecide } from '../policy/approvers.ts';
-import type { Change, Run, RunIds, Standing } from '../state/run.ts';
+import type { Change, Run, RunIds } from '../state/run.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 import { type CallState, isSendable } from '../state/call.ts';
 import { requestOpenedFact } from './digest.ts';
@@ -20,6 +20,7 @@ import {
   withoutComment,
 } from './standing.ts';
 import { reopened, warned } from './transitions.ts';
+import type { Standing } from '../../contracts/wire/carry.ts';
 
 /** Number of newest withdrawn standing decisions remembered, so that a repeated withdrawal gets the first answer. */
 export const MOST_FORGOTTEN = 100;

@@ -15,13 +15,14 @@ import type { ApproverRule, RememberScope } from '../../contracts/schemas/policy
 import type { StandingDecision } from '../../contracts/schemas/run-state.ts';
 import { isMet, mayDecide } from '../policy/approvers.ts';
 import { withoutRedacted } from '../policy/redaction.ts';
-import type { Run, Standing } from '../state/run.ts';
+import type { Run } from '../state/run.ts';
 import { byteLength, canonicalJson } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 import { type Approved, approved, type WaitingForConsent } from '../state/call.ts';
 import { lapsedSince } from './deadline.ts';
 import { isEdit } from './rights.ts';
 import type { DispatchProof } from '../../contracts/wire/proofs.ts';
+import type { Standing } from '../../contracts/wire/carry.ts';
 
 /** Standing decisions of one run: each travels with the run, and with every call that it answers. */
 export const MOST_STANDING = 20;

@@ -13,15 +13,14 @@ import {
   isAsking,
   isSendable,
   notSent,
-  type ResolvedJudgement,
   type Sendable,
   sent,
   settled,
-  type Unsure,
   type WaitingForConsent,
 } from '../state/call.ts';
 import { callOf, type Change, MOST_ANSWERED, move, replaceCall, type Run, type RunIds } from '../state/run.ts';
 import { outcomeFact, requestOpenedFact } from './digest.ts';
+import type { ResolvedJudgement, Unsure } from '../../contracts/wire/carry.ts';
 
 /** Sends a call to its server; undefined if the call is not to be sent: neither cleared nor approved nor throttled. */
 export function dispatched(run: Run, callId: string): Change | undefined {

@@ -3,84 +3,25 @@
  *
  * The reasons apply to runs and catalogs alike. `workflows/run/roll.ts` does the handing over.
  *
- * The recorded shape stays as it is; `toCarry` and `fromCarry` stand between it and the run, so that the names of
- * `domain/state` are free.
+ * The recorded shape (`contracts/wire/carry.ts`) stays as it is; `toCarry` and `fromCarry` stand between it and the
+ * run, so that the names of `domain/state` are free.
  *
  * 1. A run carries only what cannot be read elsewhere: heads and references, open calls, remembered answers.
  */
-import type { PreparedRun } from '../../contracts/wire/run.ts';
 import { defined } from '../../contracts/defined.ts';
-import type {
-  Approved,
-  AskingOnConnection,
-  CallState,
-  Cleared,
-  Consent,
-  InFlight,
-  MadeDecision,
-  OnTask,
-  OpenRequest,
-  Proposed,
-  QuestionProgress,
-  Resolved,
-  Settled,
-  Vote,
-  Wait,
-  WaitingForAnswer,
-} from '../state/call.ts';
-import { requestOf, resolvedOf, sendable } from '../state/call.ts';
-import type { JournalHead } from './journal.ts';
+import { type Approved, type CallState, type Cleared, requestOf, resolvedOf, sendable } from '../state/call.ts';
 import type { Run } from '../state/run.ts';
-import type { ToolsetRef } from '../../contracts/wire/identity.ts';
-
-/** Version of a carry without pauses. A changed shape raises the version; an execution refuses an unknown version. */
-export const CARRY_VERSION = 1;
-/**
- * Version of a carry that holds requests for something other than consent. An older build would take an answer to such
- * a request for an approval.
- */
-export const PAUSED_CARRY_VERSION = 2;
-/** Version of a carry that holds tasks of servers. An older build would end such calls before any marker stops it. */
-export const TASK_CARRY_VERSION = 3;
-
-export const CARRY_VERSIONS = [CARRY_VERSION, PAUSED_CARRY_VERSION, TASK_CARRY_VERSION] as const;
-
-export interface Carry {
-  readonly version: (typeof CARRY_VERSIONS)[number];
-  readonly prepared: Omit<PreparedRun, 'opening'>;
-  readonly toolset: readonly ToolsetRef[];
-  readonly run: CarriedRun;
-  readonly journal: JournalHead;
-  /** Temporal run ids of earlier executions, see `domain/state/run.ts`. */
-  readonly earlier: readonly string[];
-  /** Time of the last read of the trust set, epoch ms; only in trust mode `signed`. */
-  readonly trustReadAt?: number;
-}
-
-export type CarriedRun = Omit<Run, 'calls'> & { readonly calls: readonly CarriedCall[] };
-
-/** A call as it is recorded: six statuses, of which some stand for several states. */
-type CarriedCall =
-  | Proposed
-  | Settled
-  | (Resolved & { readonly status: 'cleared'; readonly held?: Wait })
-  | (Resolved & { readonly status: 'approved'; readonly held?: Wait } & Consent)
-  | (Resolved & {
-      readonly status: 'asking';
-      readonly request: OpenRequest;
-      readonly votes?: readonly Vote[];
-      readonly consented?: Consent;
-      readonly agreed?: NonNullable<WaitingForAnswer['agreed']>;
-      readonly heldOpen?: AskingOnConnection['questions'];
-    })
-  | (Resolved & {
-      readonly status: 'in-flight';
-      readonly request?: OpenRequest;
-      readonly made?: MadeDecision;
-      readonly task?: OnTask['task'];
-      readonly heldInput?: QuestionProgress;
-      readonly grant?: NonNullable<InFlight['grant']>;
-    });
+import {
+  type CarriedCall,
+  type CarriedRun,
+  type Carry,
+  CARRY_VERSION,
+  type Consent,
+  type MadeDecision,
+  type OpenRequest,
+  PAUSED_CARRY_VERSION,
+  TASK_CARRY_VERSION,
+} from '../../contracts/wire/carry.ts';
 
 /** Returns the run as it is carried, and the version of its shape. */
 export function toCarry(run: Run): { readonly version: Carry['version']; readonly run: CarriedRun } {

@@ -14,6 +14,7 @@ import type { ArtifactRef } from '../../contracts/schemas/json.ts';
 import type { LedgerEntry, LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
 import { canonicalJson, hashOf, sha256Hex } from '../text/canonical.ts';
+import type { JournalHead } from '../../contracts/wire/carry.ts';
 
 /** Digest of the empty transcript. A digest names every message before a point in 32 bytes. */
 export const EMPTY_DIGEST = '0'.repeat(64);
@@ -50,17 +51,6 @@ export function verifyChain(entries: readonly LedgerEntry[], from = 0, prev = GE
     head = hash;
   }
   return { kind: 'intact', head, length: from + entries.length };
-}
-
-/** The ends of both chains: all that the next execution needs to go on. */
-export interface JournalHead {
-  readonly ledgerLength: number;
-  readonly ledgerHead: string;
-  readonly transcriptLength: number;
-  readonly transcriptDigest: string;
-  readonly segment?: ArtifactRef;
-  /** Entries recorded while the segment was being stored; the run need not wait for a moment without new entries. */
-  readonly since?: readonly LedgerEntry[];
 }
 
 export const EMPTY_JOURNAL: JournalHead = {

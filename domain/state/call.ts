@@ -2,8 +2,7 @@
  * Holds the life of one call as a state machine: its states, the fields of each, and the plain transitions.
  *
  * The file owns how a call is judged, decided, sent and settled. Pauses live in `domain/request/pause.ts`, deadlines in
- * `domain/request/deadline.ts`. One file, because the union of states makes sense only beside the records that its
- * states carry.
+ * `domain/request/deadline.ts`, and the records that a state holds in `contracts/wire/carry.ts`.
  *
  * 1. A settled call never changes again; the first terminal transition wins (INV-G2).
  * 2. A call is sent only from `cleared` (policy allowed it), `approved` (a person did), or `throttled`, which either of them
@@ -11,134 +10,28 @@
  * 3. A call that may have run ends as `unknown` until its outcome is known (INV-X2).
  */
 import { defined } from '../../contracts/defined.ts';
-import type {
-  Approver,
-  AuthorizationPause,
-  InputPause,
-  Pause,
-  SignedAuthorization,
-  SignedDecision,
-  SignedProvision,
-  SignedResolution,
-} from '../../contracts/schemas/request.ts';
-import type {
-  HeldBy,
-  Judgement,
-  Outcome,
-  ProposedCall,
-  TokenEvidence,
-  ToolTarget,
-} from '../../contracts/schemas/call.ts';
-import type { SealedState } from '../../contracts/schemas/input.ts';
-import type { JsonObject } from '../../contracts/schemas/json.ts';
-import type { ApproverRule } from '../../contracts/schemas/policy.ts';
+import type { InputPause, Pause, SignedDecision } from '../../contracts/schemas/request.ts';
+import type { Judgement, Outcome, ProposedCall } from '../../contracts/schemas/call.ts';
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
-import type { InputLeg, ShownRequest } from '../../contracts/wire/proofs.ts';
-
-export interface MadeDecision {
-  readonly decision: SignedDecision;
-  readonly decidedAt: number;
-  /** The approvals given before this one, if the rule needs several. */
-  readonly further?: readonly Vote[];
-  /** Id of the standing decision, if the decision was made on an earlier call (`domain/request/standing.ts`). */
-  readonly standing?: string;
-}
-
-/** One of the approvals that a request with a quorum needs. */
-export type Vote = Omit<MadeDecision, 'further' | 'standing'>;
-
-/** The request and the decision that let an asked call leave. */
-export interface Consent {
-  readonly request: OpenRequest;
-  readonly made: MadeDecision;
-}
-
-/** How a request closed that asked for something other than consent. */
-type PauseEnding =
-  | { readonly status: 'resolved'; readonly by: Approver; readonly at: number }
-  | { readonly status: 'expired' | 'cancelled' };
+import type {
+  Agreed,
+  Consent,
+  MadeDecision,
+  OpenRequest,
+  PauseEnding,
+  PauseRequest,
+  Proposed,
+  QuestionProgress,
+  Resolved,
+  ServerTask,
+  Settled,
+  Unsure,
+  Vote,
+  Wait,
+} from '../../contracts/wire/carry.ts';
 
 /** The fields by which every answer names the request that it answers. */
 export type Answerable = Pick<SignedDecision, 'decisionId' | 'callId' | 'digest' | 'runId' | 'approver'>;
-
-export type Unsure = Extract<Outcome, { kind: 'unknown' }>;
-
-/**
- * A person's change of the arguments that the model proposed. One of the decisions that let the call run made the
- * change.
- */
-export interface Edit {
-  readonly by: string;
-  /** Epoch ms. */
-  readonly at: number;
-  readonly decisionId: string;
-  /** The model's arguments, before the first of possibly several edits. */
-  readonly proposed: JsonObject;
-  /**
-   * The request as the editor read it; the decision echoes its digest. `arguments` is absent if the editor read
-   * `proposed`.
-   */
-  readonly shown: Pick<ShownRequest, 'generation' | 'approvers'> & Partial<Pick<ShownRequest, 'arguments'>>;
-}
-
-/** The judgement of a call that policy allows or asks about; its tool is known. */
-export type ResolvedJudgement = Judgement & { readonly target: ToolTarget };
-
-interface Common {
-  readonly call: ProposedCall;
-}
-/** The fields of a judged call, whatever it waits for. */
-export interface Resolved extends Common {
-  readonly judgement: ResolvedJudgement;
-  /** Number of dispatches so far. */
-  readonly attempts: number;
-  /** Call id of the first call of the turn with the same tool and arguments. */
-  readonly duplicateOf?: string;
-  /** Set if an earlier dispatch may have run. No later outcome may then claim that the call did not run. */
-  readonly unsure?: Unsure;
-  readonly edit?: Edit;
-  /** Generation of the newest request, if that request asked for something other than consent. */
-  readonly asked?: number;
-  readonly retry?: Retry;
-  readonly input?: InputProgress;
-  /** Answers to authorization requests, oldest first. */
-  readonly authorized?: readonly Authorized[];
-  /**
-   * Dispatches that do not count as attempts. Two kinds are counted here: dispatches that the server's limits held back
-   * (`domain/request/throttling.ts`), and all dispatches before people were last asked. `since` (epoch ms) and `by`
-   * tell since when, and by which limit, the call has been held back; both start anew when people let the call run.
-   */
-  readonly holds?: { readonly count: number; readonly since?: number; readonly by?: HeldBy };
-}
-
-/** How long, and why, a throttled call waits for its server. */
-export interface Wait {
-  /** Epoch ms, as is `until`. */
-  readonly since: number;
-  readonly until: number;
-  readonly by: HeldBy;
-  readonly message: string;
-}
-
-/** A call that its server works on as an MCP task (`domain/legacy-2025/tasks.ts`). Times are epoch ms. */
-export interface ServerTask {
-  readonly sealed: SealedState;
-  readonly since: number;
-  /** Time at which the run gives the task up. */
-  readonly until: number;
-  /** Time of the next poll. */
-  readonly next: number;
-  readonly polls: number;
-  /** Poll interval that the server asks for, in ms. */
-  readonly pollMs?: number;
-  readonly message?: string;
-  readonly token?: TokenEvidence;
-}
-
-/** The model proposed the call; policy has not judged it yet. */
-export interface Proposed extends Common {
-  readonly status: 'proposed';
-}
 
 /** Policy allowed the call; it can be sent. */
 export interface Cleared extends Resolved {
@@ -202,19 +95,6 @@ export interface AskingOnConnection extends Resolved {
 export interface OnTask extends Sent {
   readonly status: 'on-task';
   readonly task: ServerTask;
-}
-
-/** The call has its outcome. */
-export interface Settled extends Common {
-  readonly status: 'settled';
-  readonly outcome: Outcome;
-  readonly judgement?: Judgement;
-  /** The newest request, and the decision that let the call leave or ended it. */
-  readonly request?: OpenRequest;
-  readonly made?: MadeDecision;
-  readonly duplicateOf?: string;
-  readonly edit?: Edit;
-  readonly pause?: PauseEnding;
 }
 
 /** Calls that have left and have no outcome yet. */
@@ -398,34 +278,7 @@ export function resolvedOf({
     ...defined({ duplicateOf, unsure, edit, asked, retry, holds, input, authorized }),
   };
 }
-
-// An open request states its approvers, and how its deadline became what it is.
-
-/** A request that waits for people. Times are epoch ms. */
-export interface OpenRequest {
-  readonly generation: number;
-  readonly approvers: ApproverRule;
-  readonly openedAt: number;
-  /** The deadline in force, extensions included. */
-  readonly deadline: number;
-  /** Set if the deadline was postponed: the first deadline, and the extensions, oldest first. */
-  readonly extended?: { readonly from: number; readonly by: readonly Extension[] };
-  /** Time of the last reminder, escalation or other event that happens by time alone (`domain/request/deadline.ts`). */
-  readonly told?: number;
-  readonly because?: string;
-  /** The subject of the request, if not consent to the call (`domain/request/pause.ts`). */
-  readonly about?: Pause;
-}
 export type ConsentRequest = OpenRequest & { readonly about?: never };
-export type PauseRequest<About extends Pause = Pause> = OpenRequest & { readonly about: About };
-
-export type Postponement = Extract<SignedDecision, { kind: 'extend' }>;
-
-/** A decision that postpones the deadline. `decidedAt` is epoch ms. */
-export interface Extension {
-  readonly decision: Postponement;
-  readonly decidedAt: number;
-}
 
 // A call is settled in one way, whatever ended it.
 
@@ -467,66 +320,4 @@ function endingOf({ status }: Exclude<CallState, Settled>, outcome: Outcome): Pa
 /** True if the call ran, or if a person recorded its outcome. */
 function isKnown(outcome: Outcome): boolean {
   return outcome.kind === 'succeeded' || (outcome.kind === 'failed' && outcome.executed);
-}
-
-// People give other answers than consent, recorded here with what they read. The dispatch proves each of them again.
-
-/** A person's answer that a call which may have run is sent again. */
-export interface Retry {
-  readonly resolution: Extract<SignedResolution, { kind: 'retry' }>;
-  /** Epoch ms. */
-  readonly decidedAt: number;
-  readonly request: PauseRequest;
-  /** Hash of the tool's definition as the request showed it. */
-  readonly definitionHash: string;
-}
-
-/** A person's answer to questions of a server. */
-export interface Provided {
-  readonly provision: SignedProvision;
-  /** Epoch ms. */
-  readonly decidedAt: number;
-  readonly request: PauseRequest<InputPause>;
-  /** Hash of the tool's definition as the request showed it. */
-  readonly definitionHash: string;
-}
-
-/** The place at which a call resumes after its server asked for input, and the answers so far, oldest first. */
-export interface InputProgress {
-  readonly leg: InputLeg;
-  readonly provided: readonly Provided[];
-}
-
-/**
- * Questions of a server on the open connection of one dispatch, which waits (`domain/legacy-2025/open-question.ts`).
- */
-export interface QuestionProgress {
-  /** Number of rounds of questions so far. */
-  readonly rounds: number;
-  /** Total wait for people over all rounds, in ms. */
-  readonly waited: number;
-  /** How the last round ended. `deadline` is epoch ms. */
-  readonly last:
-    | { readonly kind: 'answered'; readonly provided: Provided }
-    | { readonly kind: 'expired'; readonly deadline: number }
-    | { readonly kind: 'cancelled' };
-}
-
-/** One of several consents to scopes. */
-interface Agreed {
-  readonly answer: Extract<SignedAuthorization, { kind: 'consent' }>;
-  /** Epoch ms. */
-  readonly decidedAt: number;
-}
-
-/** A person's answer to what the server required: consent to scopes, or another grant. */
-export interface Authorized {
-  readonly answer: Extract<SignedAuthorization, { kind: 'consent' | 'grant' }>;
-  /** The consents given before this one, if the rule needs several. */
-  readonly further?: readonly Agreed[];
-  /** Epoch ms. */
-  readonly decidedAt: number;
-  readonly request: PauseRequest<AuthorizationPause>;
-  /** Hash of the tool's definition as the request showed it. */
-  readonly definitionHash: string;
 }

@@ -9,15 +9,13 @@
  * 2. Every transition returns the facts that it adds to the ledger; nothing changes without a fact.
  */
 import { defined } from '../../contracts/defined.ts';
-import type { Outcome, ProposedCall, ToolTarget } from '../../contracts/schemas/call.ts';
-import type { JsonObject } from '../../contracts/schemas/json.ts';
+import type { ProposedCall } from '../../contracts/schemas/call.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
-import type { ApproverRule } from '../../contracts/schemas/policy.ts';
-import type { DecisionAck, ForgetAck, PauseAck, Say, SignedDecision, Stop } from '../../contracts/schemas/request.ts';
-import type { RunState, RunStatus, Tally } from '../../contracts/schemas/run-state.ts';
+import type { RunState, RunStatus } from '../../contracts/schemas/run-state.ts';
 import type { Usage } from '../../contracts/schemas/transcript.ts';
 import type { ModelStepResult } from '../../contracts/wire/run.ts';
-import { type Asking, type Authorized, type CallState, type CallStatus, isAsking, type Settled } from './call.ts';
+import type { CarriedRun, Settled } from '../../contracts/wire/carry.ts';
+import { type Asking, type CallState, type CallStatus, isAsking } from './call.ts';
 
 export type EndStatus = NonNullable<RunState['endsAs']>;
 
@@ -77,28 +75,6 @@ export function carriedExecutions(execution: Execution): readonly string[] {
   return decidedIn(execution).slice(-MOST_EARLIER);
 }
 
-/** An accepted decision, remembered so that a resent decision gets the same acknowledgement (INV-D3). */
-export type Answered =
-  | {
-      readonly ack: DecisionAck;
-      /** Hash of the whole decision. */
-      readonly message: string;
-    }
-  /** An entry of a run that an earlier release prepared, which compares fewer fields. */
-  | {
-      readonly ack: DecisionAck;
-      readonly digest: string;
-      /** Hash of edited arguments or of an answer, which the digest does not cover. */
-      readonly content?: string;
-    };
-
-/** An accepted answer to a request for something other than consent, remembered for the same reason. */
-export interface AnsweredPause {
-  readonly ack: PauseAck;
-  /** Hash of the whole answer. */
-  readonly content: string;
-}
-
 export interface RunIds {
   readonly namespace: string;
   readonly workflowId: string;
@@ -107,40 +83,9 @@ export interface RunIds {
   readonly runId: string;
 }
 
-export interface Run {
-  /** Epoch ms of the first execution's start. */
-  readonly startedAt: number;
-  readonly turn: number;
+/** The record of a run, with its calls in the states that transitions know. */
+export interface Run extends Omit<CarriedRun, 'calls'> {
   readonly calls: readonly CallState[];
-  readonly totalCalls: number;
-  readonly usage: Usage;
-  /** Cost so far in millionths of the currency; absent if the model has no price. */
-  readonly spent?: number;
-  readonly repairs: number;
-  readonly answered: readonly Answered[];
-  /** Set if one decision id stands for one whole decision; if absent, comments and reasons are not compared. */
-  readonly decisionIds?: 'compared';
-  /** Absent as long as no request asked for anything but consent. */
-  readonly resumed?: readonly AnsweredPause[];
-  /** Grants that replaced the run's own, at most one per server. */
-  readonly grants?: readonly Authorized[];
-  /** Requests whose deadline passed, kept so that a late decision learns why it is refused. */
-  readonly expired: readonly { readonly callId: string; readonly deadline: string }[];
-  readonly queue: readonly Say[];
-  readonly heard: readonly string[];
-  /** Hashes of the heard messages, in the order of `heard`; absent if messages with one id are not compared. */
-  readonly heardHashes?: readonly string[];
-  readonly stop?: Stop;
-  /** Refusals with which repeated calls are answered; if absent, people are asked about repeats. */
-  readonly refusals?: readonly RefusedCall[];
-  /** Outcomes of the closed turns, counted only if some policy rule reads them. */
-  readonly tally?: Tally;
-  /** Resources that results have linked to, newest last; absent if the model may read none. */
-  readonly links?: readonly Link[];
-  /** Standing decisions: approvals that also answer later calls. */
-  readonly standing?: readonly Standing[];
-  /** The newest standing decisions that were taken back. */
-  readonly forgotten?: readonly ForgetAck[];
 }
 
 export interface Change {
@@ -240,38 +185,4 @@ export function callsOf({ parts, malformed }: Pick<ModelStepResult, 'parts' | 'm
       },
     ];
   });
-}
-
-/** A standing decision. `deadline` and `decidedAt` are epoch ms. */
-export interface Standing {
-  /** Id of the decision that settled the request. */
-  readonly id: string;
-  readonly callId: string;
-  readonly target: ToolTarget;
-  readonly generation: number;
-  readonly arguments: JsonObject;
-  readonly approvers: ApproverRule;
-  readonly deadline: number;
-  readonly decidedAt: number;
-  /** The approvals, without their comments. */
-  readonly decisions: readonly SignedDecision[];
-  /** Paths in `arguments` that lists and summaries leave out, as policy said when the call was judged. */
-  readonly redact?: readonly string[];
-  readonly connection?: string;
-  readonly grant?: string;
-}
-
-/** A resource that a result has named. */
-export interface Link {
-  readonly server: string;
-  readonly uri: string;
-  /** Index of the transcript message that holds the result. */
-  readonly at: number;
-}
-
-/** How a call was refused, and the outcome that its repeats get. */
-export interface RefusedCall {
-  /** Hash of server, tool and canonical arguments. */
-  readonly key: string;
-  readonly outcome: Extract<Outcome, { kind: 'rejected' | 'denied' }>;
 }

@@ -15,10 +15,11 @@ import { shownOf } from '../request/deadline.ts';
 import { digestOf } from '../request/digest.ts';
 import { shownStanding } from '../request/standing.ts';
 import { shownThrottled, throttledCalls } from '../request/throttling.ts';
-import { type Answerable, type Asking, type CallState, type Extension, judgementOf } from '../state/call.ts';
+import { type Answerable, type Asking, type CallState, judgementOf } from '../state/call.ts';
 import { askingCalls, type Run, type RunIds, waitOf } from '../state/run.ts';
 import { byteLength, canonicalJson } from '../text/canonical.ts';
 import { bounded, boundedBytes, codeSpan, markdown, named, visible } from '../text/escape.ts';
+import type { Extension } from '../../contracts/wire/carry.ts';
 
 /** Questions of one request in the current details. */
 const SHOWN_QUESTIONS = 5;

@@ -81,7 +81,10 @@ function interceptorsOf(bundle: string): string[] {
 
 test.each([
   ['of workers', async () => code],
-  ['of other workflows', async () => (await bundleWorkflows(join(ROOT, 'test/support/broken-workflows.ts'))).code],
+  [
+    'of other workflows',
+    async () => (await bundleWorkflows(join(ROOT, 'test/support/forgery/broken-workflows.ts'))).code,
+  ],
   ['of replays', async () => (await bundleForReplay()).code],
 ])('the bundle %s holds the guard against runs that a query rebuilt (docs/adr/0044)', async (_, made) => {
   const guards = interceptorsOf(await made()).filter((module) => module.includes('const DIRECT = '));

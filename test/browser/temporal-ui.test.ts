@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { type Browser, chromium, type FrameLocator, type Page } from 'playwright-core';
 import { findChromium } from '../../scripts/chromium.mjs';
-import { decisionOn } from '../support/world.ts';
+import { decisionOn } from '../support/world/world.ts';
 import { HOSTILE, startUiWorld, type UiWorld } from './ui-world.ts';
 
 const LONG_MS = 120_000;

@@ -15,8 +15,8 @@ import { createDataConverter } from '../../workers/codec.ts';
 import { startFilesystemServer } from '../../workers/filesystem-server.ts';
 import { startWorkers } from '../../workers/worker.ts';
 import { startEngine } from '../support/engine.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { openRequests, startWorld } from '../support/world.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { openRequests, startWorld } from '../support/world/world.ts';
 
 /** Text of a tool server that would be a heading, a link, an image, a script and a line read backwards. */
 export const HOSTILE = {

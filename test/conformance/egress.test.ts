@@ -9,13 +9,13 @@ import { createAiSdkModel } from '../../activities/models/ai-sdk.ts';
 import { createTrustedKeys, createTrustUrl } from '../../activities/trust/keys.ts';
 import { chainOf, recordOf } from '../support/builders/ledger-record.ts';
 import { loopbackEgress } from '../support/egress.ts';
-import { WEBHOOK_SECRET } from '../support/ledger-receiver.ts';
-import { listenOnLoopback, type LoopbackServer } from '../support/loopback-server.ts';
-import { aCall, aConnection } from '../support/mcp-call.ts';
-import { type CallExchange, startRawServer } from '../support/mcp-raw-server.ts';
-import { modelRequest } from '../support/model-request.ts';
-import { brokerFor, requestFor, withClient } from '../support/oauth-broker.ts';
-import { startHostile } from '../support/oauth.ts';
+import { WEBHOOK_SECRET } from '../support/servers/ledger-receiver.ts';
+import { listenOnLoopback, type LoopbackServer } from '../support/servers/loopback-server.ts';
+import { aCall, aConnection } from '../support/activities/tool-call.ts';
+import { type CallExchange, startRawServer } from '../support/servers/raw-server.ts';
+import { modelRequest } from '../support/models/request.ts';
+import { brokerFor, requestFor, withClient } from '../support/oauth/broker.ts';
+import { startHostile } from '../support/oauth/provider.ts';
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {

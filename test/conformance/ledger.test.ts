@@ -14,7 +14,7 @@ import { sealEntry } from '../../domain/run/journal.ts';
 import { chainOf, recordOf, STREAM } from '../support/builders/ledger-record.ts';
 import { saidFact } from '../support/builders/ledger.ts';
 import { loopbackEgress } from '../support/egress.ts';
-import { type LedgerReceiver, startLedgerReceiver, WEBHOOK_SECRET } from '../support/ledger-receiver.ts';
+import { type LedgerReceiver, startLedgerReceiver, WEBHOOK_SECRET } from '../support/servers/ledger-receiver.ts';
 
 export interface KeptLedger {
   /** By number, then by hash. */

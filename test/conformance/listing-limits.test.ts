@@ -14,7 +14,7 @@ import { catalogId } from '../../domain/catalog/state.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { limitedServers } from '../../workers/limit-metrics.ts';
 import { LOOPBACK, loopbackEgress } from '../support/egress.ts';
-import { type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
+import { type RawServer, startRawServer } from '../support/servers/raw-server.ts';
 
 const OK = { era: 'modern', pages: [[{ name: 'act', inputSchema: { type: 'object' } }]] } as const;
 const CATALOG = { tenant: 'default', server: 'files' };

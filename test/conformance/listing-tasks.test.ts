@@ -16,7 +16,7 @@ import { ServerTools } from '../../contracts/schemas/tool.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
 import { LOOPBACK, loopbackEgress } from '../support/egress.ts';
-import { startTaskServer, type TaskServer } from '../support/task-server.ts';
+import { startTaskServer, type TaskServer } from '../support/servers/task-server.ts';
 
 const CATALOG = { tenant: 'default', server: 'mine' };
 

@@ -11,7 +11,7 @@ import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { parse } from 'yaml';
-import { moduleFile } from '../support/mcp-process.ts';
+import { moduleFile } from '../support/servers/real-servers.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const SUITE = '@modelcontextprotocol/conformance';
@@ -41,7 +41,7 @@ beforeAll(async () => {
 afterAll(async () => rm(folder, { recursive: true, force: true }));
 
 async function suite(...args: readonly string[]): Promise<string> {
-  const shim = join(ROOT, 'test/support/conformance-fs.ts');
+  const shim = join(ROOT, 'test/support/conformance/fs.ts');
   const child = spawn(
     process.execPath,
     ['--import', 'tsx', '--import', shim, moduleFile(`${SUITE}/dist/index.js`), ...args],
@@ -91,7 +91,7 @@ describe.each(REVISIONS)('conformance to MCP %s', (revision) => {
       const out = join(folder, revision, scenario);
       // By `--force`, because a scenario of another revision would be left out without a word.
       const options = ['--spec-version', revision, '--force', '--timeout', `${CLIENT_MS}`, '-o', out];
-      const command = 'node --import tsx test/support/conformance-client.ts';
+      const command = 'node --import tsx test/support/conformance/client.ts';
       const said = await suite('client', '--command', command, '--scenario', scenario, ...options);
       const checks = await checksIn(out);
       expect({ said, failed: checks.filter(({ status }) => status === 'FAILURE' || status === 'WARNING') }).toEqual({

@@ -8,9 +8,16 @@ import type { Model } from '../../activities/models/port.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
 import { modelText } from '../../domain/views/model-text.ts';
-import { answered, API_KEY, failed, type ModelBench, rejection, startModelBench } from '../support/model-bench.ts';
-import { type Dialect, type Echo, type Said, said, type SaidPart } from '../support/model-dialect.ts';
-import { EVERY_OUTCOME, LIST_FILES, modelRequest, OPENING, READ_FILE, turnMessages } from '../support/model-request.ts';
+import { answered, API_KEY, failed, type ModelBench, rejection, startModelBench } from '../support/models/bench.ts';
+import { type Dialect, type Echo, type Said, said, type SaidPart } from '../support/models/dialect.ts';
+import {
+  EVERY_OUTCOME,
+  LIST_FILES,
+  modelRequest,
+  OPENING,
+  READ_FILE,
+  turnMessages,
+} from '../support/models/request.ts';
 
 export interface ModelHarness {
   readonly name: string;

@@ -4,12 +4,12 @@ import { createScriptedModel } from '../../activities/models/scripted.ts';
 import { defined } from '../../contracts/defined.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import { Script } from '../../contracts/schemas/script.ts';
-import { anthropicDialect } from '../support/model-anthropic.ts';
-import { answered, type ModelBench, startModelBench } from '../support/model-bench.ts';
-import { chatDialect } from '../support/model-chat.ts';
-import { type Dialect, object, objects, type Said, said, sse } from '../support/model-dialect.ts';
-import { openaiDialect } from '../support/model-openai.ts';
-import { LIST_FILES, modelRequest, OPENING, READ_FILE, turnMessages } from '../support/model-request.ts';
+import { anthropicDialect } from '../support/models/anthropic.ts';
+import { answered, type ModelBench, startModelBench } from '../support/models/bench.ts';
+import { chatDialect } from '../support/models/chat.ts';
+import { type Dialect, object, objects, type Said, said, sse } from '../support/models/dialect.ts';
+import { openaiDialect } from '../support/models/openai.ts';
+import { LIST_FILES, modelRequest, OPENING, READ_FILE, turnMessages } from '../support/models/request.ts';
 import { type ModelHarness, modelSuite, providerSuite, refusalSuite } from './models.suite.ts';
 
 const scripted: ModelHarness = {

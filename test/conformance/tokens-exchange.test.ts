@@ -2,8 +2,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { createLocalJWKSet, decodeJwt, type JWTPayload, jwtVerify, SignJWT } from 'jose';
 import type { MintedToken, TokenRequest } from '../../activities/tokens/port.ts';
-import { refusalOf } from '../support/keys-refusal.ts';
-import { CLIENT, expectNoSecret, SECRET, URL_OF } from '../support/oauth-broker.ts';
+import { refusalOf } from '../support/refusal.ts';
+import { CLIENT, expectNoSecret, SECRET, URL_OF } from '../support/oauth/broker.ts';
 import {
   BEARER,
   bearerGrant,
@@ -16,9 +16,9 @@ import {
   SCOPES,
   type ZonedBroker,
   zonedBroker,
-} from '../support/oauth-grants.ts';
-import { type HostileServer, type RunningProvider, startHostile, startProvider } from '../support/oauth.ts';
-import { signingKey, type TestSigningKey } from '../support/signing-key.ts';
+} from '../support/oauth/grants.ts';
+import { type HostileServer, type RunningProvider, startHostile, startProvider } from '../support/oauth/provider.ts';
+import { signingKey, type TestSigningKey } from '../support/signing/keys.ts';
 
 // oidc-provider says on the console that it runs on Node 20 and without a store.
 beforeAll(() => {

@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { decodeJwt } from 'jose';
 import type { TokenBroker } from '../../activities/tokens/port.ts';
-import { refusalOf } from '../support/keys-refusal.ts';
-import { CLIENT, SECRET, URL_OF, brokerFor, expectNoSecret, requestFor, withClient } from '../support/oauth-broker.ts';
-import { type RunningAuthorizationServer, startProvider } from '../support/oauth.ts';
+import { refusalOf } from '../support/refusal.ts';
+import { CLIENT, SECRET, URL_OF, brokerFor, expectNoSecret, requestFor, withClient } from '../support/oauth/broker.ts';
+import { type RunningAuthorizationServer, startProvider } from '../support/oauth/provider.ts';
 
 // oidc-provider says on the console that it runs on Node 20 and without a store.
 beforeAll(() => {

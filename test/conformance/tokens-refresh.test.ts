@@ -12,11 +12,19 @@ import { decodeJwt } from 'jose';
 import { createVaultEnvironment, type Vault } from '../../activities/vault/port.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { createMemoryVault, entryOf } from '../support/builders/vault.ts';
-import { refusalOf } from '../support/keys-refusal.ts';
-import { brokerFor, CLIENT, expectNoSecret, SECRET, URL_OF } from '../support/oauth-broker.ts';
-import { type HostileAnswer, type HostileServer, startHostile } from '../support/oauth.ts';
-import { putToken, REF, refreshConfig, SCOPES, vaultFolder, vaultRequest, workerOf } from '../support/refresh-bench.ts';
-import { type RefreshProvider, startRefreshProvider } from '../support/refresh-provider.ts';
+import { refusalOf } from '../support/refusal.ts';
+import { brokerFor, CLIENT, expectNoSecret, SECRET, URL_OF } from '../support/oauth/broker.ts';
+import { type HostileAnswer, type HostileServer, startHostile } from '../support/oauth/provider.ts';
+import {
+  putToken,
+  REF,
+  refreshConfig,
+  SCOPES,
+  vaultFolder,
+  vaultRequest,
+  workerOf,
+} from '../support/oauth/refresh-bench.ts';
+import { type RefreshProvider, startRefreshProvider } from '../support/oauth/refresh-provider.ts';
 import { describeTokens } from './tokens.suite.ts';
 
 // oidc-provider says on the console that it runs on Node 20 and without a store.
@@ -268,7 +276,7 @@ describe('refresh tokens', () => {
   });
 
   function startWorker(count: number): ChildProcessByStdio<null, Readable, null> {
-    const entry = fileURLToPath(new URL('../support/refresh-worker-entry.ts', import.meta.url));
+    const entry = fileURLToPath(new URL('../support/oauth/refresh-worker-entry.ts', import.meta.url));
     const args = ['--import', 'tsx', entry, folder.root, provider.issuer, String(count)];
     return spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
   }

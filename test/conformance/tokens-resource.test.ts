@@ -6,9 +6,9 @@ import { defined } from '../../contracts/defined.ts';
 import { Config } from '../../contracts/schemas/config.ts';
 import { createTokenBroker } from '../../activities/tokens/broker.ts';
 import type { MintedToken } from '../../activities/tokens/port.ts';
-import { refusalOf } from '../support/keys-refusal.ts';
-import { CLIENT, SECRET, expectNoSecret, runOf } from '../support/oauth-broker.ts';
-import { type HostileServer, startHostile } from '../support/oauth.ts';
+import { refusalOf } from '../support/refusal.ts';
+import { CLIENT, SECRET, expectNoSecret, runOf } from '../support/oauth/broker.ts';
+import { type HostileServer, startHostile } from '../support/oauth/provider.ts';
 import { loopbackEgress } from '../support/egress.ts';
 
 const INSERTED = '/.well-known/oauth-protected-resource/mcp';

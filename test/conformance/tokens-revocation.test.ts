@@ -1,8 +1,8 @@
 /** Tokens that are ended with their call (RFC 7009), at a server that we did not write and at ones that do not behave. */
 import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import type { MintedToken } from '../../activities/tokens/port.ts';
-import { CLIENT, SECRET, URL_OF, brokerFor, requestFor, withClient } from '../support/oauth-broker.ts';
-import { type HostileServer, type RunningProvider, startHostile, startProvider } from '../support/oauth.ts';
+import { CLIENT, SECRET, URL_OF, brokerFor, requestFor, withClient } from '../support/oauth/broker.ts';
+import { type HostileServer, type RunningProvider, startHostile, startProvider } from '../support/oauth/provider.ts';
 import { until } from '../support/until.ts';
 
 // oidc-provider says on the console that it runs on Node 20 and without a store.

@@ -6,7 +6,7 @@ import type { ErrorCode } from '../../contracts/errors.ts';
 import { TokenEvidence } from '../../contracts/schemas/call.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../../activities/tokens/port.ts';
 import { createScrubber } from '../../activities/scrubbing/scrubber.ts';
-import { refusalOf } from '../support/keys-refusal.ts';
+import { refusalOf } from '../support/refusal.ts';
 
 export interface TokenSetting {
   readonly broker: TokenBroker;

@@ -5,16 +5,16 @@ import type { Grant } from '../../contracts/schemas/run-spec.ts';
 import { sealAuthorization } from '../../client/signing/sealing.ts';
 import { createTokenBroker } from '../../activities/tokens/broker.ts';
 import { loopbackEgress } from '../support/egress.ts';
-import { privateKeysOf, zoneKey } from '../support/keys.ts';
-import { CLIENT, SECRET, URL_OF, brokerFor, requestFor, runOf, withClient } from '../support/oauth-broker.ts';
+import { privateKeysOf, zoneKey } from '../support/signing/keys.ts';
+import { CLIENT, SECRET, URL_OF, brokerFor, requestFor, runOf, withClient } from '../support/oauth/broker.ts';
 import {
   enterpriseSetting,
   exchangeSetting,
   issuedSetting,
   shownAt,
   signedClientSetting,
-} from '../support/oauth-grants.ts';
-import { startHostile, startProvider } from '../support/oauth.ts';
+} from '../support/oauth/grants.ts';
+import { startHostile, startProvider } from '../support/oauth/provider.ts';
 import { describeTokens } from './tokens.suite.ts';
 
 // oidc-provider says on the console that it runs on Node 20 and without a store.

@@ -13,9 +13,9 @@ import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.t
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import { Config } from '../../contracts/schemas/config.ts';
 import { loopbackEgress } from '../support/egress.ts';
-import { aDefinition } from '../support/mcp-call.ts';
-import { type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
-import { allowedDispatch, inActivity } from '../support/tool-activities.ts';
+import { aDefinition } from '../support/activities/tool-call.ts';
+import { type RawServer, startRawServer } from '../support/servers/raw-server.ts';
+import { allowedDispatch, inActivity } from '../support/activities/tool-activities.ts';
 import type { AuthorizationProof } from '../../contracts/wire/proofs.ts';
 
 const OLD = { server: 'files', ref: 'ann-files' };

@@ -4,8 +4,8 @@
  */
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { taskBench } from '../support/task-bench.ts';
-import { startTaskServer, type TaskServer } from '../support/task-server.ts';
+import { taskBench } from '../support/activities/tasks.ts';
+import { startTaskServer, type TaskServer } from '../support/servers/task-server.ts';
 
 /** A new one each time, as of no other. */
 const mints = (_request: unknown, count: number): string => `${count}-${randomBytes(16).toString('hex')}`;

@@ -6,8 +6,8 @@ import type { ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { ServerConnection, ToolCall } from '../../activities/mcp/port.ts';
-import { aCall, aConnection, aDefinition, type ToolServerHarness } from '../support/mcp-call.ts';
-import { acts, type CallExchange, type Era, type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
+import { aCall, aConnection, aDefinition, type ToolServerHarness } from '../support/activities/tool-call.ts';
+import { acts, type CallExchange, type Era, type RawServer, startRawServer } from '../support/servers/raw-server.ts';
 
 export interface FailureRow {
   /** Cited by `matrix-rows.ts`. */

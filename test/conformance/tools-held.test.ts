@@ -5,9 +5,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import type { InputRequests, InputResponse } from '../../contracts/schemas/input.ts';
-import { type HeldSceneOptions, heldScene } from '../support/held-activity.ts';
-import { startEverythingServer } from '../support/mcp-everything.ts';
-import type { RunningMcpServer } from '../support/mcp-process.ts';
+import { type HeldSceneOptions, heldScene } from '../support/activities/held-activity.ts';
+import { type RunningMcpServer, startEverythingServer } from '../support/servers/real-servers.ts';
 import type { ProvisionProof } from '../../contracts/wire/proofs.ts';
 
 const FORM = 'trigger-elicitation-request';

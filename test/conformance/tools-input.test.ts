@@ -9,9 +9,9 @@ import type { CallEnding, Leg, ToolInput } from '../../activities/mcp/port.ts';
 import { defined } from '../../contracts/defined.ts';
 import type { InputAnswer, InputResponse } from '../../contracts/schemas/input.ts';
 import { answersTo, withAnswers } from '../../domain/request/input.ts';
-import { aCall, aConnection, aDefinition } from '../support/mcp-call.ts';
-import { startRawServer } from '../support/mcp-raw-server.ts';
-import { type MrtrServer, startMrtrServer } from '../support/mrtr-server.ts';
+import { aCall, aConnection, aDefinition } from '../support/activities/tool-call.ts';
+import { startRawServer } from '../support/servers/raw-server.ts';
+import { type MrtrServer, startMrtrServer } from '../support/servers/mrtr-server.ts';
 import { loopbackEgress } from '../support/egress.ts';
 
 let server: MrtrServer;

@@ -2,9 +2,8 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { ServerConnection, ToolListing } from '../../activities/mcp/port.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import { aConnection } from '../support/mcp-call.ts';
-import { type RawServer, type RawServerScript, startRawServer } from '../support/mcp-raw-server.ts';
-import type { ToolServerHarness } from '../support/mcp-call.ts';
+import { aConnection, type ToolServerHarness } from '../support/activities/tool-call.ts';
+import { type RawServer, type RawServerScript, startRawServer } from '../support/servers/raw-server.ts';
 
 const aTool = (fields: object = {}): object => ({ name: 'plain', inputSchema: { type: 'object' }, ...fields });
 const never = (): AbortSignal => new AbortController().signal;

@@ -15,9 +15,9 @@ import {
   question,
   startAsking,
   toolServer,
-} from '../support/asking-server.ts';
-import { aCall, aConnection, aDefinition } from '../support/mcp-call.ts';
-import type { CallExchange, RawServer } from '../support/mcp-raw-server.ts';
+} from '../support/servers/asking-server.ts';
+import { aCall, aConnection, aDefinition } from '../support/activities/tool-call.ts';
+import type { CallExchange, RawServer } from '../support/servers/raw-server.ts';
 
 let server: RawServer;
 afterEach(async () => await server.close());

@@ -20,9 +20,14 @@ import {
   startAsking,
   toolServer,
   YES,
-} from '../support/asking-server.ts';
-import { aCall, aConnection } from '../support/mcp-call.ts';
-import { type CallExchange, type RawServer, type RawServerScript, startRawServer } from '../support/mcp-raw-server.ts';
+} from '../support/servers/asking-server.ts';
+import { aCall, aConnection } from '../support/activities/tool-call.ts';
+import {
+  type CallExchange,
+  type RawServer,
+  type RawServerScript,
+  startRawServer,
+} from '../support/servers/raw-server.ts';
 
 let server: RawServer;
 afterEach(async () => await server.close());

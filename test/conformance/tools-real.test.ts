@@ -8,10 +8,13 @@ import type { ServerConnection, ToolCall, ToolServer } from '../../activities/mc
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
 import { loopbackEgress } from '../support/egress.ts';
-import { aCall, aConnection, aDefinition, observedArtifacts } from '../support/mcp-call.ts';
-import { startEverythingServer } from '../support/mcp-everything.ts';
-import { type FilesystemServer, startFilesystemServer } from '../support/mcp-filesystem.ts';
-import type { RunningMcpServer } from '../support/mcp-process.ts';
+import { aCall, aConnection, aDefinition, observedArtifacts } from '../support/activities/tool-call.ts';
+import {
+  type FilesystemServer,
+  type RunningMcpServer,
+  startEverythingServer,
+  startFilesystemServer,
+} from '../support/servers/real-servers.ts';
 
 class Tools {
   readonly #byName = new Map<string, ToolDefinition>();

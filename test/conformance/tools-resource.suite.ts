@@ -5,9 +5,8 @@ import type { CallEnding, ServerConnection, ToolCall } from '../../activities/mc
 import { READ_RESOURCE } from '../../contracts/names.ts';
 import { ToolResult } from '../../contracts/schemas/call.ts';
 import { READ_RESOURCE_TOOL } from '../../domain/run/resource-link.ts';
-import { aCall, aConnection, observedArtifacts } from '../support/mcp-call.ts';
-import { acts, type CallExchange, type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
-import type { ToolServerHarness } from '../support/mcp-call.ts';
+import { aCall, aConnection, observedArtifacts, type ToolServerHarness } from '../support/activities/tool-call.ts';
+import { acts, type CallExchange, type RawServer, startRawServer } from '../support/servers/raw-server.ts';
 
 const URI = 'demo://räk/1?a=b c';
 const TOKEN = 'canary-token-789';

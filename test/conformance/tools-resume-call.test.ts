@@ -22,9 +22,9 @@ import type { DispatchInput, DispatchResult, ResumeInput } from '../../contracts
 import { Config, type ConfigInput } from '../../contracts/schemas/config.ts';
 import type { SealedState } from '../../contracts/schemas/input.ts';
 import { loopbackEgress } from '../support/egress.ts';
-import { aDefinition } from '../support/mcp-call.ts';
-import { type ResumableServer, startResumableServer } from '../support/resumable-server.ts';
-import { allowedDispatch, goingActivity, inActivity } from '../support/tool-activities.ts';
+import { aDefinition } from '../support/activities/tool-call.ts';
+import { type ResumableServer, startResumableServer } from '../support/servers/resumable-server.ts';
+import { allowedDispatch, goingActivity, inActivity } from '../support/activities/tool-activities.ts';
 import { until } from '../support/until.ts';
 
 const KEYS = new Map([['zone', randomBytes(32)]]);

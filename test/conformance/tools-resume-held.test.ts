@@ -17,11 +17,11 @@ import { sealFor } from '../../activities/gate/legacy-2025/seals.ts';
 import { createStateSeal } from '../../activities/mcp/state-seal.ts';
 import { defined } from '../../contracts/defined.ts';
 import { Config } from '../../contracts/schemas/config.ts';
-import { event, question, YES } from '../support/asking-server.ts';
+import { event, question, YES } from '../support/servers/asking-server.ts';
 import { loopbackEgress } from '../support/egress.ts';
-import { aCall, aConnection, aDefinition } from '../support/mcp-call.ts';
-import { type CallExchange, type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
-import { allowedDispatch, inActivity } from '../support/tool-activities.ts';
+import { aCall, aConnection, aDefinition } from '../support/activities/tool-call.ts';
+import { type CallExchange, type RawServer, startRawServer } from '../support/servers/raw-server.ts';
+import { allowedDispatch, inActivity } from '../support/activities/tool-activities.ts';
 import { until } from '../support/until.ts';
 
 let server: RawServer | undefined;

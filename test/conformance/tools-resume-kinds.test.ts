@@ -27,8 +27,8 @@ import { Config, type ConfigInput } from '../../contracts/schemas/config.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
 import { READ_RESOURCE_TOOL } from '../../domain/run/resource-link.ts';
 import { loopbackEgress } from '../support/egress.ts';
-import { aDefinition } from '../support/mcp-call.ts';
-import { allowedDispatch, goingActivity, inActivity } from '../support/tool-activities.ts';
+import { aDefinition } from '../support/activities/tool-call.ts';
+import { allowedDispatch, goingActivity, inActivity } from '../support/activities/tool-activities.ts';
 import { until } from '../support/until.ts';
 
 const SEAL = createStateSeal(new Map([['zone', randomBytes(32)]]));

@@ -6,12 +6,12 @@
 import type { ServerResponse } from 'node:http';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { CallEnding, CallProgress, ResumePoint } from '../../activities/mcp/port.ts';
-import { type Asking, asking, pointIn, sealed, SLOW, worker } from '../support/asked-answer.ts';
-import { event as eventOf } from '../support/asking-server.ts';
-import { aCall, aConnection, aDefinition } from '../support/mcp-call.ts';
-import { startEverythingServer } from '../support/mcp-everything.ts';
-import { startRawServer } from '../support/mcp-raw-server.ts';
-import { type ResumableServer, startResumableServer } from '../support/resumable-server.ts';
+import { type Asking, asking, pointIn, sealed, SLOW, worker } from '../support/activities/asked-answer.ts';
+import { event as eventOf } from '../support/servers/asking-server.ts';
+import { aCall, aConnection, aDefinition } from '../support/activities/tool-call.ts';
+import { startEverythingServer } from '../support/servers/real-servers.ts';
+import { startRawServer } from '../support/servers/raw-server.ts';
+import { type ResumableServer, startResumableServer } from '../support/servers/resumable-server.ts';
 import { until } from '../support/until.ts';
 
 /** A worker that sends a call and goes in the middle of it. @param first waits for what the test wants to be there by then */

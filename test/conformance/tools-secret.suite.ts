@@ -2,10 +2,9 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { MASK } from '../../activities/scrubbing/scrubber.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import { aCall, aConnection, observedArtifacts } from '../support/mcp-call.ts';
-import { ENCODINGS } from '../support/canary-scan.ts';
-import { type CallExchange, type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
-import type { ToolServerHarness } from '../support/mcp-call.ts';
+import { aCall, aConnection, observedArtifacts, type ToolServerHarness } from '../support/activities/tool-call.ts';
+import { ENCODINGS } from '../support/canary/scan.ts';
+import { type CallExchange, type RawServer, startRawServer } from '../support/servers/raw-server.ts';
 
 /** Characters that every encoding changes. */
 const TOKEN = 'canary/token+with="odd" %chars~123';

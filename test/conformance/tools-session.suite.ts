@@ -1,9 +1,8 @@
 /** How a call reaches a server: eras, what is known beforehand, headers, heartbeats, redirects. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { defined } from '../../contracts/defined.ts';
-import { aCall, aConnection, aDefinition } from '../support/mcp-call.ts';
-import { type RawServer, type SeenRequest, startRawServer } from '../support/mcp-raw-server.ts';
-import type { ToolServerHarness } from '../support/mcp-call.ts';
+import { aCall, aConnection, aDefinition, type ToolServerHarness } from '../support/activities/tool-call.ts';
+import { type RawServer, type SeenRequest, startRawServer } from '../support/servers/raw-server.ts';
 
 const ERAS = ['modern', 'legacy'] as const;
 const OTHER = { modern: 'legacy', legacy: 'modern' } as const;

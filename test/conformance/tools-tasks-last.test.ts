@@ -6,8 +6,8 @@ import type { ServerResponse } from 'node:http';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import type { PollResult } from '../../contracts/wire/legacy-2025.ts';
-import { type TaskBench, taskBench } from '../support/task-bench.ts';
-import { startTaskServer, type TaskScript, type TaskServer } from '../support/task-server.ts';
+import { type TaskBench, taskBench } from '../support/activities/tasks.ts';
+import { startTaskServer, type TaskScript, type TaskServer } from '../support/servers/task-server.ts';
 import { until } from '../support/until.ts';
 
 const FIRST = { attempt: 1 };

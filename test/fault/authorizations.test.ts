@@ -3,11 +3,11 @@
  * each run's own, for each server its own.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { sightingsInHistory } from '../support/canary-stores.ts';
-import { expectSound } from '../support/fault-oracle.ts';
-import { authorizationsOf, type GrantScene, startGrantScene, TWO_CALLS } from '../support/fault-grants.ts';
-import { factsOf, outcomes, refusalOf, replayOwn } from '../support/run-record.ts';
-import { decisionOn, openRequests, startWorld } from '../support/world.ts';
+import { sightingsInHistory } from '../support/canary/stores.ts';
+import { expectSound } from '../support/faults/oracle.ts';
+import { authorizationsOf, type GrantScene, startGrantScene, TWO_CALLS } from '../support/faults/grants.ts';
+import { factsOf, outcomes, refusalOf, replayOwn } from '../support/world/run-record.ts';
+import { decisionOn, openRequests, startWorld } from '../support/world/world.ts';
 
 const LONG_MS = 120_000;
 const SHARED = { servers: [{ name: 'shared' }] };

@@ -6,14 +6,14 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { modelText } from '../../domain/views/model-text.ts';
-import { executionsOf, expectSound } from '../support/fault-oracle.ts';
-import { type FaultRoute, type FaultWorld, startFaultRoute, startFaultWorld } from '../support/fault-world.ts';
-import { KILL_POINTS, type KillPoint, type KillServer, startKillServer } from '../support/kill-points.ts';
-import type { Era } from '../support/mcp-raw-server.ts';
-import { factsOf, replayOwn, results } from '../support/run-record.ts';
-import { startWorkerProcess } from '../support/worker-process.ts';
+import { executionsOf, expectSound } from '../support/faults/oracle.ts';
+import { type FaultRoute, type FaultWorld, startFaultRoute, startFaultWorld } from '../support/faults/world.ts';
+import { KILL_POINTS, type KillPoint, type KillServer, startKillServer } from '../support/faults/kill-points.ts';
+import type { Era } from '../support/servers/raw-server.ts';
+import { factsOf, replayOwn, results } from '../support/world/run-record.ts';
+import { startWorkerProcess } from '../support/world/worker-process.ts';
 import { join } from 'node:path';
-import { decisionOn, openRequests } from '../support/world.ts';
+import { decisionOn, openRequests } from '../support/world/world.ts';
 
 /** Longer than the heartbeat timeout of a call, on a busy machine. */
 const RECOVERY_MS = 180_000;

@@ -6,13 +6,13 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { defined } from '../../contracts/defined.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
-import { type Canary, CanaryScanner } from '../support/canary-scan.ts';
-import { storedPieces } from '../support/canary-stores.ts';
-import { expectSound } from '../support/fault-oracle.ts';
-import { type FaultWorld, startFaultWorld } from '../support/fault-world.ts';
-import { acts, type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
-import { replayOwn } from '../support/run-record.ts';
-import { decisionOn, openRequests } from '../support/world.ts';
+import { type Canary, CanaryScanner } from '../support/canary/scan.ts';
+import { storedPieces } from '../support/canary/stores.ts';
+import { expectSound } from '../support/faults/oracle.ts';
+import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
+import { acts, type RawServer, startRawServer } from '../support/servers/raw-server.ts';
+import { replayOwn } from '../support/world/run-record.ts';
+import { decisionOn, openRequests } from '../support/world/world.ts';
 
 const LONG_MS = 120_000;
 

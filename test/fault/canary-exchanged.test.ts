@@ -4,10 +4,10 @@
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { decodeJwt } from 'jose';
-import { EXCHANGED, type ExchangedScene, startExchangedScene } from '../support/canary-exchanged.ts';
-import { CanaryScanner } from '../support/canary-scan.ts';
-import type { Piece, Store } from '../support/canary-stores.ts';
-import { factsOf, replayOwn } from '../support/run-record.ts';
+import { EXCHANGED, type ExchangedScene, startExchangedScene } from '../support/canary/exchanged.ts';
+import { CanaryScanner } from '../support/canary/scan.ts';
+import type { Piece, Store } from '../support/canary/stores.ts';
+import { factsOf, replayOwn } from '../support/world/run-record.ts';
 
 const LONG_MS = 240_000;
 

@@ -20,9 +20,9 @@ import {
   refusedStarts,
   REJECTED,
   startCanaryScene,
-} from '../support/canary-scene.ts';
-import { type Canary, CanaryScanner, type Sighting } from '../support/canary-scan.ts';
-import { CANARY_TOOLS, type CanaryServer, formsOf } from '../support/canary-server.ts';
+} from '../support/canary/scene.ts';
+import { type Canary, CanaryScanner, type Sighting } from '../support/canary/scan.ts';
+import { CANARY_TOOLS, type CanaryServer, formsOf } from '../support/canary/server.ts';
 import {
   describedPieces,
   failedPiece,
@@ -31,12 +31,12 @@ import {
   piecesOfRun,
   STORES,
   storedPieces,
-} from '../support/canary-stores.ts';
-import { connected, refreshed } from '../support/catalogs.ts';
-import { answered } from '../support/model-bench.ts';
-import { chatDialect } from '../support/model-chat.ts';
-import { said } from '../support/model-dialect.ts';
-import { factsOf, replayOwn } from '../support/run-record.ts';
+} from '../support/canary/stores.ts';
+import { connected, refreshed } from '../support/scenes/catalogs.ts';
+import { answered } from '../support/models/bench.ts';
+import { chatDialect } from '../support/models/chat.ts';
+import { said } from '../support/models/dialect.ts';
+import { factsOf, replayOwn } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
 
 const LONG_MS = 240_000;

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { decodeJwt, decodeProtectedHeader } from 'jose';
 import { IssuedClaims } from '../../contracts/schemas/credentials.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
-import { sightingsInHistory } from '../support/canary-stores.ts';
+import { sightingsInHistory } from '../support/canary/stores.ts';
 import {
   type CountersignedScene,
   type GuardedServer,
@@ -14,8 +14,8 @@ import {
   PAYMENT,
   sendCall,
   startCountersignedScene,
-} from '../support/guarded-server.ts';
-import { factsOf, outcomes, replayOwn, results } from '../support/run-record.ts';
+} from '../support/oauth/guarded-server.ts';
+import { factsOf, outcomes, replayOwn, results } from '../support/world/run-record.ts';
 
 const LONG_MS = 120_000;
 

@@ -7,15 +7,15 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
-import { A_QUESTION, answerAt, end as finish, event } from '../support/asking-server.ts';
-import { CanaryScanner } from '../support/canary-scan.ts';
-import { describedPieces, type Piece, piecesOfRun, storedPieces } from '../support/canary-stores.ts';
-import { type FaultWorld, startFaultWorld } from '../support/fault-world.ts';
-import { answerTo, question } from '../support/input-scene.ts';
-import { lostCall, resolutionOf } from '../support/lost-answers.ts';
-import { type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
-import { factsOf, outcomes, replayOwn } from '../support/run-record.ts';
-import type { WorkerProcess } from '../support/worker-process.ts';
+import { A_QUESTION, answerAt, end as finish, event } from '../support/servers/asking-server.ts';
+import { CanaryScanner } from '../support/canary/scan.ts';
+import { describedPieces, type Piece, piecesOfRun, storedPieces } from '../support/canary/stores.ts';
+import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
+import { answerTo, question } from '../support/scenes/input.ts';
+import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
+import { type RawServer, startRawServer } from '../support/servers/raw-server.ts';
+import { factsOf, outcomes, replayOwn } from '../support/world/run-record.ts';
+import type { WorkerProcess } from '../support/world/worker-process.ts';
 
 /** Longer than the heartbeat timeout of a call, on a busy machine. */
 const LONG_MS = 240_000;

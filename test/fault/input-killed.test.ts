@@ -6,16 +6,16 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
-import { CanaryScanner } from '../support/canary-scan.ts';
-import { describedPieces, type Piece, piecesOfRun, storedPieces } from '../support/canary-stores.ts';
-import { type FaultWorld, startFaultWorld } from '../support/fault-world.ts';
-import { answerTo, question } from '../support/input-scene.ts';
-import { zoneKey } from '../support/keys.ts';
-import { lostCall, resolutionOf } from '../support/lost-answers.ts';
-import { type CallExchange, type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
-import { factsOf, replayOwn, results } from '../support/run-record.ts';
+import { CanaryScanner } from '../support/canary/scan.ts';
+import { describedPieces, type Piece, piecesOfRun, storedPieces } from '../support/canary/stores.ts';
+import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
+import { answerTo, question } from '../support/scenes/input.ts';
+import { zoneKey } from '../support/signing/keys.ts';
+import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
+import { type CallExchange, type RawServer, startRawServer } from '../support/servers/raw-server.ts';
+import { factsOf, replayOwn, results } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import type { WorkerProcess } from '../support/worker-process.ts';
+import type { WorkerProcess } from '../support/world/worker-process.ts';
 
 /** Longer than the heartbeat timeout of a call, on a busy machine. */
 const LONG_MS = 240_000;

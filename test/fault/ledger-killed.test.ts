@@ -1,11 +1,11 @@
 /** A worker is killed after both sinks have a segment and before Temporal knows of it: it is kept once (F1, INV-D3). */
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { type FaultWorld, startFaultWorld } from '../support/fault-world.ts';
-import { keptIn } from '../support/ledger-folder.ts';
-import { headKey } from '../support/ledger-key.ts';
-import { type LedgerReceiver, startLedgerReceiver, WEBHOOK_SECRET } from '../support/ledger-receiver.ts';
-import { executions, replayOwn } from '../support/run-record.ts';
+import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
+import { keptIn } from '../support/world/ledger-folder.ts';
+import { headKey } from '../support/signing/keys.ts';
+import { type LedgerReceiver, startLedgerReceiver, WEBHOOK_SECRET } from '../support/servers/ledger-receiver.ts';
+import { executions, replayOwn } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
 
 const RECOVERY_MS = 180_000;

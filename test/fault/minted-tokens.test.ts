@@ -7,12 +7,12 @@ import { decodeJwt } from 'jose';
 import type { RunHandle } from '../../client/index.ts';
 import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import { modelText } from '../../domain/views/model-text.ts';
-import { sightingsInHistory } from '../support/canary-stores.ts';
-import { executionsOf, expectSound } from '../support/fault-oracle.ts';
-import { type RawServer, startRawServer, succeedWith } from '../support/mcp-raw-server.ts';
-import { type RunningAuthorizationServer, startProvider } from '../support/oauth.ts';
-import { factsOf, replayOwn, results } from '../support/run-record.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
+import { sightingsInHistory } from '../support/canary/stores.ts';
+import { executionsOf, expectSound } from '../support/faults/oracle.ts';
+import { type RawServer, startRawServer, succeedWith } from '../support/servers/raw-server.ts';
+import { type RunningAuthorizationServer, startProvider } from '../support/oauth/provider.ts';
+import { factsOf, replayOwn, results } from '../support/world/run-record.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
 
 const LONG_MS = 120_000;
 const CLIENT = { id: 'countersign', secret: 'client-secret-3a7f/19+c0=' };

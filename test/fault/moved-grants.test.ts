@@ -12,11 +12,11 @@ import { RunSpec, type RunSpecInput } from '../../contracts/schemas/run-spec.ts'
 import { specHash } from '../../domain/request/digest.ts';
 import { setUpNamespace } from '../../workers/setup.ts';
 import { startWorkers } from '../../workers/worker.ts';
-import { expectSound } from '../support/fault-oracle.ts';
-import { authorizationsOf, GATED_CALL, type GrantScene, startGrantScene, TWO_CALLS } from '../support/fault-grants.ts';
-import { factsOf, refusalOf, replayOwn } from '../support/run-record.ts';
+import { expectSound } from '../support/faults/oracle.ts';
+import { authorizationsOf, GATED_CALL, type GrantScene, startGrantScene, TWO_CALLS } from '../support/faults/grants.ts';
+import { factsOf, refusalOf, replayOwn } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests } from '../support/world.ts';
+import { decisionOn, openRequests } from '../support/world/world.ts';
 
 const LONG_MS = 120_000;
 const TOKEN = 'token-that-must-not-move';

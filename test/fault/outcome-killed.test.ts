@@ -4,12 +4,12 @@
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
-import { executionsOf } from '../support/fault-oracle.ts';
-import { type FaultWorld, startFaultWorld } from '../support/fault-world.ts';
-import { lostCall, resolutionOf } from '../support/lost-answers.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { factsOf, replayOwn, results } from '../support/run-record.ts';
-import { decisionOn, openRequests } from '../support/world.ts';
+import { executionsOf } from '../support/faults/oracle.ts';
+import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
+import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { factsOf, replayOwn, results } from '../support/world/run-record.ts';
+import { decisionOn, openRequests } from '../support/world/world.ts';
 
 /** Longer than the heartbeat timeout of a call, on a busy machine. */
 const RECOVERY_MS = 180_000;

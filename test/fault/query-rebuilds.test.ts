@@ -9,10 +9,10 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { isRefusedQuery } from '../../contracts/failure.ts';
 import type { Recorded } from '../../workers/replay/recorded-history.ts';
 import { bundleForReplay, compareHistories } from '../../workers/replay/semantics.ts';
-import { keepDamaged } from '../support/damaged-runs.ts';
+import { keepDamaged } from '../support/faults/damaged-runs.ts';
 import { plainClient } from '../support/engine.ts';
-import { type FaultEngine, type FaultWorld, startFaultEngine, startFaultWorld } from '../support/fault-world.ts';
-import { pollInstead } from '../support/lost-poller.ts';
+import { type FaultEngine, type FaultWorld, startFaultEngine, startFaultWorld } from '../support/faults/world.ts';
+import { pollInstead } from '../support/faults/lost-poller.ts';
 import {
   editBeingJudged,
   handedOver,
@@ -22,11 +22,11 @@ import {
   type Reached,
   startPointServers,
   withoutGuard,
-} from '../support/rebuilt-points.ts';
-import { executions, replayOwn } from '../support/run-record.ts';
+} from '../support/faults/rebuilt-points.ts';
+import { executions, replayOwn } from '../support/world/run-record.ts';
 import { sharedBundle } from '../support/shared-bundle.ts';
 import { until } from '../support/until.ts';
-import type { WorkerProcess } from '../support/worker-process.ts';
+import type { WorkerProcess } from '../support/world/worker-process.ts';
 
 const LONG_MS = 400_000;
 /** temporal.api.enums.v1.PendingWorkflowTaskState */

@@ -4,11 +4,11 @@ import { METRICS } from '../../contracts/names.ts';
 import { isRefusedQuery } from '../../contracts/failure.ts';
 import { freePort } from '../../workers/dev-server.ts';
 import { plainClient } from '../support/engine.ts';
-import { type FaultWorld, startFaultWorld } from '../support/fault-world.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { replayOwn } from '../support/run-record.ts';
+import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { replayOwn } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { openRequests } from '../support/world.ts';
+import { openRequests } from '../support/world/world.ts';
 
 let server: RecordingServer;
 let world: FaultWorld;

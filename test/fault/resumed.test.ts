@@ -9,15 +9,15 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { defaultPayloadConverter } from '@temporalio/common';
 import { compareWithHistory, readDeeds } from '../../client/ledger/history.ts';
 import type { RunHandle } from '../../client/index.ts';
-import { CanaryScanner } from '../support/canary-scan.ts';
-import { expectSound } from '../support/fault-oracle.ts';
-import { type FaultWorld, startFaultWorld } from '../support/fault-world.ts';
-import { zoneKey } from '../support/keys.ts';
-import { lostCall } from '../support/lost-answers.ts';
-import { type ResumableServer, startResumableServer } from '../support/resumable-server.ts';
-import { executions, factsOf, replayOwn, results } from '../support/run-record.ts';
+import { CanaryScanner } from '../support/canary/scan.ts';
+import { expectSound } from '../support/faults/oracle.ts';
+import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
+import { zoneKey } from '../support/signing/keys.ts';
+import { lostCall } from '../support/scenes/lost-answers.ts';
+import { type ResumableServer, startResumableServer } from '../support/servers/resumable-server.ts';
+import { executions, factsOf, replayOwn, results } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests } from '../support/world.ts';
+import { decisionOn, openRequests } from '../support/world/world.ts';
 
 /** Longer than the heartbeat timeout of a call, on a busy machine. */
 const RECOVERY_MS = 180_000;

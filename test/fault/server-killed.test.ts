@@ -4,13 +4,13 @@
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Countersign, type CountersignError, type RunHandle } from '../../client/index.ts';
-import { executionsOf, expectSound } from '../support/fault-oracle.ts';
-import { type FaultWorld, startFaultWorld } from '../support/fault-world.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { factsOf, refusalOf, replayOwn } from '../support/run-record.ts';
+import { executionsOf, expectSound } from '../support/faults/oracle.ts';
+import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { factsOf, refusalOf, replayOwn } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import type { WorkerProcess } from '../support/worker-process.ts';
-import { decisionOn, openRequests } from '../support/world.ts';
+import type { WorkerProcess } from '../support/world/worker-process.ts';
+import { decisionOn, openRequests } from '../support/world/world.ts';
 
 /** Answers that die with the server are noticed by heartbeat timeouts, of which a run may meet several. */
 const LONG_MS = 300_000;

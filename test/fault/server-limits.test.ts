@@ -2,11 +2,11 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { METRICS } from '../../contracts/names.ts';
 import { freePort } from '../../workers/dev-server.ts';
-import { type FaultWorld, startFaultWorld } from '../support/fault-world.ts';
-import { type CallExchange, type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
-import { outcomes, replayOwn } from '../support/run-record.ts';
+import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
+import { type CallExchange, type RawServer, startRawServer } from '../support/servers/raw-server.ts';
+import { outcomes, replayOwn } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import type { WorkerProcess } from '../support/worker-process.ts';
+import type { WorkerProcess } from '../support/world/worker-process.ts';
 
 let world: FaultWorld;
 let server: RawServer;

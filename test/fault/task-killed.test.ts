@@ -3,11 +3,11 @@
  * left off, and nothing is begun again (INV-X1, INV-D3; ADR 0041).
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { type FaultWorld, startFaultWorld } from '../support/fault-world.ts';
-import { zoneKey } from '../support/keys.ts';
-import { factsOf, outcomes, replayOwn } from '../support/run-record.ts';
-import { formsOf, taskOf } from '../support/task-scene.ts';
-import { startTaskServer, type TaskServer } from '../support/task-server.ts';
+import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
+import { zoneKey } from '../support/signing/keys.ts';
+import { factsOf, outcomes, replayOwn } from '../support/world/run-record.ts';
+import { formsOf, taskOf } from '../support/scenes/tasks.ts';
+import { startTaskServer, type TaskServer } from '../support/servers/task-server.ts';
 import { until } from '../support/until.ts';
 
 const RECOVERY_MS = 180_000;

@@ -4,12 +4,12 @@
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { LedgerEntry, RunHandle } from '../../client/index.ts';
-import { expectSound } from '../support/fault-oracle.ts';
-import { type FaultWorld, startFaultWorld } from '../support/fault-world.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { factsOf, replayOwn } from '../support/run-record.ts';
+import { expectSound } from '../support/faults/oracle.ts';
+import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { factsOf, replayOwn } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { decisionOn } from '../support/world.ts';
+import { decisionOn } from '../support/world/world.ts';
 
 /** A call or model step in the hands of a killed worker is noticed by its heartbeat timeout: 30 s or 60 s, some of them in turn. */
 const LONG_MS = 300_000;

@@ -6,16 +6,16 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Countersign, type DecisionAck, type RunHandle } from '../../client/index.ts';
 import { updateIdOf } from '../../client/engine/update.ts';
 import { modelText } from '../../domain/views/model-text.ts';
-import { executionsOf, expectSound } from '../support/fault-oracle.ts';
-import { type FaultWorld, startFaultWorld } from '../support/fault-world.ts';
-import { answered } from '../support/model-bench.ts';
-import { chatDialect } from '../support/model-chat.ts';
-import { said } from '../support/model-dialect.ts';
-import { type ModelProvider, startModelProvider } from '../support/model-provider.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { factsOf, ledgerShows, replayOwn, results } from '../support/run-record.ts';
+import { executionsOf, expectSound } from '../support/faults/oracle.ts';
+import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
+import { answered } from '../support/models/bench.ts';
+import { chatDialect } from '../support/models/chat.ts';
+import { said } from '../support/models/dialect.ts';
+import { type ModelProvider, startModelProvider } from '../support/models/provider.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { factsOf, ledgerShows, replayOwn, results } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests } from '../support/world.ts';
+import { decisionOn, openRequests } from '../support/world/world.ts';
 
 /** Longer than the heartbeat timeout of a model step, on a busy machine. */
 const RECOVERY_MS = 180_000;

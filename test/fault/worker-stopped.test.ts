@@ -3,16 +3,16 @@
  * INV-X1 holds all the same.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { executionsOf, expectSound } from '../support/fault-oracle.ts';
-import { type FaultWorld, startFaultWorld } from '../support/fault-world.ts';
-import { answered } from '../support/model-bench.ts';
-import { chatDialect } from '../support/model-chat.ts';
-import { said } from '../support/model-dialect.ts';
-import { startModelProvider } from '../support/model-provider.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { factsOf, replayOwn, traceOf } from '../support/run-record.ts';
+import { executionsOf, expectSound } from '../support/faults/oracle.ts';
+import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
+import { answered } from '../support/models/bench.ts';
+import { chatDialect } from '../support/models/chat.ts';
+import { said } from '../support/models/dialect.ts';
+import { startModelProvider } from '../support/models/provider.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { factsOf, replayOwn, traceOf } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import type { WorkerProcess } from '../support/worker-process.ts';
+import type { WorkerProcess } from '../support/world/worker-process.ts';
 
 const LONG_MS = 120_000;
 

@@ -16,8 +16,8 @@ import { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import { Action, ApproverClause, DecisionRight, RememberScope, Strategy } from '../../contracts/schemas/policy.ts';
 import { RunResult, RunStatus } from '../../contracts/schemas/run-state.ts';
 import { AssistantPart, Message } from '../../contracts/schemas/transcript.ts';
-import { CARRY_VERSION, CARRY_VERSIONS, PAUSED_CARRY_VERSION, TASK_CARRY_VERSION } from '../../domain/run/carry.ts';
 import { CATALOG_CARRY_VERSION } from '../../domain/catalog/carry.ts';
+import { CARRY_VERSION, CARRY_VERSIONS, PAUSED_CARRY_VERSION, TASK_CARRY_VERSION } from '../../contracts/wire/carry.ts';
 
 describe('kinds', () => {
   test('ledger facts', () => {

@@ -1,7 +1,7 @@
 /** `--deadline` ends every command that Temporal does not answer (S2.3). */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { errorOf, runCommand } from '../support/cli.ts';
-import { type SilentEngine, startSilentEngine } from '../support/silent-engine.ts';
+import { type SilentEngine, startSilentEngine } from '../support/servers/silent-engine.ts';
 
 let engine: SilentEngine;
 beforeAll(async () => {

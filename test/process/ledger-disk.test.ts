@@ -10,7 +10,7 @@ import { setUpRoot } from '../../activities/artifacts/root.ts';
 import { LEDGER_ROOT } from '../../activities/ledger/directory.ts';
 import { checkLedger } from '../../client/ledger/check.ts';
 import { chainOf } from '../support/builders/ledger-record.ts';
-import { keptIn } from '../support/ledger-folder.ts';
+import { keptIn } from '../support/world/ledger-folder.ts';
 import { until } from '../support/until.ts';
 
 const ENTRY = fileURLToPath(new URL('../support/ledger-writer-entry.ts', import.meta.url));

@@ -11,7 +11,7 @@ import type { WorkflowBundle } from '../../workers/bundle.ts';
 import type { History } from '../../workers/replay/recorded-history.ts';
 import { type Diagnosis, diagnosisOf } from '../../workers/replay/diagnosis.ts';
 import { bundleForReading, type HistoryEvent, historyOf, soundnessOf } from '../../workers/replay/replayed-run.ts';
-import { damagedRun, FOLDER } from '../support/damaged-runs.ts';
+import { damagedRun, FOLDER } from '../support/faults/damaged-runs.ts';
 import { replaced } from './change.ts';
 import { bundleMutant } from './mutant.ts';
 import { CONFIG } from './corpus.ts';

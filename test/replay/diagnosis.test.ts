@@ -4,7 +4,7 @@ import { bundleWorkflows, type WorkflowBundle } from '../../workers/bundle.ts';
 import type { History } from '../../workers/replay/recorded-history.ts';
 import { type Diagnosis, diagnosisOf } from '../../workers/replay/diagnosis.ts';
 import { answersOf, bundleForReading, failureIn, historyOf, soundnessOf } from '../../workers/replay/replayed-run.ts';
-import { damagedByQuery, type Form } from '../support/query-damage.ts';
+import { damagedByQuery, type Form } from '../support/faults/query-damage.ts';
 import { CONFIG, recorded } from './corpus.ts';
 
 let bundle: WorkflowBundle;

@@ -10,7 +10,7 @@ import type { WorkflowBundle } from '../../workers/bundle.ts';
 import type { History, Recorded } from '../../workers/replay/recorded-history.ts';
 import { replayHistories } from '../../workers/replay/replay.ts';
 import { sharedBundle } from '../support/shared-bundle.ts';
-import { refusingTasks } from '../support/rebuilt-points.ts';
+import { refusingTasks } from '../support/faults/rebuilt-points.ts';
 import { CONFIG, HISTORIES, recorded } from './corpus.ts';
 import { cutAtTasks, setBack } from './newest-task.ts';
 

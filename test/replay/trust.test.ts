@@ -18,8 +18,8 @@ import { zoneKeysOf } from '../../workers/config/secrets.ts';
 import { ZoneCodec } from '../../workers/zone.ts';
 import { KEY_FIELD } from '../../contracts/zone.ts';
 import { SIGNALS } from '../../contracts/names.ts';
-import { factsOf } from '../support/run-record.ts';
-import { decisionOn } from '../support/world.ts';
+import { factsOf } from '../support/world/run-record.ts';
+import { decisionOn } from '../support/world/world.ts';
 import { CONFIG, fileOf, FOLDER, recorded as corpus } from './corpus.ts';
 
 jest.setTimeout(120_000);

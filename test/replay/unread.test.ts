@@ -12,7 +12,7 @@ import type { WorkflowBundle } from '../../workers/bundle.ts';
 import { EncryptionCodec } from '../../workers/codec.ts';
 import { bundleForReplay, CommandLog, compareHistories } from '../../workers/replay/semantics.ts';
 import { replayHistories } from '../../workers/replay/replay.ts';
-import { encoded } from '../support/raw-messages.ts';
+import { encoded } from '../support/forgery/raw-messages.ts';
 import { CONFIG, fileOf, FOLDER } from './corpus.ts';
 
 jest.setTimeout(120_000);

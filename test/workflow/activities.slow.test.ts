@@ -7,7 +7,7 @@ import { DefaultLogger } from '@temporalio/worker';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
 import { runSideActivities, toolSideActivities } from '../../workers/composition.ts';
-import { type Forger, startForger } from '../support/forger.ts';
+import { type Forger, startForger } from '../support/forgery/forger.ts';
 
 let forger: Forger;
 

@@ -1,11 +1,11 @@
 /** Consent to scopes was given, and before the call goes on policy asks others (INV-S2, D-5). */
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { decodeJwt } from 'jose';
-import { type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
-import { type RunningAuthorizationServer, startProvider } from '../support/oauth.ts';
-import { factsOf, outcomes } from '../support/run-record.ts';
-import { authorizationOf, wantedFor, wants } from '../support/wanted-authorizations.ts';
-import { startWorld, type World } from '../support/world.ts';
+import { type RawServer, startRawServer } from '../support/servers/raw-server.ts';
+import { type RunningAuthorizationServer, startProvider } from '../support/oauth/provider.ts';
+import { factsOf, outcomes } from '../support/world/run-record.ts';
+import { authorizationOf, wantedFor, wants } from '../support/scenes/authorizations.ts';
+import { startWorld, type World } from '../support/world/world.ts';
 
 const CLIENT = { id: 'countersign', secret: 'client-secret-3a7f/19+c0=' };
 let server: RawServer;

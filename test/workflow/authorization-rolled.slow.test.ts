@@ -2,11 +2,10 @@
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
-import { executions, factsOf, outcomes, refusalOf } from '../support/run-record.ts';
+import { executions, factsOf, outcomes, refusalOf } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { authorizationOf, wantedFor } from '../support/wanted-authorizations.ts';
-import { startWantedScene, type WantedScene } from '../support/wanted-scene.ts';
-import { decisionOn, openRequests } from '../support/world.ts';
+import { authorizationOf, startWantedScene, wantedFor, type WantedScene } from '../support/scenes/authorizations.ts';
+import { decisionOn, openRequests } from '../support/world/world.ts';
 
 const HELD_SECONDS = 2;
 let scene: WantedScene;

@@ -7,11 +7,10 @@ import { codedFailureIn } from '../../contracts/failure.ts';
 import { UPDATES } from '../../contracts/names.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { runCommand } from '../support/cli.ts';
-import { executions, factsOf, outcomes } from '../support/run-record.ts';
-import { claimsFor, person, service, signedWith, type TestKey, writeTrust } from '../support/trust.ts';
+import { executions, factsOf, outcomes } from '../support/world/run-record.ts';
+import { claimsFor, person, service, signedWith, type TestKey, writeTrust } from '../support/signing/people.ts';
 import { until } from '../support/until.ts';
-import { authorizationOf, wantedFor } from '../support/wanted-authorizations.ts';
-import { startWantedScene, type WantedScene } from '../support/wanted-scene.ts';
+import { authorizationOf, startWantedScene, wantedFor, type WantedScene } from '../support/scenes/authorizations.ts';
 
 const backend = service('backend', ['ops']);
 const [ann, bob, eve] = [person('ann-1', 'ann'), person('bob-1', 'bob'), person('eve-1', 'eve')];

@@ -3,10 +3,10 @@ import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import { documentOf, runCommand } from '../support/cli.ts';
-import { type RawServer, type RawServerScript, startRawServer } from '../support/mcp-raw-server.ts';
-import { detailsOf, factsOf, outcomes, refusalOf } from '../support/run-record.ts';
+import { type RawServer, type RawServerScript, startRawServer } from '../support/servers/raw-server.ts';
+import { detailsOf, factsOf, outcomes, refusalOf } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { startWorld, type World } from '../support/world.ts';
+import { startWorld, type World } from '../support/world/world.ts';
 
 let files: RawServer;
 let world: World;

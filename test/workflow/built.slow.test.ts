@@ -8,7 +8,7 @@ import { stringify } from 'yaml';
 import { Countersign } from '../../client/index.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { startWorkerProcess } from '../support/worker-process.ts';
+import { startWorkerProcess } from '../support/world/worker-process.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** With a compiler, a server and two bundlers, on a busy machine. */

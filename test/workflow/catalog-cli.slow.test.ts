@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
-import { type CatalogWorld, HOSTILE, type ListedTools, startCatalogWorld } from '../support/catalog-world.ts';
+import { type CatalogWorld, HOSTILE, type ListedTools, startCatalogWorld } from '../support/scenes/catalog-world.ts';
 import { documentOf, errorOf } from '../support/cli.ts';
 
 let world: CatalogWorld;

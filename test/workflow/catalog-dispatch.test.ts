@@ -1,11 +1,11 @@
 /** What the catalog says when a call would leave is what counts, for each server by itself (S3.3, S3.5, INV-G1). */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
-import { ADMINISTRATORS, changed, connected } from '../support/catalogs.ts';
+import { ADMINISTRATORS, changed, connected } from '../support/scenes/catalogs.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { ledgerShows, outcomes } from '../support/run-record.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { ledgerShows, outcomes } from '../support/world/run-record.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
 
 let engine: TestEngine;
 let bank: RecordingServer;

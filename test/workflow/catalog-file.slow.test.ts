@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { parse, stringify } from 'yaml';
 import type { CatalogFile, CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
-import { type CatalogWorld, type ListedTools, startCatalogWorld } from '../support/catalog-world.ts';
+import { type CatalogWorld, type ListedTools, startCatalogWorld } from '../support/scenes/catalog-world.ts';
 import { documentOf } from '../support/cli.ts';
 
 let world: CatalogWorld;

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { catalogStart, type ToolCatalog } from '../../client/catalog/start.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { CatalogAck } from '../../contracts/schemas/catalog.ts';
-import { codeOf } from '../support/run-record.ts';
+import { codeOf } from '../support/world/run-record.ts';
 import {
   ANN,
   ann,
@@ -16,8 +16,8 @@ import {
   startSignedCatalog,
   theirs,
   tighten,
-} from '../support/signed-catalog.ts';
-import { person } from '../support/trust.ts';
+} from '../support/scenes/signed-catalog.ts';
+import { person } from '../support/signing/people.ts';
 
 let catalog: SignedCatalog;
 beforeAll(async () => {

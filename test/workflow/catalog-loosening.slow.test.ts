@@ -2,10 +2,10 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { CatalogHandle } from '../../client/index.ts';
 import { entryOf } from '../../domain/catalog/state.ts';
-import { ADMINISTRATORS, ANN, BEN, connected } from '../support/catalogs.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { codeOf, factsOf } from '../support/run-record.ts';
-import { startWorld, type World } from '../support/world.ts';
+import { ADMINISTRATORS, ANN, BEN, connected } from '../support/scenes/catalogs.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { codeOf, factsOf } from '../support/world/run-record.ts';
+import { startWorld, type World } from '../support/world/world.ts';
 
 let world: World;
 let bank: RecordingServer;

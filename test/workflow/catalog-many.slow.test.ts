@@ -12,12 +12,12 @@ import {
 import type { SetToolPolicies, SetToolPoliciesInput, ToolSetting } from '../../contracts/schemas/catalog.ts';
 import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import { CATALOG_BYTES, type CatalogCarry } from '../../domain/catalog/carry.ts';
-import { CatalogModel, changeNumber, listedIn } from '../support/catalog-model.ts';
-import { ADMINISTRATORS, ANN, connected } from '../support/catalogs.ts';
-import { type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { codeOf, executions, factsOf, refusalOf, replayOwn } from '../support/run-record.ts';
-import { startWorld, type World } from '../support/world.ts';
+import { CatalogModel, changeNumber, listedIn } from '../support/stories/catalog.ts';
+import { ADMINISTRATORS, ANN, connected } from '../support/scenes/catalogs.ts';
+import { type RawServer, startRawServer } from '../support/servers/raw-server.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { codeOf, executions, factsOf, refusalOf, replayOwn } from '../support/world/run-record.ts';
+import { startWorld, type World } from '../support/world/world.ts';
 
 const LONG_MS = 300_000;
 const ROUNDS = 200;

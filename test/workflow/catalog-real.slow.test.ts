@@ -3,12 +3,15 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { entryOf } from '../../domain/catalog/state.ts';
-import { ADMINISTRATORS, allowed, changed, connected, refreshed } from '../support/catalogs.ts';
-import { startEverythingServer } from '../support/mcp-everything.ts';
-import { type FilesystemServer, startFilesystemServer } from '../support/mcp-filesystem.ts';
-import type { RunningMcpServer } from '../support/mcp-process.ts';
-import { factsOf } from '../support/run-record.ts';
-import { decisionOn, openRequests, requestFor, startWorld, type World } from '../support/world.ts';
+import { ADMINISTRATORS, allowed, changed, connected, refreshed } from '../support/scenes/catalogs.ts';
+import {
+  type FilesystemServer,
+  type RunningMcpServer,
+  startEverythingServer,
+  startFilesystemServer,
+} from '../support/servers/real-servers.ts';
+import { factsOf } from '../support/world/run-record.ts';
+import { decisionOn, openRequests, requestFor, startWorld, type World } from '../support/world/world.ts';
 
 const LONG_MS = 120_000;
 let files: FilesystemServer;

@@ -3,11 +3,11 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import type { Tool } from '@modelcontextprotocol/server';
 import type { CatalogHandle } from '../../client/index.ts';
 import { entryOf } from '../../domain/catalog/state.ts';
-import { ADMINISTRATORS, allowed, ANN, changed, connected, refreshed } from '../support/catalogs.ts';
+import { ADMINISTRATORS, allowed, ANN, changed, connected, refreshed } from '../support/scenes/catalogs.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { codeOf, factsOf, transcript } from '../support/run-record.ts';
-import { decisionOn, openRequests, requestFor, startWorld, type World } from '../support/world.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { codeOf, factsOf, transcript } from '../support/world/run-record.ts';
+import { decisionOn, openRequests, requestFor, startWorld, type World } from '../support/world/world.ts';
 
 const object = { type: 'object' } as const;
 const FIRST: readonly Tool[] = [

@@ -7,7 +7,7 @@ import { stringify } from 'yaml';
 import type { CatalogHandle } from '../../client/index.ts';
 import { entryOf } from '../../domain/catalog/state.ts';
 import { errorOf, runCommand } from '../support/cli.ts';
-import { factsOf } from '../support/run-record.ts';
+import { factsOf } from '../support/world/run-record.ts';
 import {
   ANN,
   ann,
@@ -19,8 +19,8 @@ import {
   startSignedCatalog,
   theirs,
   tighten,
-} from '../support/signed-catalog.ts';
-import { resetRun } from '../support/reset.ts';
+} from '../support/scenes/signed-catalog.ts';
+import { resetRun } from '../support/world/reset.ts';
 import { until } from '../support/until.ts';
 
 let catalog: SignedCatalog;

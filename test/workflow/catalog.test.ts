@@ -3,11 +3,20 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/gl
 import type { Tool } from '@modelcontextprotocol/server';
 import type { CatalogHandle } from '../../client/index.ts';
 import { entryOf } from '../../domain/catalog/state.ts';
-import { ADMINISTRATORS, allowed, ANN, BEN, changed, connected, refreshed, statusesIn } from '../support/catalogs.ts';
+import {
+  ADMINISTRATORS,
+  allowed,
+  ANN,
+  BEN,
+  changed,
+  connected,
+  refreshed,
+  statusesIn,
+} from '../support/scenes/catalogs.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { codeOf, factsOf } from '../support/run-record.ts';
-import { startWorld, type World } from '../support/world.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { codeOf, factsOf } from '../support/world/run-record.ts';
+import { startWorld, type World } from '../support/world/world.ts';
 
 const object = { type: 'object' } as const;
 const FIRST: readonly Tool[] = [

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { LedgerEntry } from '../../client/index.ts';
 import { documentOf, errorOf, runCommand } from '../support/cli.ts';
-import { type CliWorld, END, pay, startCliWorld } from '../support/cli-world.ts';
+import { type CliWorld, END, pay, startCliWorld } from '../support/scenes/cli-world.ts';
 import { until } from '../support/until.ts';
 
 const TOKEN = 'cli-CANARY-7f3a9c';

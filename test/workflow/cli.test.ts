@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { DecisionAck, LedgerEntry } from '../../client/index.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { documentOf, errorOf } from '../support/cli.ts';
-import { type CliWorld, pay, startCliWorld } from '../support/cli-world.ts';
+import { type CliWorld, pay, startCliWorld } from '../support/scenes/cli-world.ts';
 import { until } from '../support/until.ts';
-import { openRequests } from '../support/world.ts';
+import { openRequests } from '../support/world/world.ts';
 
 const HOSTILE = '\u001b[2J\u202eevil';
 

@@ -1,10 +1,10 @@
 /** A run that continues as new loses nothing: no call, decision, message, ledger entry or word of the conversation (INV-D2, INV-D3). */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { assertIntact, type RunHandle } from '../../client/index.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { type Execution, executions, factsOf, ledgerShows, outcomes, transcript } from '../support/run-record.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { type Execution, executions, factsOf, ledgerShows, outcomes, transcript } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, requestFor, startWorld, type World } from '../support/world.ts';
+import { decisionOn, openRequests, requestFor, startWorld, type World } from '../support/world/world.ts';
 
 let bank: RecordingServer;
 let world: World;

@@ -8,11 +8,11 @@ import { codedFailureIn } from '../../contracts/failure.ts';
 import { PENDING_MEMO } from '../../contracts/names.ts';
 import type { ApprovalRequest, DecisionInput } from '../../contracts/schemas/request.ts';
 import { requestDigest } from '../../domain/request/digest.ts';
-import { type CliWorld, pay as paid, startCliWorld } from '../support/cli-world.ts';
+import { type CliWorld, pay as paid, startCliWorld } from '../support/scenes/cli-world.ts';
 import { documentOf, errorOf } from '../support/cli.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { resetRun } from '../support/reset.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { resetRun } from '../support/world/reset.ts';
 import {
   codeOf,
   executions,
@@ -22,9 +22,9 @@ import {
   refusalOf,
   traceOf,
   transcript,
-} from '../support/run-record.ts';
+} from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, requestFor, startWorld, type World } from '../support/world.ts';
+import { decisionOn, openRequests, requestFor, startWorld, type World } from '../support/world/world.ts';
 
 let engine: TestEngine;
 beforeAll(async () => {

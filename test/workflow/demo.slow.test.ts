@@ -8,9 +8,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, expect, test } from '@jest/globals';
 import { ServiceProcess } from '../../examples/demo/service.ts';
-import { chatDialect } from '../support/model-chat.ts';
-import { said } from '../support/model-dialect.ts';
-import { type ModelProvider, startModelProvider } from '../support/model-provider.ts';
+import { chatDialect } from '../support/models/chat.ts';
+import { said } from '../support/models/dialect.ts';
+import { type ModelProvider, startModelProvider } from '../support/models/provider.ts';
 import { until } from '../support/until.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

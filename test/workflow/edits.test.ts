@@ -10,12 +10,12 @@ import type { ToolPolicyInput } from '../../contracts/schemas/policy.ts';
 import type { ApprovalRequest, DecisionAck, DecisionInput, Remember } from '../../contracts/schemas/request.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { holdJudge, judging } from '../support/held-judge.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { resetRun } from '../support/reset.ts';
-import { codeOf, executions, factsOf, outcomes, refusalOf, results } from '../support/run-record.ts';
+import { holdJudge, judging } from '../support/scenes/held-judge.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { resetRun } from '../support/world/reset.ts';
+import { codeOf, executions, factsOf, outcomes, refusalOf, results } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, requestFor, startWorld, type World } from '../support/world.ts';
+import { decisionOn, openRequests, requestFor, startWorld, type World } from '../support/world/world.ts';
 
 let engine: TestEngine;
 beforeAll(async () => {

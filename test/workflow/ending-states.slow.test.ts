@@ -4,11 +4,11 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { assertIntact, type RunHandle } from '../../client/index.ts';
-import { type ModelProvider, startModelProvider } from '../support/model-provider.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { executions, factsOf, ledgerShows, outcomes, refusalOf, storedLedger } from '../support/run-record.ts';
+import { type ModelProvider, startModelProvider } from '../support/models/provider.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { executions, factsOf, ledgerShows, outcomes, refusalOf, storedLedger } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
 
 let bank: RecordingServer;
 /** Never answers with anything but an error that may pass. */

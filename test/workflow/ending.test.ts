@@ -1,12 +1,12 @@
 /** Whatever ends a run, every call has an outcome, the ledger is stored, and nothing of the run happens afterwards (S3.10, B-16). */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
-import { type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
-import { type ModelProvider, startModelProvider } from '../support/model-provider.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { factsOf, ledgerShows, outcomes, refusalOf, storedLedger } from '../support/run-record.ts';
+import { type RawServer, startRawServer } from '../support/servers/raw-server.ts';
+import { type ModelProvider, startModelProvider } from '../support/models/provider.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { factsOf, ledgerShows, outcomes, refusalOf, storedLedger } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
 
 let bank: RecordingServer;
 /** These answer nothing until they are told what to do. */

@@ -5,10 +5,10 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { assertIntact, type RunHandle } from '../../client/index.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { executions, factsOf, outcomes, refusalOf, storedLedger, transcript } from '../support/run-record.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { executions, factsOf, outcomes, refusalOf, storedLedger, transcript } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, startWorld, type World } from '../support/world.ts';
+import { decisionOn, startWorld, type World } from '../support/world/world.ts';
 
 const IN_FLIGHT = 10;
 const TURNS = 10;

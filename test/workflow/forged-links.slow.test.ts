@@ -13,8 +13,8 @@ import type { DiscoverInput, DispatchInput, DispatchResult, TurnedAway } from '.
 import { ACTIVITIES } from '../../contracts/names.ts';
 import type { Discovery } from '../../contracts/schemas/tool.ts';
 import { loopbackEgress } from '../support/egress.ts';
-import { END, links, type LinkScene, read, useLinkScene } from '../support/link-scene.ts';
-import { executions, scheduledInputs } from '../support/run-record.ts';
+import { END, links, type LinkScene, read, useLinkScene } from '../support/scenes/links.ts';
+import { executions, scheduledInputs } from '../support/world/run-record.ts';
 
 const scene = useLinkScene();
 let server: LinkScene['server'];

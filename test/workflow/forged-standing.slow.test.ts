@@ -5,7 +5,7 @@ import { ACTIVITIES } from '../../contracts/names.ts';
 import type { Decision } from '../../contracts/schemas/request.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import { requestDigest } from '../../domain/request/digest.ts';
-import { type Forger, startForger } from '../support/forger.ts';
+import { type Forger, startForger } from '../support/forgery/forger.ts';
 import type { DispatchProof } from '../../contracts/wire/proofs.ts';
 
 type Proof = Extract<DispatchProof, { kind: 'standing' }>;

@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
-import { consistent, type Forger, startForger } from '../support/forger.ts';
-import { startRecordingServer } from '../support/recording-server.ts';
+import { consistent, type Forger, startForger } from '../support/forgery/forger.ts';
+import { startRecordingServer } from '../support/servers/recording-server.ts';
 
 let forger: Forger;
 let approved: DispatchInput;

@@ -17,9 +17,9 @@ import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { failUnderWay, lostCall, resolutionOf } from '../support/lost-answers.ts';
-import { type Era, type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
+import { failUnderWay, lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
+import { type Era, type RawServer, startRawServer } from '../support/servers/raw-server.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
 import {
   factsOf,
   ledgerShows,
@@ -30,9 +30,9 @@ import {
   scheduledInputs,
   traceOf,
   transcript,
-} from '../support/run-record.ts';
+} from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, requestFor, startWorld, type World } from '../support/world.ts';
+import { decisionOn, openRequests, requestFor, startWorld, type World } from '../support/world/world.ts';
 
 let engine: TestEngine;
 beforeAll(async () => {

@@ -5,10 +5,10 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { stringify } from 'yaml';
 import { runCommand } from '../support/cli.ts';
 import { startEngine } from '../support/engine.ts';
-import { keepZoneKey } from '../support/keys.ts';
-import { type RawServer, startRawServer, succeedWith } from '../support/mcp-raw-server.ts';
-import { factsOf } from '../support/run-record.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
+import { keepZoneKey } from '../support/signing/keys.ts';
+import { type RawServer, startRawServer, succeedWith } from '../support/servers/raw-server.ts';
+import { factsOf } from '../support/world/run-record.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
 
 /** The client seals for as long as the run may take. */
 const GRANT_SECONDS = 3_600;

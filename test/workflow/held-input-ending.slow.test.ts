@@ -12,10 +12,10 @@ import {
   UNKNOWN,
   useHeldScene,
   wordOf,
-} from '../support/held-scene.ts';
-import { answerTo, named, question } from '../support/input-scene.ts';
-import { executions, outcomes, refusalOf } from '../support/run-record.ts';
-import { resetRun } from '../support/reset.ts';
+} from '../support/scenes/held-input.ts';
+import { answerTo, named, question } from '../support/scenes/input.ts';
+import { executions, outcomes, refusalOf } from '../support/world/run-record.ts';
+import { resetRun } from '../support/world/reset.ts';
 import { until } from '../support/until.ts';
 
 const useScene = useHeldScene();

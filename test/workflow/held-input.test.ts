@@ -11,10 +11,10 @@ import {
   tellRound,
   useHeldScene,
   wordOf,
-} from '../support/held-scene.ts';
+} from '../support/scenes/held-input.ts';
 import { runCommand } from '../support/cli.ts';
-import { answerTo, approved, named, question } from '../support/input-scene.ts';
-import { executions, outcomes, refusalOf } from '../support/run-record.ts';
+import { answerTo, approved, named, question } from '../support/scenes/input.ts';
+import { executions, outcomes, refusalOf } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
 
 const useScene = useHeldScene();

@@ -10,13 +10,12 @@ import { UPDATES } from '../../contracts/names.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { runCommand } from '../support/cli.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { answerTo, question } from '../support/input-scene.ts';
-import { startEverythingServer } from '../support/mcp-everything.ts';
-import type { RunningMcpServer } from '../support/mcp-process.ts';
-import { factsOf, outcomes, results } from '../support/run-record.ts';
+import { answerTo, question } from '../support/scenes/input.ts';
+import { type RunningMcpServer, startEverythingServer } from '../support/servers/real-servers.ts';
+import { factsOf, outcomes, results } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { person, service, writeTrust } from '../support/trust.ts';
-import { startWorld, type World } from '../support/world.ts';
+import { person, service, writeTrust } from '../support/signing/people.ts';
+import { startWorld, type World } from '../support/world/world.ts';
 
 const LONG_MS = 120_000;
 const FORM = 'everything/trigger-elicitation-request';

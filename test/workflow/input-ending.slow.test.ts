@@ -1,12 +1,12 @@
 /** What a server asks in the middle of a call: after a reset, on the command line, and where nobody answers (INV-G2, F38). */
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { runCommand } from '../support/cli.ts';
-import { answerTo, approved, named, question, steps, useInputScene } from '../support/input-scene.ts';
-import type { MrtrServer } from '../support/mrtr-server.ts';
-import { outcomes, results } from '../support/run-record.ts';
-import { resetRun } from '../support/reset.ts';
+import { answerTo, approved, named, question, steps, useInputScene } from '../support/scenes/input.ts';
+import type { MrtrServer } from '../support/servers/mrtr-server.ts';
+import { outcomes, results } from '../support/world/run-record.ts';
+import { resetRun } from '../support/world/reset.ts';
 import { until } from '../support/until.ts';
-import type { World } from '../support/world.ts';
+import type { World } from '../support/world/world.ts';
 
 const scene = useInputScene();
 let server: MrtrServer;

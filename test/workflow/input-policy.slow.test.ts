@@ -1,10 +1,10 @@
 /** What a server asked was answered, and before the call goes on policy asks others (INV-G1, D-5). */
 import { beforeAll, expect, test } from '@jest/globals';
-import { answerTo, named, question, steps, useInputScene } from '../support/input-scene.ts';
-import type { MrtrServer } from '../support/mrtr-server.ts';
-import { factsOf, outcomes } from '../support/run-record.ts';
+import { answerTo, named, question, steps, useInputScene } from '../support/scenes/input.ts';
+import type { MrtrServer } from '../support/servers/mrtr-server.ts';
+import { factsOf, outcomes } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, type World } from '../support/world.ts';
+import { decisionOn, openRequests, type World } from '../support/world/world.ts';
 
 const scene = useInputScene();
 let server: MrtrServer;

@@ -8,12 +8,12 @@ import type { ApprovalRequest, ProvisionInput } from '../../contracts/schemas/re
 import { codedFailureIn } from '../../contracts/failure.ts';
 import { runCommand } from '../support/cli.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { keepZoneKey } from '../support/keys.ts';
-import { type MrtrServer, startMrtrServer } from '../support/mrtr-server.ts';
-import { factsOf, outcomes, results } from '../support/run-record.ts';
-import { claimsFor, person, service, signedWith, writeTrust } from '../support/trust.ts';
+import { keepZoneKey } from '../support/signing/keys.ts';
+import { type MrtrServer, startMrtrServer } from '../support/servers/mrtr-server.ts';
+import { factsOf, outcomes, results } from '../support/world/run-record.ts';
+import { claimsFor, person, service, signedWith, writeTrust } from '../support/signing/people.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
 
 let engine: TestEngine;
 let server: MrtrServer;

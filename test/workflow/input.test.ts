@@ -1,11 +1,11 @@
 /** What a server asks in the middle of a call: people answer, whenever they do, whichever worker is there (INV-D3). */
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { assertIntact } from '../../client/index.ts';
-import { answerTo, approved, named, question, steps, useInputScene, yes } from '../support/input-scene.ts';
-import type { MrtrServer } from '../support/mrtr-server.ts';
-import { executions, factsOf, outcomes } from '../support/run-record.ts';
+import { answerTo, approved, named, question, steps, useInputScene, yes } from '../support/scenes/input.ts';
+import type { MrtrServer } from '../support/servers/mrtr-server.ts';
+import { executions, factsOf, outcomes } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, type World } from '../support/world.ts';
+import { decisionOn, openRequests, type World } from '../support/world/world.ts';
 
 const scene = useInputScene();
 let server: MrtrServer;

@@ -4,9 +4,9 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { factsOf, outcomes, refusalOf, results, storedLedger } from '../support/run-record.ts';
-import { startWorld, type World } from '../support/world.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { factsOf, outcomes, refusalOf, results, storedLedger } from '../support/world/run-record.ts';
+import { startWorld, type World } from '../support/world/world.ts';
 
 let bank: RecordingServer;
 let world: World;

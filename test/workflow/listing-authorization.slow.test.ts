@@ -9,12 +9,12 @@ import { RUN_WORKFLOW } from '../../contracts/names.ts';
 import { RunSpec, type RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import { specHash } from '../../domain/request/digest.ts';
 import { startEngine } from '../support/engine.ts';
-import { keepZoneKey, type KeptZoneKey } from '../support/keys.ts';
-import { type RawServer, type RawServerScript, startRawServer } from '../support/mcp-raw-server.ts';
-import { executions, factsOf, outcomes, refusalOf } from '../support/run-record.ts';
+import { keepZoneKey, type KeptZoneKey } from '../support/signing/keys.ts';
+import { type RawServer, type RawServerScript, startRawServer } from '../support/servers/raw-server.ts';
+import { executions, factsOf, outcomes, refusalOf } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { authorizationOf, wantedFor } from '../support/wanted-authorizations.ts';
-import { startWorld, type World } from '../support/world.ts';
+import { authorizationOf, wantedFor } from '../support/scenes/authorizations.ts';
+import { startWorld, type World } from '../support/world/world.ts';
 
 const LIST = 't0.c0';
 const FRESH = 'Bearer fresh-token';

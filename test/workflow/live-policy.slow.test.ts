@@ -6,10 +6,10 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { policyVersionOf } from '../../activities/policy/judge.ts';
 import { Config, type ConfigInput } from '../../contracts/schemas/config.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { factsOf, outcomes } from '../support/run-record.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { factsOf, outcomes } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
 
 type PolicyOf = NonNullable<ConfigInput['policy']>;
 

@@ -7,10 +7,10 @@ import type { RunHandle } from '../../client/index.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { Approver } from '../../contracts/schemas/request.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
-import { chatDialect } from '../support/model-chat.ts';
-import { type ModelProvider, startModelProvider } from '../support/model-provider.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
+import { type RawServer, startRawServer } from '../support/servers/raw-server.ts';
+import { chatDialect } from '../support/models/chat.ts';
+import { type ModelProvider, startModelProvider } from '../support/models/provider.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
 import {
   executions,
   factsOf,
@@ -20,9 +20,9 @@ import {
   storedLedger,
   traceOf,
   transcript,
-} from '../support/run-record.ts';
+} from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
 
 let engine: TestEngine;
 beforeAll(async () => {

@@ -2,10 +2,10 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { documentOf, errorOf } from '../support/cli.ts';
-import { type CliWorld, END, startCliWorld } from '../support/cli-world.ts';
-import { lostCall } from '../support/lost-answers.ts';
+import { type CliWorld, END, startCliWorld } from '../support/scenes/cli-world.ts';
+import { lostCall } from '../support/scenes/lost-answers.ts';
 import { until } from '../support/until.ts';
-import { decisionOn } from '../support/world.ts';
+import { decisionOn } from '../support/world/world.ts';
 
 let service: CliWorld;
 beforeAll(async () => {

@@ -1,12 +1,12 @@
 /** What becomes of the question what a call did: time, stop, races, sendings twice, continue-as-new, reset (INV-X1, INV-D3, INV-G2). */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
-import { lostCall, resolutionOf } from '../support/lost-answers.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { executions, factsOf, outcomes, refusalOf, results } from '../support/run-record.ts';
-import { resetRun } from '../support/reset.ts';
+import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { executions, factsOf, outcomes, refusalOf, results } from '../support/world/run-record.ts';
+import { resetRun } from '../support/world/reset.ts';
 import { until } from '../support/until.ts';
-import { startWorld, type World } from '../support/world.ts';
+import { startWorld, type World } from '../support/world/world.ts';
 
 let bank: RecordingServer;
 let world: World;

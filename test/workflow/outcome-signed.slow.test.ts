@@ -9,11 +9,11 @@ import { codedFailureIn } from '../../contracts/failure.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { SignedPurpose } from '../../contracts/schemas/trust.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { lostCall, resolutionOf } from '../support/lost-answers.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { outcomes } from '../support/run-record.ts';
-import { person, service, writeTrust } from '../support/trust.ts';
-import { startWorld, type World } from '../support/world.ts';
+import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { outcomes } from '../support/world/run-record.ts';
+import { person, service, writeTrust } from '../support/signing/people.ts';
+import { startWorld, type World } from '../support/world/world.ts';
 
 let engine: TestEngine;
 let bank: RecordingServer;

@@ -4,11 +4,11 @@ import type { RunHandle } from '../../client/index.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { UPDATES } from '../../contracts/names.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
-import { lostCall, resolutionOf } from '../support/lost-answers.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { factsOf, outcomes, refusalOf, results, traceOf, transcript } from '../support/run-record.ts';
+import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { factsOf, outcomes, refusalOf, results, traceOf, transcript } from '../support/world/run-record.ts';
 import { resultOf } from '../../domain/views/model-text.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
 
 let bank: RecordingServer;
 let world: World;

@@ -5,15 +5,15 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { isRefusedQuery } from '../../contracts/failure.ts';
 import type { RunHandle } from '../../client/index.ts';
-import { answered } from '../support/model-bench.ts';
-import { chatDialect } from '../support/model-chat.ts';
-import { type ModelProvider, startModelProvider } from '../support/model-provider.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
+import { answered } from '../support/models/bench.ts';
+import { chatDialect } from '../support/models/chat.ts';
+import { type ModelProvider, startModelProvider } from '../support/models/provider.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
 import { plainClient } from '../support/engine.ts';
-import { resetRun } from '../support/reset.ts';
-import { executions } from '../support/run-record.ts';
+import { resetRun } from '../support/world/reset.ts';
+import { executions } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
 
 let server: RecordingServer;
 let provider: ModelProvider;

@@ -7,14 +7,17 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { keepZoneKey } from '../support/keys.ts';
-import { startEverythingServer } from '../support/mcp-everything.ts';
-import { type FilesystemServer, startFilesystemServer } from '../support/mcp-filesystem.ts';
-import type { RunningMcpServer } from '../support/mcp-process.ts';
-import { factsOf, outcomes, results } from '../support/run-record.ts';
-import { taskOf } from '../support/task-scene.ts';
+import { keepZoneKey } from '../support/signing/keys.ts';
+import {
+  type FilesystemServer,
+  type RunningMcpServer,
+  startEverythingServer,
+  startFilesystemServer,
+} from '../support/servers/real-servers.ts';
+import { factsOf, outcomes, results } from '../support/world/run-record.ts';
+import { taskOf } from '../support/scenes/tasks.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
 
 const LONG_MS = 120_000;
 const credentials = { kind: 'none' } as const;

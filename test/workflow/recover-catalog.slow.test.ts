@@ -5,13 +5,13 @@ import { assertIntact, type CatalogHandle } from '../../client/index.ts';
 import { entryOf } from '../../domain/catalog/state.ts';
 import { bundleWorkflows } from '../../workers/bundle.ts';
 import { replayHistories } from '../../workers/replay/replay.ts';
-import { ADMINISTRATORS, changed, connected } from '../support/catalogs.ts';
+import { ADMINISTRATORS, changed, connected } from '../support/scenes/catalogs.ts';
 import { type CommandResult, documentOf, runCommand } from '../support/cli.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { refusalOf } from '../support/run-record.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { refusalOf } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { startWorld, type World } from '../support/world.ts';
+import { startWorld, type World } from '../support/world/world.ts';
 
 let engine: TestEngine;
 let bank: RecordingServer;
@@ -23,7 +23,7 @@ beforeAll(async () => {
   bank = await startRecordingServer();
   const config = { catalog: { administrators: ADMINISTRATORS, origins: [new URL(bank.url).origin] } };
   const bundle = await bundleWorkflows(undefined, [
-    fileURLToPath(new URL('../support/straying-interceptors.ts', import.meta.url)),
+    fileURLToPath(new URL('../support/forgery/straying-interceptors.ts', import.meta.url)),
   ]);
   const strayed = await startWorld({ engine, bundle, config });
   const first = strayed.countersign.catalog('bank');

@@ -8,11 +8,11 @@ import { bundleWorkflows } from '../../workers/bundle.ts';
 import { replayHistories } from '../../workers/replay/replay.ts';
 import { type CommandResult, documentOf, runCommand } from '../support/cli.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { lostCall, resolutionOf } from '../support/lost-answers.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { ledgerShows, outcomes, refusalOf } from '../support/run-record.ts';
+import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { ledgerShows, outcomes, refusalOf } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, requestFor, startWorld, type World } from '../support/world.ts';
+import { decisionOn, openRequests, requestFor, startWorld, type World } from '../support/world/world.ts';
 
 let engine: TestEngine;
 let bank: RecordingServer;
@@ -42,7 +42,7 @@ beforeAll(async () => {
     },
   } satisfies ConfigInput;
   const bundle = await bundleWorkflows(undefined, [
-    fileURLToPath(new URL('../support/straying-interceptors.ts', import.meta.url)),
+    fileURLToPath(new URL('../support/forgery/straying-interceptors.ts', import.meta.url)),
   ]);
   strayed = await startWorld({ engine, bundle, config });
   const steps = [

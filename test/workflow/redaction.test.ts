@@ -7,10 +7,10 @@ import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { REDACTED } from '../../domain/policy/redaction.ts';
 import { documentOf, runCommand } from '../support/cli.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { keptIn } from '../support/ledger-folder.ts';
-import { headKey, writeHeadKey } from '../support/ledger-key.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
+import { keptIn } from '../support/world/ledger-folder.ts';
+import { headKey, writeHeadKey } from '../support/signing/keys.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
 
 const SECRET = 'DE02-canary-1203';
 

@@ -5,12 +5,12 @@ import { assertIntact, type RunHandle } from '../../client/index.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
 import { Script } from '../../contracts/schemas/script.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { lostCall, resolutionOf } from '../support/lost-answers.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { ledgerShows, outcomes, refusalOf } from '../support/run-record.ts';
-import { type HistoryEvent, resetRun } from '../support/reset.ts';
+import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { ledgerShows, outcomes, refusalOf } from '../support/world/run-record.ts';
+import { type HistoryEvent, resetRun } from '../support/world/reset.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
 
 let engine: TestEngine;
 let bank: RecordingServer;

@@ -1,12 +1,12 @@
 /** What a result links to is read on demand, by a tool of ours that goes through the same gate (INV-G1, INV-S1, INV-S2, INV-G4). */
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { assertIntact } from '../../client/index.ts';
-import { allowed, changed, connected } from '../support/catalogs.ts';
-import { answerTo, question } from '../support/input-scene.ts';
-import { END, ends, links, type LinkScene, read, tokenFor, useLinkScene } from '../support/link-scene.ts';
-import { factsOf, outcomes, refusalOf, scheduledInputs, transcript } from '../support/run-record.ts';
+import { allowed, changed, connected } from '../support/scenes/catalogs.ts';
+import { answerTo, question } from '../support/scenes/input.ts';
+import { END, ends, links, type LinkScene, read, tokenFor, useLinkScene } from '../support/scenes/links.ts';
+import { factsOf, outcomes, refusalOf, scheduledInputs, transcript } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, requestFor } from '../support/world.ts';
+import { decisionOn, openRequests, requestFor } from '../support/world/world.ts';
 
 const LONG_MS = 120_000;
 const scene = useLinkScene();

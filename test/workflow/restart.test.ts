@@ -1,15 +1,15 @@
 /** Workers come and go, caches are lost, clients ask at the worst moment: a run is what its history says (INV-D1, INV-D3). */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { assertIntact } from '../../client/index.ts';
-import { chatDialect } from '../support/model-chat.ts';
-import { said } from '../support/model-dialect.ts';
-import { answered } from '../support/model-bench.ts';
-import { type ModelProvider, startModelProvider } from '../support/model-provider.ts';
-import { lostCall, resolutionOf } from '../support/lost-answers.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { executions, factsOf, ledgerShows, outcomes, results, transcript } from '../support/run-record.ts';
+import { chatDialect } from '../support/models/chat.ts';
+import { said } from '../support/models/dialect.ts';
+import { answered } from '../support/models/bench.ts';
+import { type ModelProvider, startModelProvider } from '../support/models/provider.ts';
+import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { executions, factsOf, ledgerShows, outcomes, results, transcript } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
 
 let bank: RecordingServer;
 let provider: ModelProvider;

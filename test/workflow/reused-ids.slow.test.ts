@@ -5,12 +5,12 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
-import { ADMINISTRATORS, ANN, BEN, connected } from '../support/catalogs.ts';
+import { ADMINISTRATORS, ANN, BEN, connected } from '../support/scenes/catalogs.ts';
 import { startEngine } from '../support/engine.ts';
-import { keepZoneKey } from '../support/keys.ts';
-import { lostCall } from '../support/lost-answers.ts';
-import { type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
-import { type MrtrServer, startMrtrServer } from '../support/mrtr-server.ts';
+import { keepZoneKey } from '../support/signing/keys.ts';
+import { lostCall } from '../support/scenes/lost-answers.ts';
+import { type RawServer, startRawServer } from '../support/servers/raw-server.ts';
+import { type MrtrServer, startMrtrServer } from '../support/servers/mrtr-server.ts';
 import {
   expectOneMeaning,
   idByTheGuide,
@@ -18,11 +18,11 @@ import {
   type Sent,
   sentByLibrary,
   sentPlain,
-} from '../support/one-meaning.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { factsOf } from '../support/run-record.ts';
+} from '../support/forgery/one-meaning.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { factsOf } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { openRequests, startWorld, type World } from '../support/world.ts';
+import { openRequests, startWorld, type World } from '../support/world/world.ts';
 
 let bank: RecordingServer;
 let desk: MrtrServer;

@@ -4,10 +4,10 @@ import type { RunHandle } from '../../client/index.ts';
 import { compareWithHistory, readDeeds } from '../../client/ledger/history.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import type { RunState } from '../../contracts/schemas/run-state.ts';
-import { type CallExchange, type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
-import { executions, factsOf, outcomes } from '../support/run-record.ts';
+import { type CallExchange, type RawServer, startRawServer } from '../support/servers/raw-server.ts';
+import { executions, factsOf, outcomes } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
 
 /** Calls that are under way at a server, and how many there were at most. */
 class Desk {

@@ -8,10 +8,10 @@ import { codedFailureIn } from '../../contracts/failure.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
 import { bundleWorkflows, createTracing } from '../../workers/bundle.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { replayOwn, scheduledInputs } from '../support/run-record.ts';
-import { service, writeTrust } from '../support/trust.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { replayOwn, scheduledInputs } from '../support/world/run-record.ts';
+import { service, writeTrust } from '../support/signing/people.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
 
 let engine: TestEngine;
 let bank: RecordingServer;
@@ -73,7 +73,9 @@ async function genuine(server: 'bank' | 'open'): Promise<DispatchInput> {
 
 async function startForger() {
   const connection = await NativeConnection.connect({ address: engine.server.address });
-  const { code } = await bundleWorkflows(fileURLToPath(new URL('../support/forged-workflows.ts', import.meta.url)));
+  const { code } = await bundleWorkflows(
+    fileURLToPath(new URL('../support/forgery/forged-workflows.ts', import.meta.url)),
+  );
   const plugins = [createTracing('off')];
   const worker = await Worker.create({ connection, taskQueue: 'forged', workflowBundle: { code }, plugins });
   const running = worker.run();

@@ -8,12 +8,20 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type ApprovalRequest, Countersign, type RunHandle } from '../../client/index.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { executions } from '../support/run-record.ts';
-import { claimsFor, person, service, signedWith, type TestClaims, type TestKey, writeTrust } from '../support/trust.ts';
-import { resetRun } from '../support/reset.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { executions } from '../support/world/run-record.ts';
+import {
+  claimsFor,
+  person,
+  service,
+  signedWith,
+  type TestClaims,
+  type TestKey,
+  writeTrust,
+} from '../support/signing/people.ts';
+import { resetRun } from '../support/world/reset.ts';
 import { until } from '../support/until.ts';
-import { openRequests, startWorld, type World } from '../support/world.ts';
+import { openRequests, startWorld, type World } from '../support/world/world.ts';
 
 let engine: TestEngine;
 let bank: RecordingServer;

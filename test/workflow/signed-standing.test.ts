@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { codeOf } from '../support/run-record.ts';
-import { service, writeTrust } from '../support/trust.ts';
-import { decisionOn, requestFor, startWorld, type World } from '../support/world.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { codeOf } from '../support/world/run-record.ts';
+import { service, writeTrust } from '../support/signing/people.ts';
+import { decisionOn, requestFor, startWorld, type World } from '../support/world/world.ts';
 
 let engine: TestEngine;
 let bank: RecordingServer;

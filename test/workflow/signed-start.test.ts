@@ -5,10 +5,10 @@ import { defaultPayloadConverter } from '@temporalio/common';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { executions } from '../support/run-record.ts';
-import { claimsFor, person, signedWith, type TestClaims, writeTrust } from '../support/trust.ts';
-import { openRequests, startWorld, type World } from '../support/world.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { executions } from '../support/world/run-record.ts';
+import { claimsFor, person, signedWith, type TestClaims, writeTrust } from '../support/signing/people.ts';
+import { openRequests, startWorld, type World } from '../support/world/world.ts';
 
 let engine: TestEngine;
 let bank: RecordingServer;

@@ -7,14 +7,14 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Countersign, type RunHandle } from '../../client/index.ts';
 import { compareWithHistory, readDeeds } from '../../client/ledger/history.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { keepZoneKey } from '../support/keys.ts';
-import { lostCall } from '../support/lost-answers.ts';
-import { type ResumableServer, startResumableServer } from '../support/resumable-server.ts';
-import { factsOf, outcomes } from '../support/run-record.ts';
-import { taskOf } from '../support/task-scene.ts';
-import { startTaskServer, type TaskServer } from '../support/task-server.ts';
-import { person, service, writeTrust } from '../support/trust.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
+import { keepZoneKey } from '../support/signing/keys.ts';
+import { lostCall } from '../support/scenes/lost-answers.ts';
+import { type ResumableServer, startResumableServer } from '../support/servers/resumable-server.ts';
+import { factsOf, outcomes } from '../support/world/run-record.ts';
+import { taskOf } from '../support/scenes/tasks.ts';
+import { startTaskServer, type TaskServer } from '../support/servers/task-server.ts';
+import { person, service, writeTrust } from '../support/signing/people.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
 
 /** Workers are stopped and started, on a busy machine. */
 const LONG_MS = 180_000;

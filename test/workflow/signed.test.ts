@@ -8,14 +8,22 @@ import { ACTIVITIES } from '../../contracts/names.ts';
 import { KEY_FIELD } from '../../contracts/zone.ts';
 import { documentOf, errorOf, runCommand } from '../support/cli.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { lostCall, resolutionOf } from '../support/lost-answers.ts';
-import { answersOf } from '../support/impostor.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { executions } from '../support/run-record.ts';
-import { claimsFor, person, service, signedWith, type TestKey, writeTrust, ZONE_KEY } from '../support/trust.ts';
-import { resetRun } from '../support/reset.ts';
+import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
+import { answersOf } from '../support/forgery/impostor.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { executions } from '../support/world/run-record.ts';
+import {
+  claimsFor,
+  person,
+  service,
+  signedWith,
+  type TestKey,
+  writeTrust,
+  ZONE_KEY,
+} from '../support/signing/people.ts';
+import { resetRun } from '../support/world/reset.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
 
 let engine: TestEngine;
 let bank: RecordingServer;

@@ -6,8 +6,8 @@ import { stringify } from 'yaml';
 import { Config } from '../../contracts/schemas/config.ts';
 import { startWorkers, type Workers } from '../../workers/worker.ts';
 import { type CommandResult, documentOf, errorOf } from '../support/cli.ts';
-import { type CliWorld, END, startCliWorld } from '../support/cli-world.ts';
-import { factsOf } from '../support/run-record.ts';
+import { type CliWorld, END, startCliWorld } from '../support/scenes/cli-world.ts';
+import { factsOf } from '../support/world/run-record.ts';
 
 const QUEUE = 'nobody-serves-this';
 const NOBODY = new RegExp(

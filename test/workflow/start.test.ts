@@ -14,7 +14,7 @@ import { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import { Script } from '../../contracts/schemas/script.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
 import { blocksOf } from '../support/guide.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
 import {
   executions,
   factsOf,
@@ -23,9 +23,9 @@ import {
   replayOwn,
   storedLedger,
   transcript,
-} from '../support/run-record.ts';
+} from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
 
 let engine: TestEngine;
 beforeAll(async () => {

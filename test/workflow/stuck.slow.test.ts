@@ -4,10 +4,10 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import { bundleWorkflows, createTracing } from '../../workers/bundle.ts';
 import { runCommand } from '../support/cli.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { refusalOf } from '../support/run-record.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { refusalOf } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
 
 let bank: RecordingServer;
 let world: World;
@@ -23,7 +23,9 @@ afterAll(async () => {
 
 /** In place of the workers, one of a broken build. */
 async function withBrokenBuild(act: () => Promise<void>): Promise<void> {
-  const { code } = await bundleWorkflows(fileURLToPath(new URL('../support/broken-workflows.ts', import.meta.url)));
+  const { code } = await bundleWorkflows(
+    fileURLToPath(new URL('../support/forgery/broken-workflows.ts', import.meta.url)),
+  );
   const connection = await NativeConnection.connect({ address: world.engine.server.address });
   const { taskQueue } = world.config;
   const worker = await Worker.create({

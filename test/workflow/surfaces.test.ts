@@ -4,10 +4,10 @@ import type { Tool } from '@modelcontextprotocol/server';
 import { defaultPayloadConverter } from '@temporalio/common';
 import type { RunHandle } from '../../client/index.ts';
 import { PendingMemo } from '../../contracts/schemas/request.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { executions, ledgerShows } from '../support/run-record.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { executions, ledgerShows } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
 
 /** Markdown, a link, ANSI, zero-width and right-to-left characters, and an order to whoever reads it. */
 const HOSTILE =

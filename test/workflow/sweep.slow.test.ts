@@ -6,10 +6,10 @@ import { msToTs } from '@temporalio/common/lib/time.js';
 import { StoreNamespace } from '../../contracts/schemas/stores.ts';
 import type { ArtifactRef } from '../../contracts/schemas/json.ts';
 import { documentOf, errorOf, runCommand } from '../support/cli.ts';
-import { type CliWorld, END, pay, startCliWorld } from '../support/cli-world.ts';
-import { factsOf, transcript } from '../support/run-record.ts';
+import { type CliWorld, END, pay, startCliWorld } from '../support/scenes/cli-world.ts';
+import { factsOf, transcript } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, requestFor } from '../support/world.ts';
+import { decisionOn, requestFor } from '../support/world/world.ts';
 
 let service: CliWorld;
 beforeAll(async () => {

@@ -5,11 +5,11 @@ import { afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { MARKER } from '../../activities/artifacts/root.ts';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import type { RunHandle } from '../../client/index.ts';
-import { executions, factsOf, outcomes, transcript } from '../support/run-record.ts';
-import { begunSince, newestOf, digs, RECORDED, taskOf, useTaskScene } from '../support/task-scene.ts';
-import type { ServedTask, TaskServer } from '../support/task-server.ts';
+import { executions, factsOf, outcomes, transcript } from '../support/world/run-record.ts';
+import { begunSince, newestOf, digs, RECORDED, taskOf, useTaskScene } from '../support/scenes/tasks.ts';
+import type { ServedTask, TaskServer } from '../support/servers/task-server.ts';
 import { until } from '../support/until.ts';
-import type { World } from '../support/world.ts';
+import type { World } from '../support/world/world.ts';
 
 const scene = useTaskScene();
 let server: TaskServer;

@@ -1,12 +1,12 @@
 /** A task, and grants that take each other's place while its server works on it (INV-S2, INV-D3; ADR 0041). */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { startEngine } from '../support/engine.ts';
-import { keepZoneKey, type KeptZoneKey } from '../support/keys.ts';
-import { factsOf } from '../support/run-record.ts';
-import { startTaskServer, type TaskServer } from '../support/task-server.ts';
+import { keepZoneKey, type KeptZoneKey } from '../support/signing/keys.ts';
+import { factsOf } from '../support/world/run-record.ts';
+import { startTaskServer, type TaskServer } from '../support/servers/task-server.ts';
 import { until } from '../support/until.ts';
-import { authorizationOf, wantedFor } from '../support/wanted-authorizations.ts';
-import { startWorld, type World } from '../support/world.ts';
+import { authorizationOf, wantedFor } from '../support/scenes/authorizations.ts';
+import { startWorld, type World } from '../support/world/world.ts';
 
 let server: TaskServer;
 let world: World;

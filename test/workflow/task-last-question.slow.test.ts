@@ -1,10 +1,10 @@
 /** The last question about a task, on real workers: what a worker that stops in the middle of it, or a server that is away, decides (ADR 0041). */
 import { afterEach, beforeAll, expect, test } from '@jest/globals';
-import { factsOf } from '../support/run-record.ts';
-import { digs, newestOf, taskOf, useTaskScene } from '../support/task-scene.ts';
-import type { TaskServer } from '../support/task-server.ts';
+import { factsOf } from '../support/world/run-record.ts';
+import { digs, newestOf, taskOf, useTaskScene } from '../support/scenes/tasks.ts';
+import type { TaskServer } from '../support/servers/task-server.ts';
 import { until } from '../support/until.ts';
-import type { World } from '../support/world.ts';
+import type { World } from '../support/world/world.ts';
 
 const LONG_MS = 120_000;
 

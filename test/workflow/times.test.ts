@@ -6,10 +6,10 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { ApprovalRequest, DecisionInput } from '../../contracts/schemas/request.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { codeOf, factsOf, ledgerShows } from '../support/run-record.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { codeOf, factsOf, ledgerShows } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
 
 let engine: TestEngine;
 beforeAll(async () => {

@@ -10,13 +10,13 @@ import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { Config } from '../../contracts/schemas/config.ts';
 import { createDataConverter, EncryptionCodec } from '../../workers/codec.ts';
 import { replayHistories } from '../../workers/replay/replay.ts';
-import { ADMINISTRATOR, ANN, changed, connected } from '../support/catalogs.ts';
+import { ADMINISTRATOR, ANN, changed, connected } from '../support/scenes/catalogs.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { BAD_HEADERS, BAD_PAYLOADS, encoded, RawSender, readable } from '../support/raw-messages.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { codeOf, executions, factsOf, outcomes } from '../support/run-record.ts';
+import { BAD_HEADERS, BAD_PAYLOADS, encoded, RawSender, readable } from '../support/forgery/raw-messages.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { codeOf, executions, factsOf, outcomes } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
 
 const KEY = Buffer.alloc(32, 5).toString('base64');
 const LATER = { encryption: { keys: [{ id: 'late', key: KEY }] } };

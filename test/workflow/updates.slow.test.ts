@@ -1,10 +1,10 @@
 /** A run that is spoken to without a pause still continues as new in time, and still ends (INV-D3, F36). */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { assertIntact } from '../../client/index.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { executions, factsOf, storedLedger } from '../support/run-record.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { executions, factsOf, storedLedger } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
 
 let bank: RecordingServer;
 let world: World;

@@ -7,11 +7,11 @@ import type { RunHandle } from '../../client/index.ts';
 import type { AnyEntry } from '../../contracts/schemas/ledger.ts';
 import { documentOf, errorOf, runCommand } from '../support/cli.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { keptIn } from '../support/ledger-folder.ts';
-import { headKey, writeHeadKey } from '../support/ledger-key.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
+import { keptIn } from '../support/world/ledger-folder.ts';
+import { headKey, writeHeadKey } from '../support/signing/keys.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
 
 const KEY = headKey();
 let engine: TestEngine;

@@ -7,11 +7,11 @@ import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { sealEntry } from '../../domain/run/journal.ts';
 import { documentOf, errorOf, runCommand } from '../support/cli.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { headKey, writeHeadKey } from '../support/ledger-key.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { person, service, type TestKey, writeTrust } from '../support/trust.ts';
+import { headKey, writeHeadKey } from '../support/signing/keys.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { person, service, type TestKey, writeTrust } from '../support/signing/people.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
 
 let engine: TestEngine;
 let bank: RecordingServer;

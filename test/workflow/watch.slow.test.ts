@@ -3,10 +3,10 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { assertIntact, Countersign, type LedgerEntry, type RunHandle } from '../../client/index.ts';
 import { traitsOf } from '../../contracts/errors.ts';
 import { runCommand } from '../support/cli.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { executions, refusalOf } from '../support/run-record.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { executions, refusalOf } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
 
 let bank: RecordingServer;
 let world: World;

@@ -9,7 +9,7 @@ import { freePort } from '../../workers/dev-server.ts';
 import { LOOPBACK } from '../support/egress.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
 import { until } from '../support/until.ts';
-import { startWorkerProcess, type WorkerProcess } from '../support/worker-process.ts';
+import { startWorkerProcess, type WorkerProcess } from '../support/world/worker-process.ts';
 
 type Line = Readonly<Record<string, unknown>>;
 

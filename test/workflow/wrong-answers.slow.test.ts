@@ -6,13 +6,13 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Payload } from '@temporalio/common';
 import type { RunHandle } from '../../client/index.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
-import { ADMINISTRATOR, ANN, connected } from '../support/catalogs.ts';
+import { ADMINISTRATOR, ANN, connected } from '../support/scenes/catalogs.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { answersOf, Impostor, type TakenActivity, workflowsOnly } from '../support/impostor.ts';
-import { encoded, readable } from '../support/raw-messages.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { codeOf, executions } from '../support/run-record.ts';
-import { openRequests, startWorld, type World } from '../support/world.ts';
+import { answersOf, Impostor, type TakenActivity, workflowsOnly } from '../support/forgery/impostor.ts';
+import { encoded, readable } from '../support/forgery/raw-messages.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { codeOf, executions } from '../support/world/run-record.ts';
+import { openRequests, startWorld, type World } from '../support/world/world.ts';
 
 const STEPS = [{ calls: [{ tool: 'bank/pay', arguments: { purpose: 'wrong' } }] }, { text: 'done' }];
 const WRONG: readonly Payload[] = [

@@ -17,10 +17,10 @@ import {
   type TakenActivity,
   valueOf,
   workflowsOnly,
-} from '../support/impostor.ts';
-import { executions, replayOwn } from '../support/run-record.ts';
-import { ANN, ann, type SignedCatalog, startSignedCatalog, tighten } from '../support/signed-catalog.ts';
-import { person } from '../support/trust.ts';
+} from '../support/forgery/impostor.ts';
+import { executions, replayOwn } from '../support/world/run-record.ts';
+import { ANN, ann, type SignedCatalog, startSignedCatalog, tighten } from '../support/scenes/signed-catalog.ts';
+import { person } from '../support/signing/people.ts';
 import { until } from '../support/until.ts';
 
 let catalog: SignedCatalog;
@@ -125,7 +125,9 @@ test('a carry of somebody else, and a genuine one of another execution, end what
   await client.workflow.getHandle(workflowId).terminate();
 
   const connection = await NativeConnection.connect({ address: catalog.engine.server.address });
-  const { code } = await bundleWorkflows(fileURLToPath(new URL('../support/forged-workflows.ts', import.meta.url)));
+  const { code } = await bundleWorkflows(
+    fileURLToPath(new URL('../support/forgery/forged-workflows.ts', import.meta.url)),
+  );
   const plugins = [createTracing('off')];
   const worker = await Worker.create({ connection, taskQueue: 'forged', workflowBundle: { code }, plugins });
   const goesOn = async (given: Payload): Promise<string | undefined> => {

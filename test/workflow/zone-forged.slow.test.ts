@@ -14,7 +14,6 @@ import { codedFailureIn } from '../../contracts/failure.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
 import type { TrustSet } from '../../contracts/schemas/trust.ts';
 import { CLAIMS_FIELD, KEY_FIELD, MAC_FIELD, PROVEN_FIELD } from '../../contracts/zone.ts';
-import type { Carry } from '../../domain/run/carry.ts';
 import { bundleWorkflows, createTracing } from '../../workers/bundle.ts';
 import { startWorkers, type Workers } from '../../workers/worker.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
@@ -28,13 +27,14 @@ import {
   timesScheduled,
   valueOf,
   workflowsOnly,
-} from '../support/impostor.ts';
-import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { resetRun } from '../support/reset.ts';
-import { executions, factsOf, replayOwn } from '../support/run-record.ts';
-import { claimsFor, person, service, signedWith, writeTrust } from '../support/trust.ts';
+} from '../support/forgery/impostor.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { resetRun } from '../support/world/reset.ts';
+import { executions, factsOf, replayOwn } from '../support/world/run-record.ts';
+import { claimsFor, person, service, signedWith, writeTrust } from '../support/signing/people.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
+import type { Carry } from '../../contracts/wire/carry.ts';
 
 let engine: TestEngine;
 let bank: RecordingServer;
@@ -68,7 +68,9 @@ beforeAll(async () => {
   impostor = new Impostor(world);
   await serveTools();
   const connection = await NativeConnection.connect({ address: engine.server.address });
-  const { code } = await bundleWorkflows(fileURLToPath(new URL('../support/forged-workflows.ts', import.meta.url)));
+  const { code } = await bundleWorkflows(
+    fileURLToPath(new URL('../support/forgery/forged-workflows.ts', import.meta.url)),
+  );
   forger = await Worker.create({
     connection,
     taskQueue: 'forged',

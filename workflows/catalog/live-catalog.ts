@@ -18,13 +18,13 @@ import {
 } from '../../domain/catalog/carry.ts';
 import { type Catalog, type CatalogChange, startCatalog } from '../../domain/catalog/state.ts';
 import { carriedExecutions } from '../../domain/state/run.ts';
-import type { JournalHead } from '../../domain/run/journal.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { catalogDetails } from '../../domain/views/temporal-ui.ts';
 import { Entity } from '../entity/entity.ts';
 import { answered } from '../entity/unread.ts';
 import { KEYS } from '../entity/visibility.ts';
 import { reviewActivities } from './activities.ts';
+import type { JournalHead } from '../../contracts/wire/carry.ts';
 
 /** How long the validators go by the configuration's last answer; the handlers behind them always ask anew. */
 const RULES_FRESH_MS = 60_000;

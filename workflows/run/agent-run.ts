@@ -23,7 +23,6 @@ import type { JsonValue } from '../../contracts/schemas/json.ts';
 import type { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import type { RunResult } from '../../contracts/schemas/run-state.ts';
 import { tasksOf } from '../../domain/legacy-2025/tasks.ts';
-import { type Carry, CARRY_VERSIONS } from '../../domain/run/carry.ts';
 import { reachedLimit, spentOf } from '../../domain/run/limits.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { assertBegun, type Beginning } from '../entity/beginning.ts';
@@ -36,6 +35,7 @@ import { LiveRun } from './live-run.ts';
 import { endedHere, isToEndHere, withdrawTasks, roll, storeJournal } from './roll.ts';
 import { act, answerOf, think } from './turn.ts';
 import { Surface } from './visibility.ts';
+import { type Carry, CARRY_VERSIONS } from '../../contracts/wire/carry.ts';
 
 type Ending =
   | { readonly status: 'completed'; readonly output: JsonValue; readonly because?: string }

@@ -20,7 +20,7 @@ import { toldHeld } from '../../domain/legacy-2025/open-question.ts';
 import { afterAsking, isResumable, lostAnswer, type Resumable, resumed } from '../../domain/legacy-2025/resumption.ts';
 import { taskBegun } from '../../domain/legacy-2025/tasks.ts';
 import { DEFAULT_DEADLINE_SECONDS } from '../../domain/policy/times.ts';
-import type { CallState, Dispatched, InFlight, OnTask, Sendable, Throttled, Unsure } from '../../domain/state/call.ts';
+import type { CallState, Dispatched, InFlight, OnTask, Sendable, Throttled } from '../../domain/state/call.ts';
 import { describeLapse, lapsedSince } from '../../domain/request/deadline.ts';
 import {
   attemptsOf,
@@ -43,6 +43,7 @@ import type { LiveRun } from './live-run.ts';
 import { askAnew, askAuthorization, askInput, askOutcome } from './pauses.ts';
 import { dropRefused, noLongerAnswered } from './standing.ts';
 import { waitForDecision } from './waiting.ts';
+import type { Unsure } from '../../contracts/wire/carry.ts';
 
 /** Brings a call to its outcome. Returns early, without one, when the run hands over. */
 export async function settleCall(live: LiveRun, callId: string): Promise<void> {

@@ -8,7 +8,7 @@ import { READ_RESOURCE } from '../../contracts/names.ts';
 import type { ServerBinding } from '../../contracts/schemas/tool.ts';
 import type { DispatchInput } from '../../contracts/wire/tools.ts';
 import { isStaged } from '../../domain/policy/approvers.ts';
-import type { Consent, Dispatched, InFlight, MadeDecision, OpenRequest } from '../../domain/state/call.ts';
+import type { Dispatched, InFlight } from '../../domain/state/call.ts';
 import { shownToEditor } from '../../domain/request/edit.ts';
 import { earlierThan, resultRoom } from '../../domain/run/limits.ts';
 import { linkTo } from '../../domain/run/resource-link.ts';
@@ -17,6 +17,7 @@ import type { LiveRun } from './live-run.ts';
 import { authorizationProofs, inputTo, retryProof } from './pauses.ts';
 import { standingProof } from './standing.ts';
 import type { DispatchProof } from '../../contracts/wire/proofs.ts';
+import type { Consent, MadeDecision, OpenRequest } from '../../contracts/wire/carry.ts';
 
 type DecisionProof = Extract<DispatchProof, { kind: 'decision' }>;
 

@@ -1,8 +1,6 @@
 /**
- * One execution of a run as the workflow holds it.
- *
- * It owns the run's state and journal while this execution lives. It does not own the rules (`domain/`) or waiting
- * (`waiting.ts`).
+ * One execution of a run as the workflow holds it. It owns the run's state and journal while this execution lives; the
+ * rules (`domain/`) and waiting (`waiting.ts`) are of others.
  * 1. State changes only through the methods of this class. Changes that belong in the ledger record their facts.
  * 2. After every change, nobody is asked what a waiting interruption overtakes (B-15).
  */
@@ -18,7 +16,7 @@ import type { ModelStepInput, PreparedRun } from '../../contracts/wire/run.ts';
 import { isDispatched } from '../../domain/state/call.ts';
 import { withGrantEnd } from '../../domain/request/grant-end.ts';
 import { ended } from '../../domain/request/transitions.ts';
-import { type Carry, fromCarry, type Taken, toCarry } from '../../domain/run/carry.ts';
+import { fromCarry, type Taken, toCarry } from '../../domain/run/carry.ts';
 import {
   carriedExecutions,
   type Change,
@@ -30,7 +28,7 @@ import {
   startRun,
   statusOf,
 } from '../../domain/state/run.ts';
-import { type JournalHead, marked } from '../../domain/run/journal.ts';
+import { marked } from '../../domain/run/journal.ts';
 import { closeTurn, EMPTY_TALLY } from '../../domain/run/limits.ts';
 import { comparing, interrupted, stopped, unqueued } from '../../domain/run/message-queue.ts';
 import { withLinks } from '../../domain/run/resource-link.ts';
@@ -41,8 +39,9 @@ import { remembering } from '../../domain/request/repeats.ts';
 import { Entity } from '../entity/entity.ts';
 import { isChecking } from '../interceptors/zone.ts';
 import type { RunIdentity, ToolsetRef } from '../../contracts/wire/identity.ts';
+import type { Carry, JournalHead } from '../../contracts/wire/carry.ts';
 
-type Prepared = Omit<PreparedRun, 'opening'>;
+type Prepared = Carry['prepared'];
 
 /** A part of the transcript, from its first message. */
 type Seen = Pick<ModelStepInput['base'], 'length' | 'digest'>;

@@ -15,8 +15,9 @@ import { authorizationPause, authorizationsOf, grantorOf, grantsFor } from '../.
 import { outcomePause } from '../../domain/request/outcome.ts';
 import { pausedFor } from '../../domain/request/pause.ts';
 import { askedForInput, forgotten, provisionProofs } from '../../domain/request/provision.ts';
-import type { Authorized, Dispatched, InFlight, Retry, Unsure } from '../../domain/state/call.ts';
+import type { Dispatched, InFlight } from '../../domain/state/call.ts';
 import type { LiveRun } from './live-run.ts';
+import type { Authorized, Retry, Unsure } from '../../contracts/wire/carry.ts';
 
 type Ended = Extract<DispatchResult, { kind: 'ended' }>;
 

@@ -9,16 +9,7 @@ import { defined } from '../../contracts/defined.ts';
 import type { ApprovalRequest, Approver, RequestStatus } from '../../contracts/schemas/request.ts';
 import type { RunState } from '../../contracts/schemas/run-state.ts';
 import { shownTask, tasksOf } from '../../domain/legacy-2025/tasks.ts';
-import {
-  type CallState,
-  decisionOn,
-  type Extension,
-  isAsking,
-  judgementOf,
-  type MadeDecision,
-  type OpenRequest,
-  requestOf,
-} from '../../domain/state/call.ts';
+import { type CallState, decisionOn, isAsking, judgementOf, requestOf } from '../../domain/state/call.ts';
 import { shownOf } from '../../domain/request/deadline.ts';
 import { digestOf } from '../../domain/request/digest.ts';
 import { grantEnd, grantEnds } from '../../domain/request/grant-end.ts';
@@ -28,6 +19,7 @@ import { limitsState, spentOf } from '../../domain/run/limits.ts';
 import { askingCalls, waitOf } from '../../domain/state/run.ts';
 import type { LiveRun } from './live-run.ts';
 import { requestsQuery, stateQuery } from './messages.ts';
+import type { Extension, MadeDecision, OpenRequest } from '../../contracts/wire/carry.ts';
 
 export function serveQueries(live: LiveRun): void {
   setHandler(stateQuery, () => stateOf(live));

@@ -1,9 +1,9 @@
 /** An authorization as callers write it, and where it may not stand (S1.2, S1.3, S1.8, INV-S1). */
 import { describe, expect, test } from '@jest/globals';
 import { assertNoAuthorizationHeader, readAuthorization } from '../../../contracts/access-token.ts';
-import { seal, TOKEN } from '../../support/keys-grants.ts';
-import { refusalOf } from '../../support/keys-refusal.ts';
-import { zoneKey } from '../../support/keys.ts';
+import { seal, TOKEN } from '../../support/signing/grants.ts';
+import { refusalOf } from '../../support/refusal.ts';
+import { zoneKey } from '../../support/signing/keys.ts';
 
 describe('an authorization as its caller writes it', () => {
   test.each([

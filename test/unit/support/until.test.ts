@@ -1,6 +1,6 @@
 /** A test that waits for what cannot come any more fails at once, with the reason. */
 import { expect, test } from '@jest/globals';
-import { startMcpProcess } from '../../support/mcp-process.ts';
+import { startMcpProcess } from '../../support/servers/real-servers.ts';
 import { Hopeless, until } from '../../support/until.ts';
 
 test('an error of a probe means "not yet", unless it says that there is no hope', async () => {

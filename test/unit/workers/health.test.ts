@@ -7,8 +7,8 @@ import { freePort } from '../../../workers/dev-server.ts';
 import { type HealthServer, startHealth } from '../../../workers/health.ts';
 import type { WorkerRole } from '../../../workers/config/load.ts';
 import { useConfigFolders } from '../../support/config-folder.ts';
-import { refusalOf } from '../../support/keys-refusal.ts';
-import { signingKey } from '../../support/signing-key.ts';
+import { refusalOf } from '../../support/refusal.ts';
+import { signingKey } from '../../support/signing/keys.ts';
 import { until } from '../../support/until.ts';
 
 const { folder } = useConfigFolders();

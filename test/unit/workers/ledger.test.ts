@@ -7,7 +7,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { Config } from '../../../contracts/schemas/config.ts';
 import { openLedger } from '../../../workers/composition.ts';
 import { chainOf, STREAM } from '../../support/builders/ledger-record.ts';
-import { headKey } from '../../support/ledger-key.ts';
+import { headKey } from '../../support/signing/keys.ts';
 
 let folder: string;
 beforeAll(async () => {

@@ -4,7 +4,7 @@ import type { MintedToken, TokenRequest } from '../../../activities/tokens/port.
 import { Config } from '../../../contracts/schemas/config.ts';
 import { lineWriter } from '../../../workers/log.ts';
 import { noting, RecentSecrets } from '../../../workers/recent-secrets.ts';
-import { ENCODINGS } from '../../support/canary-scan.ts';
+import { ENCODINGS } from '../../support/canary/scan.ts';
 
 const CANARY = 'eyJhbGciOiJFZERTQSJ9.eyJqdGkiOiJjYW5hcnktMSJ9.c2lnbmVkLWJ5LW5vYm9keQ';
 const GRANT = 'refresh-token-of-the-canary-0001';

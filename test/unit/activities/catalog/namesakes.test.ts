@@ -6,7 +6,7 @@ import { Config, type ConfigInput } from '../../../../contracts/schemas/config.t
 import { RunSpec, type RunSpecInput } from '../../../../contracts/schemas/run-spec.ts';
 import type { DispatchInput } from '../../../../contracts/wire/tools.ts';
 import { warningsOf } from '../../../../workers/config/warnings.ts';
-import { answer, forged, input, prepareInput, reset } from '../../../support/signed-input.ts';
+import { answer, forged, input, prepareInput, reset } from '../../../support/stories/signed-input.ts';
 import { createNamesakes } from '../../../../activities/catalog/namesakes.ts';
 
 const URL = 'https://crm.example/mcp';

@@ -5,7 +5,7 @@ import type { CallEnding } from '../../../../activities/mcp/port.ts';
 import { defined } from '../../../../contracts/defined.ts';
 import { Config } from '../../../../contracts/schemas/config.ts';
 import { VAULT_KEYS } from '../../../support/builders/vault.ts';
-import { runOf } from '../../../support/oauth-broker.ts';
+import { runOf } from '../../../support/oauth/broker.ts';
 
 const scopes = { default: ['read'], tools: { write: ['write'] }, consentable: ['admin', 'write'] };
 const client = { issuer: 'https://idp.example.com', clientId: 'a', clientSecret: 'b', scopes };

@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { createEgress, type EgressOptions, ResponseTooLarge } from '../../../../activities/egress/fetch.ts';
 import { loopbackEgress, watchAttempts } from '../../../support/egress.ts';
 import { HOSTILE_ANSWERS, HOSTILE_URLS } from '../../../support/hostile-hosts.ts';
-import { listenOnLoopback, type LoopbackServer } from '../../../support/loopback-server.ts';
+import { listenOnLoopback, type LoopbackServer } from '../../../support/servers/loopback-server.ts';
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {

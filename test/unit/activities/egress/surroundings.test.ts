@@ -2,7 +2,7 @@
 import { createRequire } from 'node:module';
 import { afterEach, expect, test } from '@jest/globals';
 import { loopbackEgress } from '../../../support/egress.ts';
-import { listenOnLoopback } from '../../../support/loopback-server.ts';
+import { listenOnLoopback } from '../../../support/servers/loopback-server.ts';
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { capResponse, type GuardedFetch, isEventStream } from '../../../../activities/egress/fetch.ts';
 import { IDEMPOTENCY_HEADER, openWire, type WireOptions } from '../../../../activities/mcp/session.ts';
 import { loopbackEgress } from '../../../support/egress.ts';
-import { startRawServer } from '../../../support/mcp-raw-server.ts';
+import { startRawServer } from '../../../support/servers/raw-server.ts';
 
 const NOW = Date.parse('2026-11-21T12:00:00Z');
 const CALL = { method: 'POST', headers: { [IDEMPOTENCY_HEADER]: 'k' } };

@@ -1,6 +1,6 @@
 /** A dispatch that Temporal was made to hand out again: whoever has it now cannot know whether it has left (INV-X1). */
 import { expect, test } from '@jest/globals';
-import { dispatchScene } from '../../../support/dispatch-scene.ts';
+import { dispatchScene } from '../../../support/activities/dispatch.ts';
 
 const AT = 1_700_000_000_000;
 

@@ -5,7 +5,7 @@ import { ServerLimits } from '../../../../activities/limits/server-limits.ts';
 import { Conditions } from '../../../../activities/policy/condition.ts';
 import { CountersignError, type ErrorCode } from '../../../../contracts/errors.ts';
 import { Config } from '../../../../contracts/schemas/config.ts';
-import { DISPATCH_URL as url, dispatchScene } from '../../../support/dispatch-scene.ts';
+import { DISPATCH_URL as url, dispatchScene } from '../../../support/activities/dispatch.ts';
 
 const { done, partsWith, dispatched } = dispatchScene();
 beforeEach(() => {

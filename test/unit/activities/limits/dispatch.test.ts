@@ -7,8 +7,8 @@ import type { MintedToken, TokenRequest } from '../../../../activities/tokens/po
 import { CountersignError } from '../../../../contracts/errors.ts';
 import { Config, ServerLimits as Limits } from '../../../../contracts/schemas/config.ts';
 import type { DispatchResult } from '../../../../contracts/wire/tools.ts';
-import { DISPATCH_URL as url, dispatchScene } from '../../../support/dispatch-scene.ts';
-import { fakeRun } from '../../../support/held-run.ts';
+import { DISPATCH_URL as url, dispatchScene } from '../../../support/activities/dispatch.ts';
+import { fakeRun } from '../../../support/activities/held-run.ts';
 
 const { beats, done, partsWith, dispatched } = dispatchScene();
 

@@ -5,7 +5,7 @@ import { ListingFailure } from '../../../../activities/mcp/listing.ts';
 import type { CallEnding, ToolListing, ToolServer } from '../../../../activities/mcp/port.ts';
 import { ServerLimits as Limits } from '../../../../contracts/schemas/config.ts';
 import type { DispatchInput, DispatchResult } from '../../../../contracts/wire/tools.ts';
-import { aCall, aConnection } from '../../../support/mcp-call.ts';
+import { aCall, aConnection } from '../../../support/activities/tool-call.ts';
 
 const URL = 'https://files.example/mcp';
 const DONE: DispatchResult = { kind: 'ended', outcome: { kind: 'cancelled', reason: 'of the test' } };

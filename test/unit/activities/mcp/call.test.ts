@@ -5,8 +5,8 @@ import { createScrubber } from '../../../../activities/scrubbing/scrubber.ts';
 import { toolResultOf } from '../../../../activities/mcp/classify-result.ts';
 import { createMcpToolServer } from '../../../../activities/mcp/mcp-server.ts';
 import { loopbackEgress } from '../../../support/egress.ts';
-import { aCall, aConnection } from '../../../support/mcp-call.ts';
-import { startRawServer } from '../../../support/mcp-raw-server.ts';
+import { aCall, aConnection } from '../../../support/activities/tool-call.ts';
+import { startRawServer } from '../../../support/servers/raw-server.ts';
 
 afterEach(() => {
   jest.useRealTimers();

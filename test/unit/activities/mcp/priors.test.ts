@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals';
 import type { PriorDiscovery } from '@modelcontextprotocol/client';
 import { createPriors } from '../../../../activities/mcp/session.ts';
-import { aConnection } from '../../../support/mcp-call.ts';
+import { aConnection } from '../../../support/activities/tool-call.ts';
 
 const modern: PriorDiscovery = {
   kind: 'modern',

@@ -5,7 +5,7 @@ import { scrubberFor } from '../../../../activities/mcp/classify-result.ts';
 import { IDEMPOTENCY_HEADER, renewedFetch } from '../../../../activities/mcp/session.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../../../../activities/tokens/port.ts';
 import { defined } from '../../../../contracts/defined.ts';
-import { RUN } from '../../../support/tool-activities.ts';
+import { RUN } from '../../../support/activities/tool-activities.ts';
 
 const REQUEST: TokenRequest = { run: RUN, server: 'peer', serverUrl: 'https://peer.example/mcp', tool: 'deploy' };
 const CALL = { method: 'POST', headers: { [IDEMPOTENCY_HEADER]: 'k', authorization: 'Bearer token-0' } };

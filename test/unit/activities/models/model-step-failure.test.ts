@@ -2,8 +2,8 @@
 import { describe, expect, jest, test } from '@jest/globals';
 import type { ModelStepDependencies } from '../../../../activities/models/model-step.ts';
 import { CountersignError } from '../../../../contracts/errors.ts';
-import { OPENING } from '../../../support/model-request.ts';
-import { answer, failing, failureOfRun, saying } from '../../../support/model-step-bench.ts';
+import { OPENING } from '../../../support/models/request.ts';
+import { answer, failing, failureOfRun, saying } from '../../../support/models/step-bench.ts';
 
 describe('failures of the step', () => {
   test('INV-D3: an unknown model is named and tried again: the run was admitted where it is known, so this worker is behind', async () => {

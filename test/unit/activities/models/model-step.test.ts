@@ -7,8 +7,8 @@ import { CountersignError } from '../../../../contracts/errors.ts';
 import type { Message } from '../../../../contracts/schemas/transcript.ts';
 import type { JudgeResult } from '../../../../contracts/wire/run.ts';
 import { EMPTY_DIGEST, extendDigest } from '../../../../domain/run/journal.ts';
-import { OPENING } from '../../../support/model-request.ts';
-import { answer, mockEnvironment, proposed, run, saying } from '../../../support/model-step-bench.ts';
+import { OPENING } from '../../../support/models/request.ts';
+import { answer, mockEnvironment, proposed, run, saying } from '../../../support/models/step-bench.ts';
 
 const SEGMENT = { sha256: 'a'.repeat(64), bytes: 1, contentType: 'application/json' };
 

@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { promptOf } from '../../../../activities/models/ai-sdk.ts';
 import type { Message } from '../../../../contracts/schemas/transcript.ts';
-import { OPENING, succeeded } from '../../../support/model-request.ts';
+import { OPENING, succeeded } from '../../../support/models/request.ts';
 
 const CALL = { type: 'call', callId: 't1.c0', providerCallId: 'p', name: 'x', arguments: {} } as const;
 const RESULT = { callId: 't1.c0', providerCallId: 'p', name: 'x', outcome: succeeded('a') } as const;

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { createModelRegistry } from '../../../../activities/models/ai-sdk.ts';
 import { ModelConfig } from '../../../../contracts/schemas/config.ts';
 import { loopbackEgress } from '../../../support/egress.ts';
-import { modelRequest } from '../../../support/model-request.ts';
+import { modelRequest } from '../../../support/models/request.ts';
 
 describe('the registry of models', () => {
   test('builds each model once, and only when it is asked for', () => {

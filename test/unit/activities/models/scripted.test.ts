@@ -4,7 +4,7 @@ import { createScriptedModel } from '../../../../activities/models/scripted.ts';
 import type { Outcome } from '../../../../contracts/schemas/call.ts';
 import { Script } from '../../../../contracts/schemas/script.ts';
 import type { Message } from '../../../../contracts/schemas/transcript.ts';
-import { EVERY_OUTCOME, modelRequest, OPENING, READ_FILE, succeeded } from '../../../support/model-request.ts';
+import { EVERY_OUTCOME, modelRequest, OPENING, READ_FILE, succeeded } from '../../../support/models/request.ts';
 
 function results(...outcomes: readonly Outcome[]): Message {
   const named = outcomes.map((outcome, index) => ({

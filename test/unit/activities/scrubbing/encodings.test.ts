@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { createScrubber, MASK } from '../../../../activities/scrubbing/scrubber.ts';
-import { ENCODINGS } from '../../../support/canary-scan.ts';
+import { ENCODINGS } from '../../../support/canary/scan.ts';
 
 const anyText = fc.string({ maxLength: 200 });
 /** As long as tokens are; with characters that encodings write in another way. */

@@ -3,9 +3,9 @@ import { beforeAll, describe, expect, test } from '@jest/globals';
 import { decodeProtectedHeader } from 'jose';
 import { sealedStrategy } from '../../../../activities/tokens/sealed.ts';
 import { type Grant, SealedGrant } from '../../../../contracts/schemas/run-spec.ts';
-import { NOW, open, runOf, seal, SERVER_URL, TOKEN } from '../../../support/keys-grants.ts';
-import { codeOf, refusalOf } from '../../../support/keys-refusal.ts';
-import { privateKeysOf, type ZoneKey, zoneKey } from '../../../support/keys.ts';
+import { NOW, open, runOf, seal, SERVER_URL, TOKEN } from '../../../support/signing/grants.ts';
+import { codeOf, refusalOf } from '../../../support/refusal.ts';
+import { privateKeysOf, type ZoneKey, zoneKey } from '../../../support/signing/keys.ts';
 
 let zone: ZoneKey;
 let other: ZoneKey;

@@ -4,7 +4,7 @@ import { issuedStrategy, type UnsignedClaims } from '../../../../activities/toke
 import { Config } from '../../../../contracts/schemas/config.ts';
 import { IssuedTokens, Issuer } from '../../../../contracts/schemas/credentials.ts';
 import { checkConfig } from '../../../../workers/config/checks.ts';
-import { requestFor, URL_OF } from '../../../support/oauth-broker.ts';
+import { requestFor, URL_OF } from '../../../support/oauth/broker.ts';
 
 const KEYS = [{ kid: 'one', privateKeyFile: 'one.pem' }];
 const issuer = Issuer.parse({ url: 'https://countersign.example.com', keys: KEYS });

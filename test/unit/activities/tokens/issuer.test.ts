@@ -9,9 +9,9 @@ import { Config } from '../../../../contracts/schemas/config.ts';
 import { Issuer } from '../../../../contracts/schemas/credentials.ts';
 import { useConfigFolders } from '../../../support/config-folder.ts';
 import { loopbackEgress } from '../../../support/egress.ts';
-import { refusalOf } from '../../../support/keys-refusal.ts';
-import { requestFor, URL_OF } from '../../../support/oauth-broker.ts';
-import { signingKey, signingKeysOf as keysOf } from '../../../support/signing-key.ts';
+import { refusalOf } from '../../../support/refusal.ts';
+import { requestFor, URL_OF } from '../../../support/oauth/broker.ts';
+import { signingKey, signingKeysOf as keysOf } from '../../../support/signing/keys.ts';
 
 const { folder, load } = useConfigFolders();
 const URL_OF_ISSUER = 'https://countersign.example.com';

@@ -4,8 +4,8 @@ import { describe, expect, test } from '@jest/globals';
 import { exportPKCS8, generateKeyPair } from 'jose';
 import { loadPrivateKeys } from '../../../../activities/tokens/sealed.ts';
 import { useConfigFolders } from '../../../support/config-folder.ts';
-import { refusalOf } from '../../../support/keys-refusal.ts';
-import { zoneKey } from '../../../support/keys.ts';
+import { refusalOf } from '../../../support/refusal.ts';
+import { zoneKey } from '../../../support/signing/keys.ts';
 
 const { folder } = useConfigFolders();
 

@@ -6,9 +6,9 @@ import type { TokenRequest } from '../../../../activities/tokens/port.ts';
 import { SEALING } from '../../../../contracts/crypto.ts';
 import { type GrantBinding, SealedGrant } from '../../../../contracts/schemas/run-spec.ts';
 import { canonicalJson } from '../../../../domain/text/canonical.ts';
-import { BINDING, NOW, open, type Opening, runOf, seal, SERVER_URL, TOKEN } from '../../../support/keys-grants.ts';
-import { codeOf, refusalOf } from '../../../support/keys-refusal.ts';
-import { type ZoneKey, zoneKey } from '../../../support/keys.ts';
+import { BINDING, NOW, open, type Opening, runOf, seal, SERVER_URL, TOKEN } from '../../../support/signing/grants.ts';
+import { codeOf, refusalOf } from '../../../support/refusal.ts';
+import { type ZoneKey, zoneKey } from '../../../support/signing/keys.ts';
 
 let zone: ZoneKey;
 beforeAll(async () => {

@@ -6,7 +6,7 @@ import type { ExecutionFacts } from '../../../../activities/trust/executions.ts'
 import { createTrustedKeys } from '../../../../activities/trust/keys.ts';
 import { TrustConfig, type TrustedJwk } from '../../../../contracts/schemas/trust.ts';
 import type { DispatchInput } from '../../../../contracts/wire/tools.ts';
-import { claimsFor, person, signedWith, type TestKey } from '../../../support/trust.ts';
+import { claimsFor, person, signedWith, type TestKey } from '../../../support/signing/people.ts';
 import type { AuthorizationProof } from '../../../../contracts/wire/proofs.ts';
 import type { Scheduler } from '../../../../activities/kit/activity.ts';
 

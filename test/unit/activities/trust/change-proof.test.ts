@@ -6,7 +6,7 @@ import { createTrustedKeys } from '../../../../activities/trust/keys.ts';
 import { TrustConfig, type TrustedJwk } from '../../../../contracts/schemas/trust.ts';
 import type { ReviewInput } from '../../../../contracts/wire/catalog.ts';
 import { hashOf } from '../../../../domain/text/canonical.ts';
-import { claimsFor, person, service, signedWith, type TestKey } from '../../../support/trust.ts';
+import { claimsFor, person, service, signedWith, type TestKey } from '../../../support/signing/people.ts';
 import type { Scheduler } from '../../../../activities/kit/activity.ts';
 
 const config = TrustConfig.parse({ mode: 'signed', jwks: 'x' });

@@ -8,7 +8,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/gl
 import { createTrustedKeys, createTrustFile, createTrustUrl } from '../../../../activities/trust/keys.ts';
 import { TrustConfig } from '../../../../contracts/schemas/trust.ts';
 import { loopbackEgress } from '../../../support/egress.ts';
-import { person, service, writeTrust } from '../../../support/trust.ts';
+import { person, service, writeTrust } from '../../../support/signing/people.ts';
 
 const config = TrustConfig.parse({ mode: 'signed', jwks: 'trust.jwks' });
 if (config.mode !== 'signed') throw new Error('it is');

@@ -10,7 +10,7 @@ import { RunSpec } from '../../../../contracts/schemas/run-spec.ts';
 import { TrustConfig, type TrustedJwk } from '../../../../contracts/schemas/trust.ts';
 import type { DispatchInput } from '../../../../contracts/wire/tools.ts';
 import { specHash } from '../../../../domain/request/digest.ts';
-import { claimsFor, person, service, signedWith, type TestKey } from '../../../support/trust.ts';
+import { claimsFor, person, service, signedWith, type TestKey } from '../../../support/signing/people.ts';
 import type { ProvisionProof } from '../../../../contracts/wire/proofs.ts';
 import type { Scheduler } from '../../../../activities/kit/activity.ts';
 

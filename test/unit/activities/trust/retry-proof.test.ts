@@ -19,7 +19,7 @@ import {
   scheduler,
   vote,
   world,
-} from '../../../support/signed-input.ts';
+} from '../../../support/stories/signed-input.ts';
 
 beforeAll(prepareInput);
 

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from '@jest/globals';
 import { configuredKeys } from '../../../../cli/session/session.ts';
-import { codeOf } from '../../../support/run-record.ts';
-import { service, writeTrust } from '../../../support/trust.ts';
+import { codeOf } from '../../../support/world/run-record.ts';
+import { service, writeTrust } from '../../../support/signing/people.ts';
 
 const backend = service('backend');
 let directory: string;

@@ -15,7 +15,7 @@ import { CountersignError } from '../../../../contracts/errors.ts';
 import type { ApprovalRequest } from '../../../../contracts/schemas/request.ts';
 import { approvalRequest } from '../../../support/builders/approval-request.ts';
 import { approverRule } from '../../../support/builders/judgement.ts';
-import { codeOf } from '../../../support/run-record.ts';
+import { codeOf } from '../../../support/world/run-record.ts';
 
 const HOSTILE = '\u001b[2J\u202eevil';
 const of = (callId: string, over: Partial<ApprovalRequest> = {}): ApprovalRequest => ({

@@ -4,7 +4,7 @@ import { decideCall, type Judged } from '../../../../cli/verbs/decide.ts';
 import type { RunHandle } from '../../../../client/index.ts';
 import type { LedgerFact } from '../../../../contracts/schemas/ledger.ts';
 import { hashOf, sha256Hex } from '../../../../domain/text/canonical.ts';
-import { codeOf } from '../../../support/run-record.ts';
+import { codeOf } from '../../../support/world/run-record.ts';
 
 type Accepted = Extract<LedgerFact, { kind: 'decision.accepted' }>;
 

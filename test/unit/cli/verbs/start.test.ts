@@ -7,7 +7,7 @@ import { loadPrivateKeys } from '../../../../activities/tokens/sealed.ts';
 import { readAuthorizations, readSealingKeys, sealingTargets } from '../../../../cli/verbs/start.ts';
 import { documentOf, errorOf, runCommand } from '../../../support/cli.ts';
 import { useConfigFolders } from '../../../support/config-folder.ts';
-import { open, seal, TOKEN } from '../../../support/keys-grants.ts';
+import { open, seal, TOKEN } from '../../../support/signing/grants.ts';
 
 const { folder } = useConfigFolders();
 

@@ -10,8 +10,8 @@ import type { LedgerEntry, LedgerLine } from '../../../../contracts/schemas/ledg
 import type { Message } from '../../../../contracts/schemas/transcript.ts';
 import { EMPTY_JOURNAL, Journal, marked, sealEntry } from '../../../../domain/run/journal.ts';
 import { chainOf, STREAM } from '../../../support/builders/ledger-record.ts';
-import { headKey } from '../../../support/ledger-key.ts';
-import { linesOf, signerOf, textOf } from '../../../support/signed-ledger.ts';
+import { headKey } from '../../../support/signing/keys.ts';
+import { linesOf, signerOf, textOf } from '../../../support/stories/signed-ledger.ts';
 
 const KEY = headKey();
 let sign: SignHead;

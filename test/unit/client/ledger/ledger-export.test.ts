@@ -9,7 +9,7 @@ import { unicodeText } from '../../../support/builders/arbitraries.ts';
 import { chainOf, STREAM } from '../../../support/builders/ledger-record.ts';
 import { ledgerOf } from '../../../support/builders/ledger.ts';
 import { runCommand } from '../../../support/cli.ts';
-import { fileOf } from '../../../support/signed-ledger.ts';
+import { fileOf } from '../../../support/stories/signed-ledger.ts';
 
 const PLACE = { namespace: STREAM.namespace, workflowId: STREAM.workflowId, firstRunId: STREAM.firstRunId };
 const copyOf = (facts: readonly LedgerFact[], workflowId = PLACE.workflowId) => ({

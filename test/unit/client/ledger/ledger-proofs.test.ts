@@ -20,7 +20,7 @@ import {
   story,
   stranger,
   TRUSTED,
-} from '../../../support/proof-story.ts';
+} from '../../../support/stories/proofs.ts';
 
 const check = ({ entries, deeds }: Story, trusted = TRUSTED) =>
   checkProofs(entries, { namespace: NAMESPACE, workflowId: RUN, trusted, deeds });

@@ -20,8 +20,8 @@ import {
   vote,
   withProof,
   world,
-} from '../../../support/signed-input.ts';
-import type { TestKey } from '../../../support/trust.ts';
+} from '../../../support/stories/signed-input.ts';
+import type { TestKey } from '../../../support/signing/people.ts';
 
 beforeAll(prepareInput);
 

@@ -17,7 +17,7 @@ import {
   taken,
   toolSetting,
 } from '../../../support/builders/catalog.ts';
-import { claimsFor, person, signedWith, type TestKey } from '../../../support/trust.ts';
+import { claimsFor, person, signedWith, type TestKey } from '../../../support/signing/people.ts';
 
 const [ann, ben] = [person('ann', 'ann', ['ops']), person('ben', 'ben')];
 const keys = [ann, ben].map(({ entry: { kid, x, countersign } }) => ({

@@ -19,7 +19,7 @@ import { currentDetails } from '../../../../domain/views/temporal-ui.ts';
 import { shown } from '../../../support/builders/decision.ts';
 import { flyingRun, outcomePause, pausedOf, pausedRun, pausing } from '../../../support/builders/pause.ts';
 import { runIds, START } from '../../../support/builders/run.ts';
-import { service, signedWith } from '../../../support/trust.ts';
+import { service, signedWith } from '../../../support/signing/people.ts';
 
 const CALL = 't1.c0';
 const need = { reason: 'TOOL_INSUFFICIENT_SCOPE', message: 'lacks a scope', wants: 'consent', scopes: ['a'] } as const;

@@ -15,7 +15,7 @@ import { dispatchOf } from '../../../support/builders/dispatch.ts';
 import { judgement } from '../../../support/builders/judgement.ts';
 import { POLICY_VERSION, runIds, START } from '../../../support/builders/run.ts';
 import { nextTurn } from '../../../support/builders/standing.ts';
-import { Believed, decisionOf, OPEN_VERDICT, POOL } from '../../../support/consent-model.ts';
+import { Believed, decisionOf, OPEN_VERDICT, POOL } from '../../../support/stories/consent.ts';
 
 const limits = Limits.parse({});
 

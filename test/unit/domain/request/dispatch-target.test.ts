@@ -2,7 +2,7 @@
 import { beforeEach, expect, test } from '@jest/globals';
 import type { ToolDefinition } from '../../../../contracts/schemas/tool.ts';
 import { definitionHash } from '../../../../domain/request/digest.ts';
-import { DISPATCH_URL, dispatchScene } from '../../../support/dispatch-scene.ts';
+import { DISPATCH_URL, dispatchScene } from '../../../support/activities/dispatch.ts';
 import type { CallToolParts } from '../../../../activities/gate/send.ts';
 
 const { done, dispatched } = dispatchScene();

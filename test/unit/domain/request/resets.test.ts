@@ -5,8 +5,8 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { nextTurn } from '../../../support/builders/standing.ts';
-import { decisionOf, OPEN_VERDICT, POOL } from '../../../support/consent-model.ts';
-import { Story } from '../../../support/reset-story.ts';
+import { decisionOf, OPEN_VERDICT, POOL } from '../../../support/stories/consent.ts';
+import { Story } from '../../../support/stories/reset.ts';
 
 const SAID = ['approve', 'approve', 'remember', 'edit', 'reject', 'respond', 'withdraw'];
 const HAPPENING = ['turn', 'schedule', 'send', 'send', 'send', 'roll', 'reset', 'reset', 'late', 'late'];

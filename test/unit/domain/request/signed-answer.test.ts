@@ -24,8 +24,8 @@ import {
   storyOf,
   stranger,
   TRUSTED,
-} from '../../../support/proof-story.ts';
-import { claimsFor, service, signedWith } from '../../../support/trust.ts';
+} from '../../../support/stories/proofs.ts';
+import { claimsFor, service, signedWith } from '../../../support/signing/people.ts';
 
 const OTHER = 'd'.repeat(64);
 const common = { ...base, callId: 't1.c0', digest: 'a'.repeat(64), runId: 'run-1' };

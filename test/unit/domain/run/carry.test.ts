@@ -6,7 +6,7 @@ import { provide } from '../../../../domain/request/provision.ts';
 import { heldBack } from '../../../../domain/request/throttling.ts';
 import { resolve } from '../../../../domain/request/outcome.ts';
 import { dispatched, ended } from '../../../../domain/request/transitions.ts';
-import { type CarriedRun, type Carry, fromCarry, toCarry } from '../../../../domain/run/carry.ts';
+import { fromCarry, toCarry } from '../../../../domain/run/carry.ts';
 import { EMPTY_JOURNAL } from '../../../../domain/run/journal.ts';
 import { heard, stopped } from '../../../../domain/run/message-queue.ts';
 import type { Run } from '../../../../domain/state/run.ts';
@@ -19,6 +19,7 @@ import { heldOf, heldRun } from '../../../support/builders/held-input.ts';
 import { provisionIn } from '../../../support/builders/provision.ts';
 import { preparedRun } from '../../../support/builders/prepared-run.ts';
 import { judgedRun, proposedRun, runIds, START } from '../../../support/builders/run.ts';
+import type { CarriedRun, Carry } from '../../../../contracts/wire/carry.ts';
 
 function carryOf(run: Run): Carry {
   const { opening: _opening, ...prepared } = preparedRun();

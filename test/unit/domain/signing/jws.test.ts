@@ -11,7 +11,7 @@ import {
   wasGoodAt,
 } from '../../../../domain/signing/jws.ts';
 import { sha256Hex } from '../../../../domain/text/canonical.ts';
-import { person, service, signedWith } from '../../../support/trust.ts';
+import { person, service, signedWith } from '../../../support/signing/people.ts';
 
 const ann = person('ann', 'ann');
 const ben = person('ben', 'ben');

@@ -9,7 +9,14 @@ import {
   type SignedFor,
 } from '../../../../domain/signing/message.ts';
 import { hashOf } from '../../../../domain/text/canonical.ts';
-import { claimsFor, person, service, signedWith, type TestClaims, type TestKey } from '../../../support/trust.ts';
+import {
+  claimsFor,
+  person,
+  service,
+  signedWith,
+  type TestClaims,
+  type TestKey,
+} from '../../../support/signing/people.ts';
 
 const NOW = Date.parse('2026-06-01T12:00:00.000Z');
 const iat = NOW / 1_000;

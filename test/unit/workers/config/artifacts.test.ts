@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { stringify } from 'yaml';
 import { useConfigFolders } from '../../../support/config-folder.ts';
-import { refusalOf } from '../../../support/keys-refusal.ts';
+import { refusalOf } from '../../../support/refusal.ts';
 
 const { load } = useConfigFolders();
 const BUCKET = {

@@ -4,7 +4,7 @@ import { stringify } from 'yaml';
 import { secretsOf } from '../../../../workers/config/secrets.ts';
 import { warningsOf } from '../../../../workers/config/warnings.ts';
 import { useConfigFolders } from '../../../support/config-folder.ts';
-import { refusalOf } from '../../../support/keys-refusal.ts';
+import { refusalOf } from '../../../support/refusal.ts';
 
 const { load } = useConfigFolders();
 const ORIGIN = 'https://tools.example.com';

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { stringify } from 'yaml';
 import { warningsOf } from '../../../../workers/config/warnings.ts';
 import { useConfigFolders } from '../../../support/config-folder.ts';
-import { refusalOf } from '../../../support/keys-refusal.ts';
+import { refusalOf } from '../../../support/refusal.ts';
 
 const { load } = useConfigFolders();
 const MINIMAL = 'servers:\n  notes:\n    url: https://notes.example.com/mcp\n';

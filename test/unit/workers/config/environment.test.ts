@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { Environment } from '../../../../workers/config/load.ts';
 import { useConfigFolders } from '../../../support/config-folder.ts';
-import { refusalOf } from '../../../support/keys-refusal.ts';
+import { refusalOf } from '../../../support/refusal.ts';
 
 const { load } = useConfigFolders();
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { loadConfig } from '../../../../workers/config/load.ts';
 import { useConfigFolders } from '../../../support/config-folder.ts';
-import { refusalOf } from '../../../support/keys-refusal.ts';
+import { refusalOf } from '../../../support/refusal.ts';
 
 const { folder, load } = useConfigFolders();
 

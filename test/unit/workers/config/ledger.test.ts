@@ -2,8 +2,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { stringify } from 'yaml';
 import { useConfigFolders } from '../../../support/config-folder.ts';
-import { refusalOf } from '../../../support/keys-refusal.ts';
-import { WEBHOOK_SECRET } from '../../../support/ledger-receiver.ts';
+import { refusalOf } from '../../../support/refusal.ts';
+import { WEBHOOK_SECRET } from '../../../support/servers/ledger-receiver.ts';
 
 const { load } = useConfigFolders();
 const SIGN = { kid: 'worker-1', privateKeyFile: 'ledger.pem' };

@@ -12,9 +12,9 @@ import type { InputRequests, InputResponse } from '../../../../../contracts/sche
 import type { DispatchInput } from '../../../../../contracts/wire/tools.ts';
 import { definitionHash } from '../../../../../domain/request/digest.ts';
 import type { OfferedTool } from '../../../../../domain/run/toolset.ts';
-import { answeredQuestion } from '../../../../support/held-activity.ts';
-import { fakeRun } from '../../../../support/held-run.ts';
-import { allowedDispatch, inActivity } from '../../../../support/tool-activities.ts';
+import { answeredQuestion } from '../../../../support/activities/held-activity.ts';
+import { fakeRun } from '../../../../support/activities/held-run.ts';
+import { allowedDispatch, inActivity } from '../../../../support/activities/tool-activities.ts';
 import type { Refused, Scheduler } from '../../../../../activities/kit/activity.ts';
 
 const server = { name: 'peer', url: 'https://peer.example/mcp' };

@@ -8,7 +8,7 @@ import {
 import type { AskPeople } from '../../../../../activities/mcp/port.ts';
 import type { InputRequests, InputResponse } from '../../../../../contracts/schemas/input.ts';
 import type { HeldWord } from '../../../../../contracts/wire/legacy-2025.ts';
-import { type FakeRun, fakeRun } from '../../../../support/held-run.ts';
+import { type FakeRun, fakeRun } from '../../../../support/activities/held-run.ts';
 
 const QUESTION: InputRequests = {
   question: { kind: 'form', message: 'Sure?', fields: {}, required: [], hash: 'a'.repeat(64) },

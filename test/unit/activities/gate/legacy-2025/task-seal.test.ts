@@ -7,7 +7,7 @@ import { createStateSeal, derivedFrom, type StateSeal } from '../../../../../act
 import { Config } from '../../../../../contracts/schemas/config.ts';
 import type { PollInput } from '../../../../../contracts/wire/legacy-2025.ts';
 import type { DispatchInput } from '../../../../../contracts/wire/tools.ts';
-import { RUN } from '../../../../support/tool-activities.ts';
+import { RUN } from '../../../../support/activities/tool-activities.ts';
 
 const config = Config.parse({
   servers: {

@@ -1,0 +1,393 @@
+/**
+ * An execution of a run hands this state to the next one at continue-as-new. It is written into history: a build reads
+ * what an earlier one wrote.
+ *
+ * `domain/run/carry.ts` turns a run into this shape and back, so that the states of `domain/state/call.ts` are free to
+ * change.
+ */
+import type {
+  Approver,
+  AuthorizationPause,
+  DecisionAck,
+  ForgetAck,
+  InputPause,
+  Pause,
+  PauseAck,
+  Say,
+  SignedAuthorization,
+  SignedDecision,
+  SignedProvision,
+  SignedResolution,
+  Stop,
+} from '../schemas/request.ts';
+import type { HeldBy, Judgement, Outcome, ProposedCall, TokenEvidence, ToolTarget } from '../schemas/call.ts';
+import type { SealedState } from '../schemas/input.ts';
+import type { ArtifactRef, JsonObject } from '../schemas/json.ts';
+import type { ApproverRule } from '../schemas/policy.ts';
+import type { InputLeg, ShownRequest } from './proofs.ts';
+import type { Grant } from '../schemas/run-spec.ts';
+import type { Tally } from '../schemas/run-state.ts';
+import type { Usage } from '../schemas/transcript.ts';
+import type { LedgerEntry } from '../schemas/ledger.ts';
+import type { PreparedRun } from './run.ts';
+import type { ToolsetRef } from './identity.ts';
+
+/** Version of a carry without pauses. A changed shape raises the version; an execution refuses an unknown version. */
+export const CARRY_VERSION = 1;
+
+/**
+ * Version of a carry that holds requests for something other than consent. An older build would take an answer to such
+ * a request for an approval.
+ */
+export const PAUSED_CARRY_VERSION = 2;
+
+/** Version of a carry that holds tasks of servers. An older build would end such calls before any marker stops it. */
+export const TASK_CARRY_VERSION = 3;
+
+export const CARRY_VERSIONS = [CARRY_VERSION, PAUSED_CARRY_VERSION, TASK_CARRY_VERSION] as const;
+
+export interface Carry {
+  readonly version: (typeof CARRY_VERSIONS)[number];
+  readonly prepared: Omit<PreparedRun, 'opening'>;
+  readonly toolset: readonly ToolsetRef[];
+  readonly run: CarriedRun;
+  readonly journal: JournalHead;
+  /** Temporal run ids of earlier executions, see `domain/state/run.ts`. */
+  readonly earlier: readonly string[];
+  /** Time of the last read of the trust set, epoch ms; only in trust mode `signed`. */
+  readonly trustReadAt?: number;
+}
+
+/** The ends of both chains: all that the next execution needs to go on. */
+export interface JournalHead {
+  readonly ledgerLength: number;
+  readonly ledgerHead: string;
+  readonly transcriptLength: number;
+  readonly transcriptDigest: string;
+  readonly segment?: ArtifactRef;
+  /** Entries recorded while the segment was being stored; the run need not wait for a moment without new entries. */
+  readonly since?: readonly LedgerEntry[];
+}
+
+export interface CarriedRun {
+  /** Epoch ms of the first execution's start. */
+  readonly startedAt: number;
+  readonly turn: number;
+  readonly calls: readonly CarriedCall[];
+  readonly totalCalls: number;
+  readonly usage: Usage;
+  /** Cost so far in millionths of the currency; absent if the model has no price. */
+  readonly spent?: number;
+  readonly repairs: number;
+  readonly answered: readonly Answered[];
+  /** Set if one decision id stands for one whole decision; if absent, comments and reasons are not compared. */
+  readonly decisionIds?: 'compared';
+  /** Absent as long as no request asked for anything but consent. */
+  readonly resumed?: readonly AnsweredPause[];
+  /** Grants that replaced the run's own, at most one per server. */
+  readonly grants?: readonly Authorized[];
+  /** Requests whose deadline passed, kept so that a late decision learns why it is refused. */
+  readonly expired: readonly { readonly callId: string; readonly deadline: string }[];
+  readonly queue: readonly Say[];
+  readonly heard: readonly string[];
+  /** Hashes of the heard messages, in the order of `heard`; absent if messages with one id are not compared. */
+  readonly heardHashes?: readonly string[];
+  readonly stop?: Stop;
+  /** Refusals with which repeated calls are answered; if absent, people are asked about repeats. */
+  readonly refusals?: readonly RefusedCall[];
+  /** Outcomes of the closed turns, counted only if some policy rule reads them. */
+  readonly tally?: Tally;
+  /** Resources that results have linked to, newest last; absent if the model may read none. */
+  readonly links?: readonly Link[];
+  /** Standing decisions: approvals that also answer later calls. */
+  readonly standing?: readonly Standing[];
+  /** The newest standing decisions that were taken back. */
+  readonly forgotten?: readonly ForgetAck[];
+}
+
+/** An accepted decision, remembered so that a resent decision gets the same acknowledgement (INV-D3). */
+export type Answered =
+  | {
+      readonly ack: DecisionAck;
+      /** Hash of the whole decision. */
+      readonly message: string;
+    }
+  /** An entry of a run that an earlier release prepared, which compares fewer fields. */
+  | {
+      readonly ack: DecisionAck;
+      readonly digest: string;
+      /** Hash of edited arguments or of an answer, which the digest does not cover. */
+      readonly content?: string;
+    };
+
+/** An accepted answer to a request for something other than consent, remembered for the same reason. */
+export interface AnsweredPause {
+  readonly ack: PauseAck;
+  /** Hash of the whole answer. */
+  readonly content: string;
+}
+
+/** A standing decision. `deadline` and `decidedAt` are epoch ms. */
+export interface Standing {
+  /** Id of the decision that settled the request. */
+  readonly id: string;
+  readonly callId: string;
+  readonly target: ToolTarget;
+  readonly generation: number;
+  readonly arguments: JsonObject;
+  readonly approvers: ApproverRule;
+  readonly deadline: number;
+  readonly decidedAt: number;
+  /** The approvals, without their comments. */
+  readonly decisions: readonly SignedDecision[];
+  /** Paths in `arguments` that lists and summaries leave out, as policy said when the call was judged. */
+  readonly redact?: readonly string[];
+  readonly connection?: string;
+  readonly grant?: string;
+}
+
+/** A resource that a result has named. */
+export interface Link {
+  readonly server: string;
+  readonly uri: string;
+  /** Index of the transcript message that holds the result. */
+  readonly at: number;
+}
+
+/** How a call was refused, and the outcome that its repeats get. */
+export interface RefusedCall {
+  /** Hash of server, tool and canonical arguments. */
+  readonly key: string;
+  readonly outcome: Extract<Outcome, { kind: 'rejected' | 'denied' }>;
+}
+
+// Calls: the fields that states share, and what people were asked and have answered.
+
+/** A call as it is recorded: six statuses, of which some stand for several states. */
+export type CarriedCall =
+  | Proposed
+  | Settled
+  | (Resolved & { readonly status: 'cleared'; readonly held?: Wait })
+  | (Resolved & { readonly status: 'approved'; readonly held?: Wait } & Consent)
+  | (Resolved & {
+      readonly status: 'asking';
+      readonly request: OpenRequest;
+      readonly votes?: readonly Vote[];
+      readonly consented?: Consent;
+      readonly agreed?: readonly Agreed[];
+      readonly heldOpen?: Pick<QuestionProgress, 'rounds' | 'waited'>;
+    })
+  | (Resolved & {
+      readonly status: 'in-flight';
+      readonly request?: OpenRequest;
+      readonly made?: MadeDecision;
+      readonly task?: ServerTask;
+      readonly heldInput?: QuestionProgress;
+      readonly grant?: Grant;
+    });
+
+export interface MadeDecision {
+  readonly decision: SignedDecision;
+  readonly decidedAt: number;
+  /** The approvals given before this one, if the rule needs several. */
+  readonly further?: readonly Vote[];
+  /** Id of the standing decision, if the decision was made on an earlier call (`domain/request/standing.ts`). */
+  readonly standing?: string;
+}
+
+/** One of the approvals that a request with a quorum needs. */
+export type Vote = Omit<MadeDecision, 'further' | 'standing'>;
+
+/** The request and the decision that let an asked call leave. */
+export interface Consent {
+  readonly request: OpenRequest;
+  readonly made: MadeDecision;
+}
+
+/** How a request closed that asked for something other than consent. */
+export type PauseEnding =
+  | { readonly status: 'resolved'; readonly by: Approver; readonly at: number }
+  | { readonly status: 'expired' | 'cancelled' };
+
+export type Unsure = Extract<Outcome, { kind: 'unknown' }>;
+
+/**
+ * A person's change of the arguments that the model proposed. One of the decisions that let the call run made the
+ * change.
+ */
+export interface Edit {
+  readonly by: string;
+  /** Epoch ms. */
+  readonly at: number;
+  readonly decisionId: string;
+  /** The model's arguments, before the first of possibly several edits. */
+  readonly proposed: JsonObject;
+  /**
+   * The request as the editor read it; the decision echoes its digest. `arguments` is absent if the editor read
+   * `proposed`.
+   */
+  readonly shown: Pick<ShownRequest, 'generation' | 'approvers'> & Partial<Pick<ShownRequest, 'arguments'>>;
+}
+
+/** The judgement of a call that policy allows or asks about; its tool is known. */
+export type ResolvedJudgement = Judgement & { readonly target: ToolTarget };
+
+interface Common {
+  readonly call: ProposedCall;
+}
+
+/** The fields of a judged call, whatever it waits for. */
+export interface Resolved extends Common {
+  readonly judgement: ResolvedJudgement;
+  /** Number of dispatches so far. */
+  readonly attempts: number;
+  /** Call id of the first call of the turn with the same tool and arguments. */
+  readonly duplicateOf?: string;
+  /** Set if an earlier dispatch may have run. No later outcome may then claim that the call did not run. */
+  readonly unsure?: Unsure;
+  readonly edit?: Edit;
+  /** Generation of the newest request, if that request asked for something other than consent. */
+  readonly asked?: number;
+  readonly retry?: Retry;
+  readonly input?: InputProgress;
+  /** Answers to authorization requests, oldest first. */
+  readonly authorized?: readonly Authorized[];
+  /**
+   * Dispatches that do not count as attempts. Two kinds are counted here: dispatches that the server's limits held back
+   * (`domain/request/throttling.ts`), and all dispatches before people were last asked. `since` (epoch ms) and `by`
+   * tell since when, and by which limit, the call has been held back; both start anew when people let the call run.
+   */
+  readonly holds?: { readonly count: number; readonly since?: number; readonly by?: HeldBy };
+}
+
+/** How long, and why, a throttled call waits for its server. */
+export interface Wait {
+  /** Epoch ms, as is `until`. */
+  readonly since: number;
+  readonly until: number;
+  readonly by: HeldBy;
+  readonly message: string;
+}
+
+/** A call that its server works on as an MCP task (`domain/legacy-2025/tasks.ts`). Times are epoch ms. */
+export interface ServerTask {
+  readonly sealed: SealedState;
+  readonly since: number;
+  /** Time at which the run gives the task up. */
+  readonly until: number;
+  /** Time of the next poll. */
+  readonly next: number;
+  readonly polls: number;
+  /** Poll interval that the server asks for, in ms. */
+  readonly pollMs?: number;
+  readonly message?: string;
+  readonly token?: TokenEvidence;
+}
+
+/** The model proposed the call; policy has not judged it yet. */
+export interface Proposed extends Common {
+  readonly status: 'proposed';
+}
+
+/** The call has its outcome. */
+export interface Settled extends Common {
+  readonly status: 'settled';
+  readonly outcome: Outcome;
+  readonly judgement?: Judgement;
+  /** The newest request, and the decision that let the call leave or ended it. */
+  readonly request?: OpenRequest;
+  readonly made?: MadeDecision;
+  readonly duplicateOf?: string;
+  readonly edit?: Edit;
+  readonly pause?: PauseEnding;
+}
+
+// An open request states its approvers, and how its deadline became what it is.
+
+/** A request that waits for people. Times are epoch ms. */
+export interface OpenRequest {
+  readonly generation: number;
+  readonly approvers: ApproverRule;
+  readonly openedAt: number;
+  /** The deadline in force, extensions included. */
+  readonly deadline: number;
+  /** Set if the deadline was postponed: the first deadline, and the extensions, oldest first. */
+  readonly extended?: { readonly from: number; readonly by: readonly Extension[] };
+  /** Time of the last reminder, escalation or other event that happens by time alone (`domain/request/deadline.ts`). */
+  readonly told?: number;
+  readonly because?: string;
+  /** The subject of the request, if not consent to the call (`domain/request/pause.ts`). */
+  readonly about?: Pause;
+}
+
+export type PauseRequest<About extends Pause = Pause> = OpenRequest & { readonly about: About };
+
+export type Postponement = Extract<SignedDecision, { kind: 'extend' }>;
+
+/** A decision that postpones the deadline. `decidedAt` is epoch ms. */
+export interface Extension {
+  readonly decision: Postponement;
+  readonly decidedAt: number;
+}
+
+// People give other answers than consent, recorded here with what they read. The dispatch proves each of them again.
+
+/** A person's answer that a call which may have run is sent again. */
+export interface Retry {
+  readonly resolution: Extract<SignedResolution, { kind: 'retry' }>;
+  /** Epoch ms. */
+  readonly decidedAt: number;
+  readonly request: PauseRequest;
+  /** Hash of the tool's definition as the request showed it. */
+  readonly definitionHash: string;
+}
+
+/** A person's answer to questions of a server. */
+export interface Provided {
+  readonly provision: SignedProvision;
+  /** Epoch ms. */
+  readonly decidedAt: number;
+  readonly request: PauseRequest<InputPause>;
+  /** Hash of the tool's definition as the request showed it. */
+  readonly definitionHash: string;
+}
+
+/** The place at which a call resumes after its server asked for input, and the answers so far, oldest first. */
+export interface InputProgress {
+  readonly leg: InputLeg;
+  readonly provided: readonly Provided[];
+}
+
+/**
+ * Questions of a server on the open connection of one dispatch, which waits (`domain/legacy-2025/open-question.ts`).
+ */
+export interface QuestionProgress {
+  /** Number of rounds of questions so far. */
+  readonly rounds: number;
+  /** Total wait for people over all rounds, in ms. */
+  readonly waited: number;
+  /** How the last round ended. `deadline` is epoch ms. */
+  readonly last:
+    | { readonly kind: 'answered'; readonly provided: Provided }
+    | { readonly kind: 'expired'; readonly deadline: number }
+    | { readonly kind: 'cancelled' };
+}
+
+/** One of several consents to scopes. */
+export interface Agreed {
+  readonly answer: Extract<SignedAuthorization, { kind: 'consent' }>;
+  /** Epoch ms. */
+  readonly decidedAt: number;
+}
+
+/** A person's answer to what the server required: consent to scopes, or another grant. */
+export interface Authorized {
+  readonly answer: Extract<SignedAuthorization, { kind: 'consent' | 'grant' }>;
+  /** The consents given before this one, if the rule needs several. */
+  readonly further?: readonly Agreed[];
+  /** Epoch ms. */
+  readonly decidedAt: number;
+  readonly request: PauseRequest<AuthorizationPause>;
+  /** Hash of the tool's definition as the request showed it. */
+  readonly definitionHash: string;
+}

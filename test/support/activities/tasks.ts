@@ -1,0 +1,132 @@
+/** Runs the two activities that handle a task, at a test server, without a run. */
+import { generateKeyPairSync } from 'node:crypto';
+<<<<<<< HEAD:test/support/task-bench.ts
+import { createMemoryStore } from '../../activities/artifacts/memory.ts';
+import type { ArtifactStore } from '../../activities/artifacts/port.ts';
+import { createToolsetLoader } from '../../activities/catalog/reader.ts';
+import { Conditions } from '../../activities/policy/condition.ts';
+import type { TokenRequest } from '../../activities/tokens/port.ts';
+import { createCallTool } from '../../activities/gate/call-tool.ts';
+import { pinnedTools, stored } from '../../activities/gate/discover-tools.ts';
+import type { CurrentTool } from '../../activities/discovery/access.ts';
+import { LEGACY_CALLS } from '../../activities/mcp/legacy-2025/legacy-calls.ts';
+import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
+import { createMcpTaskServer } from '../../activities/mcp/legacy-2025/tasks.ts';
+import { createPollTask } from '../../activities/gate/legacy-2025/poll-task.ts';
+import { ServerLimits } from '../../activities/limits/server-limits.ts';
+import { createStateSeal, derivedFrom, type StateSeal } from '../../activities/mcp/state-seal.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
+import { Config } from '../../contracts/schemas/config.ts';
+import { MOST_TRIES, type PollInput, type PollResult } from '../../contracts/wire/legacy-2025.ts';
+import { loopbackEgress } from './egress.ts';
+import { aDefinition } from './mcp-call.ts';
+import type { TaskServer } from './task-server.ts';
+=======
+import { createMemoryStore } from '../../../activities/artifacts/memory.ts';
+import type { ArtifactStore } from '../../../activities/artifacts/port.ts';
+import { createToolsetLoader } from '../../../activities/catalog/reader.ts';
+import type { CurrentTool } from '../../../activities/discovery/live-tools.ts';
+import { createCallTool } from '../../../activities/gate/call-tool.ts';
+import { pinnedTools, stored } from '../../../activities/gate/discover-tools.ts';
+import { createPollTask } from '../../../activities/gate/legacy-2025/poll-task.ts';
+import { ServerLimits } from '../../../activities/limits/server-limits.ts';
+import { LEGACY_CALLS } from '../../../activities/mcp/legacy-2025/legacy-calls.ts';
+import { createMcpTaskServer } from '../../../activities/mcp/legacy-2025/tasks.ts';
+import { createMcpToolServer } from '../../../activities/mcp/mcp-server.ts';
+import { createStateSeal, derivedFrom, type StateSeal } from '../../../activities/mcp/state-seal.ts';
+import { Conditions } from '../../../activities/policy/condition.ts';
+import type { TokenRequest } from '../../../activities/tokens/port.ts';
+import { Config } from '../../../contracts/schemas/config.ts';
+import { MOST_TRIES, type PollInput, type PollResult } from '../../../contracts/wire/legacy-2025.ts';
+import type { DispatchInput, DispatchResult } from '../../../contracts/wire/tools.ts';
+import type { TaskServer } from '../servers/task-server.ts';
+import { loopbackEgress } from '../egress.ts';
+>>>>>>> main:test/support/activities/tasks.ts
+import { allowedDispatch, type GoingActivity, goingActivity, inActivity, type Tried } from './tool-activities.ts';
+import { aDefinition } from './tool-call.ts';
+
+const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+const seal = createStateSeal(
+  new Map([['k', derivedFrom(String(privateKey.export({ type: 'pkcs8', format: 'pem' })))]]),
+);
+
+const FIRST_TRY: Tried = { attempt: 1 };
+const LAST_TRY: Tried = { attempt: MOST_TRIES };
+
+export interface TaskBench {
+  /** Token requests, and the tokens. */
+  readonly minted: { readonly request: TokenRequest; readonly token: string }[];
+  dispatch(over?: Partial<DispatchInput>): Promise<DispatchResult>;
+  /** @param tried default: the first attempt, or the last one if the task is given up */
+  poll(begun: DispatchResult, over?: Partial<PollInput>, tried?: Tried): Promise<PollResult>;
+  polling(begun: DispatchResult, over?: Partial<PollInput>, tried?: Tried): GoingActivity<PollResult>;
+}
+
+export interface TaskBenchOptions {
+  readonly sealing?: StateSeal | 'none' | undefined;
+  readonly mints?: (request: TokenRequest, count: number) => string;
+  /** Secrets that the listing before the call used, and tokens that the server has seen. */
+  readonly listedWith?: Pick<CurrentTool, 'secrets' | 'shown'>;
+  /** Artifact store of the worker that polls. */
+  readonly artifacts?: ArtifactStore;
+  /** Set if the operator lets the server ask people. */
+  readonly asks?: true;
+}
+
+export async function taskBench(
+  server: Pick<TaskServer, 'url'>,
+  {
+    sealing = seal,
+    mints = (_request: TokenRequest, count: number): string => `token-of-mint-${count}`,
+    listedWith = { secrets: [] },
+    artifacts: kept,
+    asks,
+  }: TaskBenchOptions = {},
+): Promise<TaskBench> {
+  const minted: TaskBench['minted'] = [];
+  const artifacts = createMemoryStore();
+  const binding = { name: 'mine', url: server.url };
+  const definition = aDefinition({ name: 'dig', taskSupport: 'required' });
+  const toolset = [{ server: binding.name, tools: await stored(artifacts, pinnedTools(binding, [definition])) }];
+  const loadToolset = createToolsetLoader(artifacts);
+  const [tool] = await loadToolset(toolset);
+  if (tool === undefined) throw new Error('no tool');
+  const egress = loopbackEgress();
+  // Two names share one address.
+  const at = { url: server.url, ...(asks === undefined ? {} : { elicitation: { holdSeconds: 60 } }) };
+  const servers = { mine: at, other: at };
+  const common = {
+    config: Config.parse({ servers, policy: { strategy: 'never' } }),
+    loadToolset,
+    readCatalog: async () => undefined,
+    broker: {
+      mint: async (request: TokenRequest) => {
+        const token = mints(request, minted.length + 1);
+        minted.push({ request, token });
+        return { accessToken: token, evidence: { strategy: 'given' }, secrets: [token] };
+      },
+    },
+    seal: sealing === 'none' ? undefined : sealing,
+  };
+  const callTool = createCallTool({
+    ...common,
+    conditions: new Conditions(),
+    server: createMcpToolServer({ legacy: LEGACY_CALLS, artifacts, egress }),
+    limits: new ServerLimits({ configured: new Map(), tell: () => {} }),
+    liveTools: { current: async (_, listed) => ({ tool: listed, ...listedWith }) },
+  });
+  const pollTask = createPollTask({ ...common, tasks: createMcpTaskServer({ artifacts: kept ?? artifacts, egress }) });
+  const input = { ...allowedDispatch(tool, { deep: 1 }, toolset, { server: binding }), tasks: true } as const;
+  const question = (begun: DispatchResult): PollInput => {
+    if (begun.kind !== 'task') throw new Error(`the call is ${begun.kind}`);
+    const { run, callId, attempt, name, target, limits } = input;
+    return { run, callId, attempt, name, target, server: binding, sealed: begun.task.sealed, toolset, limits };
+  };
+  return {
+    minted,
+    dispatch: async (over = {}) => await inActivity(callTool, { ...input, ...over }),
+    poll: async (begun, over = {}, tried = over.giveUp === undefined ? FIRST_TRY : LAST_TRY) =>
+      await inActivity(pollTask, { ...question(begun), ...over }, tried),
+    polling: (begun, over = {}, tried) => goingActivity(pollTask, { ...question(begun), ...over }, tried),
+  };
+}

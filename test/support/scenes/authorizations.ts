@@ -1,0 +1,101 @@
+/** Starts servers that want another authorization, an issuer for one of them, workers that may ask people, and people's answers. */
+import { decodeJwt } from 'jose';
+import type { CountersignOptions, RunHandle } from '../../../client/index.ts';
+import type { ConfigInput } from '../../../contracts/schemas/config.ts';
+import type { ApprovalRequest, AuthorizationInput } from '../../../contracts/schemas/request.ts';
+import type { Grant } from '../../../contracts/schemas/run-spec.ts';
+import { startEngine, type TestEngine } from '../engine.ts';
+import { startProvider } from '../oauth/provider.ts';
+import { type RawServer, startRawServer, succeedWith } from '../servers/raw-server.ts';
+import { keepZoneKey, type ZoneKey } from '../signing/keys.ts';
+import { until } from '../until.ts';
+import { startWorld, type World } from '../world/world.ts';
+
+/** Waits until the run asks for an authorization of a call. */
+export async function wantedFor(run: RunHandle, callId = 't1.c0', round = 1): Promise<ApprovalRequest> {
+  return await until(
+    async () =>
+      (await run.requests()).find(
+        ({ callId: id, status, about }) =>
+          id === callId && status === 'open' && about?.kind === 'authorization' && about.round === round,
+      ),
+    { what: `${run.runId} asks for an authorization of ${callId}`, withinMs: 60_000 },
+  );
+}
+
+let answers = 0;
+
+type Said =
+  | { readonly kind: 'consent' }
+  | { readonly kind: 'grant'; readonly grant: Grant }
+  | { readonly kind: 'decline'; readonly reason: string };
+
+export function authorizationOf(request: ApprovalRequest, approver: string, said: Said): AuthorizationInput {
+  answers += 1;
+  return {
+    ...said,
+    decisionId: `authorization-${process.pid}-${answers}`,
+    callId: request.callId,
+    digest: request.digest,
+    runId: request.runId,
+    approver: { id: approver, groups: [] },
+  };
+}
+
+/** Answers 403 until the token has the scope. */
+export const wants = (scope: string) => (exchange: Parameters<ReturnType<typeof succeedWith>>[0], attempt: number) => {
+  const token = exchange.request.headers.authorization?.replace(/^Bearer /, '') ?? '';
+  if (String(decodeJwt(token)['scope']).split(' ').includes(scope)) return succeedWith('done')(exchange, attempt);
+  return exchange.status(403, { 'www-authenticate': `Bearer error="insufficient_scope", scope="${scope}"` });
+};
+
+const CLIENT = { id: 'countersign', secret: 'client-secret-3a7f/19+c0=' };
+
+export interface WantedScene {
+  readonly engine: TestEngine;
+  readonly server: RawServer;
+  readonly zone: ZoneKey;
+  readonly world: World;
+  close(): Promise<void>;
+}
+
+/** Starts the scene: `notes/admin` and `notes/gated` want a scope; `mine/fresh` wants the token `fresh-token`. */
+export async function startWantedScene(
+  over: (engine: TestEngine) => Promise<{ config: ConfigInput; client?: Partial<CountersignOptions> }>,
+): Promise<WantedScene> {
+  const server = await startRawServer({
+    era: 'modern',
+    tools: {
+      admin: wants('notes:admin'),
+      gated: wants('notes:admin'),
+      fresh: (exchange, attempt) =>
+        exchange.request.headers.authorization === 'Bearer fresh-token'
+          ? succeedWith('done')(exchange, attempt)
+          : exchange.status(401),
+    },
+  });
+  const provider = await startProvider({ clients: [CLIENT], resources: { [server.url]: 'notes:read notes:admin' } });
+  const engine = await startEngine();
+  const zone = await keepZoneKey(engine.directory);
+  const { config, client = {} } = await over(engine);
+  const scopes = { discovery: ['notes:read'], default: ['notes:read'], consentable: ['notes:admin'] };
+  const issued = { issuer: provider.issuer, clientId: CLIENT.id, clientSecret: CLIENT.secret, scopes };
+  const world = await startWorld({
+    engine,
+    client: { servers: { mine: { url: server.url, key: zone.publicJwk } }, ...client },
+    config: {
+      ...config,
+      servers: {
+        notes: { url: server.url, credentials: { kind: 'client-credentials', ...issued } },
+        mine: { url: server.url },
+      },
+      grants: zone.grants,
+    },
+  });
+  const close = async (): Promise<void> => {
+    await world.stop();
+    await engine.stop();
+    await Promise.all([server.close(), provider.close()]);
+  };
+  return { engine, server, zone, world, close };
+}

@@ -1,0 +1,39 @@
+/**
+ * Resets a run like an operator: the run begins anew behind one of its workflow tasks, and later messages are
+ * applied again.
+ */
+import { randomUUID } from 'node:crypto';
+import type { Client } from '@temporalio/client';
+import type { History } from '../../../workers/replay/recorded-history.ts';
+
+export type HistoryEvent = NonNullable<History['events']>[number];
+
+/** Resets behind the first or last completed workflow task, or behind the last one before the first matching event. */
+type Place = 'first' | 'last' | ((event: HistoryEvent) => boolean);
+
+/**
+ * @param runId id of the execution; default: the newest
+ * @returns the Temporal run id after the reset
+ */
+export async function resetRun(
+  client: Client,
+  { workflowId, runId: given }: { readonly workflowId: string; readonly runId?: string },
+  to: Place = 'last',
+): Promise<string> {
+  const handle = client.workflow.getHandle(workflowId, given);
+  const runId = given ?? (await handle.describe()).runId;
+  const events = (await client.workflow.getHandle(workflowId, runId).fetchHistory()).events ?? [];
+  const upTo = typeof to === 'function' ? events.findIndex(to) : events.length;
+  if (upTo === -1) throw new Error('nothing to undo');
+  const completed = events.slice(0, upTo).filter(({ workflowTaskCompletedEventAttributes: done }) => done);
+  const task = to === 'first' ? completed[0] : completed.at(-1);
+  if (!task?.eventId) throw new Error('no workflow task to reset to');
+  const answer = await client.workflowService.resetWorkflowExecution({
+    namespace: client.options.namespace,
+    workflowExecution: { workflowId, runId },
+    reason: 'test',
+    requestId: randomUUID(),
+    workflowTaskFinishEventId: task.eventId,
+  });
+  return answer.runId;
+}
