@@ -1,31 +1,9 @@
 /** Runs the two activities that handle a task, at a test server, without a run. */
 import { generateKeyPairSync } from 'node:crypto';
-<<<<<<< HEAD:test/support/task-bench.ts
-import { createMemoryStore } from '../../activities/artifacts/memory.ts';
-import type { ArtifactStore } from '../../activities/artifacts/port.ts';
-import { createToolsetLoader } from '../../activities/catalog/reader.ts';
-import { Conditions } from '../../activities/policy/condition.ts';
-import type { TokenRequest } from '../../activities/tokens/port.ts';
-import { createCallTool } from '../../activities/gate/call-tool.ts';
-import { pinnedTools, stored } from '../../activities/gate/discover-tools.ts';
-import type { CurrentTool } from '../../activities/discovery/access.ts';
-import { LEGACY_CALLS } from '../../activities/mcp/legacy-2025/legacy-calls.ts';
-import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
-import { createMcpTaskServer } from '../../activities/mcp/legacy-2025/tasks.ts';
-import { createPollTask } from '../../activities/gate/legacy-2025/poll-task.ts';
-import { ServerLimits } from '../../activities/limits/server-limits.ts';
-import { createStateSeal, derivedFrom, type StateSeal } from '../../activities/mcp/state-seal.ts';
-import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
-import { Config } from '../../contracts/schemas/config.ts';
-import { MOST_TRIES, type PollInput, type PollResult } from '../../contracts/wire/legacy-2025.ts';
-import { loopbackEgress } from './egress.ts';
-import { aDefinition } from './mcp-call.ts';
-import type { TaskServer } from './task-server.ts';
-=======
 import { createMemoryStore } from '../../../activities/artifacts/memory.ts';
 import type { ArtifactStore } from '../../../activities/artifacts/port.ts';
 import { createToolsetLoader } from '../../../activities/catalog/reader.ts';
-import type { CurrentTool } from '../../../activities/discovery/live-tools.ts';
+import type { CurrentTool } from '../../../activities/discovery/access.ts';
 import { createCallTool } from '../../../activities/gate/call-tool.ts';
 import { pinnedTools, stored } from '../../../activities/gate/discover-tools.ts';
 import { createPollTask } from '../../../activities/gate/legacy-2025/poll-task.ts';
@@ -41,7 +19,6 @@ import { MOST_TRIES, type PollInput, type PollResult } from '../../../contracts/
 import type { DispatchInput, DispatchResult } from '../../../contracts/wire/tools.ts';
 import type { TaskServer } from '../servers/task-server.ts';
 import { loopbackEgress } from '../egress.ts';
->>>>>>> main:test/support/activities/tasks.ts
 import { allowedDispatch, type GoingActivity, goingActivity, inActivity, type Tried } from './tool-activities.ts';
 import { aDefinition } from './tool-call.ts';
 

@@ -3,15 +3,7 @@
  * and every dispatch is checked against what was agreed to since the reset.
  */
 import { expect } from '@jest/globals';
-<<<<<<< HEAD:test/support/reset-story.ts
-import { checkConsent } from '../../activities/gate/statement.ts';
-import { checkScheduler } from '../../activities/gate/dispatch-check.ts';
-import type { DispatchInput } from '../../contracts/wire/tools.ts';
-import { RUN_WORKFLOW } from '../../contracts/names.ts';
-import type { Decision } from '../../contracts/schemas/request.ts';
-import { Limits } from '../../contracts/schemas/run-spec.ts';
-=======
-import { checkConsent } from '../../../activities/gate/consent.ts';
+import { checkConsent } from '../../../activities/gate/statement.ts';
 import { checkScheduler } from '../../../activities/gate/dispatch-check.ts';
 import type { Refused } from '../../../activities/kit/activity.ts';
 import { RUN_WORKFLOW } from '../../../contracts/names.ts';
@@ -23,7 +15,6 @@ import { acceptEdit, refuseEdit } from '../../../domain/request/edit.ts';
 import { isEdit } from '../../../domain/request/rights.ts';
 import { lost, remembered, standingOf } from '../../../domain/request/standing-changes.ts';
 import { askedAgain, dispatched, ended } from '../../../domain/request/transitions.ts';
->>>>>>> main:test/support/stories/reset.ts
 import {
   callOf,
   carriedExecutions,

@@ -2,15 +2,9 @@
 import { describe, expect, test } from '@jest/globals';
 import { createScrubber } from '../../../../activities/scrubbing/scrubber.ts';
 import type { ToolCall, ToolInput } from '../../../../activities/mcp/port.ts';
-<<<<<<< HEAD
 import { sendLegs } from '../../../../activities/mcp/mcp-server.ts';
 import type { RawAnswer } from '../../../../activities/mcp/session.ts';
-import { aCall } from '../../../support/mcp-call.ts';
-=======
-import { sendLegs } from '../../../../activities/mcp/tool-call.ts';
-import type { RawAnswer } from '../../../../activities/mcp/transport.ts';
 import { aCall } from '../../../support/activities/tool-call.ts';
->>>>>>> main
 
 const GOES_ON: ToolInput = {
   answers: [],
