@@ -16,6 +16,7 @@ import { isIP, type LookupFunction } from 'node:net';
 import { Agent, buildConnector, fetch } from 'undici';
 import { CountersignError } from '../../contracts/errors.ts';
 import { isLocalName, isSecurelyReached } from '../../domain/text/urls.ts';
+import { causesOf } from '../kit/network.ts';
 import { type Address, addressOf, holding, lastIpv4, rangeHolding } from './address.ts';
 
 /** Status line and headers of one answer, in bytes. */
@@ -109,7 +110,7 @@ export function createEgress({ rules, origins, resolve = systemResolve }: Egress
             const response = (await fetch(url, own)) as unknown as Response;
             return capResponse(response, { ...bounds, ...watch });
           } catch (error) {
-            const forbidden = addressForbiddenIn(error);
+            const forbidden = causesOf(error).find((at) => at instanceof AddressForbidden);
             throw forbidden === undefined ? error : egressForbidden(what, forbidden.host, forbidden.reason);
           }
         },
@@ -348,11 +349,11 @@ function egressForbidden(what: string, host: string, reason: string): Countersig
   return new CountersignError('EGRESS_FORBIDDEN', message, { host, reason });
 }
 
-const MAX_CAUSES = 8;
-
 /** Finds the egress refusal in an error that another library has wrapped. */
 export function egressRefusalIn(error: unknown): CountersignError | undefined {
-  return firstIn(error, (at) => at instanceof CountersignError && at.code === 'EGRESS_FORBIDDEN');
+  return causesOf(error)
+    .filter((at) => at instanceof CountersignError)
+    .find(({ code }) => code === 'EGRESS_FORBIDDEN');
 }
 
 /** Thrown by the connector; the outlet adds what was asked for. */
@@ -365,20 +366,6 @@ class AddressForbidden extends Error {
     this.host = host;
     this.reason = reason;
   }
-}
-
-function addressForbiddenIn(error: unknown): AddressForbidden | undefined {
-  return firstIn(error, (at) => at instanceof AddressForbidden);
-}
-
-function firstIn<Found>(error: unknown, isIt: (at: object) => boolean): Found | undefined {
-  for (let at: unknown = error, depth = 0; at !== null && typeof at === 'object' && depth < MAX_CAUSES; depth += 1) {
-    // Sound: the caller's predicate tests for the class that it names.
-    if (isIt(at)) return at as Found;
-    // Sound: any object may be read at any name; the value is unknown.
-    at = (at as { readonly cause?: unknown }).cause;
-  }
-  return undefined;
 }
 
 // Opens connections to addresses that were checked.

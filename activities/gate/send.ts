@@ -18,6 +18,7 @@
  *    (INV-X1).
  */
 import { activityInfo, cancellationDetails, cancellationSignal, Context, log } from '@temporalio/activity';
+import { LRUCache } from 'lru-cache';
 import { defined } from '../../contracts/defined.ts';
 import { traitsOf } from '../../contracts/errors.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
@@ -180,22 +181,17 @@ const MOST_KNOWN = 20_000;
 
 /** Memory of the newest calls that this process has sent. */
 export class SentCalls {
-  readonly #known = new Set<string>();
-  readonly #most: number;
+  readonly #known: LRUCache<string, true>;
 
   constructor(most = MOST_KNOWN) {
-    this.#most = most;
+    this.#known = new LRUCache({ max: most });
   }
 
   /** Marks the call as sent; returns false if this worker has sent it before. */
   take(input: DispatchInput): boolean {
     const keys = consentsOf(input).map((consent) => keyOf(input, consent));
     if (keys.some((key) => this.#known.has(key))) return false;
-    for (const key of keys) this.#known.add(key);
-    for (const oldest of this.#known) {
-      if (this.#known.size <= this.#most) break;
-      this.#known.delete(oldest);
-    }
+    for (const key of keys) this.#known.set(key, true);
     return true;
   }
 }

@@ -5,6 +5,7 @@
  *    certificate.
  */
 import { SdkError } from '@modelcontextprotocol/client';
+import { type Fields, isFields } from '../../domain/shapes/messages.ts';
 
 /** Node and undici codes that can only come before a request is written. */
 const BEFORE_SENDING = new Set([
@@ -67,14 +68,19 @@ export function networkReasonOf(error: unknown): string | undefined {
  */
 function faultIn(error: unknown): NetworkFault | undefined {
   let found: NetworkFault | undefined;
-  for (let at: unknown = error, depth = 0; at !== null && typeof at === 'object' && depth < MAX_CAUSES; depth += 1) {
-    // Sound: every field is optional and unknown, so nothing is assumed of the object.
-    const { code, syscall, cause } = at as { code?: unknown; syscall?: unknown; cause?: unknown };
+  for (const at of causesOf(error)) {
+    const { code, syscall } = at;
     // The SDK's own errors have codes of the same form that say nothing about the network.
     if (typeof code === 'string' && /^[A-Z][A-Z0-9_]+$/.test(code) && !SdkError.isInstance(at)) {
       found = { code, syscall: typeof syscall === 'string' ? syscall : undefined };
     }
-    at = cause;
   }
   return found;
+}
+
+/** Lists an error and its causes, the outermost first. */
+export function causesOf(error: unknown): readonly Fields[] {
+  const causes: Fields[] = [];
+  for (let at = error; isFields(at) && causes.length < MAX_CAUSES; at = at['cause']) causes.push(at);
+  return causes;
 }
