@@ -80,8 +80,8 @@ export interface Principal {
   readonly grant?: Grant | undefined;
 }
 
-/** Builds the request for a token with which the tools of a server are listed for a run. */
-export function listingRequest(
+/** Builds the request for a token with which a run lists tools. A call adds its tool, its scopes and its proof. */
+export function tokenRequest(
   { run, server, grant }: Principal,
   catalog: Pick<CatalogSnapshot, 'connection'> | undefined,
   signal: AbortSignal,
@@ -373,7 +373,7 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
     through: Pick<ToolServer, 'list'>,
   ): Promise<Listed> => {
     const access = accessTo(config, binding, catalog);
-    const request = listingRequest({ run, server: binding, grant }, catalog, signal);
+    const request = tokenRequest({ run, server: binding, grant }, catalog, signal);
     return await listAuthorized({ broker, server: through, request, access, signal, options: { known: true } });
   };
 

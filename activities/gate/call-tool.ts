@@ -11,13 +11,12 @@
  *    call.
  */
 import { cancellationSignal, heartbeat, log } from '@temporalio/activity';
-import { defined } from '../../contracts/defined.ts';
 import { READ_RESOURCE } from '../../contracts/names.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { InputRequests } from '../../contracts/schemas/input.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { currentTool, type ToolNow } from '../catalog/reader.ts';
-import { askedNow, credentialsOf, type CurrentTool, needOfListing, wanting } from '../discovery/access.ts';
+import { askedNow, type CurrentTool, needOfListing, tokenRequest, wanting } from '../discovery/access.ts';
 import { currentScheduler, type Scheduler } from '../kit/activity.ts';
 import { withinLimits } from '../limits/server-limits.ts';
 import type { CallEnding, ToolServer } from '../mcp/port.ts';
@@ -144,7 +143,7 @@ async function callAsListed(
   { scheduler, now, catalog, weighed: before, said }: Meeting,
 ): Promise<DispatchResult> {
   const { run, server } = input;
-  const request = tokenRequest(input, said, catalog, before.leaving);
+  const request = callRequest(input, said, catalog, before.leaving);
   let current: CurrentTool;
   try {
     // The list uses the grant of the call, because another grant may see other tools.
@@ -177,7 +176,7 @@ async function callAsListed(
   // A call that people have approved needs no break-glass alert.
   if (verdict.kind === 'allow' && input.proof.kind === 'policy') tellBrokenGlass(warn, verdict, run, input, 'sent');
   const proven = provenCall(input, tool, verdict);
-  const asked = tokenRequest(input, said, catalog, leaving);
+  const asked = callRequest(input, said, catalog, leaving);
   const called: TokenRequest = { ...asked, tool: tool.definition.name, call: proven };
   // A task's questions come by another way.
   const mayHold = wish.task === undefined && input.hold !== undefined;
@@ -198,23 +197,14 @@ function warn(message: string, meta: Record<string, unknown>): void {
   log.warn(message, meta);
 }
 
-/** Builds the token request for listing. A call adds its tool and proof once it is known which tool it meets. */
-export function tokenRequest(
+/** Builds the token request of a call, without its tool and proof: it is not known yet which tool the call meets. */
+export function callRequest(
   input: DispatchInput,
   said: readonly AuthorizationProof[],
   catalog: CatalogSnapshot | undefined,
   leaving: Leaving | undefined,
 ): TokenRequest {
-  const { run, server, grant: own } = input;
-  const { grant = own, consented } = provenAuthorization(input, said, leaving);
-  return {
-    run,
-    server: server.name,
-    serverUrl: server.url,
-    initiator: run.initiator,
-    signal: cancellationSignal(),
-    ...defined({ grant }),
-    ...(consented.length === 0 ? {} : { consented }),
-    ...credentialsOf(catalog, run.initiator.tenant),
-  };
+  const { grant = input.grant, consented } = provenAuthorization(input, said, leaving);
+  const request = tokenRequest({ ...input, grant }, catalog, cancellationSignal());
+  return consented.length === 0 ? request : { ...request, consented };
 }

@@ -34,7 +34,7 @@ import {
   accessTo,
   credentialsOf,
   listAuthorized,
-  listingRequest,
+  tokenRequest,
   type LiveTools,
   needOfListing,
   type ServerAccess,
@@ -90,7 +90,7 @@ export function createDiscoverTools({
     const gone = checkCatalog(binding, catalog);
     if (gone !== undefined) throw new CountersignError('CATALOG_NOT_FOUND', gone.message);
     const access = accessTo(config, binding, catalog);
-    const request = listingRequest({ run, server: binding, grant }, catalog, cancellationSignal());
+    const request = tokenRequest({ run, server: binding, grant }, catalog, cancellationSignal());
     let listed: Awaited<ReturnType<typeof listAuthorized>>;
     try {
       listed = await listOnce({ broker, server, limits }, request, access, run.initiator.tenant);

@@ -178,9 +178,7 @@ export async function weigh(
   catalog: CatalogSnapshot | undefined,
 ): Promise<Weighed> {
   const { tool, pinned } = now;
-  const { run, runPolicy, callId, earlier } = input;
-  const call = { run, runPolicy, now, catalog, callId, arguments: input.arguments, earlier };
-  const verdict = await verdictOn(config, conditions, call);
+  const verdict = await verdictOn(config, conditions, { ...input, now, catalog });
   // A call that policy denies needs no new question.
   if (verdict.kind === 'deny') return { refused: { kind: 'refused', code: verdict.code, message: verdict.message } };
   // Nobody is asked about a call that cannot run. The judge has already checked what the model proposed for the pinned

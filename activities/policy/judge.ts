@@ -55,12 +55,12 @@ export function policyVersionOf({ policy, servers }: PolicyConfig): string {
 /** One call, with everything that its verdict may depend on. */
 export interface JudgedCall {
   readonly run: RunIdentity;
-  readonly runPolicy: Policy | undefined;
+  readonly runPolicy?: Policy | undefined;
   readonly now: ToolNow;
   readonly catalog: CatalogSnapshot | undefined;
   readonly callId: string;
   readonly arguments: JsonObject;
-  readonly earlier: Tally | undefined;
+  readonly earlier?: Tally | undefined;
 }
 
 export async function verdictOn(

@@ -99,13 +99,12 @@ async function objection(
 ): Promise<Refused | undefined> {
   const mistaken = mismatch(proof, question);
   if (mistaken !== undefined) return mistaken;
-  const { run, runPolicy, callId, earlier, server } = input;
+  const { run, server } = input;
   // People may have taken an hour, so the state that was known as the call left is read again.
   const catalog = await readCatalog({ tenant: run.initiator.tenant, server: server.name });
   const disconnected = checkCatalog(server, catalog);
   if (disconnected !== undefined) return disconnected;
-  const judged = { run, runPolicy, now, catalog, callId, arguments: input.arguments, earlier };
-  const verdict = await verdictOn(config, conditions, judged);
+  const verdict = await verdictOn(config, conditions, { ...input, now, catalog });
   // A tool that is denied by now stops every further word to its server.
   if (verdict.kind === 'deny') return { kind: 'refused', code: verdict.code, message: verdict.message };
   const { round, requests } = question.asked;

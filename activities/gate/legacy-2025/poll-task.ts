@@ -24,7 +24,7 @@ import type { StateSeal } from '../../mcp/state-seal.ts';
 import type { TokenBroker, TokenRequest } from '../../tokens/port.ts';
 import { checkCatalog, checkRun } from '../dispatch-check.ts';
 import { isLastTry, resultOf } from '../send.ts';
-import { accessTo, connectionOf, credentialsOf } from '../../discovery/access.ts';
+import { accessTo, connectionOf, tokenRequest } from '../../discovery/access.ts';
 import { openedTask } from './seals.ts';
 import { withToken } from '../../tokens/broker.ts';
 
@@ -95,14 +95,9 @@ async function polled(parts: PollTaskParts, input: PollInput, isLast: boolean): 
   const { id, authorization, shown } = opened;
   const signal = cancellationSignal();
   const request: TokenRequest = {
-    run,
-    server: server.name,
-    serverUrl: server.url,
-    initiator: run.initiator,
+    ...tokenRequest({ run, server }, catalog, signal),
     tool: target.tool,
-    signal,
     ...authorization,
-    ...credentialsOf(catalog, run.initiator.tenant),
   };
   const { resultBytes, sharedBy } = input.limits;
   const question: TaskQuestion = {

@@ -33,7 +33,7 @@ import {
   type ServerAccess,
   shownOf,
 } from '../../discovery/access.ts';
-import { tokenRequest } from '../call-tool.ts';
+import { callRequest } from '../call-tool.ts';
 import { checkCatalog, checkFirst, checkScheduler, checkTool } from '../dispatch-check.ts';
 import { type CallToolParts, handingOn, resultOf, type Told } from '../send.ts';
 import { checkReading } from '../links.ts';
@@ -122,15 +122,13 @@ async function admit(parts: ResumeCallParts, input: ResumeInput): Promise<Admitt
   const now = pinned && (await currentTool(parts.loadToolset, catalog, pinned));
   refuseIf(checkTool(input, now?.tool) ?? checkCatalog(server, catalog) ?? checkReading(input.target, parts.config));
   if (now === undefined) throw new CountersignError('TOOL_UNKNOWN', 'The tool is not known.');
-  const { runPolicy, callId, earlier } = input;
-  const call = { run, runPolicy, now, catalog, callId, arguments: input.arguments, earlier };
-  const verdict = await verdictOn(parts.config, parts.conditions, call);
+  const verdict = await verdictOn(parts.config, parts.conditions, { ...input, now, catalog });
   // A halt or a denied tool keeps the worker from speaking to its server, even to learn what has happened.
   if (verdict.kind === 'deny') throw new CountersignError(verdict.code, verdict.message);
   const access = accessTo(parts.config, server, catalog);
   const { definition } = now.tool;
   // Consent is for a call that leaves; this one has left, so its consent is not checked again.
-  const { grant, ...asked } = tokenRequest(input, said, catalog, undefined);
+  const { grant, ...asked } = callRequest(input, said, catalog, undefined);
   const own = [grant, input.grant].filter((each) => each !== undefined);
   const authorization = authorizationOf(left.authority, own);
   if (authorization === undefined)
