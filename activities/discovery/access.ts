@@ -146,7 +146,6 @@ export function authorityOf(
   };
 }
 
-/** Returns the parts of a token that a server sees. */
 export function shownOf({ accessToken }: Pick<MintedToken, 'accessToken'>): readonly string[] {
   return accessToken === undefined ? [] : [accessToken];
 }
@@ -161,7 +160,6 @@ export function authorizationOf(
   return { ...defined({ grant, consented }) };
 }
 
-/** Failures that a new grant can end. */
 const ABOUT_THE_GRANT: ReadonlySet<string> = new Set<ErrorCode>([
   'GRANT_MISSING',
   'GRANT_EXPIRED',
@@ -201,7 +199,6 @@ export function askedNow(
   return { ...need, asked: { approvers, deadlineSeconds } };
 }
 
-/** Says what is needed when no token could be obtained. */
 export function needOfToken(
   config: Configured,
   request: TokenRequest,
@@ -223,7 +220,6 @@ export function needOfListing(
   return needOfToken(config, request, failed) ?? needOfEnding(config, request, failed);
 }
 
-/** Says what is needed when the server refused the token. */
 export function needOfEnding(config: Configured, request: TokenRequest, ending: Turned): AuthorizationNeed | undefined {
   const { code, message, requiredScope } = ending;
   const credentials = credentialsFor(config, request);
@@ -477,7 +473,6 @@ interface Listed {
   readonly shown: readonly string[];
 }
 
-/** Lists the tools. @throws as `TokenBroker.mint` and `ToolServer.list` do */
 export async function listAuthorized({
   broker,
   server,

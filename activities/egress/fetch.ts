@@ -151,7 +151,6 @@ const CR = 0x0d;
 /** Limit of a stream that is bounded per event, as a number of largest events. */
 const MOST_FULL_EVENTS = 16;
 
-/** Returns the same response, whose body fails once it is too large. */
 export function capResponse(
   response: Response,
   { maxBytes, maxValues, wholeStreams = false, onTooLarge, onBytes }: ByteCap,

@@ -39,7 +39,6 @@ import { checkLink } from './links.ts';
 import { pulsing } from '../mcp/pulse.ts';
 import type { AuthorizationProof } from '../../contracts/wire/proofs.ts';
 
-/** Creates the activity; all its dispatches share the memory of calls sent. */
 export function createCallTool(parts: CallToolParts): (input: DispatchInput) => Promise<DispatchResult> {
   const checker = new ArgumentChecker();
   const sent = new SentCalls();
@@ -135,7 +134,6 @@ interface Meeting {
   readonly said: readonly AuthorizationProof[];
 }
 
-/** Makes the call, if the tool as its server lists it now may be called. */
 async function callAsListed(
   parts: Underway,
   checker: ArgumentChecker,

@@ -66,7 +66,6 @@ export function checkFirst({ attempt, scheduledAt, attemptAt }: Scheduler): Ende
   return { kind: 'ended', outcome: { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message } };
 }
 
-/** Checks that the tool is the one that was judged. */
 export function checkTool({ target, server }: DispatchInput, tool: OfferedTool | undefined): Refused | undefined {
   if (tool === undefined) return forbidden('The tool is not among those the run may use.');
   const same =

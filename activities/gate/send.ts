@@ -83,7 +83,6 @@ interface Meant {
   readonly people: HeldPeople | undefined;
 }
 
-/** Calls with one token, and after a 401 with one fresh one. Every ending is a value. */
 export async function callWithToken(
   parts: Underway,
   input: DispatchInput,
@@ -261,7 +260,6 @@ export function handingOn(told: Told): () => boolean {
   return () => context.cancellationDetails?.workerShutdown === true && told.last?.resume !== undefined;
 }
 
-/** Builds the result from the ending of a call. */
 export function resultOf(
   ending: Exclude<CallEnding, { kind: 'input' | 'task' }>,
   minted: Pick<MintedToken, 'evidence'> | undefined,

@@ -99,7 +99,6 @@ function isSaid(input: Pick<DispatchInput, 'run'>, statement: Statement): boolea
   );
 }
 
-/** Checks that the answer came after the request opened, and before its deadline. */
 function isInTime({
   openedAt = Number.NEGATIVE_INFINITY,
   decidedAt = openedAt,
@@ -126,7 +125,6 @@ export interface Leaving extends Answerers {
   readonly at: number;
 }
 
-/** Names the people who would be asked about this call now. */
 export function answerersNow(
   { run, runPolicy }: Pick<DispatchInput, 'run' | 'runPolicy'>,
   { policy }: Pick<Config, 'policy'>,
@@ -368,7 +366,6 @@ export function hasEditedArguments({ proof }: DispatchInput): boolean {
   return proof.kind === 'decision' && proof.edit !== undefined;
 }
 
-/** @param verdict the verdict that this worker reached */
 export function provenCall(input: DispatchInput, tool: OfferedTool, verdict: Verdict): IssuedCall {
   return {
     callId: input.callId,
@@ -470,7 +467,6 @@ export function checkProvided(
   return spent(input, provided, now);
 }
 
-/** Checks that the answer is to what was shown, came in time, and is by one of the people asked. */
 function isAnswer(input: DispatchInput, proof: ProvisionProof): boolean {
   const { provision, about, approvers } = proof;
   const statement = statementOf(input, proof, provision);
@@ -527,7 +523,6 @@ export function provenAuthorization(
   return { consented: [...new Set(consented)], ...defined({ grant: provenGrant(input, proofs) }) };
 }
 
-/** Returns the newest grant that replaced the run's own. */
 export function provenGrant(place: GrantPlace, proofs: readonly AuthorizationProof[]): Grant | undefined {
   return proofs.flatMap((proof) => (isWanted(place, proof) ? grantIn(place, proof) : [])).at(-1);
 }

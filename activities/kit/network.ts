@@ -55,7 +55,6 @@ export function networkCodeOf(error: unknown): string | undefined {
   return faultIn(error)?.code;
 }
 
-/** The code, with its meaning if that is known. */
 export function networkReasonOf(error: unknown): string | undefined {
   const code = networkCodeOf(error);
   const words = WORDS.get(code ?? '');

@@ -270,7 +270,6 @@ class ListedTools {
   }
 }
 
-/** Returns the definition, or why there can be none. */
 function definitionOf(tool: unknown, scrub: Scrubber, mayBeTask: boolean): ToolDefinition | string {
   if (!isObject(tool)) return 'it is not an object';
   const { name, title, description, inputSchema, outputSchema, annotations, execution } = tool;
@@ -348,7 +347,6 @@ const DATA = new Set(['default', 'const', 'enum', 'examples']);
 /** Keywords whose value maps names to schemas. */
 const NAMED = new Set(['properties', 'patternProperties', 'dependentSchemas', '$defs', 'definitions']);
 
-/** Describes the fault; undefined if there is none. */
 export function paramHeaderFault(inputSchema: JsonObject): string | undefined {
   const seen = new Set<string>();
 

@@ -349,7 +349,6 @@ async function sendCall(
   return { kind: 'answered', answer, ...asked(), ...defined({ session: found }) };
 }
 
-/** Sends the one request. Its answer is read by the transport, raw. */
 async function request(
   { client, learned }: Session,
   call: ToolCall,
@@ -483,7 +482,6 @@ export interface LastLeg {
   readonly states: readonly string[];
 }
 
-/** Sends the legs of one call, as far as the given answers go. */
 export async function sendLegs(
   call: ToolCall,
   { names, scrubberWith, send, now = Date.now }: LegParts,
@@ -518,7 +516,6 @@ export async function sendLegs(
   }
 }
 
-/** Continues with the answers that people have given before; undefined if one is missing. */
 function continued(input: ToolInput, { requests, state }: Extract<Asked, { kind: 'asked' }>): ToolInput | undefined {
   const used = input.leg?.used ?? [];
   const { responses, missing } = answersTo(requests, input.answers, used);

@@ -182,7 +182,6 @@ export async function leaveSession(
   await wire.close();
 }
 
-/** Waits for it, but not for long, and not for its success. */
 async function patiently(waited: Promise<void>, ms: number): Promise<void> {
   const over = new AbortController();
   const patience = pause(ms, undefined, { signal: over.signal });
@@ -527,7 +526,6 @@ const MAX_RESPONSE_BYTES = 32 * 1024 * 1024;
  * count.
  */
 const MAX_RESPONSE_VALUES = 500_000;
-/** Number of redirects remembered in one session. */
 const MOST_MOVES = 5;
 const LONGEST_MOVE = 2_048;
 const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
@@ -649,7 +647,6 @@ function moveWithin(from: string, { status, headers }: Response): string | undef
   return isWithin && href.length <= LONGEST_MOVE && href !== from ? href : undefined;
 }
 
-/** Removes the Location, so that nobody follows it. */
 async function withoutLocation(response: Response): Promise<Response> {
   await response.body?.cancel().catch(() => undefined);
   return new Response(null, { status: response.status });
@@ -668,7 +665,6 @@ const MOST_RENEWALS = 20;
 /** Time before a token ends, in ms, that a request needs on its way. */
 const EARLY_MS = 5_000;
 
-/** Sends the requests of a session other than its call with a token that is valid when they leave. */
 export function renewedFetch(fetch: FetchLike, firstToken: string, renewal: TokenRenewal): FetchLike {
   let current: { readonly accessToken: string; readonly expiresAt?: string | undefined } = {
     accessToken: firstToken,

@@ -58,7 +58,6 @@ export function createModelRegistry(configs: Readonly<Record<string, ModelConfig
 // The SDK's warnings quote parts of the conversation, and go to the console unless this flag is off.
 globalThis.AI_SDK_LOG_WARNINGS = false;
 
-/** @param name of the model in the configuration */
 export function createAiSdkModel(name: string, config: ProviderConfig, egress: Egress): Model {
   const provider = providerOf(name, config, egress);
   const subject: Subject = { name, provider: config.provider };

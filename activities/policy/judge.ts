@@ -180,7 +180,6 @@ export function tellBrokenGlass(
   tell(`Glass is broken: a call that would have been asked is ${what}.`, named);
 }
 
-/** Returns the catalogs of those servers of a run that have one. */
 async function catalogsOf(
   readCatalog: ReadCatalog,
   tenant: string,

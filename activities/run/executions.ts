@@ -185,7 +185,6 @@ async function startOf(
   return history?.events?.[0]?.workflowExecutionStartedEventAttributes;
 }
 
-/** Tells which execution of which chain an activity belongs to, as Temporal recorded it. */
 export async function executionOf(
   client: Pick<Client, 'workflowService'>,
   { namespace, workflowId, runId }: ExecutionId,

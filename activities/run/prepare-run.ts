@@ -285,7 +285,6 @@ function assertConnected({ status, server, connection }: CatalogSnapshot, url: s
     );
 }
 
-/** Refuses servers of a run whose origin the operator has not listed. */
 export function assertReachable(config: Pick<Config, 'egress'>, url: string, path: string): void {
   const { origin } = new URL(url);
   if (config.egress.runServers.some((allowed) => new URL(allowed).origin === origin)) return;
@@ -293,12 +292,10 @@ export function assertReachable(config: Pick<Config, 'egress'>, url: string, pat
   throw invalid(message, path);
 }
 
-/** Quotes a name that somebody has chosen, for a message. */
 function quotedName(name: string): string {
   return `"${visible(bounded(name, 128))}"`;
 }
 
-/** Suggests known names that are close to the wanted one. */
 function hint(wanted: string, known: Readonly<Record<string, unknown>>): string {
   const near = nearNames(wanted, Object.keys(known));
   return near.length > 0

@@ -43,7 +43,6 @@ export function createTranscriptReader(artifacts: ArtifactStore, client: Pick<Cl
     outlines.set(ref.sha256, outline);
     return outline;
   };
-  /** Returns the stored segment that holds message `from`; undefined if the living execution holds it. */
   const findStored = async (newest: ArtifactRef, from: number): Promise<ArtifactRef | undefined> => {
     for (let ref: ArtifactRef | undefined = newest; ref !== undefined;) {
       const outline: Outline = await outlineOf(ref);

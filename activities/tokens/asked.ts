@@ -48,7 +48,6 @@ export function scopesFor(scopes: ScopeTemplates, tool: string | undefined): rea
   return tool === undefined ? scopes.discovery : (ofTool ?? scopes.default);
 }
 
-/** Returns `resource` and `scope` of a token request. */
 export function parametersOf({ resource, scopes }: Asked): Readonly<Record<string, string>> {
   return { resource, ...(scopes.length > 0 ? { scope: scopes.join(' ') } : {}) };
 }
@@ -148,7 +147,6 @@ export interface UnverifiedClaims {
   readonly expiresAtMs?: number;
 }
 
-/** Returns undefined if the token is no JWT. */
 export function unverifiedClaims(token: string): UnverifiedClaims | undefined {
   let claims: Readonly<Record<string, unknown>>;
   try {
@@ -178,7 +176,6 @@ function stringsIn(list: unknown): string[] | undefined {
   return Array.isArray(list) ? list.filter((one) => typeof one === 'string') : undefined;
 }
 
-/** Makes evidence of a token from the token's own claims alone. */
 export function unverifiedEvidence(strategy: string, token: string, secrets: readonly string[]): TokenEvidence {
   const claims = unverifiedClaims(token);
   return {

@@ -76,7 +76,6 @@ function namedRef({ grant, server }: TokenRequest): string {
   return grant.ref;
 }
 
-/** Turns failures of the vault into errors of the token port. */
 async function ofVault<Value>(server: string, use: () => Promise<Value>): Promise<Value> {
   try {
     return await use();

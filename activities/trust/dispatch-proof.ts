@@ -82,7 +82,6 @@ interface Deed {
   readonly asks?: 'outcome' | 'input';
 }
 
-/** Lists what was said of a call, in the order in which it is refused. */
 function deedsIn({ proof, retry, input }: DispatchInput): readonly Deed[] {
   const provided = (input?.provided ?? []).map((said) => ({ answer: said.provision, decidedAt: timeOf(said) }));
   return [

@@ -66,7 +66,6 @@ async function describe(client: Client, workflowId: string, runId: string): Prom
   }
 }
 
-/** True if the chain of the execution `runId` goes on from the earlier one. */
 export async function isOfChain(
   readExecution: ReadExecution,
   workflowId: string,

@@ -73,7 +73,6 @@ export function noTask({ target, server }: DispatchInput, reason: string): Dispa
   return { kind: 'ended', outcome: { kind: 'failed', code: 'TOOL_REFUSED', message, executed: false } };
 }
 
-/** Tells the run of a task that was begun. */
 export async function taskResult(
   ending: Begun,
   input: DispatchInput,
