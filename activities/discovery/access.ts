@@ -30,6 +30,7 @@ import { scopesFor, scopesIn } from '../tokens/asked.ts';
 import { secretsOf, withToken } from '../tokens/broker.ts';
 import { takeGrant } from '../tokens/configured.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
+import { ownValue } from '../kit/json.ts';
 
 export interface ServerAccess {
   readonly headers: Readonly<Record<string, string>>;
@@ -43,7 +44,7 @@ export function accessTo(
   { name, url }: ServerBinding,
   catalog: Pick<CatalogSnapshot, 'connection' | 'status'> | undefined,
 ): ServerAccess {
-  const configured = Object.hasOwn(config.servers, name) ? config.servers[name] : undefined;
+  const configured = ownValue(config.servers, name);
   if (configured === undefined && catalog?.connection !== undefined) {
     assertConnectable(config, name, catalog.connection);
     if (catalog.status !== 'connected' || catalog.connection.url !== url)
@@ -250,7 +251,7 @@ function credentialsFor(
   if (Object.hasOwn(servers, request.server)) return servers[request.server]?.credentials;
   if (request.credentials === undefined) return 'brought';
   const { name } = request.credentials;
-  return Object.hasOwn(credentials, name) ? credentials[name]?.use : undefined;
+  return ownValue(credentials, name)?.use;
 }
 
 function isGiven(credentials: Credentials | 'brought' | undefined): boolean {
@@ -399,8 +400,7 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
       if (tool.definition.name === READ_RESOURCE) return { tool, secrets: [] };
       const key = keyOf(principal);
       const { name } = principal.server;
-      const seconds =
-        (Object.hasOwn(config.servers, name) ? config.servers[name]?.recheckSeconds : undefined) ?? RECHECK_SECONDS;
+      const seconds = ownValue(config.servers, name)?.recheckSeconds ?? RECHECK_SECONDS;
       const latest = known.get(key);
       const agrees = tool.hash === shown && latest?.hashes.get(tool.definition.name) === shown;
       if (latest !== undefined && agrees && now() - latest.at < seconds * 1_000) return { tool, secrets: [] };

@@ -83,3 +83,8 @@ export function causesOf(error: unknown): readonly Fields[] {
   for (let at = error; isFields(at) && causes.length < MAX_CAUSES; at = at['cause']) causes.push(at);
   return causes;
 }
+
+/** False for 2xx that could not be read, and for statuses that may pass (RFC 9110 §15.5, RFC 8470, RFC 6585). */
+export function isFinalStatus(status: number): boolean {
+  return status >= 300 && status < 500 && ![408, 409, 425, 429].includes(status);
+}

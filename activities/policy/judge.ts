@@ -40,6 +40,7 @@ import {
 import { OutOfTime, within } from '../kit/time-limit.ts';
 import { ConditionClock, Conditions } from './condition.ts';
 import type { ConditionInputs } from './condition-variables.ts';
+import { ownValue } from '../kit/json.ts';
 
 /** An approver reads this much of a description; the whole text is pinned by its hash. */
 const DESCRIPTION_CHARACTERS = 2_000;
@@ -103,7 +104,7 @@ function hasConditions(policy: PolicyInput | undefined): boolean {
  */
 function trustsHints({ servers, trust }: PolicyConfig, now: ToolNow, catalog: CatalogSnapshot | undefined): boolean {
   const { server } = now.tool;
-  const configured = Object.hasOwn(servers, server) ? servers[server]?.trusted : undefined;
+  const configured = ownValue(servers, server)?.trusted;
   if (trust?.mode === 'signed' && (configured !== true || now.tool !== now.pinned)) return false;
   return trustsServer(catalog, configured);
 }
@@ -206,7 +207,7 @@ function reachedBy({ allOf }: ApproverRule, catalog: CatalogSnapshot | undefined
 }
 
 /**
- * Reads own fields only: servers may be called `constructor`. A read is repeatable by the operator's setting that
+ * A read is repeatable by the operator's setting that
  * offers it.
  */
 export function isRepeatable(
@@ -214,7 +215,7 @@ export function isRepeatable(
   { server, definition }: Pick<OfferedTool, 'server' | 'definition'>,
 ): boolean {
   if (definition.name === READ_RESOURCE) return readsLinks(servers, server);
-  return Object.hasOwn(servers, server) && servers[server]?.repeatable.includes(definition.name) === true;
+  return ownValue(servers, server)?.repeatable.includes(definition.name) === true;
 }
 
 /** Set for calls too that nobody is asked about: a dispatch may ask after all. */

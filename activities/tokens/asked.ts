@@ -16,6 +16,7 @@ import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { createScrubber } from '../scrubbing/scrubber.ts';
 import { TOKEN_TYPES, type TokenTypeName } from './exchange.ts';
 import { type MintedToken, tokenError, type TokenRequest } from './port.ts';
+import { ownValue } from '../kit/json.ts';
 
 export interface Asked {
   /** Canonical URI (RFC 8707). */
@@ -43,9 +44,7 @@ export function askedFor(
 /** Returns the configured scopes, without those that people consent to. */
 export function scopesFor(scopes: ScopeTemplates, tool: string | undefined): readonly string[] {
   if (tool === READ_RESOURCE) return scopes.resources ?? [];
-  // Only own fields are read: a tool may be called `constructor`.
-  const ofTool = tool !== undefined && Object.hasOwn(scopes.tools, tool) ? scopes.tools[tool] : undefined;
-  return tool === undefined ? scopes.discovery : (ofTool ?? scopes.default);
+  return tool === undefined ? scopes.discovery : (ownValue(scopes.tools, tool) ?? scopes.default);
 }
 
 export function parametersOf({ resource, scopes }: Asked): Readonly<Record<string, string>> {

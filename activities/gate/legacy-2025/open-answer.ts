@@ -30,6 +30,7 @@ import { answerersNow, checkProvided } from '../statement.ts';
 import { createHeldAsking, type HeldAskingParts, type HeldPeople, type HeldRun } from './open-question.ts';
 import type { ProvisionProof } from '../../../contracts/wire/proofs.ts';
 import type { Refused, Scheduler } from '../../kit/activity.ts';
+import { ownValue } from '../../kit/json.ts';
 
 export interface HeldAnswerParts {
   readonly config: Config;
@@ -77,7 +78,7 @@ export function peopleOf(input: DispatchInput, parts: HeldAnswerParts, call: Hel
 
 /** How long the server may hold a call open, in seconds, by the operator's configuration as it is now. */
 export function holdSeconds({ servers }: Pick<Config, 'servers'>, name: string): number {
-  return (Object.hasOwn(servers, name) ? servers[name]?.elicitation?.holdSeconds : undefined) ?? 0;
+  return ownValue(servers, name)?.elicitation?.holdSeconds ?? 0;
 }
 
 interface Asked {

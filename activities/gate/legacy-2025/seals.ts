@@ -20,6 +20,7 @@ import { hashOf } from '../../../domain/text/canonical.ts';
 import type { CallEnding, ResumePoint, TaskId, ToolCall, WantedTask } from '../../mcp/port.ts';
 import type { AnswerBinding, StateSeal, TaskBinding } from '../../mcp/state-seal.ts';
 import { authorizationOf, type CallAuthority } from '../../discovery/access.ts';
+import { ownValue } from '../../kit/json.ts';
 
 /** Time kept beyond the task's own, in ms, so that a result which is ready in time can still be fetched. */
 const KEPT_LONGER_MS = 600_000;
@@ -61,7 +62,7 @@ export function taskWish(
 }
 
 function settingsOf({ servers }: Pick<Config, 'servers'>, server: string): TaskSettings | undefined {
-  return Object.hasOwn(servers, server) ? servers[server]?.tasks : undefined;
+  return ownValue(servers, server)?.tasks;
 }
 
 function secondsOf({ callTimeoutSeconds }: DispatchInput['limits'], settings: TaskSettings | undefined): number {

@@ -37,6 +37,7 @@ import {
   withoutStandingStream,
 } from '../session.ts';
 import type { CallEnding, ServerConnection, TaskId, ToolListing } from '../port.ts';
+import { ownValue } from '../../kit/json.ts';
 
 const ASK_MS = 10_000;
 const RESULT_MS = 30_000;
@@ -298,7 +299,7 @@ export function withTaskSupport(
   listing: ToolListing,
   waits: boolean,
 ): ToolListing {
-  const optional = Object.hasOwn(servers, server) ? (servers[server]?.tasks?.optional ?? []) : [];
+  const optional = ownValue(servers, server)?.tasks?.optional ?? [];
   const tools: ToolDefinition[] = [];
   const refused: RefusedTool[] = [...listing.refused];
   for (const tool of listing.tools) {
