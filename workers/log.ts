@@ -20,7 +20,7 @@ import { defined } from '../contracts/defined.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import { codedFailureIn, isRefusedQuery } from '../contracts/failure.ts';
 import type { Config } from '../contracts/schemas/config.ts';
-import { isFields } from '../domain/shapes/messages.ts';
+import { isFields } from '../domain/shapes/inputs.ts';
 import { secretsOf } from './config/secrets.ts';
 import { recentSecrets } from './recent-secrets.ts';
 

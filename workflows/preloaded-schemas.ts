@@ -16,7 +16,7 @@ import * as policy from '../contracts/schemas/policy.ts';
 import * as runSpec from '../contracts/schemas/run-spec.ts';
 import * as tool from '../contracts/schemas/tool.ts';
 import * as trust from '../contracts/schemas/trust.ts';
-import '../domain/shapes/messages.ts';
+import '../domain/shapes/inputs.ts';
 
 /**
  * The SDK skips objects that are already frozen. An object with getters alone counts as frozen once it cannot be

@@ -1,8 +1,8 @@
 /**
  * The dispatch activity: the only way in which a `tools/call` leaves a worker (INV-G1).
  *
- * It owns the order check → token → call → outcome. It does not own the checks (`dispatch-check.ts`, `statement.ts`, `statement.ts`), tokens or the
- * protocol.
+ * It owns the order check → token → call → outcome. It does not own the checks (`dispatch-check.ts`, `statement.ts`),
+ * tokens or the protocol.
  * 1. There is one attempt, and every ending is a value. An error is thrown only after the call was handed over: then it
  *    may have run (INV-X1).
  * 2. A token is minted after the checks, for this call, and dropped with the call (INV-S2).

@@ -37,10 +37,10 @@ import { describeLapse, lapsedSince, provenDeadline } from '../../domain/request
 import { requestDigest, type Shown } from '../../domain/request/digest.ts';
 import { answersTo, problemInResponses } from '../../domain/request/input.ts';
 import { answersOf } from '../../domain/request/provision.ts';
-import { isEdit, permits } from '../../domain/request/rights.ts';
+import { permits } from '../../domain/request/decision.ts';
 import { covers, extentOf, mayRemember } from '../../domain/request/standing.ts';
 import type { OfferedTool } from '../../domain/run/toolset.ts';
-import type { Answerable } from '../../domain/state/call.ts';
+import { type Answerable, isEdit } from '../../domain/state/call.ts';
 import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { connectionHash } from '../catalog/reader.ts';

@@ -9,7 +9,7 @@ import { isErrorCode, traitsOf } from '../../contracts/errors.ts';
 import { codedFailureIn, failureOf } from '../../contracts/failure.ts';
 import { isUndecodable, type Undecodable } from '../../contracts/payload-converter.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
-import { isFields } from '../../domain/shapes/messages.ts';
+import { isFields } from '../../domain/shapes/inputs.ts';
 
 type Activity<Input, Output> = (input: Input) => Promise<Output>;
 

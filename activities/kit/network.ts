@@ -5,7 +5,7 @@
  *    certificate.
  */
 import { SdkError } from '@modelcontextprotocol/client';
-import { type Fields, isFields } from '../../domain/shapes/messages.ts';
+import { type Fields, isFields } from '../../domain/shapes/inputs.ts';
 
 /** Node and undici codes that can only come before a request is written. */
 const BEFORE_SENDING = new Set([

@@ -12,7 +12,7 @@
 import { defined } from '../../contracts/defined.ts';
 import type { FormField, InputRequest, InputRequests } from '../../contracts/schemas/input.ts';
 import { LONGEST_TEXT } from '../../domain/request/input.ts';
-import { type Fields, isFields } from '../../domain/shapes/messages.ts';
+import { type Fields, isFields } from '../../domain/shapes/inputs.ts';
 import { byteLength, canonicalJson, hashOf } from '../../domain/text/canonical.ts';
 import { ENDLESS_NUMBER, holdsEndlessNumber, nestsTooDeeply } from '../kit/json.ts';
 

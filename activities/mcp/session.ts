@@ -30,7 +30,7 @@ import {
 import { LRUCache } from 'lru-cache';
 import { defined } from '../../contracts/defined.ts';
 import type { CountersignError } from '../../contracts/errors.ts';
-import { isFields } from '../../domain/shapes/messages.ts';
+import { isFields } from '../../domain/shapes/inputs.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { type Egress, egressRefusalIn, type GuardedFetch, isEventStream } from '../egress/fetch.ts';
 import type { ServerConnection, TokenRenewal } from './port.ts';

@@ -3,7 +3,7 @@
  * checks whether they fit.
  */
 import type { FormField, FormValue, InputRequests, InputResponse } from '../../contracts/schemas/input.ts';
-import { isFields } from '../../domain/shapes/messages.ts';
+import { isFields } from '../../domain/shapes/inputs.ts';
 import { named } from '../../domain/text/escape.ts';
 import { usage } from './options.ts';
 

@@ -36,7 +36,7 @@ import { parseAs } from '../../contracts/schemas/parse.ts';
 import type { Approver } from '../../contracts/schemas/request.ts';
 import type { CatalogIdentity } from '../../contracts/wire/catalog.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
-import { parseConnect } from '../../domain/shapes/messages.ts';
+import { parseConnect } from '../../domain/shapes/inputs.ts';
 import { byteLength } from '../../domain/text/canonical.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { type Engine, namingOf } from '../engine/engine.ts';

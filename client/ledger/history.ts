@@ -14,7 +14,6 @@ import type { Authorization, Decision, Provision, Resolution } from '../../contr
 import type { AnyEntry, LedgerFact } from '../../contracts/schemas/ledger.ts';
 import { recordedHash } from '../../domain/request/outcome.ts';
 import { responsesHash } from '../../domain/request/provision.ts';
-import { isEdit } from '../../domain/request/rights.ts';
 import type { AnswerPurpose } from '../../domain/request/signed-answer.ts';
 import {
   parseAuthorization,
@@ -22,9 +21,9 @@ import {
   parseDecision,
   parseProvision,
   parseResolution,
-} from '../../domain/shapes/messages.ts';
+} from '../../domain/shapes/inputs.ts';
 import { openMessage } from '../../domain/signing/message.ts';
-import type { Answerable } from '../../domain/state/call.ts';
+import { type Answerable, isEdit } from '../../domain/state/call.ts';
 import { hashOf, sha256Hex } from '../../domain/text/canonical.ts';
 import { executionChain } from '../engine/executions.ts';
 import type { LedgerFault } from './check.ts';

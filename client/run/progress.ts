@@ -8,7 +8,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
-import { isCallId, isFields, isFiniteNumber, isInstant } from '../../domain/shapes/messages.ts';
+import { isCallId, isFields, isFiniteNumber, isInstant } from '../../domain/shapes/inputs.ts';
 import { retriesIn, type Retry } from './retries.ts';
 
 export interface CallProgress {

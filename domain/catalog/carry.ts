@@ -7,11 +7,11 @@
  */
 import type { LedgerEntry, LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { CatalogTrust } from '../../contracts/schemas/trust.ts';
+import type { JournalHead } from '../../contracts/wire/carry.ts';
 import { byteLength } from '../text/canonical.ts';
 import { PAGE_BYTES } from '../text/page.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 import type { Catalog, CatalogChange } from './state.ts';
-import type { JournalHead } from '../../contracts/wire/carry.ts';
 
 /** Version of the carry. A changed shape raises the version; an execution refuses an unknown version. */
 export const CATALOG_CARRY_VERSION = 1;

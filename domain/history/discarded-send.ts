@@ -6,7 +6,7 @@
  * 1. A dispatch counts as sent unless the history proves that it was not (INV-X1).
  * 2. A history is outside input: an entry that does not read as the result of a dispatch proves nothing.
  */
-import { isFields } from '../shapes/messages.ts';
+import { isFields } from '../shapes/inputs.ts';
 import { canonicalJson, sha256Hex } from '../text/canonical.ts';
 
 export type SendEnding =

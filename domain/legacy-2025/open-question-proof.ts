@@ -1,9 +1,9 @@
 /** Answers a dispatch that asks, by query, about the question that its server put on the open connection. */
 import type { HeldWord } from '../../contracts/wire/legacy-2025.ts';
 import { provisionProof } from '../request/provision.ts';
-import { callOf, type Run } from '../state/run.ts';
-import { type Fields, isFields } from '../shapes/messages.ts';
+import { type Fields, isFields } from '../shapes/inputs.ts';
 import { isDispatched } from '../state/call.ts';
+import { callOf, type Run } from '../state/run.ts';
 
 /**
  * Returns the state of a question; a question unknown to this run counts as closed.

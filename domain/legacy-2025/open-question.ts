@@ -12,16 +12,16 @@
  */
 import { defined } from '../../contracts/defined.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
+import type { QuestionProgress } from '../../contracts/wire/carry.ts';
 import type { HeldQuestions } from '../../contracts/wire/legacy-2025.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
-import { type AskingOnConnection, type CallState, type InFlight, resolvedOf } from '../state/call.ts';
 import { requestOpenedFact } from '../request/digest.ts';
 import { askedBytes, MOST_ASKED_BYTES, MOST_ROUNDS } from '../request/input.ts';
 import type { Pausing } from '../request/pause.ts';
 import { nextGeneration } from '../request/transitions.ts';
+import { type AskingOnConnection, type CallState, type InFlight, resolvedOf } from '../state/call.ts';
 import { callOf, type Change, move, replaceCall, type Run, type RunIds } from '../state/run.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
-import type { QuestionProgress } from '../../contracts/wire/carry.ts';
 
 /** The people asked, the time for an answer, and how long the server may be kept waiting over all rounds. */
 export type HeldPausing = Pick<Pausing, 'at' | 'approvers' | 'deadlineSeconds'> & { readonly holdSeconds: number };

@@ -10,11 +10,11 @@
  */
 import { defined } from '../../contracts/defined.ts';
 import type { SealedState } from '../../contracts/schemas/input.ts';
+import type { Unsure } from '../../contracts/wire/carry.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { sentAsTold } from '../request/outcome.ts';
+import { isFields } from '../shapes/inputs.ts';
 import { type Change, move, type Run } from '../state/run.ts';
-import { isFields } from '../shapes/messages.ts';
-import type { Unsure } from '../../contracts/wire/carry.ts';
 
 /** An unknown outcome, with the sealed place at which another worker can ask for the answer. */
 export type Resumable = Extract<DispatchResult, { kind: 'ended' }> & {

@@ -9,12 +9,12 @@
  */
 import { defined } from '../../contracts/defined.ts';
 import type { RunningTask } from '../../contracts/schemas/legacy-2025.ts';
+import type { ServerTask } from '../../contracts/wire/carry.ts';
 import type { PollResult } from '../../contracts/wire/legacy-2025.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
-import { isFiniteNumber, isInstant } from '../shapes/messages.ts';
+import { isFiniteNumber, isInstant } from '../shapes/inputs.ts';
 import type { InFlight, OnTask } from '../state/call.ts';
 import { type Change, move, type Moved, type Run } from '../state/run.ts';
-import type { ServerTask } from '../../contracts/wire/carry.ts';
 
 type Begun = Extract<DispatchResult, { kind: 'task' }>;
 /** Length in events, and size in bytes. */

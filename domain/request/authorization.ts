@@ -5,23 +5,23 @@
  * 2. A grant replaces the run's own for that server. Only the subject whose grant it replaces may give it.
  * 3. The number of such requests per call is bounded: a server that is never content does not keep a run.
  */
-import type { AuthorizationPause, PauseAck, SignedAuthorization } from '../../contracts/schemas/request.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
+import type { AuthorizationPause, PauseAck, SignedAuthorization } from '../../contracts/schemas/request.ts';
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
 import type { TrustSet } from '../../contracts/schemas/trust.ts';
+import type { Authorized } from '../../contracts/wire/carry.ts';
 import type { AuthorizationNeed } from '../../contracts/wire/proofs.ts';
 import { initiatorRule, isMet, isWanted, type Voter } from '../policy/approvers.ts';
 import { isSameVoice } from '../signing/message.ts';
 import { type Dispatched, isDispatched, settled, type WaitingForAnswer } from '../state/call.ts';
-import { type Change, replaceCall, type Run } from '../state/run.ts';
+import { type Change, grantsFor, replaceCall, type Run } from '../state/run.ts';
 import { byteLength, canonicalJson, hashOf } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 import { tellDue } from './deadline.ts';
 import { namedIn } from './decision.ts';
 import { outcomeFact } from './digest.ts';
 import { answererOf, answerFact, remembering, resumed } from './pause.ts';
-import type { Authorized } from '../../contracts/wire/carry.ts';
 
 /** Most requests for an authorization that one call may cause. */
 export const MOST_AUTHORIZATIONS = 3;
@@ -180,11 +180,6 @@ function regranted(run: Run, given: Authorized): Run {
     calls,
     grants: [...(run.grants ?? []).filter(({ request }) => request.about.server !== server), given],
   };
-}
-
-/** Returns the answer that gave a server its newest grant, as a list of none or one. */
-export function grantsFor({ grants = [] }: Run, server: string): readonly Authorized[] {
-  return grants.filter(({ request }) => request.about.server === server);
 }
 
 /** Returns the given grant with which a call in flight was sent, or the newest one given for its server. */

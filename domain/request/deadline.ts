@@ -1,6 +1,6 @@
 /**
- * Three things depend on time here: the deadline of a request, its reminder and escalations, and how long an approval
- * holds.
+ * Four things depend on time here: the deadline of a request, its reminder and escalations, how long an approval holds,
+ * and whether the grant of a call ends before its deadline.
  *
  * 1. A deadline moves only as far as the rule permits. The rule is part of the digest, so approvers have seen the
  *    bound.
@@ -11,14 +11,17 @@
  * 5. A reminder or escalation due at the deadline or later never happens.
  * 6. An approval holds from the decision that completed it; of several rules the shortest validity counts.
  */
-import type { Decision } from '../../contracts/schemas/request.ts';
+import { isListing } from '../../contracts/names.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
-import { mayDecide, ruleAt } from '../policy/approvers.ts';
-import { type Change, move, type Run } from '../state/run.ts';
-import { type Refusal, refuse } from '../text/refusal.ts';
-import { type Asking, ASKING, type WaitingForConsent, withRequest } from '../state/call.ts';
+import type { Decision } from '../../contracts/schemas/request.ts';
+import type { RunState } from '../../contracts/schemas/run-state.ts';
 import type { OpenRequest, Postponement } from '../../contracts/wire/carry.ts';
+import type { ToolsetRef } from '../../contracts/wire/identity.ts';
+import { mayDecide, ruleAt } from '../policy/approvers.ts';
+import { type Asking, ASKING, judgementOf, type WaitingForConsent, withRequest } from '../state/call.ts';
+import { askingCalls, callOf, type Change, grantsFor, move, type Run } from '../state/run.ts';
+import { type Refusal, refuse } from '../text/refusal.ts';
 
 /** The bound keeps small what is carried with the request and proven at the dispatch. */
 export const MOST_EXTENSIONS = 20;
@@ -200,4 +203,43 @@ export function lapsedSince(decidedAt: number, now: number, ...rules: readonly A
  */
 export function describeLapse(end: number): string {
   return `The approval held until ${new Date(end).toISOString()}; it needs a fresh one.`;
+}
+
+// A run's grant may end before the deadline of a request; a call approved after that end has no authorization (F13).
+//
+// 1. The ledger says so when the request opens, so that nobody approves days later what cannot be called any more.
+
+interface Held {
+  readonly run: Run;
+  readonly toolset: readonly ToolsetRef[];
+}
+
+/**
+ * Returns the end of the grant if the grant ends before the deadline and nobody has replaced it.
+ * @param deadline epoch ms
+ */
+export function grantEnd({ run, toolset }: Held, server: string, deadline: number): { grantExpiresAt?: string } {
+  const grantExpiresAt = toolset.find((each) => each.server === server)?.grantExpiresAt;
+  // A grant given for the list of tools is the one whose end is known, and does not count as a replacement.
+  const isReplaced = grantsFor(run, server).some(({ answer }) => !isListing(answer.callId));
+  if (grantExpiresAt === undefined || isReplaced || !(Date.parse(grantExpiresAt) < deadline)) return {};
+  return { grantExpiresAt };
+}
+
+/** Returns the early ends of grants over all open requests. */
+export function grantEnds(held: Held): Pick<RunState, 'grantEnds'> {
+  const ends = askingCalls(held.run).flatMap(({ call, judgement, request }) => {
+    const { server } = judgement.target;
+    const { grantExpiresAt: at } = grantEnd(held, server, request.deadline);
+    return at === undefined ? [] : [{ callId: call.callId, server, at }];
+  });
+  return ends.length === 0 ? {} : { grantEnds: ends };
+}
+
+/** Adds the early end of the grant to a `request.opened` fact; other facts stay as they are. */
+export function withGrantEnd(fact: LedgerFact, held: Held): LedgerFact {
+  if (fact.kind !== 'request.opened') return fact;
+  const state = callOf(held.run, fact.callId);
+  const target = state && judgementOf(state)?.target;
+  return target === undefined ? fact : { ...fact, ...grantEnd(held, target.server, Date.parse(fact.deadline)) };
 }

@@ -1,40 +1,98 @@
 /**
- * A decision is admitted or refused here, and recorded (INV-G2). The update validator and the signal handler both call
- * `admit`, which is pure and synchronous.
+ * A decision is admitted or refused here, and recorded (INV-G2). Other answers to requests are admitted by the same
+ * rules (`admitTo`); `domain/request/pause.ts` adds theirs.
  *
  * 1. A decision settles exactly the request whose digest it echoes, once. If several must agree, the last of them
  *    settles it.
  * 2. The same decision id with the same content gets its first answer, also after continue-as-new (INV-D3).
  * 3. Nothing here depends on the current Temporal run. The digest is recomputed for the run that the decision names;
  *    `madeInTime` checks apart, in live code only, that this run counts (INV-D4).
+ * 4. Approvers may edit the arguments, or answer in the tool's place, only if each list of the rule says so; silence
+ *    forbids (INV-G4).
+ *
+ * One file, because whether a decision counts is one question with one order of checks.
  */
 import { defined } from '../../contracts/defined.ts';
-import type { Approver, Decision, DecisionAck, SignedDecision } from '../../contracts/schemas/request.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
-import type { ApproverRule } from '../../contracts/schemas/policy.ts';
-import { groupsOf, isMet, isWanted, mayDecide, type Voter } from '../policy/approvers.ts';
-import { callOf, type Change, MOST_ANSWERED, replaceCall, type Run, type RunIds } from '../state/run.ts';
-import { signatureEvidence } from '../signing/jws.ts';
-import { hashOf, sha256Hex } from '../text/canonical.ts';
-import { type Refusal, refuse } from '../text/refusal.ts';
-import { type Asking, type CallState, decided, isAsking, voted, type WaitingForConsent } from '../state/call.ts';
-import { isUsed, refuseClosed, refuseUntimely, refuseUpdate, refuseUsed } from './closed-or-expired.ts';
-import { extended, refuseExtension, tellDue } from './deadline.ts';
-import { outcomeFact } from './digest.ts';
-import { isEdit, refuseRight } from './rights.ts';
-import { refuseRemember } from './standing.ts';
+import type { ApproverRule, DecisionRight } from '../../contracts/schemas/policy.ts';
+import type { Approver, Decision, DecisionAck, PauseKind, SignedDecision } from '../../contracts/schemas/request.ts';
+import type { Limits } from '../../contracts/schemas/run-spec.ts';
 import type { Answered } from '../../contracts/wire/carry.ts';
+import { groupsOf, isMet, isWanted, mayDecide, type Voter } from '../policy/approvers.ts';
+import { signatureEvidence } from '../signing/jws.ts';
+import {
+  type Answerable,
+  type Asking,
+  type CallState,
+  decided,
+  isAsking,
+  isDispatched,
+  isEdit,
+  voted,
+  type WaitingForConsent,
+} from '../state/call.ts';
+import {
+  answeredWith,
+  callOf,
+  type Change,
+  isPauseAnswer,
+  type Remembered,
+  replaceCall,
+  type Run,
+  type RunIds,
+} from '../state/run.ts';
+import { byteLength, hashOf, sha256Hex } from '../text/canonical.ts';
+import { type Refusal, refuse } from '../text/refusal.ts';
+import { extended, refuseExtension, tellDue } from './deadline.ts';
+import { digestOf, outcomeFact } from './digest.ts';
+import { refuseRemember } from './standing.ts';
 
 /** Characters kept of the hash of each accepted decision. */
 const HASH_CHARACTERS = 32;
 
-export type Admission =
-  | { readonly kind: 'accept'; readonly state: WaitingForConsent }
-  | { readonly kind: 'repeat'; readonly ack: DecisionAck }
+export type AdmissionOf<State, Ack> =
+  | { readonly kind: 'accept'; readonly state: State }
+  | { readonly kind: 'repeat'; readonly ack: Ack }
   | Refusal;
+export type Admission = AdmissionOf<WaitingForConsent, DecisionAck>;
+
+/** What an update answers: which requests, and which remembered answer is the same. */
+interface Expected<State extends Asking, Ack> {
+  readonly isAsked: (state: Asking) => state is State;
+  readonly repeated: (known: Remembered) => Ack | undefined;
+}
 
 /**
- * Admits a decision, recognises a repeat, or says why the decision does not count.
+ * Admits an answer of any kind to the open request that it names, recognises a repeat, or refuses. Who may answer is
+ * left to the caller.
+ * @param now epoch ms
+ */
+export function admitTo<State extends Asking, Ack>(
+  run: Run,
+  answer: Answerable,
+  { isAsked, repeated }: Expected<State, Ack>,
+  ids: Omit<RunIds, 'runId'>,
+  now: number,
+): AdmissionOf<State, Ack> {
+  const { callId, decisionId } = answer;
+  // Temporal tells updates apart by this id, so all kinds of answers share it.
+  const known = run.answered.find(({ ack }) => ack.decisionId === decisionId);
+  const ack = known && repeated(known);
+  if (ack !== undefined) return { kind: 'repeat', ack };
+  if (known !== undefined)
+    return refuse('DECISION_INVALID', `Decision id ${decisionId} was used for another decision; send a new id.`, {
+      callId,
+      path: 'decisionId',
+    });
+  const state = callOf(run, callId);
+  if (!isAsking(state)) return refuseClosed(run, state, callId);
+  if (!isAsked(state)) return refuseUpdate(state.request.about?.kind, callId);
+  return refuseUntimely(state, answer, ids, now) ?? { kind: 'accept', state };
+}
+
+/**
+ * Admits a decision, recognises a repeat, or says why the decision does not count. The update validator and the signal
+ * handler both call it.
  * @param now epoch ms
  * @param endsAt end of the run by `limits.wallClockSeconds`, epoch ms
  */
@@ -45,15 +103,14 @@ export function admit(
   now: number,
   endsAt = Number.POSITIVE_INFINITY,
 ): Admission {
+  const consent: Expected<WaitingForConsent, DecisionAck> = {
+    isAsked: (state) => state.status === 'waiting-for-consent',
+    repeated: (known) => (isPauseAnswer(known) || !isSame(known, decision) ? undefined : known.ack),
+  };
+  const admission = admitTo(run, decision, consent, ids, now);
+  if (admission.kind !== 'accept') return admission;
   const { callId } = decision;
-  const before = run.answered.find(({ ack }) => ack.decisionId === decision.decisionId);
-  if (before !== undefined && isSame(before, decision)) return { kind: 'repeat', ack: before.ack };
-  if (before !== undefined || isUsed(run, decision.decisionId)) return refuseUsed(decision);
-  const state = callOf(run, callId);
-  if (!isAsking(state)) return refuseClosed(run, state, callId);
-  if (state.status !== 'waiting-for-consent') return refuseUpdate(state.request.about.kind, callId);
-  const untimely = refuseUntimely(state, decision, ids, now);
-  if (untimely !== undefined) return untimely;
+  const { state } = admission;
   // Approvers may always withdraw their approval, even after they have left the groups that the rule names.
   if (decision.kind !== 'withdraw' && !mayDecide(state.request.approvers, voterOf(state, decision, now))) {
     return refuse(
@@ -66,7 +123,9 @@ export function admit(
     decision.kind === 'extend'
       ? refuseExtension(state, decision, endsAt)
       : (refuseRight(state, decision) ?? refuseVote(state, decision, now));
-  return refusal ?? refuseRemember(run, state, decision, now) ?? { kind: 'accept', state };
+  if (refusal !== undefined) return refusal;
+  const isRemembered = decision.kind === 'approve' && decision.remember !== undefined;
+  return (isRemembered ? refuseRemember(run, state, decision, now) : undefined) ?? admission;
 }
 
 /** If several must agree, each person counts once, and only while one more of their group is needed. */
@@ -168,8 +227,7 @@ export function answeredBy(
     decidedAt: new Date(at).toISOString(),
     ...untilOf(decision),
   };
-  const known = { ack, ...rememberedOf(run, decision) };
-  return { ack, run: { ...run, answered: [...run.answered, known].slice(-MOST_ANSWERED) } };
+  return { ack, run: answeredWith(run, { ack, ...rememberedOf(run, decision) }) };
 }
 
 function rememberedOf(
@@ -293,4 +351,142 @@ function isSame(known: Answered, decision: Decision): boolean {
     digest === decision.digest &&
     content === contentOf(decision)
   );
+}
+
+// A request refuses an answer: it is closed, it changed since it was read, it is over, or it expects another update.
+
+/** The update that answers a request, by what the request is about. */
+const ANSWERED_BY: Readonly<Record<PauseKind, string>> = {
+  outcome: 'resolveOutcome (countersign resolve)',
+  input: 'provideInput (countersign answer)',
+  authorization: 'authorize (countersign authorize)',
+};
+
+/**
+ * Refuses an answer sent by the wrong update.
+ * @param wanted what the request is about; undefined for consent
+ */
+function refuseUpdate(wanted: PauseKind | undefined, callId: string): Refusal {
+  const update = wanted === undefined ? 'decide (countersign approve, reject)' : ANSWERED_BY[wanted];
+  return refuse(
+    'DECISION_NOT_PERMITTED',
+    `Call ${callId} waits for something else than this: answer it by ${update}. Nothing was changed.`,
+    { callId },
+  );
+}
+
+/**
+ * Refuses an answer with another digest than the open request's, or one after the deadline.
+ * @param now epoch ms
+ */
+export function refuseUntimely(
+  state: Asking,
+  { callId, digest, runId }: Answerable,
+  ids: Omit<RunIds, 'runId'>,
+  now: number,
+): Refusal | undefined {
+  if (digestOf(state, { ...ids, runId }) !== digest)
+    return refuse(
+      'DIGEST_MISMATCH',
+      `The digest is not that of call ${callId} as it waits now; read the request again before deciding.`,
+      { callId },
+    );
+  if (now >= state.request.deadline) return refuseExpired(callId, new Date(state.request.deadline).toISOString());
+  return undefined;
+}
+
+/** Decisions that leave nothing to decide; the others leave the request open. */
+const SETTLING: ReadonlySet<DecisionAck['status']> = new Set(['approved', 'rejected', 'answered']);
+
+/** Explains why a call that is not asking takes no decision, with the person who decided it, if any. */
+function refuseClosed(run: Run, state: CallState | undefined, callId: string): Refusal {
+  // Expiry comes first: a call that was approved, asked again and then not answered has expired.
+  const expired = run.expired.findLast((entry) => entry.callId === callId);
+  if (expired !== undefined) return refuseExpired(callId, expired.deadline);
+  const held = isDispatched(state) ? state.questions?.last : undefined;
+  if (held?.kind === 'expired') return refuseExpired(callId, new Date(held.deadline).toISOString());
+  if (held?.kind === 'cancelled')
+    return refuse('REQUEST_NOT_OPEN', `Nobody waits any more for what the server of call ${callId} asked.`, { callId });
+  const last = run.answered.findLast(
+    ({ ack }) => ack.callId === callId && ('answer' in ack || SETTLING.has(ack.status)),
+  );
+  if (last !== undefined) {
+    const { ack } = last;
+    return refuseDecided(ack, 'answer' in ack ? `resolved (${ack.answer})` : ack.status);
+  }
+  // Calls of closed turns are no longer in the state; a call of a turn that never was is unknown.
+  if (state === undefined && !isOver(run, turnOf(callId)))
+    return refuse('CALL_UNKNOWN', `This run has no call ${callId}.`, { callId });
+  return refuse('REQUEST_NOT_OPEN', `Call ${callId} does not wait for a decision.`, { callId });
+}
+
+function refuseExpired(callId: string, deadline: string): Refusal {
+  return refuse('DECISION_EXPIRED', `The request for call ${callId} expired at ${deadline}; nothing was changed.`, {
+    callId,
+  });
+}
+
+function isOver({ turn, calls }: Run, asked: number): boolean {
+  return asked < turn || (asked === turn && turn > 0 && calls.length === 0);
+}
+
+function turnOf(callId: string): number {
+  return Number(/^t([0-9]+)\./.exec(callId)?.[1] ?? Number.NaN);
+}
+
+function refuseDecided(
+  { callId, decidedBy, decidedAt }: { readonly callId: string; readonly decidedBy: string; readonly decidedAt: string },
+  what: string,
+): Refusal {
+  return refuse('ALREADY_DECIDED', `Call ${callId} was ${what} by ${decidedBy} at ${decidedAt}; nothing was changed.`, {
+    callId,
+    decidedBy,
+    decidedAt,
+  });
+}
+
+// Approvers edit the arguments, or answer in the tool's place, by a right that the rule gives.
+
+export function permits({ allOf }: ApproverRule, right: DecisionRight): boolean {
+  return allOf.length > 0 && allOf.every(({ may }) => may?.includes(right) === true);
+}
+
+export function refuseRight({ request, unsure, input }: Asking, decision: Decision): Refusal | undefined {
+  const right = isEdit(decision) ? 'edit' : decision.kind === 'respond' ? 'respond' : undefined;
+  if (right === undefined) return undefined;
+  const { callId } = decision;
+  if (!permits(request.approvers, right)) return notPermitted(right, callId);
+  // An answer would claim that the call did not run, and an edit would make another call of it.
+  if (input !== undefined)
+    return refuse(
+      'DECISION_NOT_PERMITTED',
+      `The server has begun call ${callId} and asked for input: approve or reject it as it is.`,
+      { callId },
+    );
+  return unsure === undefined
+    ? undefined
+    : refuse(
+        'DECISION_NOT_PERMITTED',
+        `An earlier attempt of call ${callId} may have run: approve or reject it as it is.`,
+        { callId },
+      );
+}
+
+/** Refuses an answer over `limits.resultBytes`: the transcript holds it like a tool's result. */
+export function refuseLongAnswer(
+  { callId, answer }: Extract<SignedDecision, { kind: 'respond' }>,
+  { resultBytes }: Pick<Limits, 'resultBytes'>,
+): Refusal | undefined {
+  const bytes = byteLength(answer);
+  if (bytes <= resultBytes) return undefined;
+  return refuse('DECISION_INVALID', `The answer has ${bytes} bytes; limits.resultBytes allows ${resultBytes}.`, {
+    callId,
+    path: 'answer',
+  });
+}
+
+export function notPermitted(right: DecisionRight, callId: string): Refusal {
+  const what =
+    right === 'edit' ? `the arguments of call ${callId} be changed` : `call ${callId} be answered in place of its tool`;
+  return refuse('DECISION_NOT_PERMITTED', `Policy does not let ${what}; approve or reject it as it is.`, { callId });
 }

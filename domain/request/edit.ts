@@ -8,20 +8,19 @@
  * 3. An edit gains nothing: no later deadline, and no vote for a person who may not decide the edited call.
  */
 import { defined } from '../../contracts/defined.ts';
-import type { Approver, DecisionAck } from '../../contracts/schemas/request.ts';
 import type { Judgement, ToolTarget } from '../../contracts/schemas/call.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
+import type { Approver, DecisionAck } from '../../contracts/schemas/request.ts';
 import type { Limits } from '../../contracts/schemas/run-spec.ts';
+import type { Edit, Resolved, ResolvedJudgement, Vote } from '../../contracts/wire/carry.ts';
+import type { ShownRequest } from '../../contracts/wire/proofs.ts';
 import { isMet, isWanted } from '../policy/approvers.ts';
+import type { CallState, ConsentRequest, EditDecision, InFlight, WaitingForConsent } from '../state/call.ts';
 import { type Change, replaceCall, type Run, type RunIds } from '../state/run.ts';
 import { byteLength, canonicalJson, hashOf } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
-import type { CallState, ConsentRequest, InFlight, WaitingForConsent } from '../state/call.ts';
-import { acceptedFact, answeredBy, namedIn } from './decision.ts';
+import { acceptedFact, answeredBy, namedIn, notPermitted, permits } from './decision.ts';
 import { requestOpenedFact, verdictFact } from './digest.ts';
-import { type EditDecision, notPermitted, permits } from './rights.ts';
-import type { ShownRequest } from '../../contracts/wire/proofs.ts';
-import type { Edit, Resolved, ResolvedJudgement, Vote } from '../../contracts/wire/carry.ts';
 
 /** Most edits of one run that are judged at the same time, since each needs an activity. */
 export const MOST_JUDGED_EDITS = 8;

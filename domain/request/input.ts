@@ -19,10 +19,10 @@ import type {
   InputRequests,
   InputResponse,
 } from '../../contracts/schemas/input.ts';
-import type { Run } from '../state/run.ts';
-import { isFields } from '../shapes/messages.ts';
-import { byteLength, canonicalJson } from '../text/canonical.ts';
+import { isFields } from '../shapes/inputs.ts';
 import { type CallState, isAsking, isDispatched } from '../state/call.ts';
+import type { Run } from '../state/run.ts';
+import { byteLength, canonicalJson } from '../text/canonical.ts';
 
 /** Most rounds of questions in one call; the default of the MCP SDK. */
 export const MOST_ROUNDS = 10;

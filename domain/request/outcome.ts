@@ -9,13 +9,13 @@
  *    can send one. Fields that do not fit are left out.
  */
 import { defined } from '../../contracts/defined.ts';
-import type { OutcomePause, PauseAck, SignedResolution } from '../../contracts/schemas/request.ts';
 import type { Outcome, TokenEvidence } from '../../contracts/schemas/call.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
+import type { OutcomePause, PauseAck, SignedResolution } from '../../contracts/schemas/request.ts';
 import type { Limits } from '../../contracts/schemas/run-spec.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { isMet } from '../policy/approvers.ts';
-import { type Fields, isFields, isFiniteNumber, isInstant } from '../shapes/messages.ts';
+import { type Fields, isFields, isFiniteNumber, isInstant } from '../shapes/inputs.ts';
 import { type CallState, type Dispatched, settled, type WaitingForAnswer } from '../state/call.ts';
 import { type Change, replaceCall, type Run, type RunIds } from '../state/run.ts';
 import { byteLength, sha256Hex } from '../text/canonical.ts';

@@ -11,32 +11,30 @@
  * 3. No call leaves again by time alone: an unanswered request ends with the outcome that is true of the call (INV-X1).
  */
 import { defined } from '../../contracts/defined.ts';
-import type { InputPause, Pause, PauseAck, PauseKind } from '../../contracts/schemas/request.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
+import type { InputPause, Pause, PauseAck, PauseKind } from '../../contracts/schemas/request.ts';
 import type { SignatureEvidence } from '../../contracts/schemas/trust.ts';
+import type { Retry, Unsure } from '../../contracts/wire/carry.ts';
 import { mayDecide, type Voter } from '../policy/approvers.ts';
-import { callOf, type Change, replaceCall, type Run, type RunIds } from '../state/run.ts';
 import { signatureEvidence } from '../signing/jws.ts';
-import { hashOf } from '../text/canonical.ts';
-import { type Refusal, refuse } from '../text/refusal.ts';
 import {
   type Answerable,
   type Approved,
   askable,
   type AskingOnConnection,
   type Cleared,
+  DISPATCHED,
   type Dispatched,
-  isAsking,
-  isDispatched,
   resolvedOf,
   sendable,
   type WaitingForAnswer,
 } from '../state/call.ts';
-import { isUsed, refuseClosed, refuseUntimely, refuseUpdate, refuseUsed } from './closed-or-expired.ts';
-import { namedIn } from './decision.ts';
+import { answeredWith, type Change, isPauseAnswer, move, type Run, type RunIds } from '../state/run.ts';
+import { hashOf } from '../text/canonical.ts';
+import { refuse } from '../text/refusal.ts';
+import { type AdmissionOf, admitTo, namedIn } from './decision.ts';
 import { requestOpenedFact } from './digest.ts';
 import { nextGeneration } from './transitions.ts';
-import type { Retry, Unsure } from '../../contracts/wire/carry.ts';
 
 /** Calls that wait for an answer about `P`. */
 export type Paused<P extends Pause = Pause> = WaitingForAnswer<P> | (InputPause extends P ? AskingOnConnection : never);
@@ -86,22 +84,17 @@ export function resumed(state: WaitingForAnswer, retry?: Retry): Cleared | Appro
 
 /** Pauses a call in flight; a call in any other state stays unchanged. */
 export function pausedFor(run: Run, callId: string, about: Pause, pausing: Pausing, ids: RunIds): Change {
-  const state = callOf(run, callId);
-  if (!isDispatched(state)) return { run, facts: [] };
-  const next = paused(state, about, pausing);
-  return { run: replaceCall(run, next), facts: [requestOpenedFact(next, ids)] };
+  return move(run, callId, DISPATCHED, (state) => {
+    const call = paused(state, about, pausing);
+    return { call, facts: [requestOpenedFact(call, ids)] };
+  });
 }
 
 /** A parsed answer, with its signature if it has one. */
 export type PauseAnswer = Answerable & { readonly kind: string; readonly signature?: string };
 
-export type PauseAdmission =
-  | { readonly kind: 'accept'; readonly state: Paused }
-  | { readonly kind: 'repeat'; readonly ack: PauseAck }
-  | Refusal;
-
 /**
- * Admits an answer, recognises a repeat, or says why the answer does not count. The counterpart of `admit`.
+ * Admits an answer, recognises a repeat, or says why the answer does not count.
  * @param now epoch ms
  */
 export function admitAnswer(
@@ -110,25 +103,24 @@ export function admitAnswer(
   answer: PauseAnswer,
   ids: Omit<RunIds, 'runId'>,
   now: number,
-): PauseAdmission {
-  const { callId, decisionId, approver } = answer;
-  const before = run.resumed?.find(({ ack }) => ack.decisionId === decisionId);
-  if (before !== undefined && before.content === contentOf(asked, answer)) return { kind: 'repeat', ack: before.ack };
-  if (isUsed(run, decisionId)) return refuseUsed(answer);
-  const state = callOf(run, callId);
-  if (!isAsking(state)) return refuseClosed(run, state, callId);
-  if (state.status === 'waiting-for-consent' || state.request.about.kind !== asked)
-    return refuseUpdate(state.request.about?.kind, callId);
-  const untimely = refuseUntimely(state, answer, ids, now);
-  if (untimely !== undefined) return untimely;
-  if (mayDecide(state.request.approvers, answererOf(state, answer, now))) return { kind: 'accept', state };
-  return refuse(
-    'APPROVER_NOT_ENTITLED',
-    `${approver.id} may not answer for call ${callId}; the request lists who may.`,
+): AdmissionOf<Paused, PauseAck> {
+  const content = contentOf(asked, answer);
+  const admission = admitTo(
+    run,
+    answer,
     {
-      callId,
+      isAsked: (state): state is Paused => state.request.about?.kind === asked,
+      repeated: (known) => (isPauseAnswer(known) && known.content === content ? known.ack : undefined),
     },
+    ids,
+    now,
   );
+  if (admission.kind !== 'accept') return admission;
+  const { callId, approver } = answer;
+  const { state } = admission;
+  if (mayDecide(state.request.approvers, answererOf(state, answer, now))) return admission;
+  const message = `${approver.id} may not answer for call ${callId}; the request lists who may.`;
+  return refuse('APPROVER_NOT_ENTITLED', message, { callId });
 }
 
 /**
@@ -138,9 +130,6 @@ export function admitAnswer(
 export function answererOf({ request }: Pick<Paused, 'request'>, { approver }: PauseAnswer, at: number): Voter {
   return { ...approver, after: at - request.openedAt };
 }
-
-/** Number of newest answers that are remembered and carried through continue-as-new. */
-export const MOST_RESUMED = 200;
 
 /**
  * Remembers the acknowledgement, so that a resent answer gets it again (INV-D3).
@@ -160,8 +149,7 @@ export function remembering(
     decidedBy: approver.id,
     decidedAt: new Date(at).toISOString(),
   };
-  const known = [...(run.resumed ?? []), { ack, content: contentOf(asked, answer) }].slice(-MOST_RESUMED);
-  return { ack, run: { ...run, resumed: known } };
+  return { ack, run: answeredWith(run, { ack, content: contentOf(asked, answer) }) };
 }
 
 /** The signature is left out: the same answer signed anew counts as the same. */

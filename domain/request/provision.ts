@@ -8,16 +8,18 @@
  * 2. Answers may be personal data: the ledger has their hash, and they are dropped together with the call.
  */
 import { defined } from '../../contracts/defined.ts';
-import type { InputPause, PauseAck, SignedProvision } from '../../contracts/schemas/request.ts';
 import type { InputAnswer, InputResponse } from '../../contracts/schemas/input.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
+import type { InputPause, PauseAck, SignedProvision } from '../../contracts/schemas/request.ts';
+import type { InputProgress, Provided } from '../../contracts/wire/carry.ts';
+import type { ProvisionProof } from '../../contracts/wire/proofs.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { flownOn } from '../legacy-2025/open-question.ts';
+import { type InFlight, notSent, type Sendable, type WaitingForAnswer } from '../state/call.ts';
 import { callOf, type Change, replaceCall, type Run, type RunIds } from '../state/run.ts';
 import { byteLength, canonicalJson, hashOf } from '../text/canonical.ts';
 import { visible } from '../text/escape.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
-import { type InFlight, notSent, type Sendable, type WaitingForAnswer } from '../state/call.ts';
 import { tellDue } from './deadline.ts';
 import { requestOpenedFact } from './digest.ts';
 import {
@@ -30,8 +32,6 @@ import {
 } from './input.ts';
 import { answerFact, type Paused, paused, type Pausing, remembering, resumed } from './pause.ts';
 import { ended } from './transitions.ts';
-import type { ProvisionProof } from '../../contracts/wire/proofs.ts';
-import type { InputProgress, Provided } from '../../contracts/wire/carry.ts';
 
 type Asked = Extract<DispatchResult, { kind: 'input' }>;
 

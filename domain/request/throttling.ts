@@ -9,8 +9,8 @@
  */
 import type { HeldCall } from '../../contracts/schemas/call.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
-import { type Change, move, type Moved, type Run } from '../state/run.ts';
 import { type Dispatched, type InFlight, notSent, type Throttled } from '../state/call.ts';
+import { type Change, move, type Moved, type Run } from '../state/run.ts';
 
 export type Holding = Extract<DispatchResult, { kind: 'not-sent' }> & {
   readonly held: NonNullable<Extract<DispatchResult, { kind: 'not-sent' }>['held']>;

@@ -3,6 +3,7 @@ import { defined } from '../../contracts/defined.ts';
 import type { Outcome, TokenEvidence } from '../../contracts/schemas/call.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
+import type { ResolvedJudgement, Unsure } from '../../contracts/wire/carry.ts';
 import type { DispatchResult, ShownDefinition } from '../../contracts/wire/tools.ts';
 import { initiatorRule } from '../policy/approvers.ts';
 import {
@@ -20,7 +21,6 @@ import {
 } from '../state/call.ts';
 import { callOf, type Change, MOST_ANSWERED, move, replaceCall, type Run, type RunIds } from '../state/run.ts';
 import { outcomeFact, requestOpenedFact } from './digest.ts';
-import type { ResolvedJudgement, Unsure } from '../../contracts/wire/carry.ts';
 
 /** Sends a call to its server; undefined if the call is not to be sent: neither cleared nor approved nor throttled. */
 export function dispatched(run: Run, callId: string): Change | undefined {

@@ -9,9 +9,8 @@
  * 1. A run carries only what cannot be read elsewhere: heads and references, open calls, remembered answers.
  */
 import { defined } from '../../contracts/defined.ts';
-import { type Approved, type CallState, type Cleared, requestOf, resolvedOf, sendable } from '../state/call.ts';
-import type { Run } from '../state/run.ts';
 import {
+  type Answered,
   type CarriedCall,
   type CarriedRun,
   type Carry,
@@ -22,14 +21,28 @@ import {
   PAUSED_CARRY_VERSION,
   TASK_CARRY_VERSION,
 } from '../../contracts/wire/carry.ts';
+import { type Approved, type CallState, type Cleared, requestOf, resolvedOf, sendable } from '../state/call.ts';
+import { isPauseAnswer, type Run } from '../state/run.ts';
 
 /** Returns the run as it is carried, and the version of its shape. */
 export function toCarry(run: Run): { readonly version: Carry['version']; readonly run: CarriedRun } {
-  return { version: carryVersionOf(run), run: { ...run, calls: run.calls.map(carriedCall) } };
+  const resumed = run.answered.filter(isPauseAnswer);
+  return {
+    version: carryVersionOf(run),
+    run: {
+      ...run,
+      calls: run.calls.map(carriedCall),
+      answered: run.answered.filter((each): each is Answered => !isPauseAnswer(each)),
+      ...(resumed.length === 0 ? {} : { resumed }),
+    },
+  };
 }
 
-export function fromCarry({ calls, ...run }: CarriedRun): Run {
-  return { ...run, calls: calls.map(callFrom) };
+export function fromCarry({ calls, answered, resumed = [], ...run }: CarriedRun): Run {
+  const inOrder = [...answered, ...resumed].sort(({ ack: one }, { ack: other }) =>
+    one.decidedAt < other.decidedAt ? -1 : Number(one.decidedAt > other.decidedAt),
+  );
+  return { ...run, calls: calls.map(callFrom), answered: inOrder };
 }
 
 function carryVersionOf({ calls, grants }: Run): Carry['version'] {

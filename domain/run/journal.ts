@@ -13,8 +13,8 @@
 import type { ArtifactRef } from '../../contracts/schemas/json.ts';
 import type { LedgerEntry, LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
-import { canonicalJson, hashOf, sha256Hex } from '../text/canonical.ts';
 import type { JournalHead } from '../../contracts/wire/carry.ts';
+import { canonicalJson, hashOf, sha256Hex } from '../text/canonical.ts';
 
 /** Digest of the empty transcript. A digest names every message before a point in 32 bytes. */
 export const EMPTY_DIGEST = '0'.repeat(64);

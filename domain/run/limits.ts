@@ -10,7 +10,6 @@ import type { Counted, LimitsState, Spent, Tally } from '../../contracts/schemas
 import type { Usage } from '../../contracts/schemas/transcript.ts';
 import type { ResultRoom } from '../../contracts/wire/identity.ts';
 import type { ModelPrice } from '../../contracts/wire/run.ts';
-import { withRefusals } from '../request/repeats.ts';
 import { type CallState, judgementOf } from '../state/call.ts';
 import type { Run } from '../state/run.ts';
 import { byteLength, canonicalJson } from '../text/canonical.ts';
@@ -215,16 +214,4 @@ function isDenied(state: CallState): boolean {
 function keyOf(state: CallState): string | undefined {
   const target = judgementOf(state)?.target;
   return target === undefined ? undefined : toolKey(target);
-}
-
-/**
- * Closes a turn whose calls all have outcomes that the transcript holds.
- * @param counts set if a policy rule reads the tally
- */
-export function closeTurn(run: Run, counts?: true): Run {
-  return {
-    ...withRefusals(run),
-    calls: [],
-    ...(counts === undefined ? {} : { tally: tallied(run.tally ?? EMPTY_TALLY, run.calls) }),
-  };
 }

@@ -1,15 +1,15 @@
 /** Records what people say to a run besides decisions: messages for the model, and the wish to stop. */
 import { defined } from '../../contracts/defined.ts';
-import type { Say, Stop } from '../../contracts/schemas/request.ts';
+import { isListing } from '../../contracts/names.ts';
 import type { Outcome } from '../../contracts/schemas/call.ts';
+import type { Say, Stop } from '../../contracts/schemas/request.ts';
 import { closedHeld } from '../legacy-2025/open-question.ts';
-import { withoutRefusals } from '../request/repeats.ts';
 import { throttledCalls } from '../request/throttling.ts';
 import { ended } from '../request/transitions.ts';
+import { askingCalls, type Change, MOST_ANSWERED, type Run } from '../state/run.ts';
 import { byteLength, hashOf, sha256Hex } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
-import { askingCalls, type Change, MOST_ANSWERED, type Run } from '../state/run.ts';
-import { isListing } from '../../contracts/names.ts';
+import { withoutRefusals } from './turn.ts';
 
 /**
  * Most UTF-8 bytes of messages that may wait for the end of a turn. Waiting messages are carried through

@@ -14,9 +14,9 @@ import type { ServerConfig } from '../../contracts/schemas/config.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
-import { byteLength } from '../text/canonical.ts';
-import { isSettled, type Run } from '../state/run.ts';
 import type { Link } from '../../contracts/wire/carry.ts';
+import { isSettled, type Run } from '../state/run.ts';
+import { byteLength } from '../text/canonical.ts';
 
 /** UTF-16 units. A longer URI stays a link, but cannot be read. */
 const LONGEST_URI = 2_048;

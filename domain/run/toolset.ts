@@ -10,6 +10,7 @@ import { defined } from '../../contracts/defined.ts';
 import { type CallId, callIdOf, isListing } from '../../contracts/names.ts';
 import type { AuthorizationPause } from '../../contracts/schemas/request.ts';
 import type { ServerBinding, ServerTools, ToolDefinition } from '../../contracts/schemas/tool.ts';
+import type { Settled } from '../../contracts/wire/carry.ts';
 import type { AuthorizationNeed } from '../../contracts/wire/proofs.ts';
 import { authorizationPause } from '../request/authorization.ts';
 import { requestOpenedFact } from '../request/digest.ts';
@@ -17,7 +18,6 @@ import { paused, type Pausing } from '../request/pause.ts';
 import { type InFlight, resolvedOf } from '../state/call.ts';
 import { callOf, type Change, replaceCall, type Run, type RunIds } from '../state/run.ts';
 import { canonicalJson, hashOf } from '../text/canonical.ts';
-import type { Settled } from '../../contracts/wire/carry.ts';
 
 export interface OfferedTool {
   /** The name that the model sees: `^[a-zA-Z0-9_-]{1,64}$`, the strictest of the providers. */

@@ -11,7 +11,7 @@ import { utf8ToBytes } from '@noble/hashes/utils.js';
 import { SIGNING } from '../../contracts/crypto.ts';
 import { defined } from '../../contracts/defined.ts';
 import type { SignatureEvidence, TrustedJwk, TrustedKey } from '../../contracts/schemas/trust.ts';
-import { type Fields, isFields } from '../shapes/messages.ts';
+import { type Fields, isFields } from '../shapes/inputs.ts';
 import { fromBase64url, sha256Hex, utf8Text } from '../text/canonical.ts';
 
 // The library has no synchronous hash of its own. The assignment is always the same function, so it is no state

@@ -10,7 +10,7 @@
 import { SIGNING } from '../../contracts/crypto.ts';
 import type { ErrorCode, ErrorFacts } from '../../contracts/errors.ts';
 import type { SignedClaims, SignedPurpose, TrustedKey, TrustSet } from '../../contracts/schemas/trust.ts';
-import { isFields, isIdentifier, parseClaims } from '../shapes/messages.ts';
+import { isFields, isIdentifier, parseClaims } from '../shapes/inputs.ts';
 import type { Refusal } from '../text/refusal.ts';
 import { isSignedBy, readJws } from './jws.ts';
 

@@ -7,7 +7,7 @@
  * 1. Claims are compared as canonical JSON, so that equal claims have one text and no field escapes the comparison.
  */
 import type { ZoneClaims } from '../../contracts/zone.ts';
-import { isFields } from '../shapes/messages.ts';
+import { isFields } from '../shapes/inputs.ts';
 import { canonicalJson, sha256Hex } from '../text/canonical.ts';
 
 /** Returns ASCII only: the sandbox makes bytes of the text and reads them without a decoder. */

@@ -9,9 +9,10 @@
  *    becomes while its server takes no more (INV-G1).
  * 3. A call that may have run ends as `unknown` until its outcome is known (INV-X2).
  */
+import type { JsonObject } from '../../contracts/schemas/json.ts';
 import { defined } from '../../contracts/defined.ts';
-import type { InputPause, Pause, SignedDecision } from '../../contracts/schemas/request.ts';
 import type { Judgement, Outcome, ProposedCall } from '../../contracts/schemas/call.ts';
+import type { InputPause, Pause, SignedDecision } from '../../contracts/schemas/request.ts';
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
 import type {
   Agreed,
@@ -322,4 +323,11 @@ function endingOf({ status }: Exclude<CallState, Settled>, outcome: Outcome): Pa
 /** True if the call ran, or if a person recorded its outcome. */
 function isKnown(outcome: Outcome): boolean {
   return outcome.kind === 'succeeded' || (outcome.kind === 'failed' && outcome.executed);
+}
+
+/** An approval with other arguments than were shown (`domain/request/edit.ts`). */
+export type EditDecision = Extract<SignedDecision, { kind: 'approve' }> & { readonly arguments: JsonObject };
+
+export function isEdit(decision: SignedDecision): decision is EditDecision {
+  return decision.kind === 'approve' && decision.arguments !== undefined;
 }

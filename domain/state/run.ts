@@ -13,8 +13,8 @@ import type { ProposedCall } from '../../contracts/schemas/call.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { RunState, RunStatus } from '../../contracts/schemas/run-state.ts';
 import type { Usage } from '../../contracts/schemas/transcript.ts';
+import type { Answered, AnsweredPause, Authorized, CarriedRun, Settled } from '../../contracts/wire/carry.ts';
 import type { ModelStepResult } from '../../contracts/wire/run.ts';
-import type { CarriedRun, Settled } from '../../contracts/wire/carry.ts';
 import { type Asking, type CallState, type CallStatus, isAsking } from './call.ts';
 
 export type EndStatus = NonNullable<RunState['endsAs']>;
@@ -75,6 +75,13 @@ export function carriedExecutions(execution: Execution): readonly string[] {
   return decidedIn(execution).slice(-MOST_EARLIER);
 }
 
+/** An accepted answer of any kind, remembered so that a resent answer gets the same acknowledgement (INV-D3). */
+export type Remembered = Answered | AnsweredPause;
+
+export function isPauseAnswer(known: Remembered): known is AnsweredPause {
+  return 'answer' in known.ack;
+}
+
 export interface RunIds {
   readonly namespace: string;
   readonly workflowId: string;
@@ -84,8 +91,10 @@ export interface RunIds {
 }
 
 /** The record of a run, with its calls in the states that transitions know. */
-export interface Run extends Omit<CarriedRun, 'calls'> {
+export interface Run extends Omit<CarriedRun, 'calls' | 'answered' | 'resumed'> {
   readonly calls: readonly CallState[];
+  /** The newest answers of people, oldest first. */
+  readonly answered: readonly Remembered[];
 }
 
 export interface Change {
@@ -95,6 +104,16 @@ export interface Change {
 
 /** Number of decision ids that a run remembers; DESIGN "Transcript and size". */
 export const MOST_ANSWERED = 1_000;
+/** Number of other answers that a run remembers. */
+export const MOST_PAUSES_ANSWERED = 200;
+
+/** Remembers an answer, and forgets the oldest of its kind if there are too many. */
+export function answeredWith(run: Run, known: Remembered): Run {
+  const isAlike = (other: Remembered): boolean => isPauseAnswer(other) === isPauseAnswer(known);
+  const isFull = run.answered.filter(isAlike).length >= (isPauseAnswer(known) ? MOST_PAUSES_ANSWERED : MOST_ANSWERED);
+  const oldest = isFull ? run.answered.find(isAlike) : undefined;
+  return { ...run, answered: [...run.answered.filter((each) => each !== oldest), known] };
+}
 
 export function startRun(startedAt: number): Run {
   return {
@@ -185,4 +204,9 @@ export function callsOf({ parts, malformed }: Pick<ModelStepResult, 'parts' | 'm
       },
     ];
   });
+}
+
+/** Returns the answer that gave a server its newest grant, as a list of none or one. */
+export function grantsFor({ grants = [] }: Run, server: string): readonly Authorized[] {
+  return grants.filter(({ request }) => request.about.server === server);
 }

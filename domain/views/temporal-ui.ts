@@ -7,6 +7,7 @@
 import { defined } from '../../contracts/defined.ts';
 import type { InputPause, OutcomePause, Pause, PendingMemo } from '../../contracts/schemas/request.ts';
 import type { RunStatus } from '../../contracts/schemas/run-state.ts';
+import type { Extension } from '../../contracts/wire/carry.ts';
 import { type Catalog, hasDrifted } from '../catalog/state.ts';
 import { shownTask, tasksOf } from '../legacy-2025/tasks.ts';
 import { describeRule } from '../policy/approvers.ts';
@@ -19,7 +20,6 @@ import { type Answerable, type Asking, type CallState, judgementOf } from '../st
 import { askingCalls, type Run, type RunIds, waitOf } from '../state/run.ts';
 import { byteLength, canonicalJson } from '../text/canonical.ts';
 import { bounded, boundedBytes, codeSpan, markdown, named, visible } from '../text/escape.ts';
-import type { Extension } from '../../contracts/wire/carry.ts';
 
 /** Questions of one request in the current details. */
 const SHOWN_QUESTIONS = 5;

@@ -61,7 +61,7 @@ const LAYERS: Readonly<Record<string, Layer>> = {
 
 /** All runs of a thread share these two, and only these hold schemas as values (docs/adr/0052). */
 const SHARED: Readonly<Record<string, Layer>> = {
-  'domain/shapes/messages.ts': { folders: CONTRACTS, packages: [], typePackages: ['zod'] },
+  'domain/shapes/inputs.ts': { folders: CONTRACTS, packages: [], typePackages: ['zod'] },
   'workflows/preloaded-schemas.ts': { folders: [...CONTRACTS, 'domain'], packages: [] },
 };
 

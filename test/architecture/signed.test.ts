@@ -7,7 +7,7 @@ import { found, listOf, nameOf, product, treeOf, within } from '../support/synta
 const DISPATCHED = 'inputAskedUpdate';
 
 /** Registers every update of runs and catalogs. */
-const KIT = 'workflows/entity/updates.ts';
+const KIT = 'workflows/entity/messages.ts';
 
 /** Functions that are called, in their order, each followed once by those that it calls in the same module. */
 function callsIn(node: unknown, module: unknown, known = new Set<string>()): readonly string[] {
@@ -82,8 +82,8 @@ test('the kit that registers updates checks each in its validator', () => {
 test.each([
   ['sayUpdate', removed('registerHandlers', "assertSigned($_, 'say', $$);")],
   ['sayUpdate', replaced('registerHandlers', "parsed(opened($_, $_, parseSay), 'MESSAGE_INVALID')", 'parseSay(input)')],
-  ['decideSignal', replaced('decideBySignal', 'refuseUnsigned($$) ?? $admission', '$admission')],
-  ['update', removed('serve', 'assertSignedAnswer($$);')],
+  ['decideSignal', replaced('decideBySignal', 'refuseUnsigned($$)', 'undefined')],
+  ['update', replaced('serve', 'assertSignedAnswer($$)', 'undefined')],
   ['update', removed('register', 'assertSignedChange($$);')],
 ])('control: where %s goes around it, that is noticed', (what, change) => {
   const unproven = taken(new Map([...product(), changed(change)])).filter(({ isProven }) => !isProven);

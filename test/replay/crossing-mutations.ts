@@ -21,7 +21,7 @@ export const CROSSING_COMMANDS: readonly Mutation[] = [
   {
     name: 'what a model proposes before it has read a message that interrupts is asked',
     noticedIn: 'agent-run.v3.thinking-interrupted-ended',
-    change: removed('LiveRun.commit', 'this.#apply(interrupted($_));'),
+    change: replaced('LiveRun.commit', 'this.#apply(interrupted($_))', 'undefined'),
   },
   {
     name: 'an edit is judged for a run that ends',

@@ -114,7 +114,7 @@ export const OTHER_CONTENT: readonly Mutation[] = [
   {
     name: 'the ledger of an older run says where the conversation stood',
     noticedIn: 'agent-run.v2.escalated-sent',
-    change: always('LiveRun.apply', "$_?.messages === 'hashed'"),
+    change: always('LiveRun.apply', "messages === 'hashed'"),
   },
   {
     name: 'a dispatch is not told of the calls before it',

@@ -24,7 +24,7 @@ export const OPEN_QUESTION_CONTENT: readonly Mutation[] = [
   {
     name: 'the ledger does not say what a server was told to what it asked',
     noticedIn: 'agent-run.v2.open-question-ended',
-    change: removed('dispatch', '$_.commit(toldHeld($$));'),
+    change: replaced('dispatch', '$_.commit(toldHeld($$))', 'undefined'),
   },
   {
     name: 'a dispatch that may wait for people has no more time than another',
@@ -47,7 +47,7 @@ export const OPEN_QUESTION_REFUSALS: readonly Mutation[] = [
   {
     name: 'a worker that is lost asks people while its answer is asked for',
     noticedIn: 'agent-run.v2.open-question-too-late',
-    change: removed('dispatch', '$_.dispatching.delete($_);'),
+    change: removed('UnderWay.during', '$_.then($$);'),
   },
   {
     name: 'a question that nobody answers keeps the next one from being asked',

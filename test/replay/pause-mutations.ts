@@ -34,7 +34,7 @@ export const PAUSE_COMMANDS: readonly Mutation[] = [
   {
     name: 'nobody is asked what became of a call',
     noticedIn: 'agent-run.v2.lost-sent-again',
-    change: never('asksAbout', '$_?.includes($_) === true'),
+    change: never('LiveRun.asksAbout', '$_?.includes($_) === true'),
   },
   {
     name: 'a call is asked about that an earlier build has ended',
@@ -156,7 +156,7 @@ export const PAUSE_REFUSALS: readonly Mutation[] = [
   {
     name: 'an approval answers what became of a call',
     noticedIn: 'agent-run.v2.lost-continued',
-    change: never('admit', "$_.status !== 'waiting-for-consent'"),
+    change: always('admit', "$_.status === 'waiting-for-consent'"),
   },
   {
     name: 'consent is taken for a grant',

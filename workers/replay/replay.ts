@@ -13,7 +13,7 @@ import type { Client } from '@temporalio/client';
 import { type ReplayWorkerOptions, Worker } from '@temporalio/worker';
 import { defined } from '../../contracts/defined.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
-import { isFields } from '../../domain/shapes/messages.ts';
+import { isFields } from '../../domain/shapes/inputs.ts';
 import { createTracing, type WorkflowBundle } from '../bundle.ts';
 import { createWorkerDataConverter } from '../codec.ts';
 import { zoneKeysOf } from '../config/secrets.ts';

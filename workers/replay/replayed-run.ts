@@ -10,7 +10,7 @@ import { READING_QUEUE } from '../../contracts/names.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { LedgerPage, RunState } from '../../contracts/schemas/run-state.ts';
-import { isFields } from '../../domain/shapes/messages.ts';
+import { isFields } from '../../domain/shapes/inputs.ts';
 import type { ReaderSinks } from '../../workflows/interceptors/replay-reader.ts';
 import { bundleWorkflows, type WorkflowBundle, workflowFile } from '../bundle.ts';
 import { createDataConverter } from '../codec.ts';

@@ -21,16 +21,14 @@ import {
   parseDisconnect,
   parsePolicies,
   parseRefresh,
-} from '../../domain/shapes/messages.ts';
+} from '../../domain/shapes/inputs.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import type { Refusal } from '../../domain/text/refusal.ts';
-import { onNudge, onUpdate } from '../entity/updates.ts';
+import { askedAbout, onNudge, onUpdate, parsed, refuseWith, serveEntity } from '../entity/messages.ts';
 import { checkFromNowOn } from '../interceptors/zone.ts';
 import { assertOtherVoice, changePolicies, connect, decideChange, disconnect, forbidden, refresh } from './changes.ts';
 import type { LiveCatalog } from './live-catalog.ts';
 import { assertSignedChange, assertTrustReadable, openedChange, readTrust, signedChange } from './trust.ts';
-import { serveEntity } from '../entity/messages.ts';
-import { askedAbout, parsed, refuseWith } from '../entity/refusals.ts';
 
 // Inputs are `unknown`: anyone who may write to the namespace may send anything, so each handler parses first.
 const connectUpdate = defineUpdate<CatalogAck, [unknown]>(CATALOG_UPDATES.connect);

@@ -8,6 +8,7 @@ import { CancellationScope, setCurrentDetails, upsertSearchAttributes, workflowI
 import { failureOf } from '../../contracts/failure.ts';
 import type { CatalogRules, CatalogSnapshot, CatalogUnchanged } from '../../contracts/schemas/catalog.ts';
 import type { CatalogTrust } from '../../contracts/schemas/trust.ts';
+import type { JournalHead } from '../../contracts/wire/carry.ts';
 import type { CatalogIdentity, Review, ReviewInput } from '../../contracts/wire/catalog.ts';
 import {
   canBeCarried,
@@ -24,7 +25,6 @@ import { Entity } from '../entity/entity.ts';
 import { answered } from '../entity/unread.ts';
 import { KEYS } from '../entity/visibility.ts';
 import { reviewActivities } from './activities.ts';
-import type { JournalHead } from '../../contracts/wire/carry.ts';
 
 /** How long the validators go by the configuration's last answer; the handlers behind them always ask anew. */
 const RULES_FRESH_MS = 60_000;

@@ -18,7 +18,7 @@ import type { CatalogBeginning } from '../../contracts/wire/catalog.ts';
 import { CATALOG_CARRY_VERSION, type CatalogCarry, SIGNED_CARRY_VERSION } from '../../domain/catalog/carry.ts';
 import { discovered, refreshFailed } from '../../domain/catalog/discovery.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
-import { isIdentifier, isName } from '../../domain/shapes/messages.ts';
+import { isIdentifier, isName } from '../../domain/shapes/inputs.ts';
 import { assertBegun } from '../entity/beginning.ts';
 import { answered, assertFailure } from '../entity/unread.ts';
 import { isChecking } from '../interceptors/zone.ts';

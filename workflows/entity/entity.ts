@@ -3,17 +3,43 @@
  * executions that it continues.
  */
 import { workflowInfo } from '@temporalio/workflow';
+import type { JournalHead } from '../../contracts/wire/carry.ts';
 import { rollReason, type RollReason, type Taken } from '../../domain/run/carry.ts';
 import { EMPTY_JOURNAL, Journal } from '../../domain/run/journal.ts';
 import { decidedIn, type Execution } from '../../domain/state/run.ts';
 import { KeyReading } from './keys.ts';
-import type { JournalHead } from '../../contracts/wire/carry.ts';
 
 /** The part of a carry that every entity has. */
 interface Carried {
   readonly journal: JournalHead | undefined;
   /** Temporal run ids of earlier executions. */
   readonly earlier: readonly string[] | undefined;
+}
+
+/** What is under way: an item is in it from the beginning of its work to the end. */
+export class UnderWay<Item> {
+  readonly #items = new Set<Item>();
+
+  get items(): ReadonlySet<Item> {
+    return this.#items;
+  }
+
+  get size(): number {
+    return this.#items.size;
+  }
+
+  has(item: Item): boolean {
+    return this.#items.has(item);
+  }
+
+  /** Not `async`: one more promise would change the order of commands in recorded runs (INV-D1). */
+  during<Result>(item: Item, work: () => Promise<Result>): Promise<Result> {
+    this.#items.add(item);
+    const over = (): void => void this.#items.delete(item);
+    const result = work();
+    result.then(over, over);
+    return result;
+  }
 }
 
 export abstract class Entity {

@@ -11,7 +11,7 @@ import { TemporalFailure } from '@temporalio/common';
 import { patched, workflowInfo } from '@temporalio/workflow';
 import { failureOf } from '../../contracts/failure.ts';
 import { isUndecodable, Undecodable, type UndecodableReason } from '../../contracts/payload-converter.ts';
-import { type Answerer, isAnswerOf } from '../../domain/shapes/answers.ts';
+import { type Answerer, isAnswerOf } from '../../domain/shapes/inputs.ts';
 import { UNREAD } from '../versions.ts';
 
 /** An execution that counts the inputs it has read; the count is the same in each replay. */

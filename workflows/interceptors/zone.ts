@@ -44,7 +44,7 @@ import {
   type ProvenFailure,
   UNKNOWN_KEY_FIELD,
 } from '../../contracts/zone.ts';
-import { isFields } from '../../domain/shapes/messages.ts';
+import { isFields } from '../../domain/shapes/inputs.ts';
 import { claimsText, digestOfArguments, digestOfInput, isProven } from '../../domain/signing/zone.ts';
 import { UNPROVEN } from '../versions.ts';
 

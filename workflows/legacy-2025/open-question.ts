@@ -10,9 +10,7 @@
  */
 import { patched, setHandler } from '@temporalio/workflow';
 import { failureOf } from '../../contracts/failure.ts';
-import { READ_RESOURCE } from '../../contracts/names.ts';
 import type { HeldAck, HeldQuestions } from '../../contracts/wire/legacy-2025.ts';
-import type { DispatchInput } from '../../contracts/wire/tools.ts';
 import { heldWord } from '../../domain/legacy-2025/open-question-proof.ts';
 import {
   admitHeld,
@@ -21,16 +19,16 @@ import {
   flightOf,
   type HeldPausing,
 } from '../../domain/legacy-2025/open-question.ts';
-import { parseHeldQuestions } from '../../domain/shapes/messages.ts';
-import type { AskingOnConnection, CallState, InFlight } from '../../domain/state/call.ts';
+import { parseHeldQuestions } from '../../domain/shapes/inputs.ts';
+import type { AskingOnConnection, CallState } from '../../domain/state/call.ts';
 import { callOf } from '../../domain/state/run.ts';
-import { onUpdate } from '../entity/updates.ts';
+import { askedAbout, onUpdate, parsed } from '../entity/messages.ts';
+import { closed } from '../run/answers.ts';
+import { closeQuestion, waitForAnswer } from '../run/call.ts';
+import { holdOf } from '../run/dispatch-input.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import { heldInputQuery, inputAskedUpdate } from '../run/messages.ts';
-import { asksAbout, whoAnswers } from '../run/pauses.ts';
-import { closed } from '../run/refusals.ts';
-import { waitForAnswer } from '../run/waiting.ts';
-import { askedAbout, parsed } from '../entity/refusals.ts';
+import { whoAnswers } from '../run/pauses.ts';
 
 /** Registers the update by which a dispatch asks, and the query by which it reads the answer. */
 export function serveHeldInput(live: LiveRun): void {
@@ -77,12 +75,6 @@ async function waitForPeople(live: LiveRun, { call: { callId }, request }: Askin
   }
 }
 
-/** Closes a question whose answer nobody wants any more: the dispatch has ended, or the run ends. */
-export function closeQuestion(live: LiveRun, callId: string): void {
-  if (callOf(live.run, callId)?.status === 'asking-on-connection')
-    live.commit(closedHeld(live.run, callId, 'cancelled'));
-}
-
 /**
  * How people are asked about a call under way to a server that may hold it open; undefined for any other call. When a
  * worker is lost, its call stays in flight while the answer is asked for, but no connection is open. A question then
@@ -94,15 +86,4 @@ function pausingOf(live: LiveRun, state: CallState | undefined): HeldPausing | u
   if (flight === undefined) return undefined;
   const { hold } = holdOf(live, flight);
   return hold && { ...whoAnswers(live, flight), at, holdSeconds: hold.seconds };
-}
-
-/**
- * Tells a dispatch how long in all its server may wait for people, in seconds. A read of a resource is not a tool call
- * and gets no such time.
- */
-export function holdOf(live: LiveRun, { judgement }: InFlight): Pick<DispatchInput, 'hold'> {
-  const { server, tool } = judgement.target;
-  const seconds = live.prepared.servers.find(({ name }) => name === server)?.holdSeconds;
-  if (seconds === undefined || tool === READ_RESOURCE || !asksAbout(live, 'input')) return {};
-  return { hold: { seconds } };
 }

@@ -15,9 +15,9 @@ import { codedFailureIn } from '../../contracts/failure.ts';
 import type { PollInput, PollResult } from '../../contracts/wire/legacy-2025.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { isOverdue, isTooLong, taskAsked } from '../../domain/legacy-2025/tasks.ts';
-import type { OnTask } from '../../domain/state/call.ts';
 import { givenGrant } from '../../domain/request/authorization.ts';
 import { resultRoom } from '../../domain/run/limits.ts';
+import type { OnTask } from '../../domain/state/call.ts';
 import { callOf } from '../../domain/state/run.ts';
 import { summaryOf } from '../../domain/views/temporal-ui.ts';
 import { answered, assertFailure } from '../entity/unread.ts';
@@ -41,13 +41,7 @@ export async function followTask(live: LiveRun, callId: string): Promise<Ended |
     if (live.rolling) return undefined;
     if (giveUp === undefined && live.work.consideredCancelled && isTooLong(workflowInfo())) giveUp = 'withdrawn';
     if (giveUp === undefined && isOverdue(state, Date.now())) giveUp = 'time';
-    let said: PollResult;
-    live.polling.add(callId);
-    try {
-      said = await ask(live, state, giveUp);
-    } finally {
-      live.polling.delete(callId);
-    }
+    const said = await live.polling.during(callId, () => ask(live, state, giveUp));
     if (said.kind === 'ended') return endedAs(state, said);
     live.commit(taskAsked(live.run, callId, said, Date.now()));
   }

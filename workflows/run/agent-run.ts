@@ -22,6 +22,7 @@ import { codedFailureIn, failureOf, final } from '../../contracts/failure.ts';
 import type { JsonValue } from '../../contracts/schemas/json.ts';
 import type { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import type { RunResult } from '../../contracts/schemas/run-state.ts';
+import { type Carry, CARRY_VERSIONS } from '../../contracts/wire/carry.ts';
 import { tasksOf } from '../../domain/legacy-2025/tasks.ts';
 import { reachedLimit, spentOf } from '../../domain/run/limits.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
@@ -32,10 +33,9 @@ import { stopJudging } from './edits.ts';
 import { registerHandlers } from './handlers.ts';
 import { listTools } from './listing.ts';
 import { LiveRun } from './live-run.ts';
-import { endedHere, isToEndHere, withdrawTasks, roll, storeJournal } from './roll.ts';
+import { endedHere, isToEndHere, roll, storeJournal, withdrawTasks } from './roll.ts';
 import { act, answerOf, think } from './turn.ts';
 import { Surface } from './visibility.ts';
-import { type Carry, CARRY_VERSIONS } from '../../contracts/wire/carry.ts';
 
 type Ending =
   | { readonly status: 'completed'; readonly output: JsonValue; readonly because?: string }

@@ -8,8 +8,8 @@
  * 2. A refused update never enters history (INV-G2).
  * 3. In trust mode `signed` the handler proves again who said it: an answer can come into history without a validator.
  */
-import { HandlerUnfinishedPolicy, type UpdateDefinition } from '@temporalio/common';
-import { setHandler } from '@temporalio/workflow';
+import { type ApplicationFailure, HandlerUnfinishedPolicy, type UpdateDefinition } from '@temporalio/common';
+import { setHandler, workflowInfo } from '@temporalio/workflow';
 import type { ErrorCode } from '../../contracts/errors.ts';
 import { failureOf } from '../../contracts/failure.ts';
 import type {
@@ -24,32 +24,36 @@ import type {
   SignedResolution,
 } from '../../contracts/schemas/request.ts';
 import { authorize, refuseAuthorization } from '../../domain/request/authorization.ts';
-import { accept, madeInTime } from '../../domain/request/decision.ts';
+import {
+  accept,
+  type Admission,
+  type AdmissionOf,
+  admit,
+  madeInTime,
+  refuseLongAnswer,
+} from '../../domain/request/decision.ts';
 import { refuseEdit } from '../../domain/request/edit.ts';
 import { refuseLongResult, resolve } from '../../domain/request/outcome.ts';
 import { admitAnswer, type PauseAnswer, type Paused } from '../../domain/request/pause.ts';
 import { provide, refuseProvision } from '../../domain/request/provision.ts';
-import { type EditDecision, isEdit, refuseLongAnswer } from '../../domain/request/rights.ts';
 import { admitSigned, type AnswerPurpose } from '../../domain/request/signed-answer.ts';
-import { remembered } from '../../domain/request/standing-changes.ts';
+import { remembered } from '../../domain/request/standing.ts';
 import {
   parseAuthorization,
   type Parsed,
   parseDecision,
   parseProvision,
   parseResolution,
-} from '../../domain/shapes/messages.ts';
-import type { WaitingForAnswer, WaitingForConsent } from '../../domain/state/call.ts';
-import type { Change } from '../../domain/state/run.ts';
+} from '../../domain/shapes/inputs.ts';
+import { type EditDecision, isEdit, type WaitingForAnswer, type WaitingForConsent } from '../../domain/state/call.ts';
+import type { Change, Run } from '../../domain/state/run.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { type Refusal, refuse } from '../../domain/text/refusal.ts';
+import { onUpdate, parsed, refuseWith } from '../entity/messages.ts';
 import { seenAs } from '../entity/unread.ts';
-import { onUpdate } from '../entity/updates.ts';
 import { editCall, refuseFlood } from './edits.ts';
 import type { LiveRun } from './live-run.ts';
 import { authorizeUpdate, decideSignal, decideUpdate, provideInputUpdate, resolveOutcomeUpdate } from './messages.ts';
-import { parsed, refuseWith } from '../entity/refusals.ts';
-import { closed, endingOr } from './refusals.ts';
 import { assertSignedAnswer, openedAnswer, refuseUnproven, refuseUnsigned } from './trust.ts';
 
 /** Serves every update, and the signal, by which people answer a request. */
@@ -63,11 +67,6 @@ export function serveAnswers(live: LiveRun): void {
   });
 }
 
-type Admission<State, Ack> =
-  | { readonly kind: 'accept'; readonly state: State }
-  | { readonly kind: 'repeat'; readonly ack: Ack }
-  | Refusal;
-
 /** One kind of answer. */
 interface Answering<Answer extends PauseAnswer, State, Ack> {
   readonly update: UpdateDefinition<Ack, [unknown?]>;
@@ -75,7 +74,7 @@ interface Answering<Answer extends PauseAnswer, State, Ack> {
   readonly purpose: AnswerPurpose;
   readonly parse: (message: unknown) => Parsed<Answer>;
   /** @param now epoch ms */
-  readonly admit: (live: LiveRun, answer: Answer, now: number) => Admission<State, Ack>;
+  readonly admit: (live: LiveRun, answer: Answer, now: number) => AdmissionOf<State, Ack>;
   /** Refuses an answer that is otherwise admitted, before it enters history. */
   readonly refuse?: (live: LiveRun, state: State, answer: Answer) => Refusal | undefined;
   /** Refuses an answer that was taken before. Without it, a repeat always gets its first answer. */
@@ -89,9 +88,9 @@ function serve<Answer extends PauseAnswer, State, Ack>(live: LiveRun, kind: Answ
   const { update, purpose, parse } = kind;
   onUpdate(live, update, {
     ...kind,
-    read: (input) => parsed(openedAnswer(live, input, parse), 'DECISION_INVALID'),
+    read: (input) => parsed(live.isSigned ? openedAnswer(input, parse) : parse(input), 'DECISION_INVALID'),
     check: (answer) => {
-      assertSignedAnswer(live, purpose, answer);
+      if (live.isSigned) assertSignedAnswer(live, purpose, answer);
       const admission = kind.admit(live, answer, Date.now());
       if (admission.kind === 'repeat') return refuseWith(kind.refuseRepeat?.(live, answer));
       if (admission.kind === 'refuse') return refuseWith(endingOr(live, admission));
@@ -99,7 +98,7 @@ function serve<Answer extends PauseAnswer, State, Ack>(live: LiveRun, kind: Answ
       refuseWith(madeInTime(answer, live.decidedIn) ?? kind.refuse?.(live, admission.state, answer));
     },
     act: (answer) => {
-      refuseWith(refuseUnproven(live, purpose, answer));
+      if (live.isSigned) refuseWith(refuseUnproven(live, purpose, answer));
       const now = Date.now();
       const admission = kind.admit(live, answer, now);
       if (admission.kind === 'repeat') return admission.ack;
@@ -168,11 +167,15 @@ function recorded<Ack>(live: LiveRun, { ack, ...change }: Change & { readonly ac
 }
 
 /**
- * Admits a decision as `admit` does, and checks the limits of the run, which only the run knows.
+ * Admits a decision, and checks the limits of the run, which only the run knows.
  * @param now epoch ms
  */
-function admitted(live: LiveRun, decision: SignedDecision, now: number): Admission<WaitingForConsent, DecisionAck> {
-  const admission = admitSigned(live.run, decision, live.ids, now, live);
+function admitted(live: LiveRun, decision: SignedDecision, now: number): Admission {
+  const { run, ids, endsAt, trust } = live;
+  const admission =
+    trust === undefined
+      ? admit(run, decision, ids, now, endsAt)
+      : admitSigned(run, decision, ids, now, { endsAt, trust });
   if (admission.kind !== 'accept') return admission;
   const { limits } = live.prepared;
   const refusal =
@@ -201,11 +204,15 @@ function decide(
  */
 function acceptDecision(live: LiveRun, state: WaitingForConsent, decision: SignedDecision, at: number): DecisionAck {
   const { ack, ...change } = accept(live.run, state, decision, at);
-  const { server } = state.judgement.target;
-  const grant = live.spec.grants?.find((entry) => entry.server === server);
-  const after = remembered(change.run, decision.callId, at, grant === undefined ? undefined : hashOf(grant));
+  const mayStand = decision.kind === 'approve' && (decision.remember !== undefined || live.run.standing !== undefined);
+  const after = mayStand ? standingAfter(live, change.run, state, at) : { run: change.run, facts: [] };
   live.commit({ run: after.run, facts: [...change.facts, ...after.facts] });
   return ack;
+}
+
+function standingAfter(live: LiveRun, run: Run, { call, judgement }: WaitingForConsent, at: number): Change {
+  const grant = live.spec.grants?.find(({ server }) => server === judgement.target.server);
+  return remembered(run, call.callId, at, grant === undefined ? undefined : hashOf(grant));
 }
 
 async function decideEdited(live: LiveRun, state: WaitingForConsent, decision: EditDecision): Promise<DecisionAck> {
@@ -222,12 +229,13 @@ async function decideEdited(live: LiveRun, state: WaitingForConsent, decision: E
  * rejects: nothing is sent because of it (docs/adr/0017).
  */
 function decideBySignal(live: LiveRun, input: unknown): void | Promise<void> {
-  const shape = openedAnswer(live, seenAs(live, input), parseDecision);
+  const seen = seenAs(live, input);
+  const shape = live.isSigned ? openedAnswer(seen, parseDecision) : parseDecision(seen);
   if (shape.kind === 'bad')
     return refuseSignal(live, { callId: 'unknown', decisionId: 'unknown', approver: 'unknown' }, 'DECISION_INVALID');
   const decision = shape.value;
   const now = Date.now();
-  const admission = refuseUnsigned(live, decision) ?? admitted(live, decision, now);
+  const admission = (live.isSigned ? refuseUnsigned(live, decision) : undefined) ?? admitted(live, decision, now);
   const refusal =
     admission.kind === 'refuse'
       ? admission
@@ -265,4 +273,23 @@ function refuseSignal(
 ): void {
   if (live.closing) return;
   live.commit({ run: live.run, facts: [{ kind: 'decision.refused', ...who, code }] });
+}
+
+// Refuses messages to a run as failures with a code, before they change anything.
+
+export function closed(): ApplicationFailure {
+  return failureOf('RUN_CLOSED', 'The run is ending; start another one.', { runId: workflowInfo().workflowId });
+}
+
+/**
+ * Replaces `CALL_UNKNOWN` while the run is ending: such a run makes no further calls and so does not know the one
+ * named.
+ */
+function endingOr(live: LiveRun, refusal: Refusal): Refusal {
+  if (refusal.code !== 'CALL_UNKNOWN' || !(live.closing || live.work.consideredCancelled)) return refusal;
+  const { callId = '' } = refusal.facts;
+  return refuse('RUN_CLOSED', `The run is ending: call ${callId} waits for nobody any more. Nothing was changed.`, {
+    callId,
+    runId: workflowInfo().workflowId,
+  });
 }

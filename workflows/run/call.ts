@@ -15,13 +15,14 @@ import { ActivityFailure, CancelledFailure, TimeoutFailure } from '@temporalio/c
 import { condition, isCancellation, patched, sleep } from '@temporalio/workflow';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { Outcome } from '../../contracts/schemas/call.ts';
+import type { Unsure } from '../../contracts/wire/carry.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
-import { toldHeld } from '../../domain/legacy-2025/open-question.ts';
+import { closedHeld, toldHeld } from '../../domain/legacy-2025/open-question.ts';
 import { afterAsking, isResumable, lostAnswer, type Resumable, resumed } from '../../domain/legacy-2025/resumption.ts';
 import { taskBegun } from '../../domain/legacy-2025/tasks.ts';
+import { describeRule } from '../../domain/policy/approvers.ts';
 import { DEFAULT_DEADLINE_SECONDS } from '../../domain/policy/times.ts';
-import type { CallState, Dispatched, InFlight, OnTask, Sendable, Throttled } from '../../domain/state/call.ts';
-import { describeLapse, lapsedSince } from '../../domain/request/deadline.ts';
+import { describeLapse, lapsedSince, nextStep, shownOf, tell } from '../../domain/request/deadline.ts';
 import {
   attemptsOf,
   heldBack,
@@ -32,18 +33,25 @@ import {
   waitedOut,
 } from '../../domain/request/throttling.ts';
 import { askedAgain, dispatched, ended, returned } from '../../domain/request/transitions.ts';
+import {
+  type Asking,
+  type CallState,
+  type Dispatched,
+  type InFlight,
+  isAsking,
+  type OnTask,
+  type Sendable,
+  type Throttled,
+} from '../../domain/state/call.ts';
 import { callOf } from '../../domain/state/run.ts';
 import { summaryOf } from '../../domain/views/temporal-ui.ts';
 import { answered, assertFailure } from '../entity/unread.ts';
-import { closeQuestion } from '../legacy-2025/open-question.ts';
 import { followTask } from '../legacy-2025/tasks.ts';
 import { callActivities, resumeActivities } from './activities.ts';
 import { dispatchInput } from './dispatch-input.ts';
 import type { LiveRun } from './live-run.ts';
 import { askAnew, askAuthorization, askInput, askOutcome } from './pauses.ts';
 import { dropRefused, noLongerAnswered } from './standing.ts';
-import { waitForDecision } from './waiting.ts';
-import type { Unsure } from '../../contracts/wire/carry.ts';
 
 /** Brings a call to its outcome. Returns early, without one, when the run hands over. */
 export async function settleCall(live: LiveRun, callId: string): Promise<void> {
@@ -104,7 +112,7 @@ async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
       const lapse = { kind: 'reopen', code: 'APPROVAL_LAPSED', message: describeLapse(end) } as const;
       return askAgain(live, state, lapse);
     }
-    const gone = noLongerAnswered(live, consent, Date.now());
+    const gone = consent.made.standing === undefined ? undefined : noLongerAnswered(live, consent, Date.now());
     if (gone !== undefined) return askAgain(live, state, gone);
   }
   const change = dispatched(live.run, callId);
@@ -114,13 +122,11 @@ async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
   const flight = callOf(live.run, callId) as InFlight;
   const handedAt = Date.now();
   const input = dispatchInput(live, flight);
-  live.dispatching.add(callId);
-  let result = await sendCall(live, flight, input);
-  live.dispatching.delete(callId);
+  let result = await live.dispatching.during(callId, () => sendCall(live, flight, input));
   closeQuestion(live, callId);
-  live.commit(toldHeld(live.run, flight, result));
+  if ('held' in result) live.commit(toldHeld(live.run, flight, result));
   // A build that asks no server has continued without the answer; on its history this build does the same.
-  for (let asked = 0; isResumable(result, asked) && patched('lost-answers'); asked += 1)
+  for (let asked = 0; 'resume' in result && isResumable(result, asked) && patched('lost-answers'); asked += 1)
     result = await askForAnswer(live, flight, input, result);
   const again = sentAgain(live, flight, result);
   if (again === undefined) conclude(live, flight, result, handedAt);
@@ -134,13 +140,14 @@ async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
  */
 function sentAgain(live: LiveRun, flight: Dispatched, result: DispatchResult): Promise<void> | undefined {
   const { judgement, call } = flight;
+  const unsure = result.kind === 'ended' && result.outcome.kind === 'unknown' ? result.outcome : undefined;
+  if (result.kind !== 'not-sent' && unsure === undefined) return undefined;
   const attempts = attemptsOf(flight);
   if (!mayTryAgain(attempts)) return undefined;
-  if (result.kind === 'not-sent' && !isHolding(result))
-    return tryAgain(live, call.callId, attempts, result.retryAfterMs);
-  const isUnsure = result.kind === 'ended' && result.outcome.kind === 'unknown';
-  return isUnsure && judgement.repeatable && !live.work.consideredCancelled
-    ? tryAgain(live, call.callId, attempts, undefined, result.outcome)
+  if (result.kind === 'not-sent')
+    return isHolding(result) ? undefined : tryAgain(live, call.callId, attempts, result.retryAfterMs);
+  return judgement.repeatable && !live.work.consideredCancelled
+    ? tryAgain(live, call.callId, attempts, undefined, unsure)
     : undefined;
 }
 
@@ -152,7 +159,8 @@ function conclude(live: LiveRun, flight: Dispatched, result: DispatchResult, han
   const { callId } = flight.call;
   switch (result.kind) {
     case 'ended':
-      if (askOutcome(live, flight, result, handedAt) || askAuthorization(live, flight, result)) return;
+      if (result.outcome.kind === 'unknown' && askOutcome(live, flight, result, handedAt)) return;
+      if (result.authorization !== undefined && askAuthorization(live, flight, result)) return;
       return live.commit(ended(live.run, callId, result.outcome, result.token));
     case 'not-sent':
       if (isHolding(result)) return hold(live, flight, result);
@@ -198,6 +206,12 @@ async function tryAgain(
     if (!isCancellation(error)) throw error;
     settle(live, callId, live.withdrawal);
   }
+}
+
+/** Closes a question whose answer nobody wants any more: the dispatch has ended, or the run ends. */
+export function closeQuestion(live: LiveRun, callId: string): void {
+  if (callOf(live.run, callId)?.status === 'asking-on-connection')
+    live.commit(closedHeld(live.run, callId, 'cancelled'));
 }
 
 function fallbackOf(
@@ -300,5 +314,54 @@ async function waitForTurn(live: LiveRun, state: Throttled): Promise<void> {
   } catch (error) {
     if (!isCancellation(error)) throw error;
     live.commit(ended(live.run, callId, live.withdrawal));
+  }
+}
+
+// Lets a request wait for people until it is answered, its next step is due, or its time is over.
+
+/** Endings of a request that nobody has answered. */
+interface Unanswered {
+  readonly expired: () => void;
+  /** The wait was cancelled: nobody wants an answer any more. */
+  readonly withdrawn: () => void;
+}
+
+/**
+ * Waits for a decision; the call ends with its request. Not `async`: one more promise would change the order of
+ * commands in recorded runs (INV-D1).
+ */
+export function waitForDecision(live: LiveRun, state: Asking): Promise<void> {
+  const { callId } = state.call;
+  const deadline = new Date(state.request.deadline).toISOString();
+  return waitForAnswer(live, state, {
+    expired: () => live.commit(ended(live.run, callId, { kind: 'expired', deadline })),
+    withdrawn: () => live.commit(ended(live.run, callId, live.withdrawal)),
+  });
+}
+
+/** Waits until the request is answered, tells its next step, or is over. The caller may then open a new request. */
+export async function waitForAnswer(live: LiveRun, state: Asking, unanswered: Unanswered): Promise<void> {
+  const { call, request } = state;
+  const { callId } = call;
+  // A request that was postponed or edited, or whose step was told, is a new object, so its timer is set again.
+  const isOpen = (): boolean => {
+    const now = callOf(live.run, callId);
+    return isAsking(now) && now.request === request;
+  };
+  try {
+    const step = nextStep(request);
+    const left = Math.max(1, (step?.at ?? request.deadline) - Date.now());
+    const next = step === undefined ? '' : `${step.kind} next, `;
+    const summary = summaryOf(state, `${next}waits for ${describeRule(shownOf(request).approvers)}`);
+    const decidedInTime = await condition(() => !isOpen() || live.rolling, left, { summary });
+    // A decision may have come in the very task in which the timer fired; the first one counts.
+    if (decidedInTime || !isOpen()) return;
+    // If no worker ran for a long time, nobody is told about a request that is already over.
+    if (step !== undefined && Date.now() < request.deadline)
+      live.commit(tell(live.run, callId, Math.max(step.at, Date.now())));
+    else unanswered.expired();
+  } catch (error) {
+    if (!isCancellation(error)) throw error;
+    unanswered.withdrawn();
   }
 }

@@ -6,18 +6,19 @@ import { workflowInfo } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
 import { READ_RESOURCE } from '../../contracts/names.ts';
 import type { ServerBinding } from '../../contracts/schemas/tool.ts';
-import type { DispatchInput } from '../../contracts/wire/tools.ts';
+import type { Authorized, Consent, MadeDecision, OpenRequest, Retry } from '../../contracts/wire/carry.ts';
+import type { DispatchProof, RetryProof } from '../../contracts/wire/proofs.ts';
+import type { DiscoverInput, DispatchInput } from '../../contracts/wire/tools.ts';
 import { isStaged } from '../../domain/policy/approvers.ts';
-import type { Dispatched, InFlight } from '../../domain/state/call.ts';
+import { authorizationsOf } from '../../domain/request/authorization.ts';
 import { shownToEditor } from '../../domain/request/edit.ts';
+import { provisionProofs } from '../../domain/request/provision.ts';
 import { earlierThan, resultRoom } from '../../domain/run/limits.ts';
 import { linkTo } from '../../domain/run/resource-link.ts';
-import { holdOf } from '../legacy-2025/open-question.ts';
+import type { Dispatched, InFlight } from '../../domain/state/call.ts';
+import { grantsFor } from '../../domain/state/run.ts';
 import type { LiveRun } from './live-run.ts';
-import { authorizationProofs, inputTo, retryProof } from './pauses.ts';
 import { standingProof } from './standing.ts';
-import type { DispatchProof } from '../../contracts/wire/proofs.ts';
-import type { Consent, MadeDecision, OpenRequest } from '../../contracts/wire/carry.ts';
 
 type DecisionProof = Extract<DispatchProof, { kind: 'decision' }>;
 
@@ -28,7 +29,7 @@ export function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
   const server = serverOf(live, state);
   const grant = spec.grants?.find((entry) => entry.server === server.name);
   const { runId, workflowId } = workflowInfo();
-  const shown = shownToEditor(state);
+  const shown = state.edit === undefined ? undefined : shownToEditor(state);
   return {
     run: live.identity,
     runId,
@@ -38,7 +39,7 @@ export function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
     target: judgement.target,
     arguments: call.arguments,
     proof:
-      standingProof(live, state) ??
+      (consent?.made.standing === undefined ? undefined : standingProof(live, state)) ??
       (consent === undefined ? { kind: 'policy', rules: judgement.verdict.rules } : decisionProof(consent, shown)),
     ...(state.retry === undefined ? {} : { retry: retryProof(state.retry) }),
     ...inputTo(live, state),
@@ -112,4 +113,59 @@ function votedAt(
 
 function instant(ms: number): string {
   return new Date(ms).toISOString();
+}
+
+/** Gives the answers so far and the point at which the server resumes the call, if the run can wait for input. */
+export function inputTo(live: LiveRun, { input }: InFlight): Pick<DispatchInput, 'input'> {
+  if (!live.asksAbout('input')) return {};
+  if (input === undefined) return { input: { provided: [] } };
+  return { input: { provided: provisionProofs(input.provided), leg: input.leg } };
+}
+
+// A dispatch gets each answer together with what its author was shown.
+
+export function authorizationProofs(live: LiveRun, state: InFlight): Pick<DispatchInput, 'authorizations'> {
+  if (state.authorized === undefined && live.run.grants === undefined) return {};
+  return proofsOf(authorizationsOf(live.run, state));
+}
+
+/** Gives a listing the grant that replaced the run's own, and the Temporal runs in which it may have been given. */
+export function grantProofs(live: LiveRun, server: string): Pick<DiscoverInput, 'authorizations' | 'decidedIn'> {
+  const given = grantsFor(live.run, server);
+  return given.length === 0 ? {} : { ...proofsOf(given), decidedIn: live.decidedIn };
+}
+
+function proofsOf(given: readonly Authorized[]): Pick<DispatchInput, 'authorizations'> {
+  if (given.length === 0) return {};
+  return {
+    authorizations: given.map(({ answer, further, ...shown }) => ({
+      answer,
+      ...shownThen(shown),
+      ...(further === undefined
+        ? {}
+        : { further: further.map((each) => ({ answer: each.answer, decidedAt: instant(each.decidedAt) })) }),
+    })),
+  };
+}
+
+/** Proof of the decision to send a call again, with what its author was shown. */
+export function retryProof({ resolution, ...shown }: Retry): RetryProof {
+  return { resolution, ...shownThen(shown) };
+}
+
+function shownThen({ decidedAt, request, definitionHash }: Omit<Retry, 'resolution'>): Omit<RetryProof, 'resolution'> {
+  const { about, generation, approvers, openedAt, deadline } = request;
+  const times = { openedAt: instant(openedAt), deadline: instant(deadline), decidedAt: instant(decidedAt) };
+  return { about, generation, approvers, definitionHash, ...times };
+}
+
+/**
+ * Tells a dispatch how long in all its server may wait for people, in seconds. A read of a resource is not a tool call
+ * and gets no such time.
+ */
+export function holdOf(live: LiveRun, { judgement }: InFlight): Pick<DispatchInput, 'hold'> {
+  const { server, tool } = judgement.target;
+  const seconds = live.prepared.servers.find(({ name }) => name === server)?.holdSeconds;
+  if (seconds === undefined || tool === READ_RESOURCE || !live.asksAbout('input')) return {};
+  return { hold: { seconds } };
 }

@@ -9,11 +9,10 @@
 import { CancellationScope } from '@temporalio/workflow';
 import type { DecisionAck, SignedDecision } from '../../contracts/schemas/request.ts';
 import type { JudgeInput } from '../../contracts/wire/run.ts';
-import type { Asking } from '../../domain/state/call.ts';
 import type { Admission } from '../../domain/request/decision.ts';
 import { acceptEdit, type EditVerdict, MOST_JUDGED_EDITS } from '../../domain/request/edit.ts';
-import type { EditDecision } from '../../domain/request/rights.ts';
 import { earlierThan } from '../../domain/run/limits.ts';
+import type { Asking, EditDecision } from '../../domain/state/call.ts';
 import { type Refusal, refuse } from '../../domain/text/refusal.ts';
 import { summaryOf } from '../../domain/views/temporal-ui.ts';
 import { answered, assertFailure } from '../entity/unread.ts';
@@ -41,20 +40,12 @@ export type EditAnswer = { readonly kind: 'ack'; readonly ack: DecisionAck } | R
 type Admit = (live: LiveRun, decision: SignedDecision, now: number) => Admission;
 
 /** @param state the request on which the decision was admitted */
-export async function editCall(
-  live: LiveRun,
-  state: Asking,
-  decision: EditDecision,
-  admit: Admit,
-): Promise<EditAnswer> {
+export function editCall(live: LiveRun, state: Asking, decision: EditDecision, admit: Admit): Promise<EditAnswer> {
   const scope = new CancellationScope();
-  live.judging.add(scope);
-  try {
-    return settleEdit(live, decision, await verdictOn(live, state, decision, scope), admit);
-  } finally {
-    // The edit counts as judged only once it is recorded: a decision that is not in the ledger would not be carried.
-    live.judging.delete(scope);
-  }
+  // The edit counts as judged only once it is recorded: a decision that is not in the ledger would not be carried.
+  return live.judging.during(scope, async () =>
+    settleEdit(live, decision, await verdictOn(live, state, decision, scope), admit),
+  );
 }
 
 function settleEdit(live: LiveRun, decision: EditDecision, verdict: EditVerdict | undefined, admit: Admit): EditAnswer {
@@ -112,5 +103,5 @@ function earlierCalls(live: LiveRun, callId: string): Pick<JudgeInput, 'earlier'
 
 /** Cancels the judging of edits, so that their senders get an answer before the run is over. */
 export function stopJudging(live: LiveRun): void {
-  for (const scope of live.judging) scope.cancel();
+  for (const scope of live.judging.items) scope.cancel();
 }

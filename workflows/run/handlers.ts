@@ -1,5 +1,5 @@
 /**
- * Handles the updates and signals of a run; those that answer a request are in `answers.ts`. Handlers record and return
+ * Handles the updates and signals of a run; those that answer a request are in `domain/shapes/inputs.ts`. Handlers record and return
  * (INV-D3).
  *
  * 1. A validator only reads, and compares what depends on the Temporal run; the handler behind it never compares that
@@ -9,16 +9,13 @@
 import { workflowInfo } from '@temporalio/workflow';
 import type { Advance } from '../../contracts/schemas/run-state.ts';
 import { admitSaid, heard, otherThanHeard } from '../../domain/run/message-queue.ts';
-import { parseForget, parseSay, parseStop } from '../../domain/shapes/messages.ts';
-import { onNudge, onUpdate } from '../entity/updates.ts';
+import { parseForget, parseSay, parseStop } from '../../domain/shapes/inputs.ts';
+import { onNudge, onUpdate, parsed, refuseWith, serveEntity } from '../entity/messages.ts';
 import { serveHeldInput } from '../legacy-2025/open-question.ts';
-import { serveAnswers } from './answers.ts';
+import { closed, serveAnswers } from './answers.ts';
 import type { LiveRun } from './live-run.ts';
 import { advanceUpdate, forgetUpdate, refreshTrustUpdate, sayUpdate, stopUpdate } from './messages.ts';
 import { serveQueries } from './queries.ts';
-import { parsed, refuseWith } from '../entity/refusals.ts';
-import { serveEntity } from '../entity/messages.ts';
-import { closed } from './refusals.ts';
 import { assertForgettable, forgetStanding } from './standing.ts';
 import { assertRefreshable, assertSigned, opened, refreshTrust } from './trust.ts';
 

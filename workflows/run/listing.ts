@@ -14,6 +14,7 @@ import { CancellationScope, CancelledFailure, condition, isCancellation, patched
 import { defined } from '../../contracts/defined.ts';
 import { isErrorCode } from '../../contracts/errors.ts';
 import { codedFailureIn, failureOf } from '../../contracts/failure.ts';
+import { isListing } from '../../contracts/names.ts';
 import type { Discovery, ServerBinding } from '../../contracts/schemas/tool.ts';
 import type { DiscoverInput, TurnedAway } from '../../contracts/wire/tools.ts';
 import { grantorOf } from '../../domain/request/authorization.ts';
@@ -22,10 +23,10 @@ import { isAsking } from '../../domain/state/call.ts';
 import { callOf, isSettled } from '../../domain/state/run.ts';
 import { answered } from '../entity/unread.ts';
 import { discoveryActivities } from './activities.ts';
+import { waitForDecision } from './call.ts';
+import { grantProofs } from './dispatch-input.ts';
 import type { LiveRun } from './live-run.ts';
-import { deadlineOfAnswers, grantProofs } from './pauses.ts';
-import { waitForDecision } from './waiting.ts';
-import { isListing } from '../../contracts/names.ts';
+import { deadlineOfAnswers } from './pauses.ts';
 
 /**
  * Lists the tools of all servers. `roll` means that the run should first continue as new while lists wait. The next
@@ -158,14 +159,12 @@ class Lists {
     const live = this.#live;
     const { priority, awayServers } = live.prepared;
     const { discoverTools } = discoveryActivities(server, priority, awayServers);
-    live.beginListing(server.name);
     try {
-      return answered(live, 'discoverTools', await this.#asking.run(() => discoverTools(inputFor(live, server))));
+      const found = await live.list(server.name, () => this.#asking.run(() => discoverTools(inputFor(live, server))));
+      return answered(live, 'discoverTools', found);
     } catch (error) {
       if (this.areLetGo && isCancellation(error)) return undefined;
       throw error;
-    } finally {
-      live.endListing(server.name);
     }
   }
 }

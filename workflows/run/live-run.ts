@@ -1,22 +1,34 @@
 /**
- * One execution of a run as the workflow holds it. It owns the run's state and journal while this execution lives; the
- * rules (`domain/`) and waiting (`waiting.ts`) are of others.
+ * One execution of a run as the workflow holds it.
+ *
+ * It owns the run's state and journal while this execution lives. It does not own the rules (`domain/`) or waiting
+ * (`call.ts`).
  * 1. State changes only through the methods of this class. Changes that belong in the ledger record their facts.
  * 2. After every change, nobody is asked what a waiting interruption overtakes (B-15).
  */
 import { CancellationScope, workflowInfo } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
 import type { Outcome } from '../../contracts/schemas/call.ts';
+import type { PauseKind, Stop } from '../../contracts/schemas/request.ts';
 import type { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import type { Tally } from '../../contracts/schemas/run-state.ts';
-import type { Stop } from '../../contracts/schemas/request.ts';
 import type { CallResult, Message } from '../../contracts/schemas/transcript.ts';
 import type { TrustSet } from '../../contracts/schemas/trust.ts';
+import type { Carry, JournalHead } from '../../contracts/wire/carry.ts';
+import type { RunIdentity, ToolsetRef } from '../../contracts/wire/identity.ts';
 import type { ModelStepInput, PreparedRun } from '../../contracts/wire/run.ts';
-import { isDispatched } from '../../domain/state/call.ts';
-import { withGrantEnd } from '../../domain/request/grant-end.ts';
+import { withGrantEnd } from '../../domain/request/deadline.ts';
+import { comparingDecisions } from '../../domain/request/decision.ts';
+import { startedFact } from '../../domain/request/digest.ts';
 import { ended } from '../../domain/request/transitions.ts';
 import { fromCarry, type Taken, toCarry } from '../../domain/run/carry.ts';
+import { marked } from '../../domain/run/journal.ts';
+import { EMPTY_TALLY } from '../../domain/run/limits.ts';
+import { comparing, interrupted, stopped, unqueued } from '../../domain/run/message-queue.ts';
+import { withLinks } from '../../domain/run/resource-link.ts';
+import { listed } from '../../domain/run/toolset.ts';
+import { closeTurn, remembering } from '../../domain/run/turn.ts';
+import { isDispatched } from '../../domain/state/call.ts';
 import {
   carriedExecutions,
   type Change,
@@ -28,20 +40,10 @@ import {
   startRun,
   statusOf,
 } from '../../domain/state/run.ts';
-import { marked } from '../../domain/run/journal.ts';
-import { closeTurn, EMPTY_TALLY } from '../../domain/run/limits.ts';
-import { comparing, interrupted, stopped, unqueued } from '../../domain/run/message-queue.ts';
-import { withLinks } from '../../domain/run/resource-link.ts';
-import { listed } from '../../domain/run/toolset.ts';
-import { comparingDecisions } from '../../domain/request/decision.ts';
-import { startedFact } from '../../domain/request/digest.ts';
-import { remembering } from '../../domain/request/repeats.ts';
-import { Entity } from '../entity/entity.ts';
+import { Entity, UnderWay } from '../entity/entity.ts';
 import { isChecking } from '../interceptors/zone.ts';
-import type { RunIdentity, ToolsetRef } from '../../contracts/wire/identity.ts';
-import type { Carry, JournalHead } from '../../contracts/wire/carry.ts';
 
-type Prepared = Carry['prepared'];
+type Prepared = Omit<PreparedRun, 'opening'>;
 
 /** A part of the transcript, from its first message. */
 type Seen = Pick<ModelStepInput['base'], 'length' | 'digest'>;
@@ -64,12 +66,13 @@ export class LiveRun extends Entity {
   /**
    * Calls whose dispatch is under way. Its worker holds the server's connection and may report the server's questions.
    */
-  readonly dispatching = new Set<string>();
+  readonly dispatching = new UnderWay<string>();
   /** Scopes of the edits that are being judged. */
-  readonly judging = new Set<CancellationScope>();
+  readonly judging = new UnderWay<CancellationScope>();
   /** Calls whose servers are being polled about their task; between two polls a run may hand over. */
-  readonly polling = new Set<string>();
-  readonly #listing = new Set<string>();
+  readonly polling = new UnderWay<string>();
+  /** Servers whose tools are being listed. */
+  readonly listing = new UnderWay<string>();
   readonly #turnAtStart: number;
   #run: Run;
   #phase: Phase = 'preparing';
@@ -104,11 +107,6 @@ export class LiveRun extends Entity {
 
   get toolset(): readonly ToolsetRef[] {
     return this.#toolset;
-  }
-
-  /** Servers whose tools are being listed. */
-  get listing(): ReadonlySet<string> {
-    return this.#listing;
   }
 
   /**
@@ -191,6 +189,11 @@ export class LiveRun extends Entity {
     return this.isSigned ? defined({ signedSpec: this.prepared.signedSpec }) : {};
   }
 
+  /** True if this run was prepared to ask people about this kind of question. */
+  asksAbout(kind: PauseKind): boolean {
+    return this.prepared.pauses?.includes(kind) === true;
+  }
+
   /** The trusted keys; undefined in trust mode `temporal`. */
   get trust(): TrustSet | undefined {
     return this.#prepared?.trust;
@@ -241,13 +244,12 @@ export class LiveRun extends Entity {
     for (const message of opening) this.say(message);
   }
 
-  beginListing(server: string): void {
-    this.#listing.add(server);
-    this.#show();
-  }
-
-  endListing(server: string): void {
-    this.#listing.delete(server);
+  /** Lists the tools of a server, and shows that it does. */
+  list<T>(server: string, ask: () => Promise<T>): Promise<T> {
+    return this.listing.during(server, () => {
+      this.#show();
+      return ask();
+    });
   }
 
   /** Takes the tools of all servers; the run calls no others. */
@@ -263,6 +265,7 @@ export class LiveRun extends Entity {
 
   /** Puts the waiting messages into the conversation, for the next model step to read. */
   takeQueue(): void {
+    if (this.#run.queue.length === 0) return;
     for (const { text, from } of this.#run.queue) this.say({ role: 'user', text, from });
     this.#run = unqueued(this.#run);
   }
@@ -308,7 +311,6 @@ export class LiveRun extends Entity {
     if (this.#run.stop?.inFlight === 'cancel') this.flights.cancel();
   }
 
-  /** Ends the run because its wall clock is over. */
   runOutOfTime(): void {
     if (this.#isClosing) return;
     this.#isTimeUp = true;
@@ -330,18 +332,17 @@ export class LiveRun extends Entity {
   /** Applies a change, and withdraws what a waiting interruption overtakes. */
   commit(change: Change): void {
     this.#apply(change);
-    this.#apply(interrupted(this.#run));
+    if (this.#run.queue.length > 0) this.#apply(interrupted(this.#run));
     this.#show();
   }
 
   #apply({ run, facts }: Change): void {
     this.#run = run;
     const now = Date.now();
-    const isMarked = this.#prepared?.messages === 'hashed';
-    const isDated = this.#prepared?.grantEnds === 'recorded';
+    const { messages, grantEnds } = this.#prepared ?? {};
     for (const fact of facts) {
-      const said = isDated ? withGrantEnd(fact, this) : fact;
-      this.journal.record(now, isMarked ? marked(said, this.journal) : said);
+      const said = grantEnds === 'recorded' && fact.kind === 'request.opened' ? withGrantEnd(fact, this) : fact;
+      this.journal.record(now, messages === 'hashed' ? marked(said, this.journal) : said);
     }
   }
 

@@ -1,29 +1,27 @@
 /**
- * Opens requests about something other than consent, and gives a dispatch what people have answered (`answers.ts`).
+ * Opens requests about something other than consent, and gives a dispatch what people have answered (`domain/shapes/inputs.ts`).
  *
  * 1. Only runs that were prepared for a kind of pause open one; others end as before. The first pause leaves a marker,
  *    so that no build without pauses takes the run up. If such a build has continued without asking, nobody is asked
  *    afterwards (INV-D1).
  */
 import { patched } from '@temporalio/workflow';
-import type { PauseKind } from '../../contracts/schemas/request.ts';
-import type { RetryProof } from '../../contracts/wire/proofs.ts';
-import type { DiscoverInput, DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
+import type { Unsure } from '../../contracts/wire/carry.ts';
+import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { type Answerers, initiatorRule } from '../../domain/policy/approvers.ts';
 import { DEFAULT_DEADLINE_SECONDS } from '../../domain/policy/times.ts';
-import { authorizationPause, authorizationsOf, grantorOf, grantsFor } from '../../domain/request/authorization.ts';
+import { authorizationPause, grantorOf } from '../../domain/request/authorization.ts';
 import { outcomePause } from '../../domain/request/outcome.ts';
 import { pausedFor } from '../../domain/request/pause.ts';
-import { askedForInput, forgotten, provisionProofs } from '../../domain/request/provision.ts';
-import type { Dispatched, InFlight } from '../../domain/state/call.ts';
+import { askedForInput, forgotten } from '../../domain/request/provision.ts';
+import type { Dispatched } from '../../domain/state/call.ts';
 import type { LiveRun } from './live-run.ts';
-import type { Authorized, Retry, Unsure } from '../../contracts/wire/carry.ts';
 
 type Ended = Extract<DispatchResult, { kind: 'ended' }>;
 
 /** Asks people for an authorization without which nothing has run. Returns false if nobody is asked. */
 export function askAuthorization(live: LiveRun, flight: Dispatched, { authorization, outcome }: Ended): boolean {
-  if (authorization === undefined || !asksAbout(live, 'authorization') || live.work.consideredCancelled) return false;
+  if (authorization === undefined || !live.asksAbout('authorization') || live.work.consideredCancelled) return false;
   if (outcome.kind !== 'failed' || outcome.executed) return false;
   const about = authorizationPause(flight, authorization);
   if (about === undefined || !patched('pauses')) return false;
@@ -35,17 +33,12 @@ export function askAuthorization(live: LiveRun, flight: Dispatched, { authorizat
   return true;
 }
 
-/** True if this run was prepared to ask people about this kind of question. */
-export function asksAbout(live: LiveRun, kind: PauseKind): boolean {
-  return live.prepared.pauses?.includes(kind) === true;
-}
-
 /**
  * Asks a person about a call whose outcome is unknown. Returns false if nobody is asked.
  * @param handedAt epoch ms
  */
 export function askOutcome(live: LiveRun, flight: Dispatched, ending: Ended, handedAt: number): boolean {
-  if (!isUnsure(ending) || !asksAbout(live, 'outcome') || live.work.consideredCancelled || !patched('pauses'))
+  if (!isUnsure(ending) || !live.asksAbout('outcome') || live.work.consideredCancelled || !patched('pauses'))
     return false;
   const about = outcomePause(flight, ending, handedAt, live.prepared.sentTimes);
   const pausing = { ...whoAnswers(live, flight), at: Date.now(), unsure: ending.outcome };
@@ -65,13 +58,6 @@ export function askInput(live: LiveRun, flight: Dispatched, asked: Extract<Dispa
   if (!patched('pauses')) return;
   const pausing = { ...whoAnswers(live, flight), at: Date.now() };
   live.commit(askedForInput(live.run, flight.call.callId, asked, pausing, live.ids));
-}
-
-/** Gives the answers so far and the point at which the server resumes the call, if the run can wait for input. */
-export function inputTo(live: LiveRun, { input }: InFlight): Pick<DispatchInput, 'input'> {
-  if (!asksAbout(live, 'input')) return {};
-  if (input === undefined) return { input: { provided: [] } };
-  return { input: { provided: provisionProofs(input.provided), leg: input.leg } };
 }
 
 /** Asks the same question again after a dispatch found its answer no longer valid. */
@@ -109,44 +95,4 @@ export function whoAnswers({ prepared }: LiveRun, { consent, judgement }: Dispat
     approvers: consent?.request.approvers ?? approvers,
     deadlineSeconds: verdict.kind === 'ask' ? verdict.deadlineSeconds : deadlineSeconds,
   };
-}
-
-// A dispatch gets each answer together with what its author was shown.
-
-export function authorizationProofs(live: LiveRun, state: InFlight): Pick<DispatchInput, 'authorizations'> {
-  return proofsOf(authorizationsOf(live.run, state));
-}
-
-/** Gives a listing the grant that replaced the run's own, and the Temporal runs in which it may have been given. */
-export function grantProofs(live: LiveRun, server: string): Pick<DiscoverInput, 'authorizations' | 'decidedIn'> {
-  const given = grantsFor(live.run, server);
-  return given.length === 0 ? {} : { ...proofsOf(given), decidedIn: live.decidedIn };
-}
-
-function proofsOf(given: readonly Authorized[]): Pick<DispatchInput, 'authorizations'> {
-  if (given.length === 0) return {};
-  return {
-    authorizations: given.map(({ answer, further, ...shown }) => ({
-      answer,
-      ...shownThen(shown),
-      ...(further === undefined
-        ? {}
-        : { further: further.map((each) => ({ answer: each.answer, decidedAt: instant(each.decidedAt) })) }),
-    })),
-  };
-}
-
-/** Proof of the decision to send a call again, with what its author was shown. */
-export function retryProof({ resolution, ...shown }: Retry): RetryProof {
-  return { resolution, ...shownThen(shown) };
-}
-
-function shownThen({ decidedAt, request, definitionHash }: Omit<Retry, 'resolution'>): Omit<RetryProof, 'resolution'> {
-  const { about, generation, approvers, openedAt, deadline } = request;
-  const times = { openedAt: instant(openedAt), deadline: instant(deadline), decidedAt: instant(decidedAt) };
-  return { about, generation, approvers, definitionHash, ...times };
-}
-
-function instant(ms: number): string {
-  return new Date(ms).toISOString();
 }

@@ -8,18 +8,17 @@ import { setHandler } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
 import type { ApprovalRequest, Approver, RequestStatus } from '../../contracts/schemas/request.ts';
 import type { RunState } from '../../contracts/schemas/run-state.ts';
+import type { Extension, MadeDecision, OpenRequest } from '../../contracts/wire/carry.ts';
 import { shownTask, tasksOf } from '../../domain/legacy-2025/tasks.ts';
-import { type CallState, decisionOn, isAsking, judgementOf, requestOf } from '../../domain/state/call.ts';
-import { shownOf } from '../../domain/request/deadline.ts';
+import { grantEnd, grantEnds, shownOf } from '../../domain/request/deadline.ts';
 import { digestOf } from '../../domain/request/digest.ts';
-import { grantEnd, grantEnds } from '../../domain/request/grant-end.ts';
 import { shownStanding } from '../../domain/request/standing.ts';
 import { shownThrottled, throttledCalls } from '../../domain/request/throttling.ts';
 import { limitsState, spentOf } from '../../domain/run/limits.ts';
+import { type CallState, decisionOn, isAsking, judgementOf, requestOf } from '../../domain/state/call.ts';
 import { askingCalls, waitOf } from '../../domain/state/run.ts';
 import type { LiveRun } from './live-run.ts';
 import { requestsQuery, stateQuery } from './messages.ts';
-import type { Extension, MadeDecision, OpenRequest } from '../../contracts/wire/carry.ts';
 
 export function serveQueries(live: LiveRun): void {
   setHandler(stateQuery, () => stateOf(live));
@@ -54,7 +53,7 @@ function stateOf(live: LiveRun): RunState {
     ...defined({ segment: journal.segment }),
     ...(live.isPrepared && live.isSigned ? { signing: { tenant: ids.tenant } } : {}),
     ...(run.standing === undefined || run.standing.length === 0 ? {} : { standing: run.standing.map(shownStanding) }),
-    ...(live.listing.size === 0 ? {} : { listing: [...live.listing] }),
+    ...(live.listing.size === 0 ? {} : { listing: [...live.listing.items] }),
     ...(held.length === 0 ? {} : { held: held.map(shownThrottled) }),
     ...grantEnds(live),
     ...(tasks.length === 0 ? {} : { tasks: tasks.map(shownTask) }),

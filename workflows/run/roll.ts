@@ -8,14 +8,14 @@ import { CancelledFailure, condition, isCancellation, makeContinueAsNewFunc } fr
 import type { ArtifactRef } from '../../contracts/schemas/json.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import type { RunResult } from '../../contracts/schemas/run-state.ts';
+import type { Carry } from '../../contracts/wire/carry.ts';
 import type { RunActivities } from '../../contracts/wire/run.ts';
-import type { Answering } from '../entity/unread.ts';
-import { storeOnce, untilAnswered } from '../entity/roll.ts';
 import { tasksOf } from '../../domain/legacy-2025/tasks.ts';
+import { storeActivities } from '../entity/activities.ts';
+import { storeOnce, untilAnswered } from '../entity/roll.ts';
+import type { Answering } from '../entity/unread.ts';
 import type { LiveRun } from './live-run.ts';
 import { act, settleAll } from './turn.ts';
-import { storeActivities } from '../entity/activities.ts';
-import type { Carry } from '../../contracts/wire/carry.ts';
 
 /**
  * Attempts to find a moment without messages. A run that gets messages without a pause continues all the same; a

@@ -1,13 +1,12 @@
 /** Applies remembered approvals in a run: which calls they answer, and how they are taken back. */
 import { failureOf } from '../../contracts/failure.ts';
 import type { Forget, ForgetAck } from '../../contracts/schemas/request.ts';
-import type { DispatchResult } from '../../contracts/wire/tools.ts';
-import type { Dispatched, InFlight } from '../../domain/state/call.ts';
-import { admitForget, forget, FORGOTTEN, lost, standingOf } from '../../domain/request/standing-changes.ts';
-import { proofOf } from '../../domain/request/standing.ts';
-import type { LiveRun } from './live-run.ts';
-import type { DispatchProof } from '../../contracts/wire/proofs.ts';
 import type { Consent } from '../../contracts/wire/carry.ts';
+import type { DispatchProof } from '../../contracts/wire/proofs.ts';
+import type { DispatchResult } from '../../contracts/wire/tools.ts';
+import { admitForget, forget, FORGOTTEN, lost, proofOf, standingOf } from '../../domain/request/standing.ts';
+import type { Dispatched, InFlight } from '../../domain/state/call.ts';
+import type { LiveRun } from './live-run.ts';
 
 /** @throws ApplicationFailure if no standing decision has that name, or if it is not for this sender to take back */
 export function assertForgettable(live: LiveRun, message: Forget): void {

@@ -8,6 +8,8 @@
  *    write history itself, so the handlers of answers to requests verify again, by the keys of the run.
  * 2. A run that was started signed takes no message until it has read its keys (INV-G4).
  * 3. Keys are read when a sender asks for it, one reading at a time and seldom: a waiting run has no timer for it.
+ *
+ * Answers to requests come here in trust mode `signed` only: `answers.ts` asks first.
  */
 import { workflowInfo } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
@@ -18,7 +20,7 @@ import type { SignedDecision } from '../../contracts/schemas/request.ts';
 import type { CatalogPurpose, SignedPurpose, TrustSet } from '../../contracts/schemas/trust.ts';
 import type { PauseAnswer } from '../../domain/request/pause.ts';
 import { type AnswerPurpose, checkSignedAnswer, checkSignedDecision } from '../../domain/request/signed-answer.ts';
-import type { Parsed } from '../../domain/shapes/messages.ts';
+import type { Parsed } from '../../domain/shapes/inputs.ts';
 import { claimedRunId, wasGoodAt } from '../../domain/signing/jws.ts';
 import { checkSignature, maySend, openMessage, UNSIGNED } from '../../domain/signing/message.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
@@ -34,12 +36,11 @@ export function opened<T>(live: LiveRun, input: unknown, parse: (message: unknow
 
 /** Parses an answer to a request and keeps its signature, which the handler and the dispatch ask for. */
 export function openedAnswer<T extends object>(
-  live: LiveRun,
   input: unknown,
   parse: (message: unknown) => Parsed<T>,
 ): Parsed<T & { readonly signature?: string }> {
-  const shape = opened(live, input, parse);
-  const { signature } = live.isSigned ? openMessage(input) : {};
+  const { message, signature } = openMessage(input);
+  const shape = parse(message);
   if (shape.kind === 'bad' || signature === undefined) return shape;
   return { kind: 'ok', value: { ...shape.value, signature } };
 }
@@ -47,7 +48,6 @@ export function openedAnswer<T extends object>(
 /** Checks a signed answer, for validators. */
 export function assertSignedAnswer(live: LiveRun, purpose: AnswerPurpose, answer: PauseAnswer): void {
   const trust = freshTrust(live, answer.signature);
-  if (trust === undefined) return;
   const checked = checkSignedAnswer(purpose, answer, live.ids, trust, Date.now());
   if (checked.kind === 'refuse') throw refusal(checked);
 }
@@ -57,7 +57,6 @@ export function assertSignedAnswer(live: LiveRun, purpose: AnswerPurpose, answer
  * time. The right Temporal run is not asked for here: that differs after a reset (INV-D4).
  */
 export function refuseUnproven(live: LiveRun, purpose: AnswerPurpose, answer: PauseAnswer): Refusal | undefined {
-  if (!live.isSigned) return undefined;
   const { callId, signature = '' } = answer;
   if (live.trust === undefined) return refuse('TRUST_KEY_UNKNOWN', KEYLESS, { callId });
   const checked = checkSignedAnswer(purpose, answer, live.ids, live.trust, undefined);
@@ -71,7 +70,6 @@ export function refuseUnproven(live: LiveRun, purpose: AnswerPurpose, answer: Pa
  * read here.
  */
 export function refuseUnsigned(live: LiveRun, decision: SignedDecision): Refusal | undefined {
-  if (!live.isSigned) return undefined;
   const { trust } = live;
   if (trust === undefined) return refuse('TRUST_KEY_UNKNOWN', KEYLESS, { callId: decision.callId });
   if (isStale(live, trust)) {
@@ -93,9 +91,9 @@ export function assertSigned(
   message: unknown,
   { person, jti, groups }: { readonly person: string; readonly jti?: string; readonly groups?: readonly string[] },
 ): void {
+  if (!live.isSigned) return;
   const { signature } = openMessage(input);
   const trust = freshTrust(live, signature);
-  if (trust === undefined) return;
   const { namespace, tenant, workflowId, runId } = live.ids;
   const claimed = signature === undefined ? undefined : claimedRunId(signature);
   const about = {
@@ -120,12 +118,8 @@ export function assertSigned(
   );
 }
 
-/**
- * Returns the keys; undefined in trust mode `temporal`.
- * @throws if the keys have to be read first
- */
-function freshTrust(live: LiveRun, signature: string | undefined): TrustSet | undefined {
-  if (!live.isSigned) return undefined;
+/** @throws if the keys have to be read first */
+function freshTrust(live: LiveRun, signature: string | undefined): TrustSet {
   if (signature === undefined) throw coded('SIGNATURE_MISSING', UNSIGNED);
   const { trust } = live;
   if (trust === undefined) throw coded('TRUST_KEY_UNKNOWN', KEYLESS);

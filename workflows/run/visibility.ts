@@ -120,7 +120,7 @@ function keyOf(status: RunStatus, asking: readonly string[]): string {
 function whyShown(live: LiveRun): string | undefined {
   if (live.endsAs !== undefined) return ending(live);
   const { listing, because } = live;
-  return listing.size === 0 ? because : `lists the tools of ${[...listing].join(', ')}`;
+  return listing.size === 0 ? because : `lists the tools of ${[...listing.items].join(', ')}`;
 }
 
 function ending({ endsAs, because }: LiveRun): string {

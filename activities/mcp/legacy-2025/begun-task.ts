@@ -8,7 +8,7 @@
  *    (INV-S1).
  * 2. Times of a server are hints: a number that makes no sense is left out.
  */
-import { type Fields, isFields } from '../../../domain/shapes/messages.ts';
+import { type Fields, isFields } from '../../../domain/shapes/inputs.ts';
 import { bounded } from '../../../domain/text/escape.ts';
 import type { Scrubber } from '../../scrubbing/scrubber.ts';
 import { halfway, type Trace, unknown } from '../classify-failure.ts';

@@ -1,7 +1,6 @@
 import type { Decision, Say, Stop } from '../../../contracts/schemas/request.ts';
 import type { JsonObject } from '../../../contracts/schemas/json.ts';
-import type { EditDecision } from '../../../domain/request/rights.ts';
-import { isAsking, type WaitingForConsent } from '../../../domain/state/call.ts';
+import { type EditDecision, isAsking, type WaitingForConsent } from '../../../domain/state/call.ts';
 import { digestOf } from '../../../domain/request/digest.ts';
 import { callOf, type Run, type RunIds } from '../../../domain/state/run.ts';
 import { runIds } from './run.ts';

@@ -4,13 +4,13 @@ import type { JsonObject } from '../../../contracts/schemas/json.ts';
 import type { ApproverRule } from '../../../contracts/schemas/policy.ts';
 import { Limits } from '../../../contracts/schemas/run-spec.ts';
 import { accept, admit } from '../../../domain/request/decision.ts';
-import type { EditDecision } from '../../../domain/request/rights.ts';
 import { acceptEdit, refuseEdit } from '../../../domain/request/edit.ts';
 import type { Run } from '../../../domain/state/run.ts';
 import { identicalCalls } from './call.ts';
 import { approval, edit, shown } from './decision.ts';
 import { askVerdict, judgement } from './judgement.ts';
 import { judgedRun, POLICY_VERSION, runIds, START } from './run.ts';
+import type { EditDecision } from '../../../domain/state/call.ts';
 
 const limits = Limits.parse({});
 export const rule = (ids: string[], over: object = {}): ApproverRule => ({

@@ -1,12 +1,12 @@
-import type { OutcomePause, Resolution } from '../../../contracts/schemas/request.ts';
 import type { Judgement } from '../../../contracts/schemas/call.ts';
-import { pausedFor, type Pausing } from '../../../domain/request/pause.ts';
+import type { OutcomePause, Resolution } from '../../../contracts/schemas/request.ts';
 import { accept, admit } from '../../../domain/request/decision.ts';
+import { pausedFor, type Pausing } from '../../../domain/request/pause.ts';
 import { dispatched } from '../../../domain/request/transitions.ts';
 import type { WaitingForAnswer } from '../../../domain/state/call.ts';
 import { callOf, type Run } from '../../../domain/state/run.ts';
-import { approval, shown } from './decision.ts';
 import { identicalCalls } from './call.ts';
+import { approval, shown } from './decision.ts';
 import { allowVerdict, approverRule } from './judgement.ts';
 import { judgedRun, runIds, START } from './run.ts';
 

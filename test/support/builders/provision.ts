@@ -1,6 +1,6 @@
-import type { DispatchResult } from '../../../contracts/wire/tools.ts';
-import type { InputPause, Provision } from '../../../contracts/schemas/request.ts';
 import type { InputRequest } from '../../../contracts/schemas/input.ts';
+import type { InputPause, Provision } from '../../../contracts/schemas/request.ts';
+import type { DispatchResult } from '../../../contracts/wire/tools.ts';
 import type { Paused, Pausing } from '../../../domain/request/pause.ts';
 import { askedForInput, provide } from '../../../domain/request/provision.ts';
 import { isAsking } from '../../../domain/state/call.ts';

@@ -1,5 +1,5 @@
 import type { Judgement, ProposedCall } from '../../../contracts/schemas/call.ts';
-import { judgedAll } from '../../../domain/request/judged-calls.ts';
+import { judgedAll } from '../../../domain/run/turn.ts';
 import { proposed, type Run, type RunIds, startRun } from '../../../domain/state/run.ts';
 import { identicalCalls } from './call.ts';
 import { judgement } from './judgement.ts';

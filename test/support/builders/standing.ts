@@ -5,14 +5,13 @@ import type { Decision, Remember } from '../../../contracts/schemas/request.ts';
 import type { JsonObject } from '../../../contracts/schemas/json.ts';
 import type { ApproverRule } from '../../../contracts/schemas/policy.ts';
 import { accept, admit } from '../../../domain/request/decision.ts';
-import { judgedAll } from '../../../domain/request/judged-calls.ts';
+import { closeTurn, judgedAll } from '../../../domain/run/turn.ts';
 import { proposed, type Run } from '../../../domain/state/run.ts';
-import { remembered } from '../../../domain/request/standing-changes.ts';
+import { remembered } from '../../../domain/request/standing.ts';
 import { proposedCall } from './call.ts';
 import { approval, shown } from './decision.ts';
 import { askVerdict, judgement } from './judgement.ts';
 import { POLICY_VERSION, runIds, START } from './run.ts';
-import { closeTurn } from '../../../domain/run/limits.ts';
 
 export const ARGS: JsonObject = { path: 'notes.txt', content: 'hello' };
 

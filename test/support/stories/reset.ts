@@ -12,9 +12,9 @@ import { Limits } from '../../../contracts/schemas/run-spec.ts';
 import type { DispatchInput } from '../../../contracts/wire/tools.ts';
 import { accept, admit, madeInTime } from '../../../domain/request/decision.ts';
 import { acceptEdit, refuseEdit } from '../../../domain/request/edit.ts';
-import { isEdit } from '../../../domain/request/rights.ts';
-import { lost, remembered, standingOf } from '../../../domain/request/standing-changes.ts';
+import { lost, remembered, standingOf } from '../../../domain/request/standing.ts';
 import { askedAgain, dispatched, ended } from '../../../domain/request/transitions.ts';
+import { isEdit } from '../../../domain/state/call.ts';
 import {
   callOf,
   carriedExecutions,

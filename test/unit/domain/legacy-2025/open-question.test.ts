@@ -1,6 +1,6 @@
 /** A server that waits on an open connection until somebody answers (docs/adr/0040). */
-import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { describe, expect, test } from '@jest/globals';
 import { LedgerFact } from '../../../../contracts/schemas/ledger.ts';
 import { InputPause } from '../../../../contracts/schemas/request.ts';
 import { heldWord } from '../../../../domain/legacy-2025/open-question-proof.ts';

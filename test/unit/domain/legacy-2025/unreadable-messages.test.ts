@@ -11,8 +11,8 @@ import {
 } from '../../../../contracts/payload-converter.ts';
 import { heldWord } from '../../../../domain/legacy-2025/open-question-proof.ts';
 import { lostAnswer } from '../../../../domain/legacy-2025/resumption.ts';
-import * as messages from '../../../../domain/shapes/messages.ts';
-import { isFields } from '../../../../domain/shapes/messages.ts';
+import * as messages from '../../../../domain/shapes/inputs.ts';
+import { isFields } from '../../../../domain/shapes/inputs.ts';
 import { openMessage } from '../../../../domain/signing/message.ts';
 import { startRun } from '../../../../domain/state/run.ts';
 

@@ -10,7 +10,7 @@ import { approval, askingOf, rejection, shown } from '../../../support/builders/
 import { allowVerdict, approverRule, askVerdict } from '../../../support/builders/judgement.ts';
 import { outcomes } from '../../../support/builders/outcome.ts';
 import { askingRun, judgedRun, runIds, START } from '../../../support/builders/run.ts';
-import { closeTurn } from '../../../../domain/run/limits.ts';
+import { closeTurn } from '../../../../domain/run/turn.ts';
 
 /** When the request of a built run expires. */
 const DEADLINE = START + 3_600_000;

@@ -13,7 +13,7 @@ import {
 } from '../../../../domain/request/authorization.ts';
 import { admitAnswer, pausedFor } from '../../../../domain/request/pause.ts';
 import { dispatched } from '../../../../domain/request/transitions.ts';
-import { parseAuthorization } from '../../../../domain/shapes/messages.ts';
+import { parseAuthorization } from '../../../../domain/shapes/inputs.ts';
 import type { InFlight } from '../../../../domain/state/call.ts';
 import { callOf, type Run } from '../../../../domain/state/run.ts';
 import { fromCarry, toCarry } from '../../../../domain/run/carry.ts';

@@ -1,14 +1,14 @@
 /** INV-G1 and INV-G2 over everything that people can say of calls, in any order, over several turns. */
-import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { expect, test } from '@jest/globals';
 import { checkConsent } from '../../../../activities/gate/statement.ts';
 import type { Decision } from '../../../../contracts/schemas/request.ts';
 import { Limits } from '../../../../contracts/schemas/run-spec.ts';
 import { accept, admit } from '../../../../domain/request/decision.ts';
 import { acceptEdit, refuseEdit } from '../../../../domain/request/edit.ts';
-import { isEdit } from '../../../../domain/request/rights.ts';
-import { forget, remembered } from '../../../../domain/request/standing-changes.ts';
+import { forget, remembered } from '../../../../domain/request/standing.ts';
 import { dispatched, ended } from '../../../../domain/request/transitions.ts';
+import { isEdit } from '../../../../domain/state/call.ts';
 import { callOf, type Run, startRun } from '../../../../domain/state/run.ts';
 import { hashOf } from '../../../../domain/text/canonical.ts';
 import { dispatchOf } from '../../../support/builders/dispatch.ts';

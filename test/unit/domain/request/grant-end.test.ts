@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals';
 import { defined } from '../../../../contracts/defined.ts';
 import { requestOpenedFact } from '../../../../domain/request/digest.ts';
-import { grantEnd, grantEnds, withGrantEnd } from '../../../../domain/request/grant-end.ts';
+import { grantEnd, grantEnds, withGrantEnd } from '../../../../domain/request/deadline.ts';
 import { listingId } from '../../../../domain/run/toolset.ts';
 import { callOf, proposed, type Run, startRun } from '../../../../domain/state/run.ts';
 import { identicalCalls } from '../../../support/builders/call.ts';

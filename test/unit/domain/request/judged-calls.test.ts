@@ -1,6 +1,6 @@
 /** Verdicts on the calls of a turn, as they are recorded (INV-G3, INV-G4, S4.6). */
 import { describe, expect, test } from '@jest/globals';
-import { judgedAll } from '../../../../domain/request/judged-calls.ts';
+import { judgedAll } from '../../../../domain/run/turn.ts';
 import { hashOf } from '../../../../domain/text/canonical.ts';
 import { identicalCalls, proposedCall } from '../../../support/builders/call.ts';
 import { shown } from '../../../support/builders/decision.ts';

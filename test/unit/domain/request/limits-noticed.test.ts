@@ -6,7 +6,7 @@
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, test } from '@jest/globals';
-import type * as ClosedRequest from '../../../../domain/request/closed-or-expired.ts';
+import type * as ClosedRequest from '../../../../domain/request/decision.ts';
 import type * as Validity from '../../../../domain/request/deadline.ts';
 import type * as Retry from '../../../../domain/request/throttling.ts';
 import type * as Rollover from '../../../../domain/run/carry.ts';

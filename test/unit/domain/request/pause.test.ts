@@ -1,20 +1,13 @@
 /** Requests about something else than consent: how a call comes to wait, which answers count (INV-G2, INV-X1, INV-D3). */
 import { describe, expect, test } from '@jest/globals';
-import { sent } from '../../../../domain/state/call.ts';
 import { admit } from '../../../../domain/request/decision.ts';
 import { digestOf } from '../../../../domain/request/digest.ts';
-import {
-  admitAnswer,
-  answererOf,
-  MOST_RESUMED,
-  pausedFor,
-  remembering,
-  resumed,
-} from '../../../../domain/request/pause.ts';
+import { admitAnswer, answererOf, pausedFor, remembering, resumed } from '../../../../domain/request/pause.ts';
 import { attemptsOf } from '../../../../domain/request/throttling.ts';
 import { dispatched, ended, reopened } from '../../../../domain/request/transitions.ts';
 import { heard, interrupted } from '../../../../domain/run/message-queue.ts';
-import { callOf } from '../../../../domain/state/run.ts';
+import { sent } from '../../../../domain/state/call.ts';
+import { callOf, MOST_PAUSES_ANSWERED } from '../../../../domain/state/run.ts';
 import { approval, say, shown } from '../../../support/builders/decision.ts';
 import { approverRule } from '../../../support/builders/judgement.ts';
 import {
@@ -157,10 +150,10 @@ describe('an answer', () => {
 
   test('of the newest so many are remembered', () => {
     let last = run;
-    for (let index = 0; index <= MOST_RESUMED; index += 1)
+    for (let index = 0; index <= MOST_PAUSES_ANSWERED; index += 1)
       last = remembering(last, 'outcome', retry({ decisionId: `r-${index}` }), START).run;
-    expect(last.resumed).toHaveLength(MOST_RESUMED);
-    expect(last.resumed?.[0]?.ack.decisionId).toBe('r-1');
+    expect(last.answered).toHaveLength(MOST_PAUSES_ANSWERED);
+    expect(last.answered[0]?.ack.decisionId).toBe('r-1');
   });
 
   test('is of somebody so long after the request opened', () => {

@@ -1,8 +1,8 @@
 /** A call whose server asks people before it goes on. */
 import { describe, expect, test } from '@jest/globals';
-import { PauseAck } from '../../../../contracts/schemas/request.ts';
 import { LedgerFact } from '../../../../contracts/schemas/ledger.ts';
-import { admit } from '../../../../domain/request/decision.ts';
+import { PauseAck } from '../../../../contracts/schemas/request.ts';
+import { admit, refuseRight } from '../../../../domain/request/decision.ts';
 import { admitAnswer } from '../../../../domain/request/pause.ts';
 import {
   answersOf,
@@ -12,10 +12,9 @@ import {
   provisionProofs,
   refuseProvision,
 } from '../../../../domain/request/provision.ts';
-import { refuseRight } from '../../../../domain/request/rights.ts';
 import { dispatched, ended, reopened } from '../../../../domain/request/transitions.ts';
+import { parseProvision } from '../../../../domain/shapes/inputs.ts';
 import { callOf, type Run } from '../../../../domain/state/run.ts';
-import { parseProvision } from '../../../../domain/shapes/messages.ts';
 import { hashOf } from '../../../../domain/text/canonical.ts';
 import { markdown } from '../../../../domain/text/escape.ts';
 import { currentDetails } from '../../../../domain/views/temporal-ui.ts';

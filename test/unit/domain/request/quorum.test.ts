@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { Decision } from '../../../../contracts/schemas/request.ts';
 import { accept, admit } from '../../../../domain/request/decision.ts';
-import { remembering } from '../../../../domain/request/repeats.ts';
+import { closeTurn, remembering } from '../../../../domain/run/turn.ts';
 import { dispatched } from '../../../../domain/request/transitions.ts';
 import { callOf, type Run } from '../../../../domain/state/run.ts';
 import { currentDetails } from '../../../../domain/views/temporal-ui.ts';
@@ -11,7 +11,6 @@ import { identicalCalls } from '../../../support/builders/call.ts';
 import { approval, askingOf, rejection, shown, withdrawal } from '../../../support/builders/decision.ts';
 import { askVerdict } from '../../../support/builders/judgement.ts';
 import { judgedRun, runIds, START } from '../../../support/builders/run.ts';
-import { closeTurn } from '../../../../domain/run/limits.ts';
 
 const clause = { layer: 'organisation' as const, ids: ['ann', 'bob', 'zoe'], groups: [], need: 2 };
 const asked = judgedRun(identicalCalls(1), () => ({ verdict: askVerdict({ approvers: { allOf: [clause] } }) }));

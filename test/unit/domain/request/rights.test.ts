@@ -1,13 +1,12 @@
 /** A person answers in the tool's place (INV-X2, INV-G1; requirements 3.10). */
-import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { describe, expect, test } from '@jest/globals';
 import { defined } from '../../../../contracts/defined.ts';
 import type { Outcome } from '../../../../contracts/schemas/call.ts';
 import type { ApproverRule } from '../../../../contracts/schemas/policy.ts';
-import { accept, admit } from '../../../../domain/request/decision.ts';
-import { permits, refuseLongAnswer } from '../../../../domain/request/rights.ts';
+import { accept, admit, permits, refuseLongAnswer } from '../../../../domain/request/decision.ts';
 import { dispatched } from '../../../../domain/request/transitions.ts';
-import { closeTurn } from '../../../../domain/run/limits.ts';
+import { closeTurn } from '../../../../domain/run/turn.ts';
 import { callOf, type Run } from '../../../../domain/state/run.ts';
 import { sha256Hex } from '../../../../domain/text/canonical.ts';
 import { modelText, resultOf } from '../../../../domain/views/model-text.ts';

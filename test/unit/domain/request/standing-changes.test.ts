@@ -7,7 +7,7 @@ import {
   MOST_FORGOTTEN,
   remembered,
   standingOf,
-} from '../../../../domain/request/standing-changes.ts';
+} from '../../../../domain/request/standing.ts';
 import { dispatched } from '../../../../domain/request/transitions.ts';
 import { startRun } from '../../../../domain/state/run.ts';
 import { allowVerdict } from '../../../support/builders/judgement.ts';

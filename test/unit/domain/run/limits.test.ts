@@ -1,12 +1,11 @@
 /** Ceilings of a run: reaching one is a named outcome, and touches no call that is within it (INV-G3). */
-import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { describe, expect, test } from '@jest/globals';
 import { Limits } from '../../../../contracts/schemas/run-spec.ts';
 import { COUNTED } from '../../../../contracts/schemas/run-state.ts';
 import { startedFact } from '../../../../domain/request/digest.ts';
 import {
   amountText,
-  closeTurn,
   costOf,
   earlierThan,
   EMPTY_TALLY,
@@ -20,6 +19,7 @@ import {
   TALLY_BYTES,
   withOpen,
 } from '../../../../domain/run/limits.ts';
+import { closeTurn } from '../../../../domain/run/turn.ts';
 import { type CallState, judged } from '../../../../domain/state/call.ts';
 import { proposed, type Run, startRun } from '../../../../domain/state/run.ts';
 import { byteLength, canonicalJson } from '../../../../domain/text/canonical.ts';

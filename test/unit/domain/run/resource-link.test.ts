@@ -4,7 +4,7 @@ import { callIdOf, READ_RESOURCE } from '../../../../contracts/names.ts';
 import type { Outcome, ResultPart } from '../../../../contracts/schemas/call.ts';
 import type { JsonObject } from '../../../../contracts/schemas/json.ts';
 import type { Message } from '../../../../contracts/schemas/transcript.ts';
-import { judgedAll } from '../../../../domain/request/judged-calls.ts';
+import { closeTurn, judgedAll } from '../../../../domain/run/turn.ts';
 import { ended } from '../../../../domain/request/transitions.ts';
 import {
   linkTo,
@@ -21,7 +21,6 @@ import { allowVerdict, askVerdict, denyVerdict, judgement } from '../../../suppo
 import { outcomes } from '../../../support/builders/outcome.ts';
 import { POLICY_VERSION, runIds, START } from '../../../support/builders/run.ts';
 import { toolTarget } from '../../../support/builders/tool.ts';
-import { closeTurn } from '../../../../domain/run/limits.ts';
 
 const link = (uri: string): ResultPart => ({ type: 'resource_link', uri, name: 'a' });
 const linking = (...uris: string[]): Outcome => ({ kind: 'succeeded', result: { content: uris.map(link) } });

@@ -1,9 +1,9 @@
 /** Names under which a model sees tools: lossless for any legal tool name (S3.5, D-4). */
-import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { describe, expect, test } from '@jest/globals';
 import { isListing } from '../../../../contracts/names.ts';
 import type { SignedAuthorization } from '../../../../contracts/schemas/request.ts';
-import { authorize, grantorOf, grantsFor, MOST_AUTHORIZATIONS } from '../../../../domain/request/authorization.ts';
+import { authorize, grantorOf, MOST_AUTHORIZATIONS } from '../../../../domain/request/authorization.ts';
 import { admitAnswer } from '../../../../domain/request/pause.ts';
 import { ended } from '../../../../domain/request/transitions.ts';
 import { heard } from '../../../../domain/run/message-queue.ts';
@@ -17,7 +17,7 @@ import {
   whyEnded,
 } from '../../../../domain/run/toolset.ts';
 import type { CallState } from '../../../../domain/state/call.ts';
-import { callOf, type Run, startRun } from '../../../../domain/state/run.ts';
+import { callOf, grantsFor, type Run, startRun } from '../../../../domain/state/run.ts';
 import { serverName, toolName } from '../../../support/builders/arbitraries.ts';
 import { say, shown } from '../../../support/builders/decision.ts';
 import { outcomes } from '../../../support/builders/outcome.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { isAnswerOf } from '../../../../domain/shapes/answers.ts';
+import { isAnswerOf } from '../../../../domain/shapes/inputs.ts';
 
 const REF = { sha256: 'a', bytes: 1, contentType: 'application/json' };
 

@@ -19,7 +19,7 @@ import {
   parseResolution,
   parseSay,
   parseStop,
-} from '../../../../domain/shapes/messages.ts';
+} from '../../../../domain/shapes/inputs.ts';
 import { ODD_NAMES } from '../../../support/builders/catalog-arbitraries.ts';
 import { catalogDecision, definition } from '../../../support/builders/catalog.ts';
 import { answer, approval, edit, extension, rejection, say, stop } from '../../../support/builders/decision.ts';

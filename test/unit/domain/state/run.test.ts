@@ -1,12 +1,12 @@
 /** The run as a whole: turns, messages and its first entry (INV-D3). */
-import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { describe, expect, test } from '@jest/globals';
 import { callIdOf } from '../../../../contracts/names.ts';
 import type { AssistantPart } from '../../../../contracts/schemas/transcript.ts';
 import { startedFact } from '../../../../domain/request/digest.ts';
 import { ended } from '../../../../domain/request/transitions.ts';
-import { closeTurn } from '../../../../domain/run/limits.ts';
 import { heard, stopped, unqueued } from '../../../../domain/run/message-queue.ts';
+import { closeTurn } from '../../../../domain/run/turn.ts';
 import {
   askingCalls,
   callsOf,

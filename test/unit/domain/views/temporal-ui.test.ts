@@ -1,6 +1,6 @@
 /** What people read of a run in Temporal UI, inside the limits that Temporal sets. */
-import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { describe, expect, test } from '@jest/globals';
 import { callIdOf } from '../../../../contracts/names.ts';
 import { pausedFor } from '../../../../domain/request/pause.ts';
 import { askedAgain, dispatched } from '../../../../domain/request/transitions.ts';

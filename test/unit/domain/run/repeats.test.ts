@@ -3,10 +3,9 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { callIdOf } from '../../../../contracts/names.ts';
 import type { Judgement, Outcome, ProposedCall } from '../../../../contracts/schemas/call.ts';
-import { judgedAll } from '../../../../domain/request/judged-calls.ts';
-import { MOST_REFUSALS, remembering } from '../../../../domain/request/repeats.ts';
 import { askedAgain, dispatched, ended } from '../../../../domain/request/transitions.ts';
 import { heard, unqueued } from '../../../../domain/run/message-queue.ts';
+import { closeTurn, judgedAll, MOST_REFUSALS, remembering } from '../../../../domain/run/turn.ts';
 import { isSettled, proposed, type Run, startRun } from '../../../../domain/state/run.ts';
 import { currentDetails, pendingMemo } from '../../../../domain/views/temporal-ui.ts';
 import { proposedCall } from '../../../support/builders/call.ts';
@@ -15,7 +14,6 @@ import { allowVerdict, denyVerdict, judgement } from '../../../support/builders/
 import { outcomes } from '../../../support/builders/outcome.ts';
 import { POLICY_VERSION, runIds, START } from '../../../support/builders/run.ts';
 import { toolTarget } from '../../../support/builders/tool.ts';
-import { closeTurn } from '../../../../domain/run/limits.ts';
 
 const { rejected, expired, cancelled, succeeded } = outcomes();
 const SILENT = { inputTokens: 0, outputTokens: 0 };

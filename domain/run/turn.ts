@@ -1,0 +1,169 @@
+/**
+ * A turn of calls begins and closes here. Each verdict takes effect: a call is denied, cleared, asked, answered by a
+ * standing decision, or refused again. A closed turn leaves its refusals, so that a repeated call is recognised.
+ */
+import type { Judgement, ProposedCall, ToolTarget } from '../../contracts/schemas/call.ts';
+import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
+import type { RefusedCall, Settled } from '../../contracts/wire/carry.ts';
+import { outcomeFact, requestOpenedFact, verdictFact } from '../request/digest.ts';
+import { answeredByStanding, stillStanding } from '../request/standing.ts';
+import { duplicate, judged, refusedAgain } from '../state/call.ts';
+import { type Change, isSettled, type Run, type RunIds } from '../state/run.ts';
+import { hashOf } from '../text/canonical.ts';
+import { bounded } from '../text/escape.ts';
+import { EMPTY_TALLY, tallied } from './limits.ts';
+
+/**
+ * Applies the judgements to the proposed calls. A call that the judge passed over is denied (INV-G4).
+ * @param at epoch ms
+ */
+export function judgedAll(
+  run: Run,
+  judgements: readonly Judgement[],
+  policyVersion: string,
+  ids: RunIds,
+  at: number,
+): Change {
+  const current = stillStanding(run, judgements, at);
+  const facts: LedgerFact[] = [...current.facts];
+  const duplicates = new Duplicates(run);
+  const calls = run.calls.map((state) => {
+    if (state.status !== 'proposed') return state;
+    const judgement = judgements.find(({ callId }) => callId === state.call.callId) ?? passedOver(state.call);
+    const { target } = judgement;
+    const before = answeredBefore(run, state.call, judgement);
+    const now =
+      before === undefined
+        ? duplicate(judged(state.call, judgement, at), target && duplicates.of(state.call, target))
+        : refusedAgain(state.call, judgement, before);
+    facts.push(verdictFact(state.call, judgement, policyVersion));
+    const { next, facts: told } = answeredByStanding(current.run, now, at);
+    facts.push(...told);
+    if (next.status === 'waiting-for-consent') facts.push(requestOpenedFact(next, ids));
+    if (next.status === 'settled') facts.push(outcomeFact(state.call.callId, next.outcome));
+    return next;
+  });
+  return { run: { ...current.run, calls }, facts };
+}
+
+function passedOver({ callId }: ProposedCall): Judgement {
+  return {
+    callId,
+    repeatable: false,
+    verdict: {
+      kind: 'deny',
+      rules: ['default/passed-over'],
+      code: 'POLICY_DENIED',
+      message: 'No verdict was given for this call.',
+    },
+  };
+}
+
+/**
+ * Closes a turn whose calls all have outcomes that the transcript holds.
+ * @param counts set if a policy rule reads the tally
+ */
+export function closeTurn(run: Run, counts?: true): Run {
+  return {
+    ...withRefusals(run),
+    calls: [],
+    ...(counts === undefined ? {} : { tally: tallied(run.tally ?? EMPTY_TALLY, run.calls) }),
+  };
+}
+
+// Repeated calls are recognised here: a person is asked once, and equal calls of one turn are told apart.
+//
+// 1. A refused call of a closed turn is refused again without asking or sending, until a message of the user is read.
+//    The refusal is a person's rejection or policy's denial, and the answer is always the refusal that was given
+//    (INV-G1).
+// 2. Only refusals that hold are kept. An expired or cancelled call may ask again. So may one denied by a limit, by the
+//    catalog at that moment, or for its arguments. A call that policy denied may ask once policy asks.
+// 3. Equal calls of one turn stay separate (INV-G3): a later one is marked, and an approval of the first does not cover
+//    it. Only a standing decision answers it too.
+
+/**
+ * Number of newest refusals remembered; a forgotten one is asked again. With their texts cut, at most 150 kB to carry.
+ */
+export const MOST_REFUSALS = 100;
+/** Characters of the reason that a repeat gets: the model has read all of it once. */
+const REASON_CHARACTERS = 300;
+
+/** Starts remembering refusals. Runs prepared before repeats were answered do not call it. */
+export function remembering(run: Run): Run {
+  return { ...run, refusals: [] };
+}
+
+/** Remembers the refusals of the turn that closes. */
+function withRefusals(run: Run): Run {
+  if (run.refusals === undefined) return run;
+  const added = run.calls.filter(isSettled).flatMap(refusalOf);
+  if (added.length === 0) return run;
+  const isNew = ({ key }: RefusedCall): boolean => !added.some((other) => other.key === key);
+  return { ...run, refusals: [...run.refusals.filter(isNew), ...added].slice(-MOST_REFUSALS) };
+}
+
+/** Forgets all refusals after a message of the user: refused calls may be asked again. */
+export function withoutRefusals(run: Run): Run {
+  return run.refusals === undefined ? run : { ...run, refusals: [] };
+}
+
+/**
+ * Returns the refusal of a repeated call. A person's refusal stands whatever policy says now; policy's own stands only
+ * if policy repeats it.
+ */
+function answeredBefore(
+  { refusals = [] }: Run,
+  call: ProposedCall,
+  { target, verdict }: Judgement,
+): RefusedCall['outcome'] | undefined {
+  if (refusals.length === 0 || target === undefined) return undefined;
+  const key = keyOf(call, target);
+  const outcome = refusals.find((refusal) => refusal.key === key)?.outcome;
+  if (outcome?.kind === 'denied' && !(verdict.kind === 'deny' && verdict.code === outcome.code)) return undefined;
+  return outcome;
+}
+
+/** Tells which calls of one turn repeat an earlier one. The calls are asked about in their order. */
+class Duplicates {
+  readonly #first = new Map<string, string>();
+  readonly #wanted: boolean;
+
+  constructor({ refusals }: Run) {
+    this.#wanted = refusals !== undefined;
+  }
+
+  /** Returns the id of the first equal call of the turn. */
+  of(call: ProposedCall, target: ToolTarget): string | undefined {
+    if (!this.#wanted) return undefined;
+    const key = keyOf(call, target);
+    const first = this.#first.get(key);
+    if (first === undefined) this.#first.set(key, call.callId);
+    return first;
+  }
+}
+
+function refusalOf({ call, judgement, outcome, edit }: Settled): RefusedCall[] {
+  const target = judgement?.target;
+  if (target === undefined) return [];
+  // A model repeats what it proposed, so the key has the arguments before any edit.
+  const key = keyOf({ ...call, arguments: edit?.proposed ?? call.arguments }, target);
+  switch (outcome.kind) {
+    case 'rejected':
+      if (outcome.repeatOf !== undefined) return [];
+      return [{ key, outcome: { ...outcome, reason: cut(outcome.reason), repeatOf: call.callId } }];
+    case 'denied':
+      // Every other code depends on the moment, or is found again at no cost.
+      if (outcome.repeatOf !== undefined || outcome.code !== 'POLICY_DENIED') return [];
+      return [{ key, outcome: { ...outcome, message: cut(outcome.message), repeatOf: call.callId } }];
+    default:
+      return [];
+  }
+}
+
+function keyOf(call: ProposedCall, { server, tool }: ToolTarget): string {
+  return hashOf({ server, tool, arguments: call.arguments });
+}
+
+function cut(text: string): string {
+  return bounded(text, REASON_CHARACTERS);
+}
