@@ -159,7 +159,7 @@ async function callAsListed(
       askedNow(needOfListing(parts.config, request, failed), before.leaving),
     );
   }
-  const { tool, secrets: held, shown } = current;
+  const { tool } = current;
   const weighed =
     tool === now.tool ? before : await weigh(parts, checker, input, { tool, pinned: now.pinned }, catalog);
   const { taskSupport } = tool.definition;
@@ -179,8 +179,8 @@ async function callAsListed(
   // A task's questions come by another way.
   const mayHold = wish.task === undefined && input.hold !== undefined;
   const people = mayHold ? peopleOf(input, parts, { scheduler, now: { tool, pinned: now.pinned } }) : undefined;
-  const meant = { tool, task: wish.task, leaving, people };
-  return await callWithToken(parts, input, meant, catalog, { request: called, held, shown });
+  const meant = { ...current, request: called, task: wish.task, leaving, people };
+  return await callWithToken(parts, input, meant, catalog);
 }
 
 /**

@@ -26,7 +26,6 @@ import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import { type HeldTold, MOST_TRIES } from '../../contracts/wire/legacy-2025.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
-import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { resultText } from '../../domain/views/model-text.ts';
 import { STORING_MS } from '../artifacts/port.ts';
@@ -37,6 +36,7 @@ import {
   authorityOf,
   type CallAuthority,
   connectionOf,
+  type CurrentTool,
   type LiveTools,
   needOfEnding,
   needOfToken,
@@ -66,16 +66,9 @@ import type { Leaving } from './statement.ts';
  */
 const READY_WITHIN_MS = 90_000 - STORING_MS;
 
-interface Asking {
+/** The tool as its server lists it now, with the secrets that the server was shown for that, and how it is called. */
+interface Meant extends CurrentTool {
   readonly request: TokenRequest;
-  /** Secrets that earlier questions of this activity have shown to the server. */
-  readonly held: readonly string[];
-  /** The tokens among those secrets. */
-  readonly shown: readonly string[] | undefined;
-}
-
-interface Meant {
-  readonly tool: OfferedTool;
   /** Set if the call is made as a task. */
   readonly task: WantedTask | undefined;
   readonly leaving: Leaving;
@@ -88,10 +81,10 @@ export async function callWithToken(
   input: DispatchInput,
   meant: Meant,
   catalog: CatalogSnapshot | undefined,
-  { request, held, shown = [] }: Asking,
 ): Promise<DispatchResult> {
+  const { request, secrets: held, shown = [], leaving, people } = meant;
   const notLeft = (error: unknown): DispatchResult =>
-    wanting(endedBeforeSending(error), (failed) => askedNow(needOfToken(parts.config, request, failed), meant.leaving));
+    wanting(endedBeforeSending(error), (failed) => askedNow(needOfToken(parts.config, request, failed), leaving));
   let access: ServerAccess;
   try {
     access = accessTo(parts.config, input.server, catalog);
@@ -108,7 +101,7 @@ export async function callWithToken(
       const known = [...held, ...seen.flatMap(secretsOf)];
       seen.push(minted);
       const renewal =
-        meant.people === undefined ? undefined : renewalOf(parts.broker, request, minted, (next) => seen.push(next));
+        people === undefined ? undefined : renewalOf(parts.broker, request, minted, (next) => seen.push(next));
       try {
         const connection = { ...connectionOf(input.server, access, minted, known), ...(renewal && { renewal }) };
         return await send(parts, input, meant, connection, told, authority);
@@ -124,9 +117,9 @@ export async function callWithToken(
     return await pausedBy(ending, input, { ...parts, mode: parts.config.trust.mode }, token.evidence);
   if (ending.kind === 'task') return await taskResult(ending, input, parts, authority(), told.sentAt, token.evidence);
   const said = ending.kind === 'refused' ? { ...ending, message: `${ending.message}${whyNone(got.noOther)}` } : ending;
-  const ended = withTold(resultOf(said, token, told), meant.people?.told() ?? []);
+  const ended = withTold(resultOf(said, token, told), people?.told() ?? []);
   return wanting(ended, () =>
-    said.kind === 'refused' ? askedNow(needOfEnding(parts.config, request, said), meant.leaving) : undefined,
+    said.kind === 'refused' ? askedNow(needOfEnding(parts.config, request, said), leaving) : undefined,
   );
 }
 
