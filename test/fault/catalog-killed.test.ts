@@ -3,7 +3,7 @@
  * reads it sees what was before or what is after, and a change that is sent again counts once.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { updateIdOf } from '../../client/engine/update.ts';
+import { updateIdOf } from '../../client/engine/engine.ts';
 import {
   assertIntact,
   type CatalogAck,

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Countersign, type DecisionAck, type RunHandle } from '../../client/index.ts';
-import { updateIdOf } from '../../client/engine/update.ts';
+import { updateIdOf } from '../../client/engine/engine.ts';
 import { modelText } from '../../domain/views/model-text.ts';
 import { executionsOf, expectSound } from '../support/faults/oracle.ts';
 import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
