@@ -1,13 +1,13 @@
 /** What a person says where a server wants another authorization: consent, a grant, or neither (INV-S2, INV-G2). */
+import { initiatorRule } from '../../../../domain/policy/approvers.ts';
 import { describe, expect, test } from '@jest/globals';
 import type { AuthorizationPause, SignedAuthorization } from '../../../../contracts/schemas/request.ts';
-import { closedHeld } from '../../../../domain/legacy-2025/open-question.ts';
+import { elicitationClosed } from '../../../../domain/legacy-2025/open-question.ts';
 import {
   authorizationPause,
   authorizationsOf,
   authorize,
   givenGrant,
-  grantorOf,
   MOST_AUTHORIZATIONS,
   refuseAuthorization,
 } from '../../../../domain/request/authorization.ts';
@@ -84,7 +84,7 @@ describe('what is asked', () => {
   });
 
   test('a grant is asked of whose grant it replaces', () => {
-    expect(grantorOf('ann')).toEqual({ allOf: [{ layer: 'default', ids: ['ann'], groups: [] }] });
+    expect(initiatorRule('ann')).toEqual({ allOf: [{ layer: 'default', ids: ['ann'], groups: [] }] });
   });
 });
 
@@ -329,8 +329,8 @@ describe('calls in flight', () => {
     const { attempts: attempt } = flightOf(sent, BESIDE);
     const asking = regranted(heldRun(sent, { callId: BESIDE, attempt }, { deadlineSeconds: 60 }), 'second');
     const carried = fromCarry(toCarry(asking).run);
-    const later = heldRun(closedHeld(carried, BESIDE, 'cancelled').run, { callId: BESIDE, attempt, round: 2 });
-    const { run } = closedHeld(later, BESIDE, 'expired');
+    const later = heldRun(elicitationClosed(carried, BESIDE, 'cancelled').run, { callId: BESIDE, attempt, round: 2 });
+    const { run } = elicitationClosed(later, BESIDE, 'expired');
     expect(givenGrant(run, flightOf(run, BESIDE))).toMatchObject({ ref: 'first' });
   });
 
