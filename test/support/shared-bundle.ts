@@ -24,10 +24,12 @@ const FILES = [
 ];
 const MAP = '//# sourceMappingURL=data:application/json;charset=utf-8;base64,';
 
+let sources: Promise<string> | undefined;
+
 /** @param make a function with a name, whose bundle depends on the sources alone */
 export async function sharedBundle(make: () => Promise<WorkflowBundle> = bundleWorkflows): Promise<WorkflowBundle> {
   const withMap = process.env['COUNTERSIGN_TEST_MAPS'] !== undefined;
-  const path = join(PLACE, `${await hashOfSources()}.${make.name}${withMap ? '.map' : ''}.json`);
+  const path = join(PLACE, `${await (sources ??= hashOfSources())}.${make.name}${withMap ? '.map' : ''}.json`);
   const kept = await readFile(path, 'utf8').catch(() => undefined);
   // Sound: the text was written below.
   if (kept !== undefined) return JSON.parse(kept) as WorkflowBundle;
