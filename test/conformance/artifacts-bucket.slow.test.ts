@@ -7,9 +7,9 @@ import { createBucketStore, setUpBucket } from '../../activities/artifacts/bucke
 import { createBucketRequest } from '../../activities/artifacts/bucket-request.ts';
 import { readArtifactsFromBucket } from '../../client/index.ts';
 import type { BucketConfig } from '../../contracts/schemas/stores.ts';
+import { loopbackEgress } from '../support/egress.ts';
 import { type S3Server, SECRET_ACCESS_KEY, startS3Server } from '../support/servers/s3-server.ts';
 import { artifactSuite, keptArtifactSuite } from './artifacts.suite.ts';
-import { loopbackEgress } from '../support/egress.ts';
 
 let server: S3Server;
 beforeAll(async () => void (server = await startS3Server()));

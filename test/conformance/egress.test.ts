@@ -7,15 +7,15 @@ import { createLedgerWebhook } from '../../activities/ledger/webhook.ts';
 import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
 import { createAiSdkModel } from '../../activities/models/ai-sdk.ts';
 import { createTrustedKeys, createTrustUrl } from '../../activities/trust/keys.ts';
+import { aCall, aConnection } from '../support/activities/tool-call.ts';
 import { chainOf, recordOf } from '../support/builders/ledger-record.ts';
 import { loopbackEgress } from '../support/egress.ts';
-import { WEBHOOK_SECRET } from '../support/servers/ledger-receiver.ts';
-import { listenOnLoopback, type LoopbackServer } from '../support/servers/loopback-server.ts';
-import { aCall, aConnection } from '../support/activities/tool-call.ts';
-import { type CallExchange, startRawServer } from '../support/servers/raw-server.ts';
 import { modelRequest } from '../support/models/request.ts';
 import { brokerFor, requestFor, withClient } from '../support/oauth/broker.ts';
 import { startHostile } from '../support/oauth/provider.ts';
+import { WEBHOOK_SECRET } from '../support/servers/ledger-receiver.ts';
+import { listenOnLoopback, type LoopbackServer } from '../support/servers/loopback-server.ts';
+import { type CallExchange, startRawServer } from '../support/servers/raw-server.ts';
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {

@@ -9,12 +9,12 @@ import type { Approved } from '../../domain/state/call.ts';
 import { accept } from '../../domain/request/decision.ts';
 import { callOf } from '../../domain/state/run.ts';
 import { ServerLimits as Limits } from '../../contracts/schemas/config.ts';
-import { dispatchOf } from '../support/builders/dispatch.ts';
 import { aCall, aConnection } from '../support/activities/tool-call.ts';
-import { type CallExchange, type Era, type RawServer, startRawServer } from '../support/servers/raw-server.ts';
 import { approval, shown } from '../support/builders/decision.ts';
-import { loopbackEgress } from '../support/egress.ts';
+import { dispatchOf } from '../support/builders/dispatch.ts';
 import { askingRun, START } from '../support/builders/run.ts';
+import { loopbackEgress } from '../support/egress.ts';
+import { type CallExchange, type Era, type RawServer, startRawServer } from '../support/servers/raw-server.ts';
 
 const run = askingRun();
 const asking = callOf(run, 't1.c0');

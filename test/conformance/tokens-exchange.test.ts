@@ -1,8 +1,7 @@
 /** Token exchange (RFC 8693) with client keys (RFC 7523): what is asked, what comes out, and what is refused (INV-S1, INV-S2). */
-import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { createLocalJWKSet, decodeJwt, type JWTPayload, jwtVerify, SignJWT } from 'jose';
 import type { MintedToken, TokenRequest } from '../../activities/tokens/port.ts';
-import { refusalOf } from '../support/refusal.ts';
 import { CLIENT, expectNoSecret, SECRET, URL_OF } from '../support/oauth/broker.ts';
 import {
   BEARER,
@@ -18,16 +17,11 @@ import {
   zonedBroker,
 } from '../support/oauth/grants.ts';
 import { type HostileServer, type RunningProvider, startHostile, startProvider } from '../support/oauth/provider.ts';
+import { refusalOf } from '../support/refusal.ts';
 import { signingKey, type TestSigningKey } from '../support/signing/keys.ts';
+import { silenceProvider } from './tokens.suite.ts';
 
-// oidc-provider says on the console that it runs on Node 20 and without a store.
-beforeAll(() => {
-  jest.spyOn(console, 'info').mockImplementation(() => undefined);
-  jest.spyOn(console, 'warn').mockImplementation(() => undefined);
-});
-afterAll(() => {
-  jest.restoreAllMocks();
-});
+silenceProvider();
 
 const TYPE = 'urn:ietf:params:oauth:token-type:';
 

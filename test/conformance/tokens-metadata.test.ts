@@ -1,9 +1,9 @@
 /** Client credentials at an authorization server whose metadata or second answer is not to be trusted (H-2, INV-S1). */
 import { afterEach, describe, expect, test } from '@jest/globals';
 import type { CountersignError } from '../../contracts/errors.ts';
-import { refusalOf } from '../support/refusal.ts';
 import { brokerFor, expectNoSecret, requestFor, SECRET, URL_OF, withClient } from '../support/oauth/broker.ts';
 import { type HostileAnswer, type HostileServer, startHostile } from '../support/oauth/provider.ts';
+import { refusalOf } from '../support/refusal.ts';
 
 describe('metadata and repeated requests at a hostile authorization server', () => {
   let server: HostileServer;

@@ -7,12 +7,11 @@ import { once } from 'node:events';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { decodeJwt } from 'jose';
 import { createVaultEnvironment, type Vault } from '../../activities/vault/port.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { createMemoryVault, entryOf } from '../support/builders/vault.ts';
-import { refusalOf } from '../support/refusal.ts';
 import { brokerFor, CLIENT, expectNoSecret, SECRET, URL_OF } from '../support/oauth/broker.ts';
 import { type HostileAnswer, type HostileServer, startHostile } from '../support/oauth/provider.ts';
 import {
@@ -25,16 +24,10 @@ import {
   workerOf,
 } from '../support/oauth/refresh-bench.ts';
 import { type RefreshProvider, startRefreshProvider } from '../support/oauth/refresh-provider.ts';
-import { describeTokens } from './tokens.suite.ts';
+import { refusalOf } from '../support/refusal.ts';
+import { describeTokens, silenceProvider } from './tokens.suite.ts';
 
-// oidc-provider says on the console that it runs on Node 20 and without a store.
-beforeAll(() => {
-  jest.spyOn(console, 'info').mockImplementation(() => undefined);
-  jest.spyOn(console, 'warn').mockImplementation(() => undefined);
-});
-afterAll(() => {
-  jest.restoreAllMocks();
-});
+silenceProvider();
 
 const RESOURCES = { [URL_OF.notes]: `${SCOPES} notes:admin`, [URL_OF.files]: SCOPES };
 

@@ -6,10 +6,10 @@ import { defined } from '../../contracts/defined.ts';
 import { Config } from '../../contracts/schemas/config.ts';
 import { createTokenBroker } from '../../activities/tokens/broker.ts';
 import type { MintedToken } from '../../activities/tokens/port.ts';
-import { refusalOf } from '../support/refusal.ts';
+import { loopbackEgress } from '../support/egress.ts';
 import { CLIENT, SECRET, expectNoSecret, runOf } from '../support/oauth/broker.ts';
 import { type HostileServer, startHostile } from '../support/oauth/provider.ts';
-import { loopbackEgress } from '../support/egress.ts';
+import { refusalOf } from '../support/refusal.ts';
 
 const INSERTED = '/.well-known/oauth-protected-resource/mcp';
 const ROOT = '/.well-known/oauth-protected-resource';

@@ -1,7 +1,7 @@
 /**
  * What every way of obtaining a token must do, whatever it obtains it from (`activities/tokens/port.ts`).
  */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import type { ErrorCode } from '../../contracts/errors.ts';
 import { TokenEvidence } from '../../contracts/schemas/call.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../../activities/tokens/port.ts';
@@ -30,6 +30,14 @@ const FINAL: ReadonlySet<ErrorCode> = new Set([
   'GRANT_FORBIDDEN',
   'TOKEN_REFUSED',
 ]);
+
+/** oidc-provider says on the console that it runs on Node 20 and without a store. */
+export function silenceProvider(): void {
+  beforeAll(() => {
+    for (const level of ['info', 'warn'] as const) jest.spyOn(console, level).mockImplementation(() => undefined);
+  });
+  afterAll(() => void jest.restoreAllMocks());
+}
 
 export function describeTokens(name: string, open: () => Promise<TokenSetting>): void {
   describe(`tokens by ${name}`, () => {

@@ -1,11 +1,10 @@
 /** The ways of obtaining a token, each through the suite of the port, and the broker that chooses among them. */
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { Config } from '../../contracts/schemas/config.ts';
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
 import { sealAuthorization } from '../../client/signing/sealing.ts';
 import { createTokenBroker } from '../../activities/tokens/broker.ts';
 import { loopbackEgress } from '../support/egress.ts';
-import { privateKeysOf, zoneKey } from '../support/signing/keys.ts';
 import { CLIENT, SECRET, URL_OF, brokerFor, requestFor, runOf, withClient } from '../support/oauth/broker.ts';
 import {
   enterpriseSetting,
@@ -15,16 +14,10 @@ import {
   signedClientSetting,
 } from '../support/oauth/grants.ts';
 import { startHostile, startProvider } from '../support/oauth/provider.ts';
-import { describeTokens } from './tokens.suite.ts';
+import { privateKeysOf, zoneKey } from '../support/signing/keys.ts';
+import { describeTokens, silenceProvider } from './tokens.suite.ts';
 
-// oidc-provider says on the console that it runs on Node 20 and without a store.
-beforeAll(() => {
-  jest.spyOn(console, 'info').mockImplementation(() => undefined);
-  jest.spyOn(console, 'warn').mockImplementation(() => undefined);
-});
-afterAll(() => {
-  jest.restoreAllMocks();
-});
+silenceProvider();
 
 describeTokens('sealed grants', async () => {
   const zone = await zoneKey();

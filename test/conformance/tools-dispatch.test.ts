@@ -1,23 +1,24 @@
 /**
- * The failure matrix (rows 2.1 and 2.4 of `rows.json`) through the activity that a run calls: for each row the class of its end, the code that
- * the run records, whether it is sent again, and how often it ran by the server's own count (INV-X1, INV-X2).
+ * Calls through the activity that a run schedules: the failure matrix (rows 2.1 and 2.4 of `rows.json`), and what a run
+ * is told where the list before a call is turned away (INV-X1, INV-X2; F13, ADR 0033, 0038).
  */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
-import { createToolsetLoader } from '../../activities/catalog/reader.ts';
-import { Conditions } from '../../activities/policy/condition.ts';
-import { createCallTool } from '../../activities/gate/call-tool.ts';
-import { pinnedTools, stored } from '../../activities/gate/discover-tools.ts';
+import type { Principal } from '../../activities/discovery/access.ts';
+import { createLiveTools, type LiveTools } from '../../activities/discovery/live-tools.ts';
 import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
+import type { TokenBroker, TokenRequest } from '../../activities/tokens/port.ts';
 import { defined } from '../../contracts/defined.ts';
-import type { DispatchResult } from '../../contracts/wire/tools.ts';
+import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import { Config } from '../../contracts/schemas/config.ts';
+import type { AuthorizationProof } from '../../contracts/wire/proofs.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
+import { inActivity, RUN } from '../support/activities/tool-activities.ts';
+import { toolBench } from '../support/activities/tool-bench.ts';
 import { aDefinition } from '../support/activities/tool-call.ts';
-import { type RawServer, startRawServer } from '../support/servers/raw-server.ts';
-import { allowedDispatch, inActivity, RUN } from '../support/activities/tool-activities.ts';
-import { FAILURE_ROWS, type FailureRow, serveRow } from './tools-failure.suite.ts';
-import { ServerLimits } from '../../activities/limits/server-limits.ts';
 import { loopbackEgress } from '../support/egress.ts';
+import { type RawServer, startRawServer } from '../support/servers/raw-server.ts';
+import { FAILURE_ROWS, type FailureRow, serveRow } from './tools-failure.suite.ts';
 
 /** By the run: `always` where it is proven that nothing ran, `if repeatable` where the operator lists the tool as that. */
 type Again = 'always' | 'if repeatable' | 'never';
@@ -56,43 +57,131 @@ function seenIn(result: DispatchResult): Expected {
   return { class: outcome.executed ? 'executed' : 'rejected', code: outcome.code, again: 'never' };
 }
 
-describe.each(['modern', 'legacy'] as const)('a run’s call at a %s server', (era) => {
-  let server: RawServer;
-  beforeEach(async () => void (server = await startRawServer({ era })));
-  afterEach(async () => server.close());
+let server: RawServer;
+beforeEach(async () => void (server = await startRawServer({ era: 'modern' })));
+afterEach(async () => server.close());
+const calls = () => server.seen.filter(({ rpcMethod }) => rpcMethod === 'tools/call');
 
+describe.each(['modern', 'legacy'] as const)('a run’s call at a %s server', (era) => {
   test.each(FAILURE_ROWS.filter(({ eras }) => eras?.includes(era) !== false))('$id $title', async (row) => {
     serveRow(server, era, row);
     const { executions, call, connection } = row;
-    const definition = call?.definition ?? aDefinition();
-    const artifacts = createMemoryStore();
-    const binding = { name: 'files', url: server.url };
-    const toolset = [{ server: binding.name, tools: await stored(artifacts, pinnedTools(binding, [definition])) }];
-    const loadToolset = createToolsetLoader(artifacts);
-    const [tool] = await loadToolset(toolset);
-    if (tool === undefined) throw new Error('no tool');
-    const { accessToken } = connection ?? {};
-    const callTool = createCallTool({
-      config: Config.parse({ servers: { files: { url: server.url } }, policy: { strategy: 'never' } }),
-      conditions: new Conditions(),
-      loadToolset,
-      readCatalog: async () => undefined,
-      broker: {
-        mint: async () => ({
-          evidence: { strategy: 'none' },
-          secrets: [],
-          ...defined({ accessToken }),
-        }),
-      },
-      server: createMcpToolServer({ artifacts, egress: loopbackEgress() }),
-      limits: new ServerLimits({ configured: new Map(), tell: () => {} }),
-      liveTools: { current: async (_, listed) => ({ tool: listed, secrets: [] }) },
+    const token = defined({ accessToken: connection?.accessToken });
+    const { callTool, input } = await toolBench(server.url, {
+      definitions: [call?.definition ?? aDefinition()],
+      broker: { mint: async () => ({ evidence: { strategy: 'none' }, secrets: [], ...token }) },
     });
-    const callTimeoutSeconds = (call?.timeoutMs ?? 20_000) / 1_000;
-    const input = allowedDispatch(tool, {}, toolset, { callTimeoutSeconds, server: binding });
-    const result = await inActivity(callTool, input);
+    const limits = { resultBytes: 65_536, callTimeoutSeconds: (call?.timeoutMs ?? 20_000) / 1_000 };
+    const result = await inActivity(callTool, input({}, { limits }));
     expect({ ...seenIn(result), executions: server.executions() }).toEqual({ ...expectedOf(row), executions });
-    const calls = server.seen.filter(({ rpcMethod }) => rpcMethod === 'tools/call');
-    expect(calls.map(({ headers }) => headers['idempotency-key'])).toEqual([`${RUN.workflowId}/t1.c0`]);
+    expect(calls().map(({ headers }) => headers['idempotency-key'])).toEqual([`${RUN.workflowId}/t1.c0`]);
+  });
+});
+
+describe('the list before a call', () => {
+  const OLD = { server: 'files', ref: 'ann-files' };
+  const FRESH = { server: 'files', ref: 'ann-files-2' };
+  let principals: Principal[];
+  let mints: TokenRequest[];
+  /** Given in turn; none where a test names none. */
+  let tokens: string[];
+  beforeEach(() => {
+    [principals, mints, tokens] = [[], [], []];
+  });
+
+  const broker: TokenBroker = {
+    mint: async (request) => {
+      mints.push(request);
+      const accessToken = tokens.shift();
+      const with_ = accessToken === undefined ? {} : { accessToken, secrets: [`${accessToken}-exchanged`] };
+      return { evidence: { strategy: 'none' }, secrets: [], ...with_ };
+    },
+  };
+
+  async function dispatched(current: LiveTools['current'], over: Partial<DispatchInput> = {}): Promise<DispatchResult> {
+    const { callTool, input } = await toolBench(server.url, {
+      broker,
+      liveTools: {
+        current: async (principal, ...rest) => {
+          principals.push(principal);
+          return await current(principal, ...rest);
+        },
+      },
+    });
+    return await inActivity(callTool, input({}, { grant: OLD, ...over }));
+  }
+
+  test.each<ErrorCode>(['TOOL_UNAUTHORIZED', 'GRANT_EXPIRED', 'GRANT_LOST'])(
+    '%s before the call: nothing is sent, and the run may ask for a fresh grant',
+    async (code) => {
+      const result = await dispatched(() => Promise.reject(new CountersignError(code, 'turned away')));
+      expect(result).toEqual({
+        kind: 'ended',
+        outcome: { kind: 'failed', code, message: 'turned away', executed: false },
+        authorization: { reason: code, message: 'turned away', wants: 'grant' },
+      });
+      expect([calls(), mints]).toEqual([[], []]);
+    },
+  );
+
+  test('a tool that is gone is nothing to ask an authorization for', async () => {
+    const result = await dispatched(() => Promise.reject(new CountersignError('TOOL_UNKNOWN', 'gone')));
+    expect(result).toMatchObject({ kind: 'ended', outcome: { code: 'TOOL_UNKNOWN', executed: false } });
+    expect(result).not.toHaveProperty('authorization');
+  });
+
+  test('a fresh grant lists the tools, too', async () => {
+    const said = { kind: 'grant', decisionId: 'd1', callId: 't0.c0', digest: '0'.repeat(64), runId: 'run-1' } as const;
+    const proof = (grantor: string): AuthorizationProof => ({
+      answer: { ...said, approver: { id: grantor, groups: [] }, grant: FRESH },
+      about: {
+        kind: 'authorization',
+        server: 'files',
+        reason: 'GRANT_EXPIRED',
+        message: 'm',
+        wants: 'grant',
+        round: 1,
+      },
+      generation: 1,
+      approvers: { allOf: [{ layer: 'default', ids: ['ann'], groups: [] }] },
+      definitionHash: '0'.repeat(64),
+      openedAt: '2026-01-01T00:00:00.000Z',
+      deadline: '2026-01-02T00:00:00.000Z',
+      decidedAt: '2026-01-01T01:00:00.000Z',
+    });
+    for (const grantor of ['ann', 'eve'])
+      await dispatched(async (_, tool) => ({ tool, secrets: [] }), { authorizations: [proof(grantor)] });
+    expect(principals.map(({ grant }) => grant)).toEqual([FRESH, OLD]);
+    expect(mints.map(({ grant }) => grant)).toEqual([FRESH, OLD]);
+  });
+
+  test('INV-S1: a server that tells of earlier requests gives no token away that this call has held: of both lists, and the refused one', async () => {
+    tokens = ['canary-list-1', 'canary-list-2', 'canary-call-1', 'canary-call-2'];
+    const given = [...tokens];
+    let refusals = 2;
+    const heard = () => server.seen.map(({ headers }) => headers.authorization ?? '');
+    server.become({
+      era: 'modern',
+      pages: [[aDefinition()]],
+      intercept: ({ headers }, response, rpcMethod = '') => {
+        // The first token of each purpose.
+        if (headers.authorization?.endsWith('-1') !== true || refusals === 0) return false;
+        if (!['tools/list', 'tools/call'].includes(rpcMethod)) return false;
+        refusals -= 1;
+        response.writeHead(401).end();
+        return true;
+      },
+      onCall: ({ text, execute }) => {
+        execute();
+        text(JSON.stringify([heard(), given.map((token) => `${token}-exchanged`)]));
+      },
+    });
+    const config = Config.parse({ servers: { files: { url: server.url, recheckSeconds: 0 } } });
+    const tools = createMcpToolServer({ artifacts: createMemoryStore(), egress: loopbackEgress() });
+    const result = await dispatched(createLiveTools({ config, broker, server: tools }).current);
+    expect(result).toMatchObject({ kind: 'ended', outcome: { kind: 'succeeded' } });
+    expect(given.filter((token) => heard().includes(`Bearer ${token}`))).toEqual(given);
+    expect(JSON.stringify(result)).toContain('[redacted]');
+    expect(JSON.stringify(result)).not.toContain('canary');
   });
 });

@@ -7,7 +7,14 @@ import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { ServerConnection, ToolCall } from '../../activities/mcp/port.ts';
 import { aCall, aConnection, aDefinition, type ToolServerHarness } from '../support/activities/tool-call.ts';
-import { acts, type CallExchange, type Era, type RawServer, startRawServer } from '../support/servers/raw-server.ts';
+import {
+  acts,
+  type CallExchange,
+  type Era,
+  type Fields,
+  type RawServer,
+  startRawServer,
+} from '../support/servers/raw-server.ts';
 
 export interface FailureRow {
   /** Cited by `matrix-rows.ts`. */
@@ -31,251 +38,200 @@ const LOST = { ...UNKNOWN, message: expect.stringContaining('ended without an an
 const LATE = { ...UNKNOWN, message: expect.stringContaining('before the deadline') };
 /** Nothing in a redirect says that the server has not acted. */
 const REDIRECTED = { ...UNKNOWN, message: expect.stringContaining('redirect') };
-const refused = <Code extends string>(code: Code) => ({ kind: 'refused', code }) as const;
+const DONE = { kind: 'executed', isError: false } as const;
+const FAILED = { kind: 'executed', isError: true } as const;
+const TOO_LARGE = { ...DONE, result: { warnings: [expect.stringContaining('larger than')] } };
+const MIB = 1_048_576;
+const GIVEN = { connection: { accessToken: 'token-1234' } };
 /** Long enough for a loopback exchange on a loaded machine, short enough to wait for. */
-const SOON = { timeoutMs: 1_000 };
+const SOON = { call: { timeoutMs: 1_000 } };
+const SCHEMA = { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] };
+const PROMISED = { call: { definition: aDefinition({ outputSchema: SCHEMA }) } };
 
-const status = (code: number, headers?: Record<string, string>, body?: string) => (exchange: CallExchange) =>
-  exchange.status(code, headers, body);
+type Does = FailureRow['does'];
+const status =
+  (code: number, headers?: Record<string, string>, body?: string): Does =>
+  (exchange) =>
+    exchange.status(code, headers, body);
+const error =
+  (code: number, message: string): Does =>
+  (exchange) =>
+    exchange.error(code, message);
+const result =
+  (fields: Fields): Does =>
+  (exchange) =>
+    exchange.result(fields);
+const json =
+  (body: string): Does =>
+  (exchange) =>
+    exchange.json(body);
+/** An event stream that begins so, and then ends, breaks, or stays open. */
+const streams =
+  (text: string, then: 'ends' | 'breaks' | 'stays'): Does =>
+  ({ stream, response }) => {
+    stream(text);
+    if (then === 'ends') response.end();
+    if (then === 'breaks') setImmediate(() => response.destroy());
+  };
+const text = (said: string): object => ({ type: 'text', text: said });
 
-// Failures that HTTP and the network make: statuses, redirects, streams and connections that end.
+/** Said before the tool ran: what the server does, the code of the refusal, and what else stands with it. */
+const REFUSED: readonly (readonly [
+  FailureRow['id'],
+  string,
+  Does,
+  string,
+  (Partial<FailureRow> | undefined)?,
+  object?,
+])[] = [
+  ['M-401', '401 with a token: refused, and the token is to blame', status(401), 'TOOL_UNAUTHORIZED', GIVEN],
+  ['M-401-bare', '401 without a token: refused', status(401), 'TOOL_UNAUTHORIZED'],
+  ['M-403', '403: refused', status(403, {}, 'not for you'), 'TOOL_FORBIDDEN'],
+  [
+    'M-403-scope',
+    '403 insufficient_scope: refused with the scope that is missing, and no wider token is fetched (F14, INV-S2)',
+    status(403, { 'www-authenticate': 'Bearer error="insufficient_scope", scope="tool:deploy"' }),
+    'TOOL_INSUFFICIENT_SCOPE',
+    GIVEN,
+    { requiredScope: 'tool:deploy' },
+  ],
+  ['M-404', '404: refused, nobody is there', status(404), 'TOOL_UNAVAILABLE'],
+  ['M-400', '400 of the transport: refused', status(400, {}, 'Bad Request'), 'TOOL_REFUSED'],
+  ['M-413', '413: refused, the arguments are too large for the server', status(413), 'TOOL_REFUSED'],
+  [
+    'M-429',
+    '429: refused until later',
+    status(429, { 'retry-after': '7' }),
+    'TOOL_RATE_LIMITED',
+    undefined,
+    { retryAfterMs: 7_000 },
+  ],
+  ['M-429-bare', '429 without Retry-After: refused', status(429), 'TOOL_RATE_LIMITED'],
+  [
+    'M-503',
+    '503 with Retry-After: refused until later',
+    status(503, { 'retry-after': '2' }),
+    'TOOL_UNAVAILABLE',
+    undefined,
+    { retryAfterMs: 2_000 },
+  ],
+  [
+    'M-gone-spec',
+    'a tool that vanished, in words of the specification: refused',
+    error(-32_602, 'Unknown tool: write_file'),
+    'TOOL_UNKNOWN',
+  ],
+  [
+    'M-gone-v2',
+    'a tool that vanished, in words of the v2 SDK: refused',
+    error(-32_602, 'Tool write_file not found'),
+    'TOOL_UNKNOWN',
+  ],
+  [
+    'M-gone-v1',
+    'a tool that vanished, as the v1 SDK reports it in a result: refused',
+    result({ isError: true, content: [text('MCP error -32602: Tool write_file not found')] }),
+    'TOOL_UNKNOWN',
+  ],
+  [
+    'M-rpc-32602',
+    'arguments that the server finds invalid: refused',
+    error(-32_602, 'path is required'),
+    'TOOL_REFUSED',
+  ],
+  ['M-rpc-32601', 'a server without tools/call: refused', error(-32_601, 'Method not found'), 'TOOL_REFUSED'],
+];
 
-const HTTP_FAILURES: readonly FailureRow[] = [
-  {
-    id: 'M-401',
-    title: '401 with a token: refused, and the token is to blame',
-    does: status(401),
-    ends: refused('TOOL_UNAUTHORIZED'),
-    executions: 0,
-    connection: { accessToken: 'token-1234' },
-  },
-  {
-    id: 'M-401-bare',
-    title: '401 without a token: refused',
-    does: status(401),
-    ends: refused('TOOL_UNAUTHORIZED'),
-    executions: 0,
-  },
-  {
-    id: 'M-403',
-    title: '403: refused',
-    does: status(403, {}, 'not for you'),
-    ends: refused('TOOL_FORBIDDEN'),
-    executions: 0,
-  },
-  {
-    id: 'M-403-scope',
-    title:
-      '403 insufficient_scope: refused with the scope that is missing, and no wider token is fetched (F14, INV-S2)',
-    does: status(403, { 'www-authenticate': 'Bearer error="insufficient_scope", scope="tool:deploy"' }),
-    ends: { ...refused('TOOL_INSUFFICIENT_SCOPE'), requiredScope: 'tool:deploy' },
-    executions: 0,
-    connection: { accessToken: 'token-1234' },
-  },
-  {
-    id: 'M-404',
-    title: '404: refused, nobody is there',
-    does: status(404),
-    ends: refused('TOOL_UNAVAILABLE'),
-    executions: 0,
-  },
-  {
-    id: 'M-400',
-    title: '400 of the transport: refused',
-    does: status(400, {}, 'Bad Request'),
-    ends: refused('TOOL_REFUSED'),
-    executions: 0,
-  },
-  {
-    id: 'M-413',
-    title: '413: refused, the arguments are too large for the server',
-    does: status(413),
-    ends: refused('TOOL_REFUSED'),
-    executions: 0,
-  },
-  {
-    id: 'M-429',
-    title: '429: refused until later',
-    does: status(429, { 'retry-after': '7' }),
-    ends: { ...refused('TOOL_RATE_LIMITED'), retryAfterMs: 7_000 },
-    executions: 0,
-  },
-  {
-    id: 'M-429-bare',
-    title: '429 without Retry-After: refused',
-    does: status(429),
-    ends: refused('TOOL_RATE_LIMITED'),
-    executions: 0,
-  },
-  {
-    id: 'M-503',
-    title: '503 with Retry-After: refused until later',
-    does: status(503, { 'retry-after': '2' }),
-    ends: { ...refused('TOOL_UNAVAILABLE'), retryAfterMs: 2_000 },
-    executions: 0,
-  },
-  {
-    id: 'M-503-bare',
-    title: '503 without Retry-After: unknown, proxies answer so for broken connections too',
-    does: acts(status(503)),
-    ends: UNKNOWN,
-    executions: 1,
-  },
-  {
-    id: 'M-500-before',
-    title: '500 before it ran: unknown, nothing tells it from one after',
-    does: status(500),
-    ends: UNKNOWN,
-    executions: 0,
-  },
-  {
-    id: 'M-500-after',
-    title: '500 after it ran: unknown',
-    does: acts(status(500, {}, 'oops')),
-    ends: UNKNOWN,
-    executions: 1,
-  },
-  { id: 'M-502', title: '502: unknown', does: acts(status(502)), ends: UNKNOWN, executions: 1 },
-  { id: 'M-504', title: '504: unknown', does: acts(status(504)), ends: UNKNOWN, executions: 1 },
-  {
-    id: 'M-409',
-    title: '409: unknown, it may be the word of the tool itself',
-    does: acts(status(409)),
-    ends: UNKNOWN,
-    executions: 1,
-  },
-  {
-    id: 'M-redirect',
-    title: 'a redirect to another place: unknown, not followed',
-    does: status(307, { location: 'http://127.0.0.1:9/mcp' }),
-    ends: REDIRECTED,
-    executions: 0,
-  },
-  ...[301, 302, 307, 308].map((code): FailureRow => ({
-    id: `M-redirect-${code}`,
-    title: `${code} within the origin, after it ran: unknown, and the call is not sent there`,
-    does: acts(status(code, { location: '/mcp' })),
-    ends: REDIRECTED,
-    executions: 1,
-  })),
-  {
-    id: 'M-sse-eof',
-    title: 'an event stream that ends without an answer: unknown',
-    does: acts(({ stream, response }) => {
-      stream(': hello\n\n');
-      response.end();
-    }),
-    ends: LOST,
-    executions: 1,
-  },
-  {
-    id: 'M-sse-reset',
-    title: 'an event stream whose connection breaks: unknown',
-    does: acts(({ stream, response }) => {
-      stream(': hello\n\n');
-      setImmediate(() => response.destroy());
-    }),
-    ends: LOST,
-    executions: 1,
-  },
-  {
-    id: 'M-reset',
-    title: 'a connection that is reset before any answer: unknown',
-    does: acts(({ reset }) => reset()),
-    ends: UNKNOWN,
-    executions: 1,
-  },
-  {
-    id: 'M-silent',
-    title: 'silence after it ran: unknown at the deadline',
-    does: acts(() => {}),
-    ends: LATE,
-    executions: 1,
-    call: SOON,
-  },
-  {
-    id: 'M-sse-silent',
-    title: 'an event stream that stays open and silent: unknown at the deadline',
-    does: acts(({ stream }) => stream(': hello\n\n')),
-    ends: LATE,
-    executions: 1,
-    call: SOON,
-  },
-  {
-    id: 'M-json-invalid',
-    title: 'JSON that is none: unknown',
-    does: acts(({ json }) => json('{"jsonrpc":"2.0","id":')),
-    ends: UNKNOWN,
-    executions: 1,
-  },
-  {
-    id: 'M-json-half',
-    title: 'half a JSON body: unknown',
-    does: acts(({ response }) => {
+/** Nothing tells these from what comes after the tool ran. */
+const UNTOLD: readonly (readonly [FailureRow['id'], string, Does, FailureRow['ends']])[] = [
+  ['M-500-before', '500 before it ran: unknown, nothing tells it from one after', status(500), UNKNOWN],
+  [
+    'M-redirect',
+    'a redirect to another place: unknown, not followed',
+    status(307, { location: 'http://127.0.0.1:9/mcp' }),
+    REDIRECTED,
+  ],
+];
+
+/** The tool has run once, and then the server does this: what must be said, and what else the row needs. */
+const RAN: readonly (readonly [FailureRow['id'], string, Does, FailureRow['ends'], Partial<FailureRow>?])[] = [
+  // By HTTP and the network: statuses, redirects, streams and connections that end.
+  [
+    'M-503-bare',
+    '503 without Retry-After: unknown, proxies answer so for broken connections too',
+    status(503),
+    UNKNOWN,
+  ],
+  ['M-500-after', '500 after it ran: unknown', status(500, {}, 'oops'), UNKNOWN],
+  ['M-502', '502: unknown', status(502), UNKNOWN],
+  ['M-504', '504: unknown', status(504), UNKNOWN],
+  ['M-409', '409: unknown, it may be the word of the tool itself', status(409), UNKNOWN],
+  ...[301, 302, 307, 308].map(
+    (code) =>
+      [
+        `M-redirect-${code}`,
+        `${code} within the origin, after it ran: unknown, and the call is not sent there`,
+        status(code, { location: '/mcp' }),
+        REDIRECTED,
+      ] as const,
+  ),
+  ['M-sse-eof', 'an event stream that ends without an answer: unknown', streams(': hello\n\n', 'ends'), LOST],
+  ['M-sse-reset', 'an event stream whose connection breaks: unknown', streams(': hello\n\n', 'breaks'), LOST],
+  ['M-reset', 'a connection that is reset before any answer: unknown', ({ reset }) => reset(), UNKNOWN],
+  ['M-silent', 'silence after it ran: unknown at the deadline', () => {}, LATE, SOON],
+  [
+    'M-sse-silent',
+    'an event stream that stays open and silent: unknown at the deadline',
+    streams(': hello\n\n', 'stays'),
+    LATE,
+    SOON,
+  ],
+  ['M-json-invalid', 'JSON that is none: unknown', json('{"jsonrpc":"2.0","id":'), UNKNOWN],
+  [
+    'M-json-half',
+    'half a JSON body: unknown',
+    ({ response }) => {
       response.writeHead(200, { 'content-type': 'application/json', 'content-length': '100' });
       response.write('{"json');
       setImmediate(() => response.destroy());
-    }),
-    ends: UNKNOWN,
-    executions: 1,
-  },
-  {
-    id: 'M-html',
-    title: 'an HTML page: unknown',
-    does: acts(({ status: answer }) => answer(200, { 'content-type': 'text/html' }, '<h1>Sign in</h1>')),
-    ends: UNKNOWN,
-    executions: 1,
-  },
-  {
-    id: 'M-202',
-    title: '202 in place of an answer: unknown',
-    does: acts(({ status: answer }) => answer(202)),
-    ends: LOST,
-    executions: 1,
-  },
-  {
-    id: 'M-sse-endless',
-    title: 'an event stream of heartbeats without end: unknown at the deadline',
-    does: acts(({ response }) => drip(response)),
-    ends: LATE,
-    executions: 1,
-    call: SOON,
-  },
-  {
-    id: 'M-gzip-bomb',
-    title: 'a small compressed body that is a large one: executed, with a result too large to keep',
-    does: acts(({ response }) => {
+    },
+    UNKNOWN,
+  ],
+  ['M-html', 'an HTML page: unknown', status(200, { 'content-type': 'text/html' }, '<h1>Sign in</h1>'), UNKNOWN],
+  ['M-202', '202 in place of an answer: unknown', status(202), LOST],
+  [
+    'M-sse-endless',
+    'an event stream of heartbeats without end: unknown at the deadline',
+    ({ response }) => drip(response),
+    LATE,
+    SOON,
+  ],
+  [
+    'M-gzip-bomb',
+    'a small compressed body that is a large one: executed, with a result too large to keep',
+    ({ response }) => {
       response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' });
-      response.end(gzipSync(Buffer.alloc(40 * 1_048_576, ' ')));
-    }),
-    ends: { kind: 'executed', isError: false, result: { warnings: [expect.stringContaining('larger than')] } },
-    executions: 1,
-  },
-  {
-    id: 'M-sse-resumed',
-    title: 'an event stream that breaks and is resumed by event id: executed once',
-    does: acts(({ stream, response }) => {
-      stream('id: 1\nretry: 10\ndata:\n\n');
-      response.end();
-    }),
-    ends: { kind: 'executed', isError: false },
-    executions: 1,
-  },
-  {
-    id: 'M-sse-lost',
-    title: 'an event stream with event ids that breaks, at a server that resumes none: unknown',
-    does: acts(({ stream, response }) => {
-      stream('id: 1\nretry: 10\ndata:\n\n');
-      response.end();
-    }),
-    ends: LOST,
-    executions: 1,
-    resumes: false,
-  },
-  {
-    id: 'M-progress-endless',
-    title: 'progress without end: unknown at the deadline, which progress does not move (typescript-sdk#2695)',
-    does: acts(({ params, response }) => {
+      response.end(gzipSync(Buffer.alloc(40 * MIB, ' ')));
+    },
+    TOO_LARGE,
+  ],
+  [
+    'M-sse-resumed',
+    'an event stream that breaks and is resumed by event id: executed once',
+    streams('id: 1\nretry: 10\ndata:\n\n', 'ends'),
+    DONE,
+  ],
+  [
+    'M-sse-lost',
+    'an event stream with event ids that breaks, at a server that resumes none: unknown',
+    streams('id: 1\nretry: 10\ndata:\n\n', 'ends'),
+    LOST,
+    { resumes: false },
+  ],
+  [
+    'M-progress-endless',
+    'progress without end: unknown at the deadline, which progress does not move (typescript-sdk#2695)',
+    ({ params, response }) => {
       // Sound: the client sends a token, because progress is asked for.
       const { progressToken } = params['_meta'] as { progressToken: number };
       let progress = 0;
@@ -283,27 +239,88 @@ const HTTP_FAILURES: readonly FailureRow[] = [
         const beat = { method: 'notifications/progress', params: { progressToken, progress: (progress += 1) } };
         return `data: ${JSON.stringify({ jsonrpc: '2.0', ...beat })}\n\n`;
       });
-    }),
-    ends: LATE,
-    executions: 1,
-    call: SOON,
-  },
-  {
-    id: 'M-large',
-    title: 'a result of 60 MB: executed, with a result too large to keep, and read no further than is kept',
-    does: acts(({ response }) => {
+    },
+    LATE,
+    SOON,
+  ],
+  [
+    'M-large',
+    'a result of 60 MB: executed, with a result too large to keep, and read no further than is kept',
+    ({ response }) => {
       response.writeHead(200, { 'content-type': 'application/json' });
-      const part = Buffer.alloc(1_048_576, ' ');
+      const part = Buffer.alloc(MIB, ' ');
       let left = 60;
       const next = (): void => {
         if (response.destroyed || (left -= 1) < 0) return void response.end();
         response.write(part, () => setImmediate(next));
       };
       next();
-    }),
-    ends: { kind: 'executed', isError: false, result: { warnings: [expect.stringContaining('larger than')] } },
-    executions: 1,
-  },
+    },
+    TOO_LARGE,
+  ],
+  // By MCP: errors in JSON-RPC, results that break a promise.
+  [
+    'M-rpc-malformed',
+    'an answer with a field too many: unknown, it is no JSON-RPC',
+    (exchange) => exchange.json(exchange.answerWith({ content: [] }).replace('{', '{"error":null,')),
+    UNKNOWN,
+  ],
+  [
+    'M-rpc-other-id',
+    'an answer to another request: unknown',
+    json('{"jsonrpc":"2.0","id":4711,"result":{"resultType":"complete","content":[]}}'),
+    LOST,
+  ],
+  ['M-rpc-32603', 'a JSON-RPC internal error: unknown', error(-32_603, 'Internal error'), UNKNOWN],
+  ['M-rpc-own', "a JSON-RPC error of the server's own: unknown", error(-32_000, 'disk full'), UNKNOWN],
+  [
+    'M-rpc-32602-after',
+    'a server that rejects its own result as -32602: unknown, because it has run',
+    error(-32_602, 'Tool write_file has an output schema but no structured content was provided'),
+    UNKNOWN,
+  ],
+  [
+    'M-is-error',
+    'isError: it ran and says that it failed',
+    result({ isError: true, content: [text('no space')] }),
+    FAILED,
+  ],
+  [
+    'M-is-error-odd',
+    'isError of another type: it ran, and did not say that it succeeded',
+    result({ isError: 'yes', content: [] }),
+    FAILED,
+  ],
+  [
+    'M-schema-broken',
+    'a structured result that breaks the output schema: executed, with a warning',
+    result({ content: [], structuredContent: { n: 'seven' } }),
+    {
+      ...DONE,
+      result: { content: [], structured: { n: 'seven' }, warnings: [expect.stringContaining('output schema')] },
+    },
+    PROMISED,
+  ],
+  [
+    'M-schema-missing',
+    'a promised structured result that is missing: executed, with a warning',
+    result({ content: [text('ok')] }),
+    { ...DONE, result: { content: [text('ok')], warnings: [expect.stringContaining('gave none')] } },
+    PROMISED,
+  ],
+  [
+    'M-content-odd',
+    'content of a kind that the SDK rejects: executed, the result is not lost',
+    result({ content: [{ type: 'hologram', data: 'x' }, text('ok')] }),
+    { ...DONE, result: { content: [text('ok')], warnings: [expect.stringContaining('hologram')] } },
+  ],
+  [
+    'M-input-required',
+    'a result that asks for input: unknown, it may have done a part',
+    result({ resultType: 'input_required', inputRequests: { a: { method: 'elicitation/create', params: {} } } }),
+    UNKNOWN,
+    { eras: ['modern'] },
+  ],
 ];
 
 /** One event each time that the last one has gone out, until nobody listens. */
@@ -315,156 +332,24 @@ function drip(response: ServerResponse, event: () => string = () => ': still her
   next();
 }
 
-// Failures that MCP makes: errors in JSON-RPC, tools that vanished, results that break a promise.
-
-const SCHEMA = { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] };
-
-const MCP_FAILURES: readonly FailureRow[] = [
-  {
-    id: 'M-rpc-malformed',
-    title: 'an answer with a field too many: unknown, it is no JSON-RPC',
-    does: acts(({ json, answerWith }) => json(answerWith({ content: [] }).replace('{', '{"error":null,'))),
-    ends: UNKNOWN,
-    executions: 1,
-  },
-  {
-    id: 'M-rpc-other-id',
-    title: 'an answer to another request: unknown',
-    does: acts(({ json }) => json('{"jsonrpc":"2.0","id":4711,"result":{"resultType":"complete","content":[]}}')),
-    ends: LOST,
-    executions: 1,
-  },
-  {
-    id: 'M-gone-spec',
-    title: 'a tool that vanished, in words of the specification: refused',
-    does: ({ error }) => error(-32_602, 'Unknown tool: write_file'),
-    ends: refused('TOOL_UNKNOWN'),
-    executions: 0,
-  },
-  {
-    id: 'M-gone-v2',
-    title: 'a tool that vanished, in words of the v2 SDK: refused',
-    does: ({ error }) => error(-32_602, 'Tool write_file not found'),
-    ends: refused('TOOL_UNKNOWN'),
-    executions: 0,
-  },
-  {
-    id: 'M-gone-v1',
-    title: 'a tool that vanished, as the v1 SDK reports it in a result: refused',
-    does: ({ result }) =>
-      result({ isError: true, content: [{ type: 'text', text: 'MCP error -32602: Tool write_file not found' }] }),
-    ends: refused('TOOL_UNKNOWN'),
-    executions: 0,
-  },
-  {
-    id: 'M-rpc-32602',
-    title: 'arguments that the server finds invalid: refused',
-    does: ({ error }) => error(-32_602, 'path is required'),
-    ends: refused('TOOL_REFUSED'),
-    executions: 0,
-  },
-  {
-    id: 'M-rpc-32601',
-    title: 'a server without tools/call: refused',
-    does: ({ error }) => error(-32_601, 'Method not found'),
-    ends: refused('TOOL_REFUSED'),
-    executions: 0,
-  },
-  {
-    id: 'M-rpc-32603',
-    title: 'a JSON-RPC internal error: unknown',
-    does: acts(({ error }) => error(-32_603, 'Internal error')),
-    ends: UNKNOWN,
-    executions: 1,
-  },
-  {
-    id: 'M-rpc-own',
-    title: "a JSON-RPC error of the server's own: unknown",
-    does: acts(({ error }) => error(-32_000, 'disk full')),
-    ends: UNKNOWN,
-    executions: 1,
-  },
-  {
-    id: 'M-rpc-32602-after',
-    title: 'a server that rejects its own result as -32602: unknown, because it has run',
-    does: acts(({ error }) =>
-      error(-32_602, 'Tool write_file has an output schema but no structured content was provided'),
-    ),
-    ends: UNKNOWN,
-    executions: 1,
-  },
-  {
-    id: 'M-is-error',
-    title: 'isError: it ran and says that it failed',
-    does: acts(({ result }) => result({ isError: true, content: [{ type: 'text', text: 'no space' }] })),
-    ends: { kind: 'executed', isError: true },
-    executions: 1,
-  },
-  {
-    id: 'M-is-error-odd',
-    title: 'isError of another type: it ran, and did not say that it succeeded',
-    does: acts(({ result }) => result({ isError: 'yes', content: [] })),
-    ends: { kind: 'executed', isError: true },
-    executions: 1,
-  },
-  {
-    id: 'M-schema-broken',
-    title: 'a structured result that breaks the output schema: executed, with a warning',
-    does: acts(({ result }) => result({ content: [], structuredContent: { n: 'seven' } })),
-    ends: {
-      kind: 'executed',
-      isError: false,
-      result: { content: [], structured: { n: 'seven' }, warnings: [expect.stringContaining('output schema')] },
-    },
-    executions: 1,
-    call: { definition: aDefinition({ outputSchema: SCHEMA }) },
-  },
-  {
-    id: 'M-schema-missing',
-    title: 'a promised structured result that is missing: executed, with a warning',
-    does: acts(({ result }) => result({ content: [{ type: 'text', text: 'ok' }] })),
-    ends: {
-      kind: 'executed',
-      isError: false,
-      result: { content: [{ type: 'text', text: 'ok' }], warnings: [expect.stringContaining('gave none')] },
-    },
-    executions: 1,
-    call: { definition: aDefinition({ outputSchema: SCHEMA }) },
-  },
-  {
-    id: 'M-content-odd',
-    title: 'content of a kind that the SDK rejects: executed, the result is not lost',
-    does: acts(({ result }) =>
-      result({
-        content: [
-          { type: 'hologram', data: 'x' },
-          { type: 'text', text: 'ok' },
-        ],
-      }),
-    ),
-    ends: {
-      kind: 'executed',
-      isError: false,
-      result: { content: [{ type: 'text', text: 'ok' }], warnings: [expect.stringContaining('hologram')] },
-    },
-    executions: 1,
-  },
-  {
-    id: 'M-input-required',
-    title: 'a result that asks for input: unknown, it may have done a part',
-    does: acts(({ result }) =>
-      result({ resultType: 'input_required', inputRequests: { a: { method: 'elicitation/create', params: {} } } }),
-    ),
-    ends: UNKNOWN,
-    executions: 1,
-    eras: ['modern'],
-  },
-];
-
 // What a tool server may do to a call, and what must be said of it: the kind of ending, its code, and the number of times that
 // the tool really ran, as the server counted it.
 
-export const FAILURE_ROWS = [...HTTP_FAILURES, ...MCP_FAILURES];
+export const FAILURE_ROWS: readonly FailureRow[] = [
+  ...REFUSED.map(([id, title, does, code, more, facts]): FailureRow => {
+    const ends = { kind: 'refused', code, ...facts };
+    return { id, title, does, ends, executions: 0, ...more };
+  }),
+  ...UNTOLD.map(([id, title, does, ends]): FailureRow => ({ id, title, does, ends, executions: 0 })),
+  ...RAN.map(([id, title, does, ends, more]): FailureRow => ({
+    id,
+    title,
+    does: acts(does),
+    ends,
+    executions: 1,
+    ...more,
+  })),
+];
 
 export function failureSuite({ name, create }: ToolServerHarness): void {
   describe.each(['modern', 'legacy'] as const)(

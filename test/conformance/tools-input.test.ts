@@ -10,9 +10,9 @@ import { defined } from '../../contracts/defined.ts';
 import type { InputAnswer, InputResponse } from '../../contracts/schemas/input.ts';
 import { answersTo, withAnswers } from '../../domain/request/input.ts';
 import { aCall, aConnection, aDefinition } from '../support/activities/tool-call.ts';
-import { startRawServer } from '../support/servers/raw-server.ts';
-import { type MrtrServer, startMrtrServer } from '../support/servers/mrtr-server.ts';
 import { loopbackEgress } from '../support/egress.ts';
+import { type MrtrServer, startMrtrServer } from '../support/servers/mrtr-server.ts';
+import { startRawServer } from '../support/servers/raw-server.ts';
 
 let server: MrtrServer;
 

@@ -6,6 +6,7 @@ import type { ServerResponse } from 'node:http';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import type { CallEnding, ToolCall } from '../../activities/mcp/port.ts';
 import { READ_RESOURCE } from '../../contracts/names.ts';
+import { aCall, aConnection, aDefinition } from '../support/activities/tool-call.ts';
 import {
   A_QUESTION,
   accepting,
@@ -16,7 +17,6 @@ import {
   startAsking,
   toolServer,
 } from '../support/servers/asking-server.ts';
-import { aCall, aConnection, aDefinition } from '../support/activities/tool-call.ts';
 import type { CallExchange, RawServer } from '../support/servers/raw-server.ts';
 
 let server: RawServer;

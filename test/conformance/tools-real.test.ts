@@ -7,8 +7,8 @@ import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
 import type { ServerConnection, ToolCall, ToolServer } from '../../activities/mcp/port.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
-import { loopbackEgress } from '../support/egress.ts';
 import { aCall, aConnection, aDefinition, observedArtifacts } from '../support/activities/tool-call.ts';
+import { loopbackEgress } from '../support/egress.ts';
 import {
   type FilesystemServer,
   type RunningMcpServer,

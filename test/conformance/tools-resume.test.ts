@@ -3,27 +3,26 @@
  * that it is not known, and never sends the call. Each request and each execution is counted where it happens.
  * One file, because servers that give the answer and servers that do not are asked alike.
  */
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import type { CallEnding, CallProgress, ResumePoint } from '../../activities/mcp/port.ts';
+import type { CallEnding, CallProgress, ResumePoint, ToolCall } from '../../activities/mcp/port.ts';
 import { type Asking, asking, pointIn, sealed, SLOW, worker } from '../support/activities/asked-answer.ts';
-import { event as eventOf } from '../support/servers/asking-server.ts';
 import { aCall, aConnection, aDefinition } from '../support/activities/tool-call.ts';
+import { event } from '../support/servers/asking-server.ts';
+import { type RawServer, startRawServer } from '../support/servers/raw-server.ts';
 import { startEverythingServer } from '../support/servers/real-servers.ts';
-import { startRawServer } from '../support/servers/raw-server.ts';
 import { type ResumableServer, startResumableServer } from '../support/servers/resumable-server.ts';
 import { until } from '../support/until.ts';
 
 /** A worker that sends a call and goes in the middle of it. @param first waits for what the test wants to be there by then */
 async function lostWorker(
   url: string,
-  purpose: string,
   first: (beats: readonly CallProgress[]) => Promise<unknown>,
+  made: Partial<ToolCall>,
 ): Promise<{ readonly point: ResumePoint; readonly ending: CallEnding }> {
   const going = new AbortController();
   const call = aCall({
-    definition: SLOW,
-    arguments: { purpose },
+    ...made,
     signal: going.signal,
     seal: async (point) => sealed(point),
     isHandedOn: () => true,
@@ -42,7 +41,10 @@ describe('at a server that keeps its events', () => {
   beforeEach(async () => void (server = await startResumableServer()));
   afterEach(async () => server.close());
 
-  const lost = async (purpose: string) => await lostWorker(server.url, purpose, () => server.held(purpose));
+  const slow = (purpose: string) => ({ definition: SLOW, arguments: { purpose } });
+  const lost = async (purpose: string) => await lostWorker(server.url, () => server.held(purpose), slow(purpose));
+  const isAsked = async () =>
+    await until(() => server.requests.find(({ lastEventId }) => lastEventId !== undefined), { what: 'it is asked' });
   const resume = async (asked: Asking) => await worker().resume(aConnection({ url: server.url }), asked);
 
   test('a worker that goes says where the answer comes, and the server hears of no cancellation', async () => {
@@ -69,7 +71,7 @@ describe('at a server that keeps its events', () => {
       const before = server.requests.length;
       if (when === 'before it is asked for') server.release('once');
       const asked = resume(asking(point));
-      await until(() => server.requests.find(({ lastEventId }) => lastEventId !== undefined), { what: 'it is asked' });
+      await isAsked();
       server.release('once');
       expect(await asked).toMatchObject({
         kind: 'executed',
@@ -83,14 +85,15 @@ describe('at a server that keeps its events', () => {
   );
 
   test('progress moves the point on, and is told by whoever asks', async () => {
-    const first = await lostWorker(server.url, 'steps', async (beats) => {
+    const stepping = async (beats: readonly CallProgress[]) => {
       await server.held('steps');
       await server.progress('steps', 1);
       await until(() => beats.find(({ progress, resume: kept }) => progress === 1 && kept), { what: 'the first step' });
-    });
+    };
+    const first = await lostWorker(server.url, stepping, slow('steps'));
     const asked = asking(first.point);
     const ended = resume(asked);
-    await until(() => server.requests.find(({ lastEventId }) => lastEventId !== undefined), { what: 'it is asked' });
+    await isAsked();
     await server.progress('steps', 2);
     const told = await until(
       () => asked.beats.find((beat) => beat.progress === 2 && beat.resume?.ciphertext !== asked.resume.ciphertext),
@@ -120,7 +123,7 @@ describe('at a server that keeps its events', () => {
     const { point } = await lost('twice');
     const going = new AbortController();
     const second = resume(asking(point, { signal: going.signal, isHandedOn: () => true }));
-    await until(() => server.requests.find(({ lastEventId }) => lastEventId !== undefined), { what: 'it is asked' });
+    await isAsked();
     going.abort();
     expect(await second).toMatchObject({ kind: 'unknown' });
     server.release('twice');
@@ -132,7 +135,7 @@ describe('at a server that keeps its events', () => {
     const { point } = await lost('unwanted');
     const cancelled = new AbortController();
     const ended = resume(asking(point, { signal: cancelled.signal }));
-    await until(() => server.requests.find(({ lastEventId }) => lastEventId !== undefined), { what: 'it is asked' });
+    await isAsked();
     cancelled.abort();
     expect(await ended).toMatchObject({ kind: 'unknown', message: expect.stringContaining('nobody waits') });
     expect(server.requests.at(-1)?.http).toBe('DELETE');
@@ -158,248 +161,163 @@ describe('at a server that keeps its events', () => {
 
   test('a call without a key that could seal says nothing of it', async () => {
     server.release('unsealed');
-    const call = aCall({ definition: SLOW, arguments: { purpose: 'unsealed' } });
+    const call = aCall(slow('unsealed'));
     expect(await worker().call(aConnection({ url: server.url }), call)).toMatchObject({ kind: 'executed' });
     expect(call.beats.filter(({ resume: kept }) => kept !== undefined)).toEqual([]);
   });
 });
 
-// A call whose worker is gone, at servers that do not give its answer, or give something else: what may pass is asked again, what is
-// no answer to the very call proves nothing of it, and nothing is ever sent (INV-X1, INV-X2; mcp.md §2.5).
+// What may pass is asked again, what is no answer to the very call proves nothing of it, and nothing is ever sent (INV-X1,
+// INV-X2; mcp.md §2.5).
+describe('at a server that does not give its answer, or gives something else', () => {
+  const POINT: ResumePoint = {
+    sessionId: 'session-0123456789abcdef',
+    protocolVersion: '2025-11-25',
+    requestId: 1,
+    eventId: 'e-1',
+    sentAt: '2026-01-01T00:00:00.000Z',
+  };
+  const LATE = { type: 'text', text: 'late' };
+  const GOT = { kind: 'executed', result: { content: [LATE] } };
+  const UNKNOWN = { kind: 'unknown', code: 'OUTCOME_UNKNOWN' };
+  /** More than a timer holds (2^31 ms), so that it would be no pause at all. */
+  const RETRY = 'retry: 9999999999\n';
+  const SOON = { timeoutMs: 1_500 };
+  const HUGE = 'x'.repeat(33 * 1024 * 1024);
 
-const POINT: ResumePoint = {
-  sessionId: 'session-0123456789abcdef',
-  protocolVersion: '2025-11-25',
-  requestId: 1,
-  eventId: 'e-1',
-  sentAt: '2026-01-01T00:00:00.000Z',
-};
+  let server: RawServer;
+  beforeEach(async () => void (server = await startRawServer({ era: 'legacy' })));
+  afterEach(async () => server.close());
 
-const LATE = { type: 'text', text: 'late' };
-const says = (response: ServerResponse, status: number, headers: Record<string, string> = {}): true => {
-  response.writeHead(status, headers).end();
-  return true;
-};
-const streams = (response: ServerResponse, answer: object): true => {
-  response.writeHead(200, { 'content-type': 'text/event-stream' });
-  response.end(`id: e-2\ndata: ${JSON.stringify({ jsonrpc: '2.0', id: 1, ...answer })}\n\n`);
-  return true;
-};
+  type Get = (response: ServerResponse, asked: number) => unknown;
+  const says =
+    (status: number, headers: Record<string, string> = {}, body = ''): Get =>
+    (response) =>
+      response.writeHead(status, headers).end(body);
+  const streams =
+    (...events: readonly string[]): Get =>
+    (response) =>
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).end(events.join(''));
+  const answers = streams(event({ id: 1, result: { content: [LATE] } }, 'e-2'));
+  const first =
+    (get: Get, then: Get = answers): Get =>
+    (response, asked) =>
+      (asked === 1 ? get : then)(response, asked);
 
-test.each([
-  [302, 'sends whoever asks elsewhere', ['GET', 'DELETE']],
-  [400, 'has its answer no more', ['GET', 'DELETE']],
-  // With another token it may be asked for again.
-  [401, 'does not accept the token', ['GET']],
-  [403, 'does not reach so far', ['GET', 'DELETE']],
-  [404, 'has its answer no more', ['GET', 'DELETE']],
-  [405, 'gives no answer twice', ['GET', 'DELETE']],
-  [410, 'has its answer no more', ['GET', 'DELETE']],
-])('HTTP %i (%s): it is asked once, and the outcome is unknown', async (status, why, requests) => {
-  const server = await startRawServer({
-    era: 'legacy',
-    intercept: (_, response) => says(response, status, { location: 'http://127.0.0.1:1/elsewhere' }),
-  });
-  try {
-    const ending = await worker().resume(aConnection({ url: server.url, accessToken: 'token-1' }), asking(POINT));
-    const message = expect.stringMatching(new RegExp(`${why}.*HTTP ${status}`));
-    expect(ending).toMatchObject({ kind: 'unknown', code: 'OUTCOME_UNKNOWN', message });
-    expect(server.seen.map(({ httpMethod }) => httpMethod)).toEqual(requests);
-  } finally {
-    await server.close();
-  }
-});
-
-test.each([409, 429, 500, 503])('HTTP %i may pass: it is asked again, and the answer counts', async (status) => {
-  let asked = 0;
-  const server = await startRawServer({
-    era: 'legacy',
-    intercept: (request, response) => {
-      if (request.method !== 'GET') return says(response, 204);
-      asked += 1;
-      return asked === 1 ? says(response, status) : streams(response, { result: { content: [LATE] } });
-    },
-  });
-  try {
-    const ending = await worker().resume(aConnection({ url: server.url }), asking(POINT));
-    expect(ending).toMatchObject({ kind: 'executed', result: { content: [{ text: 'late' }] } });
-    expect(asked).toBe(2);
+  /** What comes of asking a server that answers the requests for an answer so, one after the other. */
+  async function resumedFrom(get: Get, over: Parameters<typeof asking>[1] = {}, connection: object = {}) {
+    let asked = 0;
+    server.become({
+      era: 'legacy',
+      intercept: (request, response) => {
+        if (request.method === 'GET') get(response, (asked += 1));
+        else response.writeHead(204).end();
+        return true;
+      },
+    });
+    const wanted = asking(POINT, over);
+    const ending = await worker().resume(aConnection({ url: server.url, ...connection }), wanted);
     expect(server.executions()).toBe(0);
-  } finally {
-    await server.close();
+    return { ending, asked, beats: wanted.beats };
   }
-});
 
-/** What comes of asking a server that answers the requests for an answer so, one after the other. */
-async function resumedFrom(
-  get: (response: ServerResponse, asked: number) => unknown,
-  over: Parameters<typeof asking>[1] = {},
-): Promise<{ readonly ending: CallEnding; readonly asked: number; readonly beats: readonly CallProgress[] }> {
-  let asked = 0;
-  const server = await startRawServer({
-    era: 'legacy',
-    intercept: (request, response) => {
-      if (request.method !== 'GET') return says(response, 204);
-      asked += 1;
-      get(response, asked);
-      return true;
-    },
+  test.each([
+    [302, 'sends whoever asks elsewhere', ['GET', 'DELETE']],
+    [400, 'has its answer no more', ['GET', 'DELETE']],
+    // With another token it may be asked for again.
+    [401, 'does not accept the token', ['GET']],
+    [403, 'does not reach so far', ['GET', 'DELETE']],
+    [404, 'has its answer no more', ['GET', 'DELETE']],
+    [405, 'gives no answer twice', ['GET', 'DELETE']],
+    [410, 'has its answer no more', ['GET', 'DELETE']],
+  ])('HTTP %i (%s): it is asked once, and the outcome is unknown', async (status, why, requests) => {
+    const elsewhere = { location: 'http://127.0.0.1:1/elsewhere' };
+    const { ending } = await resumedFrom(says(status, elsewhere), {}, { accessToken: 'token-1' });
+    const message = expect.stringMatching(new RegExp(`${why}.*HTTP ${status}`));
+    expect(ending).toMatchObject({ ...UNKNOWN, message });
+    expect(server.seen.map(({ httpMethod }) => httpMethod)).toEqual(requests);
   });
-  try {
-    const question = asking(POINT, over);
-    const ending = await worker().resume(aConnection({ url: server.url }), question);
-    return { ending, asked, beats: question.beats };
-  } finally {
-    await server.close();
-  }
-}
 
-const event = (id: string, message: object): string =>
-  `id: ${id}\ndata: ${JSON.stringify({ jsonrpc: '2.0', ...message })}\n\n`;
-const streaming = (response: ServerResponse, text: string): unknown =>
-  response.writeHead(200, { 'content-type': 'text/event-stream' }).end(text);
-
-const HUGE = 'x'.repeat(33 * 1024 * 1024);
-
-test('that the stream is larger than this service reads does not say that the tool has run (INV-X2)', async () => {
-  const log = { method: 'notifications/message', params: { level: 'info', data: HUGE } };
-  const { ending, asked } = await resumedFrom((response) => streaming(response, event('e-2', log)));
-  expect(ending).toMatchObject({ kind: 'unknown', message: expect.stringContaining('larger than this service reads') });
-  expect(asked).toBe(1);
-});
-
-test('nor does the page of a proxy that is: it may pass', async () => {
-  const { ending, asked } = await resumedFrom((response, count) =>
-    count === 1 ? response.writeHead(500).end(HUGE) : streams(response, { result: { content: [LATE] } }),
-  );
-  expect(ending).toMatchObject({ kind: 'executed', result: { content: [LATE] } });
-  expect(asked).toBe(2);
-});
-
-const OTHER = { id: 99, result: { content: [{ type: 'text', text: 'of another call' }] } };
-const progressOf = (progressToken: unknown, progress: number) => ({
-  method: 'notifications/progress',
-  params: { progressToken, progress },
-});
-
-test.each<[string, object]>([
-  ['the answer to another request', OTHER],
-  ['an error for another request', { id: 99, error: { code: -32_603, message: 'of another call' } }],
-])('%s ends nothing: the stream is opened again where it was', async (_, foreign) => {
-  const { ending, asked, beats } = await resumedFrom((response, count) =>
-    count === 1 ? streaming(response, event('e-99', foreign)) : streams(response, { result: { content: [LATE] } }),
-  );
-  expect(ending).toMatchObject({ kind: 'executed', result: { content: [LATE] } });
-  expect(asked).toBe(2);
-  // Whoever asks after this worker does not go by the event of another call.
-  expect(beats.map(({ resume }) => resume && pointIn(resume).eventId)).not.toContain('e-99');
-});
-
-test('progress of another call is none of this one, and moves nothing', async () => {
-  const { beats } = await resumedFrom((response, count) =>
-    count === 1
-      ? streaming(response, event('e-5', progressOf(1, 5)) + event('e-6', progressOf('another', 6)))
-      : streams(response, { result: { content: [LATE] } }),
-  );
-  expect(beats.map(({ progress }) => progress)).toContain(5);
-  expect(beats.map(({ progress }) => progress)).not.toContain(6);
-  const events = beats.map(({ resume }) => resume && pointIn(resume).eventId);
-  expect(events).toContain('e-5');
-  expect(events).not.toContain('e-6');
-});
-
-/** More than a timer holds (2^31 ms), so that it would be no pause at all. */
-const RETRY = 'retry: 9999999999\n';
-const SOON = { timeoutMs: 1_500 };
-
-test.each<[string, (response: ServerResponse) => unknown]>([
-  ['a stream that wants a pause of months', (response) => streaming(response, `${RETRY}id: e-2\ndata: \n\n`)],
-  ['Retry-After with 429', (response) => says(response, 429, { 'retry-after': '3600' })],
-  ['Retry-After with 503', (response) => says(response, 503, { 'retry-after': '3600' })],
-])('%s: the server is not asked again in this time', async (_, get) => {
-  const { ending, asked } = await resumedFrom(get, SOON);
-  expect(ending).toMatchObject({ kind: 'unknown', message: expect.stringContaining('in time') });
-  expect(asked).toBe(1);
-});
-
-test('nor is one that wants it of the worker that has sent the call (typescript-sdk, its own reconnection)', async () => {
-  const server = await startRawServer({
-    era: 'legacy',
-    sessions: true,
-    onCall: ({ stream, response }) => {
-      stream(`${RETRY}id: e-1\ndata: \n\n`);
-      response.end();
-    },
-    intercept: (request, response) => {
-      if (request.headers['last-event-id'] === undefined) return false;
-      streaming(response, `${RETRY}id: e-2\ndata: \n\n`);
-      return true;
-    },
+  const OTHER = 'of another call';
+  test.each<[string, Get]>([
+    ...[409, 429, 500, 503].map((status): [string, Get] => [`HTTP ${status}`, says(status)]),
+    ['the page of a proxy that is larger than this service reads', says(500, {}, HUGE)],
+    [
+      'the answer to another request',
+      streams(event({ id: 99, result: { content: [{ type: 'text', text: OTHER }] } }, 'e-99')),
+    ],
+    ['an error for another request', streams(event({ id: 99, error: { code: -32_603, message: OTHER } }, 'e-99'))],
+  ])('%s may pass, and ends nothing: it is asked again where it was, and the answer counts', async (_, get) => {
+    const { ending, asked, beats } = await resumedFrom(first(get));
+    expect(ending).toMatchObject(GOT);
+    expect(asked).toBe(2);
+    // Whoever asks after this worker does not go by the event of another call.
+    expect(beats.map(({ resume }) => resume && pointIn(resume).eventId)).not.toContain('e-99');
   });
-  try {
+
+  test('that the stream is larger than this service reads does not say that the tool has run (INV-X2)', async () => {
+    const log = { method: 'notifications/message', params: { level: 'info', data: HUGE } };
+    const { ending, asked } = await resumedFrom(streams(event(log, 'e-2')));
+    const message = expect.stringContaining('larger than this service reads');
+    expect(ending).toMatchObject({ kind: 'unknown', message });
+    expect(asked).toBe(1);
+  });
+
+  test('progress of another call is none of this one, and moves nothing', async () => {
+    const progressOf = (progressToken: unknown, progress: number) =>
+      event({ method: 'notifications/progress', params: { progressToken, progress } }, `e-${progress}`);
+    const { beats } = await resumedFrom(first(streams(progressOf(1, 5), progressOf('another', 6))));
+    const told = beats.map(({ progress, resume }) => [progress, resume && pointIn(resume).eventId]).flat();
+    expect(told).toEqual(expect.arrayContaining([5, 'e-5']));
+    for (const foreign of [6, 'e-6']) expect(told).not.toContain(foreign);
+  });
+
+  test.each<[string, Get]>([
+    ['a stream that wants a pause of months', streams(`${RETRY}id: e-2\ndata: \n\n`)],
+    ['Retry-After with 429', says(429, { 'retry-after': '3600' })],
+    ['Retry-After with 503', says(503, { 'retry-after': '3600' })],
+  ])('%s: the server is not asked again in this time', async (_, get) => {
+    const { ending, asked } = await resumedFrom(get, SOON);
+    expect(ending).toMatchObject({ kind: 'unknown', message: expect.stringContaining('in time') });
+    expect(asked).toBe(1);
+  });
+
+  test('nor is one that wants it of the worker that has sent the call (typescript-sdk, its own reconnection)', async () => {
+    const isAgain = ({ headers }: Pick<IncomingMessage, 'headers'>) => headers['last-event-id'] !== undefined;
+    server.become({
+      era: 'legacy',
+      sessions: true,
+      onCall: ({ response }) => void streams(`${RETRY}id: e-1\ndata: \n\n`)(response, 1),
+      intercept: (request, response) => {
+        if (isAgain(request)) streams(`${RETRY}id: e-2\ndata: \n\n`)(response, 2);
+        return isAgain(request);
+      },
+    });
     expect(await worker().call(aConnection({ url: server.url }), aCall(SOON))).toMatchObject({ kind: 'unknown' });
-    expect(server.seen.filter(({ headers }) => headers['last-event-id'] !== undefined)).toEqual([]);
-  } finally {
-    await server.close();
-  }
-});
-
-test('INV-X1: an error of JSON-RPC does not say that the call did not run: the server may have asked the worker that was lost', async () => {
-  const error = { code: -32602, message: 'no such thing' };
-  const server = await startRawServer({
-    era: 'legacy',
-    intercept: (request, response) => (request.method === 'GET' ? streams(response, { error }) : says(response, 204)),
+    expect(server.seen.filter(isAgain)).toEqual([]);
   });
-  try {
-    const ending = await worker().resume(aConnection({ url: server.url }), asking(POINT));
-    expect(ending).toMatchObject({ kind: 'unknown', code: 'OUTCOME_UNKNOWN' });
-  } finally {
-    await server.close();
-  }
-});
 
-test.each<[string, { asks?: true }, string]>([
-  ['asks before it', {}, eventOf({ id: 7, method: 'sampling/createMessage', params: {} })],
-  // What it asked is in no stream that is opened again, where it asked on the standing one.
-  ['may have asked the worker that was lost', { asks: true }, ''],
-])('an error of JSON-RPC from a server that %s proves nothing (INV-X1)', async (_, asks, before) => {
-  const error = { code: -32602, message: 'no such thing' };
-  const server = await startRawServer({
-    era: 'legacy',
-    intercept: (request, response) => {
-      if (request.method !== 'GET') return says(response, 204);
-      response.writeHead(200, { 'content-type': 'text/event-stream' });
-      response.end(`${before}${eventOf({ id: 1, error }, 'e-2')}`);
-      return true;
-    },
+  test.each<[string, { asks?: true }, string]>([
+    ['may have asked the lost worker on this stream', {}, ''],
+    ['asks before it', {}, event({ id: 7, method: 'sampling/createMessage', params: {} })],
+    // What it asked is in no stream that is opened again, where it asked on the standing one.
+    ['may have asked the lost worker on the standing stream', { asks: true }, ''],
+  ])('INV-X1: an error of JSON-RPC from a server that %s proves nothing', async (_, asks, before) => {
+    const error = event({ id: 1, error: { code: -32602, message: 'no such thing' } }, 'e-2');
+    expect((await resumedFrom(streams(before, error), {}, asks)).ending).toMatchObject(UNKNOWN);
   });
-  try {
-    const ending = await worker().resume(aConnection({ url: server.url, ...asks }), asking(POINT));
-    expect(ending).toMatchObject({ kind: 'unknown', code: 'OUTCOME_UNKNOWN' });
-  } finally {
-    await server.close();
-  }
 });
 
 test('the reference server finds its own streams no more, and would be waited for without end: it is given up in time', async () => {
   const server = await startEverythingServer();
   try {
     const definition = aDefinition({ name: 'trigger-long-running-operation' });
-    const going = new AbortController();
-    const call = aCall({
+    const lost = await lostWorker(server.url, async () => undefined, {
       definition,
       arguments: { duration: 60, steps: 60 },
-      signal: going.signal,
-      seal: async (point) => sealed(point),
-      isHandedOn: () => true,
     });
-    const ended = worker().call(aConnection({ url: server.url }), call);
-    const kept = await until(() => call.beats.findLast(({ resume }) => resume !== undefined)?.resume, {
-      what: 'a point',
-    });
-    going.abort();
-    expect(await ended).toMatchObject({ kind: 'unknown' });
-    const asked = asking(pointIn(kept), { definition, timeoutMs: 2_000 });
+    expect(lost.ending).toMatchObject({ kind: 'unknown' });
+    const asked = asking(lost.point, { definition, timeoutMs: 2_000 });
     expect(await worker().resume(aConnection({ url: server.url }), asked)).toMatchObject({
       kind: 'unknown',
       code: 'OUTCOME_UNKNOWN',

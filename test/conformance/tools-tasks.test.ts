@@ -7,10 +7,10 @@ import { createMemoryStore } from '../../activities/artifacts/memory.ts';
 import type { ArtifactStore } from '../../activities/artifacts/port.ts';
 import type { DispatchInput } from '../../contracts/wire/tools.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import { aDefinition } from '../support/activities/tool-call.ts';
 import { taskBench, type TaskBenchOptions } from '../support/activities/tasks.ts';
-import { startTaskServer, type TaskServer } from '../support/servers/task-server.ts';
 import { allowedDispatch } from '../support/activities/tool-activities.ts';
+import { aDefinition } from '../support/activities/tool-call.ts';
+import { startTaskServer, type TaskServer } from '../support/servers/task-server.ts';
 
 let server: TaskServer;
 beforeEach(async () => void (server = await startTaskServer()));

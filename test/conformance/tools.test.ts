@@ -2,8 +2,8 @@
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
 import { LEGACY_CALLS } from '../../activities/mcp/legacy-2025/legacy-calls.ts';
 import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
-import { loopbackEgress } from '../support/egress.ts';
 import type { ToolServerHarness } from '../support/activities/tool-call.ts';
+import { loopbackEgress } from '../support/egress.ts';
 import { failureSuite } from './tools-failure.suite.ts';
 import { listSuite } from './tools-list.suite.ts';
 import { resourceSuite } from './tools-resource.suite.ts';

@@ -65,7 +65,7 @@ test('F1, INV-D3: a process that is killed while it writes leaves nothing half, 
   for (const _ of [1, 2, 3]) {
     const child = writer(long);
     const ended = once(child, 'close');
-    await until(async () => ((await isWriting()) || child.exitCode !== null ? true : undefined), {
+    await until(async () => (await isWriting()) || child.exitCode !== null, {
       what: 'half a file',
     });
     child.kill('SIGKILL');

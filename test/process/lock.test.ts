@@ -47,8 +47,7 @@ function start(name: string, ending = 'ends well') {
   return {
     child,
     exited,
-    says: async (text: string) =>
-      await until(() => (said.join('').includes(text) ? true : undefined), { what: `"${text}" of ${name}` }),
+    says: async (text: string) => await until(() => said.join('').includes(text), { what: `"${text}" of ${name}` }),
     finish: async () => {
       child.stdin.end();
       return (await exited)[0] as unknown;

@@ -5,8 +5,9 @@
 /** A probe throws this if the condition can no longer come about. Any other error of a probe means "not yet". */
 export class Hopeless extends Error {}
 
+/** @param probe says what holds; `undefined` or `false` while nothing does */
 export async function until<T>(
-  probe: () => Promise<T | undefined> | T | undefined,
+  probe: () => Promise<T | undefined | false> | T | undefined | false,
   {
     what = 'the condition',
     withinMs = 30_000,
@@ -20,7 +21,7 @@ export async function until<T>(
   for (let pauseMs = 20; ; pauseMs = Math.min(250, pauseMs * 1.4)) {
     try {
       const answer = await probe();
-      if (answer !== undefined) return answer;
+      if (answer !== undefined && answer !== false) return answer;
     } catch (error) {
       if (error instanceof Hopeless) throw error;
       last = error;

@@ -1,35 +1,28 @@
 /** These scenarios record runs that wait for people: requests that are open, decided or late, and messages. */
-import { continued } from './moving.ts';
-import type { Attempt } from './recording.ts';
-import { approve, calls, refused, reject, says, type Scenario, wrongDecisions } from './scene.ts';
 import { until } from '../../support/until.ts';
-
-const DONE = says('The notes are in order.');
+import type { Attempt } from './recording.ts';
+import { approve, calls, DONE, refused, reject, type Scenario, scenario, wrongDecisions } from './scene.ts';
 
 export const ASKING: readonly Scenario[] = [
-  {
-    name: 'pending',
-    points: ['pending'],
-    script: { steps: [calls(['read_note', 'monday'], ['write_note', 'tuesday']), DONE] },
-    play: async (scene) => {
-      await scene.start();
-      const request = await scene.openOne('t1.c1');
-      await scene.ledgered('outcome', 't1.c0');
-      const notAsked = refused(approve({ ...request, callId: 't1.c0' }, 'a call that was allowed'), 'REQUEST_NOT_OPEN');
-      await scene.take('pending', {
-        refused: [...wrongDecisions(request), notAsked],
-        accepted: [approve(request, 'approval')],
-      });
+  scenario('pending', { steps: [calls(['read_note', 'monday'], ['write_note', 'tuesday'])] }, async (scene) => {
+    await scene.start();
+    const request = await scene.openOne('t1.c1');
+    await scene.ledgered('outcome', 't1.c0');
+    const notAsked = refused(approve({ ...request, callId: 't1.c0' }, 'a call that was allowed'), 'REQUEST_NOT_OPEN');
+    await scene.take('pending', {
+      refused: [...wrongDecisions(request), notAsked],
+      accepted: [approve(request, 'approval')],
+    });
+  }),
+  scenario(
+    'two-pending',
+    {
+      points: ['two-pending', 'one-decided'],
+      steps: [calls(['write_note', 'monday'], ['write_note', 'monday'])],
     },
-  },
-  {
-    name: 'two-pending',
-    points: ['two-pending', 'one-decided'],
-    script: { steps: [calls(['write_note', 'monday'], ['write_note', 'monday']), DONE] },
-    play: async (scene) => {
+    async (scene) => {
       await scene.start();
       const [first, second] = await scene.open(['t1.c0', 't1.c1']);
-      if (first === undefined || second === undefined) throw new Error('two requests were open');
       const swapped = refused(
         approve({ ...first, digest: second.digest }, 'the digest of its twin'),
         'DIGEST_MISMATCH',
@@ -48,23 +41,14 @@ export const ASKING: readonly Scenario[] = [
         accepted: [reject(first, 'rejection of the first')],
       });
     },
-  },
-  {
-    name: 'rejected',
-    points: ['rejected'],
-    script: { steps: [calls(['write_note', 'monday']), calls(['write_note', 'tuesday']), DONE] },
-    play: async (scene) => {
+  ),
+  scenario(
+    'rejected',
+    { steps: [calls(['write_note', 'monday']), calls(['write_note', 'tuesday'])] },
+    async (scene) => {
       await scene.start();
       const first = await scene.openOne('t1.c0');
-      await scene.run.decide({
-        kind: 'reject',
-        decisionId: 'no',
-        callId: first.callId,
-        digest: first.digest,
-        runId: first.runId,
-        approver: { id: 'ann' },
-        reason: 'not on a monday',
-      });
+      await scene.decide(reject(first, 'no'));
       const second = await scene.openOne('t2.c0');
       const late = refused(approve(first, 'approval of what was rejected'), 'ALREADY_DECIDED');
       await scene.take('rejected', {
@@ -72,31 +56,27 @@ export const ASKING: readonly Scenario[] = [
         accepted: [approve(second, 'approval')],
       });
     },
-  },
-  {
-    name: 'expired',
-    points: ['expired'],
-    script: { steps: [calls(['send_note', 'monday']), calls(['write_note', 'tuesday']), DONE] },
-    play: async (scene) => {
-      await scene.start();
-      const first = await scene.openOne('t1.c0');
-      const second = await scene.openOne('t2.c0');
-      const late = refused(approve(first, 'approval after the deadline'), 'DECISION_EXPIRED');
-      await scene.take('expired', {
-        refused: [late, ...wrongDecisions(second)],
-        accepted: [approve(second, 'approval')],
-      });
+  ),
+  scenario('expired', { steps: [calls(['send_note', 'monday']), calls(['write_note', 'tuesday'])] }, async (scene) => {
+    await scene.start();
+    const first = await scene.openOne('t1.c0');
+    const second = await scene.openOne('t2.c0');
+    const late = refused(approve(first, 'approval after the deadline'), 'DECISION_EXPIRED');
+    await scene.take('expired', {
+      refused: [late, ...wrongDecisions(second)],
+      accepted: [approve(second, 'approval')],
+    });
+  }),
+  scenario(
+    'signalled',
+    {
+      points: ['signalled', 'signalled-stale'],
+      steps: [calls(['write_note', 'monday'], ['write_note', 'tuesday'])],
     },
-  },
-  {
-    name: 'signalled',
-    points: ['signalled', 'signalled-stale'],
-    script: { steps: [calls(['write_note', 'monday'], ['write_note', 'tuesday']), DONE] },
-    play: async (scene) => {
+    async (scene) => {
       await scene.start();
       const [first, second] = await scene.open(['t1.c0', 't1.c1']);
-      if (first === undefined || second === undefined) throw new Error('two requests were open');
-      const handle = scene.deployment.client.workflow.getHandle(scene.workflowId);
+      const { handle } = scene;
       const isStale = ({ code }: { readonly code: string }): boolean => code === 'DECISION_STALE_RUN';
       const wrong = wrongDecisions(first).filter((attempt) => !isStale(attempt));
       for (const { input } of [...wrong, approve(first, 'approval')]) await handle.signal('decide', input);
@@ -107,28 +87,22 @@ export const ASKING: readonly Scenario[] = [
       // call is asked again.
       for (const { input } of wrongDecisions(second).filter(isStale))
         await handle.signal('decide', { ...Object(input), decisionId: 'stale' });
-      const reopened = await until(
-        async () => (await scene.run.requests()).find(({ generation }) => generation === 2),
-        { what: 'the reopened request' },
-      );
+      const reopened = await scene.asked('t1.c1', 2);
       const before = refused(approve(second, 'what was shown before'), 'DIGEST_MISMATCH');
       await scene.take('signalled-stale', {
         refused: [before, ...wrongDecisions(reopened)],
         accepted: [approve(reopened, 'approval of the second')],
       });
     },
-  },
-  {
-    name: 'of-two',
-    points: ['one-of-two', 'taken-back', 'two-of-two'],
-    script: { steps: [calls(['seal_note', 'monday']), DONE] },
-    play: async (scene) => {
+  ),
+  scenario(
+    'of-two',
+    { points: ['one-of-two', 'taken-back', 'two-of-two'], steps: [calls(['seal_note', 'monday'])] },
+    async (scene) => {
       await scene.start();
       const request = await scene.openOne('t1.c0');
-      const { callId, digest, runId } = request;
-      const of = (id: string, decisionId: string) => ({ decisionId, callId, digest, runId, approver: { id } });
       const zoe = { approver: { id: 'zoe', groups: [] } };
-      await scene.run.decide({ kind: 'approve', ...of('ann', 'first') });
+      await scene.decide(approve(request, 'first'));
       await scene.take('one-of-two', {
         refused: [
           refused(approve(request, 'of one who has agreed'), 'ALREADY_DECIDED'),
@@ -141,38 +115,29 @@ export const ASKING: readonly Scenario[] = [
         accepted: [approve(request, 'taken back', { kind: 'withdraw' })],
       });
       await scene.take('taken-back', { accepted: [approve(request, 'of the first again')] });
-      await scene.run.decide({ kind: 'approve', ...of('zoe', 'second') });
-      await scene.ended();
-      await scene.take('two-of-two');
+      await scene.decide(approve(request, 'second', zoe));
+      await scene.ended('two-of-two');
     },
-  },
-  {
-    name: 'two-lists',
-    points: ['one-of-two-lists'],
-    script: { steps: [calls(['write_note', 'monday']), DONE] },
-    play: async (scene) => {
-      const own = { action: 'ask' as const, approvers: { ids: ['eve'] } };
-      await scene.start({ policy: { servers: { notes: { tools: { write_note: own } } } } });
-      const request = await scene.openOne('t1.c0');
-      const eve = { approver: { id: 'eve', groups: [] } };
-      await scene.deployment.client.workflow
-        .getHandle(scene.workflowId)
-        .signal('decide', approve(request, 'of one list').input);
-      await scene.ledgered('decision.accepted', 't1.c0');
-      await scene.take('one-of-two-lists', {
-        refused: [
-          refused(approve(request, 'of the same list again'), 'ALREADY_DECIDED'),
-          refused(approve(request, 'of none', { approver: { id: 'mallory', groups: [] } }), 'APPROVER_NOT_ENTITLED'),
-        ],
-        accepted: [approve(request, 'of the other list', eve)],
-      });
-    },
-  },
-  {
-    name: 'spoken-to',
-    points: ['say-queued', 'say-read'],
-    script: { steps: [calls(['write_note', 'monday']), DONE, DONE] },
-    play: async (scene) => {
+  ),
+  scenario('two-lists', { points: ['one-of-two-lists'], steps: [calls(['write_note', 'monday'])] }, async (scene) => {
+    const own = { action: 'ask' as const, approvers: { ids: ['eve'] } };
+    await scene.start({ policy: { servers: { notes: { tools: { write_note: own } } } } });
+    const request = await scene.openOne('t1.c0');
+    const eve = { approver: { id: 'eve', groups: [] } };
+    await scene.handle.signal('decide', approve(request, 'of one list').input);
+    await scene.ledgered('decision.accepted', 't1.c0');
+    await scene.take('one-of-two-lists', {
+      refused: [
+        refused(approve(request, 'of the same list again'), 'ALREADY_DECIDED'),
+        refused(approve(request, 'of none', { approver: { id: 'mallory', groups: [] } }), 'APPROVER_NOT_ENTITLED'),
+      ],
+      accepted: [approve(request, 'of the other list', eve)],
+    });
+  }),
+  scenario(
+    'spoken-to',
+    { points: ['say-queued', 'say-read'], steps: [calls(['write_note', 'monday']), DONE, DONE] },
+    async (scene) => {
       await scene.start();
       const request = await scene.openOne('t1.c0');
       await scene.run.say({ messageId: 'hint', text: 'Do not forget the sunday.', from: 'ben' });
@@ -190,28 +155,25 @@ export const ASKING: readonly Scenario[] = [
         refused: [...invalid, ...wrongDecisions(request)],
         accepted: [approve(request, 'approval')],
       });
-      await scene.ended();
-      await scene.take('say-read');
+      await scene.ended('say-read');
     },
-  },
+  ),
 ];
 
 // These scenarios record runs whose requests have times of their own: postponed deadlines, and approvals that are too
 // old.
 
 export const TIMED: readonly Scenario[] = [
-  {
-    name: 'postponed',
-    points: ['extended', 'extended-sent'],
-    script: { steps: [calls(['post_note', 'monday'], ['write_note', 'tuesday']), DONE] },
-    play: async (scene) => {
+  scenario(
+    'postponed',
+    { points: ['extended', 'extended-sent'], steps: [calls(['post_note', 'monday'], ['write_note', 'tuesday'])] },
+    async (scene) => {
       await scene.start();
       const [request, other] = await scene.open(['t1.c0', 't1.c1']);
-      if (request === undefined || other === undefined) throw new Error('two requests were open');
       const after = (seconds: number): string => new Date(Date.parse(request.openedAt) + seconds * 1_000).toISOString();
       const extend = (name: string, seconds: number, over: object = {}): Attempt =>
         approve(request, name, { kind: 'extend', until: after(seconds), ...over });
-      const handle = scene.deployment.client.workflow.getHandle(scene.workflowId);
+      const { handle } = scene;
       await handle.executeUpdate('decide', { args: [extend('to half an hour', 1_800).input], updateId: 'first' });
       await scene.take('extended', {
         refused: [
@@ -232,20 +194,21 @@ export const TIMED: readonly Scenario[] = [
           args: [approve(each, `yes-${each.callId}`).input],
           updateId: each.callId,
         });
-      await scene.ended();
-      await scene.take('extended-sent');
+      await scene.ended('extended-sent');
     },
-  },
-  {
-    name: 'nobody-there',
-    points: ['reminded', 'escalated', 'escalated-continued', 'escalated-sent'],
-    script: { steps: [calls(['file_note', 'monday']), DONE] },
-    play: async (scene) => {
+  ),
+  scenario(
+    'nobody-there',
+    {
+      points: ['reminded', 'escalated', 'escalated-continued', 'escalated-sent'],
+      steps: [calls(['file_note', 'monday'])],
+    },
+    async (scene) => {
       await scene.start();
       const request = await scene.openOne('t1.c0');
       const zoe = { approver: { id: 'zoe', groups: [] } };
       const eve = { approver: { id: 'eve', groups: [] } };
-      const handle = scene.deployment.client.workflow.getHandle(scene.workflowId);
+      const { handle } = scene;
       await handle.executeUpdate('decide', { args: [approve(request, 'of-ann').input], updateId: 'of-ann' });
       await scene.ledgered('request.reminded', 't1.c0');
       await scene.take('reminded', {
@@ -260,48 +223,33 @@ export const TIMED: readonly Scenario[] = [
       const late = refused(approve(request, 'too late', eve), 'APPROVER_NOT_ENTITLED');
       const anew = refused(approve(request, 'of who agreed before'), 'APPROVER_NOT_ENTITLED');
       await scene.take('escalated', { refused: [late, anew] });
-      const runId = await continued(scene, request.runId);
+      const runId = await scene.continued(request.runId);
       const again = await scene.openOne('t1.c0', runId);
       await scene.take('escalated-continued', {
         refused: [refused(approve(again, 'too late', eve), 'APPROVER_NOT_ENTITLED')],
         accepted: [approve(again, 'of whom it waits on', zoe)],
       });
-      await scene.ended();
-      await scene.take('escalated-sent');
+      await scene.ended('escalated-sent');
     },
-  },
-  {
-    name: 'lapsed',
-    points: ['lapsed'],
-    script: { steps: [calls(['stamp_note', 'monday']), DONE] },
-    play: async (scene) => {
-      const { split } = scene.stage;
-      const forDiscovery = await split.serveTools();
-      await scene.start({}, { on: split });
-      const request = await scene.openOne('t1.c0');
-      await forDiscovery.stop();
-      const { decidedAt } = await scene.run.decide({
-        kind: 'approve',
-        decisionId: 'yes',
-        callId: request.callId,
-        digest: request.digest,
-        runId: request.runId,
-        approver: { id: 'ann' },
-      });
-      await scene.ledgered('dispatched', 't1.c0');
-      await until(async () => (Date.now() >= Date.parse(decidedAt) + 1_000 ? true : undefined), {
-        what: 'the end of the approval',
-      });
-      const late = await split.serveTools();
-      const again = await until(async () => (await scene.run.requests()).find(({ generation }) => generation === 2), {
-        what: 'the reopened request',
-      });
-      const before = refused(approve(request, 'what was shown before'), 'DIGEST_MISMATCH');
-      await scene.take('lapsed', {
-        refused: [before, ...wrongDecisions(again)],
-        accepted: [approve(again, 'a fresh approval')],
-      });
-      await late.stop();
-    },
-  },
+  ),
+  scenario('lapsed', { steps: [calls(['stamp_note', 'monday'])] }, async (scene) => {
+    const { split } = scene.stage;
+    const forDiscovery = await split.serveTools();
+    await scene.start({}, { on: split });
+    const request = await scene.openOne('t1.c0');
+    await forDiscovery.stop();
+    const { decidedAt } = await scene.decide(approve(request, 'yes'));
+    await scene.ledgered('dispatched', 't1.c0');
+    await until(async () => Date.now() >= Date.parse(decidedAt) + 1_000, {
+      what: 'the end of the approval',
+    });
+    const late = await split.serveTools();
+    const again = await scene.asked('t1.c0', 2);
+    const before = refused(approve(request, 'what was shown before'), 'DIGEST_MISMATCH');
+    await scene.take('lapsed', {
+      refused: [before, ...wrongDecisions(again)],
+      accepted: [approve(again, 'a fresh approval')],
+    });
+    await late.stop();
+  }),
 ];

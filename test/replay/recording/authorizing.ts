@@ -4,58 +4,48 @@
  */
 import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
 import type { Attempt } from './recording.ts';
-import { approve, APPROVER, calls, type Expected, refused, says, type Scenario } from './scene.ts';
+import { answer, approve, APPROVER, calls, type Expected, refused, type Scenario, scenario } from './scene.ts';
 import { FRESH_REF, STALE_REF } from './stage.ts';
 
-const DONE = says('The notes are in order.');
 const BEN: typeof APPROVER = { id: 'ben', groups: [] };
 const ZOE: typeof APPROVER = { id: 'zoe', groups: [] };
 
 function authorize(request: ApprovalRequest, name: string, over: object = {}): Attempt {
-  const { callId, digest, runId } = request;
-  const decisionId = name.replaceAll(' ', '-');
   const grant = { server: 'notes', ref: FRESH_REF };
-  const said = { kind: 'grant', grant, decisionId, callId, digest, runId, approver: BEN, ...over };
-  return { name, update: 'authorize', input: said };
+  return answer('authorize', request, name, { kind: 'grant', grant, approver: BEN, ...over });
 }
 
 function consent(request: ApprovalRequest, name: string, approver = APPROVER): Attempt {
-  return authorize(request, name, { kind: 'consent', grant: undefined, approver });
+  return answer('authorize', request, name, { kind: 'consent', approver });
 }
 
 function declined(request: ApprovalRequest, name: string, approver = BEN): Attempt {
-  const { callId, digest, runId } = request;
-  const decisionId = name.replaceAll(' ', '-');
-  const said = { kind: 'decline', reason: 'Not on a Tuesday.', decisionId, callId, digest, runId, approver };
-  return { name, update: 'authorize', input: said };
+  return answer('authorize', request, name, { kind: 'decline', reason: 'Not on a Tuesday.', approver });
 }
 
 /** Makes one answer for each way in which an answer to such a request can be wrong. */
 function wrongAnswers(request: ApprovalRequest): Expected[] {
-  const { callId, digest, runId } = request;
-  const given = { kind: 'consent', decisionId: 'consent', callId, digest, runId, approver: BEN };
   return [
     refused(authorize(request, 'a stale answer', { digest: '0'.repeat(64) }), 'DIGEST_MISMATCH'),
     refused(authorize(request, 'by somebody else', { approver: APPROVER }), 'APPROVER_NOT_ENTITLED'),
     refused(authorize(request, 'in clear', { grant: { server: 'notes', jwe: 'a token' } }), 'DECISION_INVALID'),
     refused(authorize(request, 'for no server', { grant: { server: 'n', ref: FRESH_REF } }), 'DECISION_INVALID'),
-    refused({ name: 'consent to nothing', update: 'authorize', input: given }, 'DECISION_NOT_PERMITTED'),
+    refused(consent(request, 'consent to nothing', BEN), 'DECISION_NOT_PERMITTED'),
     refused(approve(request, 'a decision'), 'DECISION_NOT_PERMITTED'),
   ];
 }
 
 export const AUTHORIZING: readonly Scenario[] = [
-  {
-    name: 'unauthorized',
-    points: ['unauthorized', 'unauthorized-granted', 'unauthorized-ended'],
-    script: {
-      steps: [calls(['borrow_note', 'monday'], ['borrow_note', 'tuesday']), calls(['borrow_note', 'sunday']), DONE],
+  scenario(
+    'unauthorized',
+    {
+      points: ['unauthorized', 'unauthorized-granted', 'unauthorized-ended'],
+      steps: [calls(['borrow_note', 'monday'], ['borrow_note', 'tuesday']), calls(['borrow_note', 'sunday'])],
     },
-    play: async (scene) => {
+    async (scene) => {
       scene.stage.tools.retell({ borrow_note: 'Borrows one note, from those who may.' });
       await scene.start({ grants: [{ server: 'notes', ref: STALE_REF }] }, { on: await scene.stage.lent() });
       const [first, second] = await scene.open(['t1.c0', 't1.c1']);
-      if (first === undefined || second === undefined) throw new Error('two were turned away');
       await scene.take('unauthorized', { refused: wrongAnswers(first), accepted: [authorize(first, 'a fresh grant')] });
       await scene.ledgered('outcome', 't1.c0');
       await scene.take('unauthorized-granted', {
@@ -70,12 +60,14 @@ export const AUTHORIZING: readonly Scenario[] = [
       scene.stage.tools.retell({});
       await scene.take('unauthorized-ended');
     },
-  },
-  {
-    name: 'unconsented',
-    points: ['unconsented', 'unconsented-counted', 'unconsented-ended'],
-    script: { steps: [calls(['open_note', 'monday']), calls(['open_note', 'tuesday']), DONE] },
-    play: async (scene) => {
+  ),
+  scenario(
+    'unconsented',
+    {
+      points: ['unconsented', 'unconsented-counted', 'unconsented-ended'],
+      steps: [calls(['open_note', 'monday']), calls(['open_note', 'tuesday'])],
+    },
+    async (scene) => {
       scene.stage.tools.retell({ open_note: 'Opens one note, for those who may.' });
       await scene.start({}, { on: await scene.stage.scoped() });
       const first = await scene.openOne('t1.c0');
@@ -99,21 +91,18 @@ export const AUTHORIZING: readonly Scenario[] = [
       scene.stage.tools.retell({});
       await scene.take('unconsented-ended');
     },
-  },
-  {
-    name: 'unlisted',
-    points: ['unlisted', 'unlisted-ended'],
-    script: { steps: [calls(['borrow_note', 'monday']), DONE] },
-    play: async (scene) => {
+  ),
+  scenario(
+    'unlisted',
+    { points: ['unlisted', 'unlisted-ended'], steps: [calls(['borrow_note', 'monday'])] },
+    async (scene) => {
       await scene.start({}, { on: await scene.stage.lent() });
       const [first] = await scene.open(['t0.c0']);
-      if (first === undefined) throw new Error('the list was not turned away');
       await scene.take('unlisted', {
         refused: [...wrongAnswers(first).slice(0, -1), refused(approve(first, 'a decision'), 'DECISION_INVALID')],
         accepted: [authorize(first, 'a grant to list')],
       });
-      await scene.ended();
-      await scene.take('unlisted-ended');
+      await scene.ended('unlisted-ended');
     },
-  },
+  ),
 ];

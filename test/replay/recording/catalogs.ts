@@ -4,29 +4,31 @@
  */
 import type { CatalogHandle } from '../../../client/index.ts';
 import { entryOf } from '../../../domain/catalog/state.ts';
-import { type Attempt, CATALOG } from './recording.ts';
-import { approve, calls, type Expected, refused, says, type Scenario, type Scene } from './scene.ts';
-import { TOOL_SERVER_URL } from './tool-server.ts';
 import { until } from '../../support/until.ts';
+import { type Attempt, CATALOG } from './recording.ts';
+import { approve, calls, type Expected, refused, says, type Scenario, scenario, type Scene } from './scene.ts';
+import { TOOL_SERVER_URL } from './tool-server.ts';
 
 const ANN = { id: 'ann' };
 const NOBODY = { steps: [says('No model is asked.')] };
 
 export const CATALOGS: readonly Scenario[] = [
-  {
-    name: 'catalog',
-    points: [
-      'new',
-      'connected',
-      'drifted',
-      'failed',
-      'asked',
-      'continued-first',
-      'continued-second',
-      'disconnected',
-    ].map((point) => `${CATALOG}${point}`),
-    script: NOBODY,
-    play: async (scene) => {
+  scenario(
+    'catalog',
+    {
+      points: [
+        'new',
+        'connected',
+        'drifted',
+        'failed',
+        'asked',
+        'continued-first',
+        'continued-second',
+        'disconnected',
+      ].map((point) => `${CATALOG}${point}`),
+      ...NOBODY,
+    },
+    async (scene) => {
       const catalog = catalogOf(scene, 'cellar');
       const take = async (point: string, taken: Parameters<Scene['take']>[1] = {}): Promise<void> =>
         await scene.take(`${CATALOG}${point}`, taken, catalog.workflowId);
@@ -73,7 +75,7 @@ export const CATALOGS: readonly Scenario[] = [
       const handle = scene.deployment.client.workflow.getHandle(catalog.workflowId);
       const { runId } = await handle.describe();
       await handle.signal('nudge');
-      await until(async () => ((await handle.describe()).runId === runId ? undefined : true), {
+      await until(async () => (await handle.describe()).runId !== runId, {
         what: 'the next execution',
       });
       await take('continued-first', { runId });
@@ -88,41 +90,32 @@ export const CATALOGS: readonly Scenario[] = [
       });
       scene.stage.tools.retell({});
     },
-  },
-  {
-    name: 'redefined',
-    points: ['redefined'],
-    script: { steps: [calls(['write_note', 'monday']), says('The notes are in order.')] },
-    play: async (scene) => {
-      const { split, tools } = scene.stage;
-      const before = await split.serveTools();
-      const catalog = split.countersign.catalog('notes', 'archive');
-      await done(
-        catalog,
-        await catalog.connect({ requestId: 'first', by: ANN, url: TOOL_SERVER_URL, taskQueue: 'countersign-tools' }),
-      );
-      await scene.start({ initiator: { id: 'ben', tenant: 'archive' } }, { on: split });
-      const request = await scene.openOne('t1.c0');
-      tools.retell({ write_note: 'Writes one note, and sends it.' });
-      await done(catalog, await catalog.refresh({ requestId: 'second', by: ANN }));
-      await before.stop();
-      // This worker has not read anything yet.
-      const after = await split.serveTools();
-      const { callId, digest, runId } = request;
-      await scene.run.decide({ kind: 'approve', decisionId: 'yes', callId, digest, runId, approver: ANN });
-      const reopened = await until(
-        async () => (await scene.run.requests()).find(({ generation }) => generation === 2),
-        { what: 'the reopened request' },
-      );
-      await scene.take('redefined', {
-        refused: [refused(approve(request, 'what was shown before'), 'DIGEST_MISMATCH')],
-        accepted: [approve(reopened, 'approval')],
-      });
-      await scene.ended();
-      tools.retell({});
-      await after.stop();
-    },
-  },
+  ),
+  scenario('redefined', { steps: [calls(['write_note', 'monday'])] }, async (scene) => {
+    const { split, tools } = scene.stage;
+    const before = await split.serveTools();
+    const catalog = split.countersign.catalog('notes', 'archive');
+    await done(
+      catalog,
+      await catalog.connect({ requestId: 'first', by: ANN, url: TOOL_SERVER_URL, taskQueue: 'countersign-tools' }),
+    );
+    await scene.start({ initiator: { id: 'ben', tenant: 'archive' } }, { on: split });
+    const request = await scene.openOne('t1.c0');
+    tools.retell({ write_note: 'Writes one note, and sends it.' });
+    await done(catalog, await catalog.refresh({ requestId: 'second', by: ANN }));
+    await before.stop();
+    // This worker has not read anything yet.
+    const after = await split.serveTools();
+    await scene.decide(approve(request, 'yes'));
+    const reopened = await scene.asked('t1.c0', 2);
+    await scene.take('redefined', {
+      refused: [refused(approve(request, 'what was shown before'), 'DIGEST_MISMATCH')],
+      accepted: [approve(reopened, 'approval')],
+    });
+    await scene.ended();
+    tools.retell({});
+    await after.stop();
+  }),
 ];
 
 function catalogOf({ stage }: Scene, tenant: string): CatalogHandle {

@@ -4,15 +4,13 @@
  * reaches it once more in that task.
  */
 import { ACTIVITIES } from '../../../contracts/names.ts';
-import type { ApprovalRequest, DecisionInput } from '../../../contracts/schemas/request.ts';
+import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
 import { resetBeforeDecision } from './moving.ts';
 import type { Attempt } from './recording.ts';
-import { approve, calls, refused, says, type Scenario, type Scene } from './scene.ts';
+import { approve, calls, refused, type Scenario, scenario, type Scene } from './scene.ts';
 import type { Crossed, Serving } from './stage.ts';
-import { until } from '../../support/until.ts';
 
-const DONE = says('The notes are in order.');
-const WRITES = [calls(['write_note', 'monday']), DONE];
+const WRITES = [calls(['write_note', 'monday'])];
 const STOP = { by: 'ben', reason: 'not today' };
 const HINT = { messageId: 'hint', text: 'Tuesday is a holiday.', from: 'ben', interrupt: true } as const;
 const LATE: Attempt = { name: 'a message', update: 'say', input: { messageId: 'late', text: 'And?', from: 'ben' } };
@@ -44,16 +42,6 @@ class Crew {
   }
 }
 
-async function scheduled({ deployment: { client }, workflowId }: Scene, activity: string): Promise<void> {
-  await until(
-    async () => {
-      const { raw } = await client.workflow.getHandle(workflowId).describe();
-      return raw.pendingActivities?.find(({ activityType }) => activityType?.name === activity);
-    },
-    { what: `${activity} of ${workflowId}` },
-  );
-}
-
 /** Brings the run to its request, and leaves only a worker that takes workflow tasks. */
 async function asking(scene: Scene, crossed: Crossed, crew: Crew): Promise<ApprovalRequest> {
   await crew.tools();
@@ -64,9 +52,8 @@ async function asking(scene: Scene, crossed: Crossed, crew: Crew): Promise<Appro
   return request;
 }
 
-function edited(request: ApprovalRequest): DecisionInput {
-  // Sound: the input of this attempt is a decision.
-  return approve(request, 'an edit', { arguments: { name: 'changed' } }).input as DecisionInput;
+function edited(request: ApprovalRequest): Attempt {
+  return approve(request, 'an edit', { arguments: { name: 'changed' } });
 }
 
 /** @returns the request that waits, if there is one */
@@ -75,20 +62,20 @@ type Reach = (scene: Scene, crossed: Crossed, crew: Crew) => Promise<ApprovalReq
 async function thinking(scene: Scene, crossed: Crossed, crew: Crew): Promise<undefined> {
   await crew.runs('all');
   await scene.start({}, { on: crossed });
-  await scheduled(scene, ACTIVITIES.discoverTools);
+  await scene.scheduled(ACTIVITIES.discoverTools);
   await crew.runs('tasks');
   await crew.tools();
-  await scheduled(scene, ACTIVITIES.modelStep);
+  await scene.scheduled(ACTIVITIES.modelStep);
 }
 
 /** Places at which a run is met: an activity was scheduled and waits. */
 const WHERE: Readonly<Record<string, { readonly steps: Scenario['script']['steps']; readonly reach: Reach }>> = {
   preparing: {
-    steps: [DONE],
+    steps: [],
     reach: async (scene, crossed, crew) => {
       await crew.runs('tasks');
       await scene.start({}, { on: crossed });
-      await scheduled(scene, ACTIVITIES.prepareRun);
+      await scene.scheduled(ACTIVITIES.prepareRun);
       await crew.tools();
       return undefined;
     },
@@ -99,8 +86,8 @@ const WHERE: Readonly<Record<string, { readonly steps: Scenario['script']['steps
     reach: async (scene, crossed, crew) => {
       const request = await asking(scene, crossed, crew);
       // The history contains the answer to this edit.
-      void scene.run.decide(edited(request)).catch(() => undefined);
-      await scheduled(scene, ACTIVITIES.judge);
+      void scene.decide(edited(request)).catch(() => undefined);
+      await scene.scheduled(ACTIVITIES.judge);
       return request;
     },
   },
@@ -108,8 +95,8 @@ const WHERE: Readonly<Record<string, { readonly steps: Scenario['script']['steps
     steps: WRITES,
     reach: async (scene, crossed, crew) => {
       const request = await asking(scene, crossed, crew);
-      await crossed.client.workflow.getHandle(scene.workflowId).signal('nudge');
-      await scheduled(scene, ACTIVITIES.storeSegment);
+      await scene.handle.signal('nudge');
+      await scene.scheduled(ACTIVITIES.storeSegment);
       return request;
     },
   },
@@ -130,13 +117,12 @@ const MEETINGS = Object.entries(WHERE).flatMap(([where, { steps, reach }]) =>
     const isOver = name === 'preparing-cancelled';
     const isFollowed = name === 'rolling-interrupted';
     const points = [name, ...(isFollowed ? [`${name}-first`] : []), ...(isOver ? [] : [`${name}-ended`])];
-    return {
+    return scenario(
       name,
-      points,
-      script: { steps },
-      play: played(async (scene, crossed, crew) => {
+      { points, steps },
+      played(async (scene, crossed, crew) => {
         const request = await reach(scene, crossed, crew);
-        const { runId } = await crossed.client.workflow.getHandle(scene.workflowId).describe();
+        const { runId } = await scene.handle.describe();
         await act(scene);
         const ends = how !== 'interrupted';
         const decision = request && refused(approve(request, 'approval'), 'REQUEST_NOT_OPEN');
@@ -150,7 +136,7 @@ const MEETINGS = Object.entries(WHERE).flatMap(([where, { steps, reach }]) =>
         if (isFollowed) await scene.take(`${name}-first`, { runId });
         await scene.take(`${name}-ended`);
       }),
-    };
+    );
   }),
 );
 
@@ -192,45 +178,43 @@ async function assertOneTask(
 }
 
 const AT_ONCE: readonly Scenario[] = [
-  {
-    name: 'cancelled-at-start',
-    points: ['cancelled-at-start'],
-    script: { steps: [DONE] },
-    play: played(async (scene, crossed, crew) => {
+  scenario(
+    'cancelled-at-start',
+    { steps: [] },
+    played(async (scene, crossed, crew) => {
       await scene.start({}, { on: crossed });
       await scene.run.cancel();
       await crew.runs('tasks');
-      await scene.ended();
-      await scene.take('cancelled-at-start');
+      await scene.ended('cancelled-at-start');
     }),
-  },
-  {
-    name: 'edit-stopped-at-once',
-    points: ['edit-stopped-at-once'],
-    script: { steps: WRITES },
-    play: played(async (scene, crossed, crew) => {
+  ),
+  scenario(
+    'edit-stopped-at-once',
+    { steps: WRITES },
+    played(async (scene, crossed, crew) => {
       const request = await asking(scene, crossed, crew);
       await crew.runs('nothing');
-      await crossed.client.workflow.getHandle(scene.workflowId).signal('decide', edited(request));
+      await scene.handle.signal('decide', edited(request).input);
       const stopped = scene.run.stop(STOP);
       await crew.runs('all');
       await Promise.all([stopped, scene.ended()]);
       await assertOneTask(scene, request.runId, 2);
       await scene.take('edit-stopped-at-once');
     }),
-  },
-  {
-    name: 'all-at-once',
-    points: ['all-at-once-first', 'all-at-once-ended'],
-    script: { steps: [calls(['write_note', 'monday'], ['write_note', 'tuesday']), DONE] },
-    play: played(async (scene, crossed, crew) => {
+  ),
+  scenario(
+    'all-at-once',
+    {
+      points: ['all-at-once-first', 'all-at-once-ended'],
+      steps: [calls(['write_note', 'monday'], ['write_note', 'tuesday'])],
+    },
+    played(async (scene, crossed, crew) => {
       await crew.tools();
       await crew.runs('all');
       await scene.start({}, { on: crossed });
       const [first, second] = await scene.open(['t1.c0', 't1.c1']);
-      if (first === undefined || second === undefined) throw new Error('two requests were open');
       await crew.runs('nothing');
-      const handle = crossed.client.workflow.getHandle(scene.workflowId);
+      const { handle } = scene;
       await handle.signal('decide', approve(first, 'approval by signal').input);
       await handle.signal('nudge');
       const sent = [
@@ -244,22 +228,20 @@ const AT_ONCE: readonly Scenario[] = [
       await scene.take('all-at-once-first', { runId: first.runId });
       await scene.take('all-at-once-ended');
     }),
-  },
-  {
-    // After the reset Temporal sends the stop again, before the new run has scheduled anything.
-    name: 'reset-stopped',
-    points: ['reset-stopped'],
-    script: { steps: WRITES },
-    play: played(async (scene, crossed, crew) => {
+  ),
+  // After the reset Temporal sends the stop again, before the new run has scheduled anything.
+  scenario(
+    'reset-stopped',
+    { steps: WRITES },
+    played(async (scene, crossed, crew) => {
       await thinking(scene, crossed, crew);
       await scene.run.stop(STOP);
       await crew.runs('all');
       await scene.ended();
       await resetBeforeDecision(scene);
-      await scene.ended();
-      await scene.take('reset-stopped');
+      await scene.ended('reset-stopped');
     }),
-  },
+  ),
 ];
 
 export const CROSSING: readonly Scenario[] = [...MEETINGS, ...AT_ONCE];

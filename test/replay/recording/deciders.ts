@@ -2,13 +2,13 @@
  * Starts a worker that does the workflow tasks of a queue and none of its activities. Scheduled activities
  * wait as if all workers were busy.
  */
-import { NativeConnection, Runtime, Worker } from '@temporalio/worker';
+import { Runtime } from '@temporalio/worker';
 import type { Config } from '../../../contracts/schemas/config.ts';
 import { createTracing, type WorkflowBundle } from '../../../workers/bundle.ts';
 import { createWorkerDataConverter } from '../../../workers/codec.ts';
 import { countRefused } from '../../../workers/connection.ts';
-import type { Workers } from '../../../workers/worker.ts';
 import { ZoneCodec } from '../../../workers/zone.ts';
+import { type OwnWorker, startOwnWorker } from '../../support/world/own-worker.ts';
 
 export async function startDeciders({
   address,
@@ -20,10 +20,8 @@ export async function startDeciders({
   readonly namespace: string;
   readonly config: Config;
   readonly bundle: WorkflowBundle;
-}): Promise<Pick<Workers, 'stop'>> {
-  const connection = await NativeConnection.connect({ address });
-  const worker = await Worker.create({
-    connection,
+}): Promise<OwnWorker> {
+  return await startOwnWorker(address, {
     namespace,
     identity: 'worker',
     taskQueue: config.taskQueue,
@@ -34,12 +32,4 @@ export async function startDeciders({
     stickyQueueScheduleToStartTimeout: config.worker.stickyQueueTimeoutMs,
     sinks: countRefused(Runtime.instance()),
   });
-  const running = worker.run();
-  return {
-    stop: async () => {
-      worker.shutdown();
-      await running;
-      await connection.close();
-    },
-  };
 }

@@ -2,13 +2,12 @@
 import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { JsonObject } from '../../../contracts/schemas/json.ts';
-import type { ApprovalRequest, DecisionInput } from '../../../contracts/schemas/request.ts';
-import type { Attempt } from './recording.ts';
-import { approve, calls, refused, reject, says, type Scenario, type Scene, wrongDecisions } from './scene.ts';
-import type { Editable } from './stage.ts';
+import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
 import { until } from '../../support/until.ts';
+import type { Attempt } from './recording.ts';
+import { approve, calls, refused, reject, type Scenario, scenario, type Scene, wrongDecisions } from './scene.ts';
+import type { Editable } from './stage.ts';
 
-const DONE = says('The notes are in order.');
 /** A tight limit lets a small argument be too large. */
 const TIGHT = { limits: { argumentBytes: 256 } };
 const PAST = '2020-01-01T00:00:00.000Z';
@@ -50,50 +49,35 @@ async function holdJudge(scene: Scene, { directory, restart }: Editable): Promis
 }
 
 export const EDITING: readonly Scenario[] = [
-  {
-    name: 'edit-judged',
-    points: ['edit-judged'],
-    script: { steps: [calls(['write_note', 'monday']), DONE] },
-    play: async (scene) => {
+  scenario('edit-judged', { steps: [calls(['write_note', 'monday'])] }, async (scene) => {
+    const editable = await scene.stage.editable();
+    await scene.start(TIGHT, { on: editable });
+    const request = await scene.openOne('t1.c0');
+    const release = await holdJudge(scene, editable);
+    const answer = scene.decide(edit(request, 'an edit')).catch(() => undefined);
+    const { handle } = scene;
+    await until(async () => (await handle.describe()).raw.pendingActivities?.length === 1, {
+      what: 'the judge of the edit',
+    });
+    await scene.take('edit-judged', { refused: wrongEdits(request) });
+    await release();
+    await answer;
+    await scene.ended();
+  }),
+  scenario('edited-at-once', { points: ['edited-sent'], steps: [calls(['write_note', 'monday'])] }, async (scene) => {
+    await scene.start(TIGHT, { on: await scene.stage.editable() });
+    const request = await scene.openOne('t1.c0');
+    await scene.decide(edit(request, 'an edit'));
+    await scene.ended('edited-sent');
+  }),
+  scenario(
+    'edited-of-two',
+    { points: ['edited-waits', 'edited-of-two'], steps: [calls(['seal_note', 'monday'])] },
+    async (scene) => {
       const editable = await scene.stage.editable();
       await scene.start(TIGHT, { on: editable });
       const request = await scene.openOne('t1.c0');
-      const release = await holdJudge(scene, editable);
-      // Sound: the input of this attempt is a decision.
-      const answer = scene.run.decide(edit(request, 'an edit').input as DecisionInput).catch(() => undefined);
-      const handle = editable.client.workflow.getHandle(scene.workflowId);
-      await until(async () => ((await handle.describe()).raw.pendingActivities?.length === 1 ? true : undefined), {
-        what: 'the judge of the edit',
-      });
-      await scene.take('edit-judged', { refused: wrongEdits(request) });
-      await release();
-      await answer;
-      await scene.ended();
-    },
-  },
-  {
-    name: 'edited-at-once',
-    points: ['edited-sent'],
-    script: { steps: [calls(['write_note', 'monday']), DONE] },
-    play: async (scene) => {
-      await scene.start(TIGHT, { on: await scene.stage.editable() });
-      const request = await scene.openOne('t1.c0');
-      // Sound: the input of this attempt is a decision.
-      await scene.run.decide(edit(request, 'an edit').input as DecisionInput);
-      await scene.ended();
-      await scene.take('edited-sent');
-    },
-  },
-  {
-    name: 'edited-of-two',
-    points: ['edited-waits', 'edited-of-two'],
-    script: { steps: [calls(['seal_note', 'monday']), DONE] },
-    play: async (scene) => {
-      const editable = await scene.stage.editable();
-      await scene.start(TIGHT, { on: editable });
-      const request = await scene.openOne('t1.c0');
-      // Sound: the input of this attempt is a decision.
-      await scene.run.decide(edit(request, 'an edit').input as DecisionInput);
+      await scene.decide(edit(request, 'an edit'));
       const now = await scene.openOne('t1.c0');
       const stale = refused(approve(request, 'what was shown before'), 'DIGEST_MISMATCH');
       const own = refused(approve(now, 'of one who has edited'), 'ALREADY_DECIDED');
@@ -107,44 +91,37 @@ export const EDITING: readonly Scenario[] = [
         ],
         accepted: [approve(now, 'of the other', { approver: { id: 'zoe', groups: [] } })],
       });
-      await scene.ended();
-      await scene.take('edited-of-two');
+      await scene.ended('edited-of-two');
     },
-  },
-  {
-    name: 'answered',
-    points: ['answered'],
-    script: { steps: [calls(['write_note', 'monday']), calls(['write_note', 'tuesday']), DONE] },
-    play: async (scene) => {
+  ),
+  scenario(
+    'answered',
+    { steps: [calls(['write_note', 'monday']), calls(['write_note', 'tuesday'])] },
+    async (scene) => {
       await scene.start(TIGHT, { on: await scene.stage.editable() });
       const first = await scene.openOne('t1.c0');
-      // Sound: the input of this attempt is a decision.
-      await scene.run.decide(respond(first, 'an answer').input as DecisionInput);
+      await scene.decide(respond(first, 'an answer'));
       const second = await scene.openOne('t2.c0');
       const late = refused(approve(first, 'approval of what was answered'), 'ALREADY_DECIDED');
       await scene.take('answered', { refused: [late, ...wrongEdits(second)], accepted: [reject(second, 'rejection')] });
     },
-  },
-  {
-    name: 'standing',
-    points: ['standing', 'forgotten'],
-    script: {
+  ),
+  scenario(
+    'standing',
+    {
+      points: ['standing', 'forgotten'],
       steps: [
         calls(['write_note', 'monday']),
         calls(['write_note', 'monday'], ['write_note', 'tuesday']),
         calls(['write_note', 'monday']),
-        DONE,
       ],
     },
-    play: async (scene) => {
+    async (scene) => {
       await scene.start(TIGHT, { on: await scene.stage.editable() });
       const first = await scene.openOne('t1.c0');
       const remember = (request: ApprovalRequest, name: string, extent: object): Attempt =>
         approve(request, name, { remember: extent });
-      // Sound: the input of this attempt is a decision.
-      await scene.run.decide(
-        remember(first, 'stands', { scope: 'arguments', names: ['name'], until: FAR }).input as DecisionInput,
-      );
+      await scene.decide(remember(first, 'stands', { scope: 'arguments', names: ['name'], until: FAR }));
       const second = await scene.openOne('t2.c1');
       await scene.ledgered('outcome', 't2.c0');
       const forget = (name: string, over: object = {}): Attempt => ({
@@ -165,12 +142,12 @@ export const EDITING: readonly Scenario[] = [
         refused: [...wrong, ...wrongDecisions(second)],
         accepted: [forget('taken back')],
       });
-      await scene.run.decide(reject(second, 'rejection').input as DecisionInput);
+      await scene.decide(reject(second, 'rejection'));
       const third = await scene.openOne('t3.c0');
       await scene.take('forgotten', {
         refused: wrongDecisions(third),
         accepted: [forget('taken back again'), remember(third, 'stands again', { scope: 'call' })],
       });
     },
-  },
+  ),
 ];

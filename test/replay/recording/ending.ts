@@ -1,8 +1,7 @@
 /** These scenarios record runs that act and end: calls that are sent or lost, and runs that are stopped or limited. */
 import { ENCRYPTED } from './recording.ts';
-import { approve, calls, refused, says, type Scenario } from './scene.ts';
+import { alone, approve, calls, refused, says, type Scenario, scenario } from './scene.ts';
 
-const DONE = says('The notes are in order.');
 const ASKING = {
   servers: { notes: { tools: { read_note: { action: 'ask' as const, approvers: { ids: ['ann'] } } } } },
 };
@@ -14,10 +13,9 @@ const ANSWER = {
 };
 
 export const ENDING: readonly Scenario[] = [
-  {
-    name: 'completed',
-    points: ['completed'],
-    script: {
+  scenario(
+    'completed',
+    {
       steps: [
         calls(
           ['read_note', 'long'],
@@ -27,63 +25,41 @@ export const ENDING: readonly Scenario[] = [
           ['burn_note', 'sunday'],
         ),
         calls(['read_note', 'monday']),
-        DONE,
       ],
     },
-    play: async (scene) => {
+    async (scene) => {
       // The limit is below the length of the long note. The model sees a preview; the rest is an artifact.
       await scene.start({ limits: { resultBytes: 256 } });
       const request = await scene.openOne('t1.c2');
-      const { callId, digest, runId } = request;
-      await scene.run.decide({
-        kind: 'approve',
-        decisionId: 'yes',
-        callId,
-        digest,
-        runId,
-        approver: { id: 'lea', groups: ['leads'] },
-        comment: 'go on',
-      });
-      await scene.ended();
-      await scene.take('completed', {
+      const lea = { approver: { id: 'lea', groups: ['leads'] }, comment: 'go on' };
+      await scene.decide(approve(request, 'yes', lea));
+      await scene.ended('completed', {
         refused: [refused(approve(request, 'approval of a run that is over'), 'RUN_CLOSED')],
       });
     },
-  },
-  {
-    name: 'encrypted',
-    points: [ENCRYPTED],
-    script: { steps: [calls(['read_note', 'monday'], ['write_note', 'tuesday']), DONE] },
-    play: async (scene) => {
+  ),
+  scenario(
+    'encrypted',
+    { points: [ENCRYPTED], steps: [calls(['read_note', 'monday'], ['write_note', 'tuesday'])] },
+    async (scene) => {
       await scene.start({}, { on: scene.stage.encrypted });
-      const { callId, digest, runId } = await scene.openOne('t1.c1');
-      await scene.run.decide({ kind: 'approve', decisionId: 'yes', callId, digest, runId, approver: { id: 'ann' } });
-      await scene.ended();
-      await scene.take(ENCRYPTED);
+      await scene.decide(approve(await scene.openOne('t1.c1'), 'yes'));
+      await scene.ended(ENCRYPTED);
     },
-  },
-  {
-    name: 'mid-call',
-    points: ['mid-call'],
-    script: { steps: [calls(['hold_note', 'monday'], ['write_note', 'tuesday']), DONE] },
-    play: async (scene) => {
-      await scene.start();
-      await scene.stage.tools.held(1);
-      const request = await scene.openOne('t1.c1');
-      const inFlight = refused(
-        approve({ ...request, callId: 't1.c0' }, 'a call that is under way'),
-        'REQUEST_NOT_OPEN',
-      );
-      await scene.take('mid-call', { refused: [inFlight], accepted: [approve(request, 'approval')] });
-      scene.stage.tools.release();
-      await scene.ended();
-    },
-  },
-  {
-    name: 'stopped',
-    points: ['stopping', 'stopped'],
-    script: { steps: [calls(['hold_note', 'monday'], ['write_note', 'tuesday']), DONE] },
-    play: async (scene) => {
+  ),
+  scenario('mid-call', { steps: [calls(['hold_note', 'monday'], ['write_note', 'tuesday'])] }, async (scene) => {
+    await scene.start();
+    await scene.stage.tools.held(1);
+    const request = await scene.openOne('t1.c1');
+    const inFlight = refused(approve({ ...request, callId: 't1.c0' }, 'a call that is under way'), 'REQUEST_NOT_OPEN');
+    await scene.take('mid-call', { refused: [inFlight], accepted: [approve(request, 'approval')] });
+    scene.stage.tools.release();
+    await scene.ended();
+  }),
+  scenario(
+    'stopped',
+    { points: ['stopping', 'stopped'], steps: [calls(['hold_note', 'monday'], ['write_note', 'tuesday'])] },
+    async (scene) => {
       await scene.start();
       await scene.stage.tools.held(1);
       const request = await scene.openOne('t1.c1');
@@ -96,152 +72,72 @@ export const ENDING: readonly Scenario[] = [
       );
       await scene.take('stopping', { refused: [withdrawn, nameless] });
       scene.stage.tools.release();
-      await scene.ended();
-      await scene.take('stopped');
+      await scene.ended('stopped');
     },
-  },
-  {
-    name: 'stopped-in-flight',
-    points: ['stopped-in-flight'],
-    script: { steps: [calls(['hold_note', 'monday']), DONE] },
-    play: async (scene) => {
-      await scene.start();
-      await scene.stage.tools.held(1);
-      await scene.run.stop({ by: 'ben', reason: 'the week is over', inFlight: 'cancel' });
-      await scene.ended();
-      scene.stage.tools.release();
-      await scene.take('stopped-in-flight');
-    },
-  },
-  {
-    // No worker serves the call's queue. Temporal reports the same for a call that had been taken by a worker and has
-    // failed since.
-    name: 'withdrawn',
-    points: ['withdrawn'],
-    script: { steps: [calls(['read_note', 'monday']), DONE] },
-    play: async (scene) => {
-      const forDiscovery = await scene.stage.split.serveTools();
-      await scene.start({ policy: ASKING }, { on: scene.stage.split });
-      const { callId, digest, runId } = await scene.openOne('t1.c0');
-      await forDiscovery.stop();
-      await scene.run.decide({ kind: 'approve', decisionId: 'yes', callId, digest, runId, approver: { id: 'ann' } });
-      await scene.ledgered('dispatched', 't1.c0');
-      await scene.run.stop({ by: 'ben', reason: 'the week is over', inFlight: 'cancel' });
-      await scene.ended();
-      await scene.take('withdrawn');
-    },
-  },
-  {
-    name: 'cancelled',
-    points: ['cancelled'],
-    script: { steps: [calls(['write_note', 'monday']), DONE] },
-    play: async (scene) => {
-      await scene.start();
-      const request = await scene.openOne('t1.c0');
-      await scene.run.cancel();
-      await scene.ended();
-      await scene.take('cancelled', {
-        refused: [refused(approve(request, 'approval of a run that was cancelled'), 'RUN_CLOSED')],
-      });
-    },
-  },
-  {
-    name: 'limited',
-    points: ['limited'],
-    script: { steps: [calls(['read_note', 'monday'], ['read_note', 'tuesday']), DONE] },
-    play: async (scene) => {
-      await scene.start({ limits: { turns: 1, callsPerTurn: 1 } });
-      await scene.ended();
-      await scene.take('limited');
-    },
-  },
-  {
-    // Policy lets three calls stand and denies one. Each of the three gets a third of the turn's room, even the one
-    // that is sent later.
-    name: 'shared',
-    points: ['shared', 'shared-sent'],
-    script: {
+  ),
+  scenario('stopped-in-flight', { steps: [calls(['hold_note', 'monday'])] }, async (scene) => {
+    await scene.start();
+    await scene.stage.tools.held(1);
+    await scene.run.stop({ by: 'ben', reason: 'the week is over', inFlight: 'cancel' });
+    await scene.ended();
+    scene.stage.tools.release();
+    await scene.take('stopped-in-flight');
+  }),
+  // No worker serves the call's queue. Temporal reports the same for a call that had been taken by a worker and has
+  // failed since.
+  scenario('withdrawn', { steps: [calls(['read_note', 'monday'])] }, async (scene) => {
+    await scene.approvedAway(scene.stage.split, { policy: ASKING });
+    await scene.run.stop({ by: 'ben', reason: 'the week is over', inFlight: 'cancel' });
+    await scene.ended('withdrawn');
+  }),
+  scenario('cancelled', { steps: [calls(['write_note', 'monday'])] }, async (scene) => {
+    await scene.start();
+    const request = await scene.openOne('t1.c0');
+    await scene.run.cancel();
+    await scene.ended('cancelled', {
+      refused: [refused(approve(request, 'approval of a run that was cancelled'), 'RUN_CLOSED')],
+    });
+  }),
+  alone('limited', [calls(['read_note', 'monday'], ['read_note', 'tuesday'])], {
+    limits: { turns: 1, callsPerTurn: 1 },
+  }),
+  // Policy lets three calls stand and denies one. Each of the three gets a third of the turn's room, even the one
+  // that is sent later.
+  scenario(
+    'shared',
+    {
+      points: ['shared', 'shared-sent'],
       steps: [
         calls(['read_note', 'long'], ['delete_note', 'sunday'], ['write_note', 'monday'], ['draw_chart', 'week']),
         calls(['read_note', 'long']),
-        DONE,
       ],
     },
-    play: async (scene) => {
+    async (scene) => {
       await scene.start({ limits: { resultBytesPerTurn: 16_384 } });
       const request = await scene.openOne('t1.c2');
       await scene.ledgered('outcome', 't1.c0');
       await scene.ledgered('outcome', 't1.c3');
       await scene.take('shared', { accepted: [approve(request, 'approval')] });
-      await scene.ended();
-      await scene.take('shared-sent');
+      await scene.ended('shared-sent');
     },
-  },
-  {
-    name: 'spent',
-    points: ['spent'],
-    script: { steps: [calls(['read_note', 'monday']), calls(['read_note', 'tuesday']), DONE] },
-    play: async (scene) => {
-      // Spend is 2 + 3 for the first step and 4 + 3 for the second: exactly the limit.
-      await scene.start({ limits: { spend: '0.000012' } });
-      await scene.ended();
-      await scene.take('spent');
-    },
-  },
-  {
-    name: 'out-of-time',
-    points: ['out-of-time'],
-    script: { steps: [calls(['write_note', 'monday']), DONE] },
-    play: async (scene) => {
-      await scene.start({ limits: { wallClockSeconds: 2 } });
-      await scene.ended();
-      await scene.take('out-of-time');
-    },
-  },
-  {
-    name: 'unknown',
-    points: ['unknown'],
-    script: { steps: [calls(['lose_answer', 'monday']), DONE] },
-    play: async (scene) => {
-      await scene.start({ policy: { unknownOutcomes: 'record' } });
-      await scene.ended();
-      await scene.take('unknown');
-    },
-  },
-  {
-    name: 'sent-again',
-    points: ['sent-again'],
-    script: { steps: [calls(['refuse_once', 'monday']), DONE] },
-    play: async (scene) => {
-      await scene.start();
-      await scene.ended();
-      await scene.take('sent-again');
-    },
-  },
-  {
-    name: 'repaired',
-    points: ['repaired'],
-    script: { steps: [says('seven'), says('{"notes":7}')] },
-    play: async (scene) => {
-      await scene.start({}, { agent: { output: ANSWER } });
-      await scene.ended();
-      await scene.take('repaired');
-    },
-  },
-  {
-    name: 'bad-spec',
-    points: ['bad-spec'],
-    script: { steps: [DONE] },
-    play: async (scene) => {
-      const { client, taskQueue } = scene.deployment;
-      // A starter in another language might send this spec; the client library would refuse it.
-      await client.workflow.start('agentRun', {
-        workflowId: scene.workflowId,
-        taskQueue,
-        args: [{ agent: { name: 'clerk', model: 'bad-spec' }, input: 'Tidy the notes.', starter: 'ben' }],
-      });
-      await scene.ended();
-      await scene.take('bad-spec');
-    },
-  },
+  ),
+  // Spend is 2 + 3 for the first step and 4 + 3 for the second: exactly the limit.
+  alone('spent', [calls(['read_note', 'monday']), calls(['read_note', 'tuesday'])], { limits: { spend: '0.000012' } }),
+  alone('out-of-time', [calls(['write_note', 'monday'])], { limits: { wallClockSeconds: 2 } }),
+  alone('unknown', [calls(['lose_answer', 'monday'])], { policy: { unknownOutcomes: 'record' } }),
+  alone('sent-again', [calls(['refuse_once', 'monday'])]),
+  scenario('repaired', { steps: [says('seven'), says('{"notes":7}')] }, async (scene) => {
+    await scene.start({}, { agent: { output: ANSWER } });
+    await scene.ended('repaired');
+  }),
+  scenario('bad-spec', { steps: [] }, async (scene) => {
+    const { client, taskQueue } = scene.deployment;
+    // A starter in another language might send this spec; the client library would refuse it.
+    await client.workflow.start('agentRun', {
+      workflowId: scene.workflowId,
+      taskQueue,
+      args: [{ agent: { name: 'clerk', model: 'bad-spec' }, input: 'Tidy the notes.', starter: 'ben' }],
+    });
+    await scene.ended('bad-spec');
+  }),
 ];

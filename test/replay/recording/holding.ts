@@ -2,19 +2,15 @@
  * These scenarios record calls whose server asks people on an open connection. People answer, or nobody does, or the
  * worker with the connection is lost.
  */
-import { defaultPayloadConverter } from '@temporalio/common';
 import type { InputRequests } from '../../../contracts/schemas/input.ts';
-import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
 import type { DispatchInput, DispatchResult } from '../../../contracts/wire/tools.ts';
-import { continued } from './moving.ts';
+import { until } from '../../support/until.ts';
 import { provide, wrongAnswers } from './questioning.ts';
 import type { Attempt } from './recording.ts';
-import { asked as askedAbout, resolve, wrongAnswers as wrongWords } from './resolving.ts';
-import { approve, APPROVER, calls, type Expected, refused, says, type Scenario, type Scene } from './scene.ts';
+import { resolve, wrongAnswers as wrongWords } from './resolving.ts';
+import { approve, APPROVER, calls, type Expected, refused, type Scenario, scenario, type Scene } from './scene.ts';
 import { PATIENT_QUEUE } from './stage.ts';
-import { until } from '../../support/until.ts';
 
-const DONE = says('The notes are in order.');
 type Ended = Extract<DispatchResult, { kind: 'ended' }>;
 const KEPT: Ended = {
   kind: 'ended',
@@ -47,43 +43,18 @@ interface Holding {
  * @param beats true if heartbeats are sent until the dispatch ends
  */
 async function holding(scene: Scene, policy: object, beats: boolean): Promise<Holding> {
-  const patient = await scene.stage.patient();
-  const forDiscovery = await patient.serveTools();
-  await scene.start({ policy }, { on: patient });
-  const request = await scene.openOne('t1.c0');
-  await forDiscovery.stop();
-  const { callId, digest, runId } = request;
-  await scene.run.decide({ kind: 'approve', decisionId: 'yes', callId, digest, runId, approver: APPROVER });
-  await scene.ledgered('dispatched', 't1.c0');
+  await scene.approvedAway(await scene.stage.patient(), { policy });
   return await taken(scene, beats);
 }
 
-async function taken({ deployment: { client } }: Scene, beats: boolean): Promise<Holding> {
-  const { namespace } = client.options;
-  const { workflowService } = client;
-  const identity = 'worker';
-  const { taskToken, input } = await until(
-    async () => {
-      const taskQueue = { name: PATIENT_QUEUE };
-      const task = await client.withDeadline(
-        Date.now() + 10_000,
-        async () => await workflowService.pollActivityTaskQueue({ namespace, taskQueue, identity }),
-      );
-      return task.taskToken.length > 0 ? task : undefined;
-    },
-    { what: 'a dispatch' },
-  );
-  const payload = input?.payloads?.[0];
-  if (payload === undefined || payload === null) throw new Error('a dispatch without input');
-  const beat = async (): Promise<unknown> =>
-    await workflowService.recordActivityTaskHeartbeat({ namespace, taskToken, identity });
-  const beating = beats ? setInterval(() => void beat(), 2_000) : undefined;
+async function taken(scene: Scene, beats: boolean): Promise<Holding> {
+  const activity = await scene.takeActivity(PATIENT_QUEUE);
+  const beating = beats ? setInterval(() => void activity.beat(), 2_000) : undefined;
   return {
-    input: defaultPayloadConverter.fromPayload<DispatchInput>(payload),
+    input: activity.input<DispatchInput>(),
     end: async (result) => {
       clearInterval(beating);
-      const payloads = [defaultPayloadConverter.toPayload(result)];
-      await workflowService.respondActivityTaskCompleted({ namespace, taskToken, identity, result: { payloads } });
+      await activity.end(result);
     },
   };
 }
@@ -110,26 +81,18 @@ function wrongTales(held: Holding, round: number): Expected[] {
   ];
 }
 
-async function question(scene: Scene, round: number): Promise<ApprovalRequest> {
-  return await until(
-    async () => (await scene.run.requests()).find(({ about }) => about?.kind === 'input' && about.round === round),
-    { what: `question ${round} of ${scene.workflowId}` },
-  );
-}
-
 const ASKS = { action: 'ask' as const, approvers: { ids: [APPROVER.id] } };
 const POLICY = { approvers: { ids: [APPROVER.id] }, servers: { notes: { tools: { write_note: ASKS } } } };
-const script = { steps: [calls(['write_note', 'monday']), DONE] };
+const steps = [calls(['write_note', 'monday'])];
 
 export const HOLDING: readonly Scenario[] = [
-  {
-    name: 'open-question',
-    points: ['open-question', 'open-question-answered', 'open-question-ended'],
-    script,
-    play: async (scene) => {
+  scenario(
+    'open-question',
+    { points: ['open-question', 'open-question-answered', 'open-question-ended'], steps },
+    async (scene) => {
       const held = await holding(scene, POLICY, true);
       await scene.send(tells(held, 1));
-      const first = await question(scene, 1);
+      const first = await scene.question('t1.c0', 1);
       await scene.take('open-question', {
         refused: [...wrongAnswers(first, 'who'), ...wrongTales(held, 2)],
         accepted: [provide(first, 'an answer', 'who')],
@@ -142,7 +105,9 @@ export const HOLDING: readonly Scenario[] = [
         ],
         accepted: [tells(held, 2)],
       });
-      await scene.send(provide(await question(scene, 2), 'a no', 'who', { kind: 'decline', responses: undefined }));
+      await scene.send(
+        provide(await scene.question('t1.c0', 2), 'a no', 'who', { kind: 'decline', responses: undefined }),
+      );
       await held.end({
         ...KEPT,
         held: [
@@ -150,24 +115,22 @@ export const HOLDING: readonly Scenario[] = [
           { round: 2, told: 'decline' },
         ],
       });
-      await scene.ended();
-      await scene.take('open-question-ended');
+      await scene.ended('open-question-ended');
     },
-  },
-  {
-    name: 'open-question-replaced',
-    points: ['open-question-second', 'open-question-third'],
-    script,
-    play: async (scene) => {
+  ),
+  scenario(
+    'open-question-replaced',
+    { points: ['open-question-second', 'open-question-third'], steps },
+    async (scene) => {
       const held = await holding(scene, POLICY, true);
       await scene.send(tells(held, 1));
-      const first = await question(scene, 1);
+      const first = await scene.question('t1.c0', 1);
       await scene.take('open-question-second', {
         refused: wrongTales(held, 2),
         // Round 2 is left out, as if the run had refused it.
         accepted: [tells(held, 3)],
       });
-      const third = await question(scene, 3);
+      const third = await scene.question('t1.c0', 3);
       await scene.take('open-question-third', {
         refused: [refused(provide(first, 'to what is closed', 'who'), 'DIGEST_MISMATCH'), ...wrongTales(held, 3)],
         accepted: [provide(third, 'an answer', 'who')],
@@ -175,59 +138,44 @@ export const HOLDING: readonly Scenario[] = [
       await held.end(KEPT);
       await scene.ended();
     },
-  },
-  {
-    name: 'open-question-too-late',
-    points: ['open-question-too-late'],
-    script,
-    play: async (scene) => {
-      const held = await holding(scene, POLICY, true);
-      await held.end(GONE);
-      await scene.ledgered('resumed', 't1.c0');
-      const asksForAnswer = await taken(scene, true);
-      await scene.take('open-question-too-late', { refused: [refused(tells(held, 1), 'REQUEST_NOT_OPEN')] });
-      await asksForAnswer.end(KEPT);
-      await scene.ended();
-    },
-  },
-  {
-    name: 'open-question-unanswered',
-    points: ['open-question-expired'],
-    script,
-    play: async (scene) => {
-      const held = await holding(scene, { ...POLICY, deadlineSeconds: 8 }, true);
-      await scene.send(tells(held, 1));
-      const first = await question(scene, 1);
-      await scene.ledgered('request.closed', 't1.c0');
-      await scene.take('open-question-expired', {
-        refused: [refused(provide(first, 'too late', 'who'), 'DECISION_EXPIRED'), ...wrongTales(held, 2)],
-        accepted: [tells(held, 2)],
-      });
-      await held.end(KEPT);
-      await scene.ended();
-    },
-  },
-  {
-    name: 'open-question-lost',
-    points: ['open-question-lost'],
-    script,
-    play: async (scene) => {
-      const held = await holding(scene, POLICY, false);
-      await scene.send(tells(held, 1));
-      const first = await question(scene, 1);
-      // Temporal takes the worker for lost after 30 s without a heartbeat.
-      const lost = await until(() => askedAbout(scene, 't1.c0', 3), { what: 'a lost worker', withinMs: 90_000 });
-      await scene.take('open-question-lost', {
-        refused: [
-          refused(provide(first, 'to nobody', 'who'), 'DECISION_NOT_PERMITTED'),
-          refused(tells(held, 2), 'REQUEST_NOT_OPEN'),
-          ...wrongWords(lost),
-        ],
-        accepted: [resolve(lost, 'recorded', { kind: 'succeeded', result: 'The note is there.' })],
-      });
-      await scene.ended();
-    },
-  },
+  ),
+  scenario('open-question-too-late', { steps }, async (scene) => {
+    const held = await holding(scene, POLICY, true);
+    await held.end(GONE);
+    await scene.ledgered('resumed', 't1.c0');
+    const asksForAnswer = await taken(scene, true);
+    await scene.take('open-question-too-late', { refused: [refused(tells(held, 1), 'REQUEST_NOT_OPEN')] });
+    await asksForAnswer.end(KEPT);
+    await scene.ended();
+  }),
+  scenario('open-question-unanswered', { points: ['open-question-expired'], steps }, async (scene) => {
+    const held = await holding(scene, { ...POLICY, deadlineSeconds: 8 }, true);
+    await scene.send(tells(held, 1));
+    const first = await scene.question('t1.c0', 1);
+    await scene.ledgered('request.closed', 't1.c0');
+    await scene.take('open-question-expired', {
+      refused: [refused(provide(first, 'too late', 'who'), 'DECISION_EXPIRED'), ...wrongTales(held, 2)],
+      accepted: [tells(held, 2)],
+    });
+    await held.end(KEPT);
+    await scene.ended();
+  }),
+  scenario('open-question-lost', { steps }, async (scene) => {
+    const held = await holding(scene, POLICY, false);
+    await scene.send(tells(held, 1));
+    const first = await scene.question('t1.c0', 1);
+    // Temporal takes the worker for lost after 30 s without a heartbeat.
+    const lost = await scene.asked('t1.c0', 3, 90_000);
+    await scene.take('open-question-lost', {
+      refused: [
+        refused(provide(first, 'to nobody', 'who'), 'DECISION_NOT_PERMITTED'),
+        refused(tells(held, 2), 'REQUEST_NOT_OPEN'),
+        ...wrongWords(lost),
+      ],
+      accepted: [resolve(lost, 'recorded', { kind: 'succeeded', result: 'The note is there.' })],
+    });
+    await scene.ended();
+  }),
 ];
 
 // These scenarios record runs whose calls are throttled by their server's limits.
@@ -236,11 +184,13 @@ export const HOLDING: readonly Scenario[] = [
 const DISPATCHES = 7;
 
 export const HELD: readonly Scenario[] = [
-  {
-    name: 'held',
-    points: ['held', 'held-sent'],
-    script: { steps: [calls(['hold_note', 'monday'], ['hold_note', 'tuesday'], ['write_note', 'sunday']), DONE] },
-    play: async (scene) => {
+  scenario(
+    'held',
+    {
+      points: ['held', 'held-sent'],
+      steps: [calls(['hold_note', 'monday'], ['hold_note', 'tuesday'], ['write_note', 'sunday'])],
+    },
+    async (scene) => {
       const { tools } = scene.stage;
       await scene.start({}, { on: await scene.stage.limited({ concurrency: 1 }) });
       const request = await scene.openOne('t1.c2');
@@ -249,7 +199,7 @@ export const HELD: readonly Scenario[] = [
       await until(
         async () => {
           const dispatched = (await scene.run.ledger()).filter(({ fact }) => fact.kind === 'dispatched');
-          return dispatched.length > DISPATCHES ? true : undefined;
+          return dispatched.length > DISPATCHES;
         },
         { what: 'a call that came back again and again' },
       );
@@ -261,23 +211,20 @@ export const HELD: readonly Scenario[] = [
       tools.release();
       await tools.held(1);
       tools.release();
-      await scene.ended();
-      await scene.take('held-sent');
+      await scene.ended('held-sent');
     },
-  },
-  {
-    name: 'held-continued',
-    points: ['held-first', 'held-second'],
-    script: { steps: [calls(['read_note', 'monday'], ['read_note', 'tuesday']), DONE] },
-    play: async (scene) => {
+  ),
+  scenario(
+    'held-continued',
+    { points: ['held-first', 'held-second'], steps: [calls(['read_note', 'monday'], ['read_note', 'tuesday'])] },
+    async (scene) => {
       await scene.start({}, { on: await scene.stage.limited({ perSecond: 0.1 }) });
       await scene.ledgered('held');
       await scene.ledgered('outcome');
       const { runId } = await scene.run.state();
-      await continued(scene, runId);
+      await scene.continued(runId);
       await scene.take('held-first', { runId });
-      await scene.ended();
-      await scene.take('held-second');
+      await scene.ended('held-second');
     },
-  },
+  ),
 ];

@@ -2,59 +2,59 @@
  * These scenarios record runs that are moved while a request is open: to the next execution, to another policy, or back
  * by a reset.
  */
-import { approve, APPROVER, calls, refused, says, type Scenario, type Scene, wrongDecisions } from './scene.ts';
+import {
+  alone,
+  approve,
+  APPROVER,
+  calls,
+  refused,
+  type Scenario,
+  scenario,
+  type Scene,
+  wrongDecisions,
+} from './scene.ts';
 import { STRICTER } from './stage.ts';
 import { noteUri } from './tool-server.ts';
-import { until } from '../../support/until.ts';
 
-const DONE = says('The notes are in order.');
+/** A call that was sent before a reset is not sent again, and nobody is asked what became of it. */
+const RECORDED = { policy: { unknownOutcomes: 'record' as const } };
 
 export const MOVING: readonly Scenario[] = [
-  {
-    name: 'continued',
-    points: ['continued-first', 'continued-second', 'continued-resent'],
-    script: { steps: [calls(['read_note', 'monday'], ['write_note', 'tuesday']), DONE] },
-    play: async (scene) => {
+  scenario(
+    'continued',
+    {
+      points: ['continued-first', 'continued-second', 'continued-resent'],
+      steps: [calls(['read_note', 'monday'], ['write_note', 'tuesday'])],
+    },
+    async (scene) => {
       await scene.start();
       const shownFirst = await scene.openOne('t1.c1');
       await scene.ledgered('outcome', 't1.c0');
-      const runId = await continued(scene, shownFirst.runId);
+      const runId = await scene.continued(shownFirst.runId);
       const request = await scene.openOne('t1.c1', runId);
       await scene.take('continued-first', { runId: shownFirst.runId });
       // The request was shown in the first execution; its approval counts in the second all the same.
       const approval = approve(shownFirst, 'approval of what was shown before');
       await scene.take('continued-second', { refused: wrongDecisions(request), accepted: [approval] });
-      const sentAgain = scene.deployment.client.workflow
-        .getHandle(scene.workflowId)
-        .executeUpdate('decide', { args: [approval.input], updateId: 'sent-again' });
+      const sentAgain = scene.handle.executeUpdate('decide', { args: [approval.input], updateId: 'sent-again' });
       await Promise.allSettled([sentAgain, scene.ended()]);
       await scene.take('continued-resent', {
         refused: [refused(approve(request, 'approval of a run that is over'), 'RUN_CLOSED')],
       });
     },
-  },
-  {
-    name: 'reopened',
-    points: ['decided-not-dispatched', 'reopened'],
-    script: { steps: [calls(['write_note', 'monday']), DONE] },
-    play: async (scene) => {
+  ),
+  scenario(
+    'reopened',
+    { points: ['decided-not-dispatched', 'reopened'], steps: [calls(['write_note', 'monday'])] },
+    async (scene) => {
       const { split } = scene.stage;
-      const forDiscovery = await split.serveTools();
-      await scene.start({}, { on: split });
-      const request = await scene.openOne('t1.c0');
-      await forDiscovery.stop();
-      const { callId, digest, runId } = request;
-      await scene.run.decide({ kind: 'approve', decisionId: 'yes', callId, digest, runId, approver: { id: 'ann' } });
-      await scene.ledgered('dispatched', 't1.c0');
+      const request = await scene.approvedAway(split);
       await scene.take('decided-not-dispatched', {
         refused: [refused(approve(request, 'a second decision'), 'ALREADY_DECIDED')],
       });
       // The tool worker comes back with a policy under which ann may not decide.
       const stricter = await split.serveTools(STRICTER);
-      const reopened = await until(
-        async () => (await scene.run.requests()).find(({ generation }) => generation === 2),
-        { what: 'the reopened request' },
-      );
+      const reopened = await scene.asked('t1.c0', 2);
       const zoe = { approver: { id: 'zoe', groups: [] } };
       const notAnyMore = refused(approve(reopened, 'who may not decide any more'), 'APPROVER_NOT_ENTITLED');
       const stale = refused(approve(request, 'what was shown before', zoe), 'DIGEST_MISMATCH');
@@ -62,17 +62,18 @@ export const MOVING: readonly Scenario[] = [
       await scene.ended();
       await stricter.stop();
     },
-  },
-  {
-    name: 'reset',
-    points: ['reset-waiting', 'reset-decided'],
-    script: { steps: [calls(['read_note', 'sunday'], ['write_note', 'monday']), DONE] },
-    play: async (scene) => {
-      await scene.start();
+  ),
+  scenario(
+    'reset',
+    {
+      points: ['reset-waiting', 'reset-decided'],
+      steps: [calls(['read_note', 'sunday'], ['write_note', 'monday'])],
+    },
+    async (scene) => {
+      await scene.start(RECORDED);
       const before = await scene.openOne('t1.c1');
       await scene.ledgered('outcome', 't1.c0');
-      const { callId, digest, runId } = before;
-      await scene.run.decide({ kind: 'approve', decisionId: 'yes', callId, digest, runId, approver: { id: 'ann' } });
+      await scene.decide(approve(before, 'yes'));
       await scene.ended();
       const newRunId = await resetBeforeDecision(scene);
       const after = await scene.openOne('t1.c1', newRunId);
@@ -81,48 +82,31 @@ export const MOVING: readonly Scenario[] = [
         refused: [stale, ...wrongDecisions(after)],
         accepted: [approve(after, 'a fresh approval')],
       });
-      await scene.ended();
-      await scene.take('reset-decided');
+      await scene.ended('reset-decided');
     },
-  },
-  {
-    name: 'reset-continued',
-    points: ['reset-continued', 'reset-continued-decided'],
-    script: { steps: [calls(['read_note', 'sunday'], ['write_note', 'monday']), DONE] },
-    play: async (scene) => {
-      await scene.start();
+  ),
+  scenario(
+    'reset-continued',
+    {
+      points: ['reset-continued', 'reset-continued-decided'],
+      steps: [calls(['read_note', 'sunday'], ['write_note', 'monday'])],
+    },
+    async (scene) => {
+      await scene.start(RECORDED);
       const first = await scene.openOne('t1.c1');
       await scene.ledgered('outcome', 't1.c0');
-      const second = await scene.openOne('t1.c1', await continued(scene, first.runId));
-      const { callId, digest, runId } = second;
-      await scene.run.decide({ kind: 'approve', decisionId: 'yes', callId, digest, runId, approver: { id: 'ann' } });
+      const second = await scene.openOne('t1.c1', await scene.continued(first.runId));
+      await scene.decide(approve(second, 'yes'));
       await scene.ended();
       const third = await scene.openOne('t1.c1', await resetBeforeDecision(scene));
       const stale = [first, second].map((request, index) =>
         refused(approve(request, `what was shown in execution ${index + 1}`), 'DECISION_STALE_RUN'),
       );
       await scene.take('reset-continued', { refused: stale, accepted: [approve(third, 'a fresh approval')] });
-      await scene.ended();
-      await scene.take('reset-continued-decided');
+      await scene.ended('reset-continued-decided');
     },
-  },
+  ),
 ];
-
-/**
- * Makes a run continue as new.
- * @returns the Temporal run id of its next execution
- */
-export async function continued({ deployment: { client }, workflowId }: Scene, before: string): Promise<string> {
-  const handle = client.workflow.getHandle(workflowId);
-  await handle.signal('nudge');
-  return await until(
-    async () => {
-      const { runId } = await handle.describe();
-      return runId === before ? undefined : runId;
-    },
-    { what: `the next execution of ${workflowId}` },
-  );
-}
 
 /**
  * Resets the run to before its first accepted update, which Temporal then sends again.
@@ -150,46 +134,37 @@ export async function resetBeforeDecision({ deployment: { client }, workflowId }
 const read = (note: string) => ({ tool: 'notes/resources:read', arguments: { uri: noteUri(note) } });
 
 export const LINKING: readonly Scenario[] = [
-  {
-    name: 'linked',
-    points: ['linked-continued-first', 'linked-continued', 'linked-read'],
-    script: {
+  scenario(
+    'linked',
+    {
+      points: ['linked-continued-first', 'linked-continued', 'linked-read'],
       steps: [
         calls(['link_note', 'monday']),
         // No result has linked to tuesday.
         { calls: [read('monday'), read('tuesday')], branches: [], repeat: 1 },
-        says('The notes are in order.'),
       ],
     },
-    play: async (scene) => {
+    async (scene) => {
       const asks = { action: 'ask' as const, approvers: { ids: [APPROVER.id], groups: APPROVER.groups } };
       const policy = { servers: { notes: { default: 'allow' as const, tools: { 'resources:read': asks } } } };
       await scene.start({ policy }, { on: await scene.stage.linked() });
       const first = await scene.openOne('t2.c0');
-      const runId = await continued(scene, first.runId);
+      const runId = await scene.continued(first.runId);
       const request = await scene.openOne('t2.c0', runId);
       await scene.take('linked-continued-first', { runId: first.runId });
       await scene.take('linked-continued', {
         refused: wrongDecisions(request),
         accepted: [approve(request, 'approval of a read')],
       });
-      await scene.ended();
-      await scene.take('linked-read');
+      await scene.ended('linked-read');
     },
-  },
-  {
-    // The scenario needs a workflow that denies no read (`--bundle`). Such a workflow takes over before the model has
-    // answered.
-    name: 'linked-undenied',
-    points: ['linked-undenied'],
-    script: {
-      steps: [{ calls: [read('tuesday')], branches: [], repeat: 1 }, says('The notes are in order.')],
-    },
-    play: async (scene) => {
-      const policy = { servers: { notes: { default: 'allow' as const } } };
-      await scene.start({ policy }, { on: await scene.stage.linked() });
-      await scene.ended();
-      await scene.take('linked-undenied');
-    },
-  },
+  ),
+  // The scenario needs a workflow that denies no read (`--bundle`). Such a workflow takes over before the model has
+  // answered.
+  alone(
+    'linked-undenied',
+    [{ calls: [read('tuesday')], branches: [], repeat: 1 }],
+    { policy: { servers: { notes: { default: 'allow' } } } },
+    (stage) => stage.linked(),
+  ),
 ];

@@ -3,62 +3,47 @@
  * continue as new meanwhile.
  */
 import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
-import { continued } from './moving.ts';
 import type { Attempt } from './recording.ts';
-import { approve, APPROVER, calls, type Expected, refused, says, type Scenario, type Scene } from './scene.ts';
-import { until } from '../../support/until.ts';
+import { answer, approve, APPROVER, calls, type Expected, refused, type Scenario, scenario } from './scene.ts';
 
-const DONE = says('The notes are in order.');
 /** Nobody was asked for consent, so the people whom the run names answer. */
 const POLICY = { approvers: { ids: [APPROVER.id] } };
 
 export function provide(request: ApprovalRequest, name: string, key: string, over: object = {}): Attempt {
-  const { callId, digest, runId } = request;
-  const decisionId = name.replaceAll(' ', '-');
   const responses = { [key]: { action: 'accept', content: { text: 'the gardener' } } };
-  const input = { kind: 'provide', decisionId, callId, digest, runId, approver: APPROVER, responses, ...over };
-  return { name, update: 'provideInput', input };
+  return answer('provideInput', request, name, { kind: 'provide', responses, ...over });
 }
 
 /** Makes one answer for each way in which an answer to a server can be wrong. */
 export function wrongAnswers(request: ApprovalRequest, key: string): Expected[] {
-  const answer = (name: string, over: object): Attempt => provide(request, name, key, over);
+  const given = (name: string, over: object): Attempt => provide(request, name, key, over);
   const short = { [key]: { action: 'accept', content: { text: 'x' } } };
   return [
-    refused(answer('a stale answer', { digest: '0'.repeat(64) }), 'DIGEST_MISMATCH'),
-    refused(answer('by a stranger', { approver: { id: 'mallory' } }), 'APPROVER_NOT_ENTITLED'),
-    refused(answer('too short a text', { responses: short }), 'DECISION_INVALID'),
-    refused(answer('to nothing', { responses: {} }), 'DECISION_INVALID'),
-    refused(answer('of no kind', { kind: 'maybe' }), 'DECISION_INVALID'),
+    refused(given('a stale answer', { digest: '0'.repeat(64) }), 'DIGEST_MISMATCH'),
+    refused(given('by a stranger', { approver: { id: 'mallory' } }), 'APPROVER_NOT_ENTITLED'),
+    refused(given('too short a text', { responses: short }), 'DECISION_INVALID'),
+    refused(given('to nothing', { responses: {} }), 'DECISION_INVALID'),
+    refused(given('of no kind', { kind: 'maybe' }), 'DECISION_INVALID'),
     refused(approve(request, 'a decision'), 'DECISION_NOT_PERMITTED'),
   ];
 }
 
-async function asked(scene: Scene, callId: string, round: number): Promise<ApprovalRequest> {
-  return await until(
-    async () =>
-      (await scene.run.requests()).find(
-        ({ callId: id, about }) => id === callId && about?.kind === 'input' && about.round === round,
-      ),
-    { what: `question ${round} of ${callId} of ${scene.workflowId}` },
-  );
-}
-
 export const QUESTIONING: readonly Scenario[] = [
-  {
-    name: 'server-asks',
-    points: ['server-asks', 'server-asks-again', 'server-asks-ended'],
-    script: { steps: [calls(['ask_first', 'twice'], ['ask_first', 'monday']), DONE] },
-    play: async (scene) => {
+  scenario(
+    'server-asks',
+    {
+      points: ['server-asks', 'server-asks-again', 'server-asks-ended'],
+      steps: [calls(['ask_first', 'twice'], ['ask_first', 'monday'])],
+    },
+    async (scene) => {
       await scene.start({ policy: POLICY });
       const [first, second] = await scene.open(['t1.c0', 't1.c1']);
-      if (first === undefined || second === undefined) throw new Error('both ask');
       await scene.take('server-asks', {
         refused: wrongAnswers(first, 'who'),
         accepted: [provide(first, 'an answer', 'who')],
       });
       await scene.send(provide(second, 'a no', 'who', { kind: 'decline', responses: undefined }));
-      const again = await asked(scene, 't1.c0', 2);
+      const again = await scene.question('t1.c0', 2);
       await scene.take('server-asks-again', {
         refused: [
           refused(provide(first, 'what was shown before', 'who'), 'DIGEST_MISMATCH'),
@@ -68,21 +53,19 @@ export const QUESTIONING: readonly Scenario[] = [
         ],
         accepted: [provide(again, 'a second answer to it', 'why')],
       });
-      await scene.ended();
-      await scene.take('server-asks-ended');
+      await scene.ended('server-asks-ended');
     },
-  },
-  {
-    name: 'server-asks-consent',
-    points: ['server-asks-continued-first', 'server-asks-continued'],
-    script: { steps: [calls(['ask_first', 'twice']), DONE] },
-    play: async (scene) => {
+  ),
+  scenario(
+    'server-asks-consent',
+    { points: ['server-asks-continued-first', 'server-asks-continued'], steps: [calls(['ask_first', 'twice'])] },
+    async (scene) => {
       const asks = { action: 'ask' as const, approvers: { ids: [APPROVER.id] } };
       await scene.start({ policy: { servers: { notes: { tools: { ask_first: asks } } } } });
       await scene.send(approve(await scene.openOne('t1.c0'), 'approval'));
-      await scene.send(provide(await asked(scene, 't1.c0', 1), 'an answer', 'who'));
-      const before = await asked(scene, 't1.c0', 2);
-      const runId = await continued(scene, before.runId);
+      await scene.send(provide(await scene.question('t1.c0', 1), 'an answer', 'who'));
+      const before = await scene.question('t1.c0', 2);
+      const runId = await scene.continued(before.runId);
       const request = await scene.openOne('t1.c0', runId);
       await scene.take('server-asks-continued-first', { runId: before.runId });
       // The request was shown in the first execution; its answer counts in the second all the same.
@@ -92,5 +75,5 @@ export const QUESTIONING: readonly Scenario[] = [
       });
       await scene.ended();
     },
-  },
+  ),
 ];

@@ -9,7 +9,10 @@
 import { mkdir, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { ensureTemporalCli } from '../../../scripts/temporal-cli.mjs';
+import { bundleWorkflows } from '../../../workers/bundle.ts';
 import { ASKING, TIMED } from './asking.ts';
+import { AUTHORIZING } from './authorizing.ts';
 import { AWAITING } from './awaiting.ts';
 import { CATALOGS } from './catalogs.ts';
 import { CROSSING } from './crossing.ts';
@@ -19,17 +22,14 @@ import { HELD, HOLDING } from './holding.ts';
 import { LINKING, MOVING } from './moving.ts';
 import { QUESTIONING } from './questioning.ts';
 import { Recording } from './recording.ts';
-import { Scene } from './scene.ts';
-import { RULED, TALKING, UNREADABLE } from './talking.ts';
-import { AUTHORIZING } from './authorizing.ts';
 import { RESOLVING, RESUMING } from './resolving.ts';
-import { SIGNED } from './signed.ts';
+import { Scene } from './scene.ts';
 import { SIGNED_CATALOG } from './signed-catalog.ts';
+import { SIGNED } from './signed.ts';
 import { openStage } from './stage.ts';
-import { UNPROVEN } from './unproven.ts';
+import { RULED, TALKING, UNREADABLE } from './talking.ts';
 import { TASKS } from './tasks.ts';
-import { bundleWorkflows } from '../../../workers/bundle.ts';
-import { ensureTemporalCli } from '../../../scripts/temporal-cli.mjs';
+import { UNPROVEN } from './unproven.ts';
 
 const SCENARIOS = [
   ...ASKING,

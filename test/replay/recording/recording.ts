@@ -14,9 +14,9 @@ import { codedFailureIn } from '../../../contracts/failure.ts';
 import type { DecisionInput } from '../../../contracts/schemas/request.ts';
 import type { WorkflowBundle } from '../../../workers/bundle.ts';
 import { bundleForReplay, compareHistories } from '../../../workers/replay/semantics.ts';
+import { until } from '../../support/until.ts';
 import type { Expected } from './scene.ts';
 import { CORPUS_ENCRYPTION, type Deployment } from './stage.ts';
-import { until } from '../../support/until.ts';
 
 /** The point whose history is recorded with an encrypting codec. */
 export const ENCRYPTED = 'encrypted';

@@ -2,22 +2,29 @@
  * These scenarios record runs with calls that may or may not have run. A person says what became of them, and the run
  * may continue as new meanwhile.
  */
-import { defaultPayloadConverter } from '@temporalio/common';
 import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
-import { requestDigest } from '../../../domain/request/digest.ts';
-import { continued } from './moving.ts';
-import type { Attempt } from './recording.ts';
-import { approve, APPROVER, calls, type Expected, refused, says, type Scenario, type Scene } from './scene.ts';
 import { until } from '../../support/until.ts';
+import type { Attempt } from './recording.ts';
+import {
+  alone,
+  answer,
+  approve,
+  APPROVER,
+  calls,
+  digestIn,
+  type Expected,
+  NO_RUN,
+  refused,
+  type Scenario,
+  scenario,
+  type Scene,
+} from './scene.ts';
 
-const DONE = says('The notes are in order.');
 /** Nobody was asked for consent, so the people whom the run names answer. */
 const POLICY = { approvers: { ids: [APPROVER.id] } };
 
 export function resolve(request: ApprovalRequest, name: string, over: object = { kind: 'retry' }): Attempt {
-  const { callId, digest, runId } = request;
-  const decisionId = name.replaceAll(' ', '-');
-  return { name, update: 'resolveOutcome', input: { decisionId, callId, digest, runId, approver: APPROVER, ...over } };
+  return answer('resolveOutcome', request, name, over);
 }
 
 const recorded = { kind: 'succeeded', result: 'The note is there.' };
@@ -26,11 +33,10 @@ const gone = { kind: 'failed', message: 'No note is there.' };
 /** Makes one answer for each way in which an answer to such a request can be wrong. */
 export function wrongAnswers(request: ApprovalRequest): Expected[] {
   const retry = { kind: 'retry' };
-  const noRun = '00000000-0000-4000-8000-000000000000';
   return [
     refused(resolve(request, 'a stale answer', { ...retry, digest: '0'.repeat(64) }), 'DIGEST_MISMATCH'),
     refused(
-      resolve(request, 'for a run that never was', { ...retry, ...shownIn(request, noRun) }),
+      resolve(request, 'for a run that never was', { ...retry, runId: NO_RUN, digest: digestIn(request, NO_RUN) }),
       'DECISION_STALE_RUN',
     ),
     refused(resolve(request, 'by a stranger', { ...retry, approver: { id: 'mallory' } }), 'APPROVER_NOT_ENTITLED'),
@@ -40,35 +46,20 @@ export function wrongAnswers(request: ApprovalRequest): Expected[] {
   ];
 }
 
-function shownIn(request: ApprovalRequest, runId: string): object {
-  const { server, serverUrl, tool, definitionHash } = request;
-  const target = { server, serverUrl, tool, definitionHash };
-  return { runId, digest: requestDigest({ ...request, runId, target }) };
-}
-
-export async function asked(scene: Scene, callId: string, generation = 1): Promise<ApprovalRequest> {
-  return await until(
-    async () =>
-      (await scene.run.requests()).find(
-        (each) => each.callId === callId && each.about !== undefined && each.generation === generation,
-      ),
-    { what: `what became of ${callId} of ${scene.workflowId}` },
-  );
-}
-
 export const RESOLVING: readonly Scenario[] = [
-  {
-    name: 'lost',
-    points: ['lost', 'lost-answered', 'lost-ended'],
-    script: { steps: [calls(['lose_answer', 'monday'], ['lose_answer', 'tuesday'], ['lose_answer', 'sunday']), DONE] },
-    play: async (scene) => {
+  scenario(
+    'lost',
+    {
+      points: ['lost', 'lost-answered', 'lost-ended'],
+      steps: [calls(['lose_answer', 'monday'], ['lose_answer', 'tuesday'], ['lose_answer', 'sunday'])],
+    },
+    async (scene) => {
       await scene.start({ policy: POLICY });
       const [first, second, third] = await scene.open(['t1.c0', 't1.c1', 't1.c2']);
-      if (first === undefined || second === undefined || third === undefined) throw new Error('three were lost');
       await scene.take('lost', { refused: wrongAnswers(first), accepted: [resolve(first, 'sent again')] });
       await scene.send(resolve(second, 'recorded', recorded));
       await scene.send(resolve(third, 'recorded as failed', gone));
-      const again = await asked(scene, 't1.c0', 2);
+      const again = await scene.asked('t1.c0', 2);
       await scene.take('lost-answered', {
         refused: [
           refused(resolve(first, 'what was shown before'), 'DIGEST_MISMATCH'),
@@ -78,20 +69,21 @@ export const RESOLVING: readonly Scenario[] = [
         ],
         accepted: [resolve(again, 'recorded in the end', recorded)],
       });
-      await scene.ended();
-      await scene.take('lost-ended');
+      await scene.ended('lost-ended');
     },
-  },
-  {
-    name: 'lost-consent',
-    points: ['lost-continued-first', 'lost-continued', 'lost-sent-again'],
-    script: { steps: [calls(['lose_answer', 'monday']), DONE] },
-    play: async (scene) => {
+  ),
+  scenario(
+    'lost-consent',
+    {
+      points: ['lost-continued-first', 'lost-continued', 'lost-sent-again'],
+      steps: [calls(['lose_answer', 'monday'])],
+    },
+    async (scene) => {
       const asks = { action: 'ask' as const, approvers: { ids: [APPROVER.id] } };
       await scene.start({ policy: { servers: { notes: { tools: { lose_answer: asks } } } } });
       await scene.send(approve(await scene.openOne('t1.c0'), 'approval'));
-      const before = await asked(scene, 't1.c0', 2);
-      const runId = await continued(scene, before.runId);
+      const before = await scene.asked('t1.c0', 2);
+      const runId = await scene.continued(before.runId);
       const request = await scene.openOne('t1.c0', runId);
       await scene.take('lost-continued-first', { runId: before.runId });
       // The request was shown in the first execution; its answer counts in the second all the same.
@@ -99,26 +91,17 @@ export const RESOLVING: readonly Scenario[] = [
         refused: wrongAnswers(request),
         accepted: [resolve(before, 'what was shown before')],
       });
-      const again = await asked(scene, 't1.c0', 3);
+      const again = await scene.asked('t1.c0', 3);
       await scene.take('lost-sent-again', {
         refused: [refused(resolve(request, 'the one before'), 'DIGEST_MISMATCH'), ...wrongAnswers(again)],
         accepted: [resolve(again, 'recorded', recorded)],
       });
       await scene.ended();
     },
-  },
-  {
-    // The workflow is that of an earlier build (`--bundle`), and its activities are of this one, as while workers are
-    // replaced a few at a time.
-    name: 'lost-unasked',
-    points: ['lost-unasked'],
-    script: { steps: [calls(['lose_answer', 'monday']), DONE] },
-    play: async (scene) => {
-      await scene.start({ policy: POLICY });
-      await scene.ended();
-      await scene.take('lost-unasked');
-    },
-  },
+  ),
+  // The workflow is that of an earlier build (`--bundle`), and its activities are of this one, as while workers are
+  // replaced a few at a time.
+  alone('lost-unasked', [calls(['lose_answer', 'monday'])], { policy: POLICY }),
 ];
 
 // These scenarios record calls whose worker is lost in the middle. The server is asked for the answer, and people if it
@@ -134,97 +117,50 @@ const LAST_WORD = {
 };
 
 /** Takes the dispatch like a worker that is then lost: one heartbeat, and nothing more. */
-async function takeAndBeLost({ deployment: { client } }: Scene): Promise<void> {
-  const { namespace } = client.options;
-  const { workflowService } = client;
-  const taskToken = await until(
-    async () => {
-      const taskQueue = { name: TOOLS_QUEUE };
-      const task = await client.withDeadline(
-        Date.now() + 10_000,
-        async () => await workflowService.pollActivityTaskQueue({ namespace, taskQueue, identity: 'worker' }),
-      );
-      return task.taskToken.length > 0 ? task.taskToken : undefined;
-    },
-    { what: 'a dispatch' },
-  );
-  const details = { payloads: [defaultPayloadConverter.toPayload(LAST_WORD)] };
-  await workflowService.recordActivityTaskHeartbeat({ namespace, taskToken, details, identity: 'worker' });
-}
-
-async function scheduled({ deployment: { client }, workflowId }: Scene, activity: string): Promise<void> {
-  await until(
-    async () => {
-      const { raw } = await client.workflow.getHandle(workflowId).describe();
-      return raw.pendingActivities?.some(({ activityType }) => activityType?.name === activity) ? true : undefined;
-    },
-    { what: `${activity} of ${workflowId}`, withinMs: 90_000 },
-  );
+async function takeAndBeLost(scene: Scene): Promise<void> {
+  await (await scene.takeActivity(TOOLS_QUEUE)).beat(LAST_WORD);
 }
 
 export const RESUMING: readonly Scenario[] = [
-  {
-    name: 'resuming-stopped',
-    points: ['resuming-stopped'],
-    script: { steps: [calls(['read_note', 'tuesday']), DONE] },
-    play: async (scene) => {
+  scenario('resuming-stopped', { steps: [calls(['read_note', 'tuesday'])] }, async (scene) => {
+    const { split } = scene.stage;
+    const policy = { approvers: { ids: ['ann'] }, servers: { notes: { tools: { read_note: 'ask' as const } } } };
+    await scene.approvedAway(split, { policy });
+    await takeAndBeLost(scene);
+    await scene.run.stop({ by: 'ben', reason: 'This one, and no more.', inFlight: 'finish' });
+    await scene.scheduled('resumeCall');
+    await scene.take('resuming-stopped');
+    const tools = await split.serveTools();
+    await scene.ended();
+    await tools.stop();
+  }),
+  scenario('handed-on', { steps: [calls(['keep_note', 'monday'])] }, async (scene) => {
+    const kept = await scene.stage.kept();
+    await scene.start({}, { on: kept });
+    await until(
+      async () => {
+        const { raw } = await scene.handle.describe();
+        const text = JSON.stringify(raw.pendingActivities?.map(({ heartbeatDetails }) => heartbeatDetails) ?? []);
+        const decoded = [...text.matchAll(/"data":"([^"]+)"/g)].map(([, data = '']) => Buffer.from(data, 'base64'));
+        return decoded.some((each) => each.includes('"resume"'));
+      },
+      { what: 'where the answer comes' },
+    );
+    await kept.restart();
+    await scene.ended('handed-on');
+  }),
+  scenario(
+    'worker-lost',
+    { points: ['resuming', 'resumed-in-vain'], steps: [calls(['read_note', 'monday'])] },
+    async (scene) => {
       const { split } = scene.stage;
-      const forDiscovery = await split.serveTools();
       const policy = { approvers: { ids: ['ann'] }, servers: { notes: { tools: { read_note: 'ask' as const } } } };
-      await scene.start({ policy }, { on: split });
-      const { callId, digest, runId } = await scene.openOne('t1.c0');
-      await forDiscovery.stop();
-      await scene.run.decide({ kind: 'approve', decisionId: 'yes', callId, digest, runId, approver: { id: 'ann' } });
-      await scene.ledgered('dispatched', 't1.c0');
+      await scene.approvedAway(split, { policy });
       await takeAndBeLost(scene);
-      await scene.run.stop({ by: 'ben', reason: 'This one, and no more.', inFlight: 'finish' });
-      await scheduled(scene, 'resumeCall');
-      await scene.take('resuming-stopped');
-      const tools = await split.serveTools();
-      await scene.ended();
-      await tools.stop();
-    },
-  },
-  {
-    name: 'handed-on',
-    points: ['handed-on'],
-    script: { steps: [calls(['keep_note', 'monday']), DONE] },
-    play: async (scene) => {
-      const kept = await scene.stage.kept();
-      await scene.start({}, { on: kept });
-      await until(
-        async () => {
-          const { raw } = await kept.client.workflow.getHandle(scene.workflowId).describe();
-          const text = JSON.stringify(raw.pendingActivities?.map(({ heartbeatDetails }) => heartbeatDetails) ?? []);
-          const decoded = [...text.matchAll(/"data":"([^"]+)"/g)].map(([, data = '']) => Buffer.from(data, 'base64'));
-          return decoded.some((each) => each.includes('"resume"')) ? true : undefined;
-        },
-        { what: 'where the answer comes' },
-      );
-      await kept.restart();
-      await scene.ended();
-      await scene.take('handed-on');
-    },
-  },
-  {
-    name: 'worker-lost',
-    points: ['resuming', 'resumed-in-vain'],
-    script: { steps: [calls(['read_note', 'monday']), DONE] },
-    play: async (scene) => {
-      const { split } = scene.stage;
-      const forDiscovery = await split.serveTools();
-      const policy = { approvers: { ids: ['ann'] }, servers: { notes: { tools: { read_note: 'ask' as const } } } };
-      await scene.start({ policy }, { on: split });
-      const request = await scene.openOne('t1.c0');
-      await forDiscovery.stop();
-      const { callId, digest, runId } = request;
-      await scene.run.decide({ kind: 'approve', decisionId: 'yes', callId, digest, runId, approver: { id: 'ann' } });
-      await scene.ledgered('dispatched', 't1.c0');
-      await takeAndBeLost(scene);
-      await scheduled(scene, 'resumeCall');
+      await scene.scheduled('resumeCall');
       await scene.take('resuming');
       const tools = await split.serveTools();
-      const lost = await asked(scene, 't1.c0', 2);
+      const lost = await scene.asked('t1.c0', 2);
       await scene.take('resumed-in-vain', {
         refused: wrongAnswers(lost),
         accepted: [resolve(lost, 'recorded', { kind: 'succeeded', result: 'The note is there.' })],
@@ -232,5 +168,5 @@ export const RESUMING: readonly Scenario[] = [
       await scene.ended();
       await tools.stop();
     },
-  },
+  ),
 ];

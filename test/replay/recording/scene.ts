@@ -1,13 +1,16 @@
 /** Scene is one recorded run while its scenario is played. */
+import type { WorkflowHandle } from '@temporalio/client';
+import { defaultPayloadConverter } from '@temporalio/common';
 import type { RunHandle } from '../../../client/index.ts';
+import { defined } from '../../../contracts/defined.ts';
 import type { ErrorCode } from '../../../contracts/errors.ts';
-import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
+import type { ApprovalRequest, DecisionInput } from '../../../contracts/schemas/request.ts';
 import type { RunSpecInput } from '../../../contracts/schemas/run-spec.ts';
 import type { Script } from '../../../contracts/schemas/script.ts';
 import { requestDigest } from '../../../domain/request/digest.ts';
+import { until } from '../../support/until.ts';
 import type { Attempt, Recording, Taken } from './recording.ts';
 import type { Deployment, Stage } from './stage.ts';
-import { until } from '../../support/until.ts';
 
 export interface Scenario {
   /** Name of the scenario and of its model; the run's id is `run-` and this name. */
@@ -16,6 +19,31 @@ export interface Scenario {
   readonly points: readonly string[];
   readonly script: Script;
   play(scene: Scene): Promise<void>;
+}
+
+interface Plan {
+  /** Default: one of the scenario's name. */
+  readonly points?: readonly string[];
+  /** What the model does. It says that it is done after its last calls. */
+  readonly steps: Script['steps'];
+}
+
+export function scenario(name: string, { points = [name], steps }: Plan, play: Scenario['play']): Scenario {
+  const script = { steps: steps.at(-1)?.text === undefined ? [...steps, DONE] : steps };
+  return { name, points, script, play };
+}
+
+/** A scenario of a run that needs nobody, recorded at its end. */
+export function alone(
+  name: string,
+  steps: Script['steps'],
+  over: Partial<RunSpecInput> = {},
+  on: (stage: Stage) => Promise<Deployment> = async ({ plain }) => plain,
+): Scenario {
+  return scenario(name, { steps }, async (scene) => {
+    await scene.start(over, { on: await on(scene.stage) });
+    await scene.ended(name);
+  });
 }
 
 /** Makes a model step that calls tools of the one server. */
@@ -31,6 +59,16 @@ export function says(text: string): Script['steps'][number] {
   return { text, calls: [], branches: [], repeat: 1 };
 }
 
+/** An activity that no worker has. */
+export interface TakenActivity {
+  /** Returns what it is given. */
+  input<T>(): T;
+  beat(details?: object): Promise<void>;
+  end(result: object): Promise<void>;
+}
+
+export const DONE = says('The notes are in order.');
+
 export class Scene {
   readonly stage: Stage;
   readonly workflowId: string;
@@ -38,11 +76,11 @@ export class Scene {
   readonly #scenario: Scenario;
   #deployment: Deployment;
 
-  constructor(stage: Stage, recording: Recording, scenario: Scenario) {
+  constructor(stage: Stage, recording: Recording, played: Scenario) {
     this.stage = stage;
-    this.workflowId = `run-${scenario.name}`;
+    this.workflowId = `run-${played.name}`;
     this.#recording = recording;
-    this.#scenario = scenario;
+    this.#scenario = played;
     this.#deployment = stage.plain;
   }
 
@@ -52,6 +90,11 @@ export class Scene {
 
   get run(): RunHandle {
     return this.#deployment.countersign.run(this.workflowId);
+  }
+
+  /** The run as Temporal's own client has it. */
+  get handle(): WorkflowHandle {
+    return this.#deployment.client.workflow.getHandle(this.workflowId);
   }
 
   async start(
@@ -71,8 +114,11 @@ export class Scene {
   }
 
   /** Waits until these calls have open requests, in the given Temporal run if one is named. */
-  async open(callIds: readonly string[], runId?: string): Promise<readonly ApprovalRequest[]> {
-    return await until(
+  async open<const T extends readonly string[]>(
+    callIds: T,
+    runId?: string,
+  ): Promise<{ readonly [K in keyof T]: ApprovalRequest }> {
+    const found = await until(
       async () => {
         const open = (await this.run.requests()).filter(
           (request) => request.status === 'open' && (runId ?? request.runId) === request.runId,
@@ -83,21 +129,111 @@ export class Scene {
       },
       { what: `request ${callIds.join(', ')} of ${this.workflowId}` },
     );
+    // Sound: as many are open as were named.
+    return found as { readonly [K in keyof T]: ApprovalRequest };
   }
 
   /** Waits until this one call has an open request. */
   async openOne(callId: string, runId?: string): Promise<ApprovalRequest> {
     const [request] = await this.open([callId], runId);
-    // Sound: `open` has found it.
-    return request as ApprovalRequest;
+    return request;
+  }
+
+  /** Waits until the run asks about a call in this generation. */
+  async asked(callId: string, generation: number, withinMs?: number): Promise<ApprovalRequest> {
+    const what = `generation ${generation} of ${callId} of ${this.workflowId}`;
+    const isIt = (each: ApprovalRequest): boolean => each.callId === callId && each.generation === generation;
+    return await until(async () => (await this.run.requests()).find(isIt), { what, ...defined({ withinMs }) });
+  }
+
+  /** Waits until the run asks in this round what a server wants to know. */
+  async question(callId: string, round: number): Promise<ApprovalRequest> {
+    const what = `question ${round} of ${callId} of ${this.workflowId}`;
+    const isIt = ({ callId: id, about }: ApprovalRequest): boolean =>
+      id === callId && about?.kind === 'input' && about.round === round;
+    return await until(async () => (await this.run.requests()).find(isIt), { what });
   }
 
   /** Sends a message that the run must accept, at a point that is not recorded. */
   async send({ update, input, name }: Attempt): Promise<void> {
-    const updateId = name.replaceAll(' ', '-');
-    await this.#deployment.client.workflow
-      .getHandle(this.workflowId)
-      .executeUpdate(update, { args: [input], updateId });
+    await this.handle.executeUpdate(update, { args: [input], updateId: idOf(name) });
+  }
+
+  /** Decides by the client library, as a backend does. */
+  async decide({ input }: Attempt): ReturnType<RunHandle['decide']> {
+    // Sound: the library parses it.
+    return await this.run.decide(input as DecisionInput);
+  }
+
+  /** Makes the run continue as new. @returns the Temporal run id of its next execution */
+  async continued(before: string): Promise<string> {
+    await this.handle.signal('nudge');
+    return await until(
+      async () => {
+        const { runId } = await this.handle.describe();
+        return runId === before ? undefined : runId;
+      },
+      { what: `the next execution of ${this.workflowId}` },
+    );
+  }
+
+  /** Waits until an activity of this name waits for a worker, or is with one. */
+  async scheduled(activity: string): Promise<void> {
+    await until(
+      async () => {
+        const { raw } = await this.handle.describe();
+        return raw.pendingActivities?.find(({ activityType }) => activityType?.name === activity);
+      },
+      { what: `${activity} of ${this.workflowId}`, withinMs: 90_000 },
+    );
+  }
+
+  /**
+   * Starts a run whose first call is approved when no worker serves its queue any more.
+   * @returns the request that was approved
+   */
+  async approvedAway(
+    on: Deployment & { serveTools(): Promise<{ stop(): Promise<void> }> },
+    over: Partial<RunSpecInput> = {},
+  ): Promise<ApprovalRequest> {
+    const forDiscovery = await on.serveTools();
+    await this.start(over, { on });
+    const request = await this.openOne('t1.c0');
+    await forDiscovery.stop();
+    await this.decide(approve(request, 'yes'));
+    await this.ledgered('dispatched', 't1.c0');
+    return request;
+  }
+
+  /** Takes the next activity of a queue in a worker's place. */
+  async takeActivity(queue: string): Promise<TakenActivity> {
+    const { client } = this.#deployment;
+    const { workflowService } = client;
+    const about = { namespace: client.options.namespace, identity: 'worker' };
+    const { taskToken, input } = await until(
+      async () => {
+        const task = await client.withDeadline(
+          Date.now() + 10_000,
+          async () => await workflowService.pollActivityTaskQueue({ ...about, taskQueue: { name: queue } }),
+        );
+        return task.taskToken.length > 0 ? task : undefined;
+      },
+      { what: `an activity on ${queue}` },
+    );
+    const payloads = (value: unknown) => ({ payloads: [defaultPayloadConverter.toPayload(value)] });
+    return {
+      input: () => defaultPayloadConverter.fromPayload(input?.payloads?.[0] ?? {}),
+      beat: async (details) => {
+        await workflowService.recordActivityTaskHeartbeat({
+          ...about,
+          taskToken,
+          ...(details !== undefined && { details: payloads(details) }),
+        });
+      },
+      end: async (result) => {
+        await workflowService.respondActivityTaskCompleted({ ...about, taskToken, result: payloads(result) });
+      },
+    };
   }
 
   /** Waits until the ledger has a fact of this kind. */
@@ -106,19 +242,16 @@ export class Scene {
       async () =>
         (await this.run.ledger()).some(
           ({ fact }) => fact.kind === kind && (callId === undefined || ('callId' in fact && fact.callId === callId)),
-        )
-          ? true
-          : undefined,
+        ),
       { what: `${kind} in the ledger of ${this.workflowId}` },
     );
   }
 
-  async ended(): Promise<void> {
-    await this.deployment.client.workflow
-      .getHandle(this.workflowId)
-      .result()
-      // History shows how the run ends, so an error is ignored here.
-      .catch(() => undefined);
+  /** Waits for the end of the run, and takes its history if a point is named. */
+  async ended(point?: string, taken?: Taken): Promise<void> {
+    // History shows how the run ends, so an error is ignored here.
+    await this.handle.result().catch(() => undefined);
+    if (point !== undefined) await this.take(point, taken);
   }
 
   /** @param workflowId needed if the history is not that of the run */
@@ -137,15 +270,16 @@ export interface Expected extends Attempt {
 export const APPROVER = { id: 'ann', groups: ['leads'] };
 const STRANGER = { id: 'mallory', groups: ['guests'] };
 /** Id of a Temporal run that never existed. */
-const NO_RUN = '00000000-0000-4000-8000-000000000000';
+export const NO_RUN = '00000000-0000-4000-8000-000000000000';
+
+/** Makes an answer to a request, with the id of its name. */
+export function answer(update: Attempt['update'], request: ApprovalRequest, name: string, said: object): Attempt {
+  const { callId, digest, runId } = request;
+  return { name, update, input: { decisionId: idOf(name), callId, digest, runId, approver: APPROVER, ...said } };
+}
 
 export function approve(request: ApprovalRequest, name: string, over: object = {}): Attempt {
-  const { callId, digest, runId } = request;
-  return {
-    name,
-    update: 'decide',
-    input: { kind: 'approve', decisionId: idOf(name), callId, digest, runId, approver: APPROVER, ...over },
-  };
+  return answer('decide', request, name, { kind: 'approve', ...over });
 }
 
 export function reject(request: ApprovalRequest, name: string): Attempt {
@@ -172,23 +306,11 @@ export function refused(attempt: Attempt, code: ErrorCode): Expected {
 }
 
 /** Computes the digest that the request would have in another Temporal run. */
-function digestIn(request: ApprovalRequest, runId: string): string {
-  const { namespace, tenant, workflowId, callId, generation, server, serverUrl, tool, definitionHash, approvers } =
-    request;
-  const target = { server, serverUrl, tool, definitionHash };
-  return requestDigest({
-    namespace,
-    tenant,
-    workflowId,
-    callId,
-    runId,
-    generation,
-    target,
-    arguments: request.arguments,
-    approvers,
-  });
+export function digestIn(request: ApprovalRequest, runId: string): string {
+  const { server, serverUrl, tool, definitionHash } = request;
+  return requestDigest({ ...request, runId, target: { server, serverUrl, tool, definitionHash } });
 }
 
-function idOf(name: string): string {
+export function idOf(name: string): string {
   return name.replaceAll(' ', '-');
 }

@@ -5,11 +5,11 @@
 import { Countersign } from '../../../client/index.ts';
 import { signed, type ToSign } from '../../../client/signing/signing.ts';
 import type { CatalogPurpose } from '../../../contracts/schemas/trust.ts';
+import { until } from '../../support/until.ts';
 import { type Attempt, CATALOG } from './recording.ts';
-import { refused, says, type Scenario } from './scene.ts';
+import { refused, says, type Scenario, scenario } from './scene.ts';
 import type { SignedKeys } from './signed.ts';
 import { TOOL_SERVER_URL } from './tool-server.ts';
-import { until } from '../../support/until.ts';
 
 const TENANT = 'office';
 /** No run names this server. */
@@ -18,11 +18,13 @@ const ANN = { id: 'acme|ann', groups: [] as string[] };
 const ZOE = { id: 'acme|zoe', groups: [] as string[] };
 
 export const SIGNED_CATALOG: readonly Scenario[] = [
-  {
-    name: 'catalog-signed',
-    points: ['signed', 'signed-continued-first', 'signed-continued'].map((point) => `${CATALOG}${point}`),
-    script: { steps: [says('No model is asked.')] },
-    play: async (scene) => {
+  scenario(
+    'catalog-signed',
+    {
+      points: ['signed', 'signed-continued-first', 'signed-continued'].map((point) => `${CATALOG}${point}`),
+      steps: [says('No model is asked.')],
+    },
+    async (scene) => {
       const { deployment, keys, trust } = await scene.stage.openSigned();
       await trust([keys.backend, keys.ann]);
       const { client, taskQueue } = deployment;
@@ -94,7 +96,7 @@ export const SIGNED_CATALOG: readonly Scenario[] = [
       );
       const before = await runIdOf();
       await client.workflow.getHandle(workflowId).signal('nudge');
-      await until(async () => ((await runIdOf()) === before ? undefined : true), { what: 'the next execution' });
+      await until(async () => (await runIdOf()) !== before, { what: 'the next execution' });
       await scene.take(`${CATALOG}signed-continued-first`, { runId: before }, workflowId);
       await scene.take(
         `${CATALOG}signed-continued`,
@@ -105,5 +107,5 @@ export const SIGNED_CATALOG: readonly Scenario[] = [
         workflowId,
       );
     },
-  },
+  ),
 ];

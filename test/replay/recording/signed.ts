@@ -9,9 +9,9 @@ import { signed, type ToSign } from '../../../client/signing/signing.ts';
 import type { ConfigInput } from '../../../contracts/schemas/config.ts';
 import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
 import type { TrustedJwk } from '../../../contracts/schemas/trust.ts';
-import type { Attempt } from './recording.ts';
-import { approve, calls, refused, says, type Scenario } from './scene.ts';
 import { until } from '../../support/until.ts';
+import type { Attempt } from './recording.ts';
+import { approve, calls, refused, type Scenario, scenario } from './scene.ts';
 
 const TENANT = 'office';
 
@@ -67,17 +67,16 @@ export function signedKeys(): SignedKeys {
 }
 
 export const SIGNED: readonly Scenario[] = [
-  {
-    name: 'signed',
-    points: ['signed', 'signed-sent'],
-    script: { steps: [calls(['write_note', 'monday'], ['read_note', 'tuesday']), says('The notes are in order.')] },
-    play: async (scene) => {
+  scenario(
+    'signed',
+    { points: ['signed', 'signed-sent'], steps: [calls(['write_note', 'monday'], ['read_note', 'tuesday'])] },
+    async (scene) => {
       const { deployment, keys, trust } = await scene.stage.openSigned();
       await trust([keys.backend, keys.ann]);
       await scene.start({ initiator: { id: 'acme|ben', tenant: TENANT } }, { on: deployment });
       const request = await scene.openOne('t1.c0');
       await scene.ledgered('outcome', 't1.c1');
-      const handle = deployment.client.workflow.getHandle(scene.workflowId);
+      const { handle } = scene;
       const by = async (key: Key, name: string, over: object = {}): Promise<Attempt> => vote(key, request, name, over);
       const asAnn = { approver: { id: 'acme|ann', groups: [] } };
       const asEve = { approver: { id: 'acme|eve', groups: ['leads'] } };
@@ -129,10 +128,9 @@ export const SIGNED: readonly Scenario[] = [
           ),
         { what: 'the run knowing the new key' },
       );
-      await scene.ended();
-      await scene.take('signed-sent');
+      await scene.ended('signed-sent');
     },
-  },
+  ),
 ];
 
 async function vote(key: Key, request: ApprovalRequest, name: string, over: object): Promise<Attempt> {

@@ -64,6 +64,7 @@ export interface Deployment {
   readonly taskQueue: string;
 }
 
+/** What is opened by a call is started on first use. */
 export interface Stage {
   readonly tools: ToolServer;
   /** One worker does everything. */
@@ -77,29 +78,23 @@ export interface Stage {
   openSignedApart(): Promise<SignedDeployment & { serveTools(): Promise<Workers> }>;
   /** The tool server has these limits. */
   limited(limits: { readonly concurrency?: number; readonly perSecond?: number }): Promise<Deployment>;
-  /**
-   * Approvers may edit arguments, answer for the tool and be remembered. Workers can forget what they have read.
-   * Started on first use.
-   */
+  /** Approvers may edit arguments, answer for the tool and be remembered. Workers can forget what they have read. */
   editable(): Promise<Editable>;
   /**
    * The tool server is one of the legacy era that keeps its answers. Workers can be stopped in the middle of a call.
    */
   kept(): Promise<Deployment & { restart(): Promise<void> }>;
-  /** Calls use the grants of runs. Started on first use. */
+  /** Calls use the grants of runs. */
   lent(): Promise<Deployment>;
   /** Tokens are minted for the tools, and two people consent to wider ones. */
   scoped(): Promise<Deployment>;
-  /** The tool server works on calls as tasks. Started on first use. */
+  /** The tool server works on calls as tasks. */
   atWork(): Promise<Deployment>;
-  /**
-   * The tool server may ask people on an open connection. Its queue is served only after `serveTools`. Started on first
-   * use.
-   */
+  /** The tool server may ask people on an open connection. Its queue is served only after `serveTools`. */
   patient(): Promise<Deployment & { serveTools(): Promise<Workers> }>;
-  /** Linked resources may be read. Started on first use. */
+  /** Linked resources may be read. */
   linked(): Promise<Deployment>;
-  /** Its queues are served only on request. Started on first use. */
+  /** Its queues are served only on request. */
   crossed(): Promise<Crossed>;
   stop(): Promise<void>;
 }
@@ -147,6 +142,25 @@ const CATALOG_CONFIG: ConfigInput['catalog'] = {
   loosening: 'countersign',
 };
 
+/** The one server that runs know. */
+function serversOf(over: Partial<NonNullable<ConfigInput['servers']>[string]>): NonNullable<ConfigInput['servers']> {
+  return { notes: { url: TOOL_SERVER_URL, credentials: { kind: 'none' }, ...over } };
+}
+
+/** Opens on first use. */
+function once<T>(open: () => Promise<T>): () => Promise<T> {
+  let opened: Promise<T> | undefined;
+  return () => (opened ??= open());
+}
+
+const SCOPED = {
+  kind: 'client-credentials' as const,
+  issuer: TOOL_SERVER_ORIGIN,
+  clientId: 'corpus',
+  clientSecret: 'of the corpus, for nothing else',
+  scopes: { discovery: ['notes:list'], default: ['notes:read'], consentable: [OPEN_SCOPE] },
+};
+
 const PRICE = { input: '1', output: '3', currency: 'EUR' };
 
 /** @param scripts model name → script of its answers */
@@ -185,13 +199,7 @@ export async function openStage(
         egress: { allowLoopback: true },
         catalog: CATALOG_CONFIG,
         grants: { keys: [{ kid: 'corpus', privateKeyFile: 'zone.pem' }] },
-        servers: {
-          notes: {
-            url: TOOL_SERVER_URL,
-            credentials: { kind: 'none' },
-            ...defined({ taskQueue: toolQueue }),
-          },
-        },
+        servers: serversOf(defined({ taskQueue: toolQueue })),
         ...over,
       });
     const serve = async (config: Config, role: WorkerRole): Promise<Workers> => {
@@ -256,69 +264,43 @@ export async function openStage(
         serveTools: () => serve(config, 'tools'),
       };
     };
-    let editable: Promise<Editable> | undefined;
-    const openEditable = async (): Promise<Editable> => {
-      const config = configOf('countersign-editable', { policy: EDITABLE });
-      return { ...(await restartable(config)), directory: join(directory, config.artifacts.directory) };
-    };
-    let lent: Promise<Deployment> | undefined;
-    const openLent = async (): Promise<Deployment> => {
-      lend('CORPUS_GRANT_STALE', 'stale');
-      lend('CORPUS_GRANT_FRESH', FRESH_TOKEN);
-      const servers = { notes: { url: TOOL_SERVER_URL, credentials: { kind: 'given' as const } } };
-      return await deploy(configOf('countersign-lent', { servers, vault: LENT }), 'all');
-    };
-    const openScoped = async (): Promise<Deployment> => {
-      const credentials = {
-        kind: 'client-credentials' as const,
-        issuer: TOOL_SERVER_ORIGIN,
-        clientId: 'corpus',
-        clientSecret: 'of the corpus, for nothing else',
-        scopes: { discovery: ['notes:list'], default: ['notes:read'], consentable: [OPEN_SCOPE] },
-      };
-      const servers = { notes: { url: TOOL_SERVER_URL, credentials } };
-      return await deploy(configOf('countersign-scoped', { servers, policy: OF_TWO }), 'all');
-    };
-    const openKept = async (): Promise<Deployment & { restart(): Promise<void> }> => {
-      const notes = { url: KEPT_SERVER_URL, protocol: 'legacy' as const, credentials: { kind: 'none' as const } };
-      return await restartable(configOf('countersign-kept', { servers: { notes } }));
-    };
-    let patient: ReturnType<Stage['patient']> | undefined;
-    const openPatient = async (): ReturnType<Stage['patient']> => {
-      const connected = { url: TOOL_SERVER_URL, taskQueue: PATIENT_QUEUE, credentials: { kind: 'none' as const } };
-      const servers = { notes: { ...connected, elicitation: { holdSeconds: 600 } } };
-      const config = configOf('countersign-patient', { servers });
-      return { ...(await deploy(config, 'runs')), serveTools: () => serve(config, 'tools') };
-    };
-    let crossed: Promise<Crossed> | undefined;
-    const openCrossed = async (): Promise<Crossed> => {
-      const config = configOf('countersign-crossed', { policy: EDITABLE }, 'countersign-crossed-tools');
-      const serveTasks = async (): Promise<Serving> => await startDeciders({ address, namespace, config, bundle });
-      return { ...(await clientOf(config)), serve: (role) => serve(config, role), serveTasks };
-    };
-    let working: Promise<Deployment> | undefined;
-    let linked: Promise<Deployment> | undefined;
     const openWith = async (
       name: string,
       over: Partial<NonNullable<ConfigInput['servers']>[string]>,
-    ): Promise<Deployment> => {
-      const notes = { url: TOOL_SERVER_URL, credentials: { kind: 'none' as const }, ...over };
-      return await deploy(configOf(`countersign-${name}`, { servers: { notes } }), 'all');
-    };
+      more: ConfigInput = {},
+    ): Promise<Deployment> =>
+      await deploy(configOf(`countersign-${name}`, { servers: serversOf(over), ...more }), 'all');
     return {
       tools,
       stop,
-      kept: openKept,
-      atWork: () => (working ??= openWith('tasks', { url: TASK_SERVER_URL, tasks: { seconds: 600 } })),
-      linked: () => (linked ??= openWith('linked', { resourceLinks: 'read' })),
-      patient: () => (patient ??= openPatient()),
-      lent: () => (lent ??= openLent()),
-      scoped: openScoped,
-      editable: () => (editable ??= openEditable()),
       openSigned: () => openSigned(),
       openSignedApart: () => openSigned('countersign-signed-apart', SIGNED_TOOLS_QUEUE),
-      crossed: () => (crossed ??= openCrossed()),
       limited: (limits) => openWith(`limited-${Object.keys(limits).join('-')}`, { limits }),
+      atWork: once(() => openWith('tasks', { url: TASK_SERVER_URL, tasks: { seconds: 600 } })),
+      linked: once(() => openWith('linked', { resourceLinks: 'read' })),
+      lent: once(async () => {
+        lend('CORPUS_GRANT_STALE', 'stale');
+        lend('CORPUS_GRANT_FRESH', FRESH_TOKEN);
+        return await openWith('lent', { credentials: { kind: 'given' } }, { vault: LENT });
+      }),
+      scoped: once(() => openWith('scoped', { credentials: SCOPED }, { policy: OF_TWO })),
+      kept: once(() =>
+        restartable(configOf('countersign-kept', { servers: serversOf({ url: KEPT_SERVER_URL, protocol: 'legacy' }) })),
+      ),
+      editable: once(async () => {
+        const config = configOf('countersign-editable', { policy: EDITABLE });
+        return { ...(await restartable(config)), directory: join(directory, config.artifacts.directory) };
+      }),
+      patient: once(async () => {
+        const servers = serversOf({ taskQueue: PATIENT_QUEUE, elicitation: { holdSeconds: 600 } });
+        const config = configOf('countersign-patient', { servers });
+        return { ...(await deploy(config, 'runs')), serveTools: () => serve(config, 'tools') };
+      }),
+      crossed: once(async () => {
+        const config = configOf('countersign-crossed', { policy: EDITABLE }, 'countersign-crossed-tools');
+        const serveTasks = async (): Promise<Serving> => await startDeciders({ address, namespace, config, bundle });
+        return { ...(await clientOf(config)), serve: (role) => serve(config, role), serveTasks };
+      }),
       plain: await deploy(configOf('countersign'), 'all'),
       encrypted: await deploy(configOf('countersign-encrypted', { encryption: CORPUS_ENCRYPTION }), 'all'),
       split: {

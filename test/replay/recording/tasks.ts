@@ -5,11 +5,8 @@
 import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MARKER } from '../../../activities/artifacts/root.ts';
-import { continued } from './moving.ts';
-import { calls, says, type Scenario, type Scene } from './scene.ts';
 import { until } from '../../support/until.ts';
-
-const DONE = says('The notes are in order.');
+import { alone, calls, type Scenario, scenario, type Scene } from './scene.ts';
 
 async function asked(scene: Scene, times: number): Promise<void> {
   await until(async () => (await scene.run.state()).tasks?.find(({ polls }) => polls >= times), {
@@ -37,87 +34,59 @@ async function storing({ deployment: { client }, workflowId }: Scene): Promise<v
     async () => {
       const { raw } = await client.workflow.getHandle(workflowId).describe();
       const pending = raw.pendingActivities ?? [];
-      return pending.some(({ activityType, attempt }) => activityType?.name === 'storeSegment' && Number(attempt) > 1)
-        ? true
-        : undefined;
+      return pending.some(({ activityType, attempt }) => activityType?.name === 'storeSegment' && Number(attempt) > 1);
     },
     { what: `the store of ${workflowId}` },
   );
 }
 
 export const TASKS: readonly Scenario[] = [
-  {
-    name: 'task-stopped',
-    points: ['task-stopped'],
-    script: { steps: [calls(['dig_note', 'tuesday']), DONE] },
-    play: async (scene) => {
-      await scene.start({}, { on: await scene.stage.atWork() });
-      await asked(scene, 1);
-      await scene.run.stop({ by: 'ben', reason: 'It takes too long.', inFlight: 'cancel' });
-      await scene.ended();
-      await scene.take('task-stopped');
+  scenario('task-stopped', { steps: [calls(['dig_note', 'tuesday'])] }, async (scene) => {
+    await scene.start({}, { on: await scene.stage.atWork() });
+    await asked(scene, 1);
+    await scene.run.stop({ by: 'ben', reason: 'It takes too long.', inFlight: 'cancel' });
+    await scene.ended('task-stopped');
+  }),
+  // Another run would continue as new by this nudge.
+  scenario('task-finishing', { steps: [calls(['dig_note', 'wednesday'])] }, async (scene) => {
+    await scene.start({}, { on: await scene.stage.atWork() });
+    await asked(scene, 1);
+    await scene.run.stop({ by: 'ben', reason: 'This one, and no more.', inFlight: 'finish' });
+    await nudged(scene);
+    await asked(scene, 3);
+    scene.stage.tools.finish();
+    await scene.ended('task-finishing');
+  }),
+  scenario('task-stopped-rolling', { steps: [calls(['dig_note', 'thursday'])] }, async (scene) => {
+    await scene.start({}, { on: await scene.stage.atWork() });
+    await asked(scene, 1);
+    const bringBack = await withoutStore(scene);
+    await nudged(scene);
+    await storing(scene);
+    await scene.run.stop({ by: 'ben', reason: 'It takes too long.', inFlight: 'cancel' });
+    await bringBack();
+    await scene.ended('task-stopped-rolling');
+  }),
+  scenario(
+    'task',
+    {
+      points: ['task', 'task-continued-first', 'task-continued', 'task-ended'],
+      steps: [calls(['dig_note', 'monday'])],
     },
-  },
-  {
-    // Another run would continue as new by this nudge.
-    name: 'task-finishing',
-    points: ['task-finishing'],
-    script: { steps: [calls(['dig_note', 'wednesday']), DONE] },
-    play: async (scene) => {
-      await scene.start({}, { on: await scene.stage.atWork() });
-      await asked(scene, 1);
-      await scene.run.stop({ by: 'ben', reason: 'This one, and no more.', inFlight: 'finish' });
-      await nudged(scene);
-      await asked(scene, 3);
-      scene.stage.tools.finish();
-      await scene.ended();
-      await scene.take('task-finishing');
-    },
-  },
-  {
-    name: 'task-stopped-rolling',
-    points: ['task-stopped-rolling'],
-    script: { steps: [calls(['dig_note', 'thursday']), DONE] },
-    play: async (scene) => {
-      await scene.start({}, { on: await scene.stage.atWork() });
-      await asked(scene, 1);
-      const bringBack = await withoutStore(scene);
-      await nudged(scene);
-      await storing(scene);
-      await scene.run.stop({ by: 'ben', reason: 'It takes too long.', inFlight: 'cancel' });
-      await bringBack();
-      await scene.ended();
-      await scene.take('task-stopped-rolling');
-    },
-  },
-  {
-    name: 'task',
-    points: ['task', 'task-continued-first', 'task-continued', 'task-ended'],
-    script: { steps: [calls(['dig_note', 'monday']), DONE] },
-    play: async (scene) => {
+    async (scene) => {
       await scene.start({}, { on: await scene.stage.atWork() });
       await asked(scene, 2);
       await scene.take('task');
       const { runId } = await scene.run.state();
-      await continued(scene, runId);
+      await scene.continued(runId);
       await scene.take('task-continued-first', { runId });
       await asked(scene, 4);
       await scene.take('task-continued');
       scene.stage.tools.finish();
-      await scene.ended();
-      await scene.take('task-ended');
+      await scene.ended('task-ended');
     },
-  },
-  {
-    // The scenario needs a workflow that waits for no task (`--bundle`). Such a workflow takes over between a dispatch
-    // and its answer.
-    name: 'task-not-waited',
-    points: ['task-not-waited'],
-    script: { steps: [calls(['dig_note', 'monday']), DONE] },
-    play: async (scene) => {
-      await scene.start({}, { on: await scene.stage.atWork() });
-      await scene.ended();
-      await scene.take('task-not-waited');
-    },
-  },
+  ),
+  // The scenario needs a workflow that waits for no task (`--bundle`). Such a workflow takes over between a dispatch
+  // and its answer.
+  alone('task-not-waited', [calls(['dig_note', 'monday'])], {}, (stage) => stage.atWork()),
 ];

@@ -241,7 +241,6 @@ export async function converse(
   );
   if (name === 'given') {
     const [request] = await openRequests(run);
-    if (request === undefined) throw new Error('there is no request');
     pieces.push(...(await piecesOfRun(world, run.runId)));
     await run.decide(decisionOn(request, 'bob'));
   }

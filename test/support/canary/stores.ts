@@ -157,39 +157,20 @@ async function printedPieces(
 
 /** Collects the files on disk. */
 export async function storedPieces({ engine, config }: FaultWorld): Promise<readonly Piece[]> {
-  const ledger = config.ledger?.directory;
-  const recorded =
-    ledger === undefined ? [] : await readdir(join(engine.directory, ledger), { recursive: true, withFileTypes: true });
-  const records = recorded.filter((entry) => entry.isFile());
-  const beside = (await readdir(engine.directory)).filter((name) => name.startsWith('temporal.db'));
-  const folder = join(engine.directory, config.artifacts.directory);
-  const artifacts = (await readdir(folder, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile());
-  const vault = config.vault?.kind === 'directory' ? join(engine.directory, config.vault.directory) : undefined;
-  const kept = vault === undefined ? [] : await readdir(vault, { recursive: true, withFileTypes: true });
-  return await Promise.all([
-    ...kept
-      .filter((entry) => entry.isFile())
-      .map(async ({ parentPath, name }): Promise<Piece> => ({
-        store: 'vault',
-        place: `${parentPath}/${name}`,
-        content: await readFile(join(parentPath, name)),
-      })),
-    ...beside.map(async (name): Promise<Piece> => ({
-      store: 'SQLite file',
-      place: name,
-      content: await readFile(join(engine.directory, name)),
-    })),
-    ...artifacts.map(async ({ parentPath, name }): Promise<Piece> => ({
-      store: 'artifacts',
-      place: name,
-      content: await readFile(join(parentPath, name)),
-    })),
-    ...records.map(async ({ parentPath, name }): Promise<Piece> => ({
-      store: 'ledger directory',
-      place: `${parentPath}/${name}`,
-      content: await readFile(join(parentPath, name)),
-    })),
-  ]);
+  const { ledger, vault, artifacts } = config;
+  const inFolder = async (store: Store, folder: string | undefined, prefix = ''): Promise<readonly Piece[]> => {
+    if (folder === undefined) return [];
+    const found = await readdir(join(engine.directory, folder), { recursive: true, withFileTypes: true });
+    const files = found.filter((entry) => entry.isFile() && entry.name.startsWith(prefix));
+    const paths = files.map(({ parentPath, name }) => join(parentPath, name));
+    return await Promise.all(paths.map(async (place) => ({ store, place, content: await readFile(place) })));
+  };
+  return [
+    ...(await inFolder('vault', vault?.kind === 'directory' ? vault.directory : undefined)),
+    ...(await inFolder('SQLite file', '.', 'temporal.db')),
+    ...(await inFolder('artifacts', artifacts.directory)),
+    ...(await inFolder('ledger directory', ledger?.directory)),
+  ];
 }
 
 /** Collects the error of a client's call as any code that prints errors sees it: causes, facts, hidden fields. */

@@ -46,7 +46,8 @@ export async function startGrantScene(): Promise<GrantScene> {
       ...over.policy,
     },
   });
-  const world = await startWorld({ engine, config: configOf('countersign'), client: { servers: targets } });
+  const client = { servers: targets };
+  const world = await startWorld({ engine, config: configOf('countersign'), client, beside: [shared, other] });
   return {
     engine,
     zone,
@@ -58,7 +59,6 @@ export async function startGrantScene(): Promise<GrantScene> {
     close: async () => {
       await world.stop();
       await engine.stop();
-      await Promise.all([shared.close(), other.close()]);
     },
   };
 }

@@ -90,7 +90,7 @@ export async function startKillServer(era: Era, point: KillPoint): Promise<KillS
       isArmed = false;
     },
     held: async (count) => {
-      await until(() => (holding >= count ? true : undefined), {
+      await until(() => holding >= count, {
         what: `${count} calls held ${point}`,
         withinMs: 60_000,
       });

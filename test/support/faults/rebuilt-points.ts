@@ -209,7 +209,6 @@ export const POINTS: Readonly<Record<string, Point>> = {
   'approval asked, and given by signal': async (world) => {
     const run = await started(world, 'approval', 'office');
     const [request] = await openRequests(run);
-    if (request === undefined) throw new Error('there is no request');
     const handle = world.client.workflow.getHandle(run.runId);
     return {
       workflowId: run.runId,
@@ -224,7 +223,6 @@ export const POINTS: Readonly<Record<string, Point>> = {
   'approval asked': async (world) => {
     const run = await started(world, 'approval', 'office');
     const [request] = await openRequests(run);
-    if (request === undefined) throw new Error('there is no request');
     return {
       ...paused(world, run),
       answered: async () => {
@@ -254,7 +252,6 @@ export const POINTS: Readonly<Record<string, Point>> = {
   'a run that is to continue as new': async (world) => {
     const run = await started(world, 'approval', 'office');
     const [request] = await openRequests(run);
-    if (request === undefined) throw new Error('there is no request');
     return {
       ...paused(world, run, async () => world.client.workflow.getHandle(run.runId).signal('nudge')),
       answered: async () => {
@@ -346,7 +343,7 @@ export const POINTS: Readonly<Record<string, Point>> = {
 
 /** Waits until the run has continued as new. */
 export async function handedOver(world: FaultWorld, workflowId: string): Promise<void> {
-  await until(async () => ((await executions(world, workflowId)).length > 1 ? true : undefined), {
+  await until(async () => (await executions(world, workflowId)).length > 1, {
     what: `another execution of ${workflowId}`,
   });
 }
@@ -376,9 +373,7 @@ export async function editBeingJudged(
     await until(
       async () => {
         const { pendingActivities } = (await handle.describe()).raw;
-        return pendingActivities?.some(({ activityType }) => activityType?.name === 'judge') === true
-          ? true
-          : undefined;
+        return pendingActivities?.some(({ activityType }) => activityType?.name === 'judge') === true;
       },
       { what: 'an edit being judged' },
     );

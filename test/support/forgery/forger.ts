@@ -2,18 +2,17 @@
  * Plays a namespace writer: a worker with workflows of its own, and the recorded inputs of a genuine run.
  */
 import { fileURLToPath } from 'node:url';
-import { NativeConnection, Worker } from '@temporalio/worker';
 import { ACTIVITIES } from '../../../contracts/names.ts';
 import type { ApproverList, PolicyInput } from '../../../contracts/schemas/policy.ts';
 import type { DispatchInput } from '../../../contracts/wire/tools.ts';
 import { requestDigest } from '../../../domain/request/digest.ts';
 import { bundleWorkflows, createTracing } from '../../../workers/bundle.ts';
-import { startEngine } from '../engine.ts';
 import { ADMINISTRATOR, connected } from '../scenes/catalogs.ts';
 import { type RecordingServer, startRecordingServer } from '../servers/recording-server.ts';
 import { type ResumableServer, startResumableServer } from '../servers/resumable-server.ts';
 import { startTaskServer } from '../servers/task-server.ts';
-import { keepZoneKey } from '../signing/keys.ts';
+import { zoneKey } from '../signing/keys.ts';
+import { type OwnWorker, startOwnWorker } from '../world/own-worker.ts';
 import { scheduledInputs } from '../world/run-record.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../world/world.ts';
 
@@ -51,8 +50,6 @@ export async function startForger(
   const bank = await startRecordingServer();
   const tasks = await startTaskServer();
   const kept = await startResumableServer();
-  const engine = await startEngine();
-  const zone = await keepZoneKey(engine.directory);
   const credentials = { kind: 'none' } as const;
   const policy = {
     rules,
@@ -71,17 +68,12 @@ export async function startForger(
   };
   // The catalog has a tenant of its own: no run here has a catalog.
   const catalog = { administrators: [{ ...ADMINISTRATOR, tenant: 'shelf' }] };
-  const { grants } = zone;
-  const world = await startWorld({ engine, config: { policy, servers, catalog, grants } });
+  const beside = [bank, tasks, kept];
+  const world = await startWorld({ zone: await zoneKey(), beside, config: { policy, servers, catalog } });
   const genuine = new Map([...(await recordGenuine(world, bank.url)), ...(await recordOutlived(world, kept))]);
   // Sound: our own workflow recorded it.
   const approved = genuine.get(ACTIVITIES.callTool) as unknown as DispatchInput;
-
-  const connection = await NativeConnection.connect({ address: world.engine.server.address });
-  const { code } = await bundleWorkflows(fileURLToPath(new URL('forged-workflows.ts', import.meta.url)));
-  const plugins = [createTracing('off')];
-  const worker = await Worker.create({ connection, taskQueue: 'forged', workflowBundle: { code }, plugins });
-  const running = worker.run();
+  const worker = await startForgedWorker(world.engine.server.address);
   let forgeries = 0;
   return {
     bank,
@@ -95,14 +87,17 @@ export async function startForger(
       return answer;
     },
     stop: async () => {
-      worker.shutdown();
-      await running;
-      await connection.close();
+      await worker.stop();
       await world.stop();
-      await engine.stop();
-      await Promise.all([bank.close(), tasks.close(), kept.close()]);
     },
   };
+}
+
+/** Starts a worker whose workflows are not ours, on the task queue `forged`. */
+export async function startForgedWorker(address: string): Promise<OwnWorker> {
+  const { code } = await bundleWorkflows(fileURLToPath(new URL('forged-workflows.ts', import.meta.url)));
+  const plugins = [createTracing('off')];
+  return await startOwnWorker(address, { taskQueue: 'forged', workflowBundle: { code }, plugins });
 }
 
 async function recordGenuine(world: World, url: string): Promise<Forger['genuine']> {
@@ -113,7 +108,6 @@ async function recordGenuine(world: World, url: string): Promise<Forger['genuine
     { text: 'done' },
   ]);
   const [request] = await openRequests(run);
-  if (request === undefined) throw new Error('no request');
   await run.decide(decisionOn(request, 'ann'));
   await run.result();
   const recorded = await scheduledInputs(world, run.runId);

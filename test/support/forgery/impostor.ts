@@ -6,12 +6,12 @@
  * them first.
  */
 import { defaultPayloadConverter, type Payload, type ProtoFailure } from '@temporalio/common';
-import { NativeConnection, Worker } from '@temporalio/worker';
 import type { RunHandle } from '../../../client/index.ts';
 import { createTracing } from '../../../workers/bundle.ts';
 import { createWorkerDataConverter } from '../../../workers/codec.ts';
 import { zoneKeysOf } from '../../../workers/config/secrets.ts';
 import { ZoneCodec } from '../../../workers/zone.ts';
+import { startOwnWorker } from '../world/own-worker.ts';
 import { executions } from '../world/run-record.ts';
 import type { World } from '../world/world.ts';
 import type { CopiedPayload } from './forged-workflows.ts';
@@ -26,9 +26,7 @@ export interface TakenActivity {
 
 /** Starts our worker for workflows alone. The workers of the world must have stopped. */
 export async function workflowsOnly({ engine, config, bundle }: World): Promise<() => Promise<void>> {
-  const connection = await NativeConnection.connect({ address: engine.server.address });
-  const worker = await Worker.create({
-    connection,
+  const worker = await startOwnWorker(engine.server.address, {
     namespace: engine.server.namespace,
     taskQueue: config.taskQueue,
     workflowBundle: { code: bundle.code },
@@ -36,12 +34,7 @@ export async function workflowsOnly({ engine, config, bundle }: World): Promise<
     plugins: [createTracing('off')],
     stickyQueueScheduleToStartTimeout: '100ms',
   });
-  const running = worker.run();
-  return async () => {
-    worker.shutdown();
-    await running;
-    await connection.close();
-  };
+  return worker.stop;
 }
 
 export class Impostor {

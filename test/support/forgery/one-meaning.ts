@@ -76,7 +76,7 @@ export async function expectOneMeaning(
   // The next execution does not confuse the messages either.
   const before = await runIdOf(world, workflowId);
   await world.client.workflow.getHandle(workflowId).signal('nudge');
-  await until(async () => ((await runIdOf(world, workflowId)) === before ? undefined : true), {
+  await until(async () => (await runIdOf(world, workflowId)) !== before, {
     what: 'the next execution',
   });
   expect(await answers()).toEqual(expected);

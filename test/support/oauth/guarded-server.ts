@@ -246,6 +246,7 @@ export async function startCountersignedScene(): Promise<CountersignedScene> {
   const exchanged = { issuer: provider.issuer, clientId: 'countersign', clientKey: clientKey.config, scopes: SCOPES };
   const world = await startWorld({
     engine,
+    beside: [bank, other, desk, strayed, provider],
     config: {
       servers: {
         bank: { url: bank.url, credentials: { kind: 'issued', scopes: SCOPES } },
@@ -278,7 +279,6 @@ export async function startCountersignedScene(): Promise<CountersignedScene> {
     { authorizations: { desk: assertion } },
   );
   const [request] = await openRequests(run);
-  if (request === undefined) throw new Error('there is no request');
   await run.decide(decisionOn(request, 'bob'));
   await run.result();
   const received = `${bank.received()}\n${desk.received()}`;
@@ -297,7 +297,6 @@ export async function startCountersignedScene(): Promise<CountersignedScene> {
     close: async () => {
       await world.stop();
       await engine.stop();
-      await Promise.all([bank, other, desk, strayed, provider].map((part) => part.close()));
     },
   };
 }

@@ -8,22 +8,18 @@ import { startEngine, type TestEngine } from '../engine.ts';
 import { startProvider } from '../oauth/provider.ts';
 import { type RawServer, startRawServer, succeedWith } from '../servers/raw-server.ts';
 import { keepZoneKey, type ZoneKey } from '../signing/keys.ts';
-import { until } from '../until.ts';
-import { startWorld, type World } from '../world/world.ts';
+import { answerOf, requestThat, startWorld, type World } from '../world/world.ts';
 
 /** Waits until the run asks for an authorization of a call. */
 export async function wantedFor(run: RunHandle, callId = 't1.c0', round = 1): Promise<ApprovalRequest> {
-  return await until(
-    async () =>
-      (await run.requests()).find(
-        ({ callId: id, status, about }) =>
-          id === callId && status === 'open' && about?.kind === 'authorization' && about.round === round,
-      ),
-    { what: `${run.runId} asks for an authorization of ${callId}`, withinMs: 60_000 },
+  return await requestThat(
+    run,
+    ({ callId: id, status, about }) =>
+      id === callId && status === 'open' && about?.kind === 'authorization' && about.round === round,
+    `an authorization of ${callId}`,
+    60_000,
   );
 }
-
-let answers = 0;
 
 type Said =
   | { readonly kind: 'consent' }
@@ -31,15 +27,7 @@ type Said =
   | { readonly kind: 'decline'; readonly reason: string };
 
 export function authorizationOf(request: ApprovalRequest, approver: string, said: Said): AuthorizationInput {
-  answers += 1;
-  return {
-    ...said,
-    decisionId: `authorization-${process.pid}-${answers}`,
-    callId: request.callId,
-    digest: request.digest,
-    runId: request.runId,
-    approver: { id: approver, groups: [] },
-  };
+  return answerOf(request, approver, said);
 }
 
 /** Answers 403 until the token has the scope. */
@@ -82,6 +70,7 @@ export async function startWantedScene(
   const issued = { issuer: provider.issuer, clientId: CLIENT.id, clientSecret: CLIENT.secret, scopes };
   const world = await startWorld({
     engine,
+    beside: [server, provider],
     client: { servers: { mine: { url: server.url, key: zone.publicJwk } }, ...client },
     config: {
       ...config,
@@ -95,7 +84,6 @@ export async function startWantedScene(
   const close = async (): Promise<void> => {
     await world.stop();
     await engine.stop();
-    await Promise.all([server.close(), provider.close()]);
   };
   return { engine, server, zone, world, close };
 }

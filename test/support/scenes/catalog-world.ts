@@ -73,7 +73,8 @@ export async function startCatalogWorld(names: readonly string[]): Promise<Catal
     },
   };
   await writeFile(join(engine.directory, 'countersign.yaml'), stringify(config));
-  const service = await startWorld({ engine, config });
+  const beside = [...servers.values()].map(({ server }) => server);
+  const service = await startWorld({ engine, config, beside });
   const found = (name: string) => {
     const server = servers.get(name);
     if (server === undefined) throw new Error(`no server ${name}`);
@@ -113,7 +114,6 @@ export async function startCatalogWorld(names: readonly string[]): Promise<Catal
     stop: async () => {
       await service.stop();
       await engine.stop();
-      for (const { server } of servers.values()) await server.close();
     },
   };
   return world;

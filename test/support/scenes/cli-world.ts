@@ -7,7 +7,7 @@ import type { RunSpecInput } from '../../../contracts/schemas/run-spec.ts';
 import { type CommandOptions, type CommandResult, runCommand } from '../cli.ts';
 import { startEngine } from '../engine.ts';
 import { type RecordingServer, startRecordingServer } from '../servers/recording-server.ts';
-import { keepZoneKey } from '../signing/keys.ts';
+import { zoneKey } from '../signing/keys.ts';
 import { openRequests, startWorld, type World } from '../world/world.ts';
 
 type Steps = Parameters<World['spec']>[0];
@@ -34,18 +34,19 @@ export function pay(purpose: string, note = 'rent') {
 export async function startCliWorld(): Promise<CliWorld> {
   const bank = await startRecordingServer();
   const engine = await startEngine();
-  const zone = await keepZoneKey(engine.directory);
+  const zone = await zoneKey();
   await writeFile(join(engine.directory, 'zone.jwk'), JSON.stringify(zone.publicJwk));
   const tools = { lookup: 'allow' } as const;
   const world = await startWorld({
     engine,
+    zone,
+    beside: [bank],
     config: {
       policy: { servers: { bank: { tools }, vault: { tools } }, approvers: { ids: ['ann', 'ben'], groups: ['ops'] } },
       servers: {
         bank: { url: bank.url, credentials: { kind: 'none' } },
         vault: { url: bank.url, credentials: { kind: 'given' } },
       },
-      grants: zone.grants,
     },
   });
   const { address, namespace } = engine.server;
@@ -72,7 +73,6 @@ export async function startCliWorld(): Promise<CliWorld> {
     stop: async () => {
       await world.stop();
       await engine.stop();
-      await bank.close();
     },
   };
   return cliWorld;

@@ -6,7 +6,6 @@ import { afterAll, beforeAll } from '@jest/globals';
 import { Context } from '@temporalio/activity';
 import { WorkflowUpdateFailedError } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
-import { NativeConnection, Worker } from '@temporalio/worker';
 import type { RunHandle } from '../../../client/index.ts';
 import { QUERIES, UPDATES } from '../../../contracts/names.ts';
 import type { HeldAck, HeldPlace, HeldQuestions, HeldWord } from '../../../contracts/wire/legacy-2025.ts';
@@ -16,6 +15,7 @@ import { toolSideActivities } from '../../../workers/composition.ts';
 import { NAME } from '../builders/provision.ts';
 import { startRawServer } from '../servers/raw-server.ts';
 import { until } from '../until.ts';
+import { startOwnWorker } from '../world/own-worker.ts';
 import { startWorld, type World } from '../world/world.ts';
 
 /** A dispatch that the test has taken. */
@@ -58,18 +58,18 @@ export const LOST: Ended = {
 const definition = (name: string) => ({ name, description: 'Does it.', inputSchema: { type: 'object' } });
 
 export function useHeldScene(): () => HeldScene {
-  const closing: (() => Promise<unknown>)[] = [];
+  let endFlights: () => Promise<void>;
   const flights: Flight[] = [];
   const resumes: Flight[] = [];
   let world: World;
 
   beforeAll(async () => {
     const server = await startRawServer({ era: 'legacy', pages: [['do', 'visit'].map(definition)] });
-    closing.push(() => server.close());
     const connected = { url: server.url, taskQueue: 'desk', credentials: { kind: 'none' as const } };
     const visit = { action: 'ask' as const, approvers: { ids: ['ann'] }, remindAfterSeconds: 1 };
     world = await startWorld({
       role: 'runs',
+      beside: [server],
       config: {
         servers: {
           desk: { ...connected, elicitation: { holdSeconds: HOLD_SECONDS } },
@@ -84,9 +84,7 @@ export function useHeldScene(): () => HeldScene {
     const { engine, config, artifacts, client } = world;
     const loaded = { config, baseDirectory: engine.directory, path: undefined };
     const { discoverTools } = await toolSideActivities(loaded, artifacts, client);
-    const connection = await NativeConnection.connect({ address: engine.server.address });
-    const worker = await Worker.create({
-      connection,
+    const worker = await startOwnWorker(engine.server.address, {
       taskQueue: 'desk',
       dataConverter: createWorkerDataConverter(config),
       activities: {
@@ -95,16 +93,13 @@ export function useHeldScene(): () => HeldScene {
         resumeCall: (input: DispatchInput) => fly(input, resumes),
       },
     });
-    const running = worker.run();
-    closing.push(async () => {
+    endFlights = async () => {
       for (const flight of [...flights, ...resumes]) flight.end(DONE);
-      worker.shutdown();
-      await running;
-      await connection.close();
-    });
+      await worker.stop();
+    };
   });
   afterAll(async () => {
-    for (const close of closing.toReversed()) await close();
+    await endFlights();
     await world.stop();
   });
   return () => ({

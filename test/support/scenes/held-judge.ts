@@ -27,7 +27,7 @@ export async function judging(world: World, run: RunHandle, count = 1): Promise<
     async () => {
       const { raw } = await handle.describe();
       const under = (raw.pendingActivities ?? []).filter(({ activityType }) => activityType?.name === 'judge');
-      return under.length === count ? true : undefined;
+      return under.length === count;
     },
     { what: `${count} edits of ${run.runId} being judged` },
   );

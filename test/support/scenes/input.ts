@@ -3,11 +3,9 @@ import { afterAll, beforeAll, beforeEach } from '@jest/globals';
 import type { RunHandle } from '../../../client/index.ts';
 import type { InputResponse } from '../../../contracts/schemas/input.ts';
 import type { ApprovalRequest, ProvisionInput } from '../../../contracts/schemas/request.ts';
-import { startEngine } from '../engine.ts';
 import { type MrtrServer, startMrtrServer } from '../servers/mrtr-server.ts';
-import { keepZoneKey } from '../signing/keys.ts';
-import { until } from '../until.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../world/world.ts';
+import { zoneKey } from '../signing/keys.ts';
+import { answerOf, decisionOn, openRequests, requestThat, startWorld, type World } from '../world/world.ts';
 
 export interface InputScene {
   readonly server: MrtrServer;
@@ -21,24 +19,18 @@ export function useInputScene(): () => InputScene {
 
   beforeAll(async () => {
     server = await startMrtrServer();
-    const engine = await startEngine();
-    const zone = await keepZoneKey(engine.directory);
     const tools = Object.fromEntries(['book', 'visit', 'stubborn'].map((tool) => [tool, 'allow' as const]));
     world = await startWorld({
-      engine,
+      zone: await zoneKey(),
+      beside: [server],
       config: {
         servers: { desk: { url: server.url, credentials: { kind: 'none' } } },
         policy: { servers: { desk: { tools } }, approvers: { ids: ['ann', 'bob'] } },
-        grants: zone.grants,
       },
     });
   });
   beforeEach(() => server.reset());
-  afterAll(async () => {
-    await world.stop();
-    await world.engine.stop();
-    await server.close();
-  });
+  afterAll(async () => world.stop());
   return () => ({ server, world });
 }
 
@@ -47,40 +39,24 @@ export const steps = (tool: string) => [{ calls: [{ tool: `desk/${tool}`, argume
 export const yes = { confirm: { action: 'accept', content: { sure: true } } } as const;
 export const named = (name: string) => ({ who: { action: 'accept', content: { name } } }) as const;
 
-let count = 0;
 export function answerTo(
   request: ApprovalRequest,
   responses: Record<string, InputResponse>,
   over: Partial<ProvisionInput> = {},
 ): ProvisionInput {
-  count += 1;
-  const { callId, digest, runId } = request;
-  const answer = {
-    kind: 'provide',
-    decisionId: `input-${count}`,
-    callId,
-    digest,
-    runId,
-    approver: { id: 'ann' },
-    responses,
-  };
-  // Sound: `over` has the same kind, or leaves the answers unread.
-  return { ...answer, ...over } as ProvisionInput;
+  return { ...answerOf(request, 'ann', { kind: 'provide', responses }), ...over };
 }
 
 /** Waits until the server's question of this round is open. */
 export async function question(run: RunHandle, round = 1): Promise<ApprovalRequest> {
-  return await until(
-    async () =>
-      (await run.requests()).find(
-        ({ status, about }) => status === 'open' && about?.kind === 'input' && about.round === round,
-      ),
-    { what: `question ${round} of ${run.runId}` },
+  return await requestThat(
+    run,
+    ({ status, about }) => status === 'open' && about?.kind === 'input' && about.round === round,
+    `question ${round}`,
   );
 }
 
 export async function approved(run: RunHandle): Promise<void> {
   const [request] = await openRequests(run);
-  if (request === undefined) throw new Error('no request');
   await run.decide(decisionOn(request, 'ann'));
 }

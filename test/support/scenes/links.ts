@@ -5,11 +5,10 @@
 import { afterAll, beforeAll, beforeEach } from '@jest/globals';
 import { acceptedContent, inputRequired, ResourceNotFoundError, Server } from '@modelcontextprotocol/server';
 import type { RunHandle } from '../../../client/index.ts';
-import { startEngine } from '../engine.ts';
 import { type HostileServer, startHostile } from '../oauth/provider.ts';
 import { type RunningMcpServer, startEverythingServer } from '../servers/real-servers.ts';
 import { type SdkServer, serveSdk } from '../servers/sdk-server.ts';
-import { keepZoneKey } from '../signing/keys.ts';
+import { zoneKey } from '../signing/keys.ts';
 import { results } from '../world/run-record.ts';
 import { startWorld, type World } from '../world/world.ts';
 import { ADMINISTRATOR } from './catalogs.ts';
@@ -97,13 +96,12 @@ const LONG_MS = 120_000;
 export function useLinkScene(): () => LinkScene {
   let scene: LinkScene;
   beforeAll(async () => {
-    const [server, everything, engine] = await Promise.all([startLinkServer(), startEverythingServer(), startEngine()]);
+    const [server, everything] = await Promise.all([startLinkServer(), startEverythingServer()]);
     const issuer = await startHostile({
       token: ({ form }) => ({
         body: { access_token: tokenFor(form.get('scope')), token_type: 'Bearer', expires_in: 60 },
       }),
     });
-    const zone = await keepZoneKey(engine.directory);
     const credentials = { kind: 'none' } as const;
     const scopes = { discovery: ['list'], default: ['call'], resources: ['read'] };
     const client = {
@@ -113,7 +111,8 @@ export function useLinkScene(): () => LinkScene {
       clientSecret: 'secret-1',
     } as const;
     const world = await startWorld({
-      engine,
+      zone: await zoneKey(),
+      beside: [server, everything, issuer],
       config: {
         servers: {
           all: { url: everything.url, credentials, resourceLinks: 'read' },
@@ -124,18 +123,12 @@ export function useLinkScene(): () => LinkScene {
         policy: { strategy: 'never', approvers: { ids: ['ann'], may: ['edit'] } },
         // The catalog has a tenant of its own: no other run has a catalog.
         catalog: { administrators: [{ ...ADMINISTRATOR, tenant: 'shelf' }] },
-        grants: zone.grants,
       },
     });
     scene = { server, everything, issuer, world };
   }, LONG_MS);
   beforeEach(() => scene.server.reset());
-  afterAll(async () => {
-    const { world, server, everything, issuer } = scene;
-    await world.stop();
-    await world.engine.stop();
-    await Promise.all([server.close(), everything.close(), issuer.close()]);
-  });
+  afterAll(async () => scene.world.stop());
   return () => scene;
 }
 

@@ -3,8 +3,7 @@ import { msToTs } from '@temporalio/common/lib/time.js';
 import type { RunHandle } from '../../../client/index.ts';
 import { ACTIVITIES } from '../../../contracts/names.ts';
 import type { ApprovalRequest, ResolutionInput } from '../../../contracts/schemas/request.ts';
-import { until } from '../until.ts';
-import type { World } from '../world/world.ts';
+import { answerOf, requestThat, type World } from '../world/world.ts';
 
 /** Waits until the run asks what became of a call. */
 export async function lostCall(
@@ -13,16 +12,15 @@ export async function lostCall(
   generation = 1,
   withinMs = 60_000,
 ): Promise<ApprovalRequest> {
-  return await until(
-    async () =>
-      (await run.requests()).find(
-        (request) =>
-          request.callId === callId &&
-          request.status === 'open' &&
-          request.about?.kind === 'outcome' &&
-          request.generation >= generation,
-      ),
-    { what: `${run.runId} asks what became of ${callId}`, withinMs },
+  return await requestThat(
+    run,
+    (request) =>
+      request.callId === callId &&
+      request.status === 'open' &&
+      request.about?.kind === 'outcome' &&
+      request.generation >= generation,
+    `what became of ${callId}`,
+    withinMs,
   );
 }
 
@@ -53,8 +51,6 @@ export async function failUnderWay({ client }: World, run: RunHandle, pauseMs: n
   return { execution, id };
 }
 
-let resolutions = 0;
-
 type Said =
   | { readonly kind: 'retry' }
   | { readonly kind: 'succeeded'; readonly result: string }
@@ -62,13 +58,5 @@ type Said =
 
 /** Makes a person's statement of what became of the call. */
 export function resolutionOf(request: ApprovalRequest, approver: string, said: Said): ResolutionInput {
-  resolutions += 1;
-  return {
-    ...said,
-    decisionId: `resolution-${process.pid}-${resolutions}`,
-    callId: request.callId,
-    digest: request.digest,
-    runId: request.runId,
-    approver: { id: approver, groups: [] },
-  };
+  return answerOf(request, approver, said);
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect } from '@jest/globals';
 import { type CatalogHandle, Countersign } from '../../../client/index.ts';
 import { codedFailureIn } from '../../../contracts/failure.ts';
-import { startEngine, type TestEngine } from '../engine.ts';
+import type { TestEngine } from '../engine.ts';
 import { type RecordingServer, startRecordingServer } from '../servers/recording-server.ts';
 import {
   claimsFor,
@@ -38,18 +38,20 @@ interface Message {
 }
 
 export class SignedCatalog {
-  readonly engine: TestEngine;
   readonly bank: RecordingServer;
   readonly world: World;
   readonly handle: CatalogHandle;
   /** The Temporal run for which messages are signed. */
   runId = '';
 
-  constructor(engine: TestEngine, bank: RecordingServer, world: World) {
-    this.engine = engine;
+  constructor(bank: RecordingServer, world: World) {
     this.bank = bank;
     this.world = world;
     this.handle = this.through(ann);
+  }
+
+  get engine(): TestEngine {
+    return this.world.engine;
   }
 
   through(key: TestKey, server = 'bank'): CatalogHandle {
@@ -62,7 +64,7 @@ export class SignedCatalog {
   }
 
   async trust(...keys: readonly TestKey[]): Promise<void> {
-    await writeTrust(join(this.engine.directory, 'trust.jwks'), ...keys);
+    await writeTrust(join(this.world.engine.directory, 'trust.jwks'), ...keys);
   }
 
   /** Number of events in all executions. */
@@ -105,8 +107,6 @@ export class SignedCatalog {
 
   async stop(): Promise<void> {
     await this.world.stop();
-    await this.bank.close();
-    await this.engine.stop();
   }
 }
 
@@ -120,11 +120,10 @@ export function tighten(expectedVersion: number, over: object = {}) {
  * @param taskQueue queue of its server's tools; default: that of catalogs
  */
 export async function startSignedCatalog(taskQueue?: string): Promise<SignedCatalog> {
-  const engine = await startEngine();
   const bank = await startRecordingServer();
-  await writeTrust(join(engine.directory, 'trust.jwks'), backend, ann, ben, mallory, theirs);
   const world = await startWorld({
-    engine,
+    trusted: [backend, ann, ben, mallory, theirs],
+    beside: [bank],
     config: {
       catalog: {
         administrators: [{ ids: ['acme|ann', 'acme|ben'], groups: ['admins'], may: ['connect', 'loosen', 'tighten'] }],
@@ -134,10 +133,9 @@ export async function startSignedCatalog(taskQueue?: string): Promise<SignedCata
       ...(taskQueue === undefined
         ? {}
         : { servers: { bank: { url: bank.url, credentials: { kind: 'none' as const }, taskQueue } } }),
-      trust: { mode: 'signed', jwks: 'trust.jwks' },
     },
   });
-  const catalog = new SignedCatalog(engine, bank, world);
+  const catalog = new SignedCatalog(bank, world);
   const { refresh = 0 } = await catalog.handle.connect({ by: ANN, url: bank.url });
   await catalog.handle.settled(refresh);
   catalog.runId = (await catalog.handle.snapshot()).signing?.runId ?? '';

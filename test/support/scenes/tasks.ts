@@ -5,9 +5,8 @@
 import { afterAll, beforeAll } from '@jest/globals';
 import type { RunHandle } from '../../../client/index.ts';
 import type { RunningTask } from '../../../contracts/schemas/legacy-2025.ts';
-import { startEngine } from '../engine.ts';
 import { type ServedTask, startTaskServer, type TaskServer } from '../servers/task-server.ts';
-import { keepZoneKey } from '../signing/keys.ts';
+import { zoneKey } from '../signing/keys.ts';
 import { until } from '../until.ts';
 import { executions } from '../world/run-record.ts';
 import { startWorld, type World } from '../world/world.ts';
@@ -24,12 +23,11 @@ export function useTaskScene(): () => TaskScene {
 
   beforeAll(async () => {
     server = await startTaskServer();
-    const engine = await startEngine();
-    const zone = await keepZoneKey(engine.directory);
     const at = { url: server.url, credentials: { kind: 'none' }, recheckSeconds: 0 } as const;
     const tools = { dig: 'allow' } as const;
     world = await startWorld({
-      engine,
+      zone: await zoneKey(),
+      beside: [server],
       config: {
         servers: {
           mine: { ...at, tasks: { seconds: 600 } },
@@ -37,15 +35,10 @@ export function useTaskScene(): () => TaskScene {
           brief: { ...at, url: `${server.url}?brief`, tasks: { optional: ['dig'], seconds: 3 } },
         },
         policy: { servers: { mine: { tools }, brief: { tools } }, approvers: { ids: ['ann'] } },
-        grants: zone.grants,
       },
     });
   });
-  afterAll(async () => {
-    await world.stop();
-    await world.engine.stop();
-    await server.close();
-  });
+  afterAll(async () => world.stop());
   return () => ({ server, world });
 }
 

@@ -6,7 +6,7 @@
  * anew, leak or record are presets of it.
  */
 import { randomUUID } from 'node:crypto';
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { defined } from '../../../contracts/defined.ts';
 import type { JsonObject } from '../../../contracts/schemas/json.ts';
 import { Holds } from './holds.ts';
@@ -107,7 +107,12 @@ export interface RawServer {
   close(): Promise<void>;
 }
 
-export async function startRawServer(first: RawServerScript): Promise<RawServer> {
+/** A raw server without an address, for servers that share one. */
+export interface RawHandler extends Omit<RawServer, 'url' | 'close'> {
+  readonly listener: RequestListener;
+}
+
+export function createRawHandler(first: RawServerScript): RawHandler {
   let script = first;
   let waiting = 0;
   const memory: Memory = { executions: 0, calls: [], attempts: new Map(), sessions: new Map(), used: new Set() };
@@ -121,26 +126,25 @@ export async function startRawServer(first: RawServerScript): Promise<RawServer>
       watcher.found(request);
     }
   };
-  const server = await listenOnLoopback((request, response) => {
-    waiting += 1;
-    response.once('close', () => (waiting -= 1));
-    void bodyOf(request).then((text) => {
-      // Sound: a test's client sends JSON-RPC objects; a field that is missing is handled where it is read.
-      const message = (text === '' ? {} : JSON.parse(text)) as Message;
-      const { id, method, params = {}, result, error } = message;
-      note({
-        httpMethod: request.method ?? '',
-        rpcMethod: method,
-        headers: request.headers,
-        params,
-        ...defined({ answer: method === undefined && id !== undefined ? { id, result, error } : undefined }),
-      });
-      if (script.intercept?.(request, response, method, id) === true) return;
-      serve(script, { request, response, message, memory, streams: script.streams === true });
-    });
-  });
   return {
-    url: `${server.origin}/mcp`,
+    listener: (request, response) => {
+      waiting += 1;
+      response.once('close', () => (waiting -= 1));
+      void bodyOf(request).then((text) => {
+        // Sound: a test's client sends JSON-RPC objects; a field that is missing is handled where it is read.
+        const message = (text === '' ? {} : JSON.parse(text)) as Message;
+        const { id, method, params = {}, result, error } = message;
+        note({
+          httpMethod: request.method ?? '',
+          rpcMethod: method,
+          headers: request.headers,
+          params,
+          ...defined({ answer: method === undefined && id !== undefined ? { id, result, error } : undefined }),
+        });
+        if (script.intercept?.(request, response, method, id) === true) return;
+        serve(script, { request, response, message, memory, streams: script.streams === true });
+      });
+    },
     seen,
     calls: memory.calls,
     executions: () => memory.executions,
@@ -156,8 +160,13 @@ export async function startRawServer(first: RawServerScript): Promise<RawServer>
     },
     clientOf: (session) => memory.sessions.get(session),
     forget: () => memory.sessions.clear(),
-    close: server.close,
   };
+}
+
+export async function startRawServer(first: RawServerScript): Promise<RawServer> {
+  const { listener, ...handler } = createRawHandler(first);
+  const { origin, close } = await listenOnLoopback(listener);
+  return { ...handler, url: `${origin}/mcp`, close };
 }
 
 export interface ListingServer extends Pick<RawServer, 'url' | 'close'> {

@@ -71,7 +71,7 @@ export async function startS3Server(): Promise<S3Server> {
         if (started.exitCode !== null) throw new Hopeless(`the S3 server ended: ${said.join('')}`);
         const answer = await ask('GET', '/');
         await answer.text();
-        return answer.status === 200 ? true : undefined;
+        return answer.status === 200;
       },
       { what: `an answer of ${endpoint}` },
     );

@@ -26,8 +26,8 @@ export interface KeptZoneKey extends ZoneKey {
   readonly grants: { readonly keys: [{ readonly kid: string; readonly privateKeyFile: string }] };
 }
 
-export async function keepZoneKey(directory: string): Promise<KeptZoneKey> {
-  const zone = await zoneKey();
+export async function keepZoneKey(directory: string, given?: ZoneKey): Promise<KeptZoneKey> {
+  const zone = given ?? (await zoneKey());
   const privateKeyFile = 'zone.pem';
   await writeFile(join(directory, privateKeyFile), zone.pem);
   return { ...zone, grants: { keys: [{ kid: zone.kid, privateKeyFile }] } };

@@ -79,7 +79,7 @@ export async function startWorkerProcess(options: WorkerProcessOptions): Promise
     },
     hold: async () => {
       child.kill('SIGWINCH');
-      await until(() => (worker.output().includes('holds tasks from now on') ? true : undefined), {
+      await until(() => worker.output().includes('holds tasks from now on'), {
         what: 'a worker that holds',
       });
     },
@@ -92,7 +92,7 @@ export async function startWorkerProcess(options: WorkerProcessOptions): Promise
     await until(
       () => {
         if (child.exitCode !== null || child.signalCode !== null) throw new Hopeless('it has ended');
-        return worker.output().includes(shipped ? `worker (${role}) of namespace` : POLLING) ? true : undefined;
+        return worker.output().includes(shipped ? `worker (${role}) of namespace` : POLLING);
       },
       { what: 'a polling worker', withinMs: 60_000 },
     );

@@ -7,6 +7,7 @@ import type { Client } from '@temporalio/client';
 import { createDirectoryStore } from '../../../activities/artifacts/directory.ts';
 import type { ArtifactStore } from '../../../activities/artifacts/port.ts';
 import { Countersign, type CountersignOptions, type RunHandle, type StartRunOptions } from '../../../client/index.ts';
+import { defined } from '../../../contracts/defined.ts';
 import { Config, type ConfigInput } from '../../../contracts/schemas/config.ts';
 import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
 import type { RunSpecInput } from '../../../contracts/schemas/run-spec.ts';
@@ -18,7 +19,8 @@ import { startWorkers, type Workers } from '../../../workers/worker.ts';
 import { LOOPBACK } from '../egress.ts';
 import { startEngine, type TestEngine } from '../engine.ts';
 import { sharedBundle } from '../shared-bundle.ts';
-import { withZone } from '../signing/people.ts';
+import { keepZoneKey, type ZoneKey } from '../signing/keys.ts';
+import { type TestKey, withZone, writeTrust } from '../signing/people.ts';
 import { until } from '../until.ts';
 import { replayAtEnd } from './run-record.ts';
 
@@ -58,14 +60,24 @@ export interface WorldOptions {
   readonly role?: WorkerRole;
   /** Path of the configuration file whose policy the workers follow. */
   readonly path?: string;
+  /** Key to which grants are sealed: workers have its private half. */
+  readonly zone?: ZoneKey;
+  /** Trust mode `signed`: the keys that are trusted until the test writes others. */
+  readonly trusted?: readonly TestKey[];
+  /** Servers that end with the world. */
+  readonly beside?: readonly { close(): Promise<unknown> }[];
 }
 
 let started = 0;
 
 export async function startWorld(options: WorldOptions): Promise<World> {
   const engine = options.engine ?? (await startEngine());
+  const { zone, trusted, beside = [] } = options;
+  const grants = zone && (await keepZoneKey(engine.directory, zone)).grants;
+  const trust = trusted && ({ mode: 'signed', jwks: 'trust.jwks' } as const);
+  if (trusted !== undefined) await writeTrust(join(engine.directory, 'trust.jwks'), ...trusted);
   const config = Config.parse({
-    ...withZone(options.config),
+    ...withZone({ ...defined({ grants, trust }), ...options.config }),
     egress: { ...LOOPBACK, ...options.config.egress },
     worker: { shutdownGraceSeconds: 1, ...options.config.worker },
   });
@@ -113,41 +125,66 @@ export async function startWorld(options: WorldOptions): Promise<World> {
         await replayAtEnd(world);
       } finally {
         if (options.engine === undefined) await engine.stop();
+        await Promise.all(beside.map((server) => server.close()));
       }
     },
   };
   return world;
 }
 
-/** Waits until this many requests of a run are open, and returns them. */
-export async function openRequests(run: RunHandle, count = 1): Promise<readonly ApprovalRequest[]> {
-  return await until(
+/** At least so many. */
+type Several<Count extends number, T, Found extends readonly T[] = readonly []> = number extends Count
+  ? readonly T[]
+  : Found['length'] extends Count
+    ? readonly [...Found, ...T[]]
+    : Several<Count, T, readonly [...Found, T]>;
+
+/** Waits until this many requests of a run are open, and returns all that are. */
+export async function openRequests<Count extends number = 1>(
+  run: RunHandle,
+  count?: Count,
+): Promise<Several<Count, ApprovalRequest>> {
+  const wanted = count ?? 1;
+  const open = await until(
     async () => {
-      const open = (await run.requests()).filter(({ status }) => status === 'open');
-      return open.length >= count ? open : undefined;
+      const found = (await run.requests()).filter(({ status }) => status === 'open');
+      return found.length >= wanted && found;
     },
-    { what: `${count} open requests of ${run.runId}` },
+    { what: `${wanted} open requests of ${run.runId}` },
   );
+  // Sound: they have been counted.
+  return open as readonly ApprovalRequest[] as Several<Count, ApprovalRequest>;
+}
+
+/** Waits until a run has such a request, open or not. */
+export async function requestThat(
+  run: RunHandle,
+  fits: (request: ApprovalRequest) => boolean,
+  what: string,
+  withinMs?: number,
+): Promise<ApprovalRequest> {
+  const options = { what: `${what} of ${run.runId}`, ...defined({ withinMs }) };
+  return await until(async () => (await run.requests()).find(fits), options);
 }
 
 /** Waits until a call has been asked, and returns its request, whatever became of it since. */
 export async function requestFor(run: RunHandle, callId: string): Promise<ApprovalRequest> {
-  return await until(async () => (await run.requests()).find((request) => request.callId === callId), {
-    what: `a request for ${callId} of ${run.runId}`,
-  });
+  return await requestThat(run, (request) => request.callId === callId, `a request for ${callId}`);
 }
 
-let decisions = 0;
+let answers = 0;
+
+/** Makes a person's answer to a request, under a decision id of its own. */
+export function answerOf<Said extends object>(request: ApprovalRequest, approver: string, said: Said) {
+  answers += 1;
+  const { callId, digest, runId } = request;
+  const decisionId = `answer-${process.pid}-${answers}`;
+  return { decisionId, callId, digest, runId, approver: { id: approver, groups: [] }, ...said };
+}
 
 /** Makes a decision on a request, as its approver would. */
 export function decisionOn(request: ApprovalRequest, approver: string, kind: 'approve' | 'reject' = 'approve') {
-  decisions += 1;
-  const base = {
-    decisionId: `decision-${process.pid}-${decisions}`,
-    callId: request.callId,
-    digest: request.digest,
-    runId: request.runId,
-    approver: { id: approver, groups: [] },
-  };
-  return kind === 'approve' ? { kind, ...base } : { kind, ...base, reason: 'not now' };
+  return kind === 'approve'
+    ? answerOf(request, approver, { kind })
+    : answerOf(request, approver, { kind, reason: 'not now' });
 }

@@ -5,9 +5,18 @@ import {
   type Caller,
   type Entered,
   type LimitEvent,
+  rateOf,
   ServerLimits,
+  untilNext,
+  within,
+  withinLimits,
 } from '../../../../activities/limits/server-limits.ts';
-import { ServerLimits as Schema } from '../../../../contracts/schemas/config.ts';
+import { ListingFailure } from '../../../../activities/mcp/listing.ts';
+import type { CallEnding, ToolListing, ToolServer } from '../../../../activities/mcp/port.ts';
+import { ServerLimits as Limits, ServerLimits as Schema } from '../../../../contracts/schemas/config.ts';
+import type { DispatchInput, DispatchResult } from '../../../../contracts/wire/tools.ts';
+import { aCall, aConnection } from '../../../support/activities/tool-call.ts';
+import { RUN } from '../../../support/activities/tool-activities.ts';
 
 const URL = 'https://files.example/mcp';
 
@@ -221,4 +230,169 @@ test('servers that only come by URL are forgotten when nothing is known of them 
   expect(enter('c', { url: 'https://busy.example/mcp' }).kind).toBe('held');
   clock.now += 200_000;
   entered('d', { url: 'https://busy.example/mcp' });
+});
+
+// A rate holds in every stretch of time, wherever it begins.
+
+test.each([
+  [5, { most: 5, windowMs: 1_000 }],
+  [1, { most: 1, windowMs: 1_000 }],
+  [0.5, { most: 1, windowMs: 2_000 }],
+  [2.5, { most: 2, windowMs: 800 }],
+  [0.001, { most: 1, windowMs: 1_000_000 }],
+])('%s in a second', (perSecond, rate) => expect(rateOf(perSecond)).toEqual(rate));
+
+test('the next waits until the oldest of those that count is gone, and behind those that wait already', () => {
+  const rate = { most: 2, windowMs: 1_000 };
+  expect(untilNext(rate, [], 0)).toBe(0);
+  expect(untilNext(rate, [0], 10)).toBe(0);
+  expect(untilNext(rate, [0, 400], 500)).toBe(500);
+  expect(untilNext(rate, [0, 400], 500, 1)).toBe(900);
+  expect(untilNext(rate, [0, 400], 500, 2)).toBe(1_500);
+  expect(untilNext(rate, [0, 400], 1_000)).toBe(0);
+});
+
+test('times of the future, of a clock that was set back, do not count', () => {
+  expect(within({ most: 1, windowMs: 1_000 }, [5_000], 10)).toEqual([]);
+});
+
+test('whoever comes whenever: never more than so many in any window', () => {
+  fc.assert(
+    fc.property(
+      fc.double({ min: 0.2, max: 20, noNaN: true }),
+      fc.array(fc.nat(700), { minLength: 1, maxLength: 100 }),
+      (perSecond, gaps) => {
+        const rate = rateOf(perSecond);
+        let begun: readonly number[] = [];
+        const all: number[] = [];
+        let now = 0;
+        for (const gap of gaps) {
+          now += gap;
+          const wait = untilNext(rate, begun, now);
+          // Told to wait, and that is how long it takes, to the millisecond.
+          if (wait > 0) {
+            expect(untilNext(rate, begun, now + wait - 1)).toBe(1);
+            expect(untilNext(rate, begun, now + wait)).toBe(0);
+            continue;
+          }
+          begun = [...within(rate, begun, now), now];
+          all.push(now);
+        }
+        for (const from of all)
+          expect(all.filter((at) => at >= from && at < from + rate.windowMs).length).toBeLessThanOrEqual(rate.most);
+        // And on the whole no more than what was configured, but for the first window.
+        expect(all.length).toBeLessThanOrEqual(rate.most + Math.ceil((now / 1_000) * perSecond));
+      },
+    ),
+  );
+});
+
+describe('A dispatch within the limits of its server: nothing of it begins while it is held back, and its place is given back whatever happens', () => {
+  const DONE: DispatchResult = { kind: 'ended', outcome: { kind: 'cancelled', reason: 'of the test' } };
+
+  function desk(
+    given: (typeof Limits)['_zod']['input'],
+    ending: CallEnding = { kind: 'executed', isError: false, result: { content: [] } },
+    list: () => Promise<ToolListing> = async () => ({ tools: [], refused: [] }),
+  ) {
+    const gate = new ServerLimits({
+      configured: new Map([[URL, { name: 'files', limits: Limits.parse(given) }]]),
+      tell: () => {},
+    });
+    const toolServer: ToolServer = { call: async () => ending, list: async () => await list() };
+    let dispatches = 0;
+    const through = async (send: (server: ToolServer) => Promise<DispatchResult>, callTimeoutSeconds = 120) => {
+      dispatches += 1;
+      const limits = { resultBytes: 1_024, callTimeoutSeconds };
+      const input = { run: RUN, server: { name: 'files', url: URL }, idempotencyKey: `run/${dispatches}`, attempt: 1 };
+      // Sound: nothing else of a dispatch is read.
+      return await withinLimits(gate, toolServer, { ...input, limits } as DispatchInput, send);
+    };
+    const call = async (callTimeoutSeconds?: number) =>
+      await through(async (server) => {
+        await server.call(aConnection({ url: URL }), aCall());
+        return DONE;
+      }, callTimeoutSeconds);
+    return { through, call };
+  }
+
+  test('held back, nothing begins: no token is obtained for it (INV-S2), and it says that nothing was sent (INV-X1)', async () => {
+    const { through } = desk({ concurrency: 1, waitSeconds: 60 });
+    let begun = 0;
+    const results = await Promise.all([
+      through(async () => {
+        begun += 1;
+        await Promise.resolve();
+        return DONE;
+      }),
+      through(async () => {
+        begun += 1;
+        return DONE;
+      }),
+    ]);
+    expect(begun).toBe(1);
+    expect(results).toMatchObject([
+      DONE,
+      { kind: 'not-sent', code: 'TOOL_RATE_LIMITED', held: { by: 'concurrency', atMostSeconds: 60 } },
+    ]);
+  });
+
+  test('a dispatch that throws, or ends before it calls, gives its place back and tells nothing of the server', async () => {
+    const { through, call } = desk({ concurrency: 1, breaker: { failures: 1 } });
+    await expect(through(() => Promise.reject(new Error('a fault of ours')))).rejects.toThrow('a fault of ours');
+    expect(
+      await through(async (server) => (await server.list(aConnection({ url: URL }), AbortSignal.abort()), DONE)),
+    ).toBe(DONE);
+    expect(await call()).toBe(DONE);
+  });
+
+  test('of a server that fails the breaker hears, also where the call had no time only if it had enough', async () => {
+    const failing = desk(
+      { breaker: { failures: 1 } },
+      { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message: '', fault: 'failure' },
+    );
+    expect(await failing.call()).toBe(DONE);
+    expect(await failing.call()).toMatchObject({ held: { by: 'breaker' } });
+    const silent = desk(
+      { breaker: { failures: 1 } },
+      { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message: '', fault: 'timeout' },
+    );
+    for (const _ of [1, 2]) expect(await silent.call(5)).toBe(DONE);
+    expect(await silent.call(60)).toBe(DONE);
+    expect(await silent.call(60)).toMatchObject({ held: { by: 'breaker' } });
+  });
+
+  describe('the list before a call', () => {
+    const listed = async (server: ToolServer) =>
+      await server.list(aConnection({ url: URL }), new AbortController().signal);
+    const both = async (server: ToolServer): Promise<DispatchResult> => {
+      await listed(server);
+      await server.call(aConnection({ url: URL }), aCall());
+      return DONE;
+    };
+
+    test('leaves from the place of its call, which does not wait for it; the rate counts both', async () => {
+      const { through, call } = desk({ concurrency: 1, perSecond: 0.001 });
+      expect(await through(both)).toBe(DONE);
+      expect(await call()).toMatchObject({ held: { by: 'rate' } });
+      // Two of two were used: a call of its own finds none left.
+      const two = desk({ perSecond: 2 });
+      expect(await two.through(both)).toBe(DONE);
+      expect(await two.call()).toMatchObject({ held: { by: 'rate' } });
+      // Control: without a list there is room for a second one.
+      const single = desk({ perSecond: 2 });
+      for (const _ of [1, 2]) expect(await single.call()).toBe(DONE);
+    });
+
+    test('tells the breaker of its server, and holds others back for the time that it asked for', async () => {
+      const broken = (asked?: { code: 'TOOL_RATE_LIMITED'; ms: number }) => () =>
+        Promise.reject(new ListingFailure('DISCOVERY_FAILED', 'HTTP 500', {}, { health: 'down', asked }));
+      const down = desk({ breaker: { failures: 1 } }, undefined, broken());
+      await expect(down.through(both)).rejects.toThrow('HTTP 500');
+      expect(await down.call()).toMatchObject({ held: { by: 'breaker' } });
+      const asks = desk({}, undefined, broken({ code: 'TOOL_RATE_LIMITED', ms: 60_000 }));
+      await expect(asks.through(both)).rejects.toThrow('HTTP 500');
+      expect(await asks.call()).toMatchObject({ held: { by: 'retry-after' } });
+    });
+  });
 });

@@ -1,0 +1,384 @@
+/** What stands between a call and its server: its definition, its link, and what a reset has discarded. */
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import { defaultPayloadConverter } from '@temporalio/common';
+import { msToTs } from '@temporalio/common/lib/time.js';
+import type { ToolNow } from '../../../../activities/catalog/reader.ts';
+import { checkDefinition, describeDrift, lostInReset } from '../../../../activities/gate/dispatch-check.ts';
+import { checkLink } from '../../../../activities/gate/links.ts';
+import { createDiscardedReader, type ReadDiscarded } from '../../../../activities/run/discarded-tail.ts';
+import { defined } from '../../../../contracts/defined.ts';
+import { READ_RESOURCE } from '../../../../contracts/names.ts';
+import type { Verdict } from '../../../../contracts/schemas/call.ts';
+import { Config } from '../../../../contracts/schemas/config.ts';
+import type { Message } from '../../../../contracts/schemas/transcript.ts';
+import type { DispatchInput } from '../../../../contracts/wire/tools.ts';
+import { assembleToolset, type OfferedTool } from '../../../../domain/run/toolset.ts';
+import type { Approved } from '../../../../domain/state/call.ts';
+import { callOf } from '../../../../domain/state/run.ts';
+import { dispatchOf } from '../../../support/builders/dispatch.ts';
+import { approvedBy } from '../../../support/builders/pause.ts';
+import { askingRun } from '../../../support/builders/run.ts';
+import { serverTools, toolDefinition, toolTarget } from '../../../support/builders/tool.ts';
+
+// A tool that has changed since it was shown is asked about once, of those whom policy names now (H-7).
+
+const [SHOWN, NOW] = ['a'.repeat(64), 'b'.repeat(64)];
+// Sound: nothing else of it is read.
+const SENT = { target: { definitionHash: SHOWN } } as unknown as DispatchInput;
+const offered = (hash: string, description: string): OfferedTool => ({
+  modelName: 'bank__pay',
+  server: 'bank',
+  serverUrl: 'https://bank.example/mcp',
+  definition: { name: 'pay', description, inputSchema: { type: 'object' } },
+  hash,
+});
+const tool = (hash: string): ToolNow => ({ tool: offered(hash, 'Pays twice.'), pinned: offered(SHOWN, 'Pays.') });
+const approvers = { allOf: [{ layer: 'catalog' as const, ids: [], groups: ['leads'] }] };
+const ask: Verdict = { kind: 'ask', rules: ['catalog/bank/tools/pay/drift'], approvers, deadlineSeconds: 60 };
+
+test('with the definition that it has now, its approvers and its time', () => {
+  expect(checkDefinition(SENT, tool(NOW), ask)).toMatchObject({
+    kind: 'reopen',
+    code: 'DEFINITION_CHANGED',
+    message: 'The definition of the tool is not the one that was shown: description was "Pays.", is "Pays twice.".',
+    definition: { hash: NOW, description: 'Pays twice.' },
+    approvers,
+    deadlineSeconds: 60,
+  });
+});
+
+test('also where policy would let it pass: then by those who were asked before', () => {
+  const reopened = checkDefinition(SENT, tool(NOW), { kind: 'allow', rules: ['organisation/strategy/never'] });
+  expect(reopened).toMatchObject({ kind: 'reopen', code: 'DEFINITION_CHANGED' });
+  expect(reopened).not.toHaveProperty('approvers');
+});
+
+test('and not at all where it is as it was shown', () => {
+  expect(checkDefinition(SENT, tool(SHOWN), ask)).toBeUndefined();
+});
+
+// What changed in a definition is told in one bounded line (F24).
+
+const HEAD = 'The definition of the tool is not the one that was shown';
+
+test('field by field: what is new, what is gone, what is other', () => {
+  const before = toolDefinition({ title: 'Write', annotations: { readOnlyHint: true } });
+  const { title: _, ...now } = toolDefinition({ ...before, annotations: { readOnlyHint: false, openWorldHint: true } });
+  expect(describeDrift(before, now)).toBe(
+    `${HEAD}: annotations.openWorldHint is new: true; annotations.readOnlyHint was true, is false; title is gone, was "Write".`,
+  );
+});
+
+test('long texts are cut and many fields are counted', () => {
+  const properties = Object.fromEntries(Array.from({ length: 9 }, (_, index) => [`p${index}`, { type: 'string' }]));
+  const now = toolDefinition({ description: 'x'.repeat(5_000), inputSchema: { type: 'object', properties } });
+  const told = describeDrift(toolDefinition(), now);
+  expect(told.length).toBeLessThan(2_000);
+  expect(told).toMatch(/description was "Writes a file\.", is "x+… \(\d+ more characters\)/);
+  expect(told).toMatch(/; and \d+ more fields\.$/);
+});
+
+test('where it is not known what was shown, it says no more', () => {
+  expect(describeDrift(undefined, toolDefinition())).toBe(`${HEAD}.`);
+});
+
+describe("A read leaves only where the run's own conversation has the link: dispatch believes nothing it is given (INV-G1)", () => {
+  const config = Config.parse({
+    servers: {
+      docs: { url: 'https://docs.example/mcp', resourceLinks: 'read' },
+      files: { url: 'https://files.example/mcp', resourceLinks: 'read' },
+      silent: { url: 'https://silent.example/mcp' },
+    },
+  });
+  const loadToolset = async () =>
+    assembleToolset([{ tools: serverTools('docs', ['search']) }, { tools: serverTools('files', ['list']) }]);
+  const linking: Message = {
+    role: 'tool',
+    results: [
+      {
+        callId: 't1.c0',
+        providerCallId: 'p',
+        name: 'docs__search',
+        outcome: { kind: 'succeeded', result: { content: [{ type: 'resource_link', uri: 'doc://1', name: 'one' }] } },
+      },
+    ],
+  };
+
+  let asked: unknown[][];
+  let read: () => Promise<Message | undefined>;
+  beforeEach(() => {
+    asked = [];
+    read = async () => linking;
+  });
+  const readMessage = async (...which: unknown[]): Promise<Message | undefined> => {
+    asked.push(which);
+    return await read();
+  };
+
+  // Sound: ann has just approved it.
+  const genuine = dispatchOf(callOf(approvedBy(askingRun()), 't1.c0') as Approved);
+  const dispatch = (over: Partial<DispatchInput> = {}): DispatchInput => ({
+    ...genuine,
+    target: toolTarget({ server: 'docs', tool: READ_RESOURCE }),
+    arguments: { uri: 'doc://1' },
+    link: { at: 3 },
+    ...over,
+  });
+  const check = (input: DispatchInput) => checkLink(input, { config, loadToolset, readMessage });
+
+  test('control: a link that stands where the run says is read, from the run that Temporal names', async () => {
+    expect(await check(dispatch())).toBeUndefined();
+    expect(asked).toEqual([['run/1', 'run-1', 3]]);
+  });
+
+  test('a call of any other tool is none of this', async () => {
+    expect(await check(dispatch({ target: toolTarget(), arguments: {} }))).toBeUndefined();
+    expect(asked).toEqual([]);
+  });
+
+  describe('refused, and nothing is sent', () => {
+    test.each<[string, Partial<DispatchInput>]>([
+      ['a foreign URI', { arguments: { uri: 'doc://2' } }],
+      ['the link of another server', { target: toolTarget({ server: 'files', tool: READ_RESOURCE }) }],
+      ['a URI that is no text', { arguments: { uri: ['doc://1'] } }],
+      ['no URI', { arguments: {} }],
+      ['a place that is none', { link: { at: -1 } }],
+      ['a place between messages', { link: { at: 1.5 } }],
+    ])('%s', async (_, over) => {
+      expect(await check(dispatch(over))).toMatchObject({ kind: 'refused', code: 'RESOURCE_NOT_LINKED' });
+    });
+
+    test('no link at all, and a worker that cannot look', async () => {
+      const { link: _, ...bare } = dispatch();
+      expect(await check(bare)).toMatchObject({ code: 'RESOURCE_NOT_LINKED' });
+      expect(asked).toEqual([]);
+      expect(await checkLink(dispatch(), { config, loadToolset })).toMatchObject({ code: 'RESOURCE_NOT_LINKED' });
+    });
+
+    test('a place where nothing stands, or something else', async () => {
+      read = async () => undefined;
+      expect(await check(dispatch())).toMatchObject({ code: 'RESOURCE_NOT_LINKED' });
+      read = async () => ({ role: 'user', text: '[resource one: doc://1]' });
+      expect(await check(dispatch())).toMatchObject({ code: 'RESOURCE_NOT_LINKED' });
+    });
+
+    test.each(['silent', 'gone', 'constructor'])('server %s, whose links this worker does not read', async (server) => {
+      const target = toolTarget({ server, tool: READ_RESOURCE });
+      expect(await check(dispatch({ target }))).toMatchObject({ kind: 'refused', code: 'TOOL_DISABLED' });
+    });
+  });
+
+  test('a conversation that cannot be had is no answer: the call was not sent, and may be tried again', async () => {
+    read = async () => {
+      throw new Error('secret detail');
+    };
+    await expect(check(dispatch())).rejects.toMatchObject({
+      code: 'TOOL_UNAVAILABLE',
+      message: expect.not.stringContaining('secret'),
+    });
+  });
+});
+
+// What a dispatch asks of the history before a reset, and when it does not (INV-X1).
+
+const SCHEDULER = { workflowId: 'run-1', runId: 'r-2' };
+// Sound for the test: no other field of a dispatch is looked at.
+const INPUT = {
+  callId: 't1.c0',
+  idempotencyKey: 'run-1/t1.c0',
+  decidedIn: ['r-2'],
+  target: { server: 'bank', serverUrl: 'https://bank.example/', tool: 'pay', definitionHash: '' },
+  arguments: {},
+} as unknown as DispatchInput;
+
+test('nothing is asked where the call may be repeated, or somebody has said that it is sent again', async () => {
+  const never: ReadDiscarded = async () => {
+    throw new Error('asked');
+  };
+  expect(await lostInReset(INPUT, SCHEDULER, true, never)).toBeUndefined();
+  // Sound: that there is a word is all that counts here; it was proven before.
+  const retry = {} as NonNullable<DispatchInput['retry']>;
+  expect(await lostInReset({ ...INPUT, retry }, SCHEDULER, false, never)).toBeUndefined();
+  expect(await lostInReset(INPUT, SCHEDULER, false, undefined)).toBeUndefined();
+  await expect(lostInReset(INPUT, SCHEDULER, false, never)).rejects.toThrow('asked');
+});
+
+interface Execution {
+  readonly originalRunId: string;
+  readonly firstRunId?: string;
+  readonly before?: string;
+  readonly events?: readonly object[];
+}
+
+/** A client of a namespace that has these executions; what is not there was forgotten. */
+function namespaceOf(
+  executions: Readonly<Record<string, Execution>>,
+  listed: readonly string[] = Object.keys(executions),
+) {
+  const eventsOf = (runId: string): readonly object[] => {
+    const execution = executions[runId];
+    if (execution === undefined) throw new WorkflowNotFoundError('gone', 'run-1', runId);
+    const { originalRunId, firstRunId = 'r-1', before, events = [] } = execution;
+    const started = {
+      originalExecutionRunId: originalRunId,
+      firstExecutionRunId: firstRunId,
+      ...defined({ continuedExecutionRunId: before }),
+    };
+    return [{ eventId: 1, workflowExecutionStartedEventAttributes: started }, ...events];
+  };
+  let requests = 0;
+  const client = {
+    options: {
+      namespace: 'default',
+      loadedDataConverter: { payloadConverter: defaultPayloadConverter, payloadCodecs: [] },
+    },
+    connection: { withDeadline: async (_at: number, act: () => Promise<unknown>) => await act() },
+    workflowService: {
+      getWorkflowExecutionHistory: async ({ execution }: { execution: { runId: string } }) => {
+        requests += 1;
+        return { history: { events: eventsOf(execution.runId).slice(0, 1) } };
+      },
+    },
+    workflow: {
+      getHandle: (_id: string, runId: string) => ({
+        fetchHistory: async () => {
+          requests += 1;
+          return { events: eventsOf(runId) };
+        },
+      }),
+      async *list() {
+        for (const runId of listed) yield { runId };
+      },
+    },
+  };
+  // Sound for the test: the reader uses no more of a client.
+  const read = createDiscardedReader(client as unknown as Client);
+  return { read, requests: () => requests };
+}
+
+const reset = (eventId: number, baseRunId: string, newRunId = 'r-2') => ({
+  eventId,
+  workflowTaskFailedEventAttributes: { baseRunId, newRunId },
+});
+const at = msToTs(1_000_000);
+const dispatched = (eventId: number, input: object) => ({
+  eventId,
+  eventTime: at,
+  activityTaskScheduledEventAttributes: {
+    activityType: { name: 'callTool' },
+    input: { payloads: [defaultPayloadConverter.toPayload({ ...INPUT, ...input })] },
+  },
+});
+
+test('a run that was never reset costs one request for each execution, which is kept', async () => {
+  const { read, requests } = namespaceOf({ 'r-2': { originalRunId: 'r-2', before: 'r-1' } });
+  const input = { ...INPUT, decidedIn: ['r-1', 'r-2'] };
+  expect(await read('run-1', 'r-2', input)).toBeUndefined();
+  expect(await read('run-1', 'r-2', input)).toBeUndefined();
+  expect(requests()).toBe(1);
+});
+
+test('what stands before the reset is no discarded send; what stands after it in the other execution is one', async () => {
+  const before = dispatched(4, {});
+  const executions = {
+    'r-1': {
+      originalRunId: 'r-1',
+      events: [before, dispatched(9, { idempotencyKey: 'run-1/t2.c0', arguments: { b: 1 } })],
+    },
+    'r-2': { originalRunId: 'r-1', events: [before, reset(7, 'r-1')] },
+  };
+  const { read } = namespaceOf(executions);
+  expect(await read('run-1', 'r-2', INPUT)).toBeUndefined();
+  expect(await read('run-1', 'r-2', { ...INPUT, idempotencyKey: 'run-1/t2.c0' })).toMatchObject({
+    kind: 'sent',
+    send: { runId: 'r-1', at: 1_000_000, ending: 'unknown' },
+  });
+});
+
+test('a dispatch that cannot be read may be any call', async () => {
+  const unreadable = {
+    ...dispatched(9, {}),
+    activityTaskScheduledEventAttributes: { activityType: { name: 'callTool' } },
+  };
+  const { read } = namespaceOf({
+    'r-1': { originalRunId: 'r-1', events: [unreadable] },
+    'r-2': { originalRunId: 'r-1', events: [reset(7, 'r-1')] },
+  });
+  expect(await read('run-1', 'r-2', INPUT)).toMatchObject({ kind: 'sent' });
+});
+
+const endedAs = (eventId: number, scheduledEventId: number, result: object) => ({
+  eventId,
+  activityTaskCompletedEventAttributes: {
+    scheduledEventId,
+    result: { payloads: [defaultPayloadConverter.toPayload(result)] },
+  },
+});
+const NOT_SENT = { kind: 'not-sent', code: 'TOOL_UNAVAILABLE', message: '' };
+
+test('attempts of the call itself, and calls that came to nothing, account for no discarded send', async () => {
+  const other = 'run-1/t1.c1';
+  const readSince = (...since: readonly object[]) =>
+    namespaceOf({
+      'r-1': { originalRunId: 'r-1', events: [dispatched(9, { idempotencyKey: 'run-1/t1.c9' })] },
+      'r-2': { originalRunId: 'r-1', events: [reset(7, 'r-1'), ...since] },
+    }).read('run-1', 'r-2', INPUT);
+  const sent = { kind: 'sent', send: { runId: 'r-1' } };
+  expect(await readSince(dispatched(8, {}), endedAs(9, 8, NOT_SENT), dispatched(12, {}))).toMatchObject(sent);
+  expect(
+    await readSince(dispatched(8, { idempotencyKey: other }), endedAs(9, 8, NOT_SENT), dispatched(12, {})),
+  ).toMatchObject(sent);
+  // Of another call, which was asked about or sent, it does.
+  expect(await readSince(dispatched(8, { idempotencyKey: other }), dispatched(12, {}))).toBeUndefined();
+});
+
+test.each([
+  ['a timeout', 'activityTaskTimedOutEventAttributes'],
+  ['a cancellation', 'activityTaskCanceledEventAttributes'],
+])('%s proves nothing: an attempt that has failed before leaves no trace in it', async (_what, attributes) => {
+  const over = { eventId: 10, [attributes]: { scheduledEventId: 9, startedEventId: 0 } };
+  const { read } = namespaceOf({
+    'r-1': { originalRunId: 'r-1', events: [dispatched(9, {}), over] },
+    'r-2': { originalRunId: 'r-1', events: [reset(7, 'r-1')] },
+  });
+  expect(await read('run-1', 'r-2', INPUT)).toMatchObject({ kind: 'sent', send: { ending: 'unknown' } });
+});
+
+test('a reset that lies before what is kept is a reset still', async () => {
+  const forgotten = { kind: 'forgotten' };
+  const cut = namespaceOf({ 'r-4': { originalRunId: 'r-4', before: 'r-3' } });
+  expect(await cut.read('run-1', 'r-4', { ...INPUT, decidedIn: ['r-2', 'r-3', 'r-4'] })).toEqual(forgotten);
+  // Nor does a newer one hide it.
+  const newer = namespaceOf({
+    'r-4': { originalRunId: 'r-4', before: 'r-3' },
+    'r-5': { originalRunId: 'r-4', before: 'r-3', events: [reset(7, 'r-4', 'r-5')] },
+  });
+  expect(await newer.read('run-1', 'r-5', { ...INPUT, decidedIn: ['r-5'] })).toEqual(forgotten);
+});
+
+test('what Temporal has not kept is said, never taken for nothing', async () => {
+  const { read } = namespaceOf({ 'r-2': { originalRunId: 'r-1', events: [reset(7, 'r-1')] } });
+  expect(await read('run-1', 'r-2', INPUT)).toEqual({ kind: 'forgotten' });
+  expect(await lostInReset(INPUT, SCHEDULER, false, read)).toMatchObject({
+    kind: 'ended',
+    outcome: { kind: 'unknown', message: expect.stringContaining('has not kept') },
+  });
+});
+
+test('another run that had the id before is none of it', async () => {
+  const { read } = namespaceOf({
+    'r-0': { originalRunId: 'r-0', firstRunId: 'r-0', events: [dispatched(9, {})] },
+    'r-1': { originalRunId: 'r-1' },
+    'r-2': { originalRunId: 'r-1', events: [reset(7, 'r-1')] },
+  });
+  expect(await read('run-1', 'r-2', INPUT)).toBeUndefined();
+});
+
+test('a Temporal that does not answer is a fault that passes', async () => {
+  const { read } = namespaceOf({});
+  await expect(read('run-1', 'r-2', INPUT)).rejects.toMatchObject({
+    code: 'ENGINE_UNAVAILABLE',
+    traits: { retryable: true },
+  });
+});

@@ -1,0 +1,112 @@
+/** What leaves an activity: failures with codes, and beats on a timer. */
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { ApplicationFailure, type Logger } from '@temporalio/common';
+import { MockActivityEnvironment } from '@temporalio/testing';
+import { coded, Heartbeat } from '../../../../activities/kit/activity.ts';
+import { CountersignError } from '../../../../contracts/errors.ts';
+import { failureOf } from '../../../../contracts/failure.ts';
+import { Undecodable } from '../../../../contracts/payload-converter.ts';
+
+// What leaves an activity: failures with codes.
+
+const noop = (): void => undefined;
+
+const thrownBy = async (error: Error): Promise<unknown> =>
+  await coded(async () => {
+    throw error;
+  })(undefined).then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+
+describe('a failure of an activity', () => {
+  test.each([
+    ['MODEL_UNKNOWN', true],
+    ['ARTIFACT_MISSING', false],
+  ] as const)('takes from its code whether it is tried again (%s)', async (code, nonRetryable) => {
+    const failure = await thrownBy(new CountersignError(code, 'No.', { path: 'a' }));
+    expect(failure).toBeInstanceOf(ApplicationFailure);
+    expect(failure).toMatchObject({ type: code, nonRetryable, message: 'No.', details: [{ path: 'a' }] });
+  });
+
+  test('that already has its code keeps what it says itself', async () => {
+    const failure = failureOf('MODEL_UNKNOWN', 'Not here.', {}, 7, true);
+    expect(await thrownBy(failure)).toBe(failure);
+    expect(failure).toMatchObject({ nonRetryable: false, nextRetryDelay: 7 });
+  });
+
+  test('is told in the log: what it was about, why, which try, and since when', async () => {
+    const lines: { message: string; meta: unknown }[] = [];
+    const warn = (message: string, meta: unknown): void => void lines.push({ message, meta });
+    // Sound: nothing else of a logger is used here.
+    const logger = { warn, trace: noop, debug: noop, info: noop, error: noop, log: noop } as unknown as Logger;
+    const environment = new MockActivityEnvironment({ attempt: 3, activityType: 'discoverTools' }, { logger });
+    const away = coded(async (_: object) => {
+      throw new CountersignError('DISCOVERY_FAILED', 'Server "files" is away.');
+    });
+    await expect(environment.run(away, { server: { name: 'files' } })).rejects.toMatchObject({
+      type: 'DISCOVERY_FAILED',
+    });
+    // The SDK has a line of its own.
+    expect(lines.filter(({ message }) => message.startsWith('A step'))).toMatchObject([
+      {
+        message: 'A step failed; it is tried again.',
+        meta: {
+          step: 'discoverTools',
+          server: 'files',
+          code: 'DISCOVERY_FAILED',
+          attempt: 3,
+          reason: 'Server "files" is away.',
+        },
+      },
+    ]);
+  });
+
+  test('INV-S1: without a code leaves its name, nothing that it says, and is tried again', async () => {
+    const failure = await thrownBy(
+      new TypeError('Bearer secret-of-this-call', { cause: new Error('secret-of-this-call') }),
+    );
+    expect(failure).toBeInstanceOf(ApplicationFailure);
+    expect(failure).toMatchObject({
+      type: 'INTERNAL',
+      nonRetryable: false,
+      message: 'A fault without a code (TypeError); the log of the worker has the place.',
+    });
+    expect(JSON.stringify(failure)).not.toContain('secret-of-this-call');
+    expect((failure as ApplicationFailure).cause).toBeUndefined();
+  });
+});
+
+test('an activity that cannot read what it is given does nothing, and may be tried by another worker', async () => {
+  let calls = 0;
+  const activity = coded(async () => (calls += 1));
+  await expect(activity(new Undecodable('sealed'))).rejects.toMatchObject({
+    type: 'CONFIG_INVALID',
+    nonRetryable: false,
+    details: [{ path: 'encryption.keys' }],
+  });
+  expect(calls).toBe(0);
+});
+
+// Beats on a timer.
+
+describe('the heartbeat of a step', () => {
+  beforeEach(() => void jest.useFakeTimers());
+  afterEach(() => void jest.useRealTimers());
+
+  test.each([
+    [30_000, 10_000],
+    [60_000, 10_000],
+    [6_000, 2_000],
+    [undefined, 10_000],
+  ])('with a timeout of %s ms comes every %i ms until it is stopped', (timeoutMs, everyMs) => {
+    let beats = 0;
+    const heartbeat = new Heartbeat(() => void (beats += 1), timeoutMs);
+    jest.advanceTimersByTime(3 * everyMs);
+    expect(beats).toBe(4);
+    heartbeat.stop();
+    jest.advanceTimersByTime(10 * everyMs);
+    expect(beats).toBe(4);
+    expect(jest.getTimerCount()).toBe(0);
+  });
+});
