@@ -48,9 +48,6 @@ export function assertNoAuthorizationHeader(
 ): void {
   const name = Object.keys(headers).find((key) => key.trim().toLowerCase() === 'authorization');
   if (name === undefined) return;
-  throw new CountersignError(
-    'AUTHORIZATION_IN_HEADERS',
-    `${path} must not hold an Authorization header: credentials in free headers are neither sealed nor scrubbed. Use ${instead}.`,
-    { path: `${path}.${name.trim()}` },
-  );
+  const message = `${path} must not hold an Authorization header: credentials in free headers are neither sealed nor scrubbed. Use ${instead}.`;
+  throw new CountersignError('AUTHORIZATION_IN_HEADERS', message, { path: `${path}.${name.trim()}` });
 }

@@ -67,23 +67,21 @@ export const QUERIES = {
 } as const;
 
 /**
- * Search attributes and their Temporal types. Registered by `countersign setup`.
+ * Search attributes with their Temporal types, as the SDK takes them for keys. Registered by `countersign setup`.
  * Never encrypted by Temporal: no argument, no free text of a model or tool may go here.
  */
 export const SEARCH_ATTRIBUTES = {
-  CountersignStatus: 'KEYWORD',
-  CountersignPending: 'INT',
-  CountersignNextDeadline: 'DATETIME',
-  CountersignWaitingSince: 'DATETIME',
-  CountersignApproverGroups: 'KEYWORD_LIST',
-  CountersignTools: 'KEYWORD_LIST',
-  CountersignServers: 'KEYWORD_LIST',
-  CountersignInitiator: 'KEYWORD',
-  CountersignTenant: 'KEYWORD',
-  CountersignRoot: 'KEYWORD',
+  status: { name: 'CountersignStatus', type: 'KEYWORD' },
+  pending: { name: 'CountersignPending', type: 'INT' },
+  nextDeadline: { name: 'CountersignNextDeadline', type: 'DATETIME' },
+  waitingSince: { name: 'CountersignWaitingSince', type: 'DATETIME' },
+  approverGroups: { name: 'CountersignApproverGroups', type: 'KEYWORD_LIST' },
+  tools: { name: 'CountersignTools', type: 'KEYWORD_LIST' },
+  servers: { name: 'CountersignServers', type: 'KEYWORD_LIST' },
+  initiator: { name: 'CountersignInitiator', type: 'KEYWORD' },
+  tenant: { name: 'CountersignTenant', type: 'KEYWORD' },
+  root: { name: 'CountersignRoot', type: 'KEYWORD' },
 } as const;
-
-export type SearchAttributeName = keyof typeof SEARCH_ATTRIBUTES;
 
 /** Memo key under which a run lists its open requests (see `PendingMemo`). */
 export const PENDING_MEMO = 'countersignPending';

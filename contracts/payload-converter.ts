@@ -150,9 +150,6 @@ function isUndecodableReason(value: unknown): value is UndecodableReason {
 
 /** Makes the error for clients, which names the missing setting. */
 export function unreadable({ says }: Undecodable): CountersignError {
-  return new CountersignError(
-    'CONFIG_INVALID',
-    `What Temporal answered cannot be read: a payload ${says}. Give this client the encryption.keys that the workers have.`,
-    { path: 'encryption.keys' },
-  );
+  const message = `What Temporal answered cannot be read: a payload ${says}. Give this client the encryption.keys that the workers have.`;
+  return new CountersignError('CONFIG_INVALID', message, { path: 'encryption.keys' });
 }

@@ -124,7 +124,7 @@ function argumentsFor(
     ...(ui === false ? ['--headless'] : ['--ui-port', String(uiPort)]),
     ...(dbFilename === undefined ? [] : ['--db-filename', dbFilename]),
     ...settings.flatMap((value) => ['--dynamic-config-value', value]),
-    ...Object.entries(SEARCH_ATTRIBUTES).flatMap(([name, type]) => [
+    ...Object.values(SEARCH_ATTRIBUTES).flatMap(({ name, type }) => [
       '--search-attribute',
       `${name}=${ATTRIBUTE_TYPES[type]}`,
     ]),

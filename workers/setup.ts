@@ -4,31 +4,34 @@ import { status as grpcStatus } from '@grpc/grpc-js';
 import type { Connection } from '@temporalio/client';
 import type { NativeConnection } from '@temporalio/worker';
 import { CountersignError } from '../contracts/errors.ts';
-import { SEARCH_ATTRIBUTES, type SearchAttributeName } from '../contracts/names.ts';
+import { SEARCH_ATTRIBUTES } from '../contracts/names.ts';
 import { parseAs } from '../contracts/schemas/parse.ts';
 import { StoreNamespace } from '../contracts/schemas/stores.ts';
 
 /** `temporal.api.enums.v1.IndexedValueType`. */
 const INDEXED_VALUE_TYPES = { KEYWORD: 2, INT: 3, DATETIME: 6, KEYWORD_LIST: 7 } as const;
 
+/** Type of each attribute, by its name. */
+const WANTED: ReadonlyMap<string, number> = new Map(
+  Object.values(SEARCH_ATTRIBUTES).map(({ name, type }) => [name, INDEXED_VALUE_TYPES[type]]),
+);
+
 type AnyConnection = Pick<Connection | NativeConnection, 'operatorService' | 'workflowService'>;
 
 export interface SetupReport {
   readonly namespace: string;
-  readonly added: readonly SearchAttributeName[];
-  readonly present: readonly SearchAttributeName[];
+  readonly added: readonly string[];
+  readonly present: readonly string[];
 }
 
 /** Registers missing search attributes; a second call changes nothing. */
 export async function setUpNamespace(connection: AnyConnection, namespace: string): Promise<SetupReport> {
   const missing = await missingAttributes(connection, namespace);
   if (missing.length > 0) {
-    const searchAttributes = Object.fromEntries(
-      missing.map((name) => [name, INDEXED_VALUE_TYPES[SEARCH_ATTRIBUTES[name]]]),
-    );
+    const searchAttributes = Object.fromEntries([...WANTED].filter(([name]) => missing.includes(name)));
     await connection.operatorService.addSearchAttributes({ namespace, searchAttributes });
   }
-  return { namespace, added: missing, present: names().filter((name) => !missing.includes(name)) };
+  return { namespace, added: missing, present: [...WANTED.keys()].filter((name) => !missing.includes(name)) };
 }
 
 /**
@@ -50,22 +53,15 @@ export async function identityOf(connection: AnyConnection, namespace: string): 
   return parseAs(StoreNamespace, found, 'INTERNAL', 'description of the namespace');
 }
 
-async function missingAttributes(
-  connection: AnyConnection,
-  namespace: string,
-  address?: string,
-): Promise<SearchAttributeName[]> {
+async function missingAttributes(connection: AnyConnection, namespace: string, address?: string): Promise<string[]> {
   await assertNamespace(connection, namespace, address);
   const { customAttributes } = await connection.operatorService.listSearchAttributes({ namespace });
-  const wrong = names().filter((name) => {
-    const type = customAttributes[name];
-    return type !== undefined && type !== null && type !== INDEXED_VALUE_TYPES[SEARCH_ATTRIBUTES[name]];
-  });
+  const wrong = [...WANTED].filter(([name, type]) => (customAttributes[name] ?? type) !== type).map(([name]) => name);
   if (wrong.length > 0) {
     const message = `Namespace ${at(namespace, address)} has ${wrong.join(', ')} with another type; remove them or use another namespace.`;
     throw new CountersignError('SETUP_INCOMPLETE', message);
   }
-  return names().filter((name) => customAttributes[name] === undefined || customAttributes[name] === null);
+  return [...WANTED.keys()].filter((name) => customAttributes[name] === undefined || customAttributes[name] === null);
 }
 
 /** Asks for the namespace itself: if Elasticsearch holds the attributes, Temporal lists them for any name. */
@@ -80,11 +76,6 @@ async function assertNamespace({ workflowService }: AnyConnection, namespace: st
 
 function at(namespace: string, address: string | undefined): string {
   return address === undefined ? namespace : `${namespace} of Temporal at ${address}`;
-}
-
-function names(): SearchAttributeName[] {
-  // Sound: the keys of a literal object.
-  return Object.keys(SEARCH_ATTRIBUTES) as SearchAttributeName[];
 }
 
 /** Reads the version of this package. It searches upward: the manifest is one folder up in the sources, and two in the output of `npm run build`. */

@@ -191,11 +191,9 @@ async function optionsByQueue(
 /** Refuses a worker without zone keys: nothing it writes would be believed (docs/adr/0047). */
 function assertZone({ trust }: Config): void {
   if (trust.mode !== 'signed' || trust.zone.keys.length > 0) return;
-  throw new CountersignError(
-    'CONFIG_INVALID',
-    'Workers in trust mode signed prove what they write by trust.zone.keys, which names no key. Make one (countersign keys zone new), and give the same keys to all workers and to nobody else.',
-    { path: 'trust.zone.keys' },
-  );
+  const message =
+    'Workers in trust mode signed prove what they write by trust.zone.keys, which names no key. Make one (countersign keys zone new), and give the same keys to all workers and to nobody else.';
+  throw new CountersignError('CONFIG_INVALID', message, { path: 'trust.zone.keys' });
 }
 
 function commonOptions(config: Config, sizes: Sizes): Partial<WorkerOptions> {

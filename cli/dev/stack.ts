@@ -71,12 +71,8 @@ export async function choosePort({ port, option, what }: Wanted): Promise<number
   } catch (error) {
     const code = typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : 'error';
     const reason = code === 'EADDRINUSE' ? 'is in use' : `cannot be used (${code})`;
-    throw new CountersignError(
-      'ENGINE_UNAVAILABLE',
-      `Port ${port}, for ${what}, ${reason}. End what listens there, or choose another port with ${option} (0: any that is free).`,
-      { port, option },
-      { cause: error },
-    );
+    const message = `Port ${port}, for ${what}, ${reason}. End what listens there, or choose another port with ${option} (0: any that is free).`;
+    throw new CountersignError('ENGINE_UNAVAILABLE', message, { port, option }, { cause: error });
   }
   server.close();
   await once(server, 'close');
@@ -92,10 +88,8 @@ export function findTemporalCli({ env }: Pick<Terminal, 'env'>): string {
   const given = env['TEMPORAL_CLI_PATH'];
   if (given !== undefined && given !== '') {
     if (existsSync(given)) return given;
-    throw new CountersignError(
-      'ENGINE_UNAVAILABLE',
-      `TEMPORAL_CLI_PATH names ${given}, which is not there. Correct it, or unset it.`,
-    );
+    const message = `TEMPORAL_CLI_PATH names ${given}, which is not there. Correct it, or unset it.`;
+    throw new CountersignError('ENGINE_UNAVAILABLE', message);
   }
   const folders = (env['PATH'] ?? '').split(delimiter).filter((folder) => folder !== '');
   const found = folders.map((folder) => join(folder, EXECUTABLE)).find((path) => existsSync(path));

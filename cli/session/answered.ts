@@ -40,11 +40,8 @@ export type Told = readonly (readonly [told: unknown, said: unknown])[];
  */
 export function assertSame(callId: string, decisionId: string, pairs: Told): void {
   if (pairs.every(([told, said]) => isDeepStrictEqual(told, said))) return;
-  throw new CountersignError(
-    'DECISION_INVALID',
-    `Decision id ${decisionId} was used for another decision; send a new id.`,
-    { callId, path: 'decisionId' },
-  );
+  const message = `Decision id ${decisionId} was used for another decision; send a new id.`;
+  throw new CountersignError('DECISION_INVALID', message, { callId, path: 'decisionId' });
 }
 
 /**
@@ -61,11 +58,7 @@ export async function sentUnder<T>(
     return await send();
   } catch (error) {
     if (!(error instanceof CountersignError) || error.code !== 'RESULT_UNCERTAIN') throw error;
-    throw new CountersignError(
-      error.code,
-      `${error.message} Here: add ${hint}`,
-      { ...error.facts, ...facts },
-      { cause: error },
-    );
+    const message = `${error.message} Here: add ${hint}`;
+    throw new CountersignError(error.code, message, { ...error.facts, ...facts }, { cause: error });
   }
 }

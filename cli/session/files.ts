@@ -122,10 +122,8 @@ export async function readTrustFile(
   try {
     value = JSON.parse(text);
   } catch {
-    throw new CountersignError(
-      'CONFIG_INVALID',
-      `The trusted keys ${shown} are no JSON. Correct the file and try again.`,
-    );
+    const message = `The trusted keys ${shown} are no JSON. Correct the file and try again.`;
+    throw new CountersignError('CONFIG_INVALID', message);
   }
   return parseAs(TrustedJwks, value, 'CONFIG_INVALID', `file of trusted keys ${shown}`).keys;
 }

@@ -67,6 +67,10 @@ export const parsed =
   (name) =>
     text(placeholder, help)(name).argParser(parse);
 
+/** An option that may be given several times. */
+export const several = (placeholder: string, help: string): OptionRow<readonly string[] | undefined> =>
+  parsed(repeated, placeholder, `${help}; may be given several times`);
+
 export const choice =
   <T extends string>(choices: readonly T[], placeholder: string, help: string): OptionRow<T | undefined> =>
   (name) =>
@@ -154,4 +158,4 @@ export const CALL = one('call id, such as t2.c0');
 /** Options that name somebody: the rows of the verbs that speak in a person's name. */
 export const actor = (who: string): OptionRow<string> => needed(text('<id>', who));
 export const COMMENT = text('<text>', 'kept in the ledger');
-export const DECIDER_GROUP = parsed(repeated, '<name>', 'a group the decider belongs to; may be given several times');
+export const DECIDER_GROUP = several('<name>', 'a group the decider belongs to');

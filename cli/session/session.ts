@@ -11,7 +11,7 @@
  */
 import { resolve } from 'node:path';
 import { Client, type Connection, ServiceError } from '@temporalio/client';
-import { troubleOf } from '../../client/engine/engine.ts';
+import { troubleOf } from '../../client/engine/trouble.ts';
 import {
   Countersign,
   readArtifactsFrom,
@@ -341,12 +341,8 @@ export function locate(options: GlobalOptions): EngineAddress {
     return locateEngine(options);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new CountersignError(
-      'CONFIG_INVALID',
-      `The Temporal connection cannot be read from profile and environment: ${reason}`,
-      {},
-      { cause: error },
-    );
+    const message = `The Temporal connection cannot be read from profile and environment: ${reason}`;
+    throw new CountersignError('CONFIG_INVALID', message, {}, { cause: error });
   }
 }
 

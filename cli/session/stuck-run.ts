@@ -6,7 +6,7 @@
  *    like this.
  * 2. A command that shows such a run says up to which event it was read.
  */
-import { troubleOf } from '../../client/engine/engine.ts';
+import { troubleOf } from '../../client/engine/trouble.ts';
 import { type FailingTask, failingTask } from '../../client/engine/executions.ts';
 import { entriesFrom } from '../../client/ledger/ledger.ts';
 import { type DiscardedCall, discardedPart, livingHistory } from '../../client/run/recovery.ts';

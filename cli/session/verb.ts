@@ -6,7 +6,7 @@
  * 2. No control, bidirectional or zero-width character from a model, tool or server reaches a terminal, in either form.
  */
 import { type Command, CommanderError } from 'commander';
-import { troubleOf } from '../../client/engine/engine.ts';
+import { troubleOf } from '../../client/engine/trouble.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { visible } from '../../domain/text/escape.ts';
 import type { ArgumentRows, GlobalOptions, OptionRows, Values } from './options.ts';

@@ -29,41 +29,28 @@ import { visible } from '../../domain/text/escape.ts';
 import { answeredBefore, type AnswerFact, assertSame, sentUnder, type Told } from '../session/answered.ts';
 import { readInput } from '../session/files.ts';
 import { responsesFrom } from '../session/input-values.ts';
-import {
-  actor,
-  CALL,
-  COMMENT,
-  flag,
-  one,
-  type OptionRow,
-  type OptionRows,
-  parsed,
-  repeated,
-  RUN,
-  text,
-  type Values,
-  usage,
-} from '../session/options.ts';
+import * as option from '../session/options.ts';
+import { usage } from '../session/options.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { print, verb } from '../session/verb.ts';
 import { type Answered, pauseAnswer } from '../views/decision.ts';
 import type { DecideOptions } from './decide.ts';
 import { requestsAnswer } from './requests.ts';
 
-const PLACE = { run: RUN, call: CALL };
+const PLACE = { run: option.RUN, call: option.CALL };
 
 /** @param digest help of `--digest` */
 const answering = (
   digest = 'answer only the request with this digest',
 ): Readonly<
-  Record<'comment' | 'digest' | 'decisionId', OptionRow<string | undefined>> & {
-    group: OptionRow<readonly string[] | undefined>;
+  Record<'comment' | 'digest' | 'decisionId', option.OptionRow<string | undefined>> & {
+    group: option.OptionRow<readonly string[] | undefined>;
   }
 > => ({
-  comment: COMMENT,
-  group: parsed(repeated, '<name>', 'a group that you belong to; may be given several times'),
-  digest: text('<sha256>', digest),
-  decisionId: text('<id>', 'the id of an answer whose receipt got lost: sent again, it counts once'),
+  comment: option.COMMENT,
+  group: option.several('<name>', 'a group that you belong to'),
+  digest: option.text('<sha256>', digest),
+  decisionId: option.text('<id>', 'id of an answer whose receipt was lost; sent again under this id, it counts once'),
 });
 
 const WORDS = { provide: 'answered', decline: 'declined', cancel: 'cancelled' } as const;
@@ -75,13 +62,13 @@ export const ANSWER = verb({
     'Answer what a server asks before it goes on with a call. `countersign requests` shows the questions, each with its digest; what you answer goes to the server',
   args: PLACE,
   options: {
-    as: actor('who answers'),
-    set: parsed(repeated, '<field=value>', 'a field of the form; may be given several times'),
-    file: text('<path>', 'the fields as JSON or YAML; - reads standard input'),
-    accept: flag('you have opened the page, or the form needs no field'),
-    decline: flag('say no; the server is told so'),
-    cancel: flag('give no answer; the server is told so'),
-    ...answering('of the question that you have read (see `requests`); without it you are shown the question'),
+    as: option.actor('who answers'),
+    set: option.several('<field=value>', 'a field of the form'),
+    file: option.text('<path>', 'the fields as JSON or YAML; - reads standard input'),
+    accept: option.flag('say that you opened the page, or send the form without a value'),
+    decline: option.flag('refuse to answer; the server is told that you did'),
+    cancel: option.flag('close the question without an answer; the server is told that you did'),
+    ...answering('digest of the question that you have read (see `requests`); without it, the question is only shown'),
   },
   examples: [
     'answer nightly-42 t2.c0 --as ann --digest 3f8a… --set name=Ann --set seats=2',
@@ -125,17 +112,16 @@ export const ANSWER = verb({
   },
 });
 
-/** Says what became of a call that was sent and whose answer was lost. */
 export const RESOLVE = verb({
   name: 'resolve',
   summary: 'say what became of a call whose answer was lost',
   description:
     'Say what became of a call that was sent and whose answer was lost. Look at its server first. retry sends it again; succeeded and failed record what you found, and the model is told that you did',
-  args: { ...PLACE, answer: one('retry, succeeded or failed') },
+  args: { ...PLACE, answer: option.one('retry, succeeded or failed') },
   options: {
-    as: actor('who says so'),
-    result: text('<text>', 'of succeeded: told to the model as your words'),
-    message: text('<text>', 'of failed: told to the model as your words'),
+    as: option.actor('who says so'),
+    result: option.text('<text>', 'with succeeded: the result, told to the model as your words'),
+    message: option.text('<text>', 'with failed: the reason, told to the model as your words'),
     ...answering(),
   },
   examples: [
@@ -182,19 +168,22 @@ function wordOf(answer: string, { result, message }: { readonly result?: string;
 }
 
 const AUTHORIZING = {
-  as: actor('who says it: an approver of the request, or whose grant it replaces'),
-  scope: parsed(repeated, '<scope>', 'consent to this scope; all that the request names, each by name'),
-  again: flag('where no scope is named: let it be tried once more'),
-  ref: text('<ref>', 'the vault entry in place of the grant'),
-  grantFile: text('<file>', 'a sealed grant as JSON, {server, jwe}, or - for standard input'),
-  decline: text('<reason>', 'neither: the call ends'),
+  as: option.actor('who says it: an approver of the request, or whose grant it replaces'),
+  scope: option.parsed(
+    option.repeated,
+    '<scope>',
+    'consent to this scope; every scope that the request names must be given',
+  ),
+  again: option.flag('if the request names no scope: let the call be tried once more'),
+  ref: option.text('<ref>', 'replace the grant by this vault entry'),
+  grantFile: option.text('<file>', 'a sealed grant as JSON, {server, jwe}, or - for standard input'),
+  decline: option.text('<reason>', 'refuse, for this reason; the call ends'),
   ...answering(),
-} satisfies OptionRows;
+} satisfies option.OptionRows;
 
-/** Answers a server that wants another authorization for a call. */
 export const AUTHORIZE = verb({
   name: 'authorize',
-  summary: 'give what a server wants before it takes a call',
+  summary: 'answer a server that wants another authorization for a call',
   description:
     'Answer a call whose server wants another authorization: consent to the scopes that it names, for this call alone; or give a fresh grant in place of your own',
   args: PLACE,
@@ -228,7 +217,7 @@ export const AUTHORIZE = verb({
   },
 });
 
-type AuthorizeOptions = Values<typeof AUTHORIZING>;
+type AuthorizeOptions = option.Values<typeof AUTHORIZING>;
 
 function assertOne({ scope, again, ref, grantFile, decline, comment }: AuthorizeOptions): void {
   if ([scope, again, ref, grantFile, decline].filter((each) => each !== undefined).length !== 1)
@@ -253,11 +242,8 @@ async function answerTo(
   if (scopes.length === new Set(scope).size && scopes.every((each) => scope.includes(each)))
     return { kind: 'consent', ...noted };
   const wanted = scopes.map((each) => `--scope ${visible(each)}`).join(' ');
-  throw new CountersignError(
-    'DECISION_INVALID',
-    `Call ${base.callId} waits for consent to ${wanted === '' ? 'another try (--again)' : wanted}; name exactly that.`,
-    { callId: base.callId },
-  );
+  const message = `Call ${base.callId} waits for consent to ${wanted === '' ? 'another try (--again)' : wanted}; name exactly that.`;
+  throw new CountersignError('DECISION_INVALID', message, { callId: base.callId });
 }
 
 // Sends one answer to a request about something else than consent.
@@ -311,12 +297,10 @@ export async function answerPause<
   }
   if (request === undefined) throw notOpen(runId, callId, asksNot, before.at(-1)?.ack);
   const { about } = request;
-  if (!isAbout(about, kind))
-    throw new CountersignError(
-      'DECISION_NOT_PERMITTED',
-      `Call ${callId} ${asksNot}; something else is asked of it (countersign requests ${runId}). Nothing was sent.`,
-      { runId, callId },
-    );
+  if (!isAbout(about, kind)) {
+    const message = `Call ${callId} ${asksNot}; something else is asked of it (countersign requests ${runId}). Nothing was sent.`;
+    throw new CountersignError('DECISION_NOT_PERMITTED', message, { runId, callId });
+  }
   if (options.digest === undefined && unread !== undefined) {
     unread(request);
     throw usage(
@@ -349,12 +333,10 @@ function isAbout<Kind extends PauseKind>(
 }
 
 function notOpen(runId: string, callId: string, asksNot: string, last: PauseAck | undefined): CountersignError {
-  if (last === undefined)
-    return new CountersignError(
-      'REQUEST_NOT_OPEN',
-      `Call ${callId} of run ${runId} ${asksNot}; its ledger says how it ended (countersign ledger ${runId}). Nothing was sent.`,
-      { runId, callId },
-    );
+  if (last === undefined) {
+    const message = `Call ${callId} of run ${runId} ${asksNot}; its ledger says how it ended (countersign ledger ${runId}). Nothing was sent.`;
+    return new CountersignError('REQUEST_NOT_OPEN', message, { runId, callId });
+  }
   const { answer, decidedBy, decidedAt } = last;
   return new CountersignError(
     'ALREADY_DECIDED',

@@ -9,20 +9,8 @@ import { referencedArtifacts } from '../../client/artifacts/references.ts';
 import { sweepArtifacts, type SweepReport } from '../../client/artifacts/sweep.ts';
 import { defined } from '../../contracts/defined.ts';
 import { visible } from '../../domain/text/escape.ts';
-import {
-  actor,
-  COMMENT,
-  DECIDER_GROUP,
-  flag,
-  type GlobalOptions,
-  one,
-  type OptionRows,
-  parsed,
-  repeated,
-  RUN,
-  type Values,
-  usage,
-} from '../session/options.ts';
+import * as option from '../session/options.ts';
+import { usage } from '../session/options.ts';
 import type { Session } from '../session/session.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { type Answer, verb } from '../session/verb.ts';
@@ -32,20 +20,16 @@ const DAY_MS = 86_400_000;
 const HISTORIES_TOLD = 500;
 
 const SWEEPING = {
-  olderThan: parsed(age, '<age>', 'least age, such as 90d or 48h; default: artifacts.retentionDays'),
-  also: parsed(
-    repeated,
-    '<namespace>',
-    'another namespace that uses this directory and is not recorded there; may be repeated',
-  ),
-  dryRun: flag('tell what would be removed, and remove nothing'),
-} satisfies OptionRows;
+  olderThan: option.parsed(age, '<age>', 'least age, such as 90d or 48h; default: artifacts.retentionDays'),
+  also: option.several('<namespace>', 'another namespace that uses this directory and is not recorded there'),
+  dryRun: option.flag('tell what would be removed, and remove nothing'),
+} satisfies option.OptionRows;
 
 const SWEEP = verb({
   name: 'sweep',
-  summary: 'remove what nobody needs any more',
+  summary: 'remove artifacts that nothing needs any more',
   description:
-    'Remove from the artifact directory what was put long ago and is named by no history that Temporal retains, nor by anything that is kept. Histories of every namespace whose workers have recorded it in the directory are read, and refused is where one is not at this Temporal service; name with --also one whose workers are all of an earlier release',
+    'Remove artifacts that are older than the given age and that nothing needs: no history that Temporal retains names them, and no artifact that is kept. The histories of every namespace are read that workers have recorded in the directory; nothing is removed if one of these namespaces is not at this Temporal service. Name with --also a namespace whose workers are all of an earlier release',
   options: SWEEPING,
   examples: ['artifacts sweep --older-than 90d --dry-run', 'artifacts sweep --older-than 90d --also staging'],
   run: async ({ options, terminal, session }) => await session(async (opened) => sweep(terminal, opened, options)),
@@ -62,7 +46,7 @@ export const ARTIFACTS = verb({
 async function sweep(
   terminal: Terminal,
   { client, settings, deadlineMs }: Session,
-  { olderThan, also = [], dryRun, json }: Values<typeof SWEEPING> & GlobalOptions,
+  { olderThan, also = [], dryRun, json }: option.Values<typeof SWEEPING> & option.GlobalOptions,
 ): Promise<Answer> {
   const { artifacts, retentionDays } = settings;
   if (artifacts.kind !== 'directory')
@@ -126,16 +110,15 @@ function age(given: string): number {
   return ms;
 }
 
-/** Takes a standing decision back. */
 export const FORGET = verb({
   name: 'forget',
   summary: 'take a standing decision back',
   description: 'Take a standing decision back: later calls that it would have answered are asked again',
-  args: { run: RUN, decision: one('id of the decision, as `countersign show` lists it') },
+  args: { run: option.RUN, decision: option.one('id of the decision, as `countersign show` lists it') },
   options: {
-    as: actor('who takes it back; somebody who may decide such calls'),
-    group: DECIDER_GROUP,
-    comment: COMMENT,
+    as: option.actor('who takes it back; somebody who may decide such calls'),
+    group: option.DECIDER_GROUP,
+    comment: option.COMMENT,
   },
   examples: ['forget nightly-42 5b0c… --as ann'],
   run: async ({ args: { run: runId, decision: standing }, options, session }) => {

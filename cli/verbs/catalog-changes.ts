@@ -18,21 +18,8 @@ import { hasDrifted } from '../../domain/catalog/state.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { sentUnder } from '../session/answered.ts';
 import { chosenEntries, readChanged, snapshotIfAny } from '../session/catalog-reading.ts';
-import {
-  actor,
-  any,
-  flag,
-  one,
-  type OptionRows,
-  parsed,
-  preset,
-  repeated,
-  some,
-  text,
-  type Values,
-  wholeNumber,
-  usage,
-} from '../session/options.ts';
+import * as option from '../session/options.ts';
+import { usage } from '../session/options.ts';
 import type { Session } from '../session/session.ts';
 import { type Answer, verb, type Verb } from '../session/verb.ts';
 import {
@@ -43,25 +30,25 @@ import {
   type Refreshed,
 } from '../views/catalog-change.ts';
 
-export const SERVER = one('name of the server');
-export const TENANT = preset('default', text('<name>', 'whose catalog'));
+export const SERVER = option.one('name of the server');
+export const TENANT = option.preset('default', option.text('<name>', 'whose catalog'));
 
 /** The options of messages that a person sends to a catalog. */
 export const MESSAGE = {
-  group: parsed(repeated, '<name>', 'a group that they belong to; may be given several times'),
-  requestId: text('<id>', 'the id of a message whose answer got lost: sent again, it counts once'),
+  group: option.several('<name>', 'a group that they belong to'),
+  requestId: option.text('<id>', 'id of a message whose answer was lost; sent again under this id, it counts once'),
 };
-export const EXPECTED_VERSION = parsed(
-  wholeNumber,
+export const EXPECTED_VERSION = option.parsed(
+  option.wholeNumber,
   '<n>',
   'change only this version of the catalog (default: the one read now)',
 );
-export const ACTING = { tenant: TENANT, as: actor('who asks for it'), ...MESSAGE };
+export const ACTING = { tenant: TENANT, as: option.actor('who makes the change'), ...MESSAGE };
 /** The options of a message that names the version that was shown. */
 const CHANGING = { ...ACTING, expectedVersion: EXPECTED_VERSION };
 
-type Acting = Omit<Values<typeof ACTING>, 'tenant'>;
-type Changing = Values<typeof CHANGING>;
+type Acting = Omit<option.Values<typeof ACTING>, 'tenant'>;
+type Changing = option.Values<typeof CHANGING>;
 
 interface MessageIds {
   readonly requestId: string;
@@ -85,17 +72,18 @@ export async function sendAs<T>(
 
 const CONNECTING = {
   ...CHANGING,
-  url: text('<url>', "MCP endpoint (default: the server's in the configuration)"),
-  credentials: text('<name>', "entry of `credentials` in the workers' configuration; never a secret"),
-  trusted: flag("the server's annotations may exempt calls from asking"),
-  taskQueue: text('<name>', 'queue whose workers reach the server'),
-  anew: flag('also where the last catalog was terminated: without what was set there'),
-} satisfies OptionRows;
+  url: option.text('<url>', "MCP endpoint (default: the server's in the configuration)"),
+  credentials: option.text('<name>', "entry of `credentials` in the workers' configuration; never a secret"),
+  trusted: option.flag("the server's annotations may exempt calls from asking"),
+  taskQueue: option.text('<name>', 'queue whose workers reach the server'),
+  anew: option.flag('even if the last catalog was terminated; what was set there is lost'),
+} satisfies option.OptionRows;
 
 export const CONNECT = verb({
   name: 'connect',
   summary: 'begin a catalog, or change how its server is reached',
-  description: 'Connect a server and list its tools; again, to change how it is reached: what is not said is then off',
+  description:
+    'Connect a server and list its tools. Connecting it again changes how it is reached: options that are not given are then off',
   args: { server: SERVER },
   options: CONNECTING,
   examples: [
@@ -118,11 +106,11 @@ export const CONNECT = verb({
   },
 });
 
-/** Closes the server to every run. */
 export const DISCONNECT = verb({
   name: 'disconnect',
-  summary: 'no run may use the server any more',
-  description: 'Offer no tool of the server any more; what is set of its tools is kept, and comes back with connect',
+  summary: 'close a server to every run',
+  description:
+    'Offer no tool of the server any more. The settings of its tools are kept, and apply again after connect',
   args: { server: SERVER },
   options: CHANGING,
   examples: ['catalog disconnect files --as ann'],
@@ -142,7 +130,7 @@ export const DISCONNECT = verb({
 });
 
 const SPELLED = 'as the server spells them';
-const ALL = flag('all tools of the catalog');
+const ALL = option.flag('all tools of the catalog');
 
 /** Parses the first characters of a definition's hash: at least 8, so that no other hash matches by chance. */
 function hashPrefix(given: string, before: readonly string[] = []): readonly string[] {
@@ -151,19 +139,18 @@ function hashPrefix(given: string, before: readonly string[] = []): readonly str
   return [...before, given];
 }
 
-/** Stops the catalog from asking for a tool, and acknowledges the tool's definition as it was read. */
 export const ALLOW = verb({
   name: 'allow',
-  summary: 'ask for no countersignature, and deny nothing',
+  summary: 'let calls run without a countersignature',
   description:
-    "Ask for no countersignature here and take notice of the definition; the organisation's policy and the run's still count",
-  args: { server: SERVER, tools: some(SPELLED) },
+    "Let calls run without a countersignature, and acknowledge the definitions of the tools. The organisation's policy and the run's still count",
+  args: { server: SERVER, tools: option.some(SPELLED) },
   options: {
     ...CHANGING,
-    hash: parsed(
+    hash: option.parsed(
       hashPrefix,
       '<sha256>',
-      'of a definition that has changed: the hash, or 8 characters of it, that `diff` shows; may be given several times',
+      'acknowledge a changed definition by its hash, or its first 8 characters, as `diff` shows it; may be given several times',
     ),
   },
   examples: [
@@ -177,21 +164,20 @@ export const ALLOW = verb({
   },
 });
 
-/** Makes every call of a tool wait for a countersignature. */
 export const ASK = verb({
   name: 'ask',
-  summary: 'every call waits for a countersignature',
-  description: 'Let every call of these tools wait for a countersignature, whatever other policy says',
-  args: { server: SERVER, tools: any(SPELLED) },
+  summary: 'make every call wait for a countersignature',
+  description: 'Make every call of these tools wait for a countersignature, whatever other policy says',
+  args: { server: SERVER, tools: option.any(SPELLED) },
   options: {
     ...CHANGING,
     all: ALL,
-    approver: parsed(repeated, '<id>', 'who may decide; may be given several times'),
-    approverGroup: parsed(repeated, '<name>', 'a group that may decide; may be given several times'),
-    need: parsed(wholeNumber, '<n>', 'so many of them must agree'),
-    notInitiator: flag('whoever started the run is none of them'),
-    deadlineSeconds: parsed(wholeNumber, '<n>', 'how long a request waits'),
-    hash: parsed(hashPrefix, '<sha256>', 'take notice of a definition that has changed, as `diff` shows it'),
+    approver: option.several('<id>', 'who may decide'),
+    approverGroup: option.several('<name>', 'a group that may decide'),
+    need: option.parsed(option.wholeNumber, '<n>', 'how many of them must agree'),
+    notInitiator: option.flag('the person who started the run does not count'),
+    deadlineSeconds: option.parsed(option.wholeNumber, '<n>', 'how long a request waits'),
+    hash: option.parsed(hashPrefix, '<sha256>', 'acknowledge a changed definition by its hash, as `diff` shows it'),
   },
   examples: [
     'catalog ask files write_file --as ann --approver-group ops --deadline-seconds 3600',
@@ -246,7 +232,7 @@ function toolSwitch({ change, takesAll, ...help }: Switch): Verb {
   const options: typeof CHANGING & { readonly all?: typeof ALL } = takesAll ? { ...CHANGING, all: ALL } : CHANGING;
   return verb({
     ...help,
-    args: { server: SERVER, tools: takesAll ? any(SPELLED) : some(SPELLED) },
+    args: { server: SERVER, tools: takesAll ? option.any(SPELLED) : option.some(SPELLED) },
     options,
     examples: [
       `catalog ${name} files write_file --as ann`,
@@ -261,8 +247,12 @@ function toolSwitch({ change, takesAll, ...help }: Switch): Verb {
 
 /** Verbs that send a second administrator's decision on a change that waits. */
 export const DECISIONS: readonly Verb[] = [
-  decision('approve', 'agree to a change that waits', 'Agree to a change of somebody else: it then counts'),
-  decision('reject', 'refuse a change that waits', 'Close a change that waits; nothing of it counts'),
+  decision(
+    'approve',
+    'agree to a change that waits',
+    'Agree to the change of another administrator, which then applies',
+  ),
+  decision('reject', 'refuse a change that waits', 'Refuse a change that waits; nothing of it applies'),
 ];
 
 function decision(verdict: 'approve' | 'reject', summary: string, description: string): Verb {
@@ -270,8 +260,8 @@ function decision(verdict: 'approve' | 'reject', summary: string, description: s
     name: verdict,
     summary,
     description,
-    args: { server: SERVER, change: one('id of the change, as `catalog show` has it') },
-    options: { ...ACTING, digest: text('<sha256>', 'decide only the change with this digest') },
+    args: { server: SERVER, change: option.one('id of the change, as `catalog show` has it') },
+    options: { ...ACTING, digest: option.text('<sha256>', 'decide only the change with this digest') },
     examples: [
       `catalog ${verdict} files change-1 --as ben`,
       `catalog ${verdict} files change-1 --as ben --digest 3f8a…`,
@@ -358,11 +348,8 @@ function assertNamed(entries: readonly CatalogEntry[], wanted: ToolsChange, tena
     drifted === undefined
       ? `No tool that you name has a definition with hash ${stale}`
       : `${visible(drifted.name)} is not what an operator has acknowledged, and no --hash names what it is now`;
-  throw new CountersignError(
-    'DEFINITION_CHANGED',
-    `${what}. Read it first (countersign catalog diff ${server} --tenant ${tenant}), then add --hash with the hash that is shown there; nothing was sent.`,
-    { server },
-  );
+  const message = `${what}. Read it first (countersign catalog diff ${server} --tenant ${tenant}), then add --hash with the hash that is shown there; nothing was sent.`;
+  throw new CountersignError('DEFINITION_CHANGED', message, { server });
 }
 
 /** A listing takes as long as its server does, and one attempt lasts at most a minute. */

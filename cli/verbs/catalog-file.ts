@@ -139,14 +139,8 @@ export function assertImportable(
           )}`
         : '';
     const path = `tools[${JSON.stringify(visible(tool))}]`;
-    throw new CountersignError(
-      'TOOL_UNKNOWN',
-      `${shown}, ${path}: ${server} has no such tool${others}.${hint} Nothing was sent.`,
-      {
-        path,
-        server,
-      },
-    );
+    const message = `${shown}, ${path}: ${server} has no such tool${others}.${hint} Nothing was sent.`;
+    throw new CountersignError('TOOL_UNKNOWN', message, { path, server });
   }
   if (refused.length === 0 || isPlan) return;
   throw new CountersignError(

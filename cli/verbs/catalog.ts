@@ -8,7 +8,8 @@ import { importPlan } from '../../domain/catalog/file.ts';
 import { hasDrifted } from '../../domain/catalog/state.ts';
 import { entryNamed, readCatalog, readChanged, snapshotIfAny } from '../session/catalog-reading.ts';
 import { readInput } from '../session/files.ts';
-import { flag, maybe, one, type OptionRows, text, type Values, usage } from '../session/options.ts';
+import * as option from '../session/options.ts';
+import { usage } from '../session/options.ts';
 import type { Session } from '../session/session.ts';
 import { nothingOf, toldOrRead } from '../session/stuck-run.ts';
 import { type Answer, verb } from '../session/verb.ts';
@@ -39,14 +40,14 @@ import {
   parseCatalogFile,
 } from './catalog-file.ts';
 
-const TOOL = maybe('as the server spells it');
+const TOOL = option.maybe('as the server spells it');
 
-/** Lists the catalogs of a tenant, or the tools of one catalog. */
 const LIST = verb({
   name: 'list',
-  summary: 'the catalogs of a tenant, or the tools of one',
-  description: 'The catalogs of a tenant; with a server its tools, what is set of each, and what happens to a call',
-  args: { server: maybe('name of the server') },
+  summary: 'list the catalogs of a tenant, or the tools of one',
+  description:
+    'List the catalogs of a tenant; with a server its tools, the settings of each, and what happens to a call',
+  args: { server: option.maybe('name of the server') },
   options: { tenant: TENANT },
   examples: ['catalog list', 'catalog list files', 'catalog list files --tenant acme --json'],
   run: async ({ args: { server }, options: { tenant }, session }) =>
@@ -63,11 +64,11 @@ const LIST = verb({
     }),
 });
 
-/** Shows one catalog, or one tool with everything that its server says of it. */
 const SHOW = verb({
   name: 'show',
-  summary: 'one catalog, or one tool in full',
-  description: 'How a server is connected and what waits for a second administrator; with a tool, its whole definition',
+  summary: 'show one catalog, or one tool in full',
+  description:
+    'Show how a server is connected and what waits for a second administrator; with a tool, its whole definition',
   args: { server: SERVER, tool: TOOL },
   options: { tenant: TENANT },
   examples: ['catalog show files', 'catalog show files write_file'],
@@ -93,12 +94,11 @@ async function wholeAnswer(session: Session, handle: CatalogHandle): Promise<Ans
   };
 }
 
-/** Shows what a server has changed since an operator looked at its tools. */
 const DIFF = verb({
   name: 'diff',
-  summary: 'what a server has changed since somebody looked',
+  summary: 'show what a server has changed since an operator looked',
   description:
-    'Definitions that have changed since an operator acknowledged them, field by field, and how to accept them',
+    'Show the definitions that have changed since an operator acknowledged them, field by field, and how to accept them',
   args: { server: SERVER, tool: TOOL },
   options: { tenant: TENANT },
   examples: ['catalog diff files', 'catalog diff files read_file --json'],
@@ -116,12 +116,11 @@ const DIFF = verb({
     }),
 });
 
-/** Writes the settings of a server's tools to a file for review. */
 const EXPORT = verb({
   name: 'export',
-  summary: "what is set of a server's tools, as a file for review",
+  summary: "write the settings of a server's tools as a file for review",
   description:
-    'Write what is set of each tool as YAML, the same catalog always in the same words; `import` reads it back',
+    'Write the settings of each tool as YAML. The same catalog always gives the same text; `import` reads it back',
   args: { server: SERVER },
   options: { tenant: TENANT },
   examples: ['catalog export files > files.catalog.yaml', 'catalog export files --json'],
@@ -132,20 +131,20 @@ const EXPORT = verb({
 });
 
 const IMPORTING = {
-  as: text('<id>', 'who asks for it; not needed with --plan'),
-  server: text('<name>', 'whose tools a plain list names'),
-  tenant: text('<name>', "whose catalog (default: the file's, `default`)"),
-  plan: flag('show what would change, and change nothing'),
+  as: option.text('<id>', 'who makes the change; not needed with --plan'),
+  server: option.text('<name>', 'whose tools a plain list names'),
+  tenant: option.text('<name>', "whose catalog (default: the file's, `default`)"),
+  plan: option.flag('show what would change, and change nothing'),
   ...MESSAGE,
   expectedVersion: EXPECTED_VERSION,
-} satisfies OptionRows;
+} satisfies option.OptionRows;
 
-/** Sets what differs between a file and a catalog, in one change. */
 const IMPORT = verb({
   name: 'import',
   summary: 'set what differs between a file and a catalog',
-  description: 'Set what differs between a file and a catalog: all of it in one change, or nothing. Tools only',
-  args: { file: one('what `catalog export` wrote, or a list of tools; - for standard input') },
+  description:
+    'Set what differs between a file and a catalog: all of it in one change, or nothing. Only settings of tools are changed',
+  args: { file: option.one('what `catalog export` wrote, or a list of tools; - for standard input') },
   options: IMPORTING,
   examples: [
     'catalog import files.catalog.yaml --plan',
@@ -163,7 +162,7 @@ async function importFile(
   { countersign, settings }: Session,
   value: unknown,
   shown: string,
-  options: Values<typeof IMPORTING>,
+  options: option.Values<typeof IMPORTING>,
 ): Promise<Answer> {
   const file = parseCatalogFile(value, shown);
   const { tenant, server } = importTarget(file, options, shown);
@@ -188,11 +187,11 @@ async function importFile(
   return changeAnswer(before, ack, await readChanged(handle, settings), names);
 }
 
-/** Lists a server's tools again and shows what has changed. */
 const REFRESH = verb({
   name: 'refresh',
-  summary: 'list the tools of a server anew',
-  description: 'List the tools of a server anew, wait for it, and say what has changed; one that fails changes nothing',
+  summary: 'list the tools of a server again',
+  description:
+    'List the tools of a server again, wait for the end, and show what has changed; a refresh that fails changes nothing',
   args: { server: SERVER },
   options: ACTING,
   examples: ['catalog refresh files --as ann', 'catalog refresh files --as ann --deadline 300'],
@@ -207,9 +206,9 @@ const REFRESH = verb({
 
 export const CATALOG = verb({
   name: 'catalog',
-  summary: 'the stored tools of a server, and who may say what of them',
+  summary: 'show and change the stored tools of servers',
   description:
-    'The tools of a server as they are stored, with what operators say of each: allow, ask, deny, enable, disable',
+    'Show and change the stored tools of servers, and what operators have set for each: allow, ask, deny, enable, disable',
   examples: ['catalog list', 'catalog list files', 'catalog ask files write_file --as ann'],
   verbs: [CONNECT, LIST, SHOW, REFRESH, DIFF, ALLOW, ASK, ...SWITCHES, ...DECISIONS, EXPORT, IMPORT, DISCONNECT],
 });

@@ -28,39 +28,26 @@ import { mayDecide } from '../../domain/policy/approvers.ts';
 import { hashOf, sha256Hex } from '../../domain/text/canonical.ts';
 import { assertSame, sentUnder, type Told } from '../session/answered.ts';
 import { readInput } from '../session/files.ts';
-import {
-  actor,
-  any,
-  CALL,
-  COMMENT,
-  DECIDER_GROUP,
-  flag,
-  type GlobalOptions,
-  needed,
-  parsed,
-  RUN,
-  text,
-  time,
-  usage,
-} from '../session/options.ts';
+import * as option from '../session/options.ts';
+import { usage } from '../session/options.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { type Answer, type Given, verb } from '../session/verb.ts';
 import { batchAnswer, type BatchPlan, decisionAnswer, type Decided, planAnswer } from '../views/decision.ts';
 
-const ONE = { run: RUN, call: CALL };
-const SEVERAL = { run: RUN, calls: any('call ids, such as t2.c0') };
+const ONE = { run: option.RUN, call: option.CALL };
+const SEVERAL = { run: option.RUN, calls: option.any('call ids, such as t2.c0') };
 
 const DECIDING = {
-  group: DECIDER_GROUP,
-  digest: text('<sha256>', 'decide only the request with this digest'),
-  decisionId: text('<id>', 'the id of a decision whose answer got lost: sent again, it counts once'),
+  group: option.DECIDER_GROUP,
+  digest: option.text('<sha256>', 'decide only the request with this digest'),
+  decisionId: option.text('<id>', 'id of a decision whose answer was lost; sent again under this id, it counts once'),
 };
 
 const BATCH = {
-  as: actor('who decides'),
-  all: flag('every call that waits and that you may decide'),
-  yes: flag('decide several calls; without it they are only shown'),
-  reveal: flag('show arguments that policy keeps out of lists, too'),
+  as: option.actor('who decides'),
+  all: option.flag('every call that waits and that you may decide'),
+  yes: option.flag('decide several calls; without it they are only shown'),
+  reveal: option.flag('show arguments that policy keeps out of lists, too'),
 };
 
 const UNTIL = 'ISO 8601 with Z or an offset';
@@ -72,10 +59,13 @@ export const APPROVE = verb({
   args: SEVERAL,
   options: {
     ...BATCH,
-    comment: COMMENT,
-    arguments: text('<file>', 'send these arguments in place of those shown (JSON or YAML, - for standard input)'),
-    remember: text('<scope>', 'let later calls of this run pass, too: call, tool, or arguments:NAME,NAME'),
-    rememberUntil: parsed(time, '<time>', `until then, ${UNTIL}`),
+    comment: option.COMMENT,
+    arguments: option.text(
+      '<file>',
+      'send these arguments in place of those shown (JSON or YAML, - for standard input)',
+    ),
+    remember: option.text('<scope>', 'let later calls of this run pass, too: call, tool, or arguments:NAME,NAME'),
+    rememberUntil: option.parsed(option.time, '<time>', `end of what is remembered, ${UNTIL}`),
     ...DECIDING,
   },
   examples: [
@@ -113,7 +103,7 @@ export const REJECT = verb({
   args: SEVERAL,
   options: {
     ...BATCH,
-    reason: needed(text('<text>', 'told to the model, and kept in the ledger')),
+    reason: option.needed(option.text('<text>', 'told to the model, and kept in the ledger')),
     ...DECIDING,
   },
   examples: [
@@ -123,16 +113,15 @@ export const REJECT = verb({
   run: async (given) => await decideSeveral(given, { kind: 'reject', reason: given.options.reason }),
 });
 
-/** Answers a call in its tool's place. */
 export const RESPOND = verb({
   name: 'respond',
   summary: 'answer one waiting call in place of its tool',
   description: 'Answer one waiting call yourself: its tool does not run, and the model is told that you answered',
   args: ONE,
   options: {
-    as: actor('who answers'),
-    answer: needed(text('<text>', 'told to the model as yours')),
-    comment: COMMENT,
+    as: option.actor('who answers'),
+    answer: option.needed(option.text('<text>', 'what the model is told, as your words')),
+    comment: option.COMMENT,
     ...DECIDING,
   },
   examples: ['respond nightly-42 t2.c0 --as ann --answer "Done by hand, ticket 4711."'],
@@ -142,16 +131,15 @@ export const RESPOND = verb({
   },
 });
 
-/** Postpones the deadline of a waiting call, if policy permits it. */
 export const EXTEND = verb({
   name: 'extend',
   summary: 'postpone the deadline of a waiting call',
   description: 'Postpone the deadline of a waiting call, as far as its policy permits; this is no approval',
   args: ONE,
   options: {
-    as: actor('who postpones it; somebody who may decide'),
-    until: needed(parsed(time, '<time>', `the new deadline, ${UNTIL}`)),
-    comment: COMMENT,
+    as: option.actor('who postpones it; somebody who may decide'),
+    until: option.needed(option.parsed(option.time, '<time>', `the new deadline, ${UNTIL}`)),
+    comment: option.COMMENT,
     ...DECIDING,
   },
   examples: [
@@ -164,13 +152,12 @@ export const EXTEND = verb({
   },
 });
 
-/** Takes an approval back while others are still needed. */
 export const WITHDRAW = verb({
   name: 'withdraw',
   summary: 'take back your approval of a call that waits for others',
   description: 'Take back your approval, while the call waits for others to agree',
   args: ONE,
-  options: { as: actor('who agreed'), comment: COMMENT, ...DECIDING },
+  options: { as: option.actor('who agreed'), comment: option.COMMENT, ...DECIDING },
   examples: ['withdraw nightly-42 t2.c0 --as ann', 'withdraw nightly-42 t2.c0 --as ann --comment "wrong amount"'],
   run: async (given) => await decideOne(given, { kind: 'withdraw', ...defined({ comment: given.options.comment }) }),
 });
@@ -199,7 +186,7 @@ async function decideSeveral({ args, options, session }: Several, judged: Judged
   });
 }
 
-export interface DecideOptions extends GlobalOptions {
+export interface DecideOptions extends option.GlobalOptions {
   readonly as: string;
   readonly group?: readonly string[];
   readonly digest?: string;
@@ -259,11 +246,8 @@ async function settledBefore(
   // A call that was approved, asked again and then left to expire counts as expired.
   if (first !== undefined && (closed === undefined || closed.at < first.decidedAt)) {
     const { status, decidedBy, decidedAt } = first;
-    throw new CountersignError(
-      'ALREADY_DECIDED',
-      `Call ${callId} was ${status} by ${decidedBy} at ${decidedAt}; nothing was changed.`,
-      { runId, callId, decidedBy, decidedAt },
-    );
+    const message = `Call ${callId} was ${status} by ${decidedBy} at ${decidedAt}; nothing was changed.`;
+    throw new CountersignError('ALREADY_DECIDED', message, { runId, callId, decidedBy, decidedAt });
   }
   if (closed?.fact.kind === 'request.closed' && closed.fact.status === 'expired') {
     throw new CountersignError(

@@ -6,16 +6,7 @@ import { filesystemServerUrl, startFilesystemServer } from '../../workers/filesy
 import { prepareFolder, writeConfig } from '../dev/folder.ts';
 import { demoModel } from '../dev/model.ts';
 import { choosePort, findTemporalCli, Stack } from '../dev/stack.ts';
-import {
-  flag,
-  type GlobalOptions,
-  type OptionRows,
-  parsed,
-  port,
-  preset,
-  text,
-  type Values,
-} from '../session/options.ts';
+import * as option from '../session/options.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { print, verb } from '../session/verb.ts';
 import { type DevAddresses, devAnswer } from '../views/dev.ts';
@@ -25,14 +16,17 @@ const DEFAULT_PORT = 7233;
 const DEFAULT_DIRECTORY = '.countersign';
 
 const OPTIONS = {
-  directory: preset(DEFAULT_DIRECTORY, text('<folder>', 'database, artifacts and the files of the demo MCP server')),
-  port: preset(DEFAULT_PORT, parsed(port, '<number>', 'of Temporal; 0: any that is free')),
-  uiPort: preset(8233, parsed(port, '<number>', 'of Temporal UI')),
-  filesPort: preset(8234, parsed(port, '<number>', 'of the demo MCP server')),
-  untilEof: flag('end when standard input does, for programs that start this one'),
-} satisfies OptionRows;
+  directory: option.preset(
+    DEFAULT_DIRECTORY,
+    option.text('<folder>', 'database, artifacts and the files of the demo MCP server'),
+  ),
+  port: option.preset(DEFAULT_PORT, option.parsed(option.port, '<number>', 'of Temporal; 0: any that is free')),
+  uiPort: option.preset(8233, option.parsed(option.port, '<number>', 'of Temporal UI')),
+  filesPort: option.preset(8234, option.parsed(option.port, '<number>', 'of the demo MCP server')),
+  untilEof: option.flag('end when standard input does, for programs that start this one'),
+} satisfies option.OptionRows;
 
-type DevOptions = Values<typeof OPTIONS> & GlobalOptions;
+type DevOptions = option.Values<typeof OPTIONS> & option.GlobalOptions;
 
 export const DEV = verb({
   name: 'dev',

@@ -17,18 +17,18 @@ import { KEY_FIELD } from '../../contracts/zone.ts';
 import { visible } from '../../domain/text/escape.ts';
 import type { History } from '../../workers/replay/recorded-history.ts';
 import { keyIn, makeKey, readTrustFile, TRUST_FILE, writeOnce, writeTrustFile } from '../session/files.ts';
-import { flag, one, type OptionRows, parsed, preset, repeated, text, type Values, usage } from '../session/options.ts';
+import * as option from '../session/options.ts';
+import { usage } from '../session/options.ts';
 import type { Session } from '../session/session.ts';
 import type { Paint } from '../session/terminal.ts';
 import { verb } from '../session/verb.ts';
 
-const TRUST = preset(TRUST_FILE, text('<file>', 'the trusted keys of the workers (trust.jwks)'));
-const KID = one('key id');
+const TRUST = option.preset(TRUST_FILE, option.text('<file>', 'the trusted keys of the workers (trust.jwks)'));
+const KID = option.one('key id');
 
-/** Shows whose signatures are trusted, and for what. */
 const LIST = verb({
   name: 'list',
-  summary: 'the keys that are trusted',
+  summary: 'list the keys that are trusted',
   description: 'List the trusted keys, and what each of them may assert',
   options: { trust: TRUST },
   examples: ['keys list', 'keys list --trust /etc/countersign/trust.jwks --json'],
@@ -57,15 +57,14 @@ function lineOf({ kid, countersign }: TrustedJwk, paint: Paint): string {
 
 const NEW_KEY = {
   trust: TRUST,
-  private: text('<file>', 'the private key; never overwritten (default: KID.jwk)'),
-  person: text('<issuer|subject>', 'the one approver for whom it speaks'),
-  service: text('<issuer>', 'it speaks for everybody of this issuer'),
-  group: parsed(repeated, '<name>', 'a group that it may claim; may be given several times'),
-  tenant: parsed(repeated, '<name>', 'where it counts; may be given several times (default: default)'),
-  speaksForMany: flag('of a service: several people may agree to one request through it'),
-} satisfies OptionRows;
+  private: option.text('<file>', 'the private key; never overwritten (default: KID.jwk)'),
+  person: option.text('<issuer|subject>', 'the one approver for whom it speaks'),
+  service: option.text('<issuer>', 'it speaks for everybody of this issuer'),
+  group: option.several('<name>', 'a group that it may claim'),
+  tenant: option.parsed(option.repeated, '<name>', 'where it counts; may be given several times (default: default)'),
+  speaksForMany: option.flag('with --service: several people may agree to one request through this key'),
+} satisfies option.OptionRows;
 
-/** Makes a signing key and says what the key may assert. */
 const NEW = verb({
   name: 'new',
   summary: 'make a key that signs',
@@ -106,7 +105,7 @@ function assertionOf({
   group = [],
   tenant = ['default'],
   speaksForMany,
-}: Values<typeof NEW_KEY>): Assertion {
+}: option.Values<typeof NEW_KEY>): Assertion {
   if ((person === undefined) === (service === undefined))
     throw usage('A key is one of --person or of --service, and not of both.');
   const [iss = '', ...rest] = (person ?? service ?? '').split('|');
@@ -117,10 +116,9 @@ function assertionOf({
   return parseAs(Assertion, { ...own, groups: group, tenants: tenant }, 'USAGE', 'key');
 }
 
-/** Takes all trust from a key, including trust in what it has already signed. */
 const REVOKE = verb({
   name: 'revoke',
-  summary: 'trust a key no longer',
+  summary: 'stop trusting a key',
   description:
     'Take a key out of the trusted ones: nothing that it has signed counts any more. Approvals that wait are asked again; runs that it started call nothing',
   args: { kid: KID },
@@ -138,14 +136,16 @@ const REVOKE = verb({
   },
 });
 
-/** Replaces an old key, which nobody has lost, by a new one. */
 const ROTATE = verb({
   name: 'rotate',
   summary: 'replace a key that signs',
   description:
     'Make a key that may assert the same. From now on the old one signs nothing; what it has signed before still counts, so that runs that wait go on',
-  args: { kid: one('the key to replace'), new: one('id of the new one') },
-  options: { trust: TRUST, private: text('<file>', 'the new private key; never overwritten (default: NEW.jwk)') },
+  args: { kid: option.one('the key to replace'), new: option.one('id of the new one') },
+  options: {
+    trust: TRUST,
+    private: option.text('<file>', 'the new private key; never overwritten (default: NEW.jwk)'),
+  },
   examples: ['keys rotate backend-2026 backend-2027'],
   run: async ({ args, options, terminal }) => {
     const { trust } = options;
@@ -177,7 +177,7 @@ const ZONE_NEW = verb({
   name: 'new',
   summary: 'make a key',
   description: 'Make a symmetric key, and print it: for the environment of workers, and of nobody else',
-  args: { id: one() },
+  args: { id: option.one() },
   examples: ['keys zone new zone-2026'],
   run: async ({ args, options, terminal }) => {
     const id = parseAs(Name, args.id, 'USAGE', 'key id');
@@ -190,9 +190,9 @@ const ZONE_NEW = verb({
 
 const ZONE_USED = verb({
   name: 'used',
-  summary: 'which running workflows need a key; exit code 2 if any does',
-  description: 'Look through the histories of all running runs and catalogs for what was proven by a key',
-  args: { id: one() },
+  summary: 'list running workflows that need a key; exit code 2 if any does',
+  description: 'Search the histories of all running runs and catalogs for what workers have proven with a key',
+  args: { id: option.one() },
   examples: ['keys zone used zone-2025', 'keys zone used zone-2025 --json'],
   run: async ({ args, session }) => {
     const id = parseAs(Name, args.id, 'USAGE', 'key id');
@@ -210,7 +210,6 @@ const ZONE_USED = verb({
   },
 });
 
-/** Makes the key with which workers prove what they write, and finds out whether runs still need one. */
 const ZONE = verb({
   name: 'zone',
   summary: 'keys with which workers prove what they write (trust mode signed)',
@@ -225,8 +224,8 @@ export const KEYS = verb({
   description:
     'Make a P-256 key pair: the private key into a file for the workers, the public key on standard output for clients. Keys that sign (trust mode signed) have the commands below',
   options: {
-    out: preset('countersign.pem', text('<file>', 'the private key; never overwritten')),
-    kid: text('<name>', 'key id (default: from the public key)'),
+    out: option.preset('countersign.pem', option.text('<file>', 'the private key; never overwritten')),
+    kid: option.text('<name>', 'key id (default: from the public key)'),
   },
   examples: ['keys --out zone-a.pem --kid zone-a-2026 --json', 'keys > zone.jwk'],
   verbs: [NEW, LIST, ROTATE, REVOKE, ZONE],
@@ -278,14 +277,10 @@ async function keysIn({ events }: History, codecs: readonly PayloadCodec[]): Pro
     ];
     for (const payload of await decoded(sealed, codecs)) {
       const encoding = Buffer.from(payload.metadata?.['encoding'] ?? []).toString('utf8');
-      if (encoding === UNDECODABLE_ENCODING)
-        throw new CountersignError(
-          'CONFIG_INVALID',
-          'A history is encrypted, and encryption.keys does not hold its key; nothing is known of it.',
-          {
-            path: 'encryption.keys',
-          },
-        );
+      if (encoding === UNDECODABLE_ENCODING) {
+        const message = 'A history is encrypted, and encryption.keys does not hold its key; nothing is known of it.';
+        throw new CountersignError('CONFIG_INVALID', message, { path: 'encryption.keys' });
+      }
       const name = payload.metadata?.[KEY_FIELD];
       if (name) names.add(Buffer.from(name).toString('utf8'));
     }

@@ -2,28 +2,32 @@
  * Implements `countersign ledger`, which shows the whole ledger of a run or catalog, or exports it for other programs.
  */
 import { type LiveCopy, liveCopy, liveLedger, namedCopy } from '../session/ledger-sources.ts';
-import { choice, type GlobalOptions, one, type OptionRows, text, type Values, usage } from '../session/options.ts';
+import * as option from '../session/options.ts';
+import { usage } from '../session/options.ts';
 import { verb } from '../session/verb.ts';
 import { entryText, type ExportFormat, exportText } from '../views/ledger.ts';
 import { stuckJson, stuckText } from '../views/recovery.ts';
 
 const OPTIONS = {
-  export: choice<ExportFormat>(
+  export: option.choice<ExportFormat>(
     ['jsonl', 'csv'],
     '<format>',
     'write it for other programs: one JSON line or one CSV row for each entry',
   ),
-  file: text('<file>', 'with --export: of what was exported before, without a server'),
-  records: text('<directory>', 'with --export: of what ledger.directory holds of the run, without a server'),
-  firstRun: text('<id>', 'with --records: which run of this id, by its first Temporal run id'),
-  segment: text('<sha256>', 'with --export: of the artifact store, from the newest segment back, without a server'),
-} satisfies OptionRows;
+  file: option.text('<file>', 'with --export: read an earlier export instead of the run; needs no server'),
+  records: option.text('<directory>', 'with --export: read what ledger.directory holds of the run; needs no server'),
+  firstRun: option.text('<id>', 'with --records: which run of this id, by its first Temporal run id'),
+  segment: option.text(
+    '<sha256>',
+    'with --export: read the artifact store, from the newest segment back; needs no server',
+  ),
+} satisfies option.OptionRows;
 
 export const LEDGER = verb({
   name: 'ledger',
-  summary: 'the whole record of a run',
-  description: 'Everything that was judged, asked, decided, sent and answered in a run, oldest first',
-  args: { run: one('run id, or catalog/<tenant>/<server>') },
+  summary: 'print the ledger of a run',
+  description: 'Print everything that was judged, asked, decided, sent and answered in a run, oldest first',
+  args: { run: option.one('run id, or catalog/<tenant>/<server>') },
   options: OPTIONS,
   examples: [
     'ledger nightly-42',
@@ -59,7 +63,7 @@ function assertMeant({
   records,
   segment,
   firstRun,
-}: Values<typeof OPTIONS> & GlobalOptions): void {
+}: option.Values<typeof OPTIONS> & option.GlobalOptions): void {
   if (format === undefined && [file, records, segment, firstRun].some((source) => source !== undefined))
     throw usage(
       '--file, --records, --first-run and --segment are read with --export. Add --export jsonl or csv, or leave them out.',

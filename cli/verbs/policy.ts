@@ -13,7 +13,8 @@ import { visible } from '../../domain/text/escape.ts';
 import type { LayerTrace } from '../../workers/config/offline-judge.ts';
 import { approverWarnings, ruleWarnings } from '../../workers/config/warnings.ts';
 import { readInput, readSpec } from '../session/files.ts';
-import { flag, maybe, one, parsed, preset, repeated, some, text, usage } from '../session/options.ts';
+import * as option from '../session/options.ts';
+import { usage } from '../session/options.ts';
 import { type CaseResult, runCases, verdictOn } from '../session/policy-cases.ts';
 import { type ClientSettings, loadPolicySettings, refuseConditions } from '../session/session.ts';
 import type { Paint } from '../session/terminal.ts';
@@ -21,13 +22,13 @@ import { verb } from '../session/verb.ts';
 import { duration, fields, given } from '../views/format.ts';
 import { holds } from '../views/request.ts';
 
-/** Says whether a configuration's policy is valid, and whether all of it can apply. */
 const CHECK = verb({
   name: 'check',
-  summary: 'is the policy valid, and meant so?',
-  description: 'Read the policy of a configuration, and say what in it can never apply or never be met',
-  args: { file: maybe('configuration (default: --config, COUNTERSIGN_CONFIG, ./countersign.yaml)') },
-  options: { strict: flag('a warning is a failure: exit code 7') },
+  summary: 'check that the policy is valid, and warn of what never applies',
+  description:
+    'Check the policy of a configuration. Warnings name rules that never apply, and lists of approvers that can never be met',
+  args: { file: option.maybe('configuration (default: --config, COUNTERSIGN_CONFIG, ./countersign.yaml)') },
+  options: { strict: option.flag('take a warning for a failure: exit code 7') },
   examples: ['policy check', 'policy check deploy/countersign.yaml --strict'],
   run: async ({ args: { file }, options, terminal }) => {
     const settings = await loadPolicySettings(file ?? options.config, terminal);
@@ -68,21 +69,20 @@ function neverApplies({ policy, serverUrls }: Pick<ClientSettings, 'policy' | 's
   );
 }
 
-/** Says what happens to a call of a tool, and which rules decide that. */
 const EXPLAIN = verb({
   name: 'explain',
-  summary: 'what happens to a call, and why',
-  description: 'What the policy of the configuration says of a call of a tool, with the rules that decide',
-  args: { server: one('name of the server'), tool: one('name of the tool, as its server spells it') },
+  summary: 'show what happens to a call, and which rules decide',
+  description: 'Show the verdict of the configured policy on a call of a tool, and the rules that decide it',
+  args: { server: option.one('name of the server'), tool: option.one('name of the tool, as its server spells it') },
   options: {
-    readOnly: flag('the server says `readOnlyHint: true` of it'),
-    initiator: preset('someone', text('<id>', 'who starts the run')),
-    group: parsed(repeated, '<name>', 'a group of who starts the run; may be given several times'),
-    tenant: preset('default', text('<id>', 'tenant of who starts the run')),
-    args: preset('{}', text('<json>', 'arguments of the call')),
-    earlier: preset('{}', text('<json>', 'earlier calls, as {"server/tool": {"succeeded": 2}}')),
-    turn: preset('1', text('<number>', 'turn of the run')),
-    spec: text('<file>', "a run spec whose policy is the run's layer"),
+    readOnly: option.flag('judge it as a tool that its server annotates with `readOnlyHint: true`'),
+    initiator: option.preset('someone', option.text('<id>', 'who starts the run')),
+    group: option.several('<name>', 'a group of who starts the run'),
+    tenant: option.preset('default', option.text('<id>', 'tenant of who starts the run')),
+    args: option.preset('{}', option.text('<json>', 'arguments of the call')),
+    earlier: option.preset('{}', option.text('<json>', 'earlier calls, as {"server/tool": {"succeeded": 2}}')),
+    turn: option.preset('1', option.text('<number>', 'turn of the run')),
+    spec: option.text('<file>', "a run spec whose policy is the run's layer"),
   },
   examples: [
     'policy explain files write_file',
@@ -90,7 +90,7 @@ const EXPLAIN = verb({
     'policy explain bank pay --spec run.yaml',
     `policy explain bank pay --args '{"amount": 50}'`,
   ],
-  note: 'A catalog may say more of a tool, and only tightens: countersign catalog show.',
+  note: 'A catalog may make the verdict stricter, and never looser. See: countersign catalog show.',
   run: async ({ args: { server, tool }, options, terminal }) => {
     const { initiator, group: initiatorGroups = [], tenant, spec } = options;
     const settings = await loadPolicySettings(options.config, terminal);
@@ -118,12 +118,12 @@ const EXPLAIN = verb({
 
 const COLOURS = { allow: 'green', ask: 'yellow', deny: 'red' } as const;
 
-function jsonOf(json: string, option: string): unknown {
+function jsonOf(json: string, name: string): unknown {
   try {
     return JSON.parse(json);
   } catch {
-    throw usage(`${option} is not JSON. Quote it for your shell: ${option} '{"amount": 50}'.`, {
-      option,
+    throw usage(`${name} is not JSON. Quote it for your shell: ${name} '{"amount": 50}'.`, {
+      option: name,
     });
   }
 }
@@ -178,12 +178,11 @@ const HINTS: Readonly<Record<string, string>> = {
   unknown: 'its hints are not to be trusted',
 };
 
-/** Says whether the policy does what tables of cases expect. */
 const TEST = verb({
   name: 'test',
-  summary: 'do tables of cases say what the policy does?',
-  description: 'Judge each case of one or more tables; exit code 7 where one comes out otherwise than it says',
-  args: { files: some('YAML or JSON; see docs/guide/policy-cases.yaml') },
+  summary: 'test the policy with tables of cases',
+  description: 'Judge each case of one or more tables; exit code 7 if a verdict is not the expected one',
+  args: { files: option.some('YAML or JSON; see docs/guide/policy-cases.yaml') },
   examples: ['policy test policy-cases.yaml', 'policy test cases/*.yaml --json'],
   run: async ({ args: { files }, options, terminal }) => {
     const settings = await loadPolicySettings(options.config, terminal);
@@ -223,7 +222,7 @@ function failure({ group, name, differences, rules }: CaseResult, paint: Paint):
 export const POLICY = verb({
   name: 'policy',
   summary: 'check, explain and test the policy of the configuration',
-  description: "What the organisation's policy says of calls, without a server and without Temporal",
+  description: "Check, explain and test the organisation's policy; this needs neither a server nor Temporal",
   examples: ['policy check', 'policy explain files write_file', 'policy test policy-cases.yaml'],
   verbs: [CHECK, EXPLAIN, TEST],
 });

@@ -11,24 +11,24 @@ import { livingHistory } from '../../client/run/recovery.ts';
 import { failingTask } from '../../client/engine/executions.ts';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import { flag, one, type OptionRows, text, type Values } from '../session/options.ts';
+import * as option from '../session/options.ts';
 import type { Session } from '../session/session.ts';
 import { readingOptions, toldOf } from '../session/stuck-run.ts';
 import { verb } from '../session/verb.ts';
 import { type Recovering, recoveryText } from '../views/recovery.ts';
 
 const OPTIONS = {
-  yes: flag('do it'),
-  anyway: flag('also where another build can go on with the run'),
-  reason: text('<text>', 'kept by Temporal (default: countersign recover)'),
-} satisfies OptionRows;
+  yes: option.flag('reset the run; without it, the command only shows what would be undone'),
+  anyway: option.flag('reset even if another build may be able to go on with the run'),
+  reason: option.text('<text>', 'kept by Temporal (default: countersign recover)'),
+} satisfies option.OptionRows;
 
 export const RECOVER = verb({
   name: 'recover',
-  summary: 'the way out for a run that is stuck',
+  summary: 'reset a run that no worker can replay',
   description:
-    'Reset a stuck run to the last workflow task that can be replayed. Shows what is undone and asked again; does it with --yes. A call that may run only once is not sent again by itself',
-  args: { run: one('run id, or catalog/<tenant>/<server>') },
+    'Reset a stuck run to the last workflow task that can be replayed. Without --yes, only show what would be undone and asked again. A call that may run only once is not sent again by itself',
+  args: { run: option.one('run id, or catalog/<tenant>/<server>') },
   options: OPTIONS,
   examples: ['recover nightly-42', 'recover nightly-42 --yes'],
   run: async ({ args: { run: runId }, options, session }) => {
@@ -45,7 +45,7 @@ export const RECOVER = verb({
 async function recovered(
   { client, countersign, settings, deadlineMs }: Session,
   runId: string,
-  { yes, anyway, reason }: Values<typeof OPTIONS>,
+  { yes, anyway, reason }: option.Values<typeof OPTIONS>,
 ): Promise<Recovering> {
   const {
     history,

@@ -10,7 +10,8 @@ import type { Diagnosis } from '../../workers/replay/diagnosis.ts';
 import type { History, Recorded } from '../../workers/replay/recorded-history.ts';
 import type { ReplayOptions as Replaying } from '../../workers/replay/replay.ts';
 import { causesOf, causesText, type Diagnosed, diagnosedOf, MOST_DIAGNOSED } from '../session/broken-ledger.ts';
-import { any, flag, type GlobalOptions, type OptionRows, text, type Values, usage } from '../session/options.ts';
+import * as option from '../session/options.ts';
+import { usage } from '../session/options.ts';
 import { type ClientSettings, loadClientSettings, locate, withSession } from '../session/session.ts';
 import { toldOf } from '../session/stuck-run.ts';
 import type { Paint, Terminal } from '../session/terminal.ts';
@@ -19,19 +20,22 @@ import { type Answer, print, verb } from '../session/verb.ts';
 const RECORDED = 'test/replay/histories';
 
 const OPTIONS = {
-  live: flag('the histories of a live namespace instead'),
-  query: text('<filter>', 'which of them, as a visibility query (default: all running)'),
-  diagnoseAll: flag(`say why of every history that fails (default: of the first ${MOST_DIAGNOSED})`),
-} satisfies OptionRows;
+  live: option.flag('replay the histories of a live namespace instead of files'),
+  query: option.text(
+    '<filter>',
+    'with --live: only executions that match this visibility query (default: all running)',
+  ),
+  diagnoseAll: option.flag(`diagnose every history that fails (default: the first ${MOST_DIAGNOSED})`),
+} satisfies option.OptionRows;
 
-type ReplayOptions = Values<typeof OPTIONS> & GlobalOptions;
+type ReplayOptions = option.Values<typeof OPTIONS> & option.GlobalOptions;
 
 export const REPLAY = verb({
   name: 'replay',
-  summary: 'do recorded histories replay with this code?',
+  summary: 'check that recorded histories replay with this code',
   description:
     'Replay recorded histories, or those of a live namespace, with the current workflow code; exit code 7 if one diverges',
-  args: { paths: any(`files, or folders of *.json (default: ${RECORDED})`) },
+  args: { paths: option.any(`files, or folders of *.json (default: ${RECORDED})`) },
   options: OPTIONS,
   examples: [
     'replay',

@@ -5,7 +5,7 @@ import { defined } from '../../contracts/defined.ts';
 import type { ApprovalRequest, AuthorizationPause, Pause } from '../../contracts/schemas/request.ts';
 import { ruleAt } from '../../domain/policy/approvers.ts';
 import { visible } from '../../domain/text/escape.ts';
-import { flag, maybe, parsed, text, wholeNumber } from '../session/options.ts';
+import * as option from '../session/options.ts';
 import type { Session } from '../session/session.ts';
 import { nothingOf, toldOrRead } from '../session/stuck-run.ts';
 import type { Paint } from '../session/terminal.ts';
@@ -17,15 +17,15 @@ import { retryText } from '../views/run.ts';
 
 export const REQUESTS = verb({
   name: 'requests',
-  summary: 'what waits for a decision, in one run or in all',
-  description: 'What waits for a decision: of one run in full, without a run id of all runs',
-  args: { run: maybe('run id') },
+  summary: 'list what waits for a decision, in one run or in all',
+  description: 'List what waits for a decision: of one run in full; without a run id, of all runs',
+  args: { run: option.maybe('run id') },
   options: {
-    full: flag('cut nothing'),
-    reveal: flag('show arguments that policy keeps out of lists: look at them before you decide'),
-    tenant: text('<name>', 'only runs of this tenant'),
-    group: text('<name>', 'only runs that wait for this group'),
-    most: parsed(wholeNumber, '<count>', 'runs at the most (default: 100)'),
+    full: option.flag('show all text, however long'),
+    reveal: option.flag('show arguments that policy keeps out of lists: look at them before you decide'),
+    tenant: option.text('<name>', 'only runs of this tenant'),
+    group: option.text('<name>', 'only runs that wait for this group'),
+    most: option.parsed(option.wholeNumber, '<count>', 'runs at the most (default: 100)'),
   },
   examples: ['requests', 'requests --group ops', 'requests nightly-42 --full', 'requests nightly-42 --json'],
   run: async ({ args: { run }, options, session }) => {

@@ -9,17 +9,7 @@ import type { Say } from '../../contracts/schemas/request.ts';
 import type { Advance, RunResult } from '../../contracts/schemas/run-state.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { sentUnder } from '../session/answered.ts';
-import {
-  actor,
-  flag,
-  type GlobalOptions,
-  needed,
-  parsed,
-  repeated,
-  RUN,
-  text,
-  wholeNumber,
-} from '../session/options.ts';
+import * as option from '../session/options.ts';
 import { withSession } from '../session/session.ts';
 import { ledgerOfStuck, toldOrRead } from '../session/stuck-run.ts';
 import type { Terminal } from '../session/terminal.ts';
@@ -31,9 +21,9 @@ import { progressText, resultText, retryText, stateText, taskText } from '../vie
 /** Shows the state of a run; for a stuck run, what its history says. */
 export const SHOW = verb({
   name: 'show',
-  summary: 'where a run is',
-  description: 'Where a run is: status, what waits, what stands, tokens, spend, limits, ledger head',
-  args: { run: RUN },
+  summary: 'show the state of a run',
+  description: 'Show the state of a run: status, open requests, standing decisions, tokens, spend, limits, ledger head',
+  args: { run: option.RUN },
   examples: ['show nightly-42', 'show nightly-42 --json'],
   run: async ({ args, session }) => {
     const { told, stuck } = await session(async (opened) =>
@@ -70,11 +60,11 @@ export const SHOW = verb({
  */
 export const WATCH = verb({
   name: 'watch',
-  summary: 'the events of a run as they happen',
+  summary: 'follow the events of a run as they happen',
   description:
-    'The events of a run as they happen, until it ends; with --deadline no longer than that, with --json one entry per line',
-  args: { run: RUN },
-  options: { from: parsed(wholeNumber, '<number>', 'number of the first entry wanted (default: 0)') },
+    'Follow the events of a run as they happen, until it ends; with --deadline no longer than that, with --json one entry per line',
+  args: { run: option.RUN },
+  options: { from: option.parsed(option.wholeNumber, '<number>', 'number of the first entry wanted (default: 0)') },
   examples: ['watch nightly-42', 'watch nightly-42 --from 17 --json', 'watch nightly-42 --deadline 60'],
   run: async ({ args, options, terminal, session }) => {
     const { json, from = 0, deadline } = options;
@@ -112,7 +102,7 @@ export const RESULT = verb({
   name: 'result',
   summary: 'wait for the end of a run',
   description: 'Wait for the end of a run and print its answer; with --deadline, no longer than that',
-  args: { run: RUN },
+  args: { run: option.RUN },
   examples: ['result nightly-42', 'result nightly-42 --deadline 60 --json'],
   run: async ({ args: { run: runId }, options, terminal, session }) => {
     const result = await session(async ({ countersign }) =>
@@ -123,23 +113,22 @@ export const RESULT = verb({
 });
 
 /** Groups are claimed with a signing key, since neither message names them itself. */
-const CLAIMED_GROUP = parsed(
-  repeated,
+const CLAIMED_GROUP = option.parsed(
+  option.repeated,
   '<name>',
   'a group that a signing key claims; may be given several times (default: those of a personal key)',
 );
 
-/** Ends a run without failing it. */
 export const STOP = verb({
   name: 'stop',
   summary: 'end a run',
   description: 'End a run: what waits is withdrawn, calls in flight finish unless they are cancelled',
-  args: { run: RUN },
+  args: { run: option.RUN },
   options: {
-    as: actor('who stops it'),
-    reason: needed(text('<text>', 'kept in the ledger')),
+    as: option.actor('who stops it'),
+    reason: option.needed(option.text('<text>', 'kept in the ledger')),
     group: CLAIMED_GROUP,
-    cancelCalls: flag('cancel calls in flight too'),
+    cancelCalls: option.flag('cancel calls in flight too'),
   },
   examples: ['stop nightly-42 --as ann --reason "started by mistake"'],
   run: async ({ args: { run: runId }, options, terminal }) => {
@@ -156,18 +145,17 @@ export const STOP = verb({
   },
 });
 
-/** Sends a message to the model of a run. */
 export const SAY = verb({
   name: 'say',
   summary: 'tell the model of a run something',
   description: 'Add a user message: the model reads it once the calls of its turn have ended',
-  args: { run: RUN },
+  args: { run: option.RUN },
   options: {
-    as: actor('who says it'),
-    text: needed(text('<text>', 'what the model reads')),
+    as: option.actor('who says it'),
+    text: option.needed(option.text('<text>', 'what the model reads')),
     group: CLAIMED_GROUP,
-    interrupt: flag('withdraw the requests that wait, so that it is read once nothing is in flight'),
-    messageId: text('<id>', 'the id of a message whose answer got lost: sent again, it is read once'),
+    interrupt: option.flag('withdraw the requests that wait, so that it is read once nothing is in flight'),
+    messageId: option.text('<id>', 'id of a message whose answer was lost; sent again under this id, it is read once'),
   },
   examples: [
     'say nightly-42 --as ann --text "ticket 12 is solved, leave it out"',
@@ -222,17 +210,17 @@ export async function waitForResult(
  */
 function tellWaiting(
   terminal: Terminal,
-  { json }: GlobalOptions,
+  { json }: option.GlobalOptions,
   waiting: Pick<Retry, 'code' | 'message'> & Partial<Retry>,
   words: string,
 ): void {
   terminal.err(json === true ? `${safeJson({ waiting })}\n` : `waiting: ${words}\n`);
 }
 
-export function pauseTeller(terminal: Terminal, options: GlobalOptions): (trouble: CountersignError) => void {
+export function pauseTeller(terminal: Terminal, options: option.GlobalOptions): (trouble: CountersignError) => void {
   return ({ code, message }) => tellWaiting(terminal, options, { code, message }, visible(message));
 }
 
-function retryTeller(terminal: Terminal, options: GlobalOptions): (news: readonly Retry[]) => void {
+function retryTeller(terminal: Terminal, options: option.GlobalOptions): (news: readonly Retry[]) => void {
   return (news) => news.forEach((retry) => tellWaiting(terminal, options, retry, retryText(retry)));
 }

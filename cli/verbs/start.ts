@@ -14,7 +14,8 @@ import type { SealingTargets } from '../../client/run/start-run.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { readSpec } from '../session/files.ts';
-import { flag, one, type Pairs as ByServer, pairs, parsed, text, usage } from '../session/options.ts';
+import * as option from '../session/options.ts';
+import { usage } from '../session/options.ts';
 import { withSession } from '../session/session.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { type Answer, verb } from '../session/verb.ts';
@@ -25,19 +26,23 @@ export const START = verb({
   name: 'start',
   summary: 'start a run from a spec file',
   description: 'Start a run; the same id with the same spec is the same run',
-  args: { spec: one('run spec, JSON or YAML; - for standard input') },
+  args: { spec: option.one('run spec, JSON or YAML; - for standard input') },
   options: {
-    id: text(
+    id: option.text(
       '<run>',
       'run id; choose one that names the work, so that starting twice is harmless (default: a random one)',
     ),
-    authorization: parsed(
-      pairs,
+    authorization: option.parsed(
+      option.pairs,
       '<server=VARIABLE>',
       'your own access token for a server, read from this environment variable and sealed here',
     ),
-    sealingKey: parsed(pairs, '<server=file>', 'public JWK of the zone that holds the server (see: countersign keys)'),
-    wait: flag('wait for the result; with --deadline, no longer than that'),
+    sealingKey: option.parsed(
+      option.pairs,
+      '<server=file>',
+      'public JWK of the zone that holds the server (see: countersign keys)',
+    ),
+    wait: option.flag('wait for the result; with --deadline, no longer than that'),
   },
   examples: [
     'start examples/write-a-summary.yaml --id summary-1',
@@ -110,7 +115,7 @@ function startAnswer(runId: string, started: boolean, trouble: CountersignError 
   };
 }
 
-export function readAuthorizations(variables: ByServer, env: Terminal['env']): Record<string, string> {
+export function readAuthorizations(variables: option.Pairs, env: Terminal['env']): Record<string, string> {
   return Object.fromEntries(
     Object.entries(variables).map(([server, variable]) => {
       const token = env[variable];
@@ -125,7 +130,7 @@ export function readAuthorizations(variables: ByServer, env: Terminal['env']): R
   );
 }
 
-export async function readSealingKeys(files: ByServer, directory: string): Promise<Record<string, JWK>> {
+export async function readSealingKeys(files: option.Pairs, directory: string): Promise<Record<string, JWK>> {
   const keys = Object.entries(files).map(
     async ([server, file]) => [server, await readKey(resolve(directory, file), file)] as const,
   );
@@ -137,12 +142,8 @@ async function readKey(path: string, shown: string): Promise<JWK> {
     // Sound: sealing checks every field that it uses.
     return JSON.parse(await readFile(path, 'utf8')) as JWK;
   } catch (error) {
-    throw new CountersignError(
-      'SEALING_KEY_MISSING',
-      `The sealing key ${shown} cannot be read as a public JWK; make a pair with: countersign keys`,
-      {},
-      { cause: error },
-    );
+    const message = `The sealing key ${shown} cannot be read as a public JWK; make a pair with: countersign keys`;
+    throw new CountersignError('SEALING_KEY_MISSING', message, {}, { cause: error });
   }
 }
 
@@ -150,7 +151,7 @@ async function readKey(path: string, shown: string): Promise<JWK> {
  * @param urls URLs of configured servers
  * @param spec is not checked yet; `startRun` checks it next
  */
-export function sealingTargets(keys: Readonly<Record<string, JWK>>, urls: ByServer, spec: unknown): SealingTargets {
+export function sealingTargets(keys: Readonly<Record<string, JWK>>, urls: option.Pairs, spec: unknown): SealingTargets {
   const own = ownUrls(spec);
   return Object.fromEntries(
     Object.entries(keys).map(([server, key]) => {

@@ -7,20 +7,8 @@ import { Identifier } from '../../contracts/schemas/json.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { VaultEntry } from '../../contracts/schemas/stores.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
-import {
-  choice,
-  flag,
-  needed,
-  one,
-  type OptionRows,
-  parsed,
-  preset,
-  repeated,
-  text,
-  time,
-  type Values,
-  usage,
-} from '../session/options.ts';
+import * as option from '../session/options.ts';
+import { usage } from '../session/options.ts';
 import { openVaultSettings, type VaultSettings } from '../session/session.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { verb } from '../session/verb.ts';
@@ -31,8 +19,8 @@ type Listed = Awaited<ReturnType<VaultSettings['vault']['list']>>[number];
 /** Shows the entries and their owners, never a secret. */
 const LIST = verb({
   name: 'list',
-  summary: 'what the vault holds, and for whom',
-  description: 'The entries of the vault: kind, server, whose runs may use them, and whether they are still good',
+  summary: 'list the entries of the vault, and who may use them',
+  description: 'List the entries of the vault: kind, server, whose runs may use them, and whether they are still good',
   examples: ['vault list', 'vault list --json'],
   run: async ({ options, terminal }) => {
     const { vault } = await openVaultSettings(terminal, options);
@@ -61,17 +49,17 @@ function stateOf(
 }
 
 const PUTTING = {
-  kind: needed(choice(['refresh-token', 'token'], '<kind>', 'what the secret is')),
-  server: needed(text('<name|url>', 'the one server for which it may be used')),
-  initiator: needed(parsed(repeated, '<id>', 'whose runs may use it; may be given several times')),
-  tenant: preset('default', text('<name>', 'of those runs')),
-  issuer: text('<url>', 'of a refresh token: the authorization server that gave it'),
-  from: preset('-', text('<file>', 'a file that holds the secret, or - for standard input')),
-  expires: parsed(time, '<time>', 'when the grant ends, where it is known'),
-  replace: flag('in the place of the one that stands there'),
-} satisfies OptionRows;
+  kind: option.needed(option.choice(['refresh-token', 'token'], '<kind>', 'what the secret is')),
+  server: option.needed(option.text('<name|url>', 'the one server for which it may be used')),
+  initiator: option.needed(option.several('<id>', 'whose runs may use it')),
+  tenant: option.preset('default', option.text('<name>', 'tenant of those runs')),
+  issuer: option.text('<url>', 'with --kind refresh-token: the authorization server that issued it'),
+  from: option.preset('-', option.text('<file>', 'a file that holds the secret, or - for standard input')),
+  expires: option.parsed(option.time, '<time>', 'when the grant ends, if that is known'),
+  replace: option.flag('replace the entry that has this reference'),
+} satisfies option.OptionRows;
 
-const REF = one('the reference');
+const REF = option.one('the reference');
 
 /** Reads a secret from a file or standard input, never from the command line. */
 const PUT = verb({
@@ -89,11 +77,10 @@ const PUT = verb({
     const { vault, serverUrls } = await openVaultSettings(terminal, options);
     const entry = entryOf(options, await secretFrom(options.from, terminal), serverUrls);
     const before = await vault.read(ref);
-    if (before !== undefined && options.replace !== true)
-      throw new CountersignError(
-        'VAULT_CONFLICT',
-        `Something stands under ${ref} already. Look at it with countersign vault list; to put this in its place, add --replace.`,
-      );
+    if (before !== undefined && options.replace !== true) {
+      const message = `Something stands under ${ref} already. Look at it with countersign vault list; to put this in its place, add --replace.`;
+      throw new CountersignError('VAULT_CONFLICT', message);
+    }
     if ((await vault.write(ref, entry, before?.version)) === undefined) throw changedMeanwhile(ref, 'put');
     const { secret, ...shown } = entry;
     const { server, initiators, tenant } = entry.bound;
@@ -111,7 +98,7 @@ function changedMeanwhile(ref: string, verbName: 'put' | 'remove'): CountersignE
 }
 
 function entryOf(
-  options: Values<typeof PUTTING>,
+  options: option.Values<typeof PUTTING>,
   token: string,
   serverUrls: Readonly<Record<string, string>>,
 ): VaultEntry {
@@ -121,11 +108,10 @@ function entryOf(
       'A refresh token goes to its issuer alone: --issuer belongs to --kind refresh-token, and to nothing else.',
     );
   const url = Object.hasOwn(serverUrls, options.server) ? serverUrls[options.server] : options.server;
-  if (url === undefined || !URL.canParse(url))
-    throw new CountersignError(
-      'SERVER_UNKNOWN',
-      `--server ${options.server}: the configuration has no server of this name, and it is no URL.`,
-    );
+  if (url === undefined || !URL.canParse(url)) {
+    const message = `--server ${options.server}: the configuration has no server of this name, and it is no URL.`;
+    throw new CountersignError('SERVER_UNKNOWN', message);
+  }
   return parseAs(
     VaultEntry,
     {
@@ -156,7 +142,6 @@ async function readText(source: string, terminal: Terminal): Promise<string> {
 /** Attempts for one entry; each failed one means that somebody else has written in between. */
 const MOST_TRIES = 20;
 
-/** Encrypts with the first key what another key still protects, so that the other keys can be removed. */
 const REKEY = verb({
   name: 'rekey',
   summary: 'encrypt all entries with the first key',
@@ -184,13 +169,10 @@ async function rewrite(vault: VaultSettings['vault'], ref: string): Promise<void
     const held = await vault.read(ref);
     if (held === undefined || (await vault.write(ref, held.entry, held.version)) !== undefined) return;
   }
-  throw new CountersignError(
-    'VAULT_CONFLICT',
-    `The entry ${ref} is changed all the time. Run countersign vault rekey again when it rests.`,
-  );
+  const message = `The entry ${ref} is changed all the time. Run countersign vault rekey again when it rests.`;
+  throw new CountersignError('VAULT_CONFLICT', message);
 }
 
-/** Removes an entry; runs that name it have no grant any more. */
 const REMOVE = verb({
   name: 'remove',
   summary: 'take a secret out of the vault',
@@ -200,11 +182,10 @@ const REMOVE = verb({
   run: async ({ args: { ref }, options, terminal }) => {
     const { vault } = await openVaultSettings(terminal, options);
     const held = await vault.read(ref);
-    if (held === undefined)
-      throw new CountersignError(
-        'VAULT_ENTRY_UNKNOWN',
-        `Nothing stands in the vault under ${ref}. See: countersign vault list`,
-      );
+    if (held === undefined) {
+      const message = `Nothing stands in the vault under ${ref}. See: countersign vault list`;
+      throw new CountersignError('VAULT_ENTRY_UNKNOWN', message);
+    }
     if (!(await vault.remove(ref, held.version))) throw changedMeanwhile(ref, 'remove');
     return { json: { removed: ref }, text: (paint) => `${paint('red', 'removed')}  ${paint('bold', ref)}` };
   },

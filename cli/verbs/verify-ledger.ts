@@ -18,17 +18,8 @@ import type { TrustedJwk } from '../../contracts/schemas/trust.ts';
 import { GENESIS } from '../../domain/run/journal.ts';
 import { doubledIn } from '../../domain/signing/jws.ts';
 import { type BrokenBy, brokenBy, isRecordInDoubt } from '../session/broken-ledger.ts';
-import {
-  flag,
-  type GlobalOptions,
-  off,
-  one,
-  type OptionRow,
-  type OptionRows,
-  text,
-  type Values,
-  usage,
-} from '../session/options.ts';
+import * as option from '../session/options.ts';
+import { usage } from '../session/options.ts';
 import { readTrustFile } from '../session/files.ts';
 import { type LedgerHead, ledgerOwner, type LedgerOwner, namedCopy, textOf } from '../session/ledger-sources.ts';
 import { configuredKeys, type Session } from '../session/session.ts';
@@ -39,32 +30,35 @@ import { stuckJson } from '../views/recovery.ts';
 import { type Verified, verifiedText } from '../views/verified-ledger.ts';
 
 /** False with --no-trust. */
-const TRUST: OptionRow<string | false | undefined> = text(
+const TRUST: option.OptionRow<string | false | undefined> = option.text(
   '<file>',
   'trusted keys (trust.jwks): the start and every decision must be signed with one of them that may say so (default: those of the configuration)',
 );
 
 const OPTIONS = {
-  file: text('<file>', 'check what `countersign ledger` exported, as JSON or JSONL, without a server'),
-  records: text('<directory>', 'check what ledger.directory holds of the run, without a server'),
-  firstRun: text('<id>', 'with --records: which run of this id, by its first Temporal run id'),
-  segment: text('<sha256>', 'check the artifact store, from the newest segment back, without a server'),
-  keys: text('<file>', 'public keys of the workers (JWK set, JWK, PEM): every entry must stand under a signed head'),
+  file: option.text('<file>', 'check what `countersign ledger` exported, as JSON or JSONL, without a server'),
+  records: option.text('<directory>', 'check what ledger.directory holds of the run, without a server'),
+  firstRun: option.text('<id>', 'with --records: which run of this id, by its first Temporal run id'),
+  segment: option.text('<sha256>', 'check the artifact store, from the newest segment back, without a server'),
+  keys: option.text('<file>', 'public keys of the workers (JWK set, JWK, PEM): a signed head must cover every entry'),
   trust: TRUST,
-  noTrust: flag('check no signatures of people and services'),
-  live: flag('compare a named copy with the run itself, and with history'),
-  history: off("do not compare with Temporal's history"),
-  head: text('<sha256>', 'the head that was noted earlier or elsewhere; it must be an entry of this ledger'),
-} satisfies OptionRows;
+  noTrust: option.flag('check no signatures of people and services'),
+  live: option.flag('compare a named copy with the run itself, and with history'),
+  history: option.off("do not compare with Temporal's history"),
+  head: option.text(
+    '<sha256>',
+    'a head that was noted earlier or elsewhere; it must be the hash of an entry of this ledger',
+  ),
+} satisfies option.OptionRows;
 
-type VerifyOptions = Values<typeof OPTIONS> & GlobalOptions;
+type VerifyOptions = option.Values<typeof OPTIONS> & option.GlobalOptions;
 
 export const VERIFY_LEDGER = verb({
   name: 'verify-ledger',
-  summary: 'is the record of a run whole and unchanged?',
+  summary: 'check that the ledger of a run is complete and unchanged',
   description:
     "Check a run's ledger: every entry follows the one before it, none was changed, dropped or swapped, signed heads hold, and Temporal's history says the same",
-  args: { run: one('run id, or catalog/<tenant>/<server>') },
+  args: { run: option.one('run id, or catalog/<tenant>/<server>') },
   options: OPTIONS,
   examples: [
     'verify-ledger nightly-42',

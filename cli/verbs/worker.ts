@@ -75,7 +75,6 @@ function workerAnswer(
   };
 }
 
-/** Makes a namespace ready for runs. */
 export const SETUP = verb({
   name: 'setup',
   summary: 'register the search attributes that runs need',

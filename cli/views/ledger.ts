@@ -7,7 +7,7 @@
  */
 import { fieldOf, type LedgerCopy } from '../../client/ledger/files.ts';
 import { defined } from '../../contracts/defined.ts';
-import type { AnyEntry, LedgerEntry, LedgerLine } from '../../contracts/schemas/ledger.ts';
+import type { AnyEntry, LedgerEntry, LedgerFact, LedgerLine } from '../../contracts/schemas/ledger.ts';
 import { describeRule } from '../../domain/policy/approvers.ts';
 import { amountText } from '../../domain/run/limits.ts';
 import { visible } from '../../domain/text/escape.ts';
@@ -21,72 +21,69 @@ export function entryText({ seq, at, fact }: LedgerEntry, paint: Paint): string 
   const number = paint('dim', `${String(seq).padStart(4)}  ${said(at)}`);
   if (isOfCatalog(fact)) return `${number}  ${fact.kind.padEnd(22)}  ${aboutCatalog(fact)}`.trimEnd();
   const call = 'callId' in fact ? visible(fact.callId) : '';
+  // Sound: each row takes the facts of its own kind.
+  const about = ABOUT[fact.kind] as (fact: RunFact) => string;
   return `${number}  ${fact.kind.padEnd(17)}  ${call.padEnd(6)}  ${about(fact)}`.trimEnd();
 }
 
-/**
- * Describes what a fact says beyond its kind and call. Free text of people and models is cut; the JSON form has all of
- * it.
- */
-function about(fact: RunFact): string {
-  switch (fact.kind) {
-    case 'run.started':
-      return `${said(fact.agent)} on ${said(fact.model)} for ${said(fact.initiator)}, tenant ${said(fact.tenant)}; servers: ${fact.servers.map(said).join(', ') || 'none'}`;
-    case 'tools.discovered':
-      return `${said(fact.server)}: ${count(fact.count, 'tool')}${fact.refused.length > 0 ? `, refused ${names(fact.refused)}` : ''}${fact.missing === undefined ? '' : `; not there: ${names(fact.missing)}`}`;
-    case 'turn.proposed':
-      return `turn ${fact.turn}: ${count(fact.calls, 'call')}, ${fact.usage.inputTokens} + ${fact.usage.outputTokens} tokens${fact.cost === undefined ? '' : `, cost ${amountText(fact.cost)}`}`;
-    case 'verdict':
-      return `${fact.verdict}: ${fact.server === undefined ? '' : `${said(fact.server)}/`}${shortName(fact.tool)} by ${fact.rules.map(said).join(', ')}${fact.breakGlass === undefined ? '' : `; BREAK GLASS until ${said(fact.breakGlass.until)}: ${said(fact.breakGlass.reason)}`}`;
-    case 'request.opened':
-      return `${again(fact.generation)}${fact.about === undefined ? '' : `about its ${fact.about.kind}, `}for ${said(describeRule(fact.approvers))} until ${said(fact.deadline)}${fact.grantExpiresAt === undefined ? '' : ` (its grant ends at ${said(fact.grantExpiresAt)})`}, digest ${short(fact.digest)}${fact.duplicateOf === undefined ? '' : `, the same as ${said(fact.duplicateOf)}`}${fact.because === undefined ? '' : `: ${said(fact.because)}`}`;
-    case 'decision.accepted':
-      return `${fact.decision}${fact.edited === undefined ? '' : ' with other arguments'}${fact.until === undefined ? '' : ` until ${said(fact.until)}`} by ${said(fact.approver.id)}, digest ${short(fact.digest)}${fact.comment === undefined ? '' : `: ${said(fact.comment)}`}`;
-    case 'authorization.given':
-      return `${fact.answer}${fact.counted === true ? ' (others must, too)' : ''} by ${said(fact.approver.id)}${again(fact.generation)}${fact.comment === undefined ? '' : `: ${said(fact.comment)}`}`;
-    case 'outcome.resolved':
-      return `${again(fact.generation)}${fact.answer} by ${said(fact.approver.id)}, digest ${short(fact.digest)}${fact.comment === undefined ? '' : `: ${said(fact.comment)}`}`;
-    case 'input.provided':
-      return `${again(fact.generation)}${fact.answer} by ${said(fact.approver.id)}, digest ${short(fact.digest)}${fact.comment === undefined ? '' : `: ${said(fact.comment)}`}`;
-    case 'input.told':
-      return `the server of attempt ${fact.attempt}, to question ${fact.round}: ${fact.told}${fact.code === undefined ? '' : ` (${said(fact.code)})`}`;
-    case 'standing.made':
-      return `${fact.scope}${fact.names === undefined ? '' : ` (${fact.names.map(said).join(', ')})`} by ${fact.by.map(said).join(', ')}${fact.until === undefined ? '' : ` until ${said(fact.until)}`}, as ${said(fact.standing)}`;
-    case 'standing.used':
-      return `by ${said(fact.standing)}`;
-    case 'standing.forgotten':
-      return `${said(fact.standing)}${fact.by === undefined ? '' : ` by ${said(fact.by)}`}${fact.because === undefined ? '' : `: ${said(fact.because)}`}`;
-    case 'decision.refused':
-      return `${said(fact.code)}, sent by ${said(fact.approver)}`;
-    case 'request.reminded':
-      return `${again(fact.generation)}until ${said(fact.deadline)}`;
-    case 'request.escalated':
-      return `${again(fact.generation)}by now for ${said(describeRule(fact.approvers))}`;
-    case 'request.closed':
-      return `${again(fact.generation)}${fact.status}`;
-    case 'dispatched':
-      return `attempt ${fact.attempt}${fact.decisionId === undefined ? '' : `, by decision ${said(fact.decisionId)}`}`;
-    case 'resumed':
-      return `the answer to attempt ${fact.attempt}, whose worker is lost`;
-    case 'held':
-      return `by ${HELD_BY[fact.by]} (${said(fact.code)})`;
-    case 'task.begun':
-      return `attempt ${fact.attempt}, its server works on it until ${said(fact.until)} at most`;
-    case 'outcome':
-      return `${fact.outcome}${fact.code === undefined ? '' : ` (${said(fact.code)})`}${fact.repeatOf === undefined ? '' : `, as ${said(fact.repeatOf)} before`}${(fact.warnings ?? []).map((warning) => `; ${said(warning)}`).join('')}`;
-    case 'said':
-      return `by ${said(fact.from)}${fact.interrupt === true ? ', interrupting' : ''}`;
-    case 'stop.requested':
-      return `by ${said(fact.by)}: ${said(fact.reason)}`;
-    case 'cancel.requested':
-      return '';
-    case 'limit.reached':
-      return `${said(fact.limit)} = ${fact.limit === 'spend' ? amountText(fact.value) : fact.value}`;
-    case 'run.rolled':
-      return `after turn ${fact.turn}: ${said(fact.because)}`;
-    case 'run.ended':
-      return `${fact.status}${fact.code === undefined ? '' : ` (${said(fact.code)})`}`;
-  }
+type Describe<Fact extends LedgerFact> = {
+  readonly [Kind in Fact['kind']]: (fact: Extract<Fact, { readonly kind: Kind }>) => string;
+};
+
+/** Says what a fact tells beyond its kind and call. Free text of people and models is cut; the JSON form has all of it. */
+const ABOUT: Describe<RunFact> = {
+  'run.started': ({ agent, model, initiator, tenant, servers }) =>
+    `${said(agent)} on ${said(model)} for ${said(initiator)}, tenant ${said(tenant)}; servers: ${listed(servers) || 'none'}`,
+  'tools.discovered': ({ server, count: tools, refused, missing }) =>
+    `${said(server)}: ${count(tools, 'tool')}${refused.length > 0 ? `, refused ${names(refused)}` : ''}${missing === undefined ? '' : `; not there: ${names(missing)}`}`,
+  'turn.proposed': ({ turn, calls, usage, cost }) =>
+    `turn ${turn}: ${count(calls, 'call')}, ${usage.inputTokens} + ${usage.outputTokens} tokens${cost === undefined ? '' : `, cost ${amountText(cost)}`}`,
+  verdict: ({ verdict, server, tool, rules, breakGlass: glass }) =>
+    `${verdict}: ${then('', server, '/')}${shortName(tool)} by ${listed(rules)}${then('; BREAK GLASS until ', glass?.until)}${then(': ', glass?.reason)}`,
+  'request.opened': ({ generation, about, approvers, deadline, grantExpiresAt, digest, duplicateOf, because }) =>
+    `${again(generation)}${then('about its ', about?.kind, ', ')}for ${said(describeRule(approvers))} until ${said(deadline)}${then(' (its grant ends at ', grantExpiresAt, ')')}, digest ${short(digest)}${then(', the same as ', duplicateOf)}${then(': ', because)}`,
+  'decision.accepted': ({ decision, edited, until, approver, digest, comment }) =>
+    `${decision}${edited === undefined ? '' : ' with other arguments'}${then(' until ', until)} by ${said(approver.id)}, digest ${short(digest)}${then(': ', comment)}`,
+  'authorization.given': ({ answer, counted, approver, generation, comment }) =>
+    `${answer}${counted === true ? ' (others must, too)' : ''} by ${said(approver.id)}${again(generation)}${then(': ', comment)}`,
+  'outcome.resolved': answered,
+  'input.provided': answered,
+  'input.told': ({ attempt, round, told, code }) =>
+    `the server of attempt ${attempt}, to question ${round}: ${told}${then(' (', code, ')')}`,
+  'standing.made': ({ scope, names: own, by, until, standing }) =>
+    `${scope}${own === undefined ? '' : ` (${listed(own)})`} by ${listed(by)}${then(' until ', until)}, as ${said(standing)}`,
+  'standing.used': ({ standing }) => `by ${said(standing)}`,
+  'standing.forgotten': ({ standing, by, because }) => `${said(standing)}${then(' by ', by)}${then(': ', because)}`,
+  'decision.refused': ({ code, approver }) => `${said(code)}, sent by ${said(approver)}`,
+  'request.reminded': ({ generation, deadline }) => `${again(generation)}until ${said(deadline)}`,
+  'request.escalated': ({ generation, approvers }) => `${again(generation)}by now for ${said(describeRule(approvers))}`,
+  'request.closed': ({ generation, status }) => `${again(generation)}${status}`,
+  dispatched: ({ attempt, decisionId }) => `attempt ${attempt}${then(', by decision ', decisionId)}`,
+  resumed: ({ attempt }) => `the answer to attempt ${attempt}, whose worker is lost`,
+  held: ({ by, code }) => `by ${HELD_BY[by]} (${said(code)})`,
+  'task.begun': ({ attempt, until }) => `attempt ${attempt}, its server works on it until ${said(until)} at most`,
+  outcome: ({ outcome, code, repeatOf, warnings = [] }) =>
+    `${outcome}${then(' (', code, ')')}${then(', as ', repeatOf, ' before')}${warnings.map((warning) => `; ${said(warning)}`).join('')}`,
+  said: ({ from, interrupt }) => `by ${said(from)}${interrupt === true ? ', interrupting' : ''}`,
+  'stop.requested': ({ by, reason }) => `by ${said(by)}: ${said(reason)}`,
+  'cancel.requested': () => '',
+  'limit.reached': ({ limit, value }) => `${said(limit)} = ${limit === 'spend' ? amountText(value) : value}`,
+  'run.rolled': ({ turn, because }) => `after turn ${turn}: ${said(because)}`,
+  'run.ended': ({ status, code }) => `${status}${then(' (', code, ')')}`,
+};
+
+function answered(fact: Extract<RunFact, { readonly kind: 'outcome.resolved' | 'input.provided' }>): string {
+  const { generation, answer, approver, digest, comment } = fact;
+  return `${again(generation)}${answer} by ${said(approver.id)}, digest ${short(digest)}${then(': ', comment)}`;
+}
+
+/** Writes a text with what goes around it, if there is one. */
+function then(before: string, text: string | undefined, after = ''): string {
+  return text === undefined ? '' : `${before}${said(text)}${after}`;
+}
+
+function listed(texts: readonly string[]): string {
+  return texts.map(said).join(', ');
 }
 
 function again(generation: number): string {
@@ -114,10 +111,10 @@ const COLUMNS: readonly (readonly [name: string, of: (entry: AnyEntry) => unknow
   ],
   ['code', ({ fact }) => fact['code']],
   ['decision_id', ({ fact }) => fact['decisionId']],
-  ['rules', ({ fact }) => listed(fact['rules'])],
+  ['rules', ({ fact }) => spaced(fact['rules'])],
   ['policy_version', ({ fact }) => fact['policyVersion']],
   ['token_jti', ({ fact }) => fieldOf(fact['token'], 'jti')],
-  ['token_scopes', ({ fact }) => listed(fieldOf(fact['token'], 'scopes'))],
+  ['token_scopes', ({ fact }) => spaced(fieldOf(fact['token'], 'scopes'))],
   ['token_expires_at', ({ fact }) => fieldOf(fact['token'], 'expiresAt')],
   ['hash', ({ hash }) => hash],
   ['prev', ({ prev }) => prev],
@@ -131,11 +128,7 @@ export function exportText(format: ExportFormat, copy: LedgerCopy): string {
 /** Writes heads last, since each names the entry that it signs. */
 function jsonl({ place, entries, signedHeads }: LedgerCopy): string {
   const { namespace, workflowId, firstRunId } = place;
-  const known = {
-    ...defined({ namespace }),
-    workflowId,
-    ...defined({ firstRunId }),
-  };
+  const known = { ...defined({ namespace }), workflowId, ...defined({ firstRunId }) };
   const lines: LedgerLine[] = [
     ...entries.map((entry) => ({ ...known, entry })),
     ...signedHeads.map((signedHead) => ({ ...known, signedHead })),
@@ -165,7 +158,7 @@ function whoIn(fact: AnyEntry['fact']): unknown {
   return undefined;
 }
 
-function listed(value: unknown): unknown {
+function spaced(value: unknown): unknown {
   return Array.isArray(value) ? value.map(textOf).join(' ') : value;
 }
 

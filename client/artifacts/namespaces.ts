@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import type { Client } from '@temporalio/client';
 import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
 import { STORE_NAMESPACES, StoreNamespace } from '../../contracts/schemas/stores.ts';
+import { jsonOf } from '../ledger/files.ts';
 import { isNotFound } from './references.ts';
 
 /** @throws CountersignError `SWEEP_REFUSED` if no namespace is recorded, or a record cannot be read */
@@ -24,7 +25,7 @@ export async function namespacesOf(directory: string): Promise<readonly StoreNam
     );
   return await Promise.all(
     files.map(async (name) => {
-      const found = StoreNamespace.safeParse(plain(await readFile(join(folder, name), 'utf8')));
+      const found = StoreNamespace.safeParse(jsonOf(await readFile(join(folder, name), 'utf8')));
       if (found.success && name === `${found.data.id}.json`) return found.data;
       throw refusal(`${join(folder, name)} names no namespace. Remove it, and start a worker of each namespace again`);
     }),
@@ -60,12 +61,4 @@ export async function assertHere(
 
 export function refusal(reason: string): CountersignError {
   return new CountersignError('SWEEP_REFUSED', `The artifact store is not swept: ${reason}. Nothing was removed.`);
-}
-
-function plain(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -31,12 +31,11 @@ export function readArtifactsFromBucket(
   { allowInsecure = false }: { readonly allowInsecure?: boolean } = {},
 ): ArtifactReader {
   const config = parseAs(BucketConfig, options, 'CONFIG_INVALID', 'artifact bucket');
-  if (!isSecurelyReached(new URL(config.endpoint), allowInsecure))
-    throw new CountersignError(
-      'CONFIG_INVALID',
-      'artifact bucket: endpoint must use https, save to this machine: session tokens and artifacts would go in clear.',
-      { path: 'endpoint' },
-    );
+  if (!isSecurelyReached(new URL(config.endpoint), allowInsecure)) {
+    const message =
+      'artifact bucket: endpoint must use https, save to this machine: session tokens and artifacts would go in clear.';
+    throw new CountersignError('CONFIG_INVALID', message, { path: 'endpoint' });
+  }
   const ask = bucketRequestBy(config, fetch);
   return {
     get: async ({ sha256, bytes }) => {
@@ -53,10 +52,8 @@ export function readArtifactsFromBucket(
       });
       if (status !== 200) throw unreadable(config, sha256, status, code);
       if (body !== undefined && createHash('sha256').update(body).digest('hex') === sha256) return body;
-      throw new CountersignError(
-        'ARTIFACT_CORRUPT',
-        `Artifact ${sha256} is not what was stored; restore it from a backup.`,
-      );
+      const message = `Artifact ${sha256} is not what was stored; restore it from a backup.`;
+      throw new CountersignError('ARTIFACT_CORRUPT', message);
     },
   };
 }
@@ -68,10 +65,8 @@ function unreadable(config: BucketConfig, sha256: string, status: number, code: 
 }
 
 function missing({ endpoint, bucket }: BucketConfig, sha256: string, why: string): CountersignError {
-  return new CountersignError(
-    'ARTIFACT_MISSING',
-    `Artifact ${sha256} cannot be read from ${endpoint}/${bucket}: ${why}.`,
-  );
+  const message = `Artifact ${sha256} cannot be read from ${endpoint}/${bucket}: ${why}.`;
+  return new CountersignError('ARTIFACT_MISSING', message);
 }
 
 // Reads artifacts from the workers' folder (`activities/artifacts/directory.ts`), or from a copy of it.
@@ -84,12 +79,8 @@ export function readArtifactsFrom(directory: string): ArtifactReader {
         throw new CountersignError('ARTIFACT_MISSING', 'The reference holds no sha256.');
       const path = join(directory, sha256.slice(0, 2), sha256.slice(2, 4), sha256);
       const bytes = await readFile(path).catch((error: unknown) => {
-        throw new CountersignError(
-          'ARTIFACT_MISSING',
-          `Artifact ${sha256} is not in ${directory}; name the workers' artifact folder.`,
-          {},
-          { cause: error },
-        );
+        const message = `Artifact ${sha256} is not in ${directory}; name the workers' artifact folder.`;
+        throw new CountersignError('ARTIFACT_MISSING', message, {}, { cause: error });
       });
       if (createHash('sha256').update(bytes).digest('hex') === sha256) return bytes;
       throw new CountersignError(

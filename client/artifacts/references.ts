@@ -53,12 +53,10 @@ async function hashesOf(client: Client, workflowId: string, runId: string): Prom
   const decoded = await decode([...client.options.loadedDataConverter.payloadCodecs], payloads);
   return decoded.flatMap((payload) => {
     const encoding = new TextDecoder().decode(payload.metadata?.['encoding'] ?? undefined);
-    if (!CLEAR.has(encoding))
-      throw new CountersignError(
-        'CONFIG_INVALID',
-        `The history of ${workflowId} cannot be read: it is encrypted, and encryption.keys does not have its key. Nothing was removed.`,
-        { path: 'encryption.keys', runId: workflowId },
-      );
+    if (!CLEAR.has(encoding)) {
+      const message = `The history of ${workflowId} cannot be read: it is encrypted, and encryption.keys does not have its key. Nothing was removed.`;
+      throw new CountersignError('CONFIG_INVALID', message, { path: 'encryption.keys', runId: workflowId });
+    }
     const { data } = payload;
     // An empty payload holds an empty list instead of bytes. `instanceof` would not do here: an artifact whose
     // reference is overlooked is removed.

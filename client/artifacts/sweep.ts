@@ -54,12 +54,8 @@ interface Artifact {
 
 export async function sweepArtifacts({ directory, before, dryRun, referenced }: SweepOptions): Promise<SweepReport> {
   await access(join(directory, MARKER)).catch((error: unknown) => {
-    throw new CountersignError(
-      'ARTIFACT_MISSING',
-      `There is no artifact store at ${directory}: its file ${MARKER} is not there. Name the workers' configuration.`,
-      {},
-      { cause: error },
-    );
+    const message = `There is no artifact store at ${directory}: its file ${MARKER} is not there. Name the workers' configuration.`;
+    throw new CountersignError('ARTIFACT_MISSING', message, {}, { cause: error });
   });
   const artifacts = new Map<string, Artifact>();
   for await (const artifact of artifactsIn(directory, before, dryRun)) artifacts.set(artifact.sha256, artifact);

@@ -37,10 +37,9 @@ import type { Approver } from '../../contracts/schemas/request.ts';
 import type { CatalogIdentity } from '../../contracts/wire/catalog.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
 import { parseConnect } from '../../domain/shapes/inputs.ts';
-import { byteLength } from '../../domain/text/canonical.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
-import { type Engine, namingOf } from '../engine/engine.ts';
-import { sendUpdate, updateIdOf } from '../engine/update.ts';
+import { assertMessageFits, type Engine, updateIdOf } from '../engine/engine.ts';
+import { namingOf } from '../engine/trouble.ts';
 import { type ArtifactReader, readLedger } from '../ledger/ledger.ts';
 import { sendSigned, type SignedRun, type Signer } from '../signing/signing.ts';
 import { type KnownDefinitions, readDefinitions } from './list.ts';
@@ -212,10 +211,9 @@ export class CatalogHandle {
     send: (id: object) => Promise<CatalogAck>,
   ): Promise<CatalogAck> {
     const { requestId } = message;
-    // A message may be large, so `sendUpdate` gets only the id that the answer repeats.
-    return await sendUpdate(this.#engine, this, updateIdOf(CATALOG_UPDATES[name], message, requestId), send, {
-      requestId,
-    });
+    const updateId = updateIdOf(CATALOG_UPDATES[name], message, requestId);
+    // A message may be large, so only the id is given that the answer repeats.
+    return await this.#engine.update(this, updateId, send, { requestId });
   }
 
   #notThere(): CountersignError {
@@ -286,7 +284,7 @@ class CatalogSigning {
     const { signer, taskQueue } = this.#options;
     if (signer === undefined) return;
     await this.#readingKeys(async () =>
-      sendUpdate(this.#engine, this.#catalog, undefined, async (id) =>
+      this.#engine.update(this.#catalog, undefined, async (id) =>
         this.#engine.client.workflow.executeUpdateWithStart<ToolCatalog, void, []>(CATALOG_UPDATES.refreshTrust, {
           startWorkflowOperation: catalogStart(this.#catalog, taskQueue, true),
           ...id,
@@ -298,7 +296,7 @@ class CatalogSigning {
   /** @throws CountersignError `TRUST_REFRESH_TOO_SOON` */
   async refreshTrust(): Promise<void> {
     const handle = this.#engine.client.workflow.getHandle(this.#catalog.workflowId);
-    await sendUpdate(this.#engine, this.#catalog, undefined, async (id) =>
+    await this.#engine.update(this.#catalog, undefined, async (id) =>
       handle.executeUpdate<void, []>(CATALOG_UPDATES.refreshTrust, id),
     );
   }
@@ -331,17 +329,9 @@ class CatalogSigning {
 /** The input of a message; a message without an id gets a random one. */
 type Message<T extends { readonly requestId: string }> = Omit<T, 'requestId'> & { readonly requestId?: string };
 
-/** Half of what one payload may hold (Temporal server `limit.blobSize.error`). */
-const MESSAGE_BYTES = 1_048_576;
-
 /** @throws CountersignError `CATALOG_INVALID`, `LIMIT_REACHED` */
 function catalogMessage<T>(schema: z.ZodType<T>, input: object, what: string): T {
   const message = parseAs(schema, { requestId: randomUUID(), ...input }, 'CATALOG_INVALID', what);
-  const bytes = byteLength(JSON.stringify(message));
-  if (bytes <= MESSAGE_BYTES) return message;
-  throw new CountersignError(
-    'LIMIT_REACHED',
-    `The ${what} has ${bytes} bytes; ${MESSAGE_BYTES} are allowed. Send fewer tools at once; nothing was changed.`,
-    { limit: 'message' },
-  );
+  assertMessageFits(message, what, 'Send fewer tools at once; nothing was changed.');
+  return message;
 }

@@ -9,7 +9,7 @@
  */
 import type { Client } from '@temporalio/client';
 import { CountersignError } from '../../contracts/errors.ts';
-import { CATALOG_WORKFLOW } from '../../contracts/names.ts';
+import { CATALOG_WORKFLOW, SEARCH_ATTRIBUTES } from '../../contracts/names.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot, SeenDefinition } from '../../contracts/schemas/catalog.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
@@ -38,7 +38,7 @@ export async function listCatalogs(client: Client, { tenant }: CatalogFilter): P
   const conditions = [
     `WorkflowType = ${quoted(CATALOG_WORKFLOW)}`,
     `ExecutionStatus = 'Running'`,
-    ...(tenant === undefined ? [] : [`CountersignTenant = ${quoted(tenant)}`]),
+    ...(tenant === undefined ? [] : [`${SEARCH_ATTRIBUTES.tenant.name} = ${quoted(tenant)}`]),
   ];
   const listed: ListedCatalog[] = [];
   for await (const { workflowId, startTime } of listExecutions(client, conditions.join(' AND '))) {
@@ -74,11 +74,10 @@ export async function readDefinitions(
   artifacts: ArtifactReader | undefined,
   { entries, listings }: Pick<CatalogSnapshot, 'entries' | 'listings'>,
 ): Promise<ReadonlyMap<string, KnownDefinitions>> {
-  if (artifacts === undefined)
-    throw new CountersignError(
-      'ARTIFACT_MISSING',
-      'Tool definitions stand in the artifact store. Give this client access to it.',
-    );
+  if (artifacts === undefined) {
+    const message = 'Tool definitions stand in the artifact store. Give this client access to it.';
+    throw new CountersignError('ARTIFACT_MISSING', message);
+  }
   const read = new Map<string, ReadonlyMap<string, ToolDefinition>>();
   for (const [refresh, ref] of Object.entries(listings)) {
     const stored: unknown = JSON.parse(new TextDecoder().decode(await artifacts.get(ref)));
@@ -89,11 +88,8 @@ export async function readDefinitions(
   const find = (tool: string, { hash, refresh }: SeenDefinition): ToolDefinition => {
     const found = read.get(String(refresh))?.get(hash);
     if (found?.name === tool) return found;
-    throw new CountersignError(
-      'ARTIFACT_CORRUPT',
-      `The listing of refresh ${refresh} does not hold ${visible(tool)} as the catalog knows it; restore the artifact store.`,
-      { refresh },
-    );
+    const message = `The listing of refresh ${refresh} does not hold ${visible(tool)} as the catalog knows it; restore the artifact store.`;
+    throw new CountersignError('ARTIFACT_CORRUPT', message, { refresh });
   };
   return new Map(
     entries.map(({ name, definition, acknowledged }) => [

@@ -6,13 +6,12 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Client, WithStartWorkflowOperation, WorkflowNotFoundError } from '@temporalio/client';
-import { defineSearchAttributeKey } from '@temporalio/common';
+import { TypedSearchAttributes } from '@temporalio/common';
 import { CountersignError } from '../../contracts/errors.ts';
-import { CATALOG_WORKFLOW } from '../../contracts/names.ts';
+import { CATALOG_WORKFLOW, SEARCH_ATTRIBUTES } from '../../contracts/names.ts';
 import type { CatalogSnapshot, CatalogUnchanged, RefreshReport } from '../../contracts/schemas/catalog.ts';
 import type { CatalogBeginning, CatalogIdentity } from '../../contracts/wire/catalog.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
-import { searchAttributes } from '../engine/executions.ts';
 
 /** The type of the catalog workflow, reduced to what a client needs. */
 export type ToolCatalog = (identity: CatalogBeginning) => Promise<void>;
@@ -32,7 +31,10 @@ export function catalogStart(
     taskQueue,
     args: [{ tenant, server, ...(isSigned ? { signed: true as const } : {}) }],
     workflowIdConflictPolicy: 'USE_EXISTING',
-    typedSearchAttributes: searchAttributes({ CountersignTenant: tenant, CountersignServers: [server] }),
+    typedSearchAttributes: new TypedSearchAttributes([
+      { key: SEARCH_ATTRIBUTES.tenant, value: tenant },
+      { key: SEARCH_ATTRIBUTES.servers, value: [server] },
+    ]),
     staticSummary: `Tool catalog of ${server}`,
   });
 }
@@ -52,13 +54,10 @@ export async function assertNoneWasEnded(client: Client, { tenant, server }: Cat
       throw error;
     });
   if (last === undefined || last.status.name === 'RUNNING') return;
-  const status = last.typedSearchAttributes.get(defineSearchAttributeKey('CountersignStatus', 'KEYWORD'));
+  const status = last.typedSearchAttributes.get(SEARCH_ATTRIBUTES.status);
   if (status !== 'connected' && status !== 'disconnected') return;
-  throw new CountersignError(
-    'CATALOG_VERSION_CONFLICT',
-    `The catalog of ${server} was ended from outside (${last.status.name.toLowerCase()}), and with it what was set of its tools. Export it, then connect it anew (--anew), and import it.`,
-    { tenant, server },
-  );
+  const message = `The catalog of ${server} was ended from outside (${last.status.name.toLowerCase()}), and with it what was set of its tools. Export it, then connect it anew (--anew), and import it.`;
+  throw new CountersignError('CATALOG_VERSION_CONFLICT', message, { tenant, server });
 }
 
 const FIRST_PAUSE_MS = 50;
@@ -84,12 +83,10 @@ export async function refreshEnd(
     const report = 'unchanged' in snapshot ? undefined : snapshot.lastRefresh;
     if (report !== undefined && report.refresh >= refresh) return report;
     const left = end - Date.now();
-    if (left <= 0)
-      throw new CountersignError(
-        'RESULT_UNCERTAIN',
-        `Refresh ${refresh} of ${server} did not end in time; it goes on. See: countersign catalog show ${server} --tenant ${tenant}`,
-        { tenant, server, refresh },
-      );
+    if (left <= 0) {
+      const message = `Refresh ${refresh} of ${server} did not end in time; it goes on. See: countersign catalog show ${server} --tenant ${tenant}`;
+      throw new CountersignError('RESULT_UNCERTAIN', message, { tenant, server, refresh });
+    }
     await pause(Math.min(pauseMs, left));
   }
 }

@@ -1,31 +1,17 @@
 /**
  * The engine is the client's only way to Temporal: every call has a deadline, and every failure becomes a code of the
- * error table.
+ * error table (`trouble.ts`).
  *
  * 1. Updates of one run wait for each other in `Lanes`, so that only a few are in flight.
- * 2. Each error says what to do next.
- * 3. A task queue is reported as unserved only if Temporal has seen no poller on it. If that cannot be found out,
- *    nothing is said.
+ * 2. An update that Temporal lost is sent again; the id inside the message lets it count once.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { status as grpcStatus } from '@grpc/grpc-js';
-import {
-  type Client,
-  isGrpcServiceError,
-  QueryNotRegisteredError,
-  ServiceError,
-  WorkflowExecutionAlreadyStartedError,
-  WorkflowFailedError,
-  WorkflowNotFoundError,
-  WorkflowUpdateRPCTimeoutOrCancelledError,
-} from '@temporalio/client';
-import { CancelledFailure, NamespaceNotFoundError } from '@temporalio/common';
-import { tsToMs } from '@temporalio/common/lib/time.js';
-import { CountersignError, type ErrorCode, type ErrorFacts } from '../../contracts/errors.ts';
-import { codedFailureIn, isRefusedQuery, untilAnswered } from '../../contracts/failure.ts';
-import type { CatalogIdentity } from '../../contracts/wire/catalog.ts';
-import { catalogId } from '../../domain/catalog/state.ts';
-import { sentenceOf } from './executions.ts';
+import { type Client, isGrpcServiceError, ServiceError, WorkflowUpdateFailedError } from '@temporalio/client';
+import { defined } from '../../contracts/defined.ts';
+import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
+import { isRefusedQuery, untilAnswered } from '../../contracts/failure.ts';
+import { byteLength, hashOf } from '../../domain/text/canonical.ts';
+import { namingOf, type Subject, troubleOf, unserved, workflowIdOf } from './trouble.ts';
 
 /** A worker that is there answers in a fraction of this time, except under load. */
 const LOOK_AFTER_MS = 2_000;
@@ -47,10 +33,35 @@ export class Engine {
   }
 
   /**
-   * Sends an update; its deadline includes the wait for its turn.
+   * Sends one update, and sends it again if Temporal lost it before the workflow could answer.
+   * The id inside the message lets it count once, whatever update id it is sent under.
+   * @param updateId comes from `updateIdOf`
+   * @param message the answer must repeat its ids
    * @throws CountersignError
    */
-  async update<T>(about: Subject, act: () => Promise<T>): Promise<T> {
+  async update<T>(
+    about: Subject,
+    updateId: string | undefined,
+    send: (id: { readonly updateId?: string }) => Promise<T>,
+    message: object = {},
+  ): Promise<T> {
+    const own = defined({ updateId });
+    const attempt = async (id: typeof own): Promise<T> => await this.#inTurn(about, () => send(id));
+    let answer: T;
+    try {
+      answer = await attempt(own);
+    } catch (error) {
+      if (isLostAtRollover(error)) answer = await attempt(own);
+      // Temporal chooses the update id here; the id inside the message still lets the message count once.
+      else if (updateId !== undefined && (isStuckUpdate(error) || isRecordedTrouble(error))) return await attempt({});
+      else throw error;
+    }
+    // A namespace writer can use up an update id before this message comes; the workflow was then never asked.
+    return updateId === undefined || repeats(answer, message) ? answer : await attempt({});
+  }
+
+  /** The deadline includes the wait for the turn. */
+  async #inTurn<T>(about: Subject, act: () => Promise<T>): Promise<T> {
     const end = Date.now() + this.deadlineMs;
     return await this.#lanes.run(
       workflowIdOf(about),
@@ -117,233 +128,83 @@ export class Engine {
   }
 }
 
-// Errors of Temporal's client are translated to errors of the table.
+/** Fields that an answer repeats from its message, if the message has them. */
+const REPEATED = ['decisionId', 'callId', 'standing', 'requestId'];
 
-export function troubleOf(error: unknown, about: Subject): CountersignError {
-  if (error instanceof CountersignError) return error;
-  if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError) return uncertain(about, error);
-  if (isUnreplayable(error) && about !== '') return stuckOn(about, error.message, error);
-  if (error instanceof WorkflowFailedError) return failedRun(error, about);
-  const { title, missing, notThere, facts } = namingOf(about);
-  const coded = codedFailureIn(error);
-  if (coded !== undefined)
-    return new CountersignError(coded.code, coded.message, { ...facts, ...coded.facts }, { cause: error });
-  if (error instanceof WorkflowNotFoundError) return new CountersignError(missing, notThere, facts, { cause: error });
-  if (error instanceof WorkflowExecutionAlreadyStartedError) {
-    return new CountersignError('RUN_ID_CONFLICT', `${title} exists with another spec; choose another id.`, facts, {
-      cause: error,
-    });
-  }
-  if (error instanceof NamespaceNotFoundError)
-    return new CountersignError(
-      'SETUP_INCOMPLETE',
-      `There is no namespace ${error.namespace}. Name another, or create it and run: countersign setup --namespace ${error.namespace}`,
-      {},
-      { cause: error },
-    );
-  return engineTrouble(error, about);
+function repeats(answer: unknown, message: object): boolean {
+  const said = Object.entries(message).filter(([name]) => REPEATED.includes(name));
+  if (said.length === 0) return true;
+  if (typeof answer !== 'object' || answer === null) return false;
+  const told = new Map<string, unknown>(Object.entries(answer));
+  return said.every(([name, value]) => told.get(name) === value);
 }
 
-/** Translates by gRPC status code (grpc/grpc statuscodes.md). Any other status is told in Temporal's own words. */
-function engineTrouble(error: unknown, about: Subject): CountersignError {
-  const { missing, notThere, facts } = namingOf(about);
-  const trouble = (code: ErrorCode, message: string): CountersignError =>
-    new CountersignError(code, message, facts, { cause: error });
-  const cause = error instanceof ServiceError ? error.cause : error;
-  if (!isGrpcServiceError(cause)) return trouble('INTERNAL', error instanceof Error ? error.message : String(error));
-  switch (cause.code) {
-    case grpcStatus.INVALID_ARGUMENT:
-      if (/search attribute/i.test(cause.details) && cause.details.includes('Countersign'))
-        return trouble(
-          'SETUP_INCOMPLETE',
-          `The namespace is not set up for runs: ${cause.details} Run: countersign setup`,
-        );
-      return trouble('USAGE', `Temporal does not take that: ${cause.details}`);
-    case grpcStatus.NOT_FOUND:
-      // A call about no particular run can name only its namespace.
-      return about === ''
-        ? trouble(
-            'SETUP_INCOMPLETE',
-            `${cause.details} Name another namespace, or create it and run: countersign setup`,
-          )
-        : trouble(missing, notThere);
-    case grpcStatus.CANCELLED:
-    case grpcStatus.DEADLINE_EXCEEDED:
-      return uncertain(about, error);
-    case grpcStatus.FAILED_PRECONDITION:
-      return about === ''
-        ? trouble('INTERNAL', `Temporal refused: ${cause.details}`)
-        : stuckOn(about, cause.details, error);
-    case grpcStatus.UNAVAILABLE:
-      return trouble('ENGINE_UNAVAILABLE', 'Temporal does not answer; check its address and try again.');
-    case grpcStatus.RESOURCE_EXHAUSTED:
-      return trouble('ENGINE_UNAVAILABLE', `Temporal takes no more for now; try again later: ${cause.details}`);
-    case grpcStatus.PERMISSION_DENIED:
-    case grpcStatus.UNAUTHENTICATED:
-      return trouble(
-        'CONFIG_INVALID',
-        `Temporal does not let this process in; check its API key or certificate, and the namespace: ${cause.details}`,
-      );
-    default:
-      return trouble('INTERNAL', `Temporal refused: ${cause.details}`);
-  }
-}
+/** Characters of a hash that stand in an update id. */
+const HASH_CHARACTERS = 16;
 
-function stuckOn(about: Subject, reason: string, cause: unknown): CountersignError {
-  const { title, stuck, facts } = namingOf(about);
-  const message = `${title} cannot take a workflow task: ${sentenceOf(reason).replace(/\.+$/, '')}. See it in Temporal UI, and send this again with the same id once it has passed.${wayOut(about)}`;
-  return new CountersignError(stuck, message, facts, { cause });
-}
-
-/** The advice for a run that no worker can replay. If there is nothing to recover, the command itself says so. */
-function wayOut(about: Subject): string {
-  const id = workflowIdOf(about);
-  const reading = typeof about === 'string' ? 'show' : 'ledger';
-  return ` What can be read of it: countersign ${reading} ${id}. The way out where no build can go on with it: countersign recover ${id}`;
-}
-
-/** True if the error is the answer of a worker that cannot replay the run. */
-function isUnreplayable(error: unknown): error is QueryNotRegisteredError {
-  return error instanceof QueryNotRegisteredError && error.message.includes('[TMPRL1100]');
-}
-
-function uncertain(about: Subject, cause: unknown): CountersignError {
-  // A call about no particular run only reads, so nothing can be uncertain about it.
-  if (about === '')
-    return new CountersignError(
-      'ENGINE_UNAVAILABLE',
-      'Temporal did not answer in time; check its address and try again.',
-      {},
-      { cause },
-    );
-  const { name, facts } = namingOf(about);
-  return new CountersignError(
-    'RESULT_UNCERTAIN',
-    `No answer from ${name} in time; it may or may not have taken the message. Is a worker running? Send it again with the same id: it counts once.`,
-    facts,
-    { cause },
-  );
-}
-
-function failedRun(error: WorkflowFailedError, about: Subject): CountersignError {
-  const { title, facts } = namingOf(about);
-  const coded = codedFailureIn(error.cause);
-  if (coded !== undefined)
-    return new CountersignError(coded.code, coded.message, { ...coded.facts, ...facts }, { cause: error });
-  if (error.cause instanceof CancelledFailure)
-    return new CountersignError('RUN_CANCELLED', `${title} was cancelled.`, facts, { cause: error });
-  return new CountersignError(
-    'RUN_FAILED',
-    `${title} ended without a result: ${error.cause?.message ?? error.message}`,
-    facts,
-    { cause: error },
-  );
-}
-
-// Errors name the subject of the call that failed.
-
-/** The subject of a call: a run by its id, a catalog, or (empty) nothing in particular. */
-export type Subject = string | CatalogIdentity;
-
-export interface Naming {
-  /** Fits after a preposition, as in `run life`. */
-  readonly name: string;
-  /** Begins a sentence. */
-  readonly title: string;
-  readonly missing: ErrorCode;
-  /** Code for a workflow that can finish no task. */
-  readonly stuck: ErrorCode;
-  /** Message for a subject that does not exist. */
-  readonly notThere: string;
-  readonly facts: ErrorFacts;
-}
-
-export function namingOf(subject: Subject): Naming {
-  if (typeof subject === 'string') {
-    return {
-      name: `run ${subject}`,
-      title: `Run ${subject}`,
-      missing: 'RUN_NOT_FOUND',
-      stuck: 'RUN_STUCK',
-      notThere: `There is no open run ${subject} in this namespace.`,
-      facts: subject === '' ? {} : { runId: subject },
-    };
-  }
-  const { tenant, server } = subject;
-  return {
-    name: `the catalog of ${server}`,
-    title: `The catalog of ${server}`,
-    missing: 'CATALOG_NOT_FOUND',
-    stuck: 'CATALOG_UNAVAILABLE',
-    notThere: `Tenant ${tenant} has no catalog of ${server} in this namespace. Connect the server: countersign catalog connect ${server} --tenant ${tenant} --as ID`,
-    facts: { tenant, server },
-  };
-}
-
-/** Returns the workflow id; updates with the same one share a lane. */
-function workflowIdOf(subject: Subject): string {
-  return typeof subject === 'string' ? subject : catalogId(subject);
-}
-
-// Temporal's list of pollers tells whether any worker takes the workflow tasks of a run or catalog.
-
-/** `temporal.api.enums.v1.TaskQueueType`. */
-const WORKFLOW_TASKS = 1;
-
-/** One poll lasts up to a minute, and Temporal names pollers for some minutes after they have gone. */
-const SEEN_WITHIN_MS = 90_000;
-
-const MOST_MS = 2_000;
-const EVERY_MS = 10_000;
-
-/** Returns why nobody answers; undefined if a worker polls, or if that cannot be found out. */
-export async function unserved(client: Client, about: Subject): Promise<CountersignError | undefined> {
-  try {
-    return await client.connection.withDeadline(Date.now() + MOST_MS, async () => {
-      const { taskQueue } = await client.workflow.getHandle(workflowIdOf(about)).describe();
-      return (await isPolled(client, taskQueue)) ? undefined : nobodyAt(client, taskQueue, about);
-    });
-  } catch {
-    return undefined;
-  }
+/**
+ * Makes the update id from the content of the message. Temporal answers every later update with the same id as it
+ * answered the first, without reading it. With the content in the id, another message under the same decision id
+ * reaches the workflow and is judged. docs/guide/starting-from-any-language.md gives the rule for other languages.
+ * @param message without its signature, so that a message signed anew keeps its id
+ * @param id the message's own id, if it has one
+ */
+export function updateIdOf(update: string, message: object, id?: string): string {
+  return [update, ...(id === undefined ? [] : [id]), hashOf(message).slice(0, HASH_CHARACTERS)].join('/');
 }
 
 /**
- * Looks at once and then every 10 s; never throws.
- * @param tell called once for each period in which no worker polls
+ * True if the update was accepted in the very task in which the workflow continued as new. The next execution answers
+ * the same id (Temporal #6375).
  */
-export async function tellUnserved(
-  client: Client,
-  about: Subject,
-  tell: (trouble: CountersignError) => void,
-  signal: AbortSignal,
-): Promise<void> {
-  let isTold = false;
-  while (!signal.aborted) {
-    const trouble = await unserved(client, about);
-    if (signal.aborted) return;
-    if (trouble !== undefined && !isTold) tell(trouble);
-    isTold = trouble !== undefined;
-    await pause(EVERY_MS, undefined, { signal, ref: false }).catch(() => undefined);
+function isLostAtRollover(error: unknown): boolean {
+  for (let at: unknown = error, depth = 0; at instanceof Error && depth < 10; at = at.cause, depth += 1) {
+    if ('type' in at && at.type === 'AcceptedUpdateCompletedWorkflow') return true;
   }
+  return false;
 }
 
-async function isPolled(client: Client, name: string): Promise<boolean> {
-  const { pollers } = await client.connection.workflowService.describeTaskQueue({
-    namespace: client.options.namespace,
-    taskQueue: { name },
-    taskQueueType: WORKFLOW_TASKS,
-  });
-  const since = Date.now() - SEEN_WITHIN_MS;
-  return pollers.some(({ lastAccessTime }) => !lastAccessTime || tsToMs(lastAccessTime) >= since);
+/**
+ * True for an update that Temporal delivered again after a reset and that the workflow then refused.
+ * Its id answers nothing but "update has not completed" for ever (Temporal server 1.29.1).
+ */
+function isStuckUpdate(error: unknown): boolean {
+  const cause = error instanceof Error && error.cause instanceof ServiceError ? error.cause.cause : undefined;
+  return isGrpcServiceError(cause) && cause.code === GRPC_INTERNAL;
 }
 
-function nobodyAt({ options: { namespace } }: Client, taskQueue: string, about: Subject): CountersignError {
-  const { title, facts } = namingOf(about);
-  return new CountersignError(
-    'ENGINE_UNAVAILABLE',
-    `No worker takes runs from task queue ${taskQueue} of namespace ${namespace}. ${title} waits, and nothing of it is lost; start a worker for that queue: countersign worker --namespace ${namespace}`,
-    { ...facts, taskQueue, namespace },
+/**
+ * True for a trouble that may have passed, but that Temporal would keep answering under this id without asking the
+ * workflow.
+ */
+function isRecordedTrouble(error: unknown): boolean {
+  if (!(error instanceof CountersignError)) return false;
+  // A client reports Temporal's own outages with the same code; in that case nothing is recorded.
+  return (
+    PASSING.has(error.code) || (error.code === 'ENGINE_UNAVAILABLE' && error.cause instanceof WorkflowUpdateFailedError)
+  );
+}
+
+/** Temporary failures of what a handler needs: the configuration and the keys. */
+const PASSING: ReadonlySet<ErrorCode> = new Set(['CATALOG_UNAVAILABLE', 'JUDGE_UNAVAILABLE', 'TRUST_UNAVAILABLE']);
+
+/** gRPC status code (grpc/grpc statuscodes.md). */
+const GRPC_INTERNAL = 13;
+
+/** Half of what one payload may hold (Temporal server `limit.blobSize.error`). */
+const MESSAGE_BYTES = 1_048_576;
+
+/**
+ * Measures a message before it leaves. Temporal would report a larger one as a fault of the run, or not at all.
+ * @throws CountersignError `LIMIT_REACHED`
+ */
+export function assertMessageFits(message: unknown, what = 'message', advice = 'Nothing was sent.'): void {
+  const bytes = byteLength(JSON.stringify(message ?? null));
+  if (bytes <= MESSAGE_BYTES) return;
+  throw new CountersignError(
+    'LIMIT_REACHED',
+    `The ${what} has ${bytes} bytes; ${MESSAGE_BYTES} are allowed. ${advice}`,
+    { limit: 'message' },
   );
 }
 

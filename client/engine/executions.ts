@@ -6,10 +6,9 @@ import {
   WorkflowClient,
   type WorkflowExecutionInfo,
 } from '@temporalio/client';
-import { defineSearchAttributeKey, type SearchAttributePair, TypedSearchAttributes } from '@temporalio/common';
+import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
 import { tsToMs } from '@temporalio/common/lib/time.js';
 import { defined } from '../../contracts/defined.ts';
-import { SEARCH_ATTRIBUTES, type SearchAttributeName } from '../../contracts/names.ts';
 import { payloadConverter } from '../../contracts/payload-converter.ts';
 
 /**
@@ -29,7 +28,8 @@ export function listExecutions(client: Client, query: string): AsyncIterable<Wor
 /** gRPC status code (grpc/grpc statuscodes.md). */
 const GRPC_NOT_FOUND = 5;
 
-type History = Awaited<ReturnType<ReturnType<Client['workflow']['getHandle']>['fetchHistory']>>;
+export type History = Awaited<ReturnType<ReturnType<Client['workflow']['getHandle']>['fetchHistory']>>;
+export type HistoryEvent = NonNullable<History['events']>[number];
 
 export interface ExecutionChain {
   /** Histories, oldest first. */
@@ -84,25 +84,6 @@ export function failingTask({ events = [] }: Pick<History, 'events'>): FailingTa
   return { at: new Date(tsToMs(failed.eventTime)).toISOString(), message: sentenceOf(message ?? '') };
 }
 
-interface AttributeTypes {
-  readonly KEYWORD: string;
-  readonly INT: number;
-  readonly DATETIME: Date;
-  readonly KEYWORD_LIST: string[];
-}
-type AttributeValues = {
-  readonly [Name in SearchAttributeName]?: AttributeTypes[(typeof SEARCH_ATTRIBUTES)[Name]];
-};
-
-export function searchAttributes(values: AttributeValues): TypedSearchAttributes {
-  const pairs = Object.entries(values).map(([name, value]) => {
-    // Sound, here and below: the type of `values` says which names there are, and which value each takes.
-    const type = SEARCH_ATTRIBUTES[name as SearchAttributeName];
-    return { key: defineSearchAttributeKey(name, type), value } as SearchAttributePair;
-  });
-  return new TypedSearchAttributes(pairs);
-}
-
 /** Waits for news of an execution; undefined if there is none before the deadline of the call. */
 export async function nextEvents(
   { connection, options }: Client,
@@ -120,6 +101,20 @@ export async function nextEvents(
     if (isGrpcDeadlineError(error)) return undefined;
     throw error;
   }
+}
+
+/** Reads the values of an event. */
+export async function decoded(
+  { options }: Client,
+  payloads: Parameters<typeof decodeArrayFromPayloads>[1],
+): Promise<readonly unknown[]> {
+  return await decodeArrayFromPayloads(options.loadedDataConverter, payloads ?? []);
+}
+
+/** Reads the first value of an event; undefined if it cannot be read: anybody may write to a namespace. */
+export async function readable(client: Client, payloads: Parameters<typeof decoded>[1]): Promise<unknown> {
+  const [value] = await decoded(client, payloads).catch(() => []);
+  return value;
 }
 
 /** Extracts Temporal's own sentence from what the native part of the SDK prints around it. */

@@ -68,12 +68,10 @@ export async function readRecords(root: string, workflowId: string, firstRunId?:
     throw new CountersignError('RUN_NOT_FOUND', `There is no record of ${workflowId} in ${root}.`, {
       runId: workflowId,
     });
-  if (another !== undefined)
-    throw new CountersignError(
-      'USAGE',
-      `There are records of ${folders.length} runs of this id. Name one with --first-run: ${folders.map(({ first }) => first).join(', ')}.`,
-      { runId: workflowId },
-    );
+  if (another !== undefined) {
+    const message = `There are records of ${folders.length} runs of this id. Name one with --first-run: ${folders.map(({ first }) => first).join(', ')}.`;
+    throw new CountersignError('USAGE', message, { runId: workflowId });
+  }
   const names = (await readdir(folder.path)).filter((name) => name.endsWith('.jsonl')).toSorted();
   const copies = await Promise.all(
     names.map(async (name) => readLines(await readFile(join(folder.path, name), 'utf8'), workflowId, name)),

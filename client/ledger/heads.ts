@@ -36,10 +36,9 @@ export async function readHeadKeys(text: string): Promise<HeadKeys> {
     return read;
   } catch {
     // The cause is left out: it may quote a private key that was given by mistake.
-    throw new CountersignError(
-      'USAGE',
-      'The key file holds no public Ed25519 keys: it must be a JWK set, a JWK, or PEM as openssl pkey -pubout writes it.',
-    );
+    const message =
+      'The key file holds no public Ed25519 keys: it must be a JWK set, a JWK, or PEM as openssl pkey -pubout writes it.';
+    throw new CountersignError('USAGE', message);
   }
 }
 

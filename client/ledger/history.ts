@@ -5,12 +5,9 @@
  * 1. The ledger is read before and after the history. An entry in only one reading may be in progress, and is no fault.
  * 2. Answers to requests are read as people signed them, so that `proofs.ts` can compare them with the entries.
  */
-import { createHash } from 'node:crypto';
 import type { Client } from '@temporalio/client';
-import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
 import { tsToMs } from '@temporalio/common/lib/time.js';
 import { ACTIVITIES, SIGNALS, UPDATES } from '../../contracts/names.ts';
-import type { Authorization, Decision, Provision, Resolution } from '../../contracts/schemas/request.ts';
 import type { AnyEntry, LedgerFact } from '../../contracts/schemas/ledger.ts';
 import { recordedHash } from '../../domain/request/outcome.ts';
 import { responsesHash } from '../../domain/request/provision.ts';
@@ -25,13 +22,9 @@ import {
 import { openMessage } from '../../domain/signing/message.ts';
 import { type Answerable, isEdit } from '../../domain/state/call.ts';
 import { hashOf, sha256Hex } from '../../domain/text/canonical.ts';
-import { executionChain } from '../engine/executions.ts';
+import { decoded, executionChain, type HistoryEvent } from '../engine/executions.ts';
 import type { LedgerFault } from './check.ts';
 import { fieldOf, textAt } from './files.ts';
-
-type History = Awaited<ReturnType<ReturnType<Client['workflow']['getHandle']>['fetchHistory']>>;
-type HistoryEvent = NonNullable<History['events']>[number];
-type Payloads = Parameters<typeof decodeArrayFromPayloads>[1];
 
 /** A message as it stands in history. */
 interface SentMessage {
@@ -93,19 +86,6 @@ export async function readDeeds(client: Client, workflowId: string, before?: num
   return deeds;
 }
 
-/**
- * Updates that bring people's messages, by the fact that each becomes. A new kind of answer does not compile without
- * its row.
- */
-const SAID: Readonly<Record<AnswerFactKind | 'said', string>> = {
-  'decision.accepted': UPDATES.decide,
-  'outcome.resolved': UPDATES.resolveOutcome,
-  'input.provided': UPDATES.provideInput,
-  'authorization.given': UPDATES.authorize,
-  said: UPDATES.say,
-};
-const RECORDED: readonly string[] = Object.values(SAID);
-
 async function readExecution(client: Client, events: readonly HistoryEvent[], deeds: RecordedDeeds): Promise<void> {
   const updates = new Map<string, string>();
   const scheduled = { calls: new Map<string, string>(), polls: new Map<string, string>() };
@@ -136,7 +116,7 @@ function noteSent(deeds: RecordedDeeds, sent: SentMessage, found: ((id: string) 
   const id = textAt(message, 'decisionId') ?? textAt(message, 'messageId');
   if (id === undefined || typeof message !== 'object' || message === null) return;
   const texts = Object.values(message).filter((value): value is string => typeof value === 'string');
-  deeds.sent.set(id, [...(deeds.sent.get(id) ?? []), ...texts.map(sha256)]);
+  deeds.sent.set(id, [...(deeds.sent.get(id) ?? []), ...texts.map(sha256Hex)]);
   deeds.messages.set(id, [...(deeds.messages.get(id) ?? []), sent]);
   found?.(id);
 }
@@ -191,7 +171,7 @@ export function compareWithHistory(
   const fault = (at: number, reason: string): void => void faults.push({ kind: 'history', seq: at, reason });
   for (const { seq, fact } of before.slice(deeds.from)) {
     const id = textAt(fact, 'decisionId') ?? textAt(fact, 'messageId');
-    if (Object.hasOwn(SAID, fact.kind) && id !== undefined && !isInput(fact)) {
+    if (isSaid(fact.kind) && id !== undefined && !isInput(fact)) {
       const hashes = deeds.sent.get(id);
       const signature = fact['signature'];
       const signed = textAt(signature, 'sha256');
@@ -223,7 +203,7 @@ function isResolved(entries: readonly AnyEntry[], outcome: AnyEntry['fact']): bo
 function missingFrom(entries: readonly AnyEntry[], deeds: RecordedDeeds): LedgerFault[] {
   const facts = entries.map(({ fact }) => fact);
   // A dispatch names its decision but does not replace its entry. A refused edit has an entry of its own.
-  const told = facts.filter(({ kind }) => Object.hasOwn(SAID, kind) || kind === 'decision.refused');
+  const told = facts.filter(({ kind }) => isSaid(kind) || kind === 'decision.refused');
   const known = new Set(told.map((fact) => textAt(fact, 'decisionId') ?? textAt(fact, 'messageId')));
   const dispatched = new Set(
     facts.map((fact) => `${fact.kind === 'dispatched' ? textAt(fact, 'callId') : ''}/${String(fact['attempt'])}`),
@@ -260,87 +240,81 @@ function carriedLength([, carry]: readonly unknown[]): number {
   return Number(journal.ledgerLength) + since;
 }
 
-async function decoded(client: Client, payloads: Payloads): Promise<readonly unknown[]> {
-  return await decodeArrayFromPayloads(client.options.loadedDataConverter, payloads ?? []);
-}
-
-function sha256(text: string): string {
-  return createHash('sha256').update(text).digest('hex');
-}
-
 // Signed answers are read from the messages in history.
 
 /** The content of an answer: label, field of the entry, and signed value. Person and request are compared apart. */
 type Said = readonly (readonly [string, readonly string[], unknown])[];
 
 interface AnswerKind<Message> {
+  /** Also the name of the update that brings the answer. */
   readonly purpose: AnswerPurpose;
   readonly parse: (value: unknown) => Parsed<Message>;
   readonly said: (message: Message) => Said;
   /** True if the answer is accepted later than it arrives, since it is judged first. */
-  readonly isJudged: (message: Message) => boolean;
+  readonly isJudged?: (message: Message) => boolean;
 }
-
-const DECISION: AnswerKind<Decision> = {
-  purpose: 'decide',
-  parse: parseDecision,
-  said: (decision) => [
-    ['decision', ['decision'], decision.kind],
-    ['comment', ['comment'], decision.kind === 'reject' ? decision.reason : decision.comment],
-    ['deadline', ['until'], decision.kind === 'extend' ? decision.until : undefined],
-    ['change of arguments', ['edited', 'to'], isEdit(decision) ? hashOf(decision.arguments) : undefined],
-    ['answer', ['answerHash'], decision.kind === 'respond' ? sha256Hex(decision.answer) : undefined],
-    ['scope', ['remember'], decision.kind === 'approve' ? decision.remember : undefined],
-  ],
-  isJudged: isEdit,
-};
-
-const RESOLUTION: AnswerKind<Resolution> = {
-  purpose: 'resolveOutcome',
-  parse: parseResolution,
-  said: (resolution) => [
-    ['answer', ['answer'], resolution.kind],
-    ['comment', ['comment'], resolution.comment],
-    ['result', ['recordedHash'], recordedHash(resolution)],
-  ],
-  isJudged: () => false,
-};
-
-const PROVISION: AnswerKind<Provision> = {
-  purpose: 'provideInput',
-  parse: parseProvision,
-  said: (provision) => [
-    ['answer', ['answer'], provision.kind],
-    ['comment', ['comment'], provision.comment],
-    ['answers', ['responsesHash'], responsesHash(provision)],
-  ],
-  isJudged: () => false,
-};
-
-const AUTHORIZATION: AnswerKind<Authorization> = {
-  purpose: 'authorize',
-  parse: parseAuthorization,
-  said: (given) => [
-    ['answer', ['answer'], given.kind],
-    ['comment', ['comment'], given.kind === 'decline' ? given.reason : given.comment],
-    ['grant', ['grantHash'], given.kind === 'grant' ? hashOf(given.grant) : undefined],
-  ],
-  isJudged: () => false,
-};
 
 /** Facts that record what a person answered to a request. */
 type AnswerFactKind = Extract<LedgerFact, { decisionId: string; digest: string }>['kind'];
 
+interface AnswerReader {
+  readonly purpose: AnswerPurpose;
+  readonly read: (sent: SentMessage) => SignedAnswer | undefined;
+}
+
 /** A new kind of answer does not compile without its row. */
-const READERS: Readonly<Record<AnswerFactKind, (sent: SentMessage) => SignedAnswer | undefined>> = {
-  'decision.accepted': (sent) => signedAs(sent, DECISION),
-  'outcome.resolved': (sent) => signedAs(sent, RESOLUTION),
-  'input.provided': (sent) => signedAs(sent, PROVISION),
-  'authorization.given': (sent) => signedAs(sent, AUTHORIZATION),
+const ANSWERS: Readonly<Record<AnswerFactKind, AnswerReader>> = {
+  'decision.accepted': readerOf({
+    purpose: 'decide',
+    parse: parseDecision,
+    said: (decision) => [
+      ['decision', ['decision'], decision.kind],
+      ['comment', ['comment'], decision.kind === 'reject' ? decision.reason : decision.comment],
+      ['deadline', ['until'], decision.kind === 'extend' ? decision.until : undefined],
+      ['change of arguments', ['edited', 'to'], isEdit(decision) ? hashOf(decision.arguments) : undefined],
+      ['answer', ['answerHash'], decision.kind === 'respond' ? sha256Hex(decision.answer) : undefined],
+      ['scope', ['remember'], decision.kind === 'approve' ? decision.remember : undefined],
+    ],
+    isJudged: isEdit,
+  }),
+  'outcome.resolved': readerOf({
+    purpose: 'resolveOutcome',
+    parse: parseResolution,
+    said: (resolution) => [
+      ['answer', ['answer'], resolution.kind],
+      ['comment', ['comment'], resolution.comment],
+      ['result', ['recordedHash'], recordedHash(resolution)],
+    ],
+  }),
+  'input.provided': readerOf({
+    purpose: 'provideInput',
+    parse: parseProvision,
+    said: (provision) => [
+      ['answer', ['answer'], provision.kind],
+      ['comment', ['comment'], provision.comment],
+      ['answers', ['responsesHash'], responsesHash(provision)],
+    ],
+  }),
+  'authorization.given': readerOf({
+    purpose: 'authorize',
+    parse: parseAuthorization,
+    said: (given) => [
+      ['answer', ['answer'], given.kind],
+      ['comment', ['comment'], given.kind === 'decline' ? given.reason : given.comment],
+      ['grant', ['grantHash'], given.kind === 'grant' ? hashOf(given.grant) : undefined],
+    ],
+  }),
 };
 
+/** Updates that bring people's messages. */
+const RECORDED: readonly string[] = [UPDATES.say, ...Object.values(ANSWERS).map(({ purpose }) => UPDATES[purpose])];
+
 export function isAnswerFact(kind: string): kind is AnswerFactKind {
-  return Object.hasOwn(READERS, kind);
+  return Object.hasOwn(ANSWERS, kind);
+}
+
+function isSaid(kind: string): boolean {
+  return kind === 'said' || isAnswerFact(kind);
 }
 
 export interface SignedAnswer {
@@ -353,16 +327,21 @@ export interface SignedAnswer {
 
 /** Reads a sent message as the answer that an entry of this kind records; undefined if the message does not fit. */
 export function signedAnswer(kind: string, sent: SentMessage): SignedAnswer | undefined {
-  return isAnswerFact(kind) ? READERS[kind](sent) : undefined;
+  return isAnswerFact(kind) ? ANSWERS[kind].read(sent) : undefined;
 }
 
-/** Reads the message as the run kept it, with defaults written out. */
-function signedAs<Message extends Answerable>(
-  { message: input }: SentMessage,
-  { purpose, parse, said, isJudged }: AnswerKind<Message>,
-): SignedAnswer | undefined {
-  const { message, signature } = openMessage(input);
-  const shape = parse(message);
-  if (shape.kind === 'bad' || signature === undefined) return undefined;
-  return { message: shape.value, signature, purpose, said: said(shape.value), isJudged: isJudged(shape.value) };
+/** The reader takes a message as the run kept it, with defaults written out. */
+function readerOf<Message extends Answerable>({
+  purpose,
+  parse,
+  said,
+  isJudged = () => false,
+}: AnswerKind<Message>): AnswerReader {
+  const read = ({ message: input }: SentMessage): SignedAnswer | undefined => {
+    const { message, signature } = openMessage(input);
+    const shape = parse(message);
+    if (shape.kind === 'bad' || signature === undefined) return undefined;
+    return { message: shape.value, signature, purpose, said: said(shape.value), isJudged: isJudged(shape.value) };
+  };
+  return { purpose, read };
 }

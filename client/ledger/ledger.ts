@@ -113,20 +113,14 @@ async function readSegment(artifacts: ArtifactReader, ref: ArtifactRef): Promise
 /** @param from number of the first entry that can be read without the store */
 function outOfReach(runId: string, from: number, cause?: CountersignError): CountersignError {
   const reason = cause?.message ?? 'Give this client access to it.';
-  return new CountersignError(
-    'ARTIFACT_MISSING',
-    `Entries of ${runId} before ${from} stand in the artifact store. ${reason} It can be watched from entry ${from} on without.`,
-    { runId, from },
-    { cause },
-  );
+  const message = `Entries of ${runId} before ${from} stand in the artifact store. ${reason} It can be watched from entry ${from} on without.`;
+  return new CountersignError('ARTIFACT_MISSING', message, { runId, from }, { cause });
 }
 
 /** @throws CountersignError `LEDGER_BROKEN` */
 export function assertIntact(entries: readonly LedgerEntry[], runId: string): Extract<LedgerCheck, { kind: 'intact' }> {
   const check = verifyChain(entries);
   if (check.kind === 'intact') return check;
-  throw new CountersignError('LEDGER_BROKEN', `Entry ${check.seq} of the ledger of ${runId} ${check.reason}.`, {
-    runId,
-    seq: check.seq,
-  });
+  const message = `Entry ${check.seq} of the ledger of ${runId} ${check.reason}.`;
+  throw new CountersignError('LEDGER_BROKEN', message, { runId, seq: check.seq });
 }

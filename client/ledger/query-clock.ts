@@ -9,11 +9,9 @@
  *    time does.
  * 3. The copy leaves out no entry up to its end, and has no entry that the run does not have.
  */
-import type { Client } from '@temporalio/client';
 import type { AnyEntry } from '../../contracts/schemas/ledger.ts';
 import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
-
-type History = Awaited<ReturnType<ReturnType<Client['workflow']['getHandle']>['fetchHistory']>>;
+import type { History, HistoryEvent } from '../engine/executions.ts';
 
 export interface EarlierClock {
   /** Number of the first entry that differs. */
@@ -56,10 +54,8 @@ export function earlierClock(
   return { seq: first.own.seq, copy: first.other.at, run: first.own.at };
 }
 
-type Time = NonNullable<History['events']>[number]['eventTime'];
-
 /** Seconds are a `Long`, or a number if the history was read from a file. */
-function millisecond(time: Time): number {
+function millisecond(time: HistoryEvent['eventTime']): number {
   return Number((time?.seconds ?? 0).toString()) * 1_000 + Math.floor((time?.nanos ?? 0) / 1_000_000);
 }
 

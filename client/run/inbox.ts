@@ -1,7 +1,7 @@
 /** Lists the runs that wait for a decision, without waking them, and sends several decisions at once. */
 import type { Client } from '@temporalio/client';
 import { CountersignError } from '../../contracts/errors.ts';
-import { PENDING_MEMO, RUN_WORKFLOW } from '../../contracts/names.ts';
+import { PENDING_MEMO, RUN_WORKFLOW, SEARCH_ATTRIBUTES } from '../../contracts/names.ts';
 import { isUndecodable, unreadable } from '../../contracts/payload-converter.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { type DecisionAck, type DecisionInput, PendingMemo } from '../../contracts/schemas/request.ts';
@@ -26,9 +26,9 @@ export async function listWaiting(client: Client, { tenant, group, most = 100 }:
   const conditions = [
     `WorkflowType = ${quoted(RUN_WORKFLOW)}`,
     `ExecutionStatus = 'Running'`,
-    'CountersignPending > 0',
-    ...(tenant === undefined ? [] : [`CountersignTenant = ${quoted(tenant)}`]),
-    ...(group === undefined ? [] : [`CountersignApproverGroups = ${quoted(group)}`]),
+    `${SEARCH_ATTRIBUTES.pending.name} > 0`,
+    ...(tenant === undefined ? [] : [`${SEARCH_ATTRIBUTES.tenant.name} = ${quoted(tenant)}`]),
+    ...(group === undefined ? [] : [`${SEARCH_ATTRIBUTES.approverGroups.name} = ${quoted(group)}`]),
   ];
   const waiting: WaitingRun[] = [];
   let unread: CountersignError | undefined;

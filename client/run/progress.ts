@@ -7,8 +7,8 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
-import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
 import { isCallId, isFields, isFiniteNumber, isInstant } from '../../domain/shapes/inputs.ts';
+import { readable } from '../engine/executions.ts';
 import { retriesIn, type Retry } from './retries.ts';
 
 export interface CallProgress {
@@ -42,11 +42,7 @@ export async function readProgress(client: Client, workflowId: string, runId: st
     WAITING.includes(activityType?.name ?? ''),
   );
   const told = await Promise.all(
-    pending.map(async ({ heartbeatDetails }) => {
-      const payloads = heartbeatDetails?.payloads ?? [];
-      const [details] = await decodeArrayFromPayloads(client.options.loadedDataConverter, payloads).catch(() => []);
-      return progressIn(details);
-    }),
+    pending.map(async ({ heartbeatDetails }) => progressIn(await readable(client, heartbeatDetails?.payloads))),
   );
   return {
     // Every pending activity counts here: any step may fail, and no history event tells of that.

@@ -7,18 +7,16 @@
  * 2. A reset that is requested twice is done once.
  */
 import type { Client } from '@temporalio/client';
-import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
 import { tsToMs } from '@temporalio/common/lib/time.js';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
 import { endingOf, type SendEnding } from '../../domain/history/discarded-send.ts';
+import { type History, type HistoryEvent, readable } from '../engine/executions.ts';
 import { fieldOf, textAt } from '../ledger/files.ts';
 
 /** Temporal sends messages and stops to the run again after the reset (temporal.api.enums.v1.ResetReapplyType). */
 const REAPPLY_ALL = 3;
-
-type History = Awaited<ReturnType<ReturnType<Client['workflow']['getHandle']>['fetchHistory']>>;
 
 /** The newest execution of a workflow, and its history. */
 export interface LivingHistory {
@@ -90,9 +88,6 @@ export async function recover(client: Client, workflowId: string, options: Recov
 // The discarded part is everything that a reset takes back: decisions that stop counting, messages that Temporal sends
 // again, and calls that were sent.
 
-type HistoryEvent = NonNullable<History['events']>[number];
-type Payloads = Parameters<typeof decodeArrayFromPayloads>[1];
-
 export interface DiscardedCall {
   readonly callId: string;
   readonly server: string;
@@ -136,13 +131,13 @@ export async function discardedPart(client: Client, history: History, from: numb
   for (const event of events) {
     const isDiscarded = Number(event.eventId) >= from;
     const completed = event.activityTaskCompletedEventAttributes;
-    const [result] = await decoded(client, completed?.result?.payloads);
+    // An unreadable payload is shown as such and not thrown, since the run is broken already.
+    const result = await readable(client, completed?.result?.payloads);
     for (const callId of repeatableIn(result)) repeatable.add(callId);
     if (!isDiscarded) continue;
     const scheduled = event.activityTaskScheduledEventAttributes;
     if (scheduled?.activityType?.name === ACTIVITIES.callTool) {
-      const [input] = await decoded(client, scheduled.input?.payloads);
-      calls.set(String(event.eventId), callOf(event, input));
+      calls.set(String(event.eventId), callOf(event, await readable(client, scheduled.input?.payloads)));
     }
     const ended = completed ?? event.activityTaskTimedOutEventAttributes ?? event.activityTaskCanceledEventAttributes;
     const call = calls.get(String(ended?.scheduledEventId));
@@ -152,7 +147,7 @@ export async function discardedPart(client: Client, history: History, from: numb
         ending: completed ? endingOf(result) : Number(ended.startedEventId ?? 0) === 0 ? 'unsent' : 'unknown',
       });
     const accepted = event.workflowExecutionUpdateAcceptedEventAttributes?.acceptedRequest;
-    if (accepted) answers.push(answerOf(accepted, (await decoded(client, accepted.input?.args?.payloads))[0]));
+    if (accepted) answers.push(answerOf(accepted, await readable(client, accepted.input?.args?.payloads)));
   }
   return {
     events: events.filter(({ eventId }) => Number(eventId) >= from).length,
@@ -201,13 +196,4 @@ function repeatableIn(result: unknown): readonly string[] {
   return judgements.flatMap((each: unknown) =>
     fieldOf(each, 'repeatable') === true ? [textAt(each, 'callId') ?? ''] : [],
   );
-}
-
-/** An unreadable payload is shown as such and not thrown, since the run is broken already. */
-async function decoded(client: Client, payloads: Payloads): Promise<readonly unknown[]> {
-  try {
-    return await decodeArrayFromPayloads(client.options.loadedDataConverter, payloads ?? []);
-  } catch {
-    return [];
-  }
 }

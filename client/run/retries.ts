@@ -6,15 +6,11 @@
  * 2. A step that cannot be read is left out; it ends nothing.
  */
 import type { Client } from '@temporalio/client';
-import type { Payload } from '@temporalio/common';
-import {
-  decodeArrayFromPayloads,
-  decodeOptionalFailureToOptionalError,
-} from '@temporalio/common/lib/internal-non-workflow/index.js';
+import { decodeOptionalFailureToOptionalError } from '@temporalio/common/lib/internal-non-workflow/index.js';
 import { tsToMs } from '@temporalio/common/lib/time.js';
-import { defined } from '../../contracts/defined.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import { bounded } from '../../domain/text/escape.ts';
+import { readable } from '../engine/executions.ts';
 
 export interface Retry {
   /** Description of the step, in our words: `list tools of files`, `turn 3: main`. */
@@ -73,9 +69,10 @@ interface Begun {
 
 /** Reads when activities were scheduled, by activity id. */
 async function scheduled(
-  { connection, options }: Client,
+  client: Client,
   execution: { readonly workflowId: string; readonly runId: string },
 ): Promise<Map<string, Begun>> {
+  const { connection, options } = client;
   const { history } = await connection.workflowService.getWorkflowExecutionHistoryReverse({
     namespace: options.namespace,
     execution,
@@ -84,22 +81,13 @@ async function scheduled(
   const begun = new Map<string, Begun>();
   for (const { activityTaskScheduledEventAttributes: activity, eventTime, userMetadata } of history?.events ?? []) {
     if (!activity?.activityId) continue;
-    const summary = await textOf(options.loadedDataConverter, userMetadata?.summary);
+    const summary = userMetadata?.summary && (await readable(client, [userMetadata.summary]));
     begun.set(activity.activityId, {
       ...(eventTime ? { at: tsToMs(eventTime) } : {}),
-      ...defined({ summary }),
+      ...(typeof summary === 'string' ? { summary } : {}),
     });
   }
   return begun;
-}
-
-async function textOf(
-  converter: Client['options']['loadedDataConverter'],
-  payload: Payload | null | undefined,
-): Promise<string | undefined> {
-  if (!payload) return undefined;
-  const [text] = await decodeArrayFromPayloads(converter, [payload]).catch(() => []);
-  return typeof text === 'string' ? text : undefined;
 }
 
 /** Leaves out what was told before. A step is told again when it fails for another reason. */

@@ -28,11 +28,12 @@ import {
 } from '../../contracts/schemas/request.ts';
 import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
-import type { Grant } from '../../contracts/schemas/run-spec.ts';
+import { type Grant, MOST_ARGUMENT_BYTES } from '../../contracts/schemas/run-spec.ts';
 import type { Advance, RunResult, RunState } from '../../contracts/schemas/run-state.ts';
 import { requestDigest } from '../../domain/request/digest.ts';
-import { type Engine, tellUnserved } from '../engine/engine.ts';
-import { assertArgumentsFit, assertMessageFits, sendUpdate, updateIdOf } from '../engine/update.ts';
+import { byteLength } from '../../domain/text/canonical.ts';
+import { assertMessageFits, type Engine, updateIdOf } from '../engine/engine.ts';
+import { tellUnserved } from '../engine/trouble.ts';
 import { type ArtifactReader, readLedger } from '../ledger/ledger.ts';
 import { type FreshGrant, sealFresh } from '../signing/sealing.ts';
 import { type Said, sendSigned, type Signer } from '../signing/signing.ts';
@@ -289,7 +290,7 @@ export class RunHandle {
         input === undefined
           ? await this.#handle.executeUpdate<T, []>(name, id)
           : await this.#handle.executeUpdate<T, [unknown]>(name, { args: [input], ...id });
-      return await sendUpdate(this.#engine, this.runId, updateId, send, input);
+      return await this.#engine.update(this.runId, updateId, send, input);
     } catch (error) {
       throw await this.#closedOr(error);
     }
@@ -301,11 +302,8 @@ export class RunHandle {
     try {
       const { status } = await this.#engine.call(this.runId, () => this.#handle.describe());
       if (status.name === 'RUNNING') return error;
-      return new CountersignError(
-        'RUN_CLOSED',
-        `Run ${this.runId} is over (${status.name.toLowerCase()}); nothing was changed.`,
-        { runId: this.runId },
-      );
+      const message = `Run ${this.runId} is over (${status.name.toLowerCase()}); nothing was changed.`;
+      return new CountersignError('RUN_CLOSED', message, { runId: this.runId });
     } catch {
       return error;
     }
@@ -315,9 +313,15 @@ export class RunHandle {
 function assertDigest(request: ApprovalRequest): void {
   const { workflowId, callId } = request;
   if (requestDigest({ ...request, target: request }) === request.digest) return;
-  throw new CountersignError(
-    'DIGEST_MISMATCH',
-    `The request for call ${callId} is not the one its digest names; do not decide it.`,
-    { runId: workflowId, callId },
-  );
+  const message = `The request for call ${callId} is not the one its digest names; do not decide it.`;
+  throw new CountersignError('DIGEST_MISMATCH', message, { runId: workflowId, callId });
+}
+
+/** @throws CountersignError `ARGUMENTS_TOO_LARGE` above the most that any run's limits can allow */
+function assertArgumentsFit(decision: Decision): void {
+  const given = decision.kind === 'approve' ? decision.arguments : undefined;
+  const bytes = given === undefined ? 0 : byteLength(JSON.stringify(given));
+  if (bytes <= MOST_ARGUMENT_BYTES) return;
+  const message = `Arguments have ${bytes} bytes; no run allows more than ${MOST_ARGUMENT_BYTES}. Nothing was sent.`;
+  throw new CountersignError('ARGUMENTS_TOO_LARGE', message, { callId: decision.callId, path: 'arguments' });
 }

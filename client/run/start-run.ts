@@ -6,22 +6,22 @@
  * 2. The first answer is read from the run's history by long poll. The run is asked nothing, and nothing is left in it.
  */
 import { WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
-import type { Payload, TypedSearchAttributes } from '@temporalio/common';
-import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
+import { TypedSearchAttributes } from '@temporalio/common';
 import type { JWK } from 'jose';
 import { CountersignError } from '../../contracts/errors.ts';
-import { DEFAULT_TASK_QUEUE, RUN_WORKFLOW, SPEC_HASH_MEMO } from '../../contracts/names.ts';
+import { DEFAULT_TASK_QUEUE, RUN_WORKFLOW, SEARCH_ATTRIBUTES, SPEC_HASH_MEMO } from '../../contracts/names.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
-import { type Grant, RunSpec, type RunSpecInput } from '../../contracts/schemas/run-spec.ts';
+import { type Grant, MOST_SPEC_BYTES, RunSpec, type RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import { Discovery } from '../../contracts/schemas/tool.ts';
 import { specHash } from '../../domain/request/digest.ts';
 import { screenSpec } from '../../domain/run/spec-screen.ts';
+import { byteLength } from '../../domain/text/canonical.ts';
 import { bounded, visible } from '../../domain/text/escape.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { listedWithin } from '../../domain/views/temporal-ui.ts';
-import { type Engine, unserved } from '../engine/engine.ts';
-import { nextEvents, searchAttributes } from '../engine/executions.ts';
-import { assertSpecFits } from '../engine/update.ts';
+import type { Engine } from '../engine/engine.ts';
+import { unserved } from '../engine/trouble.ts';
+import { nextEvents, readable } from '../engine/executions.ts';
 import { sealAuthorization } from '../signing/sealing.ts';
 import { signed, type Signer } from '../signing/signing.ts';
 
@@ -60,12 +60,10 @@ export async function startRun(
   signer?: Signer,
 ): Promise<StartedRun> {
   const { runId, authorizations = {} } = options;
-  if (runId.startsWith('catalog/'))
-    throw new CountersignError(
-      'SPEC_INVALID',
-      'runId must not begin with catalog/: catalogs have such ids. Choose another.',
-      { path: 'runId' },
-    );
+  if (runId.startsWith('catalog/')) {
+    const message = 'runId must not begin with catalog/: catalogs have such ids. Choose another.';
+    throw new CountersignError('SPEC_INVALID', message, { path: 'runId' });
+  }
   const finding = screenSpec(options.spec);
   if (finding !== undefined) throw new CountersignError(finding.code, finding.message, { path: finding.path });
   const servers = Object.keys(authorizations);
@@ -79,6 +77,17 @@ export async function startRun(
   const sent = signer === undefined ? spec : await signedSpec(engine, signer, runId, spec, checked);
   assertSpecFits(sent);
   return await engine.call(runId, () => startOnce(engine, options, sent, checked, hash));
+}
+
+/**
+ * Applies the same limit as the worker that prepares the run.
+ * @throws CountersignError `SPEC_INVALID`
+ */
+function assertSpecFits(spec: RunSpecInput): void {
+  const bytes = byteLength(JSON.stringify(spec));
+  if (bytes <= MOST_SPEC_BYTES) return;
+  const message = `The run spec has ${bytes} bytes; ${MOST_SPEC_BYTES} are allowed. Give long texts to the tools instead. Nothing was started.`;
+  throw new CountersignError('SPEC_INVALID', message);
 }
 
 async function signedSpec(
@@ -102,11 +111,8 @@ async function seal(
   const target = Object.hasOwn(targets, server) ? targets[server] : undefined;
   const path = `authorizations.${server}`;
   if (target === undefined) {
-    throw new CountersignError(
-      'SEALING_KEY_MISSING',
-      `${path}: this client has no sealing key for server ${server}; add it to the client's \`servers\`.`,
-      { path },
-    );
+    const message = `${path}: this client has no sealing key for server ${server}; add it to the client's \`servers\`.`;
+    throw new CountersignError('SEALING_KEY_MISSING', message, { path });
   }
   const named = spec.servers?.find(({ name }) => name === server);
   if (named === undefined) throw new CountersignError('SPEC_INVALID', `${path} names no server of the run.`, { path });
@@ -152,24 +158,20 @@ async function startOnce(
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
     const { memo } = await engine.client.workflow.getHandle(runId).describe();
     if (memo?.[SPEC_HASH_MEMO] === hash) return { runId, started: false };
-    throw new CountersignError(
-      'RUN_ID_CONFLICT',
-      `Run ${runId} exists with another spec; choose another id, or send the spec it was started with.`,
-      { runId },
-      { cause: error },
-    );
+    const message = `Run ${runId} exists with another spec; choose another id, or send the spec it was started with.`;
+    throw new CountersignError('RUN_ID_CONFLICT', message, { runId }, { cause: error });
   }
 }
 
 function attributesOf(runId: string, { initiator, servers }: RunSpec): TypedSearchAttributes {
-  return searchAttributes({
-    CountersignStatus: 'running',
-    CountersignPending: 0,
-    CountersignInitiator: initiator.id,
-    CountersignTenant: initiator.tenant,
-    CountersignServers: [...listedWithin(servers.map(({ name }) => name))],
-    CountersignRoot: runId,
-  });
+  return new TypedSearchAttributes([
+    { key: SEARCH_ATTRIBUTES.status, value: 'running' },
+    { key: SEARCH_ATTRIBUTES.pending, value: 0 },
+    { key: SEARCH_ATTRIBUTES.initiator, value: initiator.id },
+    { key: SEARCH_ATTRIBUTES.tenant, value: initiator.tenant },
+    { key: SEARCH_ATTRIBUTES.servers, value: [...listedWithin(servers.map(({ name }) => name))] },
+    { key: SEARCH_ATTRIBUTES.root, value: runId },
+  ]);
 }
 
 // A worker's first answer says that the spec is accepted, or why it is not.
@@ -218,7 +220,7 @@ export async function firstWord(engine: Engine, workflowId: string, withinMs: nu
       // The first activity of a run checks its spec; the following ones list tools.
       if (payloads) {
         word = 'prepared';
-        missing.push(...missingIn(await decoded(engine, payloads)));
+        missing.push(...missingIn(await readable(engine.client, payloads)));
       }
       if (eventType === WORKFLOW_TASK_COMPLETED && word === 'silent') word = 'taken';
     }
@@ -226,11 +228,6 @@ export async function firstWord(engine: Engine, workflowId: string, withinMs: nu
     if (page === undefined || nextPageToken === undefined || nextPageToken.length === 0 || Date.now() >= end)
       return { word, missing };
   }
-}
-
-async function decoded({ client }: Engine, payloads: Payload[]): Promise<unknown> {
-  const [value] = await decodeArrayFromPayloads(client.options.loadedDataConverter, payloads).catch(() => []);
-  return value;
 }
 
 /** Any namespace writer can write such a result, so what does not fit the shape is left out. */

@@ -114,11 +114,10 @@ export async function sealFresh(
   { namespace, workflowId, memo }: { namespace: string; workflowId: string; memo: Record<string, unknown> | undefined },
 ): Promise<Grant> {
   const specHash = memo?.[SPEC_HASH_MEMO];
-  if (typeof specHash !== 'string')
-    throw new CountersignError(
-      'GRANT_INVALID',
-      `Run ${workflowId} does not say what it was started with (memo ${SPEC_HASH_MEMO}), so no grant can be bound to it. Give a vault reference.`,
-    );
+  if (typeof specHash !== 'string') {
+    const message = `Run ${workflowId} does not say what it was started with (memo ${SPEC_HASH_MEMO}), so no grant can be bound to it. Give a vault reference.`;
+    throw new CountersignError('GRANT_INVALID', message);
+  }
   const binding = { namespace, workflowId, specHash };
   const jwe = await sealAuthorization({
     authorization,

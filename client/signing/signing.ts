@@ -14,6 +14,7 @@ import { Name } from '../../contracts/schemas/json.ts';
 import type { RunState } from '../../contracts/schemas/run-state.ts';
 import { Assertion, type SignedPurpose } from '../../contracts/schemas/trust.ts';
 import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
+import { jsonOf } from '../ledger/files.ts';
 
 export interface ToSign {
   readonly purpose: SignedPurpose;
@@ -106,13 +107,12 @@ export function createSigner(kid: string, key: JsonWebKey | string, groups?: rea
  */
 export async function readSigner(path: string, shown: string = path, groups?: readonly string[]): Promise<Signer> {
   const text = await readFile(path, 'utf8').catch(() => '');
-  const read = PrivateJwk.safeParse(jsonIn(text));
+  const read = PrivateJwk.safeParse(jsonOf(text));
   // The cause is left out, since it may quote the file.
-  if (!read.success)
-    throw new CountersignError(
-      'USAGE',
-      `The signing key ${shown} is no private JWK with a kid. Make one with: countersign keys new`,
-    );
+  if (!read.success) {
+    const message = `The signing key ${shown} is no private JWK with a kid. Make one with: countersign keys new`;
+    throw new CountersignError('USAGE', message);
+  }
   const { kid, countersign, ...key } = read.data;
   return createSigner(kid, key, groups ?? (countersign?.kind === 'person' ? countersign.groups : undefined));
 }
@@ -123,14 +123,6 @@ const PrivateJwk = z.looseObject({
   countersign: Assertion.optional(),
 });
 
-function jsonIn(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
 function importKey(key: JsonWebKey | string): KeyObject {
   let imported: KeyObject;
   try {
@@ -140,10 +132,8 @@ function importKey(key: JsonWebKey | string): KeyObject {
     throw new CountersignError('USAGE', 'The signing key is no private key: a JWK with d, or PKCS #8 in PEM.');
   }
   if (imported.asymmetricKeyType === 'ed25519') return imported;
-  throw new CountersignError(
-    'USAGE',
-    `The signing key is not of curve ${SIGNING.curve}; make one with: countersign keys new`,
-  );
+  const message = `The signing key is not of curve ${SIGNING.curve}; make one with: countersign keys new`;
+  throw new CountersignError('USAGE', message);
 }
 
 // Sends updates to runs in trust mode `signed`, and sends one again while the run has yet to read the key.

@@ -45,7 +45,6 @@ export type ToolTarget = z.infer<typeof ToolTarget>;
 
 /** A rule's own explanation, in its author's words. */
 export const Explanation = z.strictObject({ rule: z.string(), text: z.string() });
-export type Explanation = z.infer<typeof Explanation>;
 
 /** The rule that let a call pass which would have been asked, its reason, and its end. */
 export const BrokenGlass = z.strictObject({ rule: z.string(), reason: z.string(), until: z.string() });

@@ -76,7 +76,6 @@ export const CatalogConfig = z.strictObject({
   newTools: z.enum(['ask', 'strategy']).default('ask'),
   unsupported: z.array(UnsupportedSetting).max(1_000).default([]),
 });
-export type CatalogConfig = z.infer<typeof CatalogConfig>;
 
 /**
  * Limits that protect a server from all its callers together (docs/operations/limits.md). Counted in each worker
@@ -143,7 +142,6 @@ export const Price = z.strictObject({
   /** One currency for all models. */
   currency: z.string().regex(/^[A-Z]{3}$/, 'must be three letters (ISO 4217), such as EUR'),
 });
-export type Price = z.infer<typeof Price>;
 
 /** A run with limited spend takes only a model with a price; "0" is a price. */
 const price = Price.optional();
@@ -195,7 +193,6 @@ export const LedgerConfig = z.strictObject({
   directory: z.string().min(1).optional(),
   webhook: LedgerWebhook.optional(),
 });
-export type LedgerConfig = z.infer<typeof LedgerConfig>;
 
 /** Store of secrets that outlive a call, such as refresh tokens. */
 export const VaultConfig = z.discriminatedUnion('kind', [
@@ -212,7 +209,6 @@ export const VaultConfig = z.discriminatedUnion('kind', [
     variables: z.record(Identifier, z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/)),
   }),
 ]);
-export type VaultConfig = z.infer<typeof VaultConfig>;
 
 export const Config = z.strictObject({
   taskQueue: Name.default('countersign'),

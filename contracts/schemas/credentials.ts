@@ -99,7 +99,6 @@ const minted = {
 };
 
 const SubjectTokenType = z.enum(['access_token', 'id_token', 'jwt']);
-export type SubjectTokenType = z.infer<typeof SubjectTokenType>;
 
 /** OAuth 2.0 client credentials (RFC 6749 §4.4) with a resource indicator (RFC 8707). */
 export const ClientCredentials = z
@@ -185,7 +184,6 @@ export const Health = z.strictObject({
   host: z.string().min(1).default('127.0.0.1'),
   port: z.int().min(1).max(65_535),
 });
-export type Health = z.infer<typeof Health>;
 
 // A token that a worker issues itself (RFC 9068) carries these claims for its verifier: which call it is for, and who
 // countersigned exactly that call.
@@ -233,7 +231,6 @@ export const IssuedContext = z.strictObject({
   /** Absent for listing tools. */
   call: IssuedCall.optional(),
 });
-export type IssuedContext = z.infer<typeof IssuedContext>;
 
 const seconds = z.int();
 

@@ -68,7 +68,6 @@ export const UrlRequest = z.strictObject({
   hash,
   mac,
 });
-export type UrlRequest = z.infer<typeof UrlRequest>;
 
 export const InputRequest = z.discriminatedUnion('kind', [FormRequest, UrlRequest]);
 export type InputRequest = z.infer<typeof InputRequest>;

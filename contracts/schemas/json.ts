@@ -18,7 +18,6 @@ export const Instant = z.iso.datetime({
   precision: 3,
   error: 'must be a time like 2026-01-31T09:00:00.000Z',
 });
-export type Instant = z.infer<typeof Instant>;
 
 /** An identifier that people and logs see: printable ASCII without spaces. */
 export const Identifier = z

@@ -24,11 +24,8 @@ export function parseAs<T>(schema: z.ZodType<T>, value: unknown, code: ErrorCode
     .map(({ path, reason }) => (path === '' ? reason : `${path} ${reason}`));
   const more = problems.length > shown.length ? `; and ${problems.length - shown.length} more` : '';
   const first = problems[0]?.path;
-  throw new CountersignError(
-    code,
-    `The ${what} is not valid: ${shown.join('; ')}${more}. Correct it and try again.`,
-    first === undefined || first === '' ? {} : { path: first },
-  );
+  const message = `The ${what} is not valid: ${shown.join('; ')}${more}. Correct it and try again.`;
+  throw new CountersignError(code, message, first === undefined || first === '' ? {} : { path: first });
 }
 
 // Problems of a schema are told as paths and reasons for people.

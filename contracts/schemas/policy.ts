@@ -13,7 +13,6 @@ export type Action = z.infer<typeof Action>;
  * `annotations`: ask unless a trusted server says `readOnlyHint: true`.
  */
 export const Strategy = z.enum(['always', 'never', 'annotations']);
-export type Strategy = z.infer<typeof Strategy>;
 
 /** Rights of approvers besides approving and rejecting. */
 export const DecisionRight = z.enum(['edit', 'respond']);
@@ -82,14 +81,12 @@ export const ToolPolicy = z.strictObject({
   approvers: ApproverList.optional(),
   ...RequestTimes.shape,
 });
-export type ToolPolicy = z.infer<typeof ToolPolicy>;
 export type ToolPolicyInput = z.input<typeof ToolPolicy>;
 
 export const ServerPolicy = z.strictObject({
   default: Action.optional(),
   tools: z.record(ToolName, z.union([Action, ToolPolicy])).optional(),
 });
-export type ServerPolicy = z.infer<typeof ServerPolicy>;
 
 /** An exact name, or one with `*` for any characters, none included. There is no escape: a star is always a star. */
 const Glob = z.string().min(1).max(128);
@@ -137,7 +134,6 @@ export const PolicyRule = z.strictObject({
   /** Told to the approvers, and to the model if the call is refused. */
   explain: z.string().min(1).max(500).optional(),
 });
-export type PolicyRule = z.infer<typeof PolicyRule>;
 export type PolicyRuleInput = z.input<typeof PolicyRule>;
 
 function rulesOf<Rule extends z.ZodType<{ readonly id: string }>>(rule: Rule) {
@@ -168,7 +164,6 @@ export const BreakGlass = z.strictObject({
   /** The rule has no effect from then on. */
   until: Instant,
 });
-export type BreakGlass = z.infer<typeof BreakGlass>;
 
 export const OrganisationRule = z
   .strictObject({ ...PolicyRule.shape, breakGlass: BreakGlass.optional() })
@@ -179,7 +174,6 @@ export const OrganisationRule = z
 export type OrganisationRule = z.infer<typeof OrganisationRule>;
 
 export const UnknownOutcomes = z.enum(['ask', 'record']);
-export type UnknownOutcomes = z.infer<typeof UnknownOutcomes>;
 
 export const Policy = z.strictObject({
   rules: rulesOf(PolicyRule).optional(),

@@ -63,7 +63,6 @@ export type Limits = z.infer<typeof Limits>;
 
 /** Ceilings that an operator may set; an unstated one is bounded by its range only. */
 export const Ceilings = z.strictObject(limit).partial();
-export type Ceilings = z.infer<typeof Ceilings>;
 
 /** The person or service that started the run. In trust mode `temporal` the starter is believed. */
 export const Initiator = z.strictObject({
@@ -81,7 +80,6 @@ export const Agent = z.strictObject({
   /** JSON Schema of the final answer; enforced with one repair turn. */
   output: JsonObject.optional(),
 });
-export type Agent = z.infer<typeof Agent>;
 
 /** A configured server by name, or another server by URL if egress rules allow it. */
 export const ServerRef = z.strictObject({
@@ -113,7 +111,6 @@ export const Grant = z.union([
 export type Grant = z.infer<typeof Grant>;
 
 export const UserMessage = z.strictObject({ role: z.literal('user'), content: z.string().min(1).max(131_072) });
-export type UserMessage = z.infer<typeof UserMessage>;
 
 /** Temporal's priority: 1 is served first, 5 last. */
 export const Priority = z.int().min(1).max(5);

@@ -83,14 +83,12 @@ export const VaultBinding = z.strictObject({
   /** Canonical server URL (RFC 8707 resource). */
   server: HttpUrl,
 });
-export type VaultBinding = z.infer<typeof VaultBinding>;
 
 /**
  * A refresh token has been sent, or is about to be, and its replacement is not written yet. Until `until` its worker
  * may still write it; after that the replacement is lost.
  */
 export const Renewal = z.strictObject({ id: Identifier, since: Instant, until: Instant });
-export type Renewal = z.infer<typeof Renewal>;
 
 export const VaultEntry = z.strictObject({
   secret: VaultSecret,

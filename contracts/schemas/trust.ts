@@ -101,7 +101,6 @@ export type TrustedJwk = z.infer<typeof TrustedJwk>;
 
 /** A JWK Set (RFC 7517 §5). */
 export const TrustedJwks = z.strictObject({ keys: z.array(TrustedJwk).max(10_000) });
-export type TrustedJwks = z.infer<typeof TrustedJwks>;
 
 /** Senders of updates that are no decisions. */
 export const Senders = z.strictObject({

@@ -332,24 +332,23 @@ export interface Extension {
 
 // People give other answers than consent, recorded here with what they read. The dispatch proves each of them again.
 
-/** A person's answer that a call which may have run is sent again. */
-export interface Retry {
-  readonly resolution: Extract<SignedResolution, { kind: 'retry' }>;
+/** The request that was answered, and when. */
+interface Asked<About extends Pause = Pause> {
   /** Epoch ms. */
   readonly decidedAt: number;
-  readonly request: PauseRequest;
+  readonly request: PauseRequest<About>;
   /** Hash of the tool's definition as the request showed it. */
   readonly definitionHash: string;
 }
 
+/** A person's answer that a call which may have run is sent again. */
+export interface Retry extends Asked {
+  readonly resolution: Extract<SignedResolution, { kind: 'retry' }>;
+}
+
 /** A person's answer to questions of a server. */
-export interface Provided {
+export interface Provided extends Asked<InputPause> {
   readonly provision: SignedProvision;
-  /** Epoch ms. */
-  readonly decidedAt: number;
-  readonly request: PauseRequest<InputPause>;
-  /** Hash of the tool's definition as the request showed it. */
-  readonly definitionHash: string;
 }
 
 /** The place at which a call resumes after its server asked for input, and the answers so far, oldest first. */
@@ -381,13 +380,8 @@ export interface Agreed {
 }
 
 /** A person's answer to what the server required: consent to scopes, or another grant. */
-export interface Authorized {
+export interface Authorized extends Asked<AuthorizationPause> {
   readonly answer: Extract<SignedAuthorization, { kind: 'consent' | 'grant' }>;
   /** The consents given before this one, if the rule needs several. */
   readonly further?: readonly Agreed[];
-  /** Epoch ms. */
-  readonly decidedAt: number;
-  readonly request: PauseRequest<AuthorizationPause>;
-  /** Hash of the tool's definition as the request showed it. */
-  readonly definitionHash: string;
 }

@@ -66,10 +66,9 @@ export type DispatchProof =
       readonly grant?: string;
     };
 
-/** A person's answer that a call which may have run is sent again, with its request. */
-export interface RetryProof {
-  readonly resolution: Extract<SignedResolution, { kind: 'retry' }>;
-  readonly about: Pause;
+/** The request that a person answered, if it was about something other than consent. */
+interface PauseProof<About extends Pause = Pause> {
+  readonly about: About;
   readonly generation: number;
   readonly approvers: ApproverRule;
   /** Hash of the tool's definition as the request showed it. */
@@ -80,22 +79,18 @@ export interface RetryProof {
   readonly decidedAt: string;
 }
 
-/** A person's answer to a server's questions, with its request. */
-export interface ProvisionProof {
+/** A person's answer that a call which may have run is sent again. */
+export interface RetryProof extends PauseProof {
+  readonly resolution: Extract<SignedResolution, { kind: 'retry' }>;
+}
+
+/** A person's answer to a server's questions. */
+export interface ProvisionProof extends PauseProof<InputPause> {
   readonly provision: SignedProvision;
-  readonly about: InputPause;
-  readonly generation: number;
-  readonly approvers: ApproverRule;
-  /** Hash of the tool's definition as the request showed it. */
-  readonly definitionHash: string;
-  readonly openedAt: string;
-  readonly deadline: string;
-  /** Time at which the run took the answer. */
-  readonly decidedAt: string;
 }
 
 /** A person's answer to a required authorization: consent to scopes for this call, or a grant in place of the run's. */
-export interface AuthorizationProof extends Omit<RetryProof, 'resolution'> {
+export interface AuthorizationProof extends PauseProof {
   readonly answer: Extract<SignedAuthorization, { kind: 'consent' | 'grant' }>;
   /** The other consents, if one was not enough, with the times at which the run took them. */
   readonly further?: readonly ConsentProof[];

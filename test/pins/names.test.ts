@@ -105,7 +105,7 @@ describe('names on the wire', () => {
   });
 
   test('search attributes and their types', () => {
-    expect(SEARCH_ATTRIBUTES).toEqual({
+    expect(Object.fromEntries(Object.values(SEARCH_ATTRIBUTES).map(({ name, type }) => [name, type]))).toEqual({
       CountersignStatus: 'KEYWORD',
       CountersignPending: 'INT',
       CountersignNextDeadline: 'DATETIME',

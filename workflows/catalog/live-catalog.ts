@@ -23,7 +23,7 @@ import { hashOf } from '../../domain/text/canonical.ts';
 import { catalogDetails } from '../../domain/views/temporal-ui.ts';
 import { Entity } from '../entity/entity.ts';
 import { answered } from '../entity/unread.ts';
-import { KEYS } from '../entity/visibility.ts';
+import { SEARCH_ATTRIBUTES } from '../../contracts/names.ts';
 import { reviewActivities } from './activities.ts';
 
 /** How long the validators go by the configuration's last answer; the handlers behind them always ask anew. */
@@ -182,11 +182,11 @@ export class LiveCatalog extends Entity {
     setCurrentDetails(catalogDetails(this.catalog));
     if (status === this.#shown) return;
     upsertSearchAttributes([
-      { key: KEYS.status, value: status },
-      ...(this.#shown === undefined && workflowInfo().typedSearchAttributes.get(KEYS.tenant) === undefined
+      { key: SEARCH_ATTRIBUTES.status, value: status },
+      ...(this.#shown === undefined && workflowInfo().typedSearchAttributes.get(SEARCH_ATTRIBUTES.tenant) === undefined
         ? [
-            { key: KEYS.tenant, value: tenant },
-            { key: KEYS.servers, value: [server] },
+            { key: SEARCH_ATTRIBUTES.tenant, value: tenant },
+            { key: SEARCH_ATTRIBUTES.servers, value: [server] },
           ]
         : []),
     ]);

@@ -5,12 +5,11 @@
  */
 import type { SearchAttributeUpdatePair } from '@temporalio/common';
 import { setCurrentDetails, upsertMemo, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
-import { PENDING_MEMO, SPEC_HASH_MEMO } from '../../contracts/names.ts';
+import { PENDING_MEMO, SEARCH_ATTRIBUTES, SPEC_HASH_MEMO } from '../../contracts/names.ts';
 import type { RunStatus } from '../../contracts/schemas/run-state.ts';
 import type { Asking } from '../../domain/state/call.ts';
 import { askingCalls } from '../../domain/state/run.ts';
 import { currentDetails, listedWithin, pendingAttributes, pendingMemo } from '../../domain/views/temporal-ui.ts';
-import { KEYS } from '../entity/visibility.ts';
 import type { LiveRun } from './live-run.ts';
 
 /** Writes search attributes, memo and current details whenever the run changes. */
@@ -27,7 +26,10 @@ export class Surface {
     // The value that an earlier execution showed last is not known here, so it is shown once more.
     this.#memoShown = continuedFromExecutionRunId !== undefined;
     // A client that starts a run sets the attributes with it; a plain start leaves them to this class.
-    this.#shown = this.#memoShown || typedSearchAttributes.get(KEYS.tenant) === undefined ? '' : keyOf('preparing', []);
+    this.#shown =
+      this.#memoShown || typedSearchAttributes.get(SEARCH_ATTRIBUTES.tenant) === undefined
+        ? ''
+        : keyOf('preparing', []);
     live.showWith(() => this.#showSoon());
   }
 
@@ -57,8 +59,8 @@ export class Surface {
     setCurrentDetails(currentDetails(status, this.#live.run, this.#live.because));
     if (shownStatus(status) === RUNNING || this.#shown === status) return;
     upsertSearchAttributes([
-      { key: KEYS.status, value: status },
-      { key: KEYS.pending, value: 0 },
+      { key: SEARCH_ATTRIBUTES.status, value: status },
+      { key: SEARCH_ATTRIBUTES.pending, value: 0 },
     ]);
     this.#shown = status;
   }
@@ -67,26 +69,26 @@ export class Surface {
     const live = this.#live;
     const { pending, nextDeadline, waitingSince, approverGroups, tools } = pendingAttributes(live.run);
     const pairs: SearchAttributeUpdatePair[] = [
-      { key: KEYS.status, value: shownStatus(live.status) },
-      { key: KEYS.pending, value: pending },
+      { key: SEARCH_ATTRIBUTES.status, value: shownStatus(live.status) },
+      { key: SEARCH_ATTRIBUTES.pending, value: pending },
     ];
     if (pending > 0 || this.#memoShown) {
       pairs.push(
-        { key: KEYS.nextDeadline, value: nextDeadline ?? null },
-        { key: KEYS.waitingSince, value: waitingSince ?? null },
-        { key: KEYS.approverGroups, value: approverGroups.length > 0 ? [...approverGroups] : null },
-        { key: KEYS.tools, value: tools.length > 0 ? [...tools] : null },
+        { key: SEARCH_ATTRIBUTES.nextDeadline, value: nextDeadline ?? null },
+        { key: SEARCH_ATTRIBUTES.waitingSince, value: waitingSince ?? null },
+        { key: SEARCH_ATTRIBUTES.approverGroups, value: approverGroups.length > 0 ? [...approverGroups] : null },
+        { key: SEARCH_ATTRIBUTES.tools, value: tools.length > 0 ? [...tools] : null },
       );
     }
     if (this.#shown === '') {
       const { initiator, servers } = live.prepared;
       pairs.push(
-        { key: KEYS.initiator, value: initiator.id },
-        { key: KEYS.tenant, value: initiator.tenant },
-        { key: KEYS.root, value: workflowInfo().workflowId },
+        { key: SEARCH_ATTRIBUTES.initiator, value: initiator.id },
+        { key: SEARCH_ATTRIBUTES.tenant, value: initiator.tenant },
+        { key: SEARCH_ATTRIBUTES.root, value: workflowInfo().workflowId },
       );
       if (servers.length > 0)
-        pairs.push({ key: KEYS.servers, value: [...listedWithin(servers.map(({ name }) => name))] });
+        pairs.push({ key: SEARCH_ATTRIBUTES.servers, value: [...listedWithin(servers.map(({ name }) => name))] });
     }
     upsertSearchAttributes(pairs);
   }

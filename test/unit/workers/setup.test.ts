@@ -10,7 +10,7 @@ type Connection = Parameters<typeof assertSetUp>[0];
 type Attributes = Readonly<Record<string, number>>;
 
 const ALL: Attributes = Object.fromEntries(
-  Object.entries(SEARCH_ATTRIBUTES).map(([name, type]) => [name, TYPES[type]]),
+  Object.values(SEARCH_ATTRIBUTES).map(({ name, type }) => [name, TYPES[type]]),
 );
 
 function without(name: string): Attributes {

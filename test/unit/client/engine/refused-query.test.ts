@@ -56,7 +56,7 @@ test('nobody is asked when the time is over: that would be told as a worker who 
 
 test('an update is never asked again by this', async () => {
   let sent = 0;
-  const update = engineOf([], 1_000).update('run', async () => {
+  const update = engineOf([], 1_000).update('run', undefined, async () => {
     sent += 1;
     throw refused();
   });

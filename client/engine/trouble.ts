@@ -1,0 +1,241 @@
+/**
+ * Translates errors of Temporal's client to errors of the table, and finds out why nobody answers.
+ *
+ * 1. Each error says what to do next.
+ * 2. A task queue is reported as unserved only if Temporal has seen no poller on it. If that cannot be found out,
+ *    nothing is said.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { status as grpcStatus } from '@grpc/grpc-js';
+import {
+  type Client,
+  isGrpcServiceError,
+  QueryNotRegisteredError,
+  ServiceError,
+  WorkflowExecutionAlreadyStartedError,
+  WorkflowFailedError,
+  WorkflowNotFoundError,
+  WorkflowUpdateRPCTimeoutOrCancelledError,
+} from '@temporalio/client';
+import { CancelledFailure, NamespaceNotFoundError } from '@temporalio/common';
+import { tsToMs } from '@temporalio/common/lib/time.js';
+import { CountersignError, type ErrorCode, type ErrorFacts } from '../../contracts/errors.ts';
+import { codedFailureIn } from '../../contracts/failure.ts';
+import type { CatalogIdentity } from '../../contracts/wire/catalog.ts';
+import { catalogId } from '../../domain/catalog/state.ts';
+import { sentenceOf } from './executions.ts';
+
+export function troubleOf(error: unknown, about: Subject): CountersignError {
+  if (error instanceof CountersignError) return error;
+  if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError) return uncertain(about, error);
+  if (isUnreplayable(error) && about !== '') return stuckOn(about, error.message, error);
+  if (error instanceof WorkflowFailedError) return failedRun(error, about);
+  const { title, missing, notThere, facts } = namingOf(about);
+  const coded = codedFailureIn(error);
+  if (coded !== undefined)
+    return new CountersignError(coded.code, coded.message, { ...facts, ...coded.facts }, { cause: error });
+  if (error instanceof WorkflowNotFoundError) return new CountersignError(missing, notThere, facts, { cause: error });
+  if (error instanceof WorkflowExecutionAlreadyStartedError) {
+    return new CountersignError('RUN_ID_CONFLICT', `${title} exists with another spec; choose another id.`, facts, {
+      cause: error,
+    });
+  }
+  if (error instanceof NamespaceNotFoundError) {
+    const message = `There is no namespace ${error.namespace}. Name another, or create it and run: countersign setup --namespace ${error.namespace}`;
+    return new CountersignError('SETUP_INCOMPLETE', message, {}, { cause: error });
+  }
+  return engineTrouble(error, about);
+}
+
+/** Translates by gRPC status code (grpc/grpc statuscodes.md). Any other status is told in Temporal's own words. */
+function engineTrouble(error: unknown, about: Subject): CountersignError {
+  const { missing, notThere, facts } = namingOf(about);
+  const trouble = (code: ErrorCode, message: string): CountersignError =>
+    new CountersignError(code, message, facts, { cause: error });
+  const cause = error instanceof ServiceError ? error.cause : error;
+  if (!isGrpcServiceError(cause)) return trouble('INTERNAL', error instanceof Error ? error.message : String(error));
+  switch (cause.code) {
+    case grpcStatus.INVALID_ARGUMENT:
+      if (/search attribute/i.test(cause.details) && cause.details.includes('Countersign'))
+        return trouble(
+          'SETUP_INCOMPLETE',
+          `The namespace is not set up for runs: ${cause.details} Run: countersign setup`,
+        );
+      return trouble('USAGE', `Temporal does not take that: ${cause.details}`);
+    case grpcStatus.NOT_FOUND:
+      // A call about no particular run can name only its namespace.
+      return about === ''
+        ? trouble(
+            'SETUP_INCOMPLETE',
+            `${cause.details} Name another namespace, or create it and run: countersign setup`,
+          )
+        : trouble(missing, notThere);
+    case grpcStatus.CANCELLED:
+    case grpcStatus.DEADLINE_EXCEEDED:
+      return uncertain(about, error);
+    case grpcStatus.FAILED_PRECONDITION:
+      return about === ''
+        ? trouble('INTERNAL', `Temporal refused: ${cause.details}`)
+        : stuckOn(about, cause.details, error);
+    case grpcStatus.UNAVAILABLE:
+      return trouble('ENGINE_UNAVAILABLE', 'Temporal does not answer; check its address and try again.');
+    case grpcStatus.RESOURCE_EXHAUSTED:
+      return trouble('ENGINE_UNAVAILABLE', `Temporal takes no more for now; try again later: ${cause.details}`);
+    case grpcStatus.PERMISSION_DENIED:
+    case grpcStatus.UNAUTHENTICATED:
+      return trouble(
+        'CONFIG_INVALID',
+        `Temporal does not let this process in; check its API key or certificate, and the namespace: ${cause.details}`,
+      );
+    default:
+      return trouble('INTERNAL', `Temporal refused: ${cause.details}`);
+  }
+}
+
+function stuckOn(about: Subject, reason: string, cause: unknown): CountersignError {
+  const { title, stuck, facts } = namingOf(about);
+  const message = `${title} cannot take a workflow task: ${sentenceOf(reason).replace(/\.+$/, '')}. See it in Temporal UI, and send this again with the same id once it has passed.${wayOut(about)}`;
+  return new CountersignError(stuck, message, facts, { cause });
+}
+
+/** The advice for a run that no worker can replay. If there is nothing to recover, the command itself says so. */
+function wayOut(about: Subject): string {
+  const id = workflowIdOf(about);
+  const reading = typeof about === 'string' ? 'show' : 'ledger';
+  return ` What can be read of it: countersign ${reading} ${id}. The way out where no build can go on with it: countersign recover ${id}`;
+}
+
+/** True if the error is the answer of a worker that cannot replay the run. */
+function isUnreplayable(error: unknown): error is QueryNotRegisteredError {
+  return error instanceof QueryNotRegisteredError && error.message.includes('[TMPRL1100]');
+}
+
+function uncertain(about: Subject, cause: unknown): CountersignError {
+  // A call about no particular run only reads, so nothing can be uncertain about it.
+  if (about === '') {
+    const message = 'Temporal did not answer in time; check its address and try again.';
+    return new CountersignError('ENGINE_UNAVAILABLE', message, {}, { cause });
+  }
+  const { name, facts } = namingOf(about);
+  return new CountersignError(
+    'RESULT_UNCERTAIN',
+    `No answer from ${name} in time; it may or may not have taken the message. Is a worker running? Send it again with the same id: it counts once.`,
+    facts,
+    { cause },
+  );
+}
+
+function failedRun(error: WorkflowFailedError, about: Subject): CountersignError {
+  const { title, facts } = namingOf(about);
+  const coded = codedFailureIn(error.cause);
+  if (coded !== undefined)
+    return new CountersignError(coded.code, coded.message, { ...coded.facts, ...facts }, { cause: error });
+  if (error.cause instanceof CancelledFailure)
+    return new CountersignError('RUN_CANCELLED', `${title} was cancelled.`, facts, { cause: error });
+  const message = `${title} ended without a result: ${error.cause?.message ?? error.message}`;
+  return new CountersignError('RUN_FAILED', message, facts, { cause: error });
+}
+
+// Errors name the subject of the call that failed.
+
+/** The subject of a call: a run by its id, a catalog, or (empty) nothing in particular. */
+export type Subject = string | CatalogIdentity;
+
+export interface Naming {
+  /** Fits after a preposition, as in `run life`. */
+  readonly name: string;
+  /** Begins a sentence. */
+  readonly title: string;
+  readonly missing: ErrorCode;
+  /** Code for a workflow that can finish no task. */
+  readonly stuck: ErrorCode;
+  /** Message for a subject that does not exist. */
+  readonly notThere: string;
+  readonly facts: ErrorFacts;
+}
+
+export function namingOf(subject: Subject): Naming {
+  if (typeof subject === 'string') {
+    return {
+      name: `run ${subject}`,
+      title: `Run ${subject}`,
+      missing: 'RUN_NOT_FOUND',
+      stuck: 'RUN_STUCK',
+      notThere: `There is no open run ${subject} in this namespace.`,
+      facts: subject === '' ? {} : { runId: subject },
+    };
+  }
+  const { tenant, server } = subject;
+  return {
+    name: `the catalog of ${server}`,
+    title: `The catalog of ${server}`,
+    missing: 'CATALOG_NOT_FOUND',
+    stuck: 'CATALOG_UNAVAILABLE',
+    notThere: `Tenant ${tenant} has no catalog of ${server} in this namespace. Connect the server: countersign catalog connect ${server} --tenant ${tenant} --as ID`,
+    facts: { tenant, server },
+  };
+}
+
+/** Returns the workflow id; updates with the same one share a lane. */
+export function workflowIdOf(subject: Subject): string {
+  return typeof subject === 'string' ? subject : catalogId(subject);
+}
+
+// Temporal's list of pollers tells whether any worker takes the workflow tasks of a run or catalog.
+
+/** `temporal.api.enums.v1.TaskQueueType`. */
+const WORKFLOW_TASKS = 1;
+
+/** One poll lasts up to a minute, and Temporal names pollers for some minutes after they have gone. */
+const SEEN_WITHIN_MS = 90_000;
+
+const MOST_MS = 2_000;
+const EVERY_MS = 10_000;
+
+/** Returns why nobody answers; undefined if a worker polls, or if that cannot be found out. */
+export async function unserved(client: Client, about: Subject): Promise<CountersignError | undefined> {
+  try {
+    return await client.connection.withDeadline(Date.now() + MOST_MS, async () => {
+      const { taskQueue } = await client.workflow.getHandle(workflowIdOf(about)).describe();
+      return (await isPolled(client, taskQueue)) ? undefined : nobodyAt(client, taskQueue, about);
+    });
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Looks at once and then every 10 s; never throws.
+ * @param tell called once for each period in which no worker polls
+ */
+export async function tellUnserved(
+  client: Client,
+  about: Subject,
+  tell: (trouble: CountersignError) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  let isTold = false;
+  while (!signal.aborted) {
+    const trouble = await unserved(client, about);
+    if (signal.aborted) return;
+    if (trouble !== undefined && !isTold) tell(trouble);
+    isTold = trouble !== undefined;
+    await pause(EVERY_MS, undefined, { signal, ref: false }).catch(() => undefined);
+  }
+}
+
+async function isPolled(client: Client, name: string): Promise<boolean> {
+  const { pollers } = await client.connection.workflowService.describeTaskQueue({
+    namespace: client.options.namespace,
+    taskQueue: { name },
+    taskQueueType: WORKFLOW_TASKS,
+  });
+  const since = Date.now() - SEEN_WITHIN_MS;
+  return pollers.some(({ lastAccessTime }) => !lastAccessTime || tsToMs(lastAccessTime) >= since);
+}
+
+function nobodyAt({ options: { namespace } }: Client, taskQueue: string, about: Subject): CountersignError {
+  const { title, facts } = namingOf(about);
+  const message = `No worker takes runs from task queue ${taskQueue} of namespace ${namespace}. ${title} waits, and nothing of it is lost; start a worker for that queue: countersign worker --namespace ${namespace}`;
+  return new CountersignError('ENGINE_UNAVAILABLE', message, { ...facts, taskQueue, namespace });
+}
