@@ -1,4 +1,5 @@
 /** What a person says where a server wants another authorization: consent, a grant, or neither (INV-S2, INV-G2). */
+import { initiatorRule } from '../../../../domain/policy/approvers.ts';
 import { describe, expect, test } from '@jest/globals';
 import type { AuthorizationPause, SignedAuthorization } from '../../../../contracts/schemas/request.ts';
 import {
@@ -6,7 +7,6 @@ import {
   authorizationsOf,
   authorize,
   givenGrant,
-  grantorOf,
   MOST_AUTHORIZATIONS,
   refuseAuthorization,
 } from '../../../../domain/request/authorization.ts';
@@ -81,7 +81,7 @@ describe('what is asked', () => {
   });
 
   test('a grant is asked of whose grant it replaces', () => {
-    expect(grantorOf('ann')).toEqual({ allOf: [{ layer: 'default', ids: ['ann'], groups: [] }] });
+    expect(initiatorRule('ann')).toEqual({ allOf: [{ layer: 'default', ids: ['ann'], groups: [] }] });
   });
 });
 
