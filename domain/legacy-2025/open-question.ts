@@ -24,16 +24,18 @@ import { callOf, type Change, move, replaceCall, type Run, type RunIds } from '.
 import { type Refusal, refuse } from '../text/refusal.ts';
 
 /** The people asked, the time for an answer, and how long the server may be kept waiting over all rounds. */
-export type HeldPausing = Pick<Pausing, 'at' | 'approvers' | 'deadlineSeconds'> & { readonly holdSeconds: number };
+export type ElicitationPausing = Pick<Pausing, 'at' | 'approvers' | 'deadlineSeconds'> & {
+  readonly holdSeconds: number;
+};
 
 /**
  * Opens a request for the questions, or refuses them.
  * @param pausing undefined if the run keeps no connection of this server open
  */
-export function admitHeld(
+export function admitElicitation(
   run: Run,
   asked: HeldQuestions,
-  pausing: HeldPausing | undefined,
+  pausing: ElicitationPausing | undefined,
 ): { readonly kind: 'accept'; readonly state: AskingOnConnection } | Refusal {
   const { callId, attempt, round } = asked;
   const found = callOf(run, callId);
@@ -58,15 +60,15 @@ export function admitHeld(
 function opened(
   state: InFlight,
   { round, requests }: HeldQuestions,
-  { at, approvers, deadlineSeconds, holdSeconds }: HeldPausing,
+  { at, approvers, deadlineSeconds, holdSeconds }: ElicitationPausing,
 ): AskingOnConnection {
-  const { consent } = state;
+  const { consent, grant } = state;
   const waited = state.questions?.waited ?? 0;
   const most = Math.min(deadlineSeconds * 1_000, holdSeconds * 1_000 - waited);
   return {
     status: 'asking-on-connection',
     ...resolvedOf(state),
-    ...defined({ consent }),
+    ...defined({ consent, grant }),
     questions: { rounds: round, waited },
     request: {
       generation: nextGeneration(state),
@@ -85,32 +87,33 @@ function opened(
  */
 export function flightOf(state: CallState, at: number): InFlight | undefined {
   if (state.status === 'asking-on-connection')
-    return flownOn(state, { kind: 'cancelled' }, Math.min(at, state.request.deadline));
+    return backInFlight(state, { kind: 'cancelled' }, Math.min(at, state.request.deadline));
   return state.status === 'in-flight' ? state : undefined;
 }
 
 /**
  * Asks people these questions, and closes the former ones.
- * @param state as `admitHeld` returned it
+ * @param state as `admitElicitation` returned it
  */
-export function askedHeld(run: Run, state: AskingOnConnection, ids: RunIds): Change {
-  const before = callOf(run, state.call.callId);
-  const closed = before?.status === 'asking-on-connection' ? [closedFact(before, 'cancelled')] : [];
-  return { run: replaceCall(run, state), facts: [...closed, requestOpenedFact(state, ids)] };
+export function elicitationOpened(run: Run, state: AskingOnConnection, ids: RunIds): Change {
+  return move(run, state.call.callId, ['in-flight', 'asking-on-connection'], (before) => {
+    const closed = before.status === 'asking-on-connection' ? [closedFact(before, 'cancelled')] : [];
+    return { call: state, facts: [...closed, requestOpenedFact(state, ids)] };
+  });
 }
 
 /**
  * Returns the call to flight, by the dispatch that asked.
  * @param until epoch ms; the wait for people counts up to this time
  */
-export function flownOn(state: AskingOnConnection, last: QuestionProgress['last'], until: number): InFlight {
-  const { request, consent, questions } = state;
+export function backInFlight(state: AskingOnConnection, last: QuestionProgress['last'], until: number): InFlight {
+  const { request, consent, questions, grant } = state;
   const { rounds, waited } = questions;
   return {
     status: 'in-flight',
     ...resolvedOf(state),
     asked: request.generation,
-    ...defined({ consent }),
+    ...defined({ consent, grant }),
     questions: { rounds, waited: waited + Math.max(0, until - request.openedAt), last },
   };
 }
@@ -119,17 +122,21 @@ export function flownOn(state: AskingOnConnection, last: QuestionProgress['last'
  * Closes an open question that nobody answered, because its time is over or nobody waits for it. Otherwise changes
  * nothing.
  */
-export function closedHeld(run: Run, callId: string, status: 'expired' | 'cancelled'): Change {
+export function elicitationClosed(run: Run, callId: string, status: 'expired' | 'cancelled'): Change {
   return move(run, callId, ['asking-on-connection'], (state) => {
     const { deadline } = state.request;
     const last = status === 'expired' ? { kind: status, deadline } : { kind: status };
     // A cancelled question counts with all its time: its dispatch is over, or asks nothing more in this turn.
-    return { call: flownOn(state, last, deadline), facts: [closedFact(state, status)] };
+    return { call: backInFlight(state, last, deadline), facts: [closedFact(state, status)] };
   });
 }
 
 /** Records what a dispatch that ended has told its server, limited to the rounds that the run put before people. */
-export function toldHeld(run: Run, { call: { callId }, attempts: attempt }: InFlight, result: DispatchResult): Change {
+export function elicitationTold(
+  run: Run,
+  { call: { callId }, attempts: attempt }: InFlight,
+  result: DispatchResult,
+): Change {
   const held = result.kind === 'ended' || result.kind === 'task' ? result.held : undefined;
   const state = callOf(run, callId);
   const rounds = state?.status === 'in-flight' ? (state.questions?.rounds ?? 0) : 0;

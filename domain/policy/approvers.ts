@@ -156,10 +156,7 @@ export function answerersOf(
     policy?.approvers === undefined ? [] : [clauseOf(layer, policy.approvers, initiatorId)],
   );
   return {
-    approvers: {
-      allOf: clauses.length > 0 ? clauses : initiatorRule(initiatorId).allOf,
-      ...(clauses.length > 1 ? { together: true as const } : {}),
-    },
+    approvers: approverRule(clauses, initiatorId),
     deadlineSeconds: Math.min(
       organisation.deadlineSeconds ?? DEFAULT_DEADLINE_SECONDS,
       run?.deadlineSeconds ?? Number.POSITIVE_INFINITY,
@@ -187,7 +184,18 @@ export function clauseOf(layer: ApproverClause['layer'], list: Stated, initiator
   };
 }
 
-/** Returns the rule for policies that name nobody: the initiator decides. */
+/** Returns the rule of all lists together. If nobody is named anywhere, who started the run decides. */
+export function approverRule(clauses: ApproverClause[], initiatorId: string): Pick<ApproverRule, 'allOf' | 'together'> {
+  if (clauses.length === 0) return initiatorRule(initiatorId);
+  return { allOf: clauses, ...(clauses.length > 1 ? { together: true as const } : {}) };
+}
+
+/** Returns who answers, and for how long, if nobody is named. */
+export function answerersByDefault(initiatorId: string): Answerers {
+  return { approvers: initiatorRule(initiatorId), deadlineSeconds: DEFAULT_DEADLINE_SECONDS };
+}
+
+/** Returns the rule by which only the initiator decides. */
 export function initiatorRule(initiatorId: string): ApproverRule {
   return { allOf: [{ layer: 'default', ids: [initiatorId], groups: [] }] };
 }

@@ -27,7 +27,7 @@ import type {
 import type { ToolAnnotations } from '../../contracts/schemas/tool.ts';
 import { visible } from '../text/escape.ts';
 import { globMatches, splitTool } from '../text/match.ts';
-import { clauseOf, initiatorRule } from './approvers.ts';
+import { approverRule, clauseOf } from './approvers.ts';
 import { DEFAULT_DEADLINE_SECONDS, ruleTimes, type StatedTimes } from './times.ts';
 
 /** The organisation's policy as judged; without a written policy, defaults may be missing. */
@@ -108,11 +108,7 @@ export function judge(
   return {
     kind: 'ask',
     rules: asked.map(({ rule }) => rule),
-    approvers: {
-      allOf: clauses.length > 0 ? clauses : initiatorRule(initiatorId).allOf,
-      ...(clauses.length > 1 ? { together: true as const } : {}),
-      ...ruleTimes(stated, deadlineSeconds),
-    },
+    approvers: { ...approverRule(clauses, initiatorId), ...ruleTimes(stated, deadlineSeconds) },
     deadlineSeconds,
     ...(explain.length === 0 ? {} : { explain }),
   };

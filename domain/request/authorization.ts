@@ -6,13 +6,12 @@
  * 3. The number of such requests per call is bounded: a server that is never content does not keep a run.
  */
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
-import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import type { AuthorizationPause, PauseAck, SignedAuthorization } from '../../contracts/schemas/request.ts';
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
 import type { TrustSet } from '../../contracts/schemas/trust.ts';
 import type { Authorized } from '../../contracts/wire/carry.ts';
 import type { AuthorizationNeed } from '../../contracts/wire/proofs.ts';
-import { initiatorRule, isMet, isWanted, type Voter } from '../policy/approvers.ts';
+import { isMet, isWanted, type Voter } from '../policy/approvers.ts';
 import { isSameVoice } from '../signing/message.ts';
 import { type Dispatched, isDispatched, settled, type WaitingForAnswer } from '../state/call.ts';
 import { type Change, grantsFor, replaceCall, type Run } from '../state/run.ts';
@@ -44,11 +43,6 @@ export function authorizationPause(
     ...(scopes === undefined ? {} : { scopes: [...scopes] }),
     round: authorized.length + 1,
   };
-}
-
-/** Returns the rule by which only the initiator may replace the grant. */
-export function grantorOf(initiatorId: string): ApproverRule {
-  return initiatorRule(initiatorId);
 }
 
 /**
@@ -169,7 +163,9 @@ function regranted(run: Run, given: Authorized): Run {
   const { server } = given.request.about;
   const former = newestGrant(run, server);
   const calls = run.calls.map((state) =>
-    former !== undefined && isDispatched(state) && state.judgement.target.server === server
+    former !== undefined &&
+    (isDispatched(state) || state.status === 'asking-on-connection') &&
+    state.judgement.target.server === server
       ? { grant: former, ...state }
       : state,
   );

@@ -14,9 +14,9 @@ import type { InputPause, PauseAck, SignedProvision } from '../../contracts/sche
 import type { InputProgress, Provided } from '../../contracts/wire/carry.ts';
 import type { ProvisionProof } from '../../contracts/wire/proofs.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
-import { flownOn } from '../legacy-2025/open-question.ts';
-import { type InFlight, notSent, type Sendable, type WaitingForAnswer } from '../state/call.ts';
-import { callOf, type Change, replaceCall, type Run, type RunIds } from '../state/run.ts';
+import { backInFlight } from '../legacy-2025/open-question.ts';
+import { notSent, type Sendable, type WaitingForAnswer } from '../state/call.ts';
+import { type Change, move, replaceCall, type Run, type RunIds } from '../state/run.ts';
 import { byteLength, canonicalJson, hashOf } from '../text/canonical.ts';
 import { visible } from '../text/escape.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
@@ -31,7 +31,7 @@ import {
   withAnswers,
 } from './input.ts';
 import { answerFact, type Paused, paused, type Pausing, remembering, resumed } from './pause.ts';
-import { ended } from './transitions.ts';
+import { endedBy } from './transitions.ts';
 
 type Asked = Extract<DispatchResult, { kind: 'input' }>;
 
@@ -40,20 +40,20 @@ const MOST_PROVIDED_BYTES = 65_536;
 
 /** Opens a request for the questions of a server. Questions with an answer that may be given again are not asked. */
 export function askedForInput(run: Run, callId: string, asked: Asked, pausing: Pausing, ids: RunIds): Change {
-  const state = callOf(run, callId);
-  if (state?.status !== 'in-flight') return { run, facts: [] };
-  const provided = state.input?.provided ?? [];
-  const { missing } = answersTo(asked.requests, answersOf(provided), asked.used);
-  const about: InputPause = {
-    kind: 'input',
-    round: asked.round,
-    requests: Object.fromEntries(Object.entries(asked.requests).filter(([key]) => missing.includes(key))),
-  };
-  const next = { ...paused(state, about, pausing), input: { leg: legOf(asked), provided } };
-  const opened = replaceCall(run, next);
-  if (askedBytes(opened) <= MOST_ASKED_BYTES) return { run: opened, facts: [requestOpenedFact(next, ids)] };
-  const message = `Servers have asked for more than this run can keep (${MOST_ASKED_BYTES} bytes), and this one has not said whether anything was done. Find out at the server before anything is done again.`;
-  return ended(run, callId, { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message });
+  return move(run, callId, ['in-flight'], (state) => {
+    const provided = state.input?.provided ?? [];
+    const { missing } = answersTo(asked.requests, answersOf(provided), asked.used);
+    const about: InputPause = {
+      kind: 'input',
+      round: asked.round,
+      requests: Object.fromEntries(Object.entries(asked.requests).filter(([key]) => missing.includes(key))),
+    };
+    const next = { ...paused(state, about, pausing), input: { leg: legOf(asked), provided } };
+    if (askedBytes(replaceCall(run, next)) <= MOST_ASKED_BYTES)
+      return { call: next, facts: [requestOpenedFact(next, ids)] };
+    const message = `Servers have asked for more than this run can keep (${MOST_ASKED_BYTES} bytes), and this one has not said whether anything was done. Find out at the server before anything is done again.`;
+    return endedBy(state, { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message });
+  });
 }
 
 function legOf({ round, requests, used, state }: Asked): InputProgress['leg'] {
@@ -118,7 +118,7 @@ export function provide(
   const fresh: Provided = { provision, decidedAt: at, request: state.request, ...definitionOf(state) };
   const next =
     state.status === 'asking-on-connection'
-      ? flownOn(state, { kind: 'answered', provided: fresh }, at)
+      ? backInFlight(state, { kind: 'answered', provided: fresh }, at)
       : withProvided(state, fresh);
   return {
     ...remembering(replaceCall(run, next), 'input', provision, at),
@@ -159,10 +159,7 @@ function providedFact(state: Paused<InputPause>, provision: SignedProvision): Le
 
 /** Drops all answers and starts the call anew: the answers no longer hold, and the server does not know them. */
 export function forgotten(run: Run, callId: string): Change {
-  const state = callOf(run, callId);
-  if (state?.status !== 'in-flight') return { run, facts: [] };
-  const { input: _, ...begins }: InFlight = state;
-  return { run: replaceCall(run, notSent(begins)), facts: [] };
+  return move(run, callId, ['in-flight'], ({ input: _, ...begins }) => ({ call: notSent(begins), facts: [] }));
 }
 
 /** Returns the answers in the shape that the dispatch activity takes. */

@@ -12,14 +12,14 @@ import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { type Dispatched, type InFlight, notSent, type Throttled } from '../state/call.ts';
 import { type Change, move, type Moved, type Run } from '../state/run.ts';
 
-export type Holding = Extract<DispatchResult, { kind: 'not-sent' }> & {
+export type Throttling = Extract<DispatchResult, { kind: 'not-sent' }> & {
   readonly held: NonNullable<Extract<DispatchResult, { kind: 'not-sent' }>['held']>;
 };
 
 /** Wait for a result that names no time; every activity of ours names one. */
 const DEFAULT_WAIT_MS = 1_000;
 
-export function isHolding(result: DispatchResult): result is Holding {
+export function isThrottling(result: DispatchResult): result is Throttling {
   return result.kind === 'not-sent' && result.held !== undefined;
 }
 
@@ -34,7 +34,7 @@ export function attemptsOf({ attempts, holds }: Dispatched): number {
  * Explains why a call waits no longer; undefined while it still may.
  * @param now epoch ms
  */
-export function waitedOut({ holds }: Dispatched, { held, message }: Holding, now: number): string | undefined {
+export function waitedOut({ holds }: Dispatched, { held, message }: Throttling, now: number): string | undefined {
   const { since } = holds ?? {};
   if (since === undefined || now < since + held.atMostSeconds * 1_000) return undefined;
   return `${message} It waited ${Math.round((now - since) / 1_000)} s for its turn and was not sent.`;
@@ -44,12 +44,12 @@ export function waitedOut({ holds }: Dispatched, { held, message }: Holding, now
  * Makes the call wait.
  * @param now epoch ms
  */
-export function heldBack(run: Run, callId: string, holding: Holding, now: number): Change {
-  return move(run, callId, ['in-flight'], (state) => throttled(state, holding, now));
+export function throttledBy(run: Run, callId: string, throttling: Throttling, now: number): Change {
+  return move(run, callId, ['in-flight'], (state) => throttled(state, throttling, now));
 }
 
-function throttled(state: InFlight, holding: Holding, now: number): Moved {
-  const { held, message, code, retryAfterMs = DEFAULT_WAIT_MS } = holding;
+function throttled(state: InFlight, throttling: Throttling, now: number): Moved {
+  const { held, message, code, retryAfterMs = DEFAULT_WAIT_MS } = throttling;
   const { by, atMostSeconds } = held;
   const since = state.holds?.since ?? now;
   // The wait ends at the latest when the call is given up.

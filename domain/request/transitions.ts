@@ -3,9 +3,9 @@ import { defined } from '../../contracts/defined.ts';
 import type { Outcome, TokenEvidence } from '../../contracts/schemas/call.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
-import type { ResolvedJudgement, Unsure } from '../../contracts/wire/carry.ts';
+import type { ResolvedJudgement, Settled, Unsure } from '../../contracts/wire/carry.ts';
 import type { DispatchResult, ShownDefinition } from '../../contracts/wire/tools.ts';
-import { initiatorRule } from '../policy/approvers.ts';
+import type { Answerers } from '../policy/approvers.ts';
 import {
   askable,
   type CallState,
@@ -19,7 +19,16 @@ import {
   settled,
   type WaitingForConsent,
 } from '../state/call.ts';
-import { callOf, type Change, MOST_ANSWERED, move, replaceCall, type Run, type RunIds } from '../state/run.ts';
+import {
+  callOf,
+  type Change,
+  MOST_ANSWERED,
+  move,
+  type Moved,
+  replaceCall,
+  type Run,
+  type RunIds,
+} from '../state/run.ts';
 import { outcomeFact, requestOpenedFact } from './digest.ts';
 
 /** Sends a call to its server; undefined if the call is not to be sent: neither cleared nor approved nor throttled. */
@@ -38,19 +47,23 @@ export function dispatched(run: Run, callId: string): Change | undefined {
 export function ended(run: Run, callId: string, outcome: Outcome, token?: TokenEvidence): Change {
   const state = callOf(run, callId);
   if (state === undefined || state.status === 'settled') return { run, facts: [] };
-  const facts: LedgerFact[] = [];
-  if (isAsking(state)) {
-    const status = outcome.kind === 'expired' ? 'expired' : 'cancelled';
-    facts.push({ kind: 'request.closed', callId, generation: state.request.generation, status });
-  }
-  const next = settled(state, outcome);
-  const evidence = token ?? tokenOf(state);
-  facts.push(outcomeFact(callId, next.outcome, evidence));
+  const { call, facts } = endedBy(state, outcome, token);
   const expired =
     outcome.kind === 'expired'
       ? [...run.expired, { callId, deadline: outcome.deadline }].slice(-MOST_ANSWERED)
       : run.expired;
-  return { run: { ...replaceCall(run, next), expired }, facts };
+  return { run: { ...replaceCall(run, call), expired }, facts };
+}
+
+/** Settles a call, and closes its open request. */
+export function endedBy(state: Exclude<CallState, Settled>, outcome: Outcome, token?: TokenEvidence): Moved {
+  const { callId } = state.call;
+  const call = settled(state, outcome);
+  const status = outcome.kind === 'expired' ? 'expired' : 'cancelled';
+  const closed: LedgerFact[] = isAsking(state)
+    ? [{ kind: 'request.closed', callId, generation: state.request.generation, status }]
+    : [];
+  return { call, facts: [...closed, outcomeFact(callId, call.outcome, token ?? tokenOf(state))] };
 }
 
 /** Token evidence of the attempt that a request is about, or that the server still works on. */
@@ -77,14 +90,14 @@ export function askedAgain(
   callId: string,
   refusal: Extract<DispatchResult, { kind: 'reopen' }>,
   ids: RunIds,
-  fallback: { readonly approverId: string; readonly deadlineSeconds: number },
+  fallback: Answerers,
   at: number,
 ): Change {
   return move(run, callId, [...DISPATCHED, 'approved', 'throttled'], (state) => {
     const call = reopened(state, {
       at,
       because: warned(state, `${refusal.code}: ${refusal.message}`),
-      approvers: refusal.approvers ?? state.consent?.request.approvers ?? initiatorRule(fallback.approverId),
+      approvers: refusal.approvers ?? state.consent?.request.approvers ?? fallback.approvers,
       deadlineSeconds: refusal.deadlineSeconds ?? fallback.deadlineSeconds,
       ...defined({ definition: refusal.definition }),
     });

@@ -1,7 +1,5 @@
 /**
- * An execution hands this state to the next one at continue-as-new, for the reasons named here.
- *
- * The reasons apply to runs and catalogs alike. `workflows/run/roll.ts` does the handing over.
+ * An execution hands this state to the next one at continue-as-new; `workflows/run/roll.ts` does the handing over.
  *
  * The recorded shape (`contracts/wire/carry.ts`) stays as it is; `toCarry` and `fromCarry` stand between it and the
  * run, so that the names of `domain/state` are free.
@@ -117,42 +115,14 @@ function consentIn({ request, made }: { request?: OpenRequest; made?: MadeDecisi
 }
 
 function askingFrom(carried: Extract<CarriedCall, { status: 'asking' }>): CallState {
-  const { request, votes, consented: consent, agreed, heldOpen } = carried;
+  const { request, votes, consented: consent, agreed, heldOpen, grant } = carried;
   const { about, ...asked } = request;
   const resolved = resolvedOf(carried);
   if (about === undefined) return { status: 'waiting-for-consent', ...resolved, request: asked, ...defined({ votes }) };
   if (about.kind === 'input' && heldOpen !== undefined) {
     const held = { request: { ...request, about }, questions: heldOpen };
-    return { status: 'asking-on-connection', ...resolved, ...held, ...defined({ consent }) };
+    return { status: 'asking-on-connection', ...resolved, ...held, ...defined({ consent, grant }) };
   }
   const waiting = { request: { ...request, about }, ...defined({ consent, agreed }) };
   return { status: 'waiting-for-answer', ...resolved, ...waiting };
-}
-
-// An execution hands over for one of these reasons, within these bounds.
-
-/**
- * Temporal ends a run at 2,000 updates and suggests a new one at 1,800; the lower bound leaves room for those under
- * way.
- */
-export const MOST_UPDATES = 1_500;
-
-/** Everything that an execution has used up so far. */
-export interface Taken {
-  /** Set if a `nudge` signal asked for a new execution. */
-  readonly nudged: boolean;
-  readonly updates: number;
-  /** Turns of this execution and their bound; absent for a catalog, and before the run is prepared. */
-  readonly turns?: { readonly had: number; readonly most: number };
-  /** Temporal's own suggestion, because of the length of the history. */
-  readonly suggested: boolean;
-}
-
-export type RollReason = 'nudge' | 'updates' | 'turns' | 'history';
-
-export function rollReason({ nudged, updates, turns, suggested }: Taken): RollReason | undefined {
-  if (nudged) return 'nudge';
-  if (updates >= MOST_UPDATES) return 'updates';
-  if (turns !== undefined && turns.had >= turns.most) return 'turns';
-  return suggested ? 'history' : undefined;
 }

@@ -1,5 +1,5 @@
 /**
- * Holds the limits of a run and what its model steps cost.
+ * Holds the limits of a run and of its executions, and what its model steps cost.
  *
  * 1. Reaching a limit is a named outcome, never a failing workflow task.
  * 2. The cost of a model step is rounded up to whole millionths of the currency, so that spend is never undercounted.
@@ -214,4 +214,32 @@ function isDenied(state: CallState): boolean {
 function keyOf(state: CallState): string | undefined {
   const target = judgementOf(state)?.target;
   return target === undefined ? undefined : toolKey(target);
+}
+
+// One execution of a run or a catalog hands over to the next for one of these reasons, within these bounds.
+
+/**
+ * Temporal ends a run at 2,000 updates and suggests a new one at 1,800; the lower bound leaves room for those under
+ * way.
+ */
+export const MOST_UPDATES = 1_500;
+
+/** Everything that an execution has used up so far. */
+export interface Taken {
+  /** Set if a `nudge` signal asked for a new execution. */
+  readonly nudged: boolean;
+  readonly updates: number;
+  /** Turns of this execution and their bound; absent for a catalog, and before the run is prepared. */
+  readonly turns?: { readonly had: number; readonly most: number };
+  /** Temporal's own suggestion, because of the length of the history. */
+  readonly suggested: boolean;
+}
+
+export type RollReason = 'nudge' | 'updates' | 'turns' | 'history';
+
+export function rollReason({ nudged, updates, turns, suggested }: Taken): RollReason | undefined {
+  if (nudged) return 'nudge';
+  if (updates >= MOST_UPDATES) return 'updates';
+  if (turns !== undefined && turns.had >= turns.most) return 'turns';
+  return suggested ? 'history' : undefined;
 }

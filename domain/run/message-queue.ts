@@ -3,7 +3,7 @@ import { defined } from '../../contracts/defined.ts';
 import { isListing } from '../../contracts/names.ts';
 import type { Outcome } from '../../contracts/schemas/call.ts';
 import type { Say, Stop } from '../../contracts/schemas/request.ts';
-import { closedHeld } from '../legacy-2025/open-question.ts';
+import { elicitationClosed } from '../legacy-2025/open-question.ts';
 import { throttledCalls } from '../request/throttling.ts';
 import { ended } from '../request/transitions.ts';
 import { askingCalls, type Change, MOST_ANSWERED, type Run } from '../state/run.ts';
@@ -97,7 +97,7 @@ export function interrupted(run: Run): Change {
       const { callId } = state.call;
       const next =
         state.status === 'asking-on-connection'
-          ? closedHeld(before.run, callId, 'cancelled')
+          ? elicitationClosed(before.run, callId, 'cancelled')
           : ended(before.run, callId, outcome);
       return { run: next.run, facts: [...before.facts, ...next.facts] };
     },

@@ -45,10 +45,10 @@ test.each(rows)('$row, $what: the tests that it cites are there', ({ tests = [] 
 });
 
 test('what stands in a comment or in code is no title', () => {
-  const titles = titlesIn('test/workflow/decisions.test.ts').join('\n');
+  const titles = titlesIn('test/workflow/cli.test.ts').join('\n');
   expect(titles).toContain('--all shows what it would do, and does it with --yes');
   // In its first comment, and in its code.
-  for (const other of ['contrary decisions', 'expect(']) expect(titles).not.toContain(other);
+  for (const other of ['what it does for operators', 'expect(']) expect(titles).not.toContain(other);
 });
 
 /** Titles are texts, and so are the cells of tables that make titles: of comments and code nothing is left. */

@@ -5,22 +5,11 @@ import { type LimitEvent, ServerLimits, withinLimits } from '../../activities/li
 import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
 import type { CallEnding, ServerConnection, ToolServer } from '../../activities/mcp/port.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
-import type { Approved } from '../../domain/state/call.ts';
-import { accept } from '../../domain/request/decision.ts';
-import { callOf } from '../../domain/state/run.ts';
 import { ServerLimits as Limits } from '../../contracts/schemas/config.ts';
 import { aCall, aConnection } from '../support/activities/tool-call.ts';
-import { approval, shown } from '../support/builders/decision.ts';
-import { dispatchOf } from '../support/builders/dispatch.ts';
-import { askingRun, START } from '../support/builders/run.ts';
+import { approvedDispatch } from '../support/builders/dispatch.ts';
 import { loopbackEgress } from '../support/egress.ts';
 import { type CallExchange, type Era, type RawServer, startRawServer } from '../support/servers/raw-server.ts';
-
-const run = askingRun();
-const asking = callOf(run, 't1.c0');
-if (asking?.status !== 'waiting-for-consent') throw new Error('nothing is asked');
-// Sound: it was just approved.
-const approved = callOf(accept(run, asking, approval(shown(run, 't1.c0')), START).run, 't1.c0') as Approved;
 
 const adapter = createMcpToolServer({ artifacts: createMemoryStore(), egress: loopbackEgress(), connectMs: 2_000 });
 const servers: RawServer[] = [];
@@ -67,7 +56,7 @@ function desk(url: string, limits: (typeof Limits)['_zod']['input'] = {}) {
 }
 
 function inputOf(url: string, tenant: string, idempotencyKey: string): DispatchInput {
-  const input = dispatchOf(approved);
+  const input = approvedDispatch();
   return {
     ...input,
     server: { name: 'files', url },

@@ -5,17 +5,23 @@ import { brokerFor, expectNoSecret, requestFor, SECRET, URL_OF, withClient } fro
 import { type HostileAnswer, type HostileServer, startHostile } from '../support/oauth/provider.ts';
 import { refusalOf } from '../support/refusal.ts';
 
+let server: HostileServer;
+afterEach(async () => server.close());
+
+const GOOD = { access_token: 'at-1', token_type: 'Bearer', expires_in: 60 };
+
+function jwt(claims: object): string {
+  const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+  return `${part({ alg: 'RS256' })}.${part(claims)}.c2ln`;
+}
+
+/** Starts a server that gives its GOOD answer with these changes, and a broker of its client. */
+async function answering(over: object = {}, scopes: object = {}, rest: Parameters<typeof brokerFor>[1] = {}) {
+  server = await startHostile({ token: () => ({ body: { ...GOOD, ...over } }) });
+  return brokerFor(withClient(server.issuer, scopes), rest);
+}
+
 describe('metadata and repeated requests at a hostile authorization server', () => {
-  let server: HostileServer;
-  afterEach(async () => server.close());
-
-  const good = { access_token: 'at-1', token_type: 'Bearer', expires_in: 60 };
-
-  function jwt(claims: object): string {
-    const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
-    return `${part({ alg: 'RS256' })}.${part(claims)}.c2ln`;
-  }
-
   test.each([
     ['another issuer', (issuer: string) => ({ issuer: 'https://evil.example.com', token_endpoint: `${issuer}/token` })],
     ['no token endpoint', (issuer: string) => ({ issuer })],
@@ -44,7 +50,7 @@ describe('metadata and repeated requests at a hostile authorization server', () 
       }),
     ],
   ])('INV-S1: metadata with %s send the client secret nowhere', async (what, metadata) => {
-    server = await startHostile({ metadata: (issuer) => ({ body: metadata(issuer) }), token: () => ({ body: good }) });
+    server = await startHostile({ metadata: (issuer) => ({ body: metadata(issuer) }), token: () => ({ body: GOOD }) });
     const error = await refusalOf(brokerFor(withClient(server.issuer)).mint(requestFor('notes')));
     expect(error.code).toBe(what.includes('private address') ? 'EGRESS_FORBIDDEN' : 'TOKEN_REFUSED');
     expect(server.seen).toHaveLength(0);
@@ -59,7 +65,7 @@ describe('metadata and repeated requests at a hostile authorization server', () 
   });
 
   test('a redirect of metadata is not followed', async () => {
-    const elsewhere = await startHostile({ token: () => ({ body: good }) });
+    const elsewhere = await startHostile({ token: () => ({ body: GOOD }) });
     server = await startHostile({
       metadata: () => ({
         status: 302,
@@ -74,11 +80,11 @@ describe('metadata and repeated requests at a hostile authorization server', () 
   });
 
   test('metadata are found where OpenID Connect puts them too', async () => {
-    server = await startHostile({ token: () => ({ body: good }) });
+    server = await startHostile({ token: () => ({ body: GOOD }) });
     let asked = 0;
     server.behave({
       metadata: () => ((asked += 1) === 1 ? { status: 404, body: {} } : undefined),
-      token: () => ({ body: good }),
+      token: () => ({ body: GOOD }),
     });
     expect((await brokerFor(withClient(server.issuer)).mint(requestFor('notes'))).accessToken).toBe('at-1');
     expect(server.discoveries()).toBe(2);
@@ -88,7 +94,7 @@ describe('metadata and repeated requests at a hostile authorization server', () 
     server = await startHostile({ token: () => ({ status: 404, body: {} }) });
     const broker = brokerFor(withClient(server.issuer));
     await refusalOf(broker.mint(requestFor('notes')));
-    server.behave({ token: () => ({ body: good }) });
+    server.behave({ token: () => ({ body: GOOD }) });
     await broker.mint(requestFor('notes'));
     expect(server.discoveries()).toBe(2);
   });
@@ -96,7 +102,7 @@ describe('metadata and repeated requests at a hostile authorization server', () 
   test('metadata are asked for once in five minutes, and again after a refused token', async () => {
     let now = Date.now();
     let minted = 0;
-    server = await startHostile({ token: () => ({ body: { ...good, access_token: `at-${(minted += 1)}` } }) });
+    server = await startHostile({ token: () => ({ body: { ...GOOD, access_token: `at-${(minted += 1)}` } }) });
     const broker = brokerFor(withClient(server.issuer), { now: () => now });
     await broker.mint(requestFor('notes'));
     await broker.mint(requestFor('files'));
@@ -109,34 +115,30 @@ describe('metadata and repeated requests at a hostile authorization server', () 
   });
 
   test('H-2: a server that gives the refused token again is refused itself, after one request', async () => {
-    server = await startHostile({ token: () => ({ body: good }) });
-    const error = await refusalOf(
-      brokerFor(withClient(server.issuer)).mint({ ...requestFor('notes'), refused: 'at-1' }),
-    );
+    const error = await refusalOf((await answering()).mint({ ...requestFor('notes'), refused: 'at-1' }));
     expect(error.code).toBe('TOKEN_REFUSED');
     expect(server.seen).toHaveLength(1);
   });
 
   test('INV-S1: secrets put into jti or scope by the server are not recorded', async () => {
     const jti = Buffer.from(SECRET).toString('base64');
-    server = await startHostile({ token: () => ({ body: { ...good, access_token: jwt({ jti }) } }) });
-    const { evidence } = await brokerFor(withClient(server.issuer)).mint(requestFor('notes'));
+    const broker = await answering({ access_token: jwt({ jti }) });
+    const { evidence } = await broker.mint(requestFor('notes'));
     expect(evidence.jti).toBeUndefined();
-    server.behave({ token: () => ({ body: { ...good, scope: encodeURIComponent(SECRET) } }) });
-    expectNoSecret(await refusalOf(brokerFor(withClient(server.issuer)).mint(requestFor('notes'))), SECRET);
+    server.behave({ token: () => ({ body: { ...GOOD, scope: encodeURIComponent(SECRET) } }) });
+    expectNoSecret(await refusalOf(broker.mint(requestFor('notes'))), SECRET);
   });
 
   test('INV-S1: a refresh token that nobody asked for is scrubbed and not used', async () => {
-    server = await startHostile({ token: () => ({ body: { ...good, refresh_token: 'rt-canary' } }) });
-    const minted = await brokerFor(withClient(server.issuer)).mint(requestFor('notes'));
+    const minted = await (await answering({ refresh_token: 'rt-canary' })).mint(requestFor('notes'));
     expect(minted.secrets).toContain('rt-canary');
     expect(JSON.stringify(minted.evidence)).not.toContain('rt-canary');
   });
 
   test('a lifetime longer than ours is recorded as it is', async () => {
     const now = Date.parse('2026-03-01T00:00:00.000Z');
-    server = await startHostile({ token: () => ({ body: { ...good, expires_in: '86400' } }) });
-    const { evidence } = await brokerFor(withClient(server.issuer), { now: () => now }).mint(requestFor('notes'));
+    const broker = await answering({ expires_in: '86400' }, {}, { now: () => now });
+    const { evidence } = await broker.mint(requestFor('notes'));
     expect(evidence.expiresAt).toBe('2026-03-02T00:00:00.000Z');
   });
 });
@@ -144,26 +146,16 @@ describe('metadata and repeated requests at a hostile authorization server', () 
 // Client credentials at an authorization server that answers wrongly, too much, late or never (S1.6, INV-S1, INV-S2).
 
 describe('client credentials at a hostile authorization server', () => {
-  let server: HostileServer;
-  afterEach(async () => server.close());
-
-  const good = { access_token: 'at-1', token_type: 'Bearer', expires_in: 60 };
-
   async function mintFrom(answer: HostileAnswer | 'hang' | 'drop', scopes: object = {}): Promise<CountersignError> {
     server = await startHostile({ token: () => answer });
     return refusalOf(brokerFor(withClient(server.issuer, scopes)).mint(requestFor('notes', 'x')));
   }
 
-  function jwt(claims: object): string {
-    const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
-    return `${part({ alg: 'RS256' })}.${part(claims)}.c2ln`;
-  }
-
   test.each([
-    ['in its answer', { ...good, scope: 'read write admin' }],
-    ['in an answer to a question for no scope', { ...good, scope: 'admin' }],
-    ['inside the token only', { ...good, access_token: jwt({ scope: 'read admin' }) }],
-    ['inside the token only, as a list', { ...good, access_token: jwt({ scp: ['admin'] }) }],
+    ['in its answer', { ...GOOD, scope: 'read write admin' }],
+    ['in an answer to a question for no scope', { ...GOOD, scope: 'admin' }],
+    ['inside the token only', { ...GOOD, access_token: jwt({ scope: 'read admin' }) }],
+    ['inside the token only, as a list', { ...GOOD, access_token: jwt({ scp: ['admin'] }) }],
   ])('INV-S2: a wider scope %s is refused', async (_where, body) => {
     const error = await mintFrom(
       { body },
@@ -176,21 +168,18 @@ describe('client credentials at a hostile authorization server', () => {
   });
 
   test('INV-S2: a narrower scope is recorded as what was granted', async () => {
-    server = await startHostile({ token: () => ({ body: { ...good, scope: 'read' } }) });
-    const { evidence } = await brokerFor(withClient(server.issuer, { default: ['read', 'write'] })).mint(
-      requestFor('notes', 'x'),
-    );
+    const broker = await answering({ scope: 'read' }, { default: ['read', 'write'] });
+    const { evidence } = await broker.mint(requestFor('notes', 'x'));
     expect(evidence.scopes).toEqual(['read']);
   });
 
   test.each([
-    ['an opaque token', good.access_token, {}],
+    ['an opaque token', GOOD.access_token, {}],
     ['a token that says so of itself', jwt({ scope: '' }), { scopes: [] }],
   ])(
     'INV-S2: of scopes that nobody has named nothing is recorded, least of all that there are none: %s',
     async (_what, access_token, recorded) => {
-      server = await startHostile({ token: () => ({ body: { ...good, access_token } }) });
-      const { evidence } = await brokerFor(withClient(server.issuer)).mint(requestFor('notes', 'x'));
+      const { evidence } = await (await answering({ access_token })).mint(requestFor('notes', 'x'));
       expect('scopes' in evidence ? { scopes: evidence.scopes } : {}).toEqual(recorded);
     },
   );
@@ -201,19 +190,19 @@ describe('client credentials at a hostile authorization server', () => {
     ['our audience and others', { aud: [URL_OF.notes, 'https://evil.example.com'] }],
     ['no audience at all', { aud: [] }],
   ])('INV-S2: a token that names %s is refused', async (_what, claims) => {
-    expect((await mintFrom({ body: { ...good, access_token: jwt(claims) } })).code).toBe('TOKEN_REFUSED');
+    expect((await mintFrom({ body: { ...GOOD, access_token: jwt(claims) } })).code).toBe('TOKEN_REFUSED');
   });
 
   test.each([
-    ['a token type that is not bearer', { ...good, token_type: 'dpop' }],
-    ['an unknown token type', { ...good, token_type: 'canary' }],
-    ['a token that would split a header', { ...good, access_token: 'at\r\nX-Admin: 1' }],
-    ['a token with a scheme before it', { ...good, access_token: 'Bearer at-1' }],
+    ['a token type that is not bearer', { ...GOOD, token_type: 'dpop' }],
+    ['an unknown token type', { ...GOOD, token_type: 'canary' }],
+    ['a token that would split a header', { ...GOOD, access_token: 'at\r\nX-Admin: 1' }],
+    ['a token with a scheme before it', { ...GOOD, access_token: 'Bearer at-1' }],
     ['no token', { token_type: 'bearer' }],
-    ['a token that is no text', { ...good, access_token: 7 }],
-    ['a scope that is no text', { ...good, scope: ['read'] }],
-    ['an expiry that is no number', { ...good, expires_in: 'soon' }],
-    ['a list', [good]],
+    ['a token that is no text', { ...GOOD, access_token: 7 }],
+    ['a scope that is no text', { ...GOOD, scope: ['read'] }],
+    ['an expiry that is no number', { ...GOOD, expires_in: 'soon' }],
+    ['a list', [GOOD]],
   ])('%s is refused', async (_what, body) => {
     expect((await mintFrom({ body })).code).toBe('TOKEN_REFUSED');
   });
@@ -250,13 +239,13 @@ describe('client credentials at a hostile authorization server', () => {
     expect((await mintFrom({ status, body })).code).toBe('TOKEN_UNAVAILABLE');
   });
 
+  test('a cut connection may pass', async () => {
+    expect((await mintFrom('drop')).code).toBe('TOKEN_UNAVAILABLE');
+  });
+
   test('the time that a server asks to wait is handed on', async () => {
     const error = await mintFrom({ status: 503, headers: { 'retry-after': '7' }, body: {} });
     expect(error.facts).toMatchObject({ retryAfterMs: 7_000 });
-  });
-
-  test('a cut connection may pass', async () => {
-    expect((await mintFrom('drop')).code).toBe('TOKEN_UNAVAILABLE');
   });
 
   test('a server that is not there may pass', async () => {
@@ -287,7 +276,7 @@ describe('client credentials at a hostile authorization server', () => {
   });
 
   test('an endless answer is cut', async () => {
-    const error = await mintFrom({ body: { ...good, padding: 'x'.repeat(300_000) } });
+    const error = await mintFrom({ body: { ...GOOD, padding: 'x'.repeat(300_000) } });
     expect(error).toMatchObject({ code: 'TOKEN_REFUSED', message: expect.stringContaining('bytes') });
   });
 });

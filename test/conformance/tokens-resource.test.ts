@@ -1,13 +1,10 @@
 /** What a tool server says of its authorization servers (RFC 9728): it may make us refuse, and never leads us anywhere. */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { ServerResponse } from 'node:http';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { defined } from '../../contracts/defined.ts';
-import { Config } from '../../contracts/schemas/config.ts';
-import { createTokenBroker } from '../../activities/tokens/broker.ts';
 import type { MintedToken } from '../../activities/tokens/port.ts';
-import { loopbackEgress } from '../support/egress.ts';
-import { CLIENT, SECRET, expectNoSecret, runOf } from '../support/oauth/broker.ts';
+import { brokerFor, CLIENT, SECRET, expectNoSecret, runOf } from '../support/oauth/broker.ts';
+import { listenOnLoopback, type LoopbackServer } from '../support/servers/loopback-server.ts';
 import { type HostileServer, startHostile } from '../support/oauth/provider.ts';
 import { refusalOf } from '../support/refusal.ts';
 
@@ -17,7 +14,7 @@ const ROOT = '/.well-known/oauth-protected-resource';
 describe('metadata of a protected resource', () => {
   let issuer: HostileServer;
   let foreign: HostileServer;
-  let http: Server;
+  let http: LoopbackServer;
   let url: string;
   let asked: string[];
   let authorizations: (string | undefined)[];
@@ -29,20 +26,15 @@ describe('metadata of a protected resource', () => {
     [issuer, foreign] = await Promise.all([startHostile({ token }), startHostile({ token })]);
     asked = [];
     authorizations = [];
-    http = createServer((request: IncomingMessage, response) => {
+    http = await listenOnLoopback((request, response) => {
       asked.push(request.url ?? '');
       authorizations.push(request.headers.authorization);
       answer(request.url ?? '', response);
     });
-    await new Promise<void>((resolve) => {
-      http.listen(0, '127.0.0.1', resolve);
-    });
-    // Sound: a server that listens on a port has an address with one.
-    url = `http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`;
+    url = `${http.origin}/mcp`;
   });
   afterEach(async () => {
-    http.closeAllConnections();
-    await Promise.all([issuer.close(), foreign.close(), new Promise((resolve) => http.close(resolve))]);
+    await Promise.all([issuer.close(), foreign.close(), http.close()]);
   });
 
   /** Publishes this at this path; elsewhere nothing is. */
@@ -64,13 +56,7 @@ describe('metadata of a protected resource', () => {
       clientSecret: SECRET,
       resourceMetadata,
     };
-    const config = Config.parse({ servers: { notes: { url, credentials } } });
-    return createTokenBroker({
-      config,
-      keys: new Map(),
-      egress: loopbackEgress(),
-      ...defined({ now }),
-    });
+    return brokerFor({ servers: { notes: { url, credentials } } }, defined({ now }));
   }
 
   async function mint(how: 'on-refusal' | 'required', refused?: string): Promise<MintedToken> {

@@ -1,4 +1,5 @@
 /** Discovery: every page is walked, and what cannot be offered is refused by name with the reason (S1.7). */
+import type { ServerResponse } from 'node:http';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { ServerConnection, ToolListing } from '../../activities/mcp/port.ts';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -26,13 +27,24 @@ export function listSuite({ name, create }: ToolServerHarness): void {
       if (thrown instanceof CountersignError) return thrown;
       throw new Error('a CountersignError was expected', { cause: thrown });
     };
-    const answering = (status: number, headers: Readonly<Record<string, string>> = {}): Partial<RawServerScript> => ({
-      intercept: (_, response, method) => {
-        if (method !== 'tools/list') return false;
-        response.writeHead(status, headers).end('sorry');
-        return true;
-      },
+    /** Answers the first requests of these methods in the server's place. */
+    const instead = (
+      methods: readonly string[],
+      answer: (response: ServerResponse, id: unknown) => void,
+    ): Partial<RawServerScript> => ({
+      intercept: (_, response, method = '', id) => methods.includes(method) && (answer(response, id), true),
     });
+    const LIST = ['tools/list'];
+    const JSON_TYPE = { 'content-type': 'application/json' };
+    const answering = (status: number, headers: Readonly<Record<string, string>> = {}): Partial<RawServerScript> =>
+      instead(LIST, (response) => response.writeHead(status, headers).end('sorry'));
+    /** As text: what no JSON value of ours can say. */
+    const listing = (tools: string, more = ''): Partial<RawServerScript> =>
+      instead(LIST, (response, id) => {
+        const fields = '"resultType":"complete","ttlMs":0,"cacheScope":"private"';
+        const result = `{${fields},"tools":[${tools}]${more}}`;
+        response.writeHead(200, JSON_TYPE).end(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`);
+      });
 
     test('every page is walked, in order', async () => {
       const { tools, refused } = await listOf({
@@ -119,16 +131,6 @@ export function listSuite({ name, create }: ToolServerHarness): void {
       });
     });
 
-    /** What no JSON value of ours can say. */
-    const listing = (tools: string): Partial<RawServerScript> => ({
-      intercept: (_, response, method, id) => {
-        if (method !== 'tools/list') return false;
-        response.writeHead(200, { 'content-type': 'application/json' });
-        const fields = '"resultType":"complete","ttlMs":0,"cacheScope":"private"';
-        response.end(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{${fields},"tools":[${tools}]}}`);
-        return true;
-      },
-    });
     const before = JSON.stringify(aTool({ name: 'before' }));
     const after = JSON.stringify(aTool({ name: 'after' }));
 
@@ -158,26 +160,14 @@ export function listSuite({ name, create }: ToolServerHarness): void {
     });
 
     test('a server without tools has an empty list', async () => {
-      const capabilities = {};
-      const empty = await listOf({
-        intercept: (_, response, method, id) => {
-          if (method !== 'server/discover' && method !== 'initialize') return false;
-          if (era === 'legacy' && method === 'server/discover') return false;
-          const result =
-            era === 'modern'
-              ? {
-                  resultType: 'complete',
-                  supportedVersions: ['2026-07-28'],
-                  capabilities,
-                  ttlMs: 0,
-                  cacheScope: 'private',
-                }
-              : { protocolVersion: '2025-11-25', capabilities, serverInfo: { name: 'raw', version: '1' } };
-          response.writeHead(200, { 'content-type': 'application/json' });
-          response.end(JSON.stringify({ jsonrpc: '2.0', id, result }));
-          return true;
-        },
-      });
+      const modern = { resultType: 'complete', supportedVersions: ['2026-07-28'], ttlMs: 0, cacheScope: 'private' };
+      const legacy = { protocolVersion: '2025-11-25', serverInfo: { name: 'raw', version: '1' } };
+      const result = { ...(era === 'modern' ? modern : legacy), capabilities: {} };
+      const empty = await listOf(
+        instead([era === 'modern' ? 'server/discover' : 'initialize'], (response, id) =>
+          response.writeHead(200, JSON_TYPE).end(JSON.stringify({ jsonrpc: '2.0', id, result })),
+        ),
+      );
       expect(empty).toEqual({ tools: [], refused: [] });
     });
 
@@ -225,15 +215,7 @@ export function listSuite({ name, create }: ToolServerHarness): void {
     });
 
     test('a cursor that comes again ends the walk with a failure', async () => {
-      const same = { resultType: 'complete', tools: [aTool()], nextCursor: 'x', ttlMs: 0, cacheScope: 'private' };
-      const { message } = await failureOf({
-        intercept: (_, response, method, id) => {
-          if (method !== 'tools/list') return false;
-          response.writeHead(200, { 'content-type': 'application/json' });
-          response.end(JSON.stringify({ jsonrpc: '2.0', id, result: same }));
-          return true;
-        },
-      });
+      const { message } = await failureOf(listing(JSON.stringify(aTool()), ',"nextCursor":"x"'));
       expect(message).toContain('does not end');
     });
 
@@ -255,26 +237,15 @@ export function listSuite({ name, create }: ToolServerHarness): void {
     });
 
     test('a stream that dies is a failure, not a wait', async () => {
-      const { code } = await failureOf({
-        intercept: (_, response, method) => {
-          if (method !== 'tools/list') return false;
-          response.writeHead(200, { 'content-type': 'text/event-stream' }).end(': bye\n\n');
-          return true;
-        },
-      });
+      const { code } = await failureOf(
+        instead(LIST, (response) => response.writeHead(200, { 'content-type': 'text/event-stream' }).end(': bye\n\n')),
+      );
       expect(code).toBe('DISCOVERY_FAILED');
     });
 
     test('a cancelled discovery ends', async () => {
       const cancel = new AbortController();
-      server.become({
-        era,
-        intercept: (_, __, method) => {
-          if (method !== 'tools/list') return false;
-          cancel.abort();
-          return true;
-        },
-      });
+      server.become({ era, ...instead(LIST, () => cancel.abort()) });
       await expect(create().list(aConnection({ url: server.url }), cancel.signal)).rejects.toMatchObject({
         code: 'DISCOVERY_FAILED',
       });

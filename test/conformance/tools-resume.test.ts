@@ -1,7 +1,6 @@
 /**
  * A call whose worker is gone, at servers of the legacy era (mcp.md §2.5; F1, F8; INV-X1): another worker gets the answer, or says
  * that it is not known, and never sends the call. Each request and each execution is counted where it happens.
- * One file, because servers that give the answer and servers that do not are asked alike.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';

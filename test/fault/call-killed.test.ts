@@ -2,17 +2,17 @@
  * A worker process is killed (SIGKILL) with calls at each step of their life, in both protocol eras (F1, F2, F9, INV-X1): by the
  * servers' own logs a call that may not be repeated ran at most once, and nothing is claimed of it that nobody knows.
  */
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { modelText } from '../../domain/views/model-text.ts';
+import { KILL_POINTS, type KillPoint, type KillServer, startKillServer } from '../support/faults/kill-points.ts';
 import { executionsOf, expectSound } from '../support/faults/oracle.ts';
 import { type FaultRoute, type FaultWorld, startFaultRoute, startFaultWorld } from '../support/faults/world.ts';
-import { KILL_POINTS, type KillPoint, type KillServer, startKillServer } from '../support/faults/kill-points.ts';
 import type { Era } from '../support/servers/raw-server.ts';
 import { factsOf, replayOwn, results } from '../support/world/run-record.ts';
 import { startWorkerProcess } from '../support/world/worker-process.ts';
-import { join } from 'node:path';
 import { decisionOn, openRequests } from '../support/world/world.ts';
 
 /** Longer than the heartbeat timeout of a call, on a busy machine. */

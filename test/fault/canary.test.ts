@@ -10,6 +10,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { MASK } from '../../activities/scrubbing/scrubber.ts';
 import { Countersign, type RunHandle } from '../../client/index.ts';
 import { RUN_WORKFLOW } from '../../contracts/names.ts';
+import { type Canary, CanaryScanner, type Sighting } from '../support/canary/scan.ts';
 import {
   type CanaryScene,
   catalogPieces,
@@ -21,7 +22,6 @@ import {
   REJECTED,
   startCanaryScene,
 } from '../support/canary/scene.ts';
-import { type Canary, CanaryScanner, type Sighting } from '../support/canary/scan.ts';
 import { CANARY_TOOLS, type CanaryServer, formsOf } from '../support/canary/server.ts';
 import {
   describedPieces,
@@ -29,15 +29,15 @@ import {
   type Piece,
   piecesOfCatalog,
   piecesOfRun,
-  STORES,
   storedPieces,
+  STORES,
 } from '../support/canary/stores.ts';
-import { connected, refreshed } from '../support/scenes/catalogs.ts';
 import { answered } from '../support/models/bench.ts';
 import { chatDialect } from '../support/models/chat.ts';
 import { said } from '../support/models/dialect.ts';
-import { factsOf, replayOwn } from '../support/world/run-record.ts';
+import { connected, refreshed } from '../support/scenes/catalogs.ts';
 import { until } from '../support/until.ts';
+import { factsOf, replayOwn } from '../support/world/run-record.ts';
 
 const LONG_MS = 240_000;
 

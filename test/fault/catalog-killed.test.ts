@@ -12,11 +12,11 @@ import {
   CountersignError,
 } from '../../client/index.ts';
 import { SetToolPolicies, type SetToolPoliciesInput } from '../../contracts/schemas/catalog.ts';
-import { ADMINISTRATORS, ANN, connected, statusesIn } from '../support/scenes/catalogs.ts';
 import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
+import { ADMINISTRATORS, ANN, connected, statusesIn } from '../support/scenes/catalogs.ts';
 import { type ListingServer, startListingServer } from '../support/servers/raw-server.ts';
-import { factsOf, replayOwn } from '../support/world/run-record.ts';
 import { Hopeless, until } from '../support/until.ts';
+import { factsOf, replayOwn } from '../support/world/run-record.ts';
 import type { WorkerProcess } from '../support/world/worker-process.ts';
 
 /** A discovery that died with its worker is noticed after its 60 s. */

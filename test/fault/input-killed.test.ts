@@ -10,11 +10,11 @@ import { CanaryScanner } from '../support/canary/scan.ts';
 import { describedPieces, type Piece, piecesOfRun, storedPieces } from '../support/canary/stores.ts';
 import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
 import { answerTo, question } from '../support/scenes/input.ts';
-import { zoneKey } from '../support/signing/keys.ts';
 import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
 import { type CallExchange, type RawServer, startRawServer } from '../support/servers/raw-server.ts';
-import { factsOf, replayOwn, results } from '../support/world/run-record.ts';
+import { zoneKey } from '../support/signing/keys.ts';
 import { until } from '../support/until.ts';
+import { factsOf, replayOwn, results } from '../support/world/run-record.ts';
 import type { WorkerProcess } from '../support/world/worker-process.ts';
 
 /** Longer than the heartbeat timeout of a call, on a busy machine. */

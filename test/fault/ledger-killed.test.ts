@@ -2,11 +2,11 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
-import { keptIn } from '../support/world/ledger-folder.ts';
-import { headKey } from '../support/signing/keys.ts';
 import { type LedgerReceiver, startLedgerReceiver, WEBHOOK_SECRET } from '../support/servers/ledger-receiver.ts';
-import { executions, replayOwn } from '../support/world/run-record.ts';
+import { headKey } from '../support/signing/keys.ts';
 import { until } from '../support/until.ts';
+import { keptIn } from '../support/world/ledger-folder.ts';
+import { executions, replayOwn } from '../support/world/run-record.ts';
 
 const RECOVERY_MS = 180_000;
 const KEY = headKey();

@@ -9,10 +9,10 @@ import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import { modelText } from '../../domain/views/model-text.ts';
 import { sightingsInHistory } from '../support/canary/stores.ts';
 import { executionsOf, expectSound } from '../support/faults/oracle.ts';
-import { type RawServer, startRawServer, succeedWith } from '../support/servers/raw-server.ts';
 import { type RunningAuthorizationServer, startProvider } from '../support/oauth/provider.ts';
+import { type RawServer, startRawServer, succeedWith } from '../support/servers/raw-server.ts';
 import { factsOf, replayOwn, results } from '../support/world/run-record.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
+import { decideNext, startWorld, type World } from '../support/world/world.ts';
 
 const LONG_MS = 120_000;
 const CLIENT = { id: 'countersign', secret: 'client-secret-3a7f/19+c0=' };
@@ -60,9 +60,7 @@ beforeAll(async () => {
     },
   });
   run = await world.start([{ calls: TOOLS.map((tool) => ({ tool: `notes/${tool}` })) }, { text: 'Done.' }]);
-  const [request] = await openRequests(run);
-  if (request === undefined) throw new Error('there is no request');
-  await run.decide(decisionOn(request, 'bob'));
+  await decideNext(run, 'bob');
   await run.result();
   ledger = await run.ledger();
 }, LONG_MS);

@@ -13,8 +13,8 @@ import { bundleForReplay, compareHistories } from '../../workers/replay/semantic
 import { expectSound } from '../support/faults/oracle.ts';
 import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
 import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
-import { executions, replayOwn } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
+import { executions, replayOwn } from '../support/world/run-record.ts';
 import type { WorkerProcess } from '../support/world/worker-process.ts';
 import { decisionOn, openRequests } from '../support/world/world.ts';
 

@@ -9,9 +9,8 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { isRefusedQuery } from '../../contracts/failure.ts';
 import type { Recorded } from '../../workers/replay/recorded-history.ts';
 import { bundleForReplay, compareHistories } from '../../workers/replay/semantics.ts';
-import { keepDamaged } from '../support/faults/damaged-runs.ts';
 import { plainClient } from '../support/engine.ts';
-import { type FaultEngine, type FaultWorld, startFaultEngine, startFaultWorld } from '../support/faults/world.ts';
+import { keepDamaged } from '../support/faults/damaged-runs.ts';
 import { pollInstead } from '../support/faults/lost-poller.ts';
 import {
   editBeingJudged,
@@ -23,9 +22,10 @@ import {
   startPointServers,
   withoutGuard,
 } from '../support/faults/rebuilt-points.ts';
-import { executions, replayOwn } from '../support/world/run-record.ts';
+import { type FaultEngine, type FaultWorld, startFaultEngine, startFaultWorld } from '../support/faults/world.ts';
 import { sharedBundle } from '../support/shared-bundle.ts';
 import { until } from '../support/until.ts';
+import { executions, replayOwn } from '../support/world/run-record.ts';
 import type { WorkerProcess } from '../support/world/worker-process.ts';
 
 const LONG_MS = 400_000;

@@ -7,17 +7,17 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { defaultPayloadConverter } from '@temporalio/common';
-import { compareWithHistory, readDeeds } from '../../client/ledger/history.ts';
 import type { RunHandle } from '../../client/index.ts';
+import { compareWithHistory, readDeeds } from '../../client/ledger/history.ts';
 import { CanaryScanner } from '../support/canary/scan.ts';
 import { expectSound } from '../support/faults/oracle.ts';
 import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
-import { zoneKey } from '../support/signing/keys.ts';
 import { lostCall } from '../support/scenes/lost-answers.ts';
 import { type ResumableServer, startResumableServer } from '../support/servers/resumable-server.ts';
-import { executions, factsOf, replayOwn, results } from '../support/world/run-record.ts';
+import { zoneKey } from '../support/signing/keys.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests } from '../support/world/world.ts';
+import { executions, factsOf, replayOwn, results } from '../support/world/run-record.ts';
+import { decideNext } from '../support/world/world.ts';
 
 /** Longer than the heartbeat timeout of a call, on a busy machine. */
 const RECOVERY_MS = 180_000;
@@ -114,9 +114,7 @@ test(
     const runs = await Promise.all(names.map(start));
     const [early, late, approved] = runs;
     if (early === undefined || late === undefined || approved === undefined) throw new Error('three were started');
-    const [request] = await openRequests(approved);
-    if (request === undefined) throw new Error('there is no request');
-    await approved.decide(decisionOn(request, 'bob'));
+    await decideNext(approved, 'bob');
     await Promise.all(names.map(async (name) => await server.held(name)));
     await Promise.all(runs.map(leftBehind));
     const before = gets();

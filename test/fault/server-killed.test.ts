@@ -6,11 +6,11 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Countersign, type CountersignError, type RunHandle } from '../../client/index.ts';
 import { executionsOf, expectSound } from '../support/faults/oracle.ts';
 import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
 import { factsOf, refusalOf, replayOwn } from '../support/world/run-record.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
 import type { WorkerProcess } from '../support/world/worker-process.ts';
-import { decisionOn, openRequests } from '../support/world/world.ts';
+import { decideNext, decisionOn, openRequests } from '../support/world/world.ts';
 
 /** Answers that die with the server are noticed by heartbeat timeouts, of which a run may meet several. */
 const LONG_MS = 300_000;
@@ -70,9 +70,7 @@ test(
     await openRequests(run);
     await world.engine.kill();
     await world.engine.restart();
-    const [request] = await openRequests(run);
-    if (request === undefined) throw new Error('there is no request');
-    await run.decide(decisionOn(request, 'bob'));
+    await decideNext(run, 'bob');
     expect(await run.result()).toMatchObject({ status: 'completed', output: 'Done.' });
     expect(executionsOf(server.calls, run, 't1.c0')).toBe(1);
     await expectSound(run, server.calls);
@@ -85,7 +83,6 @@ test(
   async () => {
     const run = await world.start('waiting');
     const [request] = await openRequests(run);
-    if (request === undefined) throw new Error('there is no request');
     const decision = decisionOn(request, 'bob');
     await world.engine.kill();
     const impatient = new Countersign({ client: world.client, deadlineMs: 2_000 });

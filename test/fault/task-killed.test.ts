@@ -4,11 +4,11 @@
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
-import { zoneKey } from '../support/signing/keys.ts';
-import { factsOf, outcomes, replayOwn } from '../support/world/run-record.ts';
 import { formsOf, taskOf } from '../support/scenes/tasks.ts';
 import { startTaskServer, type TaskServer } from '../support/servers/task-server.ts';
+import { zoneKey } from '../support/signing/keys.ts';
 import { until } from '../support/until.ts';
+import { factsOf, outcomes, replayOwn } from '../support/world/run-record.ts';
 
 const RECOVERY_MS = 180_000;
 

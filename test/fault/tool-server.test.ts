@@ -9,16 +9,16 @@ import { defined } from '../../contracts/defined.ts';
 import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import { startEngine } from '../support/engine.ts';
 import { executionsOf, expectSound } from '../support/faults/oracle.ts';
-import { type FaultRoute, startFaultRoute } from '../support/faults/world.ts';
 import { type Fault, faultsOf, LARGE_BYTES } from '../support/faults/table.ts';
-import { keepZoneKey } from '../support/signing/keys.ts';
-import { type Era, type RawServer, startRawServer, succeedWith } from '../support/servers/raw-server.ts';
+import { type FaultRoute, startFaultRoute } from '../support/faults/world.ts';
 import { answered } from '../support/models/bench.ts';
 import { chatDialect } from '../support/models/chat.ts';
 import { said } from '../support/models/dialect.ts';
 import { type ModelProvider, startModelProvider } from '../support/models/provider.ts';
-import { factsOf, replayOwn, results } from '../support/world/run-record.ts';
+import { type Era, type RawServer, startRawServer, succeedWith } from '../support/servers/raw-server.ts';
+import { keepZoneKey } from '../support/signing/keys.ts';
 import { until } from '../support/until.ts';
+import { factsOf, replayOwn, results } from '../support/world/run-record.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
 
 const LONG_MS = 180_000;
@@ -81,7 +81,7 @@ describe.each<Era>(['modern', 'legacy'])('a run of faults at a server of the %s 
       answered(chatDialect.events(said([{ type: 'text', text: 'Done.' }]))),
     );
     const agent = { name: 'clerk', model: 'main' };
-    const limits = { callsPerTurn: 32, resultBytes: 16_384, callTimeoutSeconds: 2 };
+    const limits = { callsPerTurn: 32, resultBytes: 16_384, callTimeoutSeconds: 5 };
     run = await world.start([{ text: '' }], { agent, limits }, { authorizations: { faults: TOKEN } });
     const requests = await openRequests(run, 2);
     await Promise.all([routes.back.cut(), routes.gone.cut()]);

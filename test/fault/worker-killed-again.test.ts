@@ -7,8 +7,8 @@ import type { LedgerEntry, RunHandle } from '../../client/index.ts';
 import { expectSound } from '../support/faults/oracle.ts';
 import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
 import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
-import { factsOf, replayOwn } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
+import { factsOf, replayOwn } from '../support/world/run-record.ts';
 import { decisionOn } from '../support/world/world.ts';
 
 /** A call or model step in the hands of a killed worker is noticed by its heartbeat timeout: 30 s or 60 s, some of them in turn. */

@@ -3,8 +3,8 @@
  * What counts is the tool server's own log (F1, F2; INV-X1, INV-D3).
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { Countersign, type DecisionAck, type RunHandle } from '../../client/index.ts';
 import { updateIdOf } from '../../client/engine/engine.ts';
+import { Countersign, type DecisionAck, type RunHandle } from '../../client/index.ts';
 import { modelText } from '../../domain/views/model-text.ts';
 import { executionsOf, expectSound } from '../support/faults/oracle.ts';
 import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
@@ -13,8 +13,8 @@ import { chatDialect } from '../support/models/chat.ts';
 import { said } from '../support/models/dialect.ts';
 import { type ModelProvider, startModelProvider } from '../support/models/provider.ts';
 import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
-import { factsOf, ledgerShows, replayOwn, results } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
+import { factsOf, ledgerShows, replayOwn, results } from '../support/world/run-record.ts';
 import { decisionOn, openRequests } from '../support/world/world.ts';
 
 /** Longer than the heartbeat timeout of a model step, on a busy machine. */
@@ -119,7 +119,6 @@ async function toldTo(point: RunHandle): Promise<string> {
 describe('kill -9 of the worker', () => {
   test('while a call waits for a decision: the next worker takes it, and the call runs once', async () => {
     const [request] = await openRequests(run.waiting);
-    if (request === undefined) throw new Error('there is no request');
     expect(executionsOf(server.calls, run.waiting, 't1.c0')).toBe(0);
     await run.waiting.decide(decisionOn(request, 'bob'));
     expect(await run.waiting.result()).toMatchObject({ status: 'completed', output: 'Done.' });
@@ -211,7 +210,6 @@ test(
       const [runs, tools] = [await second.startWorker({ role: 'runs' }), await second.startWorker({ role: 'tools' })];
       const between = await second.start('between');
       const [request] = await openRequests(between);
-      if (request === undefined) throw new Error('there is no request');
       await tools.kill();
       await between.decide(decisionOn(request, 'bob'));
       await ledgerShows(between, 'dispatched', 't1.c0');

@@ -10,8 +10,8 @@ import { chatDialect } from '../support/models/chat.ts';
 import { said } from '../support/models/dialect.ts';
 import { startModelProvider } from '../support/models/provider.ts';
 import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
-import { factsOf, replayOwn, traceOf } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
+import { factsOf, replayOwn, traceOf } from '../support/world/run-record.ts';
 import type { WorkerProcess } from '../support/world/worker-process.ts';
 
 const LONG_MS = 120_000;

@@ -6,7 +6,7 @@ export const HELD_COMMANDS: readonly Mutation[] = [
   {
     name: 'waiting for a server counts as an attempt',
     noticedIn: 'agent-run.v2.held-first',
-    change: never('conclude', 'isHolding($_)'),
+    change: never('conclude', 'isThrottling($_)'),
   },
   {
     name: 'a call that waits for its server keeps the run from continuing',

@@ -24,7 +24,7 @@ export const OPEN_QUESTION_CONTENT: readonly Mutation[] = [
   {
     name: 'the ledger does not say what a server was told to what it asked',
     noticedIn: 'agent-run.v2.open-question-ended',
-    change: replaced('dispatch', '$_.commit(toldHeld($$))', 'undefined'),
+    change: replaced('dispatch', '$_.commit(elicitationTold($$))', 'undefined'),
   },
   {
     name: 'a dispatch that may wait for people has no more time than another',
@@ -52,17 +52,17 @@ export const OPEN_QUESTION_REFUSALS: readonly Mutation[] = [
   {
     name: 'a question that nobody answers keeps the next one from being asked',
     noticedIn: 'agent-run.v2.open-question-second',
-    change: replaced('flightOf', 'flownOn($$)', 'undefined'),
+    change: replaced('flightOf', 'backInFlight($$)', 'undefined'),
   },
   {
     name: 'another dispatch than the one under way may ask',
     noticedIn: 'agent-run.v2.open-question-answered',
-    change: always('admitHeld', '$_.attempts === $_'),
+    change: always('admitElicitation', '$_.attempts === $_'),
   },
   {
     name: 'questions on an open connection come in any order',
     noticedIn: 'agent-run.v2.open-question-answered',
-    change: replaced('admitHeld', '$round <= ($_ ?? 0)', '$round === 0'),
+    change: replaced('admitElicitation', '$round <= ($_ ?? 0)', '$round === 0'),
   },
   {
     name: 'nobody is told that a question on an open connection has expired',

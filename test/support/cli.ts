@@ -1,6 +1,7 @@
 /** Runs a command in this process and returns its output and exit code. */
 import { runCli } from '../../cli/program.ts';
 import { plain } from '../../cli/session/terminal.ts';
+import type { TestEngine } from './engine.ts';
 
 export interface CommandOptions {
   readonly env?: Readonly<Record<string, string>>;
@@ -39,6 +40,13 @@ export async function runCommand(args: readonly string[], options: CommandOption
     interrupted: () => options.signal ?? new AbortController().signal,
   });
   return { exitCode, out, err };
+}
+
+/** Runs commands against a Temporal server, in the folder of its workers. */
+export function commandsAt({ server, directory }: Pick<TestEngine, 'server' | 'directory'>) {
+  const where = ['--address', server.address, '--namespace', server.namespace];
+  return async (args: readonly string[], options: CommandOptions = {}): Promise<CommandResult> =>
+    await runCommand([...args, ...where], { directory, ...options });
 }
 
 /** Parses the one JSON document that `--json` promises. */

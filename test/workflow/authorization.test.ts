@@ -1,30 +1,32 @@
-/** A server that wants another authorization than it got: people are asked, nothing is widened by itself (INV-S2, F13, F14). */
+/**
+ * A server that wants another authorization than it got: people are asked, nothing is widened by itself (INV-S2, D-5,
+ * F13, F14). A grant that will not outlive the deadline of a request is said when the request opens.
+ */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { decodeJwt } from 'jose';
 import { stringify } from 'yaml';
 import { createVaultDirectory } from '../../activities/vault/directory.ts';
-import { Countersign, type RunHandle } from '../../client/index.ts';
+import type { RunHandle } from '../../client/index.ts';
 import { compareWithHistory, readDeeds } from '../../client/ledger/history.ts';
 import { VAULT_KEYS } from '../support/builders/vault.ts';
-import { runCommand } from '../support/cli.ts';
-import { startEngine } from '../support/engine.ts';
-import { keepZoneKey, type KeptZoneKey } from '../support/signing/keys.ts';
-import { type RawServer, startRawServer, succeedWith } from '../support/servers/raw-server.ts';
+import { commandsAt } from '../support/cli.ts';
 import { type RunningAuthorizationServer, startProvider } from '../support/oauth/provider.ts';
 import { putTokenFor } from '../support/oauth/refresh-bench.ts';
 import { type RefreshProvider, startRefreshProvider } from '../support/oauth/refresh-provider.ts';
 import { factsOf, outcomes, refusalOf } from '../support/world/run-record.ts';
 import { authorizationOf, wantedFor, wants } from '../support/scenes/authorizations.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
+import { type RawServer, startRawServer, succeedWith } from '../support/servers/raw-server.ts';
+import { type ZoneKey, zoneKey } from '../support/signing/keys.ts';
+import { decideNext, decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
 
 const CLIENT = { id: 'countersign', secret: 'client-secret-3a7f/19+c0=' };
 let server: RawServer;
 let provider: RunningAuthorizationServer;
 let issuer: RefreshProvider;
 let world: World;
-let zone: KeptZoneKey;
+let zone: ZoneKey;
 
 beforeAll(async () => {
   // oidc-provider says on the console that it runs on Node 20 and without a store.
@@ -49,10 +51,11 @@ beforeAll(async () => {
   issuer = await startRefreshProvider({ client: CLIENT, resources });
   const client = { clientId: CLIENT.id, clientSecret: CLIENT.secret };
   const scopes = { discovery: ['notes:read'], default: ['notes:read'], consentable: ['notes:admin'] };
-  const engine = await startEngine();
-  zone = await keepZoneKey(engine.directory);
+  zone = await zoneKey();
   world = await startWorld({
-    engine,
+    zone,
+    beside: [server, provider, issuer],
+    client: { servers: { mine: { url: server.url, key: zone.publicJwk } } },
     config: {
       servers: {
         notes: {
@@ -62,7 +65,6 @@ beforeAll(async () => {
         mine: { url: server.url },
         kept: { url: server.url, credentials: { kind: 'refresh', issuer: issuer.issuer, ...client, scopes } },
       },
-      grants: zone.grants,
       vault: { kind: 'directory', directory: 'vault', keys: VAULT_KEYS },
       policy: {
         approvers: { ids: ['bob'] },
@@ -74,11 +76,11 @@ beforeAll(async () => {
       },
     },
   });
+  const servers = { mine: { url: server.url } };
+  await writeFile(join(world.engine.directory, 'countersign.yaml'), stringify({ servers }));
 }, 120_000);
 afterAll(async () => {
   await world?.stop();
-  await world?.engine.stop();
-  await Promise.all([server?.close(), provider?.close(), issuer?.close()]);
   jest.restoreAllMocks();
 });
 
@@ -132,9 +134,7 @@ describe('a scope that the token lacks', () => {
 
   test('of a call that was approved keeps its approval: nobody is asked for that again', async () => {
     const run = await started(['notes/gated']);
-    const [asked] = await openRequests(run);
-    if (asked === undefined) throw new Error('no request');
-    await run.decide(decisionOn(asked, 'bob'));
+    await decideNext(run, 'bob');
     const request = await wantedFor(run);
     expect(request.generation).toBe(2);
     await run.authorize(authorizationOf(request, 'bob', { kind: 'consent' }));
@@ -188,10 +188,7 @@ describe('a scope that the token lacks', () => {
 });
 
 test('on the command line: what is wanted, and each way of answering', async () => {
-  const { directory, server: engine } = world.engine;
-  await writeFile(join(directory, 'countersign.yaml'), stringify({ servers: { mine: { url: server.url } } }));
-  const cli = async (...args: string[]) =>
-    await runCommand([...args, '--address', engine.address, '--namespace', engine.namespace], { directory });
+  const cli = async (...args: string[]) => await commandsAt(world.engine)(args);
   const run = await started(['notes/admin', 'notes/never', 'notes/admin']);
   await wantedFor(run);
   const answer = async (callId: string, ...args: string[]) =>
@@ -226,22 +223,11 @@ test('a server that is never content is tried three times more, by somebody’s 
 });
 
 describe('a grant that is no longer good', () => {
-  const startedWith = async (client: { servers: Record<string, { url: string; key: typeof zone.publicJwk }> }) => {
-    const { countersign: _, client: connection, artifacts, config } = world;
-    const countersign = new Countersign({ client: connection, artifacts, taskQueue: config.taskQueue, ...client });
-    const calls = [{ calls: [{ tool: 'mine/fresh' }] }, { calls: [{ tool: 'mine/fresh' }] }, END];
-    const spec = world.spec(calls, { servers: [{ name: 'mine' }] });
-    return await countersign.startRun({
-      runId: `regrant-${process.pid}`,
-      spec,
-      authorizations: { mine: 'stale-token' },
-    });
-  };
-
   test('is replaced by whose it was alone, for this call and the later ones of the run', async () => {
     const target = { url: server.url, key: zone.publicJwk };
-    const client = { servers: { mine: target } };
-    const stale = await startedWith(client);
+    const steps = [{ calls: [{ tool: 'mine/fresh' }] }, { calls: [{ tool: 'mine/fresh' }] }, END];
+    const servers = [{ name: 'mine' }];
+    const stale = await world.start(steps, { servers }, { authorizations: { mine: 'stale-token' } });
     const request = await wantedFor(stale);
     expect(request).toMatchObject({
       about: { reason: 'TOOL_UNAUTHORIZED', wants: 'grant' },
@@ -284,18 +270,79 @@ describe('a grant that is no longer good', () => {
       policy: { servers: { kept: { tools: { plain: 'ask' } } } },
     });
     const [asked] = await openRequests(run);
-    if (asked === undefined) throw new Error('no request');
     issuer.next('lose');
     await run.decide(decisionOn(asked, 'ann'));
     const request = await wantedFor(run);
     expect(request.about).toMatchObject({ reason: 'GRANT_LOST', wants: 'grant', server: 'kept' });
     await put();
     await run.authorize(authorizationOf(request, 'ann', { kind: 'grant', grant: { server: 'kept', ref: 'ann-kept' } }));
-    const [second] = await openRequests(run);
-    if (second === undefined) throw new Error('no request');
-    await run.decide(decisionOn(second, 'ann'));
+    await decideNext(run, 'ann');
     await run.result();
     expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded', 't2.c0': 'succeeded' });
     expect(new Set(issuer.used.map(({ token }) => token)).size).toBe(issuer.used.length);
+  });
+});
+
+test('D-5: consent of somebody whom it asks no more widens no token: those whom it asks now are asked, and one of them gives it', async () => {
+  const run = await started(['notes/admin']);
+  const first = await wantedFor(run);
+  const before = world.config.policy;
+  world.config.policy = { ...before, approvers: { ids: ['eve'], groups: [] } };
+  try {
+    await run.authorize(authorizationOf(first, 'bob', { kind: 'consent' }));
+    const second = await wantedFor(run, 't1.c0', 2);
+    expect(second.approvers).toMatchObject({ allOf: [{ ids: ['eve'] }] });
+    await run.authorize(authorizationOf(second, 'eve', { kind: 'consent' }));
+    await run.result();
+  } finally {
+    world.config.policy = before;
+  }
+  expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+  expect(scopesSeen(run)).toEqual(['notes:read', 'notes:read', 'notes:read notes:admin']);
+  expect(factsOf(await run.ledger(), 'authorization.given')).toMatchObject([
+    { approver: { id: 'bob' } },
+    { approver: { id: 'eve' } },
+  ]);
+});
+
+describe('a grant that ends, where people look (F13)', () => {
+  /** The client seals for as long as the run may take. */
+  const GRANT_SECONDS = 3_600;
+
+  test.each([
+    ['that ends first', 2 * GRANT_SECONDS, true],
+    ['that lasts longer', GRANT_SECONDS / 2, false],
+  ] as const)('of a grant %s', async (_, deadlineSeconds, isTold) => {
+    const over = {
+      servers: [{ name: 'mine' }],
+      limits: { wallClockSeconds: GRANT_SECONDS },
+      policy: { deadlineSeconds, approvers: { ids: ['ann'] }, servers: { mine: { default: 'ask' as const } } },
+    };
+    const before = Date.now();
+    const run = await world.start([{ calls: [{ tool: 'mine/plain' }] }, END], over, {
+      authorizations: { mine: 'token' },
+    });
+    const [request] = await openRequests(run);
+    const cli = commandsAt(world.engine);
+    const ends = { request: request.grantExpiresAt, state: (await run.state()).grantEnds };
+    const facts = factsOf(await run.ledger(), 'request.opened');
+    const texts = await Promise.all(
+      ['show', 'requests', 'ledger'].map(async (verb) => (await cli([verb, run.runId])).out),
+    );
+    if (isTold) {
+      const at = request.grantExpiresAt ?? '';
+      // A moment at the issuer of the grant, which is the client.
+      expect(Date.parse(at)).toBeGreaterThanOrEqual(Math.floor(before / 1_000) * 1_000 + GRANT_SECONDS * 1_000 - 1_000);
+      expect(Date.parse(at)).toBeLessThan(Date.parse(request.deadline));
+      expect(ends.state).toEqual([{ callId: 't1.c0', server: 'mine', at }]);
+      expect(facts).toMatchObject([{ callId: 't1.c0', grantExpiresAt: at }]);
+      for (const text of texts) expect(text).toMatch(/grant ends/);
+    } else {
+      expect(ends).toEqual({ request: undefined, state: undefined });
+      expect(facts.map((fact) => fact.grantExpiresAt)).toEqual([undefined]);
+      for (const text of texts) expect(text).not.toMatch(/grant ends/);
+    }
+    await run.decide(decisionOn(request, 'ann'));
+    await run.result();
   });
 });

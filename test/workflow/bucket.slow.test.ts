@@ -7,16 +7,16 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { stringify } from 'yaml';
-import { type RunHandle, readArtifactsFromBucket } from '../../client/index.ts';
+import { readArtifactsFromBucket, type RunHandle } from '../../client/index.ts';
 import type { ResultPart } from '../../contracts/schemas/call.ts';
 import type { BucketConfig } from '../../contracts/schemas/stores.ts';
 import { type Canary, CanaryScanner } from '../support/canary/scan.ts';
 import { type CanaryServer, startCanaryServer } from '../support/canary/server.ts';
 import { errorOf, runCommand } from '../support/cli.ts';
 import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
-import { executions, results } from '../support/world/run-record.ts';
 import { type S3Server, SECRET_ACCESS_KEY, startS3Server } from '../support/servers/s3-server.ts';
 import { until } from '../support/until.ts';
+import { executions, results } from '../support/world/run-record.ts';
 import { decisionOn, requestFor, startWorld, type World } from '../support/world/world.ts';
 
 const SERVER_SECRET = `canary-${randomBytes(12).toString('hex')}`;

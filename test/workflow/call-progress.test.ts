@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { CallProgress } from '../../client/index.ts';
 import { runCommand } from '../support/cli.ts';
-import { type ResumableServer, startResumableServer } from '../support/servers/resumable-server.ts';
 import { formsOf, keptOf } from '../support/scenes/tasks.ts';
+import { type ResumableServer, startResumableServer } from '../support/servers/resumable-server.ts';
 import { startWorld, type World } from '../support/world/world.ts';
 
 let server: ResumableServer;

@@ -1,7 +1,7 @@
 /** One catalog for a long life: many refreshes and changes, many tools, and the limit of what it hands on (S3.2, S3.6, INV-D3). */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import { defaultPayloadConverter } from '@temporalio/common';
 import type { Tool } from '@modelcontextprotocol/server';
+import { defaultPayloadConverter } from '@temporalio/common';
 import {
   assertIntact,
   type CatalogAck,
@@ -12,10 +12,10 @@ import {
 import type { SetToolPolicies, SetToolPoliciesInput, ToolSetting } from '../../contracts/schemas/catalog.ts';
 import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import { CATALOG_BYTES, type CatalogCarry } from '../../domain/catalog/carry.ts';
-import { CatalogModel, changeNumber, listedIn } from '../support/stories/catalog.ts';
 import { ADMINISTRATORS, ANN, connected } from '../support/scenes/catalogs.ts';
 import { type RawServer, startRawServer } from '../support/servers/raw-server.ts';
 import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { CatalogModel, changeNumber, listedIn } from '../support/stories/catalog.ts';
 import { codeOf, executions, factsOf, refusalOf, replayOwn } from '../support/world/run-record.ts';
 import { startWorld, type World } from '../support/world/world.ts';
 

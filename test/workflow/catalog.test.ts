@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/gl
 import type { Tool } from '@modelcontextprotocol/server';
 import type { CatalogHandle } from '../../client/index.ts';
 import { entryOf } from '../../domain/catalog/state.ts';
+import { startEngine, type TestEngine } from '../support/engine.ts';
 import {
   ADMINISTRATORS,
   allowed,
@@ -13,7 +14,6 @@ import {
   refreshed,
   statusesIn,
 } from '../support/scenes/catalogs.ts';
-import { startEngine, type TestEngine } from '../support/engine.ts';
 import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
 import { codeOf, factsOf } from '../support/world/run-record.ts';
 import { startWorld, type World } from '../support/world/world.ts';

@@ -8,11 +8,7 @@ import { codedFailureIn } from '../../contracts/failure.ts';
 import { PENDING_MEMO } from '../../contracts/names.ts';
 import type { ApprovalRequest, DecisionInput } from '../../contracts/schemas/request.ts';
 import { requestDigest } from '../../domain/request/digest.ts';
-import { type CliWorld, pay as paid, startCliWorld } from '../support/scenes/cli-world.ts';
-import { documentOf, errorOf } from '../support/cli.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
-import { resetRun } from '../support/world/reset.ts';
 import {
   codeOf,
   executions,
@@ -23,8 +19,20 @@ import {
   traceOf,
   transcript,
 } from '../support/world/run-record.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, requestFor, startWorld, type World } from '../support/world/world.ts';
+import {
+  decideNext,
+  decisionOn,
+  openRequests,
+  requestAfter,
+  requestFor,
+  rolled,
+  startWorld,
+  type World,
+} from '../support/world/world.ts';
+import { resetRun } from '../support/world/reset.ts';
+import { startBank } from '../support/world/bank-world.ts';
 
 let engine: TestEngine;
 beforeAll(async () => {
@@ -164,7 +172,6 @@ describe('decisions of one person', () => {
           END,
         ]);
         const [request] = await openRequests(run);
-        if (request === undefined) throw new Error('no request');
         await ledgerShows(run, 'outcome', 't1.c0');
         expect(await sendRaw(run, { ...decisionOn(request, 'ann'), callId: 't1.c0' })).toBe('REQUEST_NOT_OPEN');
         await run.decide(decisionOn(request, 'ann'));
@@ -240,7 +247,6 @@ describe('decisions of one person', () => {
       async function twoGates(purpose: string): Promise<{ run: RunHandle; first: ApprovalRequest }> {
         const run = await world.start([{ calls: [pay(purpose, 1)] }, { calls: [pay(purpose, 3)] }, END]);
         const [first] = await openRequests(run);
-        if (first === undefined) throw new Error('no request');
         return { run, first };
       }
 
@@ -314,10 +320,7 @@ describe('decisions of one person', () => {
         const decision = decisionOn(first, 'ann');
         const ack = await run.decide(decision);
         await ledgerShows(run, 'outcome', first.callId);
-        await world.client.workflow.getHandle(run.runId).signal('nudge');
-        await until(async () => ((await run.state()).runId === first.runId ? undefined : true), {
-          what: 'the next execution',
-        });
+        await rolled(world, run.runId);
         expect(await run.decide(decision)).toEqual(ack);
         expect(await refusalOf(run.decide(decisionOn(first, 'bob')))).toMatchObject({
           code: 'ALREADY_DECIDED',
@@ -326,7 +329,6 @@ describe('decisions of one person', () => {
         // What was shown before the roll can be decided after it.
         const [waiting] = await openRequests(run);
         expect(waiting?.runId).not.toBe(first.runId);
-        if (waiting === undefined) throw new Error('no request');
         await run.decide(decisionOn(waiting, 'bob'));
         await run.result();
         expect(bank.callsFor('rolled')).toHaveLength(2);
@@ -336,7 +338,7 @@ describe('decisions of one person', () => {
 
     describe('decisions that race (F17)', () => {
       test('of two that contradict each other in one workflow task one wins, and the other is told', async () => {
-        const { run, first } = await asking('conflict');
+        const { run, first, requests } = await asking('conflict', 2);
         await world.workers.stop();
         const answers = Promise.allSettled([
           run.decide(decisionOn(first, 'ann')),
@@ -348,18 +350,19 @@ describe('decisions of one person', () => {
         const lost = settled.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason as unknown] : []));
         expect(won).toHaveLength(1);
         expect(lost).toMatchObject([{ code: 'ALREADY_DECIDED', facts: { decidedBy: won[0]?.decidedBy } }]);
+        expect(factsOf(await run.ledger(), 'decision.accepted')).toHaveLength(1);
+        // Only now may the run end: who comes after its end is told another code.
+        for (const other of requests.slice(1)) await run.decide(decisionOn(other, 'ann', 'reject'));
         await run.result();
         const approved = won[0]?.status === 'approved';
-        expect(await outcomes(run)).toEqual({ 't1.c0': approved ? 'succeeded' : 'rejected' });
+        expect(await outcomes(run)).toEqual({ 't1.c0': approved ? 'succeeded' : 'rejected', 't1.c1': 'rejected' });
         expect(bank.callsFor('conflict')).toHaveLength(approved ? 1 : 0);
-        expect(factsOf(await run.ledger(), 'decision.accepted')).toHaveLength(1);
       });
 
       test('a decision and the deadline in one workflow task: expired, in state, ledger and at the server (F19)', async () => {
         const policy = { servers: { bank: { tools: { pay: { action: 'ask' as const, deadlineSeconds: 10 } } } } };
         const run = await world.start([{ calls: [pay('instant')] }, END], { policy });
         const [request] = await openRequests(run);
-        if (request === undefined) throw new Error('no request');
         const handle = world.client.workflow.getHandle(run.runId);
         await world.workers.stop();
         await handle.signal('decide', { ...decisionOn(request, 'ann'), decisionId: 'in-the-last-moment' });
@@ -410,28 +413,22 @@ describe('calls that several must countersign, and that their initiator must not
   let world: World;
 
   beforeAll(async () => {
-    bank = await startRecordingServer();
     const approvers = { ids: ['ann', 'ben', 'zoe'], need: 2, notInitiator: true as const };
-    world = await startWorld({
-      engine,
-      config: {
+    ({ bank, world } = await startBank(
+      {
         taskQueue: 'quorum',
         policy: { servers: { bank: { tools: { pay: { action: 'ask', approvers }, lookup: 'allow' } } } },
-        servers: { bank: { url: bank.url, credentials: { kind: 'none' } } },
       },
-    });
+      { engine },
+    ));
   });
-  afterAll(async () => {
-    await world.stop();
-    await bank.close();
-  });
+  afterAll(async () => world.stop());
 
   const steps = (purpose: string) => [{ calls: [{ tool: 'bank/pay', arguments: { purpose } }] }, { text: 'done' }];
 
   async function asked(purpose: string) {
     const run = await world.start(steps(purpose), { initiator: { id: 'ann' } });
     const [request] = await openRequests(run);
-    if (request === undefined) throw new Error('no request');
     return { run, request };
   }
 
@@ -461,10 +458,7 @@ describe('calls that several must countersign, and that their initiator must not
     await run.decide(decisionOn(request, 'ben'));
     const handle = world.client.workflow.getHandle(run.runId);
     await handle.signal('nudge');
-    const after = await until(
-      async () => (await run.requests()).find(({ runId, status }) => runId !== request.runId && status === 'open'),
-      { what: 'the request in the next execution' },
-    );
+    const after = await requestAfter(run, request);
     expect(after.votes).toMatchObject([{ approver: { id: 'ben' } }]);
     await world.restartWorkers();
     await run.decide(decisionOn(after, 'zoe'));
@@ -502,10 +496,7 @@ describe('calls that several must countersign, and that their initiator must not
     // So that the vote lies before the point of the reset.
     await run.advance();
     await resetRun(world.client, { workflowId: run.runId, runId: request.runId });
-    const fresh = await until(
-      async () => (await run.requests()).find(({ runId, status }) => runId !== request.runId && status === 'open'),
-      { what: 'the request of the reset run' },
-    );
+    const fresh = await requestAfter(run, request);
     await run.decide(decisionOn(fresh, 'zoe'));
     // One of the two was made in a run that no longer counts: nothing is sent, and both are asked again.
     const again = await until(async () => (await run.requests()).find(({ generation }) => generation === 2), {
@@ -520,89 +511,15 @@ describe('calls that several must countersign, and that their initiator must not
   });
 });
 
-describe('several calls decided by one command (F27, INV-G3)', () => {
-  let service: CliWorld;
-  beforeAll(async () => {
-    service = await startCliWorld();
-  });
-  afterAll(async () => service.stop());
-
-  const notes = (purpose: string) => ['one', 'two', 'three'].map((note) => paid(purpose, note));
-
-  test('--all shows what it would do, and does it with --yes', async () => {
-    await service.waiting('all', notes('all'));
-    const shown = await service.cli(['approve', 'all', '--all', '--as', 'ann', '--json']);
-    expect(shown.exitCode).toBe(2);
-    expect(JSON.parse(shown.out)).toMatchObject({ would: 'approve', requests: [{}, {}, {}], others: [] });
-    // Both are told: what it would do, and that it did nothing.
-    expect(shown.err).toContain('add --yes');
-    expect(await openRequests(service.world.countersign.run('all'), 3)).toHaveLength(3);
-    expect(service.bank.callsFor('all')).toEqual([]);
-    const done = await service.cli(['approve', 'all', '--all', '--as', 'ann', '--yes', '--json']);
-    expect(documentOf<{ results: { status: string }[] }>(done).results.map(({ status }) => status)).toEqual([
-      'approved',
-      'approved',
-      'approved',
-    ]);
-    await service.world.countersign.run('all').result();
-    expect(service.bank.callsFor('all')).toHaveLength(3);
-  });
-
-  test('of two that are named, one that somebody else decides meanwhile does not stop the other', async () => {
-    const [first] = await service.waiting('some', notes('some'));
-    if (first === undefined) throw new Error('three wait');
-    const run = service.world.countersign.run('some');
-    const [one, two, three] = await openRequests(run, 3);
-    if (one === undefined || two === undefined || three === undefined) throw new Error('three wait');
-    // As two commands at the same time would: what was shown is decided by the time it is sent.
-    const stale = decisionOn(one, 'ben');
-    await run.decide(decisionOn(one, 'ann', 'reject'));
-    const answers = await run.decideAll([stale, decisionOn(two, 'ben')]);
-    expect(answers).toMatchObject([
-      { callId: 't1.c0', kind: 'refused', error: { code: 'ALREADY_DECIDED', facts: { decidedBy: 'ann' } } },
-      { callId: 't1.c1', kind: 'accepted', ack: { status: 'approved' } },
-    ]);
-    const named = await service.cli([
-      'reject',
-      'some',
-      't1.c1',
-      't1.c2',
-      '--as',
-      'ann',
-      '--reason',
-      'late',
-      '--yes',
-      '--json',
-    ]);
-    expect(named.exitCode).toBe(5);
-    expect(errorOf(named)).toMatchObject({ code: 'REQUEST_NOT_OPEN' });
-    const rest = await service.cli(['reject', 'some', '--all', '--as', 'ann', '--reason', 'late', '--yes']);
-    expect(rest).toMatchObject({ exitCode: 0, out: expect.stringMatching(/t1\.c2 +rejected/) });
-    await run.result();
-    expect(service.bank.callsFor('some')).toHaveLength(1);
-  });
-});
-
 describe('what was refused is not asked again before the user speaks (B-14, INV-G3, INV-X2)', () => {
   let bank: RecordingServer;
   let world: World;
 
   beforeAll(async () => {
-    bank = await startRecordingServer();
     const tools = { lookup: 'deny', pay: 'ask' } as const;
-    world = await startWorld({
-      engine,
-      config: {
-        taskQueue: 'repeats',
-        policy: { servers: { bank: { tools } } },
-        servers: { bank: { url: bank.url, credentials: { kind: 'none' } } },
-      },
-    });
+    ({ bank, world } = await startBank({ taskQueue: 'repeats', policy: { servers: { bank: { tools } } } }, { engine }));
   });
-  afterAll(async () => {
-    await world.stop();
-    await bank.close();
-  });
+  afterAll(async () => world.stop());
 
   async function reject(run: RunHandle, callId: string): Promise<void> {
     await run.decide({
@@ -623,13 +540,10 @@ describe('what was refused is not asked again before the user speaks (B-14, INV-
       END,
     ]);
     await reject(run, 't1.c0');
-    const sibling = await requestFor(run, 't2.c1');
+    await requestFor(run, 't2.c1');
     expect((await run.requests()).map(({ callId }) => callId)).toEqual(['t2.c1']);
-    await world.client.workflow.getHandle(run.runId).signal('nudge');
-    await until(async () => ((await run.state()).runId === sibling.runId ? undefined : true));
-    const [still] = await openRequests(run);
-    if (still === undefined) throw new Error('no request');
-    await run.decide(decisionOn(still, 'ann'));
+    await rolled(world, run.runId);
+    await decideNext(run, 'ann');
     // What was carried answers the third turn too.
     const third = await requestFor(run, 't4.c0');
     expect(await outcomes(run)).toEqual({
@@ -690,7 +604,6 @@ describe('what was refused is not asked again before the user speaks (B-14, INV-
   test('a duplicate within a turn says so, and runs only if it is approved itself (INV-G3)', async () => {
     const run = await world.start([{ calls: [pay('twice'), pay('twice'), pay('twice', 2)] }, END]);
     const [first, second, third] = await openRequests(run, 3);
-    if (first === undefined || second === undefined || third === undefined) throw new Error('three requests');
     expect([first, second, third].map(({ duplicateOf }) => duplicateOf)).toEqual([undefined, 't1.c0', undefined]);
     const { memo } = await world.client.workflow.getHandle(run.runId).describe();
     expect(memo?.[PENDING_MEMO]).toMatchObject({ requests: [{}, { callId: 't1.c1', duplicateOf: 't1.c0' }, {}] });

@@ -10,12 +10,13 @@ import type { ToolPolicyInput } from '../../contracts/schemas/policy.ts';
 import type { ApprovalRequest, DecisionAck, DecisionInput, Remember } from '../../contracts/schemas/request.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
+import { codeOf, executions, factsOf, outcomes, refusalOf, results } from '../support/world/run-record.ts';
 import { holdJudge, judging } from '../support/scenes/held-judge.ts';
 import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
-import { resetRun } from '../support/world/reset.ts';
-import { codeOf, executions, factsOf, outcomes, refusalOf, results } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, requestFor, startWorld, type World } from '../support/world/world.ts';
+import { decisionOn, openRequests, requestAfter, requestFor, startWorld, type World } from '../support/world/world.ts';
+import { resetRun } from '../support/world/reset.ts';
+import { startBank } from '../support/world/bank-world.ts';
 
 let engine: TestEngine;
 beforeAll(async () => {
@@ -29,7 +30,6 @@ describe('edits and answers (F16, F17, F23, B-7, B-8, INV-G1, INV-G2, INV-X2)', 
 
   const may: ('edit' | 'respond')[] = ['edit', 'respond'];
   beforeAll(async () => {
-    bank = await startRecordingServer();
     const [ann, of2] = [
       { ids: ['ann', 'ben'], may },
       { ids: ['ann', 'ben', 'zoe'], need: 2, may },
@@ -40,24 +40,13 @@ describe('edits and answers (F16, F17, F23, B-7, B-8, INV-G1, INV-G2, INV-X2)', 
       slow: { action: 'ask', approvers: of2 },
       bare: { action: 'ask', approvers: { ids: ['ann'] } },
     } satisfies Readonly<Record<string, ToolPolicyInput>>;
-    world = await startWorld({
-      engine,
-      config: {
-        taskQueue: 'edits',
-        policy: { servers: { bank: { tools } } },
-        servers: { bank: { url: bank.url, credentials: { kind: 'none' } } },
-      },
-    });
+    ({ bank, world } = await startBank({ taskQueue: 'edits', policy: { servers: { bank: { tools } } } }, { engine }));
   });
-  afterAll(async () => {
-    await world.stop();
-    await bank.close();
-  });
+  afterAll(async () => world.stop());
 
   async function asking(tool: string, args: JsonObject): Promise<{ run: RunHandle; request: ApprovalRequest }> {
     const run = await world.start([{ calls: [{ tool: `bank/${tool}`, arguments: args }] }, { text: 'done' }]);
     const [request] = await openRequests(run);
-    if (request === undefined) throw new Error('no request');
     return { run, request };
   }
 
@@ -126,7 +115,6 @@ describe('edits and answers (F16, F17, F23, B-7, B-8, INV-G1, INV-G2, INV-X2)', 
       await run.decide(decisionOn(request, 'ben'));
       expect(await run.decide(editOf(request, { purpose: 'two', amount: 2 }))).toMatchObject({ status: 'edited' });
       const [now] = await openRequests(run);
-      if (now === undefined) throw new Error('it waits');
       expect(now).toMatchObject({
         generation: 2,
         arguments: { purpose: 'two', amount: 2 },
@@ -148,11 +136,22 @@ describe('edits and answers (F16, F17, F23, B-7, B-8, INV-G1, INV-G2, INV-X2)', 
       await handle.signal('decide', editOf(request, request.arguments));
       // INV-G2: after a reset Temporal would send it again, and nothing would find out that it is of before.
       await handle.signal('decide', answerTo(request, 'By signal.'));
+      // Edits are judged side by side: the last one waits until the others are refused.
+      const refused = await until(
+        async () => {
+          const facts = factsOf(await run.ledger(), 'decision.refused');
+          return facts.length === 3 ? facts : undefined;
+        },
+        { what: 'three refusals' },
+      );
       await handle.signal('decide', editOf(request, { purpose: 'signal', amount: 7 }));
       await run.result();
       expect(bank.callsFor('signal')).toMatchObject([{ arguments: { amount: 7 } }]);
-      const refusals = factsOf(await run.ledger(), 'decision.refused').map(({ code }) => code);
-      expect(refusals.toSorted()).toEqual(['ARGUMENTS_INVALID', 'DECISION_INVALID', 'DECISION_NOT_PERMITTED']);
+      expect(refused.map(({ code }) => code).toSorted()).toEqual([
+        'ARGUMENTS_INVALID',
+        'DECISION_INVALID',
+        'DECISION_NOT_PERMITTED',
+      ]);
     });
   });
 
@@ -242,7 +241,6 @@ describe('an edited call is judged anew (B-7, F23, INV-G1)', () => {
 
     expect(await run.decide(edit(request, 500))).toMatchObject({ status: 'edited' });
     const [now] = await openRequests(run);
-    if (now === undefined) throw new Error('it waits');
     expect(now).toMatchObject({ generation: 2, arguments: { amount: 500 }, approvers: { allOf: [{ ids: ['zoe'] }] } });
     expect(now).not.toHaveProperty('votes');
     expect(await codeOf(run.decide(decisionOn(now, 'ann')))).toBe('APPROVER_NOT_ENTITLED');
@@ -251,7 +249,6 @@ describe('an edited call is judged anew (B-7, F23, INV-G1)', () => {
     // Zoe makes it less than what is hers to decide: it is Ann's then.
     expect(await run.decide(edit(now, 50, 'zoe'))).toMatchObject({ status: 'edited' });
     const [small] = await openRequests(run);
-    if (small === undefined) throw new Error('it waits');
     expect(small).toMatchObject({ generation: 3, edited: { by: 'zoe', proposed: { amount: 10 } } });
     expect(await run.decide(decisionOn(small, 'ann'))).toMatchObject({ status: 'approved' });
     await run.result();
@@ -271,21 +268,13 @@ describe('what happens to an edit while it is judged (F16, F35, INV-D3, INV-G2)'
   let world: World;
 
   beforeAll(async () => {
-    bank = await startRecordingServer();
     const approvers = { ids: ['ann', 'ben'], may: ['edit' as const] };
-    world = await startWorld({
-      engine,
-      config: {
-        taskQueue: 'edit-judged',
-        policy: { approvers, servers: { bank: { default: 'ask' } } },
-        servers: { bank: { url: bank.url, credentials: { kind: 'none' } } },
-      },
-    });
+    ({ bank, world } = await startBank(
+      { taskQueue: 'edit-judged', policy: { approvers, servers: { bank: { default: 'ask' } } } },
+      { engine },
+    ));
   });
-  afterAll(async () => {
-    await world.stop();
-    await bank.close();
-  });
+  afterAll(async () => world.stop());
 
   async function held(purpose: string) {
     const run = await world.start([
@@ -293,7 +282,6 @@ describe('what happens to an edit while it is judged (F16, F35, INV-D3, INV-G2)'
       { text: 'done' },
     ]);
     const [request] = await openRequests(run);
-    if (request === undefined) throw new Error('no request');
     const release = await holdJudge(world, run);
     const edit = editOf(request, purpose);
     // An update that nobody waits for yet.
@@ -398,26 +386,18 @@ describe('approvals that answer later calls of a run (G-1, G-2, D-4, F35, INV-G1
   let world: World;
 
   beforeAll(async () => {
-    bank = await startRecordingServer();
     const remember: Remember['scope'][] = ['call', 'arguments', 'tool'];
     const tools = {
       pay: { action: 'ask', approvers: { ids: ['ann', 'ben'], remember } },
       bare: { action: 'ask', approvers: { ids: ['ann'] } },
       lookup: { action: 'ask', approvers: { ids: ['ann', 'ben', 'zoe'], need: 2, remember } },
     } satisfies Readonly<Record<string, ToolPolicyInput>>;
-    world = await startWorld({
-      engine,
-      config: {
-        taskQueue: 'standing',
-        policy: { servers: { bank: { tools } } },
-        servers: { bank: { url: bank.url, credentials: { kind: 'none' } } },
-      },
-    });
+    ({ bank, world } = await startBank(
+      { taskQueue: 'standing', policy: { servers: { bank: { tools } } } },
+      { engine },
+    ));
   });
-  afterAll(async () => {
-    await world.stop();
-    await bank.close();
-  });
+  afterAll(async () => world.stop());
 
   const call = (args: JsonObject, tool = 'pay') => ({ tool: `bank/${tool}`, arguments: args });
 
@@ -460,7 +440,6 @@ describe('approvals that answer later calls of a run (G-1, G-2, D-4, F35, INV-G1
     const same = call({ purpose, amount: 1 });
     const run = await asking([[same, same, call({ purpose, amount: 2 })]]);
     const [first, , third] = await openRequests(run, 3);
-    if (first === undefined || third === undefined) throw new Error('three wait');
     await run.decide(remembering(first, { scope: 'call' }));
     await until(() => (amounts(purpose).length === 2 ? true : undefined), { what: 'both equal calls' });
     expect(await openRequests(run)).toMatchObject([{ callId: 't1.c2' }]);
@@ -527,10 +506,7 @@ describe('approvals that answer later calls of a run (G-1, G-2, D-4, F35, INV-G1
     await run.decide(remembering(await requestFor(run, 't1.c0'), { scope: 'tool' }));
     const before = await requestFor(run, 't2.c0');
     await world.client.workflow.getHandle(run.runId).signal('nudge');
-    const after = await until(
-      async () => (await run.requests()).find(({ runId, status }) => runId !== before.runId && status === 'open'),
-      { what: 'the request in the next execution' },
-    );
+    const after = await requestAfter(run, before);
     await world.restartWorkers();
     await run.decide(decisionOn(after, 'ann'));
     await run.result();
@@ -547,10 +523,7 @@ describe('approvals that answer later calls of a run (G-1, G-2, D-4, F35, INV-G1
     await run.decide(remembering(await requestFor(run, 't1.c0'), { scope: 'tool' }));
     const pause = await requestFor(run, 't2.c0');
     await resetRun(world.client, { workflowId: run.runId, runId: pause.runId });
-    const fresh = await until(
-      async () => (await run.requests()).find(({ runId, status }) => runId !== pause.runId && status === 'open'),
-      { what: 'the request of the reset run' },
-    );
+    const fresh = await requestAfter(run, pause);
     await run.decide(decisionOn(fresh, 'ann'));
     const asked = await until(
       async () => (await run.requests()).find(({ callId, status }) => callId === 't3.c0' && status === 'open'),

@@ -4,8 +4,8 @@ import type { RunHandle } from '../../client/index.ts';
 import { defined } from '../../contracts/defined.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
 import { type CallExchange, type RawServer, startRawServer } from '../support/servers/raw-server.ts';
-import { executions, factsOf, outcomes } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
+import { executions, factsOf, outcomes } from '../support/world/run-record.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
 
 let engine: TestEngine;

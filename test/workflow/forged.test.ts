@@ -1,7 +1,7 @@
 /** A dispatch that a forged run schedules: the activity that calls tools trusts nothing that it is given (INV-G1, INV-G2). */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { consistent, type Forger, startForger } from '../support/forgery/forger.ts';
 import { startRecordingServer } from '../support/servers/recording-server.ts';
 
@@ -32,10 +32,9 @@ beforeEach(() => {
 });
 const newCalls = (): number => forger.bank.calls.length - callsBefore;
 
-async function dispatch(
-  change: (input: DispatchInput) => DispatchInput,
-  over: Partial<DispatchInput> = {},
-): Promise<DispatchResult> {
+type Change = (input: DispatchInput) => DispatchInput;
+
+async function dispatch(change: Change, over: Partial<DispatchInput> = {}): Promise<DispatchResult> {
   // Sound: our own activity answers it.
   return (await forger.forge('agentRun', ACTIVITIES.callTool, (workflowId) =>
     change(consistent(approved, workflowId, over)),
@@ -75,89 +74,74 @@ describe('a dispatch of a workflow that calls itself a run', () => {
     expect(sent).toHaveLength(3);
   });
 
-  test('as recorded in the history of another run', async () => {
-    const answer = await forger.forge('agentRun', ACTIVITIES.callTool, () => approved);
-    expect(answer).toMatchObject({ kind: 'refused', code: 'DISPATCH_FORBIDDEN' });
+  test.each<readonly [string, Change, object]>([
+    ['as recorded in the history of another run', () => approved, { kind: 'refused', code: 'DISPATCH_FORBIDDEN' }],
+    [
+      'with a policy proof for a tool that policy asks about',
+      (input) => ({ ...input, proof: { kind: 'policy', rules: ['organisation/strategy/never'] } }),
+      { kind: 'reopen', code: 'VERDICT_STRICTER', approvers: { allOf: [{ ids: ['ann'] }] } },
+    ],
+    [
+      "with a run's policy that allows what the organisation asks about",
+      (input) => ({
+        ...input,
+        runPolicy: { strategy: 'never', servers: { bank: { tools: { pay: 'allow' } } } },
+        proof: { kind: 'policy', rules: ['run/strategy/never'] },
+      }),
+      { kind: 'reopen', code: 'VERDICT_STRICTER' },
+    ],
+    [
+      'with another definition of the tool than the one that was shown (F24, H-7)',
+      (input) => ({ ...input, target: { ...input.target, definitionHash: 'e'.repeat(64) } }),
+      { kind: 'reopen', code: 'DEFINITION_CHANGED' },
+    ],
+    [
+      'with a decision of a Temporal run that does not count',
+      (input) => ({ ...input, decidedIn: [] }),
+      { kind: 'reopen', code: 'DECISION_STALE_RUN' },
+    ],
+  ])('%s', async (_what, change, expected) => {
+    expect(await dispatch(change)).toMatchObject(expected);
     expect(newCalls()).toBe(0);
   });
 
-  test('with a policy proof for a tool that policy asks about', async () => {
-    const answer = await dispatch((input) => ({
-      ...input,
-      proof: { kind: 'policy', rules: ['organisation/strategy/never'] },
-    }));
-    expect(answer).toMatchObject({
-      kind: 'reopen',
-      code: 'VERDICT_STRICTER',
-      approvers: { allOf: [{ ids: ['ann'] }] },
-    });
-    expect(newCalls()).toBe(0);
-  });
-
-  test("with a run's policy that allows what the organisation asks about", async () => {
-    const runPolicy = { strategy: 'never', servers: { bank: { tools: { pay: 'allow' } } } } as const;
-    const answer = await dispatch((input) => ({
-      ...input,
-      runPolicy,
-      proof: { kind: 'policy', rules: ['run/strategy/never'] },
-    }));
-    expect(answer).toMatchObject({ kind: 'reopen', code: 'VERDICT_STRICTER' });
-    expect(newCalls()).toBe(0);
-  });
-
-  test.each([
-    ['another digest', (input: DispatchInput) => withDecision(input, { digest: 'f'.repeat(64) })],
+  test.each<readonly [string, Change]>([
+    ['another digest', (input) => withDecision(input, { digest: 'f'.repeat(64) })],
     [
       'arguments swapped after the approval',
-      (input: DispatchInput) => ({ ...input, arguments: { purpose: 'forged', amount: 1_000_000 } }),
+      (input) => ({ ...input, arguments: { purpose: 'forged', amount: 1_000_000 } }),
     ],
-    ['a decision on another call', (input: DispatchInput) => withDecision(input, { callId: 't1.c1' })],
+    ['a decision on another call', (input) => withDecision(input, { callId: 't1.c1' })],
     [
       'a decision on another generation',
-      (input: DispatchInput) => ({ ...input, proof: { ...input.proof, generation: 2 } }) as DispatchInput,
+      (input) => ({ ...input, proof: { ...input.proof, generation: 2 } }) as DispatchInput,
     ],
-    ['a rejection', (input: DispatchInput) => withDecision(input, { kind: 'reject', reason: 'no' })],
+    ['a rejection', (input) => withDecision(input, { kind: 'reject', reason: 'no' })],
     [
       'an approver who is not in the rule that was shown',
-      (input: DispatchInput) => withDecision(input, { approver: { id: 'mallory', groups: [] } }),
+      (input) => withDecision(input, { approver: { id: 'mallory', groups: [] } }),
     ],
     [
       'a decision made after the deadline',
-      (input: DispatchInput) =>
-        ({ ...input, proof: { ...input.proof, decidedAt: '2999-01-01T00:00:00.000Z' } }) as DispatchInput,
+      (input) => ({ ...input, proof: { ...input.proof, decidedAt: '2999-01-01T00:00:00.000Z' } }) as DispatchInput,
     ],
     [
       'a deadline that is no time',
-      (input: DispatchInput) => ({ ...input, proof: { ...input.proof, deadline: 'never' } }) as DispatchInput,
+      (input) => ({ ...input, proof: { ...input.proof, deadline: 'never' } }) as DispatchInput,
     ],
-    [
-      'the tool of another server',
-      (input: DispatchInput) => ({ ...input, target: { ...input.target, server: 'other' } }),
-    ],
-    [
-      'another tool under the approved name',
-      (input: DispatchInput) => ({ ...input, target: { ...input.target, tool: 'slow' } }),
-    ],
-    ['an approved tool under another name', (input: DispatchInput) => ({ ...input, name: 'bank__slow' })],
-    ['a tool that the run was not offered', (input: DispatchInput) => ({ ...input, toolset: [] })],
+    ['the tool of another server', (input) => ({ ...input, target: { ...input.target, server: 'other' } })],
+    ['another tool under the approved name', (input) => ({ ...input, target: { ...input.target, tool: 'slow' } })],
+    ['an approved tool under another name', (input) => ({ ...input, name: 'bank__slow' })],
+    ['a tool that the run was not offered', (input) => ({ ...input, toolset: [] })],
     [
       'another tenant',
-      (input: DispatchInput) => ({
+      (input) => ({
         ...input,
         run: { ...input.run, initiator: { ...input.run.initiator, tenant: 'theirs' } },
       }),
     ],
   ])('with %s', async (_what, change) => {
     expect(await dispatch(change)).toMatchObject({ kind: 'refused', code: 'DISPATCH_FORBIDDEN' });
-    expect(newCalls()).toBe(0);
-  });
-
-  test('with another definition of the tool than the one that was shown (F24, H-7)', async () => {
-    const answer = await dispatch((input) => ({
-      ...input,
-      target: { ...input.target, definitionHash: 'e'.repeat(64) },
-    }));
-    expect(answer).toMatchObject({ kind: 'reopen', code: 'DEFINITION_CHANGED' });
     expect(newCalls()).toBe(0);
   });
 
@@ -184,20 +168,23 @@ describe('a dispatch of a workflow that calls itself a run', () => {
       const allOf = [{ layer: 'organisation' as const, ids: ['ann', 'ben'], groups: [], need: 2 }];
       return { proof: { ...proof, approvers: { allOf } } };
     };
-    const joinedBy = (over: object) => (input: DispatchInput) => {
-      if (input.proof.kind !== 'decision') return input;
-      const further = [{ ...input.proof.decision, decisionId: 'other', approver: { id: 'ben', groups: [] }, ...over }];
-      // Sound: a forger sends what it likes.
-      return { ...input, proof: { ...input.proof, further } } as DispatchInput;
-    };
+    const joinedBy =
+      (over: object): Change =>
+      (input) => {
+        if (input.proof.kind !== 'decision') return input;
+        const further = [
+          { ...input.proof.decision, decisionId: 'other', approver: { id: 'ben', groups: [] }, ...over },
+        ];
+        return { ...input, proof: { ...input.proof, further } };
+      };
 
     test('control: with both it is sent', async () => {
       expect(await dispatch(joinedBy({}), ofTwo())).toMatchObject({ kind: 'ended', outcome: { kind: 'succeeded' } });
       expect(newCalls()).toBe(1);
     });
 
-    test.each([
-      ['the approval of one', (input: DispatchInput) => input],
+    test.each<readonly [string, Change]>([
+      ['the approval of one', (input) => input],
       ['the approval of one, twice', joinedBy({ approver: { id: 'ann', groups: [] } })],
       ['that of a stranger beside it', joinedBy({ approver: { id: 'mallory', groups: [] } })],
       ['that of another call', joinedBy({ callId: 't1.c1' })],
@@ -210,14 +197,6 @@ describe('a dispatch of a workflow that calls itself a run', () => {
     });
   });
 
-  test('with a decision of a Temporal run that does not count', async () => {
-    expect(await dispatch((input) => ({ ...input, decidedIn: [] }))).toMatchObject({
-      kind: 'reopen',
-      code: 'DECISION_STALE_RUN',
-    });
-    expect(newCalls()).toBe(0);
-  });
-
   test('of a tool that policy denies, countersigned or not', async () => {
     const over = {
       name: 'bank__fail',
@@ -227,7 +206,7 @@ describe('a dispatch of a workflow that calls itself a run', () => {
     expect(newCalls()).toBe(0);
   });
 
-  const told: readonly (readonly [string, (input: DispatchInput) => DispatchInput, Partial<DispatchInput>])[] = [
+  const told: readonly (readonly [string, Change, Partial<DispatchInput>])[] = [
     ['by', (input) => ({ ...input, run: { ...input.run, initiator: { ...input.run.initiator, id: 'mallory' } } }), {}],
     ['after', (input) => ({ ...input, earlier: { tools: { 'bank/lookup': { succeeded: 1 } } } }), {}],
     ['late', (input) => input, { callId: 't9.c0' }],

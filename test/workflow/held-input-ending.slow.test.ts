@@ -14,9 +14,9 @@ import {
   wordOf,
 } from '../support/scenes/held-input.ts';
 import { answerTo, named, question } from '../support/scenes/input.ts';
-import { executions, outcomes, refusalOf } from '../support/world/run-record.ts';
-import { resetRun } from '../support/world/reset.ts';
 import { until } from '../support/until.ts';
+import { resetRun } from '../support/world/reset.ts';
+import { executions, outcomes, refusalOf } from '../support/world/run-record.ts';
 
 const useScene = useHeldScene();
 let scene: HeldScene;
@@ -73,7 +73,7 @@ describe('a run that ends', () => {
   });
 
   test('out of time: as stopped', async () => {
-    const { run, flight } = await held({ limits: { wallClockSeconds: 3 } });
+    const { run, flight } = await held({ limits: { wallClockSeconds: 10 } });
     await isClosed(flight);
     flight.end(DONE);
     expect(await run.result()).toMatchObject({ status: 'limited', because: 'wallClockSeconds' });

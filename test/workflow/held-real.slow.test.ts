@@ -12,9 +12,9 @@ import { runCommand } from '../support/cli.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
 import { answerTo, question } from '../support/scenes/input.ts';
 import { type RunningMcpServer, startEverythingServer } from '../support/servers/real-servers.ts';
-import { factsOf, outcomes, results } from '../support/world/run-record.ts';
-import { until } from '../support/until.ts';
 import { person, service, writeTrust } from '../support/signing/people.ts';
+import { until } from '../support/until.ts';
+import { factsOf, outcomes, results } from '../support/world/run-record.ts';
 import { startWorld, type World } from '../support/world/world.ts';
 
 const LONG_MS = 120_000;
@@ -159,7 +159,7 @@ describe('somebody answers', () => {
 test(
   'nobody answers: the server hears that nobody does, never a yes, and the call ends as the server likes; a late answer is refused',
   async () => {
-    const run = await world.start(asks, { policy: { deadlineSeconds: 1 } });
+    const run = await world.start(asks, { policy: { deadlineSeconds: 10 } });
     const shown = await question(run);
     await run.result();
     expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });

@@ -1,12 +1,15 @@
-/** What a server asks in the middle of a call: after a reset, on the command line, and where nobody answers (INV-G2, F38). */
+/**
+ * What a server asks in the middle of a call: after a reset, on the command line, where nobody answers, and where policy
+ * asks others before the call goes on (INV-G1, INV-G2, D-5, F38).
+ */
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { runCommand } from '../support/cli.ts';
+import { commandsAt } from '../support/cli.ts';
 import { answerTo, approved, named, question, steps, useInputScene } from '../support/scenes/input.ts';
+import { factsOf, outcomes, results } from '../support/world/run-record.ts';
 import type { MrtrServer } from '../support/servers/mrtr-server.ts';
-import { outcomes, results } from '../support/world/run-record.ts';
-import { resetRun } from '../support/world/reset.ts';
 import { until } from '../support/until.ts';
-import type { World } from '../support/world/world.ts';
+import { resetRun } from '../support/world/reset.ts';
+import { decisionOn, openRequests, requestAfter, type World } from '../support/world/world.ts';
 
 const scene = useInputScene();
 let server: MrtrServer;
@@ -21,13 +24,7 @@ describe('after a reset', () => {
     await run.provideInput(answerTo(await question(run), named('Ann')));
     const before = await question(run, 2);
     await resetRun(world.client, { workflowId: run.runId, runId: before.runId });
-    const again = await until(
-      async () => {
-        const request = await question(run, 2);
-        return request.runId === before.runId ? undefined : request;
-      },
-      { what: 'the question in the run that the reset made' },
-    );
+    const again = await requestAfter(run, before);
     await expect(
       run.provideInput(answerTo(before, { pay: { action: 'accept', content: { card: 'visa' } } })),
     ).rejects.toMatchObject({ code: 'DECISION_STALE_RUN' });
@@ -49,11 +46,7 @@ describe('after a reset', () => {
 });
 
 describe('the command line', () => {
-  const cli = async (...args: readonly string[]) =>
-    await runCommand(
-      [...args, '--address', world.engine.server.address, '--namespace', world.engine.server.namespace],
-      { directory: world.engine.directory },
-    );
+  const cli = async (...args: readonly string[]) => await commandsAt(world.engine)(args);
 
   test('shows what is asked, refuses what does not fit, answers, and tells the same answer once more', async () => {
     const run = await world.start(steps('book'));
@@ -96,7 +89,7 @@ describe('the command line', () => {
 
 describe('what nobody answers', () => {
   test('expires at its deadline; the server is told nothing, and nothing is executed', async () => {
-    const policy = { servers: { desk: { tools: { visit: { action: 'ask' as const, deadlineSeconds: 3 } } } } };
+    const policy = { servers: { desk: { tools: { visit: { action: 'ask' as const, deadlineSeconds: 10 } } } } };
     const run = await world.start(steps('visit'), { policy });
     await approved(run);
     await run.result();
@@ -113,4 +106,42 @@ describe('what nobody answers', () => {
     expect(await outcomes(run)).toEqual({ 't1.c0': 'cancelled' });
     expect(server.executed).toEqual([]);
   });
+});
+
+test('INV-G1, D-5: an answer of somebody whom it asks no more is not given to the server: others consent, and are asked', async () => {
+  const run = await world.start(steps('book'));
+  const first = await question(run);
+  const before = world.config.policy;
+  world.config.policy = { ...before, approvers: { ids: ['bob'], groups: [] } };
+  try {
+    await run.provideInput(answerTo(first, named('Mallory')));
+    const consent = await until(
+      async () => (await openRequests(run)).find(({ generation, about }) => generation === 2 && about === undefined),
+      { what: 'a request for consent' },
+    );
+    expect(consent).toMatchObject({
+      approvers: { allOf: [{ ids: ['bob'] }] },
+      reopenedBecause: expect.stringContaining('VERDICT_STRICTER'),
+    });
+    await run.decide(decisionOn(consent, 'bob'));
+    const again = await until(
+      async () => {
+        const request = await question(run);
+        return request.generation > 2 ? request : undefined;
+      },
+      { what: 'the question once more' },
+    );
+    expect(again).toMatchObject({ approvers: { allOf: [{ ids: ['bob'] }] }, about: { round: 1 } });
+    // Nothing of what was answered has left: the call began anew, and asked.
+    expect(server.legs.map(({ state }) => state)).toEqual([undefined, undefined]);
+    await run.provideInput(answerTo(again, named('Bob'), { approver: { id: 'bob' } }));
+    const pay = { pay: { action: 'accept', content: { card: 'visa' } } } as const;
+    await run.provideInput(answerTo(await question(run, 2), pay, { approver: { id: 'bob' } }));
+    await run.result();
+  } finally {
+    world.config.policy = before;
+  }
+  expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+  expect(server.executed).toEqual(['booked for Bob, {"card":"visa"}']);
+  expect(factsOf(await run.ledger(), 'decision.accepted')).toHaveLength(1);
 });

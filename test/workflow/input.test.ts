@@ -3,8 +3,8 @@ import { beforeAll, describe, expect, test } from '@jest/globals';
 import { assertIntact } from '../../client/index.ts';
 import { answerTo, approved, named, question, steps, useInputScene, yes } from '../support/scenes/input.ts';
 import type { MrtrServer } from '../support/servers/mrtr-server.ts';
-import { executions, factsOf, outcomes } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
+import { executions, factsOf, outcomes } from '../support/world/run-record.ts';
 import { decisionOn, openRequests, type World } from '../support/world/world.ts';
 
 const scene = useInputScene();
@@ -62,7 +62,6 @@ describe('a call that a person approved', () => {
   test('a decision is no answer, an answer is no decision: each is refused by the name of the other', async () => {
     const run = await world.start(steps('deploy'));
     const [asked] = await openRequests(run);
-    if (asked === undefined) throw new Error('no request');
     await expect(run.provideInput(answerTo(asked, yes))).rejects.toMatchObject({
       code: 'DECISION_NOT_PERMITTED',
       message: expect.stringContaining('decide'),

@@ -5,21 +5,20 @@ import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { defineSearchAttributeKey } from '@temporalio/common';
 import { compactVerify, importJWK } from 'jose';
 import { LEDGER_ROOT } from '../../activities/ledger/directory.ts';
-import type { RunHandle } from '../../client/index.ts';
 import { HEAD_TYPE } from '../../contracts/crypto.ts';
 import { LedgerHead } from '../../contracts/schemas/ledger.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
-import { ADMINISTRATORS, connected } from '../support/scenes/catalogs.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { keptIn } from '../support/world/ledger-folder.ts';
-import { headKey, writeHeadKey } from '../support/signing/keys.ts';
-import { type LedgerReceiver, startLedgerReceiver, WEBHOOK_SECRET } from '../support/servers/ledger-receiver.ts';
-import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
 import { detailsOf, executions, refusalOf } from '../support/world/run-record.ts';
-import { resetRun } from '../support/world/reset.ts';
+import { ADMINISTRATORS, connected } from '../support/scenes/catalogs.ts';
+import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
+import { type LedgerReceiver, startLedgerReceiver, WEBHOOK_SECRET } from '../support/servers/ledger-receiver.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { headKey, writeHeadKey } from '../support/signing/keys.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
+import { keptIn } from '../support/world/ledger-folder.ts';
+import { resetRun } from '../support/world/reset.ts';
+import { decideNext, decisionOn, openRequests, rolled, startWorld, type World } from '../support/world/world.ts';
 
 const STATUS = defineSearchAttributeKey('CountersignStatus', 'KEYWORD');
 const KEY = headKey();
@@ -62,18 +61,6 @@ async function firstRunIdOf(workflowId: string): Promise<string> {
   return (await executions(world, workflowId))[0]?.runId ?? '';
 }
 
-async function approveNext(run: RunHandle): Promise<void> {
-  const [request] = await openRequests(run);
-  if (request === undefined) throw new Error('there is no request');
-  await run.decide(decisionOn(request, 'ann'));
-}
-
-async function nudged(run: RunHandle): Promise<void> {
-  const { runId } = await run.state();
-  await world.client.workflow.getHandle(run.runId).signal('nudge');
-  await until(async () => ((await run.state()).runId === runId ? undefined : true), { what: 'another execution' });
-}
-
 /** What Temporal says of a step of the run that fails. */
 async function failingStep(workflowId: string): Promise<string> {
   return await until(
@@ -90,10 +77,10 @@ async function failingStep(workflowId: string): Promise<string> {
 test('every entry of a run over several executions is in both sinks once it has ended, under signed heads', async () => {
   const run = await world.start([PAY, PAY, END]);
   await openRequests(run);
-  await nudged(run);
-  await approveNext(run);
+  await rolled(world, run.runId);
+  await decideNext(run, 'ann');
   await until(async () => ((await run.state()).turn === 2 ? true : undefined), { what: 'the second turn' });
-  await approveNext(run);
+  await decideNext(run, 'ann');
   await run.result();
   const ledger = await run.ledger();
   const firstRunId = await firstRunIdOf(run.runId);
@@ -156,7 +143,7 @@ test.each([
   await world.client.workflow.getHandle(run.runId).signal('nudge');
   expect(await failingStep(run.runId)).toContain('LEDGER_UNAVAILABLE');
   // Decided while it waits.
-  await approveNext(run);
+  await decideNext(run, 'ann');
   expect((await run.state()).status).not.toBe('completed');
   await bringBack();
   await run.result();
@@ -183,7 +170,6 @@ test('S2.3: in a run that was stopped a call that waited is no unknown call, whi
   receiver.answer((_, response) => response.writeHead(503).end());
   const run = await world.start([PAY, END]);
   const [request] = await openRequests(run);
-  if (request === undefined) throw new Error('there is no request');
   await run.stop({ by: 'ann', reason: 'enough' });
   expect(await failingStep(run.runId)).toContain('LEDGER_UNAVAILABLE');
   expect(await run.state()).toMatchObject({ status: 'storing', endsAs: 'stopped', because: 'enough' });
@@ -199,12 +185,12 @@ test('S2.3: in a run that was stopped a call that waited is no unknown call, whi
 test('F39: what was changed in the directory is not written over: the run waits and says so', async () => {
   const run = await world.start([PAY, END]);
   await openRequests(run);
-  await nudged(run);
+  await rolled(world, run.runId);
   const { files } = await keptIn(root, await firstRunIdOf(run.runId));
   const file = join(root, files[0] ?? '');
   const whole = await readFile(file, 'utf8');
   await writeFile(file, whole.replace('"kind":"run.started"', '"kind":"said"'));
-  await approveNext(run);
+  await decideNext(run, 'ann');
   expect(await failingStep(run.runId)).toContain('LEDGER_CONFLICT');
   await writeFile(file, whole);
   await run.result();
@@ -214,24 +200,24 @@ test('F39: what was changed in the directory is not written over: the run waits 
 test('a sink that misses what was recorded before it is given it from the artifact store', async () => {
   const run = await world.start([PAY, END]);
   await openRequests(run);
-  await nudged(run);
-  await nudged(run);
+  await rolled(world, run.runId);
+  await rolled(world, run.runId);
   const firstRunId = await firstRunIdOf(run.runId);
   for (const file of (await keptIn(root, firstRunId)).files) await rm(join(root, file));
-  await approveNext(run);
+  await decideNext(run, 'ann');
   await run.result();
   expect((await keptIn(root, firstRunId)).entries).toEqual(await run.ledger());
 });
 
 test('INV-G2, F38: a run that was reset after its end is kept beside what it had recorded before', async () => {
   const run = await world.start([PAY, END]);
-  await approveNext(run);
+  await decideNext(run, 'ann');
   await run.result();
   const before = await run.ledger();
   const [execution] = await executions(world, run.runId);
   const { runId = '' } = execution ?? {};
   await resetRun(world.client, { workflowId: run.runId, runId }, 'first');
-  await approveNext(run);
+  await decideNext(run, 'ann');
   // It was sent before the reset.
   await run.resolveOutcome(resolutionOf(await lostCall(run), 'ann', { kind: 'retry' }));
   await run.result();

@@ -1,6 +1,7 @@
 /**
- * A run whose tools cannot be listed for want of a grant waits for one, as a call does (F13, S1.4, INV-S2, INV-D3): nobody loses a
- * run to a grant that ended before it began.
+ * A run whose tools cannot be listed for want of a grant waits for one, as a call does (F13, S1.4, INV-S2, INV-D3): nobody
+ * loses a run to a grant that ended before it began. A task, and grants that take each other's place while its server
+ * works on it (ADR 0041).
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
@@ -8,20 +9,23 @@ import { sealAuthorization } from '../../client/signing/sealing.ts';
 import { RUN_WORKFLOW } from '../../contracts/names.ts';
 import { RunSpec, type RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import { specHash } from '../../domain/request/digest.ts';
-import { startEngine } from '../support/engine.ts';
-import { keepZoneKey, type KeptZoneKey } from '../support/signing/keys.ts';
-import { type RawServer, type RawServerScript, startRawServer } from '../support/servers/raw-server.ts';
 import { executions, factsOf, outcomes, refusalOf } from '../support/world/run-record.ts';
-import { until } from '../support/until.ts';
 import { authorizationOf, wantedFor } from '../support/scenes/authorizations.ts';
-import { startWorld, type World } from '../support/world/world.ts';
+import { type RawServer, type RawServerScript, startRawServer } from '../support/servers/raw-server.ts';
+import { startTaskServer, type TaskServer } from '../support/servers/task-server.ts';
+import { type ZoneKey, zoneKey } from '../support/signing/keys.ts';
+import { until } from '../support/until.ts';
+import { rolled, startWorld, type World } from '../support/world/world.ts';
 
 const LIST = 't0.c0';
 const FRESH = 'Bearer fresh-token';
 let mine: RawServer;
 let open: RawServer;
+let digs: TaskServer;
+/** The token that `digs` takes: calls with any other are turned away. */
+let taken: string;
 let world: World;
-let zone: KeptZoneKey;
+let zone: ZoneKey;
 
 const tool = { name: 'act', description: 'Acts.', inputSchema: { type: 'object' } };
 /** Takes the fresh token alone, for lists as for calls. */
@@ -38,30 +42,41 @@ const guarded: RawServerScript = {
 beforeAll(async () => {
   mine = await startRawServer(guarded);
   open = await startRawServer({ era: 'modern', pages: [[tool]] });
-  const engine = await startEngine();
-  zone = await keepZoneKey(engine.directory);
+  digs = await startTaskServer({
+    begins: { pollInterval: 300_000 },
+    intercept: (method, response, { headers }) =>
+      method === 'tools/call' && headers.authorization !== `Bearer ${taken}` && (response.writeHead(401).end(), true),
+  });
+  zone = await zoneKey();
+  const key = zone.publicJwk;
   world = await startWorld({
-    engine,
-    client: { servers: { mine: { url: mine.url, key: zone.publicJwk } } },
+    zone,
+    beside: [mine, open, digs],
+    client: { servers: { mine: { url: mine.url, key }, digs: { url: digs.url, key } } },
     config: {
-      servers: { mine: { url: mine.url }, open: { url: open.url, credentials: { kind: 'none' } } },
-      grants: zone.grants,
+      servers: {
+        mine: { url: mine.url },
+        open: { url: open.url, credentials: { kind: 'none' } },
+        digs: { url: digs.url, recheckSeconds: 0, tasks: { seconds: 600 } },
+      },
       policy: { strategy: 'never', approvers: { ids: ['bob'] } },
     },
   });
-});
-beforeEach(() => mine.become(guarded));
-afterAll(async () => {
-  await world?.stop();
-  await world?.engine.stop();
-  await Promise.all([mine?.close(), open?.close()]);
-});
+}, 120_000);
+afterAll(async () => world?.stop());
 
+beforeEach(() => mine.become(guarded));
+
+const SERVERS = [{ name: 'mine' }, { name: 'open' }];
 const STEPS = [{ calls: [{ tool: 'mine/act' }, { tool: 'open/act' }] }, { text: 'done' }];
 const target = () => ({ url: mine.url, key: zone.publicJwk });
 
 async function started(over: Partial<RunSpecInput> = {}, token?: string): Promise<RunHandle> {
-  return await world.start(STEPS, over, token === undefined ? {} : { authorizations: { mine: token } });
+  return await world.start(
+    STEPS,
+    { servers: SERVERS, ...over },
+    token === undefined ? {} : { authorizations: { mine: token } },
+  );
 }
 
 async function give(run: RunHandle, round = 1, authorization = 'fresh-token'): Promise<void> {
@@ -121,7 +136,7 @@ test('with a grant that its server takes no more, it waits as well, and as often
 
 test('with a grant that ended before the run began, it says when, and goes on with a fresh one (F13)', async () => {
   const workflowId = 'ended-before';
-  const spec = world.spec(STEPS);
+  const spec = world.spec(STEPS, { servers: SERVERS });
   const binding = {
     namespace: world.engine.server.namespace,
     workflowId,
@@ -147,8 +162,7 @@ test('with a grant that ended before the run began, it says when, and goes on wi
 test('across continue-as-new the request waits on, its answers count, and all lists are there (INV-D3)', async () => {
   const run = await started();
   await wantedFor(run, LIST);
-  await world.client.workflow.getHandle(run.runId).signal('nudge');
-  await until(async () => ((await executions(world, run.runId)).length > 1 ? true : undefined), { what: 'a roll' });
+  await rolled(world, run.runId);
   await give(run);
   await ends(run);
   expect(factsOf(await run.ledger(), 'request.opened')).toHaveLength(1);
@@ -190,4 +204,41 @@ test('where policy asks nobody for authorizations, the run ends at once', async 
   const run = await started({ policy: { missingAuthorization: 'fail' } });
   expect(await refusalOf(run.result())).toMatchObject({ code: 'GRANT_MISSING' });
   expect(factsOf(await run.ledger(), 'request.opened')).toEqual([]);
+});
+
+test('the run ends before a task whose grant was replaced since it was asked about last: it is asked about with its own', async () => {
+  taken = 'first-token';
+  const dig = { tool: 'digs/dig' };
+  const run = await world.start(
+    [{ calls: [dig, dig] }, { text: 'done' }],
+    { servers: [{ name: 'digs' }] },
+    { authorizations: { digs: 'stale-token' } },
+  );
+  const replace = async (callId: string, authorization: string): Promise<void> => {
+    const request = await wantedFor(run, callId);
+    const grant = await run.sealGrant({
+      server: 'digs',
+      authorization,
+      target: { url: digs.url, key: zone.publicJwk },
+    });
+    await run.authorize(authorizationOf(request, 'ann', { kind: 'grant', grant }));
+  };
+  const tasks = async (many: number) =>
+    await until(
+      async () => {
+        const { tasks: begun = [] } = await run.state();
+        return begun.length === many ? begun : undefined;
+      },
+      { what: `${many} tasks` },
+    );
+  await wantedFor(run, 't1.c1');
+  await replace('t1.c0', 'first-token');
+  expect(await tasks(1)).toMatchObject([{ callId: 't1.c0', polls: 0 }]);
+  taken = 'second-token';
+  await replace('t1.c1', 'second-token');
+  expect(await tasks(2)).toMatchObject([{ polls: 0 }, { polls: 0 }]);
+  await run.stop({ by: 'ann', reason: 'enough', inFlight: 'cancel' });
+  await run.result();
+  const told = factsOf(await run.ledger(), 'outcome').map(({ callId, outcome }) => [callId, outcome]);
+  expect(Object.fromEntries(told)).toEqual({ 't1.c0': 'succeeded', 't1.c1': 'succeeded' });
 });

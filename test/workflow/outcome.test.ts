@@ -1,21 +1,21 @@
 /** A call that was sent and whose answer was lost: a person says what became of it, and nothing is sent again before (INV-X1, F6–F9). */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
-import type { ConfigInput } from '../../contracts/schemas/config.ts';
-import { UPDATES } from '../../contracts/names.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
-import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
-import { factsOf, outcomes, refusalOf, results, traceOf, transcript } from '../support/world/run-record.ts';
+import { UPDATES } from '../../contracts/names.ts';
+import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { resultOf } from '../../domain/views/model-text.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
+import { factsOf, outcomes, refusalOf, results, traceOf, transcript } from '../support/world/run-record.ts';
+import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
+import type { RecordingServer } from '../support/servers/recording-server.ts';
+import { until } from '../support/until.ts';
+import { decideNext, decisionOn, openRequests, type World } from '../support/world/world.ts';
+import { startBank } from '../support/world/bank-world.ts';
 
 let bank: RecordingServer;
 let world: World;
 
 beforeAll(async () => {
-  bank = await startRecordingServer();
-  const credentials = { kind: 'none' } as const;
   const both = { ids: ['ann', 'bob'] };
   const policy: ConfigInput['policy'] = {
     approvers: both,
@@ -24,15 +24,9 @@ beforeAll(async () => {
       four: { tools: { slow: { action: 'ask', approvers: { ...both, need: 2 } } } },
     },
   };
-  const { url } = bank;
-  world = await startWorld({
-    config: { policy, servers: { bank: { url, credentials }, open: { url, credentials }, four: { url, credentials } } },
-  });
+  ({ bank, world } = await startBank({ policy }, { names: ['bank', 'open', 'four'] }));
 });
-afterAll(async () => {
-  await world.stop();
-  await bank.close();
-});
+afterAll(async () => world.stop());
 
 const slow = (server: string, purpose: string) => ({ tool: `${server}/slow`, arguments: { purpose } });
 const END = { text: 'done' };
@@ -42,13 +36,10 @@ const limits = { callTimeoutSeconds: 1 };
 async function lost(server: 'bank' | 'open' | 'four', purpose: string, over = {}): Promise<RunHandle> {
   const run = await world.start([{ calls: [slow(server, purpose)] }, END], { limits, ...over });
   if (server === 'bank') {
-    const [request] = await openRequests(run);
-    if (request === undefined) throw new Error('no request');
-    await run.decide(decisionOn(request, 'ann'));
+    await decideNext(run, 'ann');
   }
   if (server === 'four') {
     const [request] = await openRequests(run);
-    if (request === undefined) throw new Error('no request');
     await run.decide(decisionOn(request, 'ann'));
     await run.decide(decisionOn(request, 'bob'));
   }
@@ -81,8 +72,11 @@ test('is asked about with what is known, of whom policy names, and is not sent m
   );
   expect(await run.state()).toMatchObject({ status: 'waiting', pending: 1 });
   expect(factsOf(await run.ledger(), 'request.opened')).toMatchObject([{ about: { kind: 'outcome' } }]);
-  const waiting = (await world.countersign.waiting()).find(({ runId }) => runId === run.runId);
-  expect(waiting?.pending.requests).toMatchObject([{ callId: 't1.c0', about: 'outcome' }]);
+  const waiting = await until(
+    async () => (await world.countersign.waiting()).find(({ runId }) => runId === run.runId),
+    { what: 'the run in the inbox' },
+  );
+  expect(waiting.pending.requests).toMatchObject([{ callId: 't1.c0', about: 'outcome' }]);
   expect(bank.callsFor('known')).toHaveLength(1);
   await run.resolveOutcome(resolutionOf(request, 'bob', { kind: 'failed', message: 'nothing there' }));
   await run.result();
@@ -163,7 +157,6 @@ describe('the answer', () => {
     const [request] = await openRequests(run);
     expect(request).toMatchObject({ generation: 3, reopenedBecause: expect.stringContaining('It may have run') });
     expect(request).not.toHaveProperty('about');
-    if (request === undefined) throw new Error('no request');
     expect(bank.callsFor('eyes')).toHaveLength(1);
     bank.release('eyes');
     await run.decide(decisionOn(request, 'ann'));
@@ -208,7 +201,6 @@ describe('changes nothing and leaves no trace (INV-G2)', () => {
   test('an answer to a request for consent', async () => {
     const run = await world.start([{ calls: [slow('bank', 'consent')] }, END], { limits });
     const [request] = await openRequests(run);
-    if (request === undefined) throw new Error('no request');
     const answer = resolutionOf(request, 'ann', { kind: 'succeeded', result: 'x' });
     expect(await sendRaw(run, UPDATES.resolveOutcome, answer)).toBe('DECISION_NOT_PERMITTED');
     await run.decide(decisionOn(request, 'ann', 'reject'));

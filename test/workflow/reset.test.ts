@@ -1,16 +1,16 @@
 /** After `temporal workflow reset` nothing that was once approved runs again by itself (INV-G2, F38). */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { codedFailureIn } from '../../contracts/failure.ts';
 import { assertIntact, type RunHandle } from '../../client/index.ts';
+import { codedFailureIn } from '../../contracts/failure.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
 import { Script } from '../../contracts/schemas/script.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
+import { ledgerShows, outcomes, refusalOf } from '../support/world/run-record.ts';
 import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
 import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
-import { ledgerShows, outcomes, refusalOf } from '../support/world/run-record.ts';
-import { type HistoryEvent, resetRun } from '../support/world/reset.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
+import { type HistoryEvent, resetRun } from '../support/world/reset.ts';
+import { decisionOn, openRequests, requestAfter, startWorld, type World } from '../support/world/world.ts';
 
 let engine: TestEngine;
 let bank: RecordingServer;
@@ -41,10 +41,17 @@ const isAcceptedUpdate = ({ workflowExecutionUpdateAcceptedEventAttributes: acce
 const isSignal = ({ workflowExecutionSignaledEventAttributes: signaled }: HistoryEvent): boolean =>
   signaled !== undefined && signaled !== null;
 
-async function first(run: RunHandle, count = 1) {
-  const [request] = await openRequests(run, count);
-  if (request === undefined) throw new Error('no request');
-  return request;
+async function first(run: RunHandle) {
+  return (await openRequests(run))[0];
+}
+
+/** Waits until a request of this execution is open. */
+async function requestIn(run: RunHandle, runId: string, generation = 1) {
+  return await until(
+    async () =>
+      (await openRequests(run)).find((request) => request.runId === runId && request.generation >= generation),
+    { what: `a request of execution ${runId}` },
+  );
 }
 
 const isDispatch = ({ activityTaskScheduledEventAttributes: scheduled }: HistoryEvent): boolean =>
@@ -64,10 +71,7 @@ test('to before the decision: the old one is refused, a fresh one runs the call,
   expect(bank.callsFor('before')).toHaveLength(1);
 
   const revived = await resetRun(world.client, { workflowId: run.runId }, isAcceptedUpdate);
-  const again = await until(async () => {
-    const request = await first(run);
-    return request.runId === revived ? request : undefined;
-  });
+  const again = await requestIn(run, revived);
   // An update of ours is answered only after what Temporal applied again.
   expect(await run.advance()).toMatchObject({ runId: revived, status: 'waiting' });
   expect(bank.callsFor('before')).toHaveLength(1);
@@ -95,10 +99,7 @@ test('to before a decision by signal: it is applied again, and the dispatch asks
   await world.client.workflow.getHandle(run.runId).signal('decide', decisionOn(shown, 'ann'));
   await run.result();
   const revived = await resetRun(world.client, { workflowId: run.runId }, isSignal);
-  const again = await until(async () => {
-    const request = await first(run);
-    return request.runId === revived && request.generation === 2 ? request : undefined;
-  });
+  const again = await requestIn(run, revived, 2);
   expect(again.reopenedBecause).toContain('DECISION_STALE_RUN');
   // As long as policy gave it the first time.
   expect(Date.parse(again.deadline) - Date.parse(again.openedAt)).toBe(600_000);
@@ -121,10 +122,7 @@ test.each([
     await bank.held(purpose);
     await run.say({ messageId: 'm1', text: 'Hurry.', from: 'ann' });
     const revived = await resetRun(world.client, { workflowId: run.runId });
-    const again = await until(async () => {
-      const request = await first(run);
-      return request.runId === revived ? request : undefined;
-    });
+    const again = await requestIn(run, revived);
     expect(again.reopenedBecause).toContain('may have been sent');
     expect(bank.callsFor(purpose)).toHaveLength(1);
     bank.release(purpose);
@@ -152,10 +150,7 @@ test('to after the decision, with the dispatch not yet begun: the call is asked 
     await run.say({ messageId: 'm1', text: 'Hurry.', from: 'ann' });
     const revived = await resetRun(world.client, { workflowId: run.runId });
     await tools.restartWorkers();
-    const again = await until(async () => {
-      const request = await first(run);
-      return request.runId === revived ? request : undefined;
-    });
+    const again = await requestIn(run, revived);
     // Its acceptance lies before the reset: sent again it gets its first answer, and does nothing.
     expect(await run.decide(decision)).toMatchObject({ status: 'approved' });
     // Under another update id the run itself is asked, and says that the decision no longer counts.
@@ -179,19 +174,13 @@ test('in a later execution of a chain: decisions of that execution are stale, an
   const run = await world.start([{ calls: [call('bank/pay', 'chain'), call('bank/pay', 'chain')] }, END]);
   const requests = await openRequests(run, 2);
   await world.client.workflow.getHandle(run.runId).signal('nudge');
-  const rolled = await until(async () => {
-    const request = await first(run, 2);
-    return request.runId === requests[0]?.runId ? undefined : request;
-  });
+  const rolled = await requestAfter(run, requests[0]);
   // Shown before the roll, decided after it: counts.
-  const early = decisionOn(requests[0] ?? rolled, 'ann');
+  const early = decisionOn(requests[0], 'ann');
   await run.decide(early);
   await ledgerShows(run, 'outcome', 't1.c0');
   const revived = await resetRun(world.client, { workflowId: run.runId }, isAcceptedUpdate);
-  const again = await until(async () => {
-    const request = await first(run, 2);
-    return request.runId === revived ? request : undefined;
-  });
+  const again = await requestIn(run, revived);
   expect(await refusalOf(run.decide(early))).toMatchObject({ code: 'DECISION_STALE_RUN' });
   expect(await refusalOf(run.decide(decisionOn(rolled, 'ann')))).toMatchObject({ code: 'DECISION_STALE_RUN' });
   expect(bank.callsFor('chain')).toHaveLength(1);
@@ -257,10 +246,7 @@ describe('what was sent in the part that a reset discards, with nobody asked', (
     const two = await resetRun(world.client, { workflowId: run.runId, runId: base });
     await requestIn(run, two);
     await world.client.workflow.getHandle(run.runId).signal('nudge');
-    const rolled = await until(async () => {
-      const request = await first(run);
-      return request.runId === two ? undefined : request;
-    });
+    const rolled = await requestAfter(run, { runId: two });
     await run.decide(decisionOn(rolled, 'ann'));
     const asked = await lostCall(run);
     expect(asked.about).toMatchObject({ message: expect.stringContaining(one) });
@@ -270,10 +256,3 @@ describe('what was sent in the part that a reset discards, with nobody asked', (
     expect(bank.callsFor('beside')).toHaveLength(2);
   });
 });
-
-async function requestIn(run: RunHandle, runId: string) {
-  return await until(async () => {
-    const request = await first(run);
-    return request.runId === runId ? request : undefined;
-  });
-}

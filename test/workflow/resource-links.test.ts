@@ -5,8 +5,7 @@ import { allowed, changed, connected } from '../support/scenes/catalogs.ts';
 import { answerTo, question } from '../support/scenes/input.ts';
 import { END, ends, links, type LinkScene, read, tokenFor, useLinkScene } from '../support/scenes/links.ts';
 import { factsOf, outcomes, refusalOf, scheduledInputs, transcript } from '../support/world/run-record.ts';
-import { until } from '../support/until.ts';
-import { decisionOn, openRequests, requestFor } from '../support/world/world.ts';
+import { decisionOn, openRequests, requestFor, rolled } from '../support/world/world.ts';
 
 const LONG_MS = 120_000;
 const scene = useLinkScene();
@@ -86,7 +85,6 @@ describe('a server of 2026-07-28', () => {
     const steps = [{ calls: [links('docs', 'doc://1')] }, { calls: [read('docs', 'doc://1')] }, END];
     const run = await world.start(steps, saying('ask'));
     const [request] = await openRequests(run);
-    if (request === undefined) throw new Error('no request');
     expect(request).toMatchObject({
       server: 'docs',
       tool: 'resources:read',
@@ -185,7 +183,6 @@ describe('INV-G4: what no result of that server has linked to is denied, whateve
     const steps = [{ calls: [links('docs', 'doc://1', 'doc://2')] }, { calls: [read('docs', 'doc://1')] }, END];
     const run = await world.start(steps, saying('ask'));
     const [request] = await openRequests(run);
-    if (request === undefined) throw new Error('no request');
     const edited = (uri: string) => ({ ...decisionOn(request, 'ann'), kind: 'approve' as const, arguments: { uri } });
     expect(await refusalOf(run.decide(edited('doc://3')))).toMatchObject({ code: 'RESOURCE_NOT_LINKED' });
     await run.decide(edited('doc://2'));
@@ -216,12 +213,8 @@ test('INV-D3: links outlive continue-as-new, with a read that waits and with one
     ],
     { ...saying('ask'), limits: { turnsPerExecution: 1 } },
   );
-  const [first] = await openRequests(run);
-  if (first === undefined) throw new Error('no request');
-  await world.client.workflow.getHandle(run.runId).signal('nudge');
-  await until(async () => ((await run.state()).runId === first.runId ? undefined : true), {
-    what: 'the next execution',
-  });
+  await openRequests(run);
+  await rolled(world, run.runId);
   await run.decide(decisionOn(await requestFor(run, 't2.c0'), 'ann'));
   await run.decide(decisionOn(await requestFor(run, 't4.c0'), 'ann'));
   await run.result();

@@ -5,12 +5,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
-import { ADMINISTRATORS, ANN, BEN, connected } from '../support/scenes/catalogs.ts';
 import { startEngine } from '../support/engine.ts';
-import { keepZoneKey } from '../support/signing/keys.ts';
-import { lostCall } from '../support/scenes/lost-answers.ts';
-import { type RawServer, startRawServer } from '../support/servers/raw-server.ts';
-import { type MrtrServer, startMrtrServer } from '../support/servers/mrtr-server.ts';
 import {
   expectOneMeaning,
   idByTheGuide,
@@ -19,9 +14,14 @@ import {
   sentByLibrary,
   sentPlain,
 } from '../support/forgery/one-meaning.ts';
+import { ADMINISTRATORS, ANN, BEN, connected } from '../support/scenes/catalogs.ts';
+import { lostCall } from '../support/scenes/lost-answers.ts';
+import { type MrtrServer, startMrtrServer } from '../support/servers/mrtr-server.ts';
+import { type RawServer, startRawServer } from '../support/servers/raw-server.ts';
 import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
-import { factsOf } from '../support/world/run-record.ts';
+import { keepZoneKey } from '../support/signing/keys.ts';
 import { until } from '../support/until.ts';
+import { factsOf } from '../support/world/run-record.ts';
 import { openRequests, startWorld, type World } from '../support/world/world.ts';
 
 let bank: RecordingServer;
@@ -120,7 +120,6 @@ test('an update id that somebody has used up before gives nobody another answer'
     servers: [{ name: 'bank' }],
   });
   const [request] = await openRequests(run);
-  if (request === undefined) throw new Error('no request');
   const decision: Sent = ['decide', { ...about(request, 'u'), kind: 'approve' }];
   const updateId = idByTheGuide(...decision);
   expect(updateId).toMatch(/^decide\/u\/[0-9a-f]{16}$/);
@@ -207,7 +206,6 @@ test('forget has no id of its own: who comes second is judged, and told who was 
     servers: [{ name: 'bank' }],
   });
   const [request] = await openRequests(run);
-  if (request === undefined) throw new Error('no request');
   const base = about(request, 's');
   await run.decide({ ...base, kind: 'approve', remember: { scope: 'call' } });
   const forget = (id: string): Sent => ['forget', { standing: 's', by: { id, groups: [] } }];

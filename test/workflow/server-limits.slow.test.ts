@@ -1,13 +1,22 @@
-/** Limits that protect servers, over whole runs: what is over them waits by timer, and nothing of it is lost or sent twice. */
-import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+/**
+ * Limits that protect servers, over whole runs: what is over them waits by timer, and nothing of it is lost or sent twice. A
+ * server that is away when a run starts is waited for, visibly, for as long as the run may last (F8, INV-D3).
+ */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import { compareWithHistory, readDeeds } from '../../client/ledger/history.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import type { RunState } from '../../contracts/schemas/run-state.ts';
-import { type CallExchange, type RawServer, startRawServer } from '../support/servers/raw-server.ts';
-import { executions, factsOf, outcomes } from '../support/world/run-record.ts';
+import { commandsAt, documentOf } from '../support/cli.ts';
+import { detailsOf, factsOf, outcomes, refusalOf } from '../support/world/run-record.ts';
+import {
+  type CallExchange,
+  type RawServer,
+  type RawServerScript,
+  startRawServer,
+} from '../support/servers/raw-server.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
+import { decisionOn, openRequests, rolled, startWorld, type World } from '../support/world/world.ts';
 
 /** Calls that are under way at a server, and how many there were at most. */
 class Desk {
@@ -30,6 +39,7 @@ const NAMES = ['busy', 'broken', 'asks', 'short'] as const;
 type Name = (typeof NAMES)[number];
 
 let servers: Readonly<Record<Name, RawServer>>;
+let files: RawServer;
 let world: World;
 let desk = new Desk();
 
@@ -39,18 +49,21 @@ function working(): Parameters<RawServer['become']>[0] {
 
 beforeAll(async () => {
   const started = await Promise.all(NAMES.map(async (name) => [name, await startRawServer(working())] as const));
+  files = await startRawServer({ era: 'modern' });
   // Sound: one for each name.
   servers = Object.fromEntries(started) as Record<Name, RawServer>;
   const of = (name: Name, limits?: object) =>
     ({ url: servers[name].url, credentials: { kind: 'none' }, limits }) as const;
   world = await startWorld({
     config: {
-      policy: { strategy: 'never' },
+      policy: { strategy: 'never', approvers: { ids: ['ann'] } },
       servers: {
         busy: of('busy', { concurrency: 2 }),
         broken: of('broken', { breaker: { failures: 2, withinSeconds: 600, openSeconds: 2 } }),
         asks: of('asks'),
         short: of('short', { concurrency: 1, waitSeconds: 2 }),
+        files: { url: files.url, credentials: { kind: 'none' } },
+        brief: { url: files.url, credentials: { kind: 'none' }, startWaitSeconds: 1 },
       },
     },
   });
@@ -62,7 +75,7 @@ afterEach(() => {
 });
 afterAll(async () => {
   await world.stop();
-  for (const server of Object.values(servers)) await server.close();
+  for (const server of [files, ...Object.values(servers)]) await server.close();
 });
 
 async function start(name: Name, count: number, over: Partial<RunSpecInput> = {}): Promise<RunHandle> {
@@ -164,10 +177,7 @@ test('a run whose only open call waits for its server continues as new, and wait
   await until(() => (desk.open.length === 2 ? true : undefined), { what: 'two calls under way' });
   await send();
   await heldBy(run, 'concurrency');
-  await world.client.workflow.getHandle(run.runId).signal('nudge');
-  await until(async () => ((await executions(world, run.runId)).length > 1 ? true : undefined), {
-    what: 'the next execution',
-  });
+  await rolled(world, run.runId);
   expect(await heldBy(run, 'concurrency')).toHaveLength(1);
   await served(other);
   await served(run);
@@ -244,4 +254,119 @@ test('a run that starts while its server has no place waits with its list, and g
   await served(first);
   await served(second);
   expect(await outcomes(second)).toEqual({ 't1.c0': 'succeeded' });
+});
+
+describe('a server that is away when a run starts (F8)', () => {
+  /** Requests since the server went away. */
+  let tries = 0;
+
+  const tool = { name: 'act', description: 'Acts.', inputSchema: { type: 'object' } };
+  const there: RawServerScript = { era: 'modern', pages: [[tool]] };
+  const away: RawServerScript = {
+    ...there,
+    intercept: (request) => {
+      tries += 1;
+      request.socket.destroy();
+      return true;
+    },
+  };
+  /** Takes requests, and says nothing. */
+  const silent: RawServerScript = { ...there, intercept: () => ((tries += 1), true) };
+
+  beforeEach(() => {
+    tries = 0;
+    files.become(away);
+  });
+
+  async function waiting(over: Partial<RunSpecInput> = {}, least = 2): Promise<RunHandle> {
+    const steps = [{ calls: [{ tool: 'files/act' }] }, { text: 'done' }];
+    const run = await world.start(steps, { servers: [{ name: 'files' }], ...over });
+    await until(() => (tries >= least ? true : undefined), { what: `${least} tries` });
+    return run;
+  }
+
+  test('it shows for which server it waits, and goes on when that is back', async () => {
+    const run = await waiting();
+    expect(await run.state()).toMatchObject({ status: 'preparing', listing: ['files'] });
+    expect(await detailsOf(world, run.runId)).toContain('lists the tools of files');
+    const [retry, ...others] = await run.retries();
+    expect([retry, others]).toMatchObject([{ step: 'list tools of files', code: 'DISCOVERY_FAILED' }, []]);
+    expect(retry?.attempt).toBeGreaterThan(1);
+    expect(Date.parse(retry?.since ?? '')).toBeLessThanOrEqual(Date.now());
+    const cli = async (...args: readonly string[]) => await commandsAt(world.engine)(args);
+    const said = /list tools of files: DISCOVERY_FAILED, attempt \d+ since .*files/;
+    expect((await cli('show', run.runId)).out).toMatch(said);
+    expect(documentOf(await cli('show', run.runId, '--json'))).toMatchObject({
+      retries: [{ code: 'DISCOVERY_FAILED' }],
+    });
+    expect((await cli('requests', run.runId)).out).toMatch(said);
+    expect((await cli('watch', run.runId, '--deadline', '5')).err).toMatch(said);
+    const [line = ''] = (await cli('watch', run.runId, '--deadline', '5', '--json')).err.split('\n');
+    expect(JSON.parse(line)).toEqual({
+      waiting: {
+        step: 'list tools of files',
+        code: 'DISCOVERY_FAILED',
+        message: expect.stringContaining('"files"'),
+        attempt: expect.any(Number),
+        since: expect.any(String),
+        ...(line.includes('"next"') ? { next: expect.any(String) } : {}),
+      },
+    });
+    // What Temporal UI shows itself, where the details point to.
+    expect(await detailsOf(world, run.runId)).toContain('*Pending Activities*');
+    const { raw } = await world.client.workflow.getHandle(run.runId).describe();
+    expect(raw.pendingActivities).toMatchObject([
+      {
+        attempt: expect.any(Number),
+        lastFailure: {
+          message: expect.stringMatching(
+            /^The tools of server "files" could not be listed: the connection broke off \([A-Z_]+\)$/,
+          ),
+          applicationFailureInfo: { type: 'DISCOVERY_FAILED' },
+        },
+      },
+    ]);
+    files.become(there);
+    expect(await run.result()).toMatchObject({ status: 'completed' });
+    expect(await run.state()).not.toHaveProperty('listing');
+    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+  });
+
+  test.each(['away', 'silent'] as const)('while the server is %s, stop ends it at once', async (how) => {
+    files.become(how === 'away' ? away : silent);
+    const run = await waiting({}, how === 'away' ? 2 : 1);
+    await run.stop({ by: 'ann', reason: 'enough' });
+    expect(await run.result()).toMatchObject({ status: 'stopped', because: 'enough' });
+    expect(factsOf(await run.ledger(), 'tools.discovered')).toEqual([]);
+  });
+
+  test('cancel ends it at once, too', async () => {
+    const run = await waiting();
+    await run.cancel();
+    expect(await refusalOf(run.result())).toMatchObject({ code: 'RUN_CANCELLED' });
+  });
+
+  test('it hands over while it waits, and waits on (INV-D3)', async () => {
+    const run = await waiting();
+    await rolled(world, run.runId);
+    expect(await run.state()).toMatchObject({ listing: ['files'] });
+    files.become(there);
+    expect(await run.result()).toMatchObject({ status: 'completed' });
+    expect(factsOf(await run.ledger(), 'run.rolled')).toMatchObject([{ because: 'nudge' }]);
+  });
+
+  test('its own time ends it, and what is named for the server', async () => {
+    const run = await waiting({ limits: { wallClockSeconds: 10 } });
+    expect(await run.result()).toMatchObject({ status: 'limited', because: 'wallClockSeconds' });
+    const impatient = await waiting({ servers: [{ name: 'brief' }] });
+    expect(await refusalOf(impatient.result())).toMatchObject({
+      code: 'DISCOVERY_FAILED',
+      message: expect.stringContaining('brief'),
+    });
+    expect(await impatient.state()).toMatchObject({
+      status: 'failed',
+      because: expect.stringMatching(/^DISCOVERY_FAILED: .*brief/),
+    });
+    expect(await detailsOf(world, impatient.runId)).toContain('brief');
+  });
 });

@@ -1,32 +1,23 @@
 /**
- * Trust mode `signed` against somebody who may write to the namespace (§3.3, D-1, D-7, D-8, F16, F18, F20, F21, F22, F38): messages by
- * Temporal's own client, as its UI sends them. None enters history.
+ * Trust mode `signed` against somebody who may write to the namespace (§3.3, D-1, D-6, D-7, D-8, F16, F18, F20, F21, F22,
+ * F38): messages, and starts of runs, by Temporal's own client, as its UI sends them. No message enters history. One
+ * file, because one run is attacked in every way.
  */
 import { randomUUID } from 'node:crypto';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { defaultPayloadConverter } from '@temporalio/common';
 import { type ApprovalRequest, Countersign, type RunHandle } from '../../client/index.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
-import { startEngine, type TestEngine } from '../support/engine.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
-import { executions } from '../support/world/run-record.ts';
-import {
-  claimsFor,
-  person,
-  service,
-  signedWith,
-  type TestClaims,
-  type TestKey,
-  writeTrust,
-} from '../support/signing/people.ts';
-import { resetRun } from '../support/world/reset.ts';
+import type { RecordingServer } from '../support/servers/recording-server.ts';
+import { claimsFor, person, service, signedWith, type TestClaims, type TestKey } from '../support/signing/people.ts';
 import { until } from '../support/until.ts';
-import { openRequests, startWorld, type World } from '../support/world/world.ts';
+import { startBank } from '../support/world/bank-world.ts';
+import { resetRun } from '../support/world/reset.ts';
+import { executions } from '../support/world/run-record.ts';
+import { openRequests, type World } from '../support/world/world.ts';
 
-let engine: TestEngine;
 let bank: RecordingServer;
 let world: World;
-let trustFile: string;
 let run: RunHandle;
 let shown: ApprovalRequest;
 
@@ -34,32 +25,27 @@ const backend = service('backend', ['ops']);
 const ann = person('ann', 'ann', ['audit']);
 const mallory = person('mallory', 'mallory');
 const theirs = person('theirs', 'ann', ['ops'], { tenants: ['theirs'] });
-const ALL = [backend, ann, mallory, theirs];
 const initiator = { id: 'acme|ann' };
 const steps = [{ calls: [{ tool: 'bank/pay', arguments: { purpose: 'forged' } }] }, { text: 'done' }];
+/** Policy lets it pass: a run that starts makes this call. */
+const DIRECT = [{ calls: [{ tool: 'open/pay', arguments: { purpose: 'direct' } }] }, { text: 'done' }];
 
 beforeAll(async () => {
-  engine = await startEngine();
-  bank = await startRecordingServer();
-  trustFile = join(engine.directory, 'trust.jwks');
-  await writeTrust(trustFile, ...ALL);
-  world = await startWorld({
-    engine,
-    client: { signer: backend.signer },
-    config: {
-      policy: { approvers: { ids: ['acme|ann'], groups: ['ops'] } },
-      servers: { bank: { url: bank.url, credentials: { kind: 'none' } } },
-      trust: { mode: 'signed', jwks: 'trust.jwks' },
-    },
-  });
+  const policy = {
+    approvers: { ids: ['acme|ann'], groups: ['ops'] },
+    servers: { open: { default: 'allow' as const } },
+  };
+  const trusted = [backend, ann, mallory, theirs];
+  ({ bank, world } = await startBank(
+    { policy },
+    { names: ['bank', 'open'], trusted, client: { signer: backend.signer } },
+  ));
   run = await world.start(steps, { initiator });
-  [shown] = (await openRequests(run)) as [ApprovalRequest];
+  [shown] = await openRequests(run);
 });
 afterAll(async () => {
-  expect(bank.callsFor('forged')).toHaveLength(0);
+  expect(bank.calls).toEqual([]);
   await world.stop();
-  await bank.close();
-  await engine.stop();
 });
 
 const length = async (of = run): Promise<number> =>
@@ -116,6 +102,22 @@ async function signedBy(key: TestKey, message = messageOf(), over: TestClaims = 
 const now = (): number => Math.floor(Date.now() / 1_000);
 
 describe('an approval forged in Temporal UI (INV-G1, INV-G2)', () => {
+  test.each<readonly [string, () => TestClaims, string]>([
+    ['expired', () => ({ iat: now() - 400, exp: now() - 100 }), 'SIGNATURE_EXPIRED'],
+    ['of tomorrow', () => ({ iat: now() + 500, exp: now() + 600 }), 'SIGNATURE_EXPIRED'],
+    ['for ever', () => ({ exp: now() + 1e8 }), 'SIGNATURE_INVALID'],
+    ['signed to say something', () => ({ purpose: 'say' }), 'SIGNATURE_INVALID'],
+    ['signed to start', () => ({ purpose: 'start', runId: undefined }), 'SIGNATURE_INVALID'],
+    ['signed in another namespace', () => ({ namespace: 'other' }), 'SIGNATURE_INVALID'],
+    ['signed for another tenant', () => ({ tenant: 'theirs' }), 'SIGNATURE_INVALID'],
+    ['signed for another run', () => ({ workflowId: 'other' }), 'SIGNATURE_INVALID'],
+    ['signed for another Temporal run', () => ({ runId: randomUUID() }), 'SIGNATURE_INVALID'],
+    ['with the id of another one', () => ({ jti: 'other' }), 'SIGNATURE_INVALID'],
+  ])('%s', async (_what, claims, code) => {
+    expect(await refused('decide', await signedBy(ann, messageOf(), claims()))).toBe(code);
+    expect((await run.requests())[0]).toMatchObject({ status: 'open' });
+  });
+
   test.each<readonly [string, () => Promise<object>, string]>([
     ['without a signature', async () => messageOf(), 'SIGNATURE_MISSING'],
     ['with one that is no text', async () => ({ ...messageOf(), signature: {} }), 'DECISION_INVALID'],
@@ -143,44 +145,6 @@ describe('an approval forged in Temporal UI (INV-G1, INV-G2)', () => {
       async () => await signedBy(backend, messageOf({ approver: { id: 'acme|eve', groups: ['root'] } })),
       'SIGNER_NOT_ENTITLED',
     ],
-    [
-      'expired',
-      async () => await signedBy(ann, messageOf(), { iat: now() - 400, exp: now() - 100 }),
-      'SIGNATURE_EXPIRED',
-    ],
-    [
-      'of tomorrow',
-      async () => await signedBy(ann, messageOf(), { iat: now() + 500, exp: now() + 600 }),
-      'SIGNATURE_EXPIRED',
-    ],
-    ['for ever', async () => await signedBy(ann, messageOf(), { exp: now() + 1e8 }), 'SIGNATURE_INVALID'],
-    ['signed to say something', async () => await signedBy(ann, messageOf(), { purpose: 'say' }), 'SIGNATURE_INVALID'],
-    [
-      'signed to start',
-      async () => await signedBy(ann, messageOf(), { purpose: 'start', runId: undefined }),
-      'SIGNATURE_INVALID',
-    ],
-    [
-      'signed in another namespace',
-      async () => await signedBy(ann, messageOf(), { namespace: 'other' }),
-      'SIGNATURE_INVALID',
-    ],
-    [
-      'signed for another tenant',
-      async () => await signedBy(ann, messageOf(), { tenant: 'theirs' }),
-      'SIGNATURE_INVALID',
-    ],
-    [
-      'signed for another run',
-      async () => await signedBy(ann, messageOf(), { workflowId: 'other' }),
-      'SIGNATURE_INVALID',
-    ],
-    [
-      'signed for another Temporal run',
-      async () => await signedBy(ann, messageOf(), { runId: randomUUID() }),
-      'SIGNATURE_INVALID',
-    ],
-    ['with the id of another one', async () => await signedBy(ann, messageOf(), { jti: 'other' }), 'SIGNATURE_INVALID'],
     [
       'swapped: a rejection that was signed',
       async () => ({
@@ -242,7 +206,7 @@ test('a signal enters history whoever sends it, and changes nothing (F22)', asyn
   await handle.signal('decide', await signedBy(mallory));
   const codes = async () =>
     (await run.ledger()).flatMap(({ fact }) => (fact.kind === 'decision.refused' ? [fact.code] : []));
-  while ((await codes()).length < 2) await run.advance();
+  await until(async () => ((await codes()).length >= 2 ? true : undefined), { what: 'two refusals' });
   expect(await codes()).toEqual(['SIGNATURE_MISSING', 'SIGNER_NOT_ENTITLED']);
   expect((await run.requests())[0]).toMatchObject({ status: 'open' });
 });
@@ -273,7 +237,6 @@ test('INV-G2: a decision is of no use elsewhere: on another run, or on the same 
   const decision = await signedBy(ann);
   expect(await refused('decide', decision, other)).toBe('SIGNATURE_INVALID');
   const [before] = await openRequests(other);
-  if (before === undefined) throw new Error('no request');
   const message = messageOf({ callId: before.callId, digest: before.digest, runId: before.runId });
   const claims = claimsFor(message, { ...aboutOf(message), workflowId: other.runId }, { jti: message.decisionId });
   const signed = { ...message, signature: await signedWith(ann, claims) };
@@ -288,5 +251,95 @@ test('a client with a signer that is not trusted is told so, after the run has r
   const client = new Countersign({ client: world.client, signer: stranger.signer, taskQueue: world.config.taskQueue });
   await expect(client.run(run.runId).stop({ by: 'acme|ann', reason: 'x' })).rejects.toMatchObject({
     code: 'TRUST_KEY_UNKNOWN',
+  });
+});
+
+describe('runs that somebody starts past the client library (D-6, D-7)', () => {
+  const direct = async (workflowId: string, spec: object): Promise<string> => {
+    try {
+      await world.client.workflow.execute('agentRun', {
+        workflowId,
+        taskQueue: world.config.taskQueue,
+        args: [spec],
+        workflowIdReusePolicy: 'ALLOW_DUPLICATE',
+      });
+      return 'completed';
+    } catch (error) {
+      return codedFailureIn(error instanceof Error ? error.cause : error)?.code ?? 'no code';
+    }
+  };
+  const specOf = () => ({ ...world.spec(DIRECT), initiator: { id: 'acme|ann', groups: [], tenant: 'default' } });
+  const startClaims = (workflowId: string, over: TestClaims = {}): TestClaims => ({
+    purpose: 'start',
+    namespace: world.client.options.namespace,
+    tenant: 'default',
+    workflowId,
+    iss: 'acme',
+    sub: 'ann',
+    ...over,
+  });
+
+  test.each<readonly [string, (id: string) => Promise<object>, string]>([
+    ['unsigned', async () => specOf(), 'SIGNATURE_MISSING'],
+    [
+      'signed by somebody else than its initiator',
+      async (id) => {
+        const spec = specOf();
+        return { ...spec, signature: await signedWith(mallory, claimsFor(spec, startClaims(id))) };
+      },
+      'SIGNER_NOT_ENTITLED',
+    ],
+    [
+      'in a tenant that its key has no say in',
+      async (id) => {
+        const spec = { ...specOf(), initiator: { id: 'acme|ann', groups: [], tenant: 'theirs' } };
+        return { ...spec, signature: await signedWith(ann, claimsFor(spec, startClaims(id, { tenant: 'theirs' }))) };
+      },
+      'SIGNER_NOT_ENTITLED',
+    ],
+    [
+      'with a looser policy than was signed',
+      async (id) => {
+        const spec = specOf();
+        const signature = await signedWith(
+          ann,
+          claimsFor({ ...spec, policy: { strategy: 'always' } }, startClaims(id)),
+        );
+        return { ...spec, signature };
+      },
+      'SIGNATURE_INVALID',
+    ],
+    [
+      'under another id than was signed',
+      async () => {
+        const spec = specOf();
+        return { ...spec, signature: await signedWith(ann, claimsFor(spec, startClaims('other'))) };
+      },
+      'SIGNATURE_INVALID',
+    ],
+    [
+      'with a signature that was caught and kept',
+      async (id) => {
+        const spec = specOf();
+        const past = { iat: now() - 900, exp: now() - 600 };
+        return { ...spec, signature: await signedWith(ann, claimsFor(spec, startClaims(id), past)) };
+      },
+      'SIGNATURE_EXPIRED',
+    ],
+  ])('a start %s is refused', async (_what, forge, code) => {
+    const id = `direct-${randomUUID()}`;
+    expect(await direct(id, await forge(id))).toBe(code);
+  });
+
+  test('a run that was terminated and started again under the same id with a looser spec is refused (D-6)', async () => {
+    const victim = await world.start(DIRECT, { initiator, policy: { strategy: 'always' } });
+    await openRequests(victim);
+    const [execution] = await executions(world, victim.runId);
+    const payload = execution?.events[0]?.workflowExecutionStartedEventAttributes?.input?.payloads?.[0];
+    if (payload === undefined || payload === null) throw new Error('no input');
+    const genuine = defaultPayloadConverter.fromPayload<Record<string, unknown>>(payload);
+    await world.client.workflow.getHandle(victim.runId).terminate();
+    const { policy: _, ...looser } = genuine;
+    expect(await direct(victim.runId, looser)).toBe('SIGNATURE_INVALID');
   });
 });

@@ -1,17 +1,20 @@
-/** Trust mode `signed`, used as it is meant: starts, decisions and messages count because a trusted key has signed them (§3.3, D-7, D-8). */
+/**
+ * Trust mode `signed`, used as it is meant: starts, decisions and messages count because a trusted key has signed them
+ * (§3.3, D-7, D-8). What stands is proven by what was signed, and only a signed word takes it back (INV-G1, INV-G2, F22).
+ */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { assertIntact, Countersign, type RunHandle, type Signer } from '../../client/index.ts';
 import { compareWithHistory, readDeeds } from '../../client/ledger/history.ts';
+import { codedFailureIn } from '../../contracts/failure.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
 import { KEY_FIELD } from '../../contracts/zone.ts';
 import { documentOf, errorOf, runCommand } from '../support/cli.ts';
-import { startEngine, type TestEngine } from '../support/engine.ts';
-import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
 import { answersOf } from '../support/forgery/impostor.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
-import { executions } from '../support/world/run-record.ts';
+import { codeOf, executions } from '../support/world/run-record.ts';
+import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
+import type { RecordingServer } from '../support/servers/recording-server.ts';
 import {
   claimsFor,
   person,
@@ -21,14 +24,13 @@ import {
   writeTrust,
   ZONE_KEY,
 } from '../support/signing/people.ts';
-import { resetRun } from '../support/world/reset.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
+import { decisionOn, openRequests, requestAfter, requestFor, type World } from '../support/world/world.ts';
+import { startBank } from '../support/world/bank-world.ts';
+import { resetRun } from '../support/world/reset.ts';
 
-let engine: TestEngine;
 let bank: RecordingServer;
 let world: World;
-let trustFile: string;
 
 const backend = service('backend-1', ['ops']);
 const bridge = service('bridge', ['ops'], { speaksForMany: true });
@@ -37,29 +39,22 @@ const ben = person('ben-1', 'ben', ['ops']);
 const ALL: readonly TestKey[] = [backend, bridge, ann, ben];
 
 beforeAll(async () => {
-  engine = await startEngine();
-  bank = await startRecordingServer();
-  trustFile = join(engine.directory, 'trust.jwks');
-  await writeTrust(trustFile, ...ALL);
   const policy = {
     approvers: { ids: ['acme|ann'], groups: ['ops'] },
     servers: {
       pair: { tools: { pay: { action: 'ask' as const, approvers: { groups: ['ops'], ids: ['acme|ann'], need: 2 } } } },
       open: { default: 'allow' as const },
+      stands: {
+        tools: { pay: { action: 'ask' as const, approvers: { ids: ['acme|ann'], remember: ['tool' as const] } } },
+      },
     },
   };
-  const at = { url: bank.url, credentials: { kind: 'none' } } as const;
-  world = await startWorld({
-    engine,
-    client: { signer: backend.signer },
-    config: { policy, servers: { bank: at, pair: at, open: at }, trust: { mode: 'signed', jwks: 'trust.jwks' } },
-  });
+  ({ bank, world } = await startBank(
+    { policy },
+    { names: ['bank', 'pair', 'open', 'stands'], trusted: ALL, client: { signer: backend.signer } },
+  ));
 });
-afterAll(async () => {
-  await world.stop();
-  await bank.close();
-  await engine.stop();
-});
+afterAll(async () => world.stop());
 
 const call = (tool: string, purpose: string) => ({ tool, arguments: { purpose } });
 const END = { text: 'done' };
@@ -77,14 +72,7 @@ function as(signer: Signer): Countersign {
 
 async function request(run: RunHandle) {
   const [open] = await openRequests(run);
-  if (open === undefined) throw new Error('no request');
   return open;
-}
-
-async function nextOf(run: RunHandle, earlier: string) {
-  return await until(async () => (await run.requests()).find(({ runId }) => runId !== earlier), {
-    what: 'the request in the next execution',
-  });
 }
 
 const approval = (of: Awaited<ReturnType<typeof request>>, id: string, groups: string[] = []) => ({
@@ -201,9 +189,9 @@ test('a key that is newer than the run is read when it is needed, also after con
   const run = await world.start([{ calls: [call('bank/pay', 'rotated')] }, END], { initiator });
   const before = await request(run);
   const eve = person('eve-1', 'eve', ['ops']);
-  await writeTrust(trustFile, ...ALL, eve);
+  await writeTrust(join(world.engine.directory, 'trust.jwks'), ...ALL, eve);
   await world.client.workflow.getHandle(run.runId).signal('nudge');
-  const open = await nextOf(run, before.runId);
+  const open = await requestAfter(run, before);
   expect(
     await as(eve.signer)
       .run(run.runId)
@@ -223,7 +211,7 @@ test('a decision of before continue-as-new counts: Temporal says that its run is
   const before = await request(run);
   expect(await as(ann.signer).run(run.runId).decide(approval(before, 'acme|ann'))).toMatchObject({ status: 'counted' });
   await world.client.workflow.getHandle(run.runId).signal('nudge');
-  const after = await nextOf(run, before.runId);
+  const after = await requestAfter(run, before);
   expect(
     await as(ben.signer)
       .run(run.runId)
@@ -235,7 +223,7 @@ test('a decision of before continue-as-new counts: Temporal says that its run is
 
 test('what was signed before a key was replaced counts on; of a revoked key nothing does, and the call asks again', async () => {
   const old = person('old', 'olga', ['ops'], {});
-  await writeTrust(trustFile, ...ALL, old);
+  await writeTrust(join(world.engine.directory, 'trust.jwks'), ...ALL, old);
   const run = await world.start([{ calls: [call('pair/pay', 'revoked')] }, END], { initiator });
   const open = await request(run);
   expect(
@@ -243,7 +231,7 @@ test('what was signed before a key was replaced counts on; of a revoked key noth
       .run(run.runId)
       .decide(approval(open, 'acme|olga', ['ops'])),
   ).toMatchObject({ status: 'counted' });
-  await writeTrust(trustFile, ...ALL);
+  await writeTrust(join(world.engine.directory, 'trust.jwks'), ...ALL);
   await as(ben.signer)
     .run(run.runId)
     .decide(approval(open, 'acme|ben', ['ops']));
@@ -265,13 +253,13 @@ test('F38: after a reset a run is still the one that was signed, and takes decis
   const run = await world.start([{ calls: [call('bank/pay', 'reset')] }, END], { initiator });
   const before = await request(run);
   await resetRun(world.client, { workflowId: run.runId, runId: before.runId });
-  const after = await nextOf(run, before.runId);
+  const after = await requestAfter(run, before);
   await as(ann.signer).run(run.runId).decide(approval(after, 'acme|ann'));
   await run.result();
   expect(bank.callsFor('reset')).toHaveLength(1);
   // Reset once more, it has been sent: what became of it, or that it is sent again, is signed for the run as it is now.
   await resetRun(world.client, { workflowId: run.runId, runId: before.runId });
-  const third = await nextOf(run, after.runId);
+  const third = await requestAfter(run, after);
   await as(ann.signer).run(run.runId).decide(approval(third, 'acme|ann'));
   const lost = await lostCall(run);
   expect(bank.callsFor('reset')).toHaveLength(1);
@@ -284,14 +272,14 @@ test('F38: after a reset a run is still the one that was signed, and takes decis
 
 test('the command line signs with --key, or with the key that COUNTERSIGN_KEY names', async () => {
   const { kid, privateJwk, entry } = ben;
-  const file = join(engine.directory, 'ben.jwk');
+  const file = join(world.engine.directory, 'ben.jwk');
   await writeFile(file, JSON.stringify({ ...privateJwk, kid, countersign: entry.countersign }));
-  const { address, namespace } = engine.server;
+  const { address, namespace } = world.engine.server;
   const say = async (verb: string, runId: string, args: readonly string[], env = {}) =>
     await runCommand(
       [verb, runId, ...args, '--as', 'acme|ben', '--address', address, '--namespace', namespace, '--json'],
       {
-        directory: engine.directory,
+        directory: world.engine.directory,
         env,
       },
     );
@@ -312,10 +300,10 @@ test('the command line signs with --key, or with the key that COUNTERSIGN_KEY na
 test('keys of the zone rotate while runs wait, and which of them need one is told (docs/adr/0047)', async () => {
   const run = await world.start([{ calls: [call('bank/pay', 'zone')] }, END], { initiator });
   const asked = await request(run);
-  const { address, namespace } = engine.server;
+  const { address, namespace } = world.engine.server;
   const where = ['--address', address, '--namespace', namespace, '--json'];
   const used = async (id: string) =>
-    await runCommand(['keys', 'zone', 'used', id, ...where], { directory: engine.directory });
+    await runCommand(['keys', 'zone', 'used', id, ...where], { directory: world.engine.directory });
   expect(documentOf(await used('other'))).toMatchObject({ users: [] });
   const needed = await used(ZONE_KEY.id);
   expect(needed.exitCode).toBe(2);
@@ -332,4 +320,38 @@ test('keys of the zone rotate while runs wait, and which of them need one is tol
     Buffer.from(metadata?.[KEY_FIELD] ?? []).toString('utf8'),
   );
   expect(keys).toEqual([ZONE_KEY.id, 'newer']);
+});
+
+const paying = (amount: number, tool = 'pay') => ({
+  calls: [{ tool: `stands/${tool}`, arguments: { purpose: 'signed', amount } }],
+});
+
+test('a signed approval answers later calls, and an unsigned word does not take it back', async () => {
+  const steps = [paying(1), paying(2), paying(0, 'bare'), paying(3), END];
+  const run = await world.start(steps, { initiator });
+  const first = await requestFor(run, 't1.c0');
+  const decision = Object.assign(decisionOn(first, initiator.id), {
+    comment: 'seen',
+    remember: { scope: 'tool' as const },
+  });
+  await run.decide(decision);
+  const pause = await requestFor(run, 't3.c0');
+  expect(bank.callsFor('signed').map(({ arguments: args }) => args['amount'])).toEqual([1, 2]);
+  const message = { standing: decision.decisionId, by: { ...initiator, groups: [] } };
+  const raw = world.client.workflow.getHandle(run.runId).executeUpdate('forget', { args: [message] });
+  expect(
+    await raw.then(
+      () => 'taken',
+      (error: unknown) => codedFailureIn(error)?.code,
+    ),
+  ).toBe('SIGNATURE_MISSING');
+  expect(await codeOf(run.forget({ ...message, by: { id: 'acme|mallory' } }))).toBe('APPROVER_NOT_ENTITLED');
+  expect((await run.state()).standing).toHaveLength(1);
+  expect(await run.forget(message)).toMatchObject({ forgottenBy: initiator.id });
+  await run.decide(decisionOn(pause, initiator.id, 'reject'));
+  const last = await requestFor(run, 't4.c0');
+  expect(last.status).toBe('open');
+  await run.decide(decisionOn(last, initiator.id, 'reject'));
+  await run.result();
+  expect(bank.callsFor('signed')).toHaveLength(2);
 });

@@ -2,9 +2,9 @@
  * How a run starts and what it answers in the end: starting is idempotent, whoever starts it wrongly hears code and
  * path, and a run that fails says why. One file, because each part is about a run's first or last word.
  */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { WorkflowHandle, WorkflowOptions } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
 import { NativeConnection, Worker } from '@temporalio/worker';
@@ -15,6 +15,7 @@ import { Script } from '../../contracts/schemas/script.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
 import { blocksOf } from '../support/guide.ts';
 import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { until } from '../support/until.ts';
 import {
   executions,
   factsOf,
@@ -24,7 +25,6 @@ import {
   storedLedger,
   transcript,
 } from '../support/world/run-record.ts';
-import { until } from '../support/until.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
 
 let engine: TestEngine;
@@ -70,7 +70,6 @@ describe('starting', () => {
         code: 'RUN_ID_CONFLICT',
         facts: { runId: 'same' },
       });
-      if (request === undefined) throw new Error('no request');
       await first.decide(decisionOn(request, 'ann'));
       const result = await first.result();
       const again = await start();
@@ -152,7 +151,6 @@ describe('starting', () => {
       const handle = await start('plain', world.spec([{ calls: [pay('plain')] }, END]));
       const run = world.countersign.run('plain');
       const [request] = await openRequests(run);
-      if (request === undefined) throw new Error('no request');
       const { searchAttributes, memo } = await handle.describe();
       expect(searchAttributes).toMatchObject({
         CountersignStatus: ['waiting'],

@@ -5,8 +5,8 @@ import { defaultPayloadConverter } from '@temporalio/common';
 import type { RunHandle } from '../../client/index.ts';
 import { PendingMemo } from '../../contracts/schemas/request.ts';
 import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
-import { executions, ledgerShows } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
+import { executions, ledgerShows } from '../support/world/run-record.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
 
 /** Markdown, a link, ANSI, zero-width and right-to-left characters, and an order to whoever reads it. */
@@ -78,7 +78,6 @@ test('a waiting run is found by attributes, memo and current details, which name
     { ...bankOnly, initiator: { id: 'ann', tenant: 'acme' } },
   );
   const [request] = await openRequests(run);
-  if (request === undefined) throw new Error('no request');
   await ledgerShows(run, 'outcome', 't1.c1');
   const { attributes, memo, details } = await until(async () => {
     const shown = await shownOf(run);
@@ -108,9 +107,14 @@ test('a waiting run is found by attributes, memo and current details, which name
   expect(details).toContain('bob or group&#58;treasury');
   expect(details).toContain('Eve');
 
-  expect(await world.countersign.waiting({ tenant: 'acme', group: 'treasury' })).toMatchObject([
-    { runId: run.runId, pending: { count: 1 } },
-  ]);
+  const inbox = await until(
+    async () => {
+      const found = await world.countersign.waiting({ tenant: 'acme', group: 'treasury' });
+      return found.length > 0 ? found : undefined;
+    },
+    { what: 'the run in the inbox' },
+  );
+  expect(inbox).toMatchObject([{ runId: run.runId, pending: { count: 1 } }]);
   expect(await world.countersign.waiting({ tenant: "acme' OR '1' = '1" })).toEqual([]);
 
   await run.decide(decisionOn(request, 'bob'));
@@ -150,7 +154,6 @@ test('hostile words of models, tools and people are inert wherever somebody read
     },
   );
   const [request] = await openRequests(run);
-  if (request === undefined) throw new Error('no request');
   const { attributes, memo, details } = await shownOf(run);
   expectInert(details);
   // Outside of code spans, in which nothing is markup (CommonMark §6.1).

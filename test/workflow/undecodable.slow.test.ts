@@ -6,16 +6,16 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import { CATALOG_UPDATES, CATALOG_WORKFLOW, QUERIES, RUN_WORKFLOW, SIGNALS, UPDATES } from '../../contracts/names.ts';
-import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { Config } from '../../contracts/schemas/config.ts';
+import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { createDataConverter, EncryptionCodec } from '../../workers/codec.ts';
 import { replayHistories } from '../../workers/replay/replay.ts';
-import { ADMINISTRATOR, ANN, changed, connected } from '../support/scenes/catalogs.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
 import { BAD_HEADERS, BAD_PAYLOADS, encoded, RawSender, readable } from '../support/forgery/raw-messages.ts';
+import { ADMINISTRATOR, ANN, changed, connected } from '../support/scenes/catalogs.ts';
 import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
-import { codeOf, executions, factsOf, outcomes } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
+import { codeOf, executions, factsOf, outcomes } from '../support/world/run-record.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
 
 const KEY = Buffer.alloc(32, 5).toString('base64');
@@ -52,7 +52,6 @@ async function waiting(of: World = world): Promise<{ run: RunHandle; raw: RawSen
 
 async function theRequest(run: RunHandle): Promise<ApprovalRequest> {
   const [request] = await openRequests(run);
-  if (request === undefined) throw new Error('no request');
   return request;
 }
 

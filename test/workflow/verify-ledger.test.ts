@@ -1,20 +1,27 @@
-/** `verify-ledger` over every source: the run with its history, the artifact store, a record, a file (J, F39, INV-D3). */
+/**
+ * `verify-ledger` over every source: the run with its history, the artifact store, a record, a file (J, F39, INV-D3).
+ * Arguments that policy keeps back stand in nothing that is shown in passing or lasts, and are bound all the same
+ * (G-6, INV-G2).
+ */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { inspect } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { compareWithHistory, readDeeds, type RecordedDeeds } from '../../client/ledger/history.ts';
 import type { RunHandle } from '../../client/index.ts';
+import { compareWithHistory, readDeeds, type RecordedDeeds } from '../../client/ledger/history.ts';
 import type { AnyEntry } from '../../contracts/schemas/ledger.ts';
-import { documentOf, errorOf, runCommand } from '../support/cli.ts';
-import { startEngine, type TestEngine } from '../support/engine.ts';
-import { keptIn } from '../support/world/ledger-folder.ts';
+import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import { REDACTED } from '../../domain/policy/redaction.ts';
+import { commandsAt, documentOf, errorOf, runCommand } from '../support/cli.ts';
+import { startEngine } from '../support/engine.ts';
+import type { RecordingServer } from '../support/servers/recording-server.ts';
 import { headKey, writeHeadKey } from '../support/signing/keys.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
+import { startBank } from '../support/world/bank-world.ts';
+import { keptIn } from '../support/world/ledger-folder.ts';
+import { decideNext, decisionOn, openRequests, rolled, type World } from '../support/world/world.ts';
 
 const KEY = headKey();
-let engine: TestEngine;
 let bank: RecordingServer;
 let world: World;
 let run: RunHandle;
@@ -22,49 +29,36 @@ let open: RunHandle;
 let segment: string;
 
 const PAY = { calls: [{ tool: 'bank/pay', arguments: { purpose: 'p' } }] };
+const END = { text: 'done' };
 
 beforeAll(async () => {
-  engine = await startEngine();
-  bank = await startRecordingServer();
-  world = await startWorld({
-    engine,
-    config: {
-      servers: { bank: { url: bank.url, credentials: { kind: 'none' } } },
-      ledger: { sign: await writeHeadKey(engine.directory, KEY), directory: 'ledger' },
-    },
-  });
+  const engine = await startEngine();
+  const ledger = { sign: await writeHeadKey(engine.directory, KEY), directory: 'ledger' };
+  const policy = { redact: [{ server: 'bank', arguments: ['note'] }] };
+  ({ bank, world } = await startBank({ ledger, policy }, { engine }));
   await writeFile(join(engine.directory, 'keys.json'), JSON.stringify({ keys: [KEY.publicJwk] }));
   await writeFile(join(engine.directory, 'other.json'), JSON.stringify({ keys: [headKey().publicJwk] }));
-  run = await world.start([PAY, PAY, { text: 'done' }]);
-  open = await world.start([PAY, { text: 'done' }]);
+  run = await world.start([PAY, PAY, END]);
+  open = await world.start([PAY, END]);
   await openRequests(open);
-  const [first] = await openRequests(run);
+  await openRequests(run);
   await run.say({ messageId: 'm-1', from: 'ann', text: 'And be quick.' });
-  await world.client.workflow.getHandle(run.runId).signal('nudge');
-  await until(async () => ((await run.state()).runId === first?.runId ? undefined : true), { what: 'a roll' });
-  await decideNext('approve');
+  await rolled(world, run.runId);
+  await decideNext(run, 'ann');
   await until(async () => ((await run.state()).turn === 2 ? true : undefined), { what: 'turn 2' });
-  await decideNext('reject');
+  await decideNext(run, 'ann', 'reject');
   segment = (await run.result()).segment?.sha256 ?? '';
 });
-
-async function decideNext(kind: 'approve' | 'reject'): Promise<void> {
-  const [request] = await openRequests(run);
-  if (request === undefined) throw new Error('there is no request');
-  await run.decide(decisionOn(request, 'ann', kind));
-}
-
 afterAll(async () => {
   await world.stop();
-  await bank.close();
-  await engine.stop();
+  await world.engine.stop();
 });
 
-/** Without a server, unless told where it is. */
+const command = async (args: readonly string[]) => await commandsAt(world.engine)(args);
+/** Without a server. */
 const offline = async (...args: readonly string[]) =>
-  await runCommand(['verify-ledger', run.runId, '--json', ...args], { directory: engine.directory });
-const online = async (...args: readonly string[]) =>
-  await offline('--address', engine.server.address, '--namespace', 'default', ...args);
+  await runCommand(['verify-ledger', run.runId, '--json', ...args], { directory: world.engine.directory });
+const online = async (...args: readonly string[]) => await command(['verify-ledger', run.runId, '--json', ...args]);
 
 interface Report {
   readonly verdict: string;
@@ -79,8 +73,7 @@ describe('a ledger that nobody touched is intact', () => {
   });
 
   test('while the run waits', async () => {
-    const args = ['--address', engine.server.address, '--namespace', 'default', '--json'];
-    expect(documentOf(await runCommand(['verify-ledger', open.runId, ...args]))).toMatchObject({
+    expect(documentOf(await command(['verify-ledger', open.runId, '--json']))).toMatchObject({
       verdict: 'chained',
       ended: false,
     });
@@ -105,11 +98,11 @@ describe('a ledger that nobody touched is intact', () => {
   });
 
   test('in one file that holds the lines of its record', async () => {
-    const { files } = await keptIn(join(engine.directory, 'ledger'), run.runId);
+    const { files } = await keptIn(join(world.engine.directory, 'ledger'), run.runId);
     const texts = await Promise.all(
-      files.map(async (file) => await readFile(join(engine.directory, 'ledger', file), 'utf8')),
+      files.map(async (file) => await readFile(join(world.engine.directory, 'ledger', file), 'utf8')),
     );
-    await writeFile(join(engine.directory, 'one.jsonl'), texts.join(''));
+    await writeFile(join(world.engine.directory, 'one.jsonl'), texts.join(''));
     const whole = await online('--file', 'one.jsonl', '--keys', 'keys.json', '--live');
     expect(documentOf(whole)).toMatchObject({ verdict: 'chained' });
   });
@@ -118,9 +111,9 @@ describe('a ledger that nobody touched is intact', () => {
 describe('a ledger that was changed', () => {
   /** Of a copy of the record, in which one text is another. */
   async function changed(from: string, to: string, ...args: readonly string[]) {
-    const text = await readFile(join(engine.directory, 'one.jsonl'), 'utf8');
+    const text = await readFile(join(world.engine.directory, 'one.jsonl'), 'utf8');
     expect(text).toContain(from);
-    await writeFile(join(engine.directory, 'changed.jsonl'), text.replace(from, to));
+    await writeFile(join(world.engine.directory, 'changed.jsonl'), text.replace(from, to));
     const result = await online('--file', 'changed.jsonl', ...args);
     return { result, report: documentOf<Report>(result) };
   }
@@ -162,7 +155,7 @@ describe('a ledger that was changed', () => {
 
   test('or is of another run, is not there, or cannot be read: exit codes of their own', async () => {
     const named = async (...args: string[]) =>
-      await runCommand(['verify-ledger', ...args], { directory: engine.directory });
+      await runCommand(['verify-ledger', ...args], { directory: world.engine.directory });
     expect((await named('another', '--records', 'ledger')).exitCode).toBe(4);
     expect((await named(run.runId, '--records', 'nowhere')).exitCode).toBe(2);
     expect((await named('another', '--segment', segment)).exitCode).toBe(2);
@@ -224,5 +217,58 @@ describe('agreement with history', () => {
     const from = seqOf('decision.accepted') + 1;
     const later = said('decision.accepted', { decisionId: 'forgotten' });
     expect(faults(later, entries, { ...deeds, from })).toEqual([]);
+  });
+});
+
+describe('what policy keeps back (G-6, INV-G2)', () => {
+  let kept: RunHandle;
+  let request: ApprovalRequest;
+
+  beforeAll(async () => {
+    kept = await world.start([
+      { calls: [{ tool: 'bank/pay', arguments: { purpose: 'kept-back', note: SECRET } }] },
+      END,
+    ]);
+    [request] = await openRequests(kept);
+  });
+
+  const SECRET = 'DE02-canary-1203';
+
+  test('current details, memo and search attributes do not show them', async () => {
+    const handle = world.client.workflow.getHandle(kept.runId);
+    const metadata = inspect(await handle.query('__temporal_workflow_metadata'), { depth: Infinity });
+    expect(metadata).toContain(REDACTED);
+    expect(metadata).not.toContain(SECRET);
+    const { memo, typedSearchAttributes } = await handle.describe();
+    expect(inspect({ memo, typedSearchAttributes }, { depth: Infinity })).not.toContain(SECRET);
+  });
+
+  test('the command line shows them only to whoever asks for them', async () => {
+    for (const format of [[], ['--json']]) {
+      const shown = await command(['requests', kept.runId, '--full', ...format]);
+      expect(shown.out).toContain(REDACTED);
+      expect(shown.out).not.toContain(SECRET);
+      expect((await command(['requests', kept.runId, '--reveal', ...format])).out).toContain(SECRET);
+    }
+  });
+
+  test('whoever decides sees them, and decides exactly them: the digest binds what is kept back', async () => {
+    expect(request.redact).toEqual(['note']);
+    expect(request.arguments).toMatchObject({ note: SECRET });
+    await kept.decide(decisionOn(request, 'ann'));
+    await kept.result();
+    expect(bank.callsFor('kept-back')).toMatchObject([{ arguments: { note: SECRET } }]);
+  });
+
+  test('neither the record nor an export of it holds them', async () => {
+    const { entries } = await keptIn(join(world.engine.directory, 'ledger'), kept.runId);
+    expect(entries.length).toBeGreaterThan(5);
+    expect(JSON.stringify(entries)).not.toContain(SECRET);
+    for (const format of ['jsonl', 'csv']) {
+      const { exitCode, out } = await command(['ledger', kept.runId, '--export', format]);
+      expect([exitCode, out.includes(SECRET)]).toEqual([0, false]);
+      expect(out).toContain('argumentsHash');
+    }
+    expect(documentOf(await command(['verify-ledger', kept.runId, '--json']))).toMatchObject({ verdict: 'chained' });
   });
 });

@@ -7,11 +7,11 @@ import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { sealEntry } from '../../domain/run/journal.ts';
 import { documentOf, errorOf, runCommand } from '../support/cli.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { headKey, writeHeadKey } from '../support/signing/keys.ts';
 import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { headKey, writeHeadKey } from '../support/signing/keys.ts';
 import { person, service, type TestKey, writeTrust } from '../support/signing/people.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
+import { decideNext, decisionOn, openRequests, rolled, startWorld, type World } from '../support/world/world.ts';
 
 let engine: TestEngine;
 let bank: RecordingServer;
@@ -40,22 +40,16 @@ beforeAll(async () => {
   plain = await startWorld({ engine, bundle: world.bundle, config: { ...config, taskQueue: 'plain' } });
   run = await world.start(STEPS, { initiator });
   const [first] = await openRequests(run);
-  await world.client.workflow.getHandle(run.runId).signal('nudge');
-  await until(async () => ((await run.state()).runId === first?.runId ? undefined : true), { what: 'a roll' });
+  await rolled(world, run.runId);
   // Of the execution before, as it was shown there.
   if (first !== undefined) await run.decide(decisionOn(first, 'acme|ann'));
   await until(async () => ((await run.state()).turn === 2 ? true : undefined), { what: 'turn 2' });
   await decideNext(run, 'acme|ben', 'reject');
+  await run.result();
   unsigned = await plain.start([PAY, { text: 'done' }], { initiator }, { runId: 'unsigned' });
   await decideNext(unsigned, 'acme|ann', 'reject');
+  await unsigned.result();
 });
-
-async function decideNext(of: RunHandle, who: string, kind: 'approve' | 'reject'): Promise<void> {
-  const [request] = await openRequests(of);
-  if (request === undefined) throw new Error('there is no request');
-  await of.decide(decisionOn(request, who, kind));
-  await of.result();
-}
 
 afterAll(async () => {
   await plain.stop();

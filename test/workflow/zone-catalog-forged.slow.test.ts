@@ -3,9 +3,9 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Payload } from '@temporalio/common';
 import { NativeConnection, Worker } from '@temporalio/worker';
-import type { CatalogDiscovery } from '../../contracts/wire/catalog.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
+import type { CatalogDiscovery } from '../../contracts/wire/catalog.ts';
 import type { CatalogCarry } from '../../domain/catalog/carry.ts';
 import { bundleWorkflows, createTracing } from '../../workers/bundle.ts';
 import { startWorkers } from '../../workers/worker.ts';
@@ -18,10 +18,10 @@ import {
   valueOf,
   workflowsOnly,
 } from '../support/forgery/impostor.ts';
-import { executions, replayOwn } from '../support/world/run-record.ts';
 import { ANN, ann, type SignedCatalog, startSignedCatalog, tighten } from '../support/scenes/signed-catalog.ts';
 import { person } from '../support/signing/people.ts';
 import { until } from '../support/until.ts';
+import { executions, replayOwn } from '../support/world/run-record.ts';
 
 let catalog: SignedCatalog;
 let impostor: Impostor;

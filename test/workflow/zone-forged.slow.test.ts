@@ -1,22 +1,23 @@
 /**
- * Trust mode `signed` against somebody who may write to the namespace, has no key, and answers in the place of our workers or hands our
- * workers a run to go on with (INV-G1, INV-X1, docs/adr/0047).
+ * Trust mode `signed` against somebody who may write to the namespace, has no key, and answers in the place of our
+ * workers, makes a call seem lost or not made, or hands our workers a run to go on with (INV-G1, INV-X1, docs/adr/0047).
+ * One file, because all of it is the same impostor.
  */
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Payload, ProtoFailure } from '@temporalio/common';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import type { RunHandle } from '../../client/index.ts';
-import type { ModelStepResult, PreparedRun } from '../../contracts/wire/run.ts';
 import { ERRORS } from '../../contracts/errors.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
 import type { TrustSet } from '../../contracts/schemas/trust.ts';
+import type { Carry } from '../../contracts/wire/carry.ts';
+import type { ModelStepResult, PreparedRun } from '../../contracts/wire/run.ts';
 import { CLAIMS_FIELD, KEY_FIELD, MAC_FIELD, PROVEN_FIELD } from '../../contracts/zone.ts';
 import { bundleWorkflows, createTracing } from '../../workers/bundle.ts';
 import { startWorkers, type Workers } from '../../workers/worker.ts';
-import { startEngine, type TestEngine } from '../support/engine.ts';
+import type { TestEngine } from '../support/engine.ts';
 import {
   answersOf,
   copyOf,
@@ -28,16 +29,19 @@ import {
   valueOf,
   workflowsOnly,
 } from '../support/forgery/impostor.ts';
+import { executions, factsOf, outcomes, replayOwn } from '../support/world/run-record.ts';
+import { failUnderWay } from '../support/scenes/lost-answers.ts';
 import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
-import { resetRun } from '../support/world/reset.ts';
-import { executions, factsOf, replayOwn } from '../support/world/run-record.ts';
-import { claimsFor, person, service, signedWith, writeTrust } from '../support/signing/people.ts';
+import { type ResumableServer, startResumableServer } from '../support/servers/resumable-server.ts';
+import { zoneKey } from '../support/signing/keys.ts';
+import { claimsFor, person, service, signedWith } from '../support/signing/people.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
-import type { Carry } from '../../contracts/wire/carry.ts';
+import { resetRun } from '../support/world/reset.ts';
+import { decideNext, decisionOn, openRequests, rolled, startWorld, type World } from '../support/world/world.ts';
 
 let engine: TestEngine;
 let bank: RecordingServer;
+let kept: ResumableServer;
 let world: World;
 let tools: Workers;
 let impostor: Impostor;
@@ -49,22 +53,25 @@ const mallory = person('mallory', 'ann');
 const initiator = { id: 'acme|ann' };
 const END = { text: 'done' };
 const call = (tool: string, purpose: string) => ({ tool, arguments: { purpose } });
+const servers = [{ name: 'bank' }, { name: 'open' }];
 
 beforeAll(async () => {
-  engine = await startEngine();
+  kept = await startResumableServer();
+  const policy = {
+    approvers: { ids: ['acme|ann'] },
+    servers: { open: { default: 'allow' as const }, kept: { default: 'allow' as const } },
+  };
   bank = await startRecordingServer();
-  await writeTrust(join(engine.directory, 'trust.jwks'), backend);
   const at = { url: bank.url, credentials: { kind: 'none' }, taskQueue: 'tools' } as const;
   world = await startWorld({
-    engine,
     role: 'runs',
+    zone: await zoneKey(),
+    trusted: [backend],
+    beside: [bank, kept],
     client: { signer: backend.signer },
-    config: {
-      policy: { approvers: { ids: ['acme|ann'] }, servers: { open: { default: 'allow' } } },
-      servers: { bank: at, open: at },
-      trust: { mode: 'signed', jwks: 'trust.jwks' },
-    },
+    config: { policy, servers: { bank: at, open: at, kept: { ...at, url: kept.url } } },
   });
+  ({ engine } = world);
   impostor = new Impostor(world);
   await serveTools();
   const connection = await NativeConnection.connect({ address: engine.server.address });
@@ -88,8 +95,6 @@ afterAll(async () => {
   await stopForger();
   await tools.stop();
   await world.stop();
-  await bank.close();
-  await engine.stop();
 });
 
 async function serveTools(): Promise<void> {
@@ -112,15 +117,9 @@ async function unattended(act: () => Promise<void>): Promise<void> {
 
 /** A run that waits for a decision in its first turn. */
 async function waiting(purpose: string, ...more: Parameters<World['start']>[0]): Promise<RunHandle> {
-  const run = await world.start([{ calls: [call('bank/pay', purpose)] }, ...more, END], { initiator });
+  const run = await world.start([{ calls: [call('bank/pay', purpose)] }, ...more, END], { initiator, servers });
   await openRequests(run);
   return run;
-}
-
-async function decide(run: RunHandle, kind: 'approve' | 'reject'): Promise<void> {
-  const [request] = await openRequests(run);
-  if (request === undefined) throw new Error('no request');
-  await run.decide(decisionOn(request, 'acme|ann', kind));
 }
 
 async function refusalOf(run: RunHandle, update: string, message: object): Promise<string | undefined> {
@@ -152,11 +151,11 @@ test('a prepared run without keys does not turn a signed run unsigned', async ()
   const genuine = await waiting('prepared');
   const [payload] = await answersOf(world, genuine, ACTIVITIES.prepareRun);
   const { trust: _, signedSpec: __, ...prepared } = valueOf<PreparedRun>(payload);
-  await decide(genuine, 'reject');
+  await decideNext(genuine, 'acme|ann', 'reject');
   await genuine.result();
   let run: RunHandle | undefined;
   await unattended(async () => {
-    run = await world.start([{ calls: [call('bank/pay', 'prepared')] }, END], { initiator });
+    run = await world.start([{ calls: [call('bank/pay', 'prepared')] }, END], { initiator, servers });
     const task = await impostor.take();
     expect(task.type).toBe(ACTIVITIES.prepareRun);
     await impostor.answer(task, prepared);
@@ -164,7 +163,7 @@ test('a prepared run without keys does not turn a signed run unsigned', async ()
   if (run === undefined) throw new Error('no run');
   await openRequests(run);
   expect(await refusalOf(run, 'say', { messageId: 'm', text: 'now', from: 'acme|ann' })).toBe('SIGNATURE_MISSING');
-  await decide(run, 'reject');
+  await decideNext(run, 'acme|ann', 'reject');
   expect((await run.result()).status).toBe('completed');
   expect(await timesScheduled(world, run, ACTIVITIES.prepareRun)).toBe(2);
 });
@@ -182,14 +181,14 @@ test('keys of somebody else are not believed', async () => {
     await impostor.answer(task, theirs);
     expect(await refusalOf(run, 'say', await signedByMallory(run))).toBe('TRUST_KEY_UNKNOWN');
   });
-  await decide(run, 'reject');
+  await decideNext(run, 'acme|ann', 'reject');
   expect((await run.result()).status).toBe('completed');
 });
 
 describe('a model step of somebody else', () => {
   /** An answer that was genuine, with other arguments. */
   async function forgedStep(): Promise<ModelStepResult> {
-    const genuine = await world.start([{ calls: [call('open/pay', 'genuine')] }, END], { initiator });
+    const genuine = await world.start([{ calls: [call('open/pay', 'genuine')] }, END], { initiator, servers });
     await genuine.result();
     const [payload] = await answersOf(world, genuine, ACTIVITIES.modelStep);
     const text = JSON.stringify(valueOf(payload)).replaceAll('genuine', 'forged').replaceAll('t1.c0', 't2.c0');
@@ -227,7 +226,7 @@ describe('a model step of somebody else', () => {
       for (const [at, forge] of FORGERIES.entries()) {
         const run = runs[at];
         if (run === undefined) throw new Error('a run for each');
-        await decide(run, 'reject');
+        await decideNext(run, 'acme|ann', 'reject');
         const task = await stepOf(run);
         await impostor.complete(task, await forge(task, step, run));
       }
@@ -258,14 +257,12 @@ describe('a model step of somebody else', () => {
 describe('a run that somebody else hands to our workers', () => {
   async function carried(): Promise<{ run: RunHandle; spec: Payload; carry: Payload }> {
     const run = await waiting('carried');
-    const [before] = await openRequests(run);
-    await world.client.workflow.getHandle(run.runId).signal('nudge');
-    await until(async () => ((await run.state()).runId === before?.runId ? undefined : true), { what: 'a roll' });
+    await rolled(world, run.runId);
     const started = (await executions(world, run.runId))[1]?.events[0]?.workflowExecutionStartedEventAttributes;
     const [spec, carry] = started?.input?.payloads ?? [];
     if (spec === undefined || carry === undefined) throw new Error('nothing was carried');
     await openRequests(run);
-    await decide(run, 'reject');
+    await decideNext(run, 'acme|ann', 'reject');
     await run.result();
     await replayOwn(world, run.runId);
     return { run, spec, carry };
@@ -339,7 +336,7 @@ describe('a call that somebody else has taken', () => {
     }
     await tools.stop();
     for (const [run, failures] of runs) {
-      await decide(run, 'reject');
+      await decideNext(run, 'acme|ann', 'reject');
       for (const failure of failures) {
         const task = await impostor.take('tools');
         expect(task.type).toBe(ACTIVITIES.callTool);
@@ -363,7 +360,7 @@ describe('a call that somebody else has taken', () => {
   ])('%s, by their word, has an outcome that nobody knows', async (_what, result) => {
     const run = await waiting('answered');
     await tools.stop();
-    await decide(run, 'approve');
+    await decideNext(run, 'acme|ann');
     await impostor.answer(await impostor.take('tools'), result);
     const [asked] = await openRequests(run);
     expect(asked?.about?.kind).toBe('outcome');
@@ -380,7 +377,62 @@ test('a run that was reset believes what was answered before, and asks anew for 
   const [before] = await openRequests(run);
   await resetRun(world.client, { workflowId: run.runId });
   await until(async () => (await run.requests()).find(({ runId }) => runId !== before?.runId), { what: 'the reset' });
-  await decide(run, 'approve');
+  await decideNext(run, 'acme|ann');
   expect((await run.result()).status).toBe('completed');
   expect(bank.callsFor('reset')).toHaveLength(1);
+});
+
+describe('a call that seems lost, or not made (INV-X1)', () => {
+  test('a call that is failed so that Temporal would try it again, and withdrawn then, may have run', async () => {
+    const run = await world.start([{ calls: [call('open/slow', 'withdrawn')] }, END], {
+      initiator,
+      servers: [{ name: 'bank' }, { name: 'open' }, { name: 'kept' }],
+    });
+    await bank.held('withdrawn');
+    await failUnderWay(world, run, 600_000);
+    await run.stop({ by: 'acme|ann', reason: 'enough', inFlight: 'cancel' });
+    expect((await run.result()).status).toBe('stopped');
+    expect(await outcomes(run)).toEqual({ 't1.c0': 'unknown' });
+    bank.release('withdrawn');
+  });
+
+  test('a call that is lost with the last heartbeat of another one, which was genuine, gets no answer by it', async () => {
+    const other = await world.start([{ calls: [call('kept/slow', 'other')] }, END], {
+      initiator,
+      servers: [{ name: 'bank' }, { name: 'open' }, { name: 'kept' }],
+    });
+    await kept.held('other');
+    await kept.progress('other', 1);
+    const heartbeat = await until(
+      async () => {
+        const { raw } = await world.client.workflow.getHandle(other.runId).describe();
+        const details = raw.pendingActivities?.[0]?.heartbeatDetails;
+        return 'resume' in (valueOf<object | null>(details?.payloads?.[0] ?? payloadOf({})) ?? {})
+          ? details
+          : undefined;
+      },
+      { what: 'where its answer comes' },
+    );
+    kept.release('other');
+    await other.result();
+    const steps = [{ calls: [call('bank/pay', 'first')] }, { calls: [call('kept/slow', 'replayed')] }, END];
+    const run = await world.start(steps, {
+      initiator,
+      servers: [{ name: 'bank' }, { name: 'open' }, { name: 'kept' }],
+    });
+    const [request] = await openRequests(run);
+    await tools.stop();
+    await run.decide(decisionOn(request, 'acme|ann', 'reject'));
+    const task = await impostor.take('tools');
+    const before = kept.requests.length;
+    const timeoutFailureInfo = { timeoutType: 4, lastHeartbeatDetails: heartbeat };
+    await impostor.fail(task, { message: 'lost', timeoutFailureInfo });
+    await serveTools();
+    const [asked] = await openRequests(run);
+    expect(asked?.about).toMatchObject({ kind: 'outcome', message: expect.stringContaining('does not open') });
+    expect(await timesScheduled(world, run, ACTIVITIES.resumeCall)).toBe(1);
+    expect(kept.requests).toHaveLength(before);
+    await run.stop({ by: 'acme|ann', reason: 'enough' });
+    expect((await run.result()).status).toBe('stopped');
+  });
 });

@@ -25,16 +25,10 @@ import { isChecking } from '../interceptors/zone.ts';
 import { registerCatalogHandlers } from './handlers.ts';
 import { LiveCatalog } from './live-catalog.ts';
 import { catalogDiscoveryActivities } from './activities.ts';
-import { storeOnce, untilAnswered } from '../entity/roll.ts';
+import { MOST_QUIET_TRIES, storeOnce, untilAnswered } from '../entity/roll.ts';
 
 /** How long a catalog without a connection waits for one. */
 const UNUSED_MS = 60_000;
-
-/**
- * Attempts to find a moment without messages. A catalog that gets messages without a pause continues all the same; a
- * sender whose answer is lost then asks again.
- */
-const MOST_TRIES = 10;
 
 /** @param carry state of the previous execution; only continue-as-new passes it */
 export async function toolCatalog(identity: CatalogBeginning, carry?: CatalogCarry | null): Promise<void> {
@@ -112,7 +106,7 @@ async function roll(live: LiveCatalog): Promise<never> {
   let stored = await storeOnce(live);
   // If more has come than can be carried, nothing else is taken until the next execution, so storing once more is
   // enough.
-  for (let tries = 0; tries < MOST_TRIES || live.isOverfull; tries += 1) {
+  for (let tries = 0; tries < MOST_QUIET_TRIES || live.isOverfull; tries += 1) {
     await untilAnswered();
     if (!allHandlersFinished()) continue;
     if (!live.isOverfull) break;

@@ -4,10 +4,10 @@
  */
 import { workflowInfo } from '@temporalio/workflow';
 import type { JournalHead } from '../../contracts/wire/carry.ts';
-import { rollReason, type RollReason, type Taken } from '../../domain/run/carry.ts';
 import { EMPTY_JOURNAL, Journal } from '../../domain/run/journal.ts';
 import { decidedIn, type Execution } from '../../domain/state/run.ts';
 import { KeyReading } from './keys.ts';
+import { rollReason, type RollReason, type Taken } from '../../domain/run/limits.ts';
 
 /** The part of a carry that every entity has. */
 interface Carried {

@@ -13,11 +13,11 @@ import { failureOf } from '../../contracts/failure.ts';
 import type { HeldAck, HeldQuestions } from '../../contracts/wire/legacy-2025.ts';
 import { heldWord } from '../../domain/legacy-2025/open-question-proof.ts';
 import {
-  admitHeld,
-  askedHeld,
-  closedHeld,
+  admitElicitation,
+  elicitationOpened,
+  elicitationClosed,
   flightOf,
-  type HeldPausing,
+  type ElicitationPausing,
 } from '../../domain/legacy-2025/open-question.ts';
 import { parseHeldQuestions } from '../../domain/shapes/inputs.ts';
 import type { AskingOnConnection, CallState } from '../../domain/state/call.ts';
@@ -31,7 +31,7 @@ import { heldInputQuery, inputAskedUpdate } from '../run/messages.ts';
 import { whoAnswers } from '../run/pauses.ts';
 
 /** Registers the update by which a dispatch asks, and the query by which it reads the answer. */
-export function serveHeldInput(live: LiveRun): void {
+export function serveElicitation(live: LiveRun): void {
   onUpdate(live, inputAskedUpdate, {
     description: 'From the dispatch of a call: its server asks people, and waits on an open connection',
     read: (input) => parsed(parseHeldQuestions(input), 'MESSAGE_INVALID'),
@@ -45,7 +45,7 @@ export function serveHeldInput(live: LiveRun): void {
 }
 
 function admitted(live: LiveRun, asked: HeldQuestions): AskingOnConnection {
-  const admission = admitHeld(live.run, asked, pausingOf(live, callOf(live.run, asked.callId)));
+  const admission = admitElicitation(live.run, asked, pausingOf(live, callOf(live.run, asked.callId)));
   if (admission.kind === 'accept') return admission.state;
   throw failureOf(admission.code, admission.message, admission.facts);
 }
@@ -56,7 +56,7 @@ function take(live: LiveRun, asked: HeldQuestions): HeldAck {
   const state = admitted(live, asked);
   // Always true: an earlier build has no such update, and a refused update is in no history.
   if (!patched('held')) throw failureOf('REQUEST_NOT_OPEN', 'Nobody is asked: an earlier build has gone on.');
-  live.commit(askedHeld(live.run, state, live.ids));
+  live.commit(elicitationOpened(live.run, state, live.ids));
   void live.work.run(() => waitForPeople(live, state));
   return { deadline: new Date(state.request.deadline).toISOString() };
 }
@@ -69,7 +69,7 @@ async function waitForPeople(live: LiveRun, { call: { callId }, request }: Askin
     if (state?.status !== 'asking-on-connection' || state.request.generation !== request.generation || live.rolling)
       return;
     await waitForAnswer(live, state, {
-      expired: () => live.commit(closedHeld(live.run, callId, 'expired')),
+      expired: () => live.commit(elicitationClosed(live.run, callId, 'expired')),
       withdrawn: () => closeQuestion(live, callId),
     });
   }
@@ -80,7 +80,7 @@ async function waitForPeople(live: LiveRun, { call: { callId }, request }: Askin
  * worker is lost, its call stays in flight while the answer is asked for, but no connection is open. A question then
  * would hide how the call ends (INV-X1).
  */
-function pausingOf(live: LiveRun, state: CallState | undefined): HeldPausing | undefined {
+function pausingOf(live: LiveRun, state: CallState | undefined): ElicitationPausing | undefined {
   const at = Date.now();
   const flight = state && live.dispatching.has(state.call.callId) ? flightOf(state, at) : undefined;
   if (flight === undefined) return undefined;

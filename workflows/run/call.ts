@@ -17,17 +17,16 @@ import { codedFailureIn } from '../../contracts/failure.ts';
 import type { Outcome } from '../../contracts/schemas/call.ts';
 import type { Unsure } from '../../contracts/wire/carry.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
-import { closedHeld, toldHeld } from '../../domain/legacy-2025/open-question.ts';
+import { elicitationClosed, elicitationTold } from '../../domain/legacy-2025/open-question.ts';
 import { afterAsking, isResumable, lostAnswer, type Resumable, resumed } from '../../domain/legacy-2025/resumption.ts';
 import { taskBegun } from '../../domain/legacy-2025/tasks.ts';
-import { describeRule } from '../../domain/policy/approvers.ts';
-import { DEFAULT_DEADLINE_SECONDS } from '../../domain/policy/times.ts';
+import { type Answerers, answerersByDefault, describeRule } from '../../domain/policy/approvers.ts';
 import { describeLapse, lapsedSince, nextStep, shownOf, tell } from '../../domain/request/deadline.ts';
 import {
   attemptsOf,
-  heldBack,
-  type Holding,
-  isHolding,
+  throttledBy,
+  type Throttling,
+  isThrottling,
   mayTryAgain,
   waitBeforeNext,
   waitedOut,
@@ -124,7 +123,7 @@ async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
   const input = dispatchInput(live, flight);
   let result = await live.dispatching.during(callId, () => sendCall(live, flight, input));
   closeQuestion(live, callId);
-  if ('held' in result) live.commit(toldHeld(live.run, flight, result));
+  if ('held' in result) live.commit(elicitationTold(live.run, flight, result));
   // A build that asks no server has continued without the answer; on its history this build does the same.
   for (let asked = 0; 'resume' in result && isResumable(result, asked) && patched('lost-answers'); asked += 1)
     result = await askForAnswer(live, flight, input, result);
@@ -145,7 +144,7 @@ function sentAgain(live: LiveRun, flight: Dispatched, result: DispatchResult): P
   const attempts = attemptsOf(flight);
   if (!mayTryAgain(attempts)) return undefined;
   if (result.kind === 'not-sent')
-    return isHolding(result) ? undefined : tryAgain(live, call.callId, attempts, result.retryAfterMs);
+    return isThrottling(result) ? undefined : tryAgain(live, call.callId, attempts, result.retryAfterMs);
   return judgement.repeatable && !live.work.consideredCancelled
     ? tryAgain(live, call.callId, attempts, undefined, unsure)
     : undefined;
@@ -163,7 +162,7 @@ function conclude(live: LiveRun, flight: Dispatched, result: DispatchResult, han
       if (result.authorization !== undefined && askAuthorization(live, flight, result)) return;
       return live.commit(ended(live.run, callId, result.outcome, result.token));
     case 'not-sent':
-      if (isHolding(result)) return hold(live, flight, result);
+      if (isThrottling(result)) return hold(live, flight, result);
       return settle(live, callId, { kind: 'failed', code: result.code, message: result.message, executed: false });
     case 'reopen':
       if (askAnew(live, flight, result)) return;
@@ -211,18 +210,14 @@ async function tryAgain(
 /** Closes a question whose answer nobody wants any more: the dispatch has ended, or the run ends. */
 export function closeQuestion(live: LiveRun, callId: string): void {
   if (callOf(live.run, callId)?.status === 'asking-on-connection')
-    live.commit(closedHeld(live.run, callId, 'cancelled'));
+    live.commit(elicitationClosed(live.run, callId, 'cancelled'));
 }
 
-function fallbackOf(
-  { prepared }: LiveRun,
-  { judgement }: Sendable | Dispatched,
-): { approverId: string; deadlineSeconds: number } {
+/** Who is asked again, and for how long, if neither the gate nor the former request says so. */
+function fallbackOf({ prepared }: LiveRun, { judgement }: Sendable | Dispatched): Answerers {
   const { verdict } = judgement;
-  return {
-    approverId: prepared.initiator.id,
-    deadlineSeconds: verdict.kind === 'ask' ? verdict.deadlineSeconds : DEFAULT_DEADLINE_SECONDS,
-  };
+  const { approvers, deadlineSeconds } = answerersByDefault(prepared.initiator.id);
+  return { approvers, deadlineSeconds: verdict.kind === 'ask' ? verdict.deadlineSeconds : deadlineSeconds };
 }
 
 function settle(live: LiveRun, callId: CallState['call']['callId'], outcome: Outcome): void {
@@ -294,11 +289,11 @@ function lastWordIn(error: unknown): unknown {
 }
 
 /** Makes the call wait again as its dispatch reported, or ends the wait if the call has waited long enough. */
-function hold(live: LiveRun, flight: Dispatched, holding: Holding): void {
+function hold(live: LiveRun, flight: Dispatched, throttling: Throttling): void {
   const { callId } = flight.call;
-  const why = waitedOut(flight, holding, Date.now());
-  if (why === undefined) live.commit(heldBack(live.run, callId, holding, Date.now()));
-  else live.commit(ended(live.run, callId, { kind: 'failed', code: holding.code, message: why, executed: false }));
+  const why = waitedOut(flight, throttling, Date.now());
+  if (why === undefined) live.commit(throttledBy(live.run, callId, throttling, Date.now()));
+  else live.commit(ended(live.run, callId, { kind: 'failed', code: throttling.code, message: why, executed: false }));
 }
 
 /**

@@ -11,7 +11,7 @@ import type { Advance } from '../../contracts/schemas/run-state.ts';
 import { admitSaid, heard, otherThanHeard } from '../../domain/run/message-queue.ts';
 import { parseForget, parseSay, parseStop } from '../../domain/shapes/inputs.ts';
 import { onNudge, onUpdate, parsed, refuseWith, serveEntity } from '../entity/messages.ts';
-import { serveHeldInput } from '../legacy-2025/open-question.ts';
+import { serveElicitation } from '../legacy-2025/open-question.ts';
 import { closed, serveAnswers } from './answers.ts';
 import type { LiveRun } from './live-run.ts';
 import { advanceUpdate, forgetUpdate, refreshTrustUpdate, sayUpdate, stopUpdate } from './messages.ts';
@@ -23,7 +23,7 @@ import { assertRefreshable, assertSigned, opened, refreshTrust } from './trust.t
 export function registerHandlers(live: LiveRun): void {
   serveEntity(live);
   serveQueries(live);
-  serveHeldInput(live);
+  serveElicitation(live);
   serveAnswers(live);
 
   onUpdate(live, sayUpdate, {

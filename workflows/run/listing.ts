@@ -10,6 +10,7 @@
  * 3. Only runs that were prepared for it ask people; others end at once, as before. The first question leaves a marker,
  *    so that no build without this feature takes the run up (INV-D1).
  */
+import { initiatorRule } from '../../domain/policy/approvers.ts';
 import { CancellationScope, CancelledFailure, condition, isCancellation, patched } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
 import { isErrorCode } from '../../contracts/errors.ts';
@@ -17,7 +18,6 @@ import { codedFailureIn, failureOf } from '../../contracts/failure.ts';
 import { isListing } from '../../contracts/names.ts';
 import type { Discovery, ServerBinding } from '../../contracts/schemas/tool.ts';
 import type { DiscoverInput, TurnedAway } from '../../contracts/wire/tools.ts';
-import { grantorOf } from '../../domain/request/authorization.ts';
 import { listingAsked, listingId, whyEnded } from '../../domain/run/toolset.ts';
 import { isAsking } from '../../domain/state/call.ts';
 import { callOf, isSettled } from '../../domain/state/run.ts';
@@ -119,7 +119,7 @@ class Lists {
       if (!('authorization' in found)) return found;
       const { authorization: need } = found;
       const pausing = {
-        approvers: grantorOf(live.prepared.initiator.id),
+        approvers: initiatorRule(live.prepared.initiator.id),
         deadlineSeconds: deadlineOfAnswers(live),
         at: Date.now(),
       };

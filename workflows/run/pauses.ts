@@ -8,9 +8,9 @@
 import { patched } from '@temporalio/workflow';
 import type { Unsure } from '../../contracts/wire/carry.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
-import { type Answerers, initiatorRule } from '../../domain/policy/approvers.ts';
+import { type Answerers, answerersByDefault, initiatorRule } from '../../domain/policy/approvers.ts';
 import { DEFAULT_DEADLINE_SECONDS } from '../../domain/policy/times.ts';
-import { authorizationPause, grantorOf } from '../../domain/request/authorization.ts';
+import { authorizationPause } from '../../domain/request/authorization.ts';
 import { outcomePause } from '../../domain/request/outcome.ts';
 import { pausedFor } from '../../domain/request/pause.ts';
 import { askedForInput, forgotten } from '../../domain/request/provision.ts';
@@ -27,7 +27,8 @@ export function askAuthorization(live: LiveRun, flight: Dispatched, { authorizat
   if (about === undefined || !patched('pauses')) return false;
   // A call may wait for weeks while policy changes: consent of people whom policy no longer asks would grant nothing.
   const answerers = authorization.asked ?? whoAnswers(live, flight);
-  const approvers = about.wants === 'grant' ? grantorOf(live.prepared.initiator.id) : answerers.approvers;
+  // Only the initiator may replace the grant.
+  const approvers = about.wants === 'grant' ? initiatorRule(live.prepared.initiator.id) : answerers.approvers;
   const pausing = { approvers, deadlineSeconds: answerers.deadlineSeconds, at: Date.now() };
   live.commit(pausedFor(live.run, flight.call.callId, about, pausing, live.ids));
   return true;
@@ -87,10 +88,7 @@ export function deadlineOfAnswers({ prepared }: LiveRun): number {
 /** Names who answers: the people asked for consent, or those whom policy names if nobody was asked. */
 export function whoAnswers({ prepared }: LiveRun, { consent, judgement }: Dispatched): Answerers {
   const { verdict } = judgement;
-  const { approvers, deadlineSeconds } = prepared.answerers ?? {
-    approvers: initiatorRule(prepared.initiator.id),
-    deadlineSeconds: DEFAULT_DEADLINE_SECONDS,
-  };
+  const { approvers, deadlineSeconds } = prepared.answerers ?? answerersByDefault(prepared.initiator.id);
   return {
     approvers: consent?.request.approvers ?? approvers,
     deadlineSeconds: verdict.kind === 'ask' ? verdict.deadlineSeconds : deadlineSeconds,

@@ -12,16 +12,10 @@ import type { Carry } from '../../contracts/wire/carry.ts';
 import type { RunActivities } from '../../contracts/wire/run.ts';
 import { tasksOf } from '../../domain/legacy-2025/tasks.ts';
 import { storeActivities } from '../entity/activities.ts';
-import { storeOnce, untilAnswered } from '../entity/roll.ts';
+import { MOST_QUIET_TRIES, storeOnce, untilAnswered } from '../entity/roll.ts';
 import type { Answering } from '../entity/unread.ts';
 import type { LiveRun } from './live-run.ts';
 import { act, settleAll } from './turn.ts';
-
-/**
- * Attempts to find a moment without messages. A run that gets messages without a pause continues all the same; a
- * sender whose answer is lost then asks again.
- */
-const MOST_TRIES = 3;
 
 /** Ledger entries passed to the next execution in its input; one takes up to 13 kB if it holds a long comment. */
 const MOST_CARRIED = 200;
@@ -34,7 +28,7 @@ export async function roll(live: LiveRun): Promise<never> {
   while (live.journal.ledgerLength - stored.ledgerLength > MOST_CARRIED) stored = await storeOnce(live);
   // The result of a reading of the keys is carried too.
   if (live.keys.isUnderWay) await condition(() => !live.keys.isUnderWay);
-  for (let tries = 0; tries < MOST_TRIES; tries += 1) {
+  for (let tries = 0; tries < MOST_QUIET_TRIES; tries += 1) {
     const length = live.journal.ledgerLength;
     await untilAnswered();
     // An edit that arrived meanwhile is in the ledger only once it is judged.

@@ -1,25 +1,17 @@
 /** Runs the two activities that handle a task, at a test server, without a run. */
 import { generateKeyPairSync } from 'node:crypto';
-import { createMemoryStore } from '../../../activities/artifacts/memory.ts';
 import type { ArtifactStore } from '../../../activities/artifacts/port.ts';
-import { createToolsetLoader } from '../../../activities/catalog/reader.ts';
-import type { CurrentTool } from '../../../activities/discovery/live-tools.ts';
-import { createCallTool } from '../../../activities/gate/call-tool.ts';
-import { pinnedTools, stored } from '../../../activities/gate/discover-tools.ts';
-import { createPollTask } from '../../../activities/gate/legacy-2025/poll-task.ts';
-import { ServerLimits } from '../../../activities/limits/server-limits.ts';
-import { LEGACY_CALLS } from '../../../activities/mcp/legacy-2025/legacy-calls.ts';
+import type { CurrentTool } from '../../../activities/discovery/access.ts';
 import { createMcpTaskServer } from '../../../activities/mcp/legacy-2025/tasks.ts';
-import { createMcpToolServer } from '../../../activities/mcp/mcp-server.ts';
 import { createStateSeal, derivedFrom, type StateSeal } from '../../../activities/mcp/state-seal.ts';
-import { Conditions } from '../../../activities/policy/condition.ts';
 import type { TokenRequest } from '../../../activities/tokens/port.ts';
-import { Config } from '../../../contracts/schemas/config.ts';
+import { defined } from '../../../contracts/defined.ts';
 import { MOST_TRIES, type PollInput, type PollResult } from '../../../contracts/wire/legacy-2025.ts';
 import type { DispatchInput, DispatchResult } from '../../../contracts/wire/tools.ts';
 import type { TaskServer } from '../servers/task-server.ts';
 import { loopbackEgress } from '../egress.ts';
-import { allowedDispatch, type GoingActivity, goingActivity, inActivity, type Tried } from './tool-activities.ts';
+import { type GoingActivity, goingActivity, inActivity, type Tried } from './tool-activities.ts';
+import { toolBench } from './tool-bench.ts';
 import { aDefinition } from './tool-call.ts';
 
 const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
@@ -61,21 +53,12 @@ export async function taskBench(
   }: TaskBenchOptions = {},
 ): Promise<TaskBench> {
   const minted: TaskBench['minted'] = [];
-  const artifacts = createMemoryStore();
-  const binding = { name: 'mine', url: server.url };
-  const definition = aDefinition({ name: 'dig', taskSupport: 'required' });
-  const toolset = [{ server: binding.name, tools: await stored(artifacts, pinnedTools(binding, [definition])) }];
-  const loadToolset = createToolsetLoader(artifacts);
-  const [tool] = await loadToolset(toolset);
-  if (tool === undefined) throw new Error('no tool');
-  const egress = loopbackEgress();
   // Two names share one address.
   const at = { url: server.url, ...(asks === undefined ? {} : { elicitation: { holdSeconds: 60 } }) };
-  const servers = { mine: at, other: at };
-  const common = {
-    config: Config.parse({ servers, policy: { strategy: 'never' } }),
-    loadToolset,
-    readCatalog: async () => undefined,
+  const bench = await toolBench(server.url, {
+    definitions: [aDefinition({ name: 'dig', taskSupport: 'required' })],
+    binding: { name: 'mine', url: server.url },
+    servers: { mine: at, other: at },
     broker: {
       mint: async (request: TokenRequest) => {
         const token = mints(request, minted.length + 1);
@@ -84,19 +67,14 @@ export async function taskBench(
       },
     },
     seal: sealing === 'none' ? undefined : sealing,
-  };
-  const callTool = createCallTool({
-    ...common,
-    conditions: new Conditions(),
-    server: createMcpToolServer({ legacy: LEGACY_CALLS, artifacts, egress }),
-    limits: new ServerLimits({ configured: new Map(), tell: () => {} }),
     liveTools: { current: async (_, listed) => ({ tool: listed, ...listedWith }) },
+    ...defined({ tasks: kept && createMcpTaskServer({ artifacts: kept, egress: loopbackEgress() }) }),
   });
-  const pollTask = createPollTask({ ...common, tasks: createMcpTaskServer({ artifacts: kept ?? artifacts, egress }) });
-  const input = { ...allowedDispatch(tool, { deep: 1 }, toolset, { server: binding }), tasks: true } as const;
+  const { callTool, pollTask } = bench;
+  const input = bench.input({ deep: 1 }, { tasks: true });
   const question = (begun: DispatchResult): PollInput => {
     if (begun.kind !== 'task') throw new Error(`the call is ${begun.kind}`);
-    const { run, callId, attempt, name, target, limits } = input;
+    const { run, callId, attempt, name, target, server: binding, toolset, limits } = input;
     return { run, callId, attempt, name, target, server: binding, sealed: begun.task.sealed, toolset, limits };
   };
   return {

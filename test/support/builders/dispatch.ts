@@ -1,10 +1,12 @@
 import { defined } from '../../../contracts/defined.ts';
 import type { DispatchInput } from '../../../contracts/wire/tools.ts';
 import type { Approved } from '../../../domain/state/call.ts';
+import { type DigestParts, requestDigest } from '../../../domain/request/digest.ts';
 import { shownToEditor } from '../../../domain/request/edit.ts';
-import type { Run } from '../../../domain/state/run.ts';
+import { callOf, type Run } from '../../../domain/state/run.ts';
 import { proofOf } from '../../../domain/request/standing.ts';
-import { runIds } from './run.ts';
+import { approvedBy } from './pause.ts';
+import { askingRun, runIds } from './run.ts';
 
 /** Makes the dispatch of an approved call, as the workflow assembles it. */
 export function dispatchOf(state: Approved, { standing = [] }: Partial<Run> = {}): DispatchInput {
@@ -40,4 +42,29 @@ export function dispatchOf(state: Approved, { standing = [] }: Partial<Run> = {}
     attempt: 1,
     idempotencyKey: 'k',
   };
+}
+
+/** Makes the dispatch of a call that ann has just approved. */
+export function approvedDispatch(): DispatchInput {
+  // Sound: it has this state since.
+  return dispatchOf(callOf(approvedBy(askingRun()), 't1.c0') as Approved);
+}
+
+interface Leaving extends Pick<DispatchInput, 'callId' | 'target' | 'arguments'> {
+  readonly run: Pick<DispatchInput['run'], 'namespace' | 'workflowId'> & {
+    readonly initiator?: { readonly tenant: string };
+  };
+}
+
+type Read = Pick<DigestParts, 'generation' | 'approvers' | 'about'> & { readonly definitionHash?: string };
+
+/** Returns the digest of a request in which this was read of a call, which else is shown as it would leave. */
+export function digestOfShown(
+  { run, callId, target, arguments: args }: Leaving,
+  { definitionHash = target.definitionHash, generation, approvers, about }: Read,
+  runId = 'run-1',
+): string {
+  const { namespace, workflowId, initiator: { tenant } = runIds() } = run;
+  const shown = { generation, target: { ...target, definitionHash }, arguments: args, approvers, about };
+  return requestDigest({ namespace, tenant, workflowId, callId, runId, ...shown });
 }

@@ -1,5 +1,9 @@
 import type { HeldQuestions } from '../../../contracts/wire/legacy-2025.ts';
-import { admitHeld, askedHeld, type HeldPausing } from '../../../domain/legacy-2025/open-question.ts';
+import {
+  admitElicitation,
+  elicitationOpened,
+  type ElicitationPausing,
+} from '../../../domain/legacy-2025/open-question.ts';
 import type { AskingOnConnection } from '../../../domain/state/call.ts';
 import { callOf, type Run } from '../../../domain/state/run.ts';
 import { approverRule } from './judgement.ts';
@@ -12,7 +16,7 @@ export function heldQuestions(over: Partial<HeldQuestions> = {}): HeldQuestions 
   return { callId: 't1.c0', attempt: 1, round: 1, requests: { who: NAME }, ...over };
 }
 
-export function heldPausing(over: Partial<HeldPausing> = {}): HeldPausing {
+export function heldPausing(over: Partial<ElicitationPausing> = {}): ElicitationPausing {
   return { at: START, approvers: approverRule(), deadlineSeconds: 3_600, holdSeconds: 600, ...over };
 }
 
@@ -20,11 +24,11 @@ export function heldPausing(over: Partial<HeldPausing> = {}): HeldPausing {
 export function heldRun(
   run: Run = flyingRun(),
   asked: Partial<HeldQuestions> = {},
-  more: Partial<HeldPausing> = {},
+  more: Partial<ElicitationPausing> = {},
 ): Run {
-  const admission = admitHeld(run, heldQuestions(asked), heldPausing(more));
+  const admission = admitElicitation(run, heldQuestions(asked), heldPausing(more));
   if (admission.kind !== 'accept') throw new Error(`not taken: ${admission.message}`);
-  return askedHeld(run, admission.state, runIds()).run;
+  return elicitationOpened(run, admission.state, runIds()).run;
 }
 
 export function heldOf(run: Run): AskingOnConnection {

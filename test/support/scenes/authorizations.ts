@@ -1,14 +1,12 @@
 /** Starts servers that want another authorization, an issuer for one of them, workers that may ask people, and people's answers. */
 import { decodeJwt } from 'jose';
-import type { CountersignOptions, RunHandle } from '../../../client/index.ts';
-import type { ConfigInput } from '../../../contracts/schemas/config.ts';
+import type { RunHandle } from '../../../client/index.ts';
 import type { ApprovalRequest, AuthorizationInput } from '../../../contracts/schemas/request.ts';
 import type { Grant } from '../../../contracts/schemas/run-spec.ts';
-import { startEngine, type TestEngine } from '../engine.ts';
 import { startProvider } from '../oauth/provider.ts';
 import { type RawServer, startRawServer, succeedWith } from '../servers/raw-server.ts';
-import { keepZoneKey, type ZoneKey } from '../signing/keys.ts';
-import { answerOf, requestThat, startWorld, type World } from '../world/world.ts';
+import { type ZoneKey, zoneKey } from '../signing/keys.ts';
+import { answerOf, requestThat, startWorld, type World, type WorldOptions } from '../world/world.ts';
 
 /** Waits until the run asks for an authorization of a call. */
 export async function wantedFor(run: RunHandle, callId = 't1.c0', round = 1): Promise<ApprovalRequest> {
@@ -40,17 +38,13 @@ export const wants = (scope: string) => (exchange: Parameters<ReturnType<typeof 
 const CLIENT = { id: 'countersign', secret: 'client-secret-3a7f/19+c0=' };
 
 export interface WantedScene {
-  readonly engine: TestEngine;
   readonly server: RawServer;
   readonly zone: ZoneKey;
   readonly world: World;
-  close(): Promise<void>;
 }
 
 /** Starts the scene: `notes/admin` and `notes/gated` want a scope; `mine/fresh` wants the token `fresh-token`. */
-export async function startWantedScene(
-  over: (engine: TestEngine) => Promise<{ config: ConfigInput; client?: Partial<CountersignOptions> }>,
-): Promise<WantedScene> {
+export async function startWantedScene({ config, client, ...options }: WorldOptions): Promise<WantedScene> {
   const server = await startRawServer({
     era: 'modern',
     tools: {
@@ -63,13 +57,12 @@ export async function startWantedScene(
     },
   });
   const provider = await startProvider({ clients: [CLIENT], resources: { [server.url]: 'notes:read notes:admin' } });
-  const engine = await startEngine();
-  const zone = await keepZoneKey(engine.directory);
-  const { config, client = {} } = await over(engine);
+  const zone = await zoneKey();
   const scopes = { discovery: ['notes:read'], default: ['notes:read'], consentable: ['notes:admin'] };
   const issued = { issuer: provider.issuer, clientId: CLIENT.id, clientSecret: CLIENT.secret, scopes };
   const world = await startWorld({
-    engine,
+    ...options,
+    zone,
     beside: [server, provider],
     client: { servers: { mine: { url: server.url, key: zone.publicJwk } }, ...client },
     config: {
@@ -78,12 +71,7 @@ export async function startWantedScene(
         notes: { url: server.url, credentials: { kind: 'client-credentials', ...issued } },
         mine: { url: server.url },
       },
-      grants: zone.grants,
     },
   });
-  const close = async (): Promise<void> => {
-    await world.stop();
-    await engine.stop();
-  };
-  return { engine, server, zone, world, close };
+  return { server, zone, world };
 }

@@ -2,8 +2,9 @@
  * Models a run over continue-as-new and resets, as Temporal keeps it. Events in history are applied again,
  * and every dispatch is checked against what was agreed to since the reset.
  */
+import { initiatorRule } from '../../../domain/policy/approvers.ts';
 import { expect } from '@jest/globals';
-import { checkConsent } from '../../../activities/gate/consent.ts';
+import { checkConsent } from '../../../activities/gate/statement.ts';
 import { checkScheduler } from '../../../activities/gate/dispatch-check.ts';
 import type { Refused } from '../../../activities/kit/activity.ts';
 import { RUN_WORKFLOW } from '../../../contracts/names.ts';
@@ -31,7 +32,7 @@ import { POLICY_VERSION, runIds, START } from '../builders/run.ts';
 import { Believed, OPEN_VERDICT } from './consent.ts';
 
 const NOW = START + 1_000;
-const FALLBACK = { approverId: 'ann', deadlineSeconds: 3_600 };
+const FALLBACK = { approvers: initiatorRule('ann'), deadlineSeconds: 3_600 };
 const limits = Limits.parse({});
 
 /** An event in history, which the run applies whenever it reads it: live, in replay, and after a reset. */

@@ -17,10 +17,10 @@ const RUN_ID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
 /** More than the runs of a test: each may hold a query and a task. */
 const AT_ONCE = 100;
 
-let isHolding = false;
+let isThrottling = false;
 // SIGWINCH has no other use here; SIGUSR2 makes the SDK end its workers.
 process.on('SIGWINCH', () => {
-  isHolding = true;
+  isThrottling = true;
   process.stdout.write('holds tasks from now on\n');
 });
 
@@ -33,7 +33,7 @@ Worker.create = async (options) => {
   nativeWorker.pollWorkflowActivation = async () => {
     for (;;) {
       const task = await poll();
-      if (!isHolding) return task;
+      if (!isThrottling) return task;
       process.stdout.write(`holds a task of ${RUN_ID.exec(task.toString('latin1'))?.[0]}\n`);
     }
   };

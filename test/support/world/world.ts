@@ -167,6 +167,34 @@ export async function requestThat(
   return await until(async () => (await run.requests()).find(fits), options);
 }
 
+/** Waits until a request is open in another execution than this one's. */
+export async function requestAfter(run: RunHandle, earlier: Pick<ApprovalRequest, 'runId'>): Promise<ApprovalRequest> {
+  return await requestThat(
+    run,
+    ({ runId, status }) => runId !== earlier.runId && status === 'open',
+    'a request in the next execution',
+  );
+}
+
+/** Waits until a request is open, decides it, and returns it. */
+export async function decideNext(
+  run: RunHandle,
+  approver: string,
+  kind: 'approve' | 'reject' = 'approve',
+): Promise<ApprovalRequest> {
+  const [request] = await openRequests(run);
+  await run.decide(decisionOn(request, approver, kind));
+  return request;
+}
+
+/** Nudges a run or a catalog, and waits until it has continued as new. */
+export async function rolled({ client }: Pick<World, 'client'>, workflowId: string): Promise<void> {
+  const handle = client.workflow.getHandle(workflowId);
+  const { runId } = await handle.describe();
+  await handle.signal('nudge');
+  await until(async () => (await handle.describe()).runId !== runId, { what: `the next execution of ${workflowId}` });
+}
+
 /** Waits until a call has been asked, and returns its request, whatever became of it since. */
 export async function requestFor(run: RunHandle, callId: string): Promise<ApprovalRequest> {
   return await requestThat(run, (request) => request.callId === callId, `a request for ${callId}`);

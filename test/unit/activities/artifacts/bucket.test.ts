@@ -1,20 +1,20 @@
 /** The bucket store where a store answers as real ones do on a bad day, or as those that know less of S3. */
 import { createHash } from 'node:crypto';
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { afterEach, expect, test } from '@jest/globals';
 import { createBucketStore, setUpBucket } from '../../../../activities/artifacts/bucket.ts';
 import { createBucketRequest } from '../../../../activities/artifacts/bucket-request.ts';
 import { readArtifactsFromBucket } from '../../../../client/index.ts';
 import type { BucketConfig } from '../../../../contracts/schemas/stores.ts';
 import { loopbackEgress } from '../../../support/egress.ts';
+import { bodyOf, listenOnLoopback } from '../../../support/servers/loopback-server.ts';
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 
 const BYTES = new TextEncoder().encode('kept');
 const SHA = createHash('sha256').update(BYTES).digest('hex');
 const CHECKSUM = Buffer.from(SHA, 'hex').toString('base64');
+const STORED = { sha256: SHA, bytes: 4, contentType: '' };
 const SECRET = 'canary-secret-key';
 
 const BUCKET: BucketConfig = {
@@ -26,36 +26,23 @@ const BUCKET: BucketConfig = {
   timeoutSeconds: 1,
 };
 
-const closing: (() => void)[] = [];
-afterEach(() => {
-  for (const close of closing.splice(0)) close();
+const closing: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
 });
 
 /** Answers in turn; the last one from then on. */
 async function bucketThat(...answers: readonly Answer[]) {
   const seen: { readonly method: string; readonly condition: unknown; readonly body: string }[] = [];
-  const server = createServer((request, response) => {
-    const chunks: Buffer[] = [];
-    request.on('data', (chunk: Buffer) => chunks.push(chunk));
-    request.on('end', () => {
+  const server = await listenOnLoopback((request, response) => {
+    void bodyOf(request).then((body) => {
       const answer = answers[Math.min(seen.length, answers.length - 1)];
-      seen.push({
-        method: request.method ?? '',
-        condition: request.headers['if-none-match'],
-        body: Buffer.concat(chunks).toString('utf8'),
-      });
+      seen.push({ method: request.method ?? '', condition: request.headers['if-none-match'], body });
       answer?.(request, response);
     });
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  closing.push(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  // Sound: it listens on TCP.
-  const { port } = server.address() as AddressInfo;
-  const config: BucketConfig = { ...BUCKET, endpoint: `http://127.0.0.1:${port}` };
+  closing.push(server.close);
+  const config: BucketConfig = { ...BUCKET, endpoint: server.origin };
   return {
     seen,
     config,
@@ -133,21 +120,14 @@ test('a redirect is not followed: the signature is for one host', async () => {
   const elsewhere = await bucketThat(says(200));
   const { store, config } = await bucketThat(says(307, '', { location: elsewhere.config.endpoint }));
   await expect(store.put(BYTES, 'text/plain')).rejects.toMatchObject({ facts: { path: 'artifacts.s3.endpoint' } });
-  await expect(readArtifactsFromBucket(config).get({ sha256: SHA, bytes: 4, contentType: '' })).rejects.toMatchObject({
+  await expect(readArtifactsFromBucket(config).get(STORED)).rejects.toMatchObject({
     code: 'ARTIFACT_MISSING',
   });
   expect(elsewhere.seen).toEqual([]);
 });
 
 test('a name that leads where egress forbids is a store that is away, and tried again (INV-D3, INV-S1)', async () => {
-  const config: BucketConfig = {
-    endpoint: 'https://store.example',
-    region: 'r',
-    bucket: 'artifacts',
-    accessKeyId: 'id',
-    secretAccessKey: SECRET,
-    timeoutSeconds: 1,
-  };
+  const config: BucketConfig = { ...BUCKET, endpoint: 'https://store.example' };
   const egress = loopbackEgress({ resolve: async () => [{ address: '10.0.0.7' }] });
   const ask = createBucketRequest(config, egress, 1);
   const store = createBucketStore(config, ask);
@@ -158,38 +138,30 @@ test('a name that leads where egress forbids is a store that is away, and tried 
     facts: { path: 'artifacts.s3.endpoint' },
   };
   await expect(store.put(BYTES, 'text/plain')).rejects.toMatchObject(away);
-  await expect(store.get({ sha256: SHA, bytes: 4, contentType: '' })).rejects.toMatchObject(away);
+  await expect(store.get(STORED)).rejects.toMatchObject(away);
   await expect(setUpBucket(config, ask)).rejects.toMatchObject({
     code: 'EGRESS_FORBIDDEN',
     message: expect.stringContaining('artifacts.s3.endpoint'),
   });
 });
 
+const ENDLESS: Answer = (_, response) => {
+  response.writeHead(200);
+  const more = (): void => {
+    while (!response.destroyed && response.write(Buffer.alloc(1_048_576)));
+    response.once('drain', more);
+  };
+  more();
+};
+
 test('of an object that is longer than was stored no more is read than that', async () => {
-  const { store } = await bucketThat((_, response) => {
-    response.writeHead(200);
-    const more = (): void => {
-      while (response.write(Buffer.alloc(65_536)));
-      response.once('drain', more);
-    };
-    more();
-  });
-  await expect(store.get({ sha256: SHA, bytes: 4, contentType: '' })).rejects.toMatchObject({
-    code: 'ARTIFACT_CORRUPT',
-  });
+  const { store } = await bucketThat(ENDLESS);
+  await expect(store.get(STORED)).rejects.toMatchObject({ code: 'ARTIFACT_CORRUPT' });
 });
 
 test.each([4, 0])('nor by a client, which was told of %d bytes', async (bytes) => {
-  const endless: Answer = (_, response) => {
-    response.writeHead(200);
-    const more = (): void => {
-      while (!response.destroyed && response.write(Buffer.alloc(1_048_576)));
-      response.once('drain', more);
-    };
-    more();
-  };
-  const { config } = await bucketThat(endless);
-  const read = readArtifactsFromBucket({ ...config, timeoutSeconds: 30 }).get({ sha256: SHA, bytes, contentType: '' });
+  const { config } = await bucketThat(ENDLESS);
+  const read = readArtifactsFromBucket({ ...config, timeoutSeconds: 30 }).get({ ...STORED, bytes });
   await expect(read).rejects.toMatchObject({ code: 'ARTIFACT_CORRUPT' });
 });
 
@@ -215,7 +187,7 @@ test('a store that knows no conditions is set up all the same', async () => {
 
 test('a client asks three times too', async () => {
   const { config, seen } = await bucketThat(says(503), breaksOff, (_, response) => void response.end('kept'));
-  const read = await readArtifactsFromBucket(config).get({ sha256: SHA, bytes: 0, contentType: '' });
+  const read = await readArtifactsFromBucket(config).get({ ...STORED, bytes: 0 });
   expect(Buffer.from(read).toString()).toBe('kept');
   expect(seen).toHaveLength(3);
 });

@@ -1,6 +1,6 @@
 /** What a dispatch believes of answers that people gave to a pause: nothing that is not proven (INV-G1, INV-G2, INV-X1). */
 import { describe, expect, test } from '@jest/globals';
-import { checkProvided, checkRetry } from '../../../../activities/gate/answers.ts';
+import { checkProvided, checkRetry } from '../../../../activities/gate/statement.ts';
 import { createQuestionMacs } from '../../../../activities/gate/legacy-2025/open-question.ts';
 import type { Leaving } from '../../../../activities/gate/statement.ts';
 import { defined } from '../../../../contracts/defined.ts';
@@ -9,10 +9,10 @@ import { Config } from '../../../../contracts/schemas/config.ts';
 import type { ApproverRule } from '../../../../contracts/schemas/policy.ts';
 import type { ProvisionProof, RetryProof } from '../../../../contracts/wire/proofs.ts';
 import type { DispatchInput } from '../../../../contracts/wire/tools.ts';
-import { requestDigest } from '../../../../domain/request/digest.ts';
 import { provisionProofs } from '../../../../domain/request/provision.ts';
 import { dispatched } from '../../../../domain/request/transitions.ts';
 import { callOf } from '../../../../domain/state/run.ts';
+import { digestOfShown } from '../../../support/builders/dispatch.ts';
 import { allowVerdict, approverRule, askVerdict } from '../../../support/builders/judgement.ts';
 import { flyingRun, outcomePause, retry as word } from '../../../support/builders/pause.ts';
 import { askedRun, NAME, PAGE, providedRun } from '../../../support/builders/provision.ts';
@@ -27,22 +27,7 @@ describe('what a dispatch believes of the word that a call is sent again: nothin
   const config = Config.parse({});
   const TWO: ApproverRule = { allOf: [{ layer: 'organisation', ids: ['ann', 'bob'], groups: [], need: 2 }] };
 
-  function digestFor(proof: Omit<RetryProof, 'resolution'>, runId = 'run-1'): string {
-    const { about, generation, approvers, definitionHash } = proof;
-    const { namespace, workflowId, initiator } = run;
-    return requestDigest({
-      namespace,
-      tenant: initiator.tenant,
-      workflowId,
-      callId: 't1.c0',
-      runId,
-      generation,
-      target: { ...toolTarget(), definitionHash },
-      arguments: {},
-      approvers,
-      about,
-    });
-  }
+  const CALL = { run, callId: 't1.c0', target: toolTarget(), arguments: {} };
 
   function proofOf(over: Partial<RetryProof> = {}, said: object = {}): RetryProof {
     const shown = {
@@ -55,7 +40,7 @@ describe('what a dispatch believes of the word that a call is sent again: nothin
       decidedAt: iso(START + 1_000),
       ...over,
     };
-    return { resolution: { ...word({ digest: digestFor(shown) }), ...said }, ...shown };
+    return { resolution: { ...word({ digest: digestOfShown(CALL, shown) }), ...said }, ...shown };
   }
 
   function check(
@@ -64,10 +49,10 @@ describe('what a dispatch believes of the word that a call is sent again: nothin
     verdict: Verdict = allowVerdict(),
     given = config,
   ) {
-    const call = { callId: 't1.c0', target: toolTarget(), arguments: {}, decidedIn: ['run-1'], attempt: 2 };
+    const call = { ...CALL, decidedIn: ['run-1'], attempt: 2 };
     const proof = { kind: 'policy', rules: [] };
     // Sound: nothing else of it is read.
-    const input = { run, ...call, proof, ...defined({ retry }), ...over } as unknown as DispatchInput;
+    const input = { ...call, proof, ...defined({ retry }), ...over } as unknown as DispatchInput;
     if (verdict.kind === 'deny') throw new Error('not asked about what is denied');
     return checkRetry(input, given, verdict);
   }
@@ -280,8 +265,9 @@ describe('whether answers were given by somebody who may, to what they read, bef
       const { provision, generation, approvers } = proof;
       const { runId, approver } = provision;
       const about = { ...proof.about, requests, round };
-      const shown = { generation, approvers, about, target: judgement.target, arguments: call.arguments };
-      const digest = requestDigest({ namespace, tenant, workflowId, runId, callId: call.callId, ...shown });
+      const leaving = { run: { namespace, workflowId }, callId: call.callId, target: judgement.target };
+      const asked = { ...leaving, arguments: call.arguments };
+      const digest = digestOfShown(asked, { generation, approvers, about }, runId);
       const said = { kind: 'decline' as const, decisionId: `p-${round}`, callId: call.callId, runId, approver, digest };
       return { ...proof, about, provision: said };
     }

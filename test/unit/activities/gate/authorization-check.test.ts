@@ -1,20 +1,12 @@
 /** What a dispatch believes of what people said of a call's authorization: nothing that is not proven (INV-S2, INV-G2). */
 import { describe, expect, test } from '@jest/globals';
-import { provenAuthorization } from '../../../../activities/gate/answers.ts';
-import type { Leaving } from '../../../../activities/gate/statement.ts';
+import { type Leaving, provenAuthorization } from '../../../../activities/gate/statement.ts';
 import type { AuthorizationPause } from '../../../../contracts/schemas/request.ts';
 import type { ApproverRule } from '../../../../contracts/schemas/policy.ts';
 import type { AuthorizationProof } from '../../../../contracts/wire/proofs.ts';
-import type { DispatchInput } from '../../../../contracts/wire/tools.ts';
-import { requestDigest } from '../../../../domain/request/digest.ts';
-import type { Approved } from '../../../../domain/state/call.ts';
-import { callOf } from '../../../../domain/state/run.ts';
-import { dispatchOf } from '../../../support/builders/dispatch.ts';
-import { approvedBy } from '../../../support/builders/pause.ts';
-import { askingRun } from '../../../support/builders/run.ts';
+import { approvedDispatch, digestOfShown } from '../../../support/builders/dispatch.ts';
 
-// Sound: ann has just approved it.
-const input: DispatchInput = dispatchOf(callOf(approvedBy(askingRun()), 't1.c0') as Approved);
+const input = approvedDispatch();
 const server = input.server.name;
 const BOB: ApproverRule = { allOf: [{ layer: 'organisation', ids: ['bob'], groups: [] }] };
 const about = (over: Partial<AuthorizationPause> = {}): AuthorizationPause => ({
@@ -45,18 +37,7 @@ function proof(
     decidedAt: '2026-01-01T01:00:00.000Z',
   };
   const [runId = ''] = input.decidedIn;
-  const digest = requestDigest({
-    namespace: input.run.namespace,
-    tenant: input.run.initiator.tenant,
-    workflowId: input.run.workflowId,
-    callId: input.callId,
-    runId,
-    generation: parts.generation,
-    target: { ...input.target, definitionHash: parts.definitionHash },
-    arguments: input.arguments,
-    approvers: parts.approvers,
-    about: parts.about,
-  });
+  const digest = digestOfShown(input, parts, runId);
   const approver = { id: 'bob', groups: [] };
   const said = { kind: 'consent', decisionId: 'a', callId: input.callId, digest, runId, approver, ...answer };
   // Sound: what is given beside is of one of the two kinds.
@@ -160,19 +141,7 @@ describe('consent of several', () => {
   const whole = (over: { further?: object; decidedAt?: string } = {}): AuthorizationProof => {
     const base = proof({ approvers });
     const [runId = ''] = input.decidedIn;
-    const { run, callId, target, arguments: args } = input;
-    const digest = requestDigest({
-      namespace: run.namespace,
-      tenant: run.initiator.tenant,
-      workflowId: run.workflowId,
-      callId,
-      runId,
-      generation: base.generation,
-      target,
-      arguments: args,
-      approvers,
-      about: base.about,
-    });
+    const digest = digestOfShown(input, { ...base, approvers }, runId);
     const other = { ...base.answer, decisionId: 'b', digest, approver: { id: 'cho', groups: [] }, ...over.further };
     const further = [{ answer: other, decidedAt: over.decidedAt ?? '2026-01-01T00:30:00.000Z' }];
     // Sound: as above.

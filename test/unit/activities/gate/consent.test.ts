@@ -1,33 +1,37 @@
 /** What a dispatch believes of a decision: nothing that it cannot prove (INV-G1, INV-G2, F-2, F-4, F-6, D-5). */
 import { describe, expect, test } from '@jest/globals';
-import { checkConsent, provenCall } from '../../../../activities/gate/consent.ts';
-import { digestShown, shownForConsent, statementOf } from '../../../../activities/gate/statement.ts';
+import {
+  checkConsent,
+  digestShown,
+  provenCall,
+  shownForConsent,
+  statementOf,
+} from '../../../../activities/gate/statement.ts';
 import type { Verdict } from '../../../../contracts/schemas/call.ts';
 import { IssuedCall } from '../../../../contracts/schemas/credentials.ts';
 import type { ApproverRule } from '../../../../contracts/schemas/policy.ts';
 import type { Decision } from '../../../../contracts/schemas/request.ts';
 import type { DispatchProof } from '../../../../contracts/wire/proofs.ts';
 import type { DispatchInput } from '../../../../contracts/wire/tools.ts';
-import { requestDigest } from '../../../../domain/request/digest.ts';
 import type { OfferedTool } from '../../../../domain/run/toolset.ts';
 import { approval } from '../../../support/builders/decision.ts';
+import { digestOfShown } from '../../../support/builders/dispatch.ts';
 import { allowVerdict, approverRule, askVerdict } from '../../../support/builders/judgement.ts';
 import { outcomePause } from '../../../support/builders/pause.ts';
 import { START } from '../../../support/builders/run.ts';
 import { toolTarget } from '../../../support/builders/tool.ts';
 
+const run = { namespace: 'default', workflowId: 'run/1', initiator: { id: 'ann', tenant: 'default' }, specHash: 's' };
+const CALL = { run, callId: 't1.c0', target: toolTarget(), arguments: {} };
+
 describe('what a dispatch believes of a decision in time: nothing that it cannot prove (INV-G1, INV-G2, F-2, F-4, F-6, D-5)', () => {
   type Proof = Extract<DispatchProof, { kind: 'decision' }>;
-  const run = { namespace: 'default', workflowId: 'run/1', initiator: { id: 'ann', tenant: 'default' }, specHash: 's' };
   const [MINUTE, OPENED] = [60_000, START];
   const iso = (ms: number): string => new Date(ms).toISOString();
   const rule: ApproverRule = { ...approverRule(['ann', 'bob']), validForSeconds: 60, extendableToSeconds: 3_600 };
 
-  function digestFor(approvers: ApproverRule, runId = 'run-1'): string {
-    const { namespace, workflowId, initiator } = run;
-    const call = { callId: 't1.c0', generation: 1, target: toolTarget(), arguments: {}, approvers };
-    return requestDigest({ namespace, tenant: initiator.tenant, workflowId, runId, ...call });
-  }
+  const digestFor = (approvers: ApproverRule, runId?: string): string =>
+    digestOfShown(CALL, { generation: 1, approvers }, runId);
 
   const said = (over: object = {}): Decision => ({ ...approval({ digest: digestFor(rule) }), ...over });
   const extend = (until: number, over: object = {}): Decision => said({ kind: 'extend', until: iso(until), ...over });
@@ -44,9 +48,8 @@ describe('what a dispatch believes of a decision in time: nothing that it cannot
       decidedAt: iso(DECIDED),
       ...over,
     };
-    const call = { callId: 't1.c0', target: toolTarget(), arguments: {}, proof, decidedIn: ['run-1'] };
     // Sound: nothing else of it is read.
-    return { run, ...call } as unknown as DispatchInput;
+    return { ...CALL, proof, decidedIn: ['run-1'] } as unknown as DispatchInput;
   }
   const DECIDED = OPENED + 5 * MINUTE;
   const postponedBy = (decision: Decision, decidedAt = OPENED + 1): Partial<Proof> => ({
@@ -283,7 +286,6 @@ describe('what a token says of a call: what is sent, and who consented to it (IN
 });
 
 describe('what is shown by a proof is no more than it may say: run, tool and call are those of the dispatch (INV-G1, INV-G2)', () => {
-  const run = { namespace: 'default', workflowId: 'run/1', initiator: { id: 'ann', tenant: 'default' }, specHash: 's' };
   const approved = toolTarget();
   const other = { ...approved, tool: 'delete_everything' };
   const rule: ApproverRule = {
@@ -291,20 +293,12 @@ describe('what is shown by a proof is no more than it may say: run, tool and cal
   };
 
   const shown = { generation: 1, arguments: {}, approvers: rule };
-  const digest = requestDigest({
-    ...shown,
-    namespace: 'default',
-    tenant: 'default',
-    workflowId: 'run/1',
-    runId: 'run-1',
-    callId: 't1.c0',
-    target: approved,
-  });
+  const digest = digestOfShown(CALL, shown);
   const at = (ms: number): string => new Date(START + ms).toISOString();
 
   function inputOf(proof: DispatchProof, target = approved): DispatchInput {
     // Sound: nothing else of it is read.
-    return { run, callId: 't1.c0', target, arguments: {}, proof, decidedIn: ['run-1'] } as unknown as DispatchInput;
+    return { ...CALL, target, proof, decidedIn: ['run-1'] } as unknown as DispatchInput;
   }
 
   /** A decision on one tool, and a proof that names that tool as what was shown. */

@@ -14,11 +14,7 @@ import { Config } from '../../../../contracts/schemas/config.ts';
 import type { Message } from '../../../../contracts/schemas/transcript.ts';
 import type { DispatchInput } from '../../../../contracts/wire/tools.ts';
 import { assembleToolset, type OfferedTool } from '../../../../domain/run/toolset.ts';
-import type { Approved } from '../../../../domain/state/call.ts';
-import { callOf } from '../../../../domain/state/run.ts';
-import { dispatchOf } from '../../../support/builders/dispatch.ts';
-import { approvedBy } from '../../../support/builders/pause.ts';
-import { askingRun } from '../../../support/builders/run.ts';
+import { approvedDispatch } from '../../../support/builders/dispatch.ts';
 import { serverTools, toolDefinition, toolTarget } from '../../../support/builders/tool.ts';
 
 // A tool that has changed since it was shown is asked about once, of those whom policy names now (H-7).
@@ -116,8 +112,7 @@ describe("A read leaves only where the run's own conversation has the link: disp
     return await read();
   };
 
-  // Sound: ann has just approved it.
-  const genuine = dispatchOf(callOf(approvedBy(askingRun()), 't1.c0') as Approved);
+  const genuine = approvedDispatch();
   const dispatch = (over: Partial<DispatchInput> = {}): DispatchInput => ({
     ...genuine,
     target: toolTarget({ server: 'docs', tool: READ_RESOURCE }),
@@ -130,11 +125,6 @@ describe("A read leaves only where the run's own conversation has the link: disp
   test('control: a link that stands where the run says is read, from the run that Temporal names', async () => {
     expect(await check(dispatch())).toBeUndefined();
     expect(asked).toEqual([['run/1', 'run-1', 3]]);
-  });
-
-  test('a call of any other tool is none of this', async () => {
-    expect(await check(dispatch({ target: toolTarget(), arguments: {} }))).toBeUndefined();
-    expect(asked).toEqual([]);
   });
 
   describe('refused, and nothing is sent', () => {

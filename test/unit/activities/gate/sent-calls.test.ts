@@ -2,18 +2,11 @@
 import { describe, expect, test } from '@jest/globals';
 import { SentCalls } from '../../../../activities/gate/send.ts';
 import type { DispatchInput } from '../../../../contracts/wire/tools.ts';
-import { accept } from '../../../../domain/request/decision.ts';
-import { callOf } from '../../../../domain/state/run.ts';
-import { approval, askingOf, shown } from '../../../support/builders/decision.ts';
-import { dispatchOf } from '../../../support/builders/dispatch.ts';
-import { askingRun, START } from '../../../support/builders/run.ts';
+import { approval } from '../../../support/builders/decision.ts';
+import { approvedDispatch } from '../../../support/builders/dispatch.ts';
 import type { DispatchProof } from '../../../../contracts/wire/proofs.ts';
 
-const asked = askingRun(1);
-const approved = callOf(accept(asked, askingOf(asked, 't1.c0'), approval(shown(asked, 't1.c0')), START).run, 't1.c0');
-if (approved?.status !== 'approved') throw new Error('it was approved');
-const genuine = dispatchOf(approved);
-
+const genuine = approvedDispatch();
 const decided = approval({ digest: 'a'.repeat(64) });
 const second = approval({ digest: 'b'.repeat(64), decisionId: 'd-2', approver: { id: 'bob', groups: [] } });
 

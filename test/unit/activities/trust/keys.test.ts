@@ -1,13 +1,13 @@
 /** The trusted keys of a worker: where they are read from, when anew, and what is kept when they cannot be (§3.3, INV-G4). */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer, type RequestListener, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { RequestListener } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { createTrustedKeys, createTrustFile, createTrustUrl } from '../../../../activities/trust/keys.ts';
 import { TrustConfig } from '../../../../contracts/schemas/trust.ts';
 import { loopbackEgress } from '../../../support/egress.ts';
+import { listenOnLoopback, type LoopbackServer } from '../../../support/servers/loopback-server.ts';
 import { person, service, writeTrust } from '../../../support/signing/people.ts';
 
 const config = TrustConfig.parse({ mode: 'signed', jwks: 'trust.jwks' });
@@ -151,17 +151,12 @@ test('a file is read when it has changed, and its old content stands in for a br
 });
 
 describe('a URL', () => {
-  let server: Server | undefined;
+  let server: LoopbackServer;
   const serve = async (answer: RequestListener): Promise<string> => {
-    server = createServer(answer);
-    await new Promise<void>((resolve) => void server?.listen(0, '127.0.0.1', resolve));
-    // Sound: a server that listens on a port has an address with one.
-    return `http://127.0.0.1:${(server.address() as AddressInfo).port}/trust`;
+    server = await listenOnLoopback(answer);
+    return `${server.origin}/trust`;
   };
-  afterEach(() => {
-    server?.closeAllConnections();
-    server?.close();
-  });
+  afterEach(async () => server.close());
 
   test('is read', async () => {
     const url = await serve((_request, response) => void response.end(JSON.stringify(setOf(ann))));

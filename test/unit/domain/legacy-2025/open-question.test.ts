@@ -4,7 +4,11 @@ import { describe, expect, test } from '@jest/globals';
 import { LedgerFact } from '../../../../contracts/schemas/ledger.ts';
 import { InputPause } from '../../../../contracts/schemas/request.ts';
 import { heldWord } from '../../../../domain/legacy-2025/open-question-proof.ts';
-import { admitHeld, askedHeld, closedHeld } from '../../../../domain/legacy-2025/open-question.ts';
+import {
+  admitElicitation,
+  elicitationOpened,
+  elicitationClosed,
+} from '../../../../domain/legacy-2025/open-question.ts';
 import { taskBegun } from '../../../../domain/legacy-2025/tasks.ts';
 import { admit } from '../../../../domain/request/decision.ts';
 import { askedBytes, MOST_ASKED_BYTES } from '../../../../domain/request/input.ts';
@@ -24,7 +28,7 @@ const CALL = 't1.c0';
 const PLACE = { callId: CALL, attempt: 1, round: 1 };
 const INTERRUPT = { messageId: 'm-1', text: 'Stop.', from: 'ann', interrupt: true } as const;
 
-const refusalOf = (run: Run, over = {}, more = {}) => admitHeld(run, heldQuestions(over), heldPausing(more));
+const refusalOf = (run: Run, over = {}, more = {}) => admitElicitation(run, heldQuestions(over), heldPausing(more));
 
 describe('a question on an open connection', () => {
   test('is a request of kind input, in another generation than the consent, which the call keeps', () => {
@@ -42,7 +46,7 @@ describe('a question on an open connection', () => {
 
   test('is in the ledger with a hash of what is asked', () => {
     const run = flyingRun();
-    const { facts } = askedHeld(run, heldOf(heldRun(run)), runIds());
+    const { facts } = elicitationOpened(run, heldOf(heldRun(run)), runIds());
     expect(facts).toMatchObject([{ kind: 'request.opened', generation: 1, about: { kind: 'input' } }]);
     expect(facts.map((fact) => LedgerFact.parse(fact))).toEqual(facts);
     expect(JSON.stringify(facts)).not.toContain('For whom?');
@@ -61,7 +65,7 @@ describe('a question on an open connection', () => {
     ['of another dispatch', flyingRun(), { attempt: 2 }],
     [
       'of a round that was asked before',
-      closedHeld(heldRun(flyingRun(), { round: 3 }), CALL, 'expired').run,
+      elicitationClosed(heldRun(flyingRun(), { round: 3 }), CALL, 'expired').run,
       { round: 3 },
     ],
     ['of a round before the one that is open', heldRun(flyingRun(), { round: 2 }), { round: 1 }],
@@ -94,7 +98,7 @@ describe('a question on an open connection', () => {
   test('is taken only of a call of this run, with a question in it, where the run holds calls of this server', () => {
     expect(refusalOf(flyingRun(), { callId: 't9.c0' })).toMatchObject({ code: 'CALL_UNKNOWN' });
     expect(refusalOf(flyingRun(), { requests: {} })).toMatchObject({ code: 'MESSAGE_INVALID' });
-    expect(admitHeld(flyingRun(), heldQuestions(), undefined)).toMatchObject({ code: 'REQUEST_NOT_OPEN' });
+    expect(admitElicitation(flyingRun(), heldQuestions(), undefined)).toMatchObject({ code: 'REQUEST_NOT_OPEN' });
   });
 });
 
@@ -170,7 +174,7 @@ describe('what nobody answers', () => {
   test('is closed, and the call goes on: it is neither expired nor withdrawn', () => {
     const run = heldRun(flyingRun('approved'));
     for (const status of ['expired', 'cancelled'] as const) {
-      const { run: next, facts } = closedHeld(run, CALL, status);
+      const { run: next, facts } = elicitationClosed(run, CALL, status);
       expect(callOf(next, CALL)).toMatchObject({
         status: 'in-flight',
         attempts: 1,
@@ -187,7 +191,7 @@ describe('what nobody answers', () => {
     ['cancelled', 'REQUEST_NOT_OPEN'],
   ] as const)('%s: a later answer is refused', (status, code) => {
     const run = heldRun();
-    const closed = closedHeld(run, CALL, status).run;
+    const closed = elicitationClosed(run, CALL, status).run;
     expect(admitAnswer(closed, 'input', provisionIn(run), runIds(), START)).toMatchObject({ kind: 'refuse', code });
   });
 
@@ -206,7 +210,7 @@ describe('what nobody answers', () => {
 
   test('is closed once: what is not open is left as it is', () => {
     for (const run of [flyingRun(), providedRun(heldRun())])
-      expect(closedHeld(run, CALL, 'expired')).toEqual({ run, facts: [] });
+      expect(elicitationClosed(run, CALL, 'expired')).toEqual({ run, facts: [] });
   });
 });
 
@@ -215,9 +219,13 @@ describe('a further question', () => {
 
   test('closes the one that is open, whose answer is taken no more; the consent stays', () => {
     const run = heldRun(flyingRun('approved'));
-    const admission = admitHeld(run, heldQuestions({ round: 2, requests: { page: PAGE } }), heldPausing({ at: LATER }));
+    const admission = admitElicitation(
+      run,
+      heldQuestions({ round: 2, requests: { page: PAGE } }),
+      heldPausing({ at: LATER }),
+    );
     if (admission.kind !== 'accept') throw new Error(admission.message);
-    const { run: next, facts } = askedHeld(run, admission.state, runIds());
+    const { run: next, facts } = elicitationOpened(run, admission.state, runIds());
     expect(facts).toMatchObject([
       { kind: 'request.closed', generation: 2, status: 'cancelled' },
       { kind: 'request.opened', generation: 3 },
@@ -256,13 +264,13 @@ describe('bounds', () => {
     const answered = provide(run, heldOf(run), provisionIn(run), START + 400_000).run;
     const second = heldRun(answered, { round: 2 }, { at: START + 450_000 });
     expect(heldOf(second).request.deadline).toBe(START + 650_000);
-    const over = closedHeld(second, CALL, 'expired').run;
+    const over = elicitationClosed(second, CALL, 'expired').run;
     expect(refusalOf(over, { round: 3 }, { at: START + 650_000 })).toMatchObject({
       code: 'LIMIT_REACHED',
       facts: { limit: 'input' },
     });
     // The rule gave less time than was left.
-    const short = closedHeld(heldRun(flyingRun(), {}, { deadlineSeconds: 60 }), CALL, 'expired').run;
+    const short = elicitationClosed(heldRun(flyingRun(), {}, { deadlineSeconds: 60 }), CALL, 'expired').run;
     expect(heldOf(heldRun(short, { round: 2 }, { at: START + 60_000 })).request.deadline).toBe(START + 600_000);
   });
 
@@ -327,19 +335,19 @@ describe('in any order', () => {
           // As the run's timer does.
           const open = callOf(run, CALL);
           if (open?.status === 'asking-on-connection' && now >= open.request.deadline)
-            take(closedHeld(run, CALL, 'expired'));
+            take(elicitationClosed(run, CALL, 'expired'));
           const before = callOf(run, CALL);
           if (each.kind === 'pass') now += each.ms;
-          if (each.kind === 'close') take(closedHeld(run, CALL, 'cancelled'));
+          if (each.kind === 'close') take(elicitationClosed(run, CALL, 'cancelled'));
           if (each.kind === 'ask') {
             const { attempt, deadlineSeconds } = each;
             const questions = heldQuestions({ attempt, round: Math.max(1, asked + 1 + each.round) });
             const pausing = heldPausing({ at: now, deadlineSeconds, holdSeconds: HOLD_SECONDS });
-            const admission = admitHeld(run, questions, pausing);
+            const admission = admitElicitation(run, questions, pausing);
             if (admission.kind === 'accept') {
               expect([attempt, questions.round > asked]).toEqual([1, true]);
               asked = questions.round;
-              take(askedHeld(run, admission.state, runIds()));
+              take(elicitationOpened(run, admission.state, runIds()));
             }
           }
           if (each.kind === 'answer' && before?.status === 'asking-on-connection') {

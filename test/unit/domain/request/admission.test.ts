@@ -1,16 +1,17 @@
 /** Which decisions count, and how each other one is refused (INV-G2, S2.3, S2.6, D-7, F-2). */
-import { describe, expect, test } from '@jest/globals';
+import { initiatorRule } from '../../../../domain/policy/approvers.ts';
 import fc from 'fast-check';
+import { describe, expect, test } from '@jest/globals';
 import type { Decision } from '../../../../contracts/schemas/request.ts';
 import { accept, type Admission, admit, comparingDecisions, madeInTime } from '../../../../domain/request/decision.ts';
 import { askedAgain, dispatched, ended } from '../../../../domain/request/transitions.ts';
+import { closeTurn } from '../../../../domain/run/turn.ts';
 import { callOf, proposed, type Run } from '../../../../domain/state/run.ts';
 import { identicalCalls } from '../../../support/builders/call.ts';
 import { approval, askingOf, rejection, shown } from '../../../support/builders/decision.ts';
 import { allowVerdict, approverRule, askVerdict } from '../../../support/builders/judgement.ts';
 import { outcomes } from '../../../support/builders/outcome.ts';
 import { askingRun, judgedRun, runIds, START } from '../../../support/builders/run.ts';
-import { closeTurn } from '../../../../domain/run/turn.ts';
 
 /** When the request of a built run expires. */
 const DEADLINE = START + 3_600_000;
@@ -147,7 +148,14 @@ describe('a call that was decided', () => {
   test('one that was approved, asked again and then expired says that it expired, not that it was approved', () => {
     const reopen = { kind: 'reopen', code: 'DEFINITION_CHANGED', message: 'The tool changed.' } as const;
     const flying = dispatched(run, 't1.c0')?.run ?? run;
-    const again = askedAgain(flying, 't1.c0', reopen, runIds(), { approverId: 'ann', deadlineSeconds: 60 }, START).run;
+    const again = askedAgain(
+      flying,
+      't1.c0',
+      reopen,
+      runIds(),
+      { approvers: initiatorRule('ann'), deadlineSeconds: 60 },
+      START,
+    ).run;
     const expired = ended(again, 't1.c0', { kind: 'expired', deadline: '2026-01-01T00:01:00.000Z' }).run;
     const late = approval({ ...shown(again, 't1.c0'), decisionId: 'd-2' });
     expect(codeOf(admit(expired, late, runIds(), DEADLINE))).toBe('DECISION_EXPIRED');

@@ -1,12 +1,13 @@
 /** What a person says where a server wants another authorization: consent, a grant, or neither (INV-S2, INV-G2). */
+import { initiatorRule } from '../../../../domain/policy/approvers.ts';
 import { describe, expect, test } from '@jest/globals';
 import type { AuthorizationPause, SignedAuthorization } from '../../../../contracts/schemas/request.ts';
+import { elicitationClosed } from '../../../../domain/legacy-2025/open-question.ts';
 import {
   authorizationPause,
   authorizationsOf,
   authorize,
   givenGrant,
-  grantorOf,
   MOST_AUTHORIZATIONS,
   refuseAuthorization,
 } from '../../../../domain/request/authorization.ts';
@@ -15,8 +16,10 @@ import { dispatched } from '../../../../domain/request/transitions.ts';
 import { parseAuthorization } from '../../../../domain/shapes/inputs.ts';
 import type { InFlight } from '../../../../domain/state/call.ts';
 import { callOf, type Run } from '../../../../domain/state/run.ts';
+import { fromCarry, toCarry } from '../../../../domain/run/carry.ts';
 import { currentDetails } from '../../../../domain/views/temporal-ui.ts';
 import { shown } from '../../../support/builders/decision.ts';
+import { heldRun } from '../../../support/builders/held-input.ts';
 import { flyingRun, outcomePause, pausedOf, pausedRun, pausing } from '../../../support/builders/pause.ts';
 import { runIds, START } from '../../../support/builders/run.ts';
 import { service, signedWith } from '../../../support/signing/people.ts';
@@ -81,7 +84,7 @@ describe('what is asked', () => {
   });
 
   test('a grant is asked of whose grant it replaces', () => {
-    expect(grantorOf('ann')).toEqual({ allOf: [{ layer: 'default', ids: ['ann'], groups: [] }] });
+    expect(initiatorRule('ann')).toEqual({ allOf: [{ layer: 'default', ids: ['ann'], groups: [] }] });
   });
 });
 
@@ -319,6 +322,16 @@ describe('calls in flight', () => {
       expect(givenGrant(run, flightOf(run, BESIDE))).toMatchObject({ ref: 'first' });
       expect(givenGrant(run, flightOf(run))).toMatchObject({ ref });
     }
+  });
+
+  test('INV-S2: nor does a question on its connection change it, asked before the new grant or after', () => {
+    const sent = beside(regranted(flyingRun(), 'first'));
+    const { attempts: attempt } = flightOf(sent, BESIDE);
+    const asking = regranted(heldRun(sent, { callId: BESIDE, attempt }, { deadlineSeconds: 60 }), 'second');
+    const carried = fromCarry(toCarry(asking).run);
+    const later = heldRun(elicitationClosed(carried, BESIDE, 'cancelled').run, { callId: BESIDE, attempt, round: 2 });
+    const { run } = elicitationClosed(later, BESIDE, 'expired');
+    expect(givenGrant(run, flightOf(run, BESIDE))).toMatchObject({ ref: 'first' });
   });
 
   test("nothing is kept where it was sent with the run's own, nor at another server", () => {

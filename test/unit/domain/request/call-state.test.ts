@@ -1,6 +1,7 @@
 /** The life of one call, against a reference model: INV-G1, INV-G2, INV-G3. */
-import { describe, expect, test } from '@jest/globals';
+import { initiatorRule } from '../../../../domain/policy/approvers.ts';
 import fc from 'fast-check';
+import { describe, expect, test } from '@jest/globals';
 import type { Judgement } from '../../../../contracts/schemas/call.ts';
 import { accept, admit } from '../../../../domain/request/decision.ts';
 import { askedAgain, dispatched, ended, returned } from '../../../../domain/request/transitions.ts';
@@ -12,7 +13,7 @@ import { allowVerdict, askVerdict, denyVerdict, judgement } from '../../../suppo
 import { outcomes } from '../../../support/builders/outcome.ts';
 import { judgedRun, runIds, START } from '../../../support/builders/run.ts';
 
-const FALLBACK = { approverId: 'ann', deadlineSeconds: 3_600 };
+const FALLBACK = { approvers: initiatorRule('ann'), deadlineSeconds: 3_600 };
 const REOPEN = { kind: 'reopen', code: 'DEFINITION_CHANGED', message: 'The tool changed.' } as const;
 
 type EventName = 'approve' | 'reject' | 'dispatch' | 'not sent' | 'reopen' | 'expire' | 'succeed' | 'cancel';

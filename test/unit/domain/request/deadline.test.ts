@@ -1,6 +1,7 @@
 /** Postponing a deadline (F-4, INV-G2, INV-D3). */
-import { describe, expect, test } from '@jest/globals';
+import { initiatorRule } from '../../../../domain/policy/approvers.ts';
 import fc from 'fast-check';
+import { describe, expect, test } from '@jest/globals';
 import type { ApproverRule } from '../../../../contracts/schemas/policy.ts';
 import type { Decision } from '../../../../contracts/schemas/request.ts';
 import {
@@ -280,7 +281,14 @@ describe('reminders and escalations', () => {
       const one = { ...approval(shown(run, 't1.c0')), approver: { id: 'ann', groups: [] } };
       const sent = dispatched(accept(run, askingOf(run, 't1.c0'), one, at(11)).run, 't1.c0')?.run ?? run;
       const reopen = { kind: 'reopen', code: 'VERDICT_STRICTER', message: 'm' } as const;
-      const again = askedAgain(sent, 't1.c0', reopen, runIds(), { approverId: 'a', deadlineSeconds: 60 }, at(100)).run;
+      const again = askedAgain(
+        sent,
+        't1.c0',
+        reopen,
+        runIds(),
+        { approvers: initiatorRule('a'), deadlineSeconds: 60 },
+        at(100),
+      ).run;
       expect(nextStep(requestOf(again))).toEqual({ kind: 'reminder', at: at(110) });
     });
   });
@@ -336,7 +344,7 @@ describe('how long an approval holds', () => {
     const run = askingRun();
     const approved: Run = accept(run, askingOf(run, 't1.c0'), approval(shown(run, 't1.c0')), START).run;
     const lapse = { kind: 'reopen', code: 'APPROVAL_LAPSED', message: describeLapse(START) } as const;
-    const fallback = { approverId: 'ann', deadlineSeconds: 60 };
+    const fallback = { approvers: initiatorRule('ann'), deadlineSeconds: 60 };
     const { run: again, facts } = askedAgain(approved, 't1.c0', lapse, runIds(), fallback, START + 1);
     expect(callOf(again, 't1.c0')).toMatchObject({
       status: 'waiting-for-consent',

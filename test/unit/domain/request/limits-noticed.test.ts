@@ -9,7 +9,7 @@ import { expect, test } from '@jest/globals';
 import type * as ClosedRequest from '../../../../domain/request/decision.ts';
 import type * as Validity from '../../../../domain/request/deadline.ts';
 import type * as Retry from '../../../../domain/request/throttling.ts';
-import type * as Rollover from '../../../../domain/run/carry.ts';
+import type * as Rollover from '../../../../domain/run/limits.ts';
 import { CHANGED_LIMITS } from '../../../replay/limit-mutations.ts';
 import { withMutant } from '../../../replay/mutant.ts';
 import { approval, askingOf, shown } from '../../../support/builders/decision.ts';

@@ -1,4 +1,5 @@
 /** What a person says became of a call: sent again, succeeded, failed (INV-X1, INV-X2). */
+import { initiatorRule } from '../../../../domain/policy/approvers.ts';
 import { describe, expect, test } from '@jest/globals';
 import type { Outcome } from '../../../../contracts/schemas/call.ts';
 import type { Resolution } from '../../../../contracts/schemas/request.ts';
@@ -86,7 +87,7 @@ describe('a retry', () => {
 });
 
 describe('who is asked for consent anew after a retry', () => {
-  const fallback = { approverId: 'ann', deadlineSeconds: 60 };
+  const fallback = { approvers: initiatorRule('ann'), deadlineSeconds: 60 };
   const lapsed = { kind: 'reopen', code: 'APPROVAL_LAPSED', message: 'It was given too long ago.' } as const;
   const WARNING = 'OUTCOME_UNKNOWN: it was sent before and may have run. ';
   const askedOf = (run: Run) => askedAgain(run, CALL, lapsed, runIds(), fallback, START);

@@ -1,11 +1,12 @@
 /** A call that its server holds back: no attempt is counted, time bounds it, and a person who lets it run anew starts that time anew. */
+import { initiatorRule } from '../../../../domain/policy/approvers.ts';
 import { expect, test } from '@jest/globals';
 import type { DispatchResult } from '../../../../contracts/wire/tools.ts';
 import {
   attemptsOf,
-  heldBack,
-  type Holding,
-  isHolding,
+  throttledBy,
+  type Throttling,
+  isThrottling,
   shownThrottled,
   throttledCalls,
   waitedOut,
@@ -20,9 +21,9 @@ import { allowVerdict } from '../../../support/builders/judgement.ts';
 import { judgedRun, runIds, START } from '../../../support/builders/run.ts';
 
 const CALL = 't1.c0';
-const FALLBACK = { approverId: 'ann', deadlineSeconds: 3_600 };
+const FALLBACK = { approvers: initiatorRule('ann'), deadlineSeconds: 3_600 };
 
-function holding(over: Partial<Holding> = {}): Holding {
+function holding(over: Partial<Throttling> = {}): Throttling {
   return {
     kind: 'not-sent',
     code: 'TOOL_RATE_LIMITED',
@@ -43,15 +44,15 @@ function sent(run: Run): { readonly run: Run; readonly flight: InFlight } {
   return { run: change.run, flight: callOf(change.run, CALL) as InFlight };
 }
 
-function held(run: Run, at: number, over: Partial<Holding> = {}): Change {
-  return heldBack(sent(run).run, CALL, holding(over), at);
+function held(run: Run, at: number, over: Partial<Throttling> = {}): Change {
+  return throttledBy(sent(run).run, CALL, holding(over), at);
 }
 
 test('only an activity that says so holds a call', () => {
   const plain: DispatchResult = { kind: 'not-sent', code: 'TOOL_UNAVAILABLE', message: 'no', retryAfterMs: 5 };
-  expect(isHolding(plain)).toBe(false);
-  expect(isHolding({ kind: 'ended', outcome: { kind: 'cancelled', reason: 'no' } })).toBe(false);
-  expect(isHolding(holding())).toBe(true);
+  expect(isThrottling(plain)).toBe(false);
+  expect(isThrottling({ kind: 'ended', outcome: { kind: 'cancelled', reason: 'no' } })).toBe(false);
+  expect(isThrottling(holding())).toBe(true);
 });
 
 test('it goes back to where it came from, and waits; the ledger says so once for each reason', () => {
@@ -84,8 +85,8 @@ test('while it is under way, and after it was really sent, it is not held', () =
   expect(throttledCalls(run)).toEqual([]);
   const [back] = returned(run, CALL).run.calls;
   expect(back?.status).toBe('cleared');
-  expect(heldBack(allowed, CALL, holding(), START)).toEqual({ run: allowed, facts: [] });
-  expect(heldBack(allowed, 't9.c9', holding(), START)).toEqual({ run: allowed, facts: [] });
+  expect(throttledBy(allowed, CALL, holding(), START)).toEqual({ run: allowed, facts: [] });
+  expect(throttledBy(allowed, 't9.c9', holding(), START)).toEqual({ run: allowed, facts: [] });
 });
 
 test('it waits so long and no longer, and at the end asks once more', () => {
@@ -102,8 +103,8 @@ test('it waits so long and no longer, and at the end asks once more', () => {
 test('where no time is named it waits a second, and never none', () => {
   const { retryAfterMs: _, ...unnamed } = holding();
   const { run } = sent(allowed);
-  expect(callOf(heldBack(run, CALL, unnamed, START).run, CALL)).toMatchObject({ wait: { until: START + 1_000 } });
-  expect(callOf(heldBack(run, CALL, holding({ retryAfterMs: 0 }), START).run, CALL)).toMatchObject({
+  expect(callOf(throttledBy(run, CALL, unnamed, START).run, CALL)).toMatchObject({ wait: { until: START + 1_000 } });
+  expect(callOf(throttledBy(run, CALL, holding({ retryAfterMs: 0 }), START).run, CALL)).toMatchObject({
     wait: { until: START + 1 },
   });
 });
@@ -141,7 +142,7 @@ test('a message that interrupts withdraws it: nothing new leaves before the mess
   expect(callOf(after, CALL)).toMatchObject({ status: 'settled', outcome: { kind: 'cancelled' } });
   expect(facts).toMatchObject([{ kind: 'said' }, { kind: 'outcome', outcome: 'cancelled' }]);
   // Also one that is held back while the message waits.
-  const late = heldBack(
+  const late = throttledBy(
     heard(sent(allowed).run, say({ from: 'bob', interrupt: true })).run,
     CALL,
     holding(),

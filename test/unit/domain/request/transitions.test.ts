@@ -1,4 +1,5 @@
 /** How a call comes to its end, and what the ledger keeps of it (INV-G3, INV-D3, D-8). */
+import { initiatorRule } from '../../../../domain/policy/approvers.ts';
 import { describe, expect, test } from '@jest/globals';
 import { defined } from '../../../../contracts/defined.ts';
 import type { Outcome } from '../../../../contracts/schemas/call.ts';
@@ -143,7 +144,7 @@ describe('the end of a call', () => {
 
 /** A consent that no longer holds at dispatch is asked for again (D-5, D-6, H-7). */
 describe('asked again', () => {
-  const FALLBACK = { approverId: 'ann', deadlineSeconds: 3_600 };
+  const FALLBACK = { approvers: initiatorRule('ann'), deadlineSeconds: 3_600 };
   const LATER = START + 5_000;
   type Reopen = Extract<DispatchResult, { kind: 'reopen' }>;
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { taskBegun } from '../../../../domain/legacy-2025/tasks.ts';
 import { accept } from '../../../../domain/request/decision.ts';
 import { provide } from '../../../../domain/request/provision.ts';
-import { heldBack } from '../../../../domain/request/throttling.ts';
+import { throttledBy } from '../../../../domain/request/throttling.ts';
 import { resolve } from '../../../../domain/request/outcome.ts';
 import { dispatched, ended } from '../../../../domain/request/transitions.ts';
 import { fromCarry, toCarry } from '../../../../domain/run/carry.ts';
@@ -91,7 +91,7 @@ describe('carry', () => {
   });
 
   test('is read back as the same run, whatever state its calls are in (INV-D3)', () => {
-    const throttled = (run: Run): Run => heldBack(run, 't1.c0', HOLDING, START).run;
+    const throttled = (run: Run): Run => throttledBy(run, 't1.c0', HOLDING, START).run;
     const begun = (run: Run): Run => taskBegun(run, 't1.c0', { kind: 'task', task: TASK }, START).run;
     const answered = (run: Run): Run => provide(run, heldOf(run), provisionIn(run), START).run;
     const runs = (['allowed', 'approved'] as const).flatMap((consent) => [

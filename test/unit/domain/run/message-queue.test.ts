@@ -1,4 +1,5 @@
 /** Messages that wait for the end of a turn: bounded, because continue-as-new carries them; and each what its id says. */
+import { initiatorRule } from '../../../../domain/policy/approvers.ts';
 import { describe, expect, test } from '@jest/globals';
 import { accept } from '../../../../domain/request/decision.ts';
 import { askedAgain, dispatched, ended } from '../../../../domain/request/transitions.ts';
@@ -116,7 +117,7 @@ describe('interruptions', () => {
     test('closes at once what is asked while it waits, and nothing after it was read', () => {
       const before = heard(mixed(), urgent).run;
       const refusal = { kind: 'reopen', code: 'VERDICT_STRICTER', message: 'Ask.' } as const;
-      const fallback = { approverId: 'ann', deadlineSeconds: 60 };
+      const fallback = { approvers: initiatorRule('ann'), deadlineSeconds: 60 };
       const reopened = askedAgain(before, 't1.c1', refusal, runIds(), fallback, START).run;
       expect(statusesOf(reopened)).toEqual(['settled', 'waiting-for-consent', 'settled']);
       expect(statusesOf(interrupted(reopened).run)).toEqual(['settled', 'settled', 'settled']);

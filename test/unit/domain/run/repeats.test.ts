@@ -1,6 +1,7 @@
 /** A refused call that is proposed again is answered without asking; equal calls of one turn are told apart (B-14, INV-G3, INV-X2). */
-import { describe, expect, test } from '@jest/globals';
+import { initiatorRule } from '../../../../domain/policy/approvers.ts';
 import fc from 'fast-check';
+import { describe, expect, test } from '@jest/globals';
 import { callIdOf } from '../../../../contracts/names.ts';
 import type { Judgement, Outcome, ProposedCall } from '../../../../contracts/schemas/call.ts';
 import { askedAgain, dispatched, ended } from '../../../../domain/request/transitions.ts';
@@ -205,7 +206,14 @@ describe('equal calls of one turn', () => {
     const { run } = turnOf(begin(), ['a', 'a'], { verdict: allowVerdict() });
     const away = dispatched(run, 't1.c1')?.run ?? run;
     const refusal = { kind: 'reopen', code: 'VERDICT_STRICTER', message: 'Ask.' } as const;
-    const again = askedAgain(away, 't1.c1', refusal, runIds(), { approverId: 'ann', deadlineSeconds: 60 }, START);
+    const again = askedAgain(
+      away,
+      't1.c1',
+      refusal,
+      runIds(),
+      { approvers: initiatorRule('ann'), deadlineSeconds: 60 },
+      START,
+    );
     expect(again.facts).toMatchObject([{ kind: 'request.opened', duplicateOf: 't1.c0' }]);
   });
 

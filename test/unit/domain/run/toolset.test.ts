@@ -1,9 +1,10 @@
 /** Names under which a model sees tools: lossless for any legal tool name (S3.5, D-4). */
+import { initiatorRule } from '../../../../domain/policy/approvers.ts';
 import fc from 'fast-check';
 import { describe, expect, test } from '@jest/globals';
 import { isListing } from '../../../../contracts/names.ts';
 import type { SignedAuthorization } from '../../../../contracts/schemas/request.ts';
-import { authorize, grantorOf, MOST_AUTHORIZATIONS } from '../../../../domain/request/authorization.ts';
+import { authorize, MOST_AUTHORIZATIONS } from '../../../../domain/request/authorization.ts';
 import { admitAnswer } from '../../../../domain/request/pause.ts';
 import { ended } from '../../../../domain/request/transitions.ts';
 import { heard } from '../../../../domain/run/message-queue.ts';
@@ -181,7 +182,7 @@ describe('listing', () => {
   const CALL = 't0.c1';
   const server = { name: 'files', url: 'https://files.example/mcp' };
   const need = { reason: 'GRANT_MISSING', message: 'needs an authorization.', wants: 'grant' } as const;
-  const pausing = { at: START, approvers: grantorOf('ann'), deadlineSeconds: 60 };
+  const pausing = { at: START, approvers: initiatorRule('ann'), deadlineSeconds: 60 };
 
   function asked(run: Run): Run | undefined {
     return listingAsked(run, { server, index: 1 }, need, pausing, runIds())?.run;

@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { LedgerFact } from '../../../../contracts/schemas/ledger.ts';
 import type { HeldTold } from '../../../../contracts/wire/legacy-2025.ts';
-import { toldHeld } from '../../../../domain/legacy-2025/open-question.ts';
+import { elicitationTold } from '../../../../domain/legacy-2025/open-question.ts';
 import { decisionOn, type InFlight, requestOf } from '../../../../domain/state/call.ts';
 import { callOf, replaceCall, type Run } from '../../../../domain/state/run.ts';
 import { proposedCall } from '../../../support/builders/call.ts';
@@ -24,7 +24,7 @@ describe('what the server was told', () => {
       { round: 1, told: 'accept' },
       { round: 2, told: 'cancel', code: 'APPROVER_NOT_ENTITLED' },
     ];
-    const { facts } = toldHeld(askedIn(2), flight, { kind: 'ended', outcome, held });
+    const { facts } = elicitationTold(askedIn(2), flight, { kind: 'ended', outcome, held });
     expect(facts).toEqual([
       { kind: 'input.told', callId: CALL, attempt: 1, round: 1, told: 'accept' },
       { kind: 'input.told', callId: CALL, attempt: 1, round: 2, told: 'cancel', code: 'APPROVER_NOT_ENTITLED' },
@@ -37,19 +37,19 @@ describe('what the server was told', () => {
       { round: 1, told: 'accept' },
       { round: 2, told: 'cancel' },
     ];
-    expect(toldHeld(askedIn(1), flight, { kind: 'ended', outcome, held }).facts).toMatchObject([{ round: 1 }]);
-    expect(toldHeld(flyingRun(), flight, { kind: 'ended', outcome, held }).facts).toEqual([]);
+    expect(elicitationTold(askedIn(1), flight, { kind: 'ended', outcome, held }).facts).toMatchObject([{ round: 1 }]);
+    expect(elicitationTold(flyingRun(), flight, { kind: 'ended', outcome, held }).facts).toEqual([]);
     const without = { ...flyingRun(), calls: [] };
-    expect(toldHeld(without, flight, { kind: 'ended', outcome, held }).facts).toEqual([]);
+    expect(elicitationTold(without, flight, { kind: 'ended', outcome, held }).facts).toEqual([]);
   });
 
   test('is said of no more questions than people can have been asked, and of none where nobody knows', () => {
     const run = askedIn(11);
     const held = Array.from({ length: 11 }, (_, index) => ({ round: index + 1, told: 'cancel' as const }));
-    expect(toldHeld(run, flight, { kind: 'ended', outcome, held }).facts).toHaveLength(10);
-    expect(toldHeld(run, flight, { kind: 'ended', outcome })).toEqual({ run, facts: [] });
+    expect(elicitationTold(run, flight, { kind: 'ended', outcome, held }).facts).toHaveLength(10);
+    expect(elicitationTold(run, flight, { kind: 'ended', outcome })).toEqual({ run, facts: [] });
     const away = { kind: 'not-sent', code: 'x', message: 'x', held: { by: 'rate', atMostSeconds: 1 } } as const;
-    expect(toldHeld(run, flight, away).facts).toEqual([]);
+    expect(elicitationTold(run, flight, away).facts).toEqual([]);
   });
 });
 

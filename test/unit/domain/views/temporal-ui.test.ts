@@ -1,4 +1,5 @@
 /** What people read of a run in Temporal UI, inside the limits that Temporal sets. */
+import { initiatorRule } from '../../../../domain/policy/approvers.ts';
 import fc from 'fast-check';
 import { describe, expect, test } from '@jest/globals';
 import { callIdOf } from '../../../../contracts/names.ts';
@@ -200,7 +201,14 @@ describe('current details', () => {
     const cleared = judgedRun(identicalCalls(1), () => ({ verdict: allowVerdict() }));
     const flying = dispatched(cleared, 't1.c0')?.run ?? cleared;
     const refusal = { kind: 'reopen', code: 'DEFINITION_CHANGED', message: 'It *changed*.' } as const;
-    const { run } = askedAgain(flying, 't1.c0', refusal, runIds(), { approverId: 'ann', deadlineSeconds: 60 }, START);
+    const { run } = askedAgain(
+      flying,
+      't1.c0',
+      refusal,
+      runIds(),
+      { approvers: initiatorRule('ann'), deadlineSeconds: 60 },
+      START,
+    );
     expect(currentDetails('waiting', run)).toContain(
       '  - asked again: DEFINITION&#95;CHANGED&#58; It &#42;changed&#42;&#46;',
     );

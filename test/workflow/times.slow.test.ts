@@ -6,10 +6,11 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { ApprovalRequest, DecisionInput } from '../../contracts/schemas/request.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
 import { codeOf, factsOf, ledgerShows } from '../support/world/run-record.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
+import { decisionOn, openRequests, requestAfter, startWorld, type World } from '../support/world/world.ts';
+import { startBank } from '../support/world/bank-world.ts';
 
 let engine: TestEngine;
 beforeAll(async () => {
@@ -50,7 +51,6 @@ describe('deadlines (F-2, F-4, F-5, F-6, INV-G1, INV-G2)', () => {
       servers: [{ name: server }],
     });
     const [request] = await openRequests(run);
-    if (request === undefined) throw new Error('no request');
     return { run, request };
   }
 
@@ -82,10 +82,7 @@ describe('deadlines (F-2, F-4, F-5, F-6, INV-G1, INV-G2)', () => {
     // The worker knows nothing but the history; the run goes on in another execution.
     await world.restartWorkers();
     await world.client.workflow.getHandle(run.runId).signal('nudge');
-    const after = await until(
-      async () => (await run.requests()).find(({ runId, status }) => runId !== request.runId && status === 'open'),
-      { what: 'the request in the next execution' },
-    );
+    const after = await requestAfter(run, request);
     const deadline = new Date(Date.parse(request.openedAt) + 300_000).toISOString();
     expect(after).toMatchObject({
       deadline,
@@ -156,12 +153,10 @@ describe('reminders, escalations and confirmation by the acting user (E-3, F-3, 
   let world: World;
 
   beforeAll(async () => {
-    bank = await startRecordingServer();
     const leads = { ids: ['ann', 'ben'], need: 2, escalate: { afterSeconds: 10, add: { groups: ['directors'] } } };
     const others = { ids: ['ann'], escalate: { afterSeconds: 1, replace: { ids: ['zoe'] } } };
-    world = await startWorld({
-      engine,
-      config: {
+    ({ bank, world } = await startBank(
+      {
         taskQueue: 'escalation',
         policy: {
           servers: {
@@ -174,20 +169,16 @@ describe('reminders, escalations and confirmation by the acting user (E-3, F-3, 
             },
           },
         },
-        servers: { bank: { url: bank.url, credentials: { kind: 'none' } } },
       },
-    });
+      { engine },
+    ));
   });
-  afterAll(async () => {
-    await world.stop();
-    await bank.close();
-  });
+  afterAll(async () => world.stop());
 
   async function asked(tool: string, purpose: string, over: Partial<RunSpecInput> = {}) {
     const steps = [{ calls: [{ tool: `bank/${tool}`, arguments: { purpose } }] }, { text: 'done' }];
     const run = await world.start(steps, over);
     const [request] = await openRequests(run);
-    if (request === undefined) throw new Error('no request');
     return { run, request };
   }
 
@@ -212,10 +203,7 @@ describe('reminders, escalations and confirmation by the acting user (E-3, F-3, 
     );
     expect(inInbox.pending.requests).toHaveLength(1);
     await handle.signal('nudge');
-    const after = await until(
-      async () => (await run.requests()).find(({ runId, status }) => runId !== request.runId && status === 'open'),
-      { what: 'the request in the next execution' },
-    );
+    const after = await requestAfter(run, request);
     expect(after.remindedAt).toBe(new Date(Date.parse(request.openedAt) + 2_000).toISOString());
     await ledgerShows(run, 'request.escalated');
     await world.restartWorkers();

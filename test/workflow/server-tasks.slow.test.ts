@@ -3,7 +3,6 @@ import { readFile } from 'node:fs/promises';
 import { afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { assertIntact } from '../../client/index.ts';
 import { compareWithHistory, readDeeds } from '../../client/ledger/history.ts';
-import { executions, factsOf, outcomes, transcript } from '../support/world/run-record.ts';
 import {
   begunSince,
   digs,
@@ -16,6 +15,7 @@ import {
 } from '../support/scenes/tasks.ts';
 import type { TaskScript, TaskServer } from '../support/servers/task-server.ts';
 import { until } from '../support/until.ts';
+import { executions, factsOf, outcomes, transcript } from '../support/world/run-record.ts';
 import type { World } from '../support/world/world.ts';
 
 /** Workers are stopped and started, and the run handed over, on a busy machine. */

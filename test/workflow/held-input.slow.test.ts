@@ -1,6 +1,7 @@
 /** A server that waits on an open connection until somebody answers, as the run sees it (docs/adr/0040, INV-X1, INV-G2). */
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
+import { runCommand } from '../support/cli.ts';
 import {
   asking,
   DONE,
@@ -12,10 +13,9 @@ import {
   useHeldScene,
   wordOf,
 } from '../support/scenes/held-input.ts';
-import { runCommand } from '../support/cli.ts';
 import { answerTo, approved, named, question } from '../support/scenes/input.ts';
-import { executions, outcomes, refusalOf } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
+import { executions, outcomes, refusalOf } from '../support/world/run-record.ts';
 
 const useScene = useHeldScene();
 let scene: HeldScene;
@@ -92,7 +92,7 @@ describe('a question', () => {
 
   test('that comes while another one is open takes its place, under a deadline of its own', async () => {
     const { world } = scene;
-    const run = await world.start(steps('desk/do'), { policy: { deadlineSeconds: 2 } });
+    const run = await world.start(steps('desk/do'), { policy: { deadlineSeconds: 10 } });
     const flight = await scene.flight(run);
     await tellRound(world, flight);
     const before = await question(run);
@@ -111,7 +111,7 @@ describe('a question', () => {
     const [execution] = await executions(world, run.runId);
     // The run's own time is far longer.
     const timers = execution?.events.filter(
-      ({ timerStartedEventAttributes: each }) => Number(each?.startToFireTimeout?.seconds ?? 99) <= 2,
+      ({ timerStartedEventAttributes: each }) => Number(each?.startToFireTimeout?.seconds ?? 99) <= 10,
     );
     expect(timers).toHaveLength(2);
   });
@@ -187,7 +187,7 @@ test('INV-G3: two calls wait at once, each for its own answer; ledger and histor
 describe('what nobody answers', () => {
   test('INV-X1: is closed at its deadline; the call goes on, and a later answer is refused', async () => {
     const { world } = scene;
-    const run = await world.start(steps('desk/do'), { policy: { deadlineSeconds: 1 } });
+    const run = await world.start(steps('desk/do'), { policy: { deadlineSeconds: 10 } });
     const flight = await scene.flight(run);
     await tellRound(world, flight);
     const request = await question(run);

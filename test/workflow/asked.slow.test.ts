@@ -1,25 +1,46 @@
-/** A watch tells every entry of the ledger, in order, each once, whatever happens to run and workers meanwhile (INV-D2, INV-D3). */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+/**
+ * Who asks a run hears what it is. A watch tells every entry of the ledger, in order, each once, whatever happens to run and
+ * workers meanwhile (INV-D2, INV-D3). A worker refuses direct queries only behind the task for which it rebuilt a run
+ * (docs/adr/0044).
+ */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { assertIntact, Countersign, type LedgerEntry, type RunHandle } from '../../client/index.ts';
 import { traitsOf } from '../../contracts/errors.ts';
+import { isRefusedQuery } from '../../contracts/failure.ts';
+import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { runCommand } from '../support/cli.ts';
-import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { plainClient } from '../support/engine.ts';
+import { answered } from '../support/models/bench.ts';
+import { chatDialect } from '../support/models/chat.ts';
+import { type ModelProvider, startModelProvider } from '../support/models/provider.ts';
 import { executions, refusalOf } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
+import { startBank } from '../support/world/bank-world.ts';
+import { resetRun } from '../support/world/reset.ts';
+import { decideNext, decisionOn, openRequests, type World } from '../support/world/world.ts';
 
-let bank: RecordingServer;
+let provider: ModelProvider;
 let world: World;
 
 beforeAll(async () => {
-  bank = await startRecordingServer();
-  const policy = { servers: { bank: { tools: { lookup: 'allow' } } } } as const;
-  world = await startWorld({ config: { policy, servers: { bank: { url: bank.url, credentials: { kind: 'none' } } } } });
+  provider = await startModelProvider(chatDialect.schema);
+  const policy: ConfigInput['policy'] = {
+    approvers: { ids: ['ann', 'bob'] },
+    servers: { bank: { tools: { lookup: 'allow' } } },
+  };
+  const { model } = chatDialect;
+  const models: ConfigInput['models'] = {
+    remote: {
+      provider: 'openai-compatible',
+      model,
+      baseUrl: provider.baseUrl,
+      maxOutputTokens: 256,
+      timeoutSeconds: 60,
+    },
+  };
+  ({ world } = await startBank({ policy, models }, { beside: [provider] }));
 });
-afterAll(async () => {
-  await world.stop();
-  await bank.close();
-});
+afterAll(async () => world.stop());
 
 const LOOKUP = { calls: [{ tool: 'bank/lookup', arguments: {} }] };
 const PAY = { calls: [{ tool: 'bank/pay', arguments: {} }] };
@@ -72,7 +93,6 @@ test('a run that continues as new while it is watched, and one that had before, 
   });
   const fromTheStart = told(run);
   const [request] = await openRequests(run);
-  if (request === undefined) throw new Error('no request');
   const joined = told(run);
   await run.decide(decisionOn(request, 'ann'));
   await run.result();
@@ -102,7 +122,6 @@ test('without the store it leaves nothing out: it fails, and says from where it 
 test('workers that are away for a while do not end it; the pause is told, with what to do', async () => {
   const run = await world.start([PAY, END]);
   const [request] = await openRequests(run);
-  if (request === undefined) throw new Error('no request');
   const pauses: string[] = [];
   // In a hurry, so that each of its reads fails soon.
   const hurried = world.hurried(1_000).run(run.runId);
@@ -123,7 +142,6 @@ test('workers that are away for a while do not end it; the pause is told, with w
 test('at its deadline it ends with the number from which it can go on; the run goes on', async () => {
   const run = await world.start([PAY, END]);
   const [request] = await openRequests(run);
-  if (request === undefined) throw new Error('no request');
   const seen: LedgerEntry[] = [];
   const watch = async () => {
     for await (const entry of run.watch({ deadlineMs: 5_000 })) seen.push(entry);
@@ -139,4 +157,77 @@ test('at its deadline it ends with the number from which it can go on; the run g
   await run.decide(decisionOn(request, 'ann'));
   const rest = await told(run, { cursor: Number(refusal.facts['cursor']) });
   expect([...seen, ...rest]).toEqual(await run.ledger());
+});
+
+describe('which direct queries a worker refuses in a service where nothing is wrong (docs/adr/0044)', () => {
+  /** As Temporal UI asks: alone, and once. @returns names of those that were refused */
+  async function refusedOf(run: RunHandle, ...names: readonly string[]): Promise<string[]> {
+    const handle = plainClient(world.client).workflow.getHandle(run.runId);
+    await until(async () => ((await handle.describe()).raw.pendingWorkflowTask ? undefined : true), { what: 'rest' });
+    const refused: string[] = [];
+    for (const name of names)
+      await handle.query(name).catch((error: unknown) => {
+        if (!isRefusedQuery(error)) throw error;
+        refused.push(name);
+      });
+    return refused;
+  }
+
+  /** No task has failed, in any execution. */
+  async function expectNoFailure(run: RunHandle): Promise<void> {
+    const failed = (await executions(world, run.runId)).flatMap(({ events }) =>
+      events.flatMap(({ workflowTaskFailedEventAttributes: task }) => (task && !task.newRunId ? [task.failure] : [])),
+    );
+    expect(failed).toEqual([]);
+  }
+
+  test('a run in memory: asked, decided, told by signal and update at once, and ended', async () => {
+    const run = await world.start([{ calls: [...PAY.calls, ...PAY.calls] }, END]);
+    const [request, last] = await openRequests(run, 2);
+    expect(await refusedOf(run, 'requests', 'state')).toEqual([]);
+    const handle = world.client.workflow.getHandle(run.runId);
+    const unfit = { ...decisionOn(request, 'bob'), digest: '0'.repeat(64) };
+    await Promise.all([handle.signal('decide', unfit), run.advance(), run.decide(decisionOn(request, 'bob'))]);
+    // Only now may the run end: what comes after its end is refused.
+    await run.decide(decisionOn(last, 'bob'));
+    await run.result();
+    expect(await refusedOf(run, 'ledger', 'state')).toEqual([]);
+    await expectNoFailure(run);
+  });
+
+  test('a run in memory that cancels what it has under way, in the task in which it is told to', async () => {
+    provider.enqueue(answered([], 'hang'));
+    const run = await world.start([PAY, END], { agent: { name: 'clerk', model: 'remote' } });
+    await provider.hanging();
+    await run.stop({ by: 'ann', reason: 'no longer wanted', inFlight: 'cancel' });
+    expect(await refusedOf(run, 'state')).toEqual([]);
+    await run.result();
+    expect(await refusedOf(run, 'state')).toEqual([]);
+    await expectNoFailure(run);
+  });
+
+  test('the first one behind the task for which a worker rebuilt a run, whoever asks; the next is answered, and the library sees neither', async () => {
+    const run = await world.start([PAY, END]);
+    await openRequests(run);
+    await world.restartWorkers();
+    await run.advance();
+    expect(await refusedOf(run, '__temporal_workflow_metadata', '__stack_trace', 'state')).toEqual([
+      '__temporal_workflow_metadata',
+    ]);
+    await world.restartWorkers();
+    await run.advance();
+    expect(await run.requests()).toHaveLength(1);
+    await run.stop({ by: 'ann', reason: 'seen', inFlight: 'finish' });
+    await run.result();
+    await expectNoFailure(run);
+  });
+
+  test('a run that was reset goes on, and is asked', async () => {
+    const run = await world.start([PAY, END]);
+    await openRequests(run);
+    await resetRun(world.client, { workflowId: run.runId });
+    await decideNext(run, 'bob');
+    await run.result();
+    await expectNoFailure(run);
+  });
 });
