@@ -8,13 +8,12 @@ import { join } from 'node:path';
 import { Client } from '@temporalio/client';
 import { stringify } from 'yaml';
 import { Countersign } from '../client/index.ts';
-import type { ConfigInput } from '../contracts/schemas/config.ts';
 import { connectClient } from '../workers/connection.ts';
 import type { DevServer } from '../workers/dev-server.ts';
 import { spec } from './lane.ts';
 import { end, rssOf } from './process.ts';
 import { startWorkerProcess } from './worker-process.ts';
-import { BENCH_QUEUE, benchScript, talkScript } from './workload.ts';
+import { BENCH_QUEUE, benchConfig, talkScript } from './workload.ts';
 
 const MIB = 1_048_576;
 /** Runs that are started at once, or decided. */
@@ -39,18 +38,8 @@ export async function* bounded(
 ): AsyncGenerator<Record<string, unknown>> {
   const directory = await mkdtemp(join(tmpdir(), 'countersign-bounded-'));
   const configFile = join(directory, 'countersign.yaml');
-  const config: ConfigInput = {
-    taskQueue: BENCH_QUEUE,
-    egress: { allowLoopback: true },
-    servers: { echo: { url, trusted: true, credentials: { kind: 'none' }, protocol: 'legacy' } },
-    policy: { strategy: 'annotations' },
-    models: {
-      bench: { provider: 'scripted', script: benchScript() },
-      ...(talk && { talk: { provider: 'scripted', script: talkScript(talk.turns, talk.bytes) } }),
-    },
-    worker: { memoryMiB },
-  };
-  await writeFile(configFile, stringify(config));
+  const config = benchConfig(url, talk && { talk: talkScript(talk.turns, talk.bytes) });
+  await writeFile(configFile, stringify({ ...config, worker: { memoryMiB } }));
   const { child, line } = await startWorkerProcess(configFile, server.address, main);
   const client = new Client({ connection: await connectClient({ address: server.address }) });
   const countersign = new Countersign({ client, deadlineMs: 300_000 });

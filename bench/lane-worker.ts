@@ -24,6 +24,7 @@ import { openArtifacts, openEgress, runSideActivities, toolSideActivities } from
 import { limitHeap, memoryOf, sizesFor } from '../workers/memory.ts';
 import {
   BENCH_QUEUE,
+  benchConfig,
   benchScript,
   type FromWorker,
   isGated,
@@ -78,17 +79,8 @@ interface Lane {
 }
 
 async function serviceOptions(): Promise<Lane> {
-  const config = Config.parse({
-    egress: { allowLoopback: true },
-    servers: { echo: { url: toolUrl, trusted: true, credentials: { kind: 'none' }, protocol: 'legacy' } },
-    policy: { strategy: 'annotations' },
-    models: {
-      bench: { provider: 'scripted', script: benchScript() },
-      long: { provider: 'scripted', script: longScript(60) },
-      wide: { provider: 'scripted', script: wideScript() },
-      talk: { provider: 'scripted', script: talkScript(50, 20_480) },
-    },
-  });
+  const scripts = { long: longScript(60), wide: wideScript(), talk: talkScript(50, 20_480) };
+  const config = Config.parse(benchConfig(toolUrl, scripts));
   const loaded = { config, path: undefined, baseDirectory: directory };
   const bundle = await bundleWorkflows();
   const client = new Client({

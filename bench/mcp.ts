@@ -13,7 +13,7 @@ import { Conditions } from '../activities/policy/condition.ts';
 import { createTokenBroker } from '../activities/tokens/broker.ts';
 import { createCallTool } from '../activities/gate/call-tool.ts';
 import { createDiscoverTools } from '../activities/gate/discover-tools.ts';
-import { createLiveTools } from '../activities/discovery/live-tools.ts';
+import { createLiveTools } from '../activities/discovery/access.ts';
 import { createMcpToolServer } from '../activities/mcp/mcp-server.ts';
 import type { ServerConnection } from '../activities/mcp/port.ts';
 import { defined } from '../contracts/defined.ts';

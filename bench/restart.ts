@@ -13,13 +13,12 @@ import { parseArgs } from 'node:util';
 import { Client } from '@temporalio/client';
 import { stringify } from 'yaml';
 import { Countersign } from '../client/index.ts';
-import type { ConfigInput } from '../contracts/schemas/config.ts';
 import { connectClient } from '../workers/connection.ts';
 import { startDevServer } from '../workers/dev-server.ts';
 import { median } from './lane.ts';
 import { end, forkBench, heard } from './process.ts';
 import { type StartedWorker, startWorkerProcess } from './worker-process.ts';
-import { BENCH_QUEUE, benchScript } from './workload.ts';
+import { BENCH_QUEUE, benchConfig } from './workload.ts';
 
 const { values } = parseArgs({
   options: {
@@ -37,14 +36,7 @@ const server = await startDevServer({ executable, ui: false, dbFilename: join(di
 const client = new Client({ connection: await connectClient({ address: server.address }) });
 const countersign = new Countersign({ client, deadlineMs: 120_000 });
 const configFile = join(directory, 'countersign.yaml');
-const config: ConfigInput = {
-  taskQueue: BENCH_QUEUE,
-  egress: { allowLoopback: true },
-  servers: { echo: { url, trusted: true, credentials: { kind: 'none' }, protocol: 'legacy' } },
-  policy: { strategy: 'annotations' },
-  models: { bench: { provider: 'scripted', script: benchScript() } },
-};
-await writeFile(configFile, stringify(config));
+await writeFile(configFile, stringify(benchConfig(url)));
 
 const marks: Record<string, number>[] = [];
 const start = async (): Promise<StartedWorker> => await startWorkerProcess(configFile, server.address, values.main);

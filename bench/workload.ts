@@ -1,4 +1,5 @@
 /** What both lanes do: 6 turns, 5 tool calls one after the other, the third behind a decision. */
+import type { ConfigInput } from '../contracts/schemas/config.ts';
 import type { Script } from '../contracts/schemas/script.ts';
 
 export const BENCH_QUEUE = 'bench';
@@ -13,6 +14,18 @@ export function isGated(turn: number): boolean {
 export function toolOf(turn: number): 'echo' | 'write' | undefined {
   if (turn > CALLS) return undefined;
   return isGated(turn) ? 'write' : 'echo';
+}
+
+/** @param scripts of further models, by name */
+export function benchConfig(url: string, scripts: Readonly<Record<string, Script>> = {}): ConfigInput {
+  const models = Object.entries({ bench: benchScript(), ...scripts });
+  return {
+    taskQueue: BENCH_QUEUE,
+    egress: { allowLoopback: true },
+    servers: { echo: { url, trusted: true, credentials: { kind: 'none' }, protocol: 'legacy' } },
+    policy: { strategy: 'annotations' },
+    models: Object.fromEntries(models.map(([name, script]) => [name, { provider: 'scripted', script }])),
+  };
 }
 
 export function benchScript(): Script {

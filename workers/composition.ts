@@ -15,7 +15,7 @@ import { recordNamespace, setUpRoot } from '../activities/artifacts/root.ts';
 import { createCatalogReader, createToolsetLoader } from '../activities/catalog/reader.ts';
 import { configuredCapabilities, createReviewChange } from '../activities/catalog/review.ts';
 import { createDiscoverCatalog, createDiscoverTools } from '../activities/gate/discover-tools.ts';
-import { createLiveTools } from '../activities/discovery/live-tools.ts';
+import { createLiveTools } from '../activities/discovery/access.ts';
 import { createEgress, type Egress } from '../activities/egress/fetch.ts';
 import { createCallTool } from '../activities/gate/call-tool.ts';
 import { createHeldRun, loadQuestionMacs } from '../activities/gate/legacy-2025/open-question.ts';

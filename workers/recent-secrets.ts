@@ -7,7 +7,7 @@
  */
 import type { TokenBroker } from '../activities/tokens/port.ts';
 import { createScrubber, type Scrubber } from '../activities/scrubbing/scrubber.ts';
-import { secretsOf } from '../activities/tokens/with-token.ts';
+import { secretsOf } from '../activities/tokens/broker.ts';
 
 /**
  * Secrets, of which a token brings up to three. A line is about a recent call. A hundred new ones cost the next line a third of

@@ -134,7 +134,6 @@ async function readUpTo(body: AsyncIterable<Uint8Array> | null, maxBytes: number
   return Buffer.concat(chunks);
 }
 
-/** Returns the network fault that fetch has wrapped. */
 function causeOf(error: unknown): unknown {
   return typeof error === 'object' && error !== null && 'cause' in error ? error.cause : error;
 }

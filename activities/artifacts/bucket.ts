@@ -11,7 +11,7 @@ import { createHash } from 'node:crypto';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { BucketConfig } from '../../contracts/schemas/stores.ts';
 import { artifactUrl, bucketTrouble, isAbsent, markerUrl } from '../../domain/text/object-keys.ts';
-import { egressRefusalIn } from '../egress/guard.ts';
+import { egressRefusalIn } from '../egress/fetch.ts';
 import { type ArtifactStore, assertHash, corrupt } from './port.ts';
 import { type AskBucket, type BucketAnswer, BucketSilent } from './bucket-request.ts';
 

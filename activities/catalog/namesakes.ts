@@ -15,6 +15,7 @@ import { canonicalJson } from '../../domain/text/canonical.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import type { ReadCatalog } from './reader.ts';
 import type { Namesakes } from '../trust/executions.ts';
+import { ownValue } from '../kit/json.ts';
 
 interface Placed {
   readonly name: string;
@@ -23,8 +24,7 @@ interface Placed {
 }
 
 export function createNamesakes(config: Config, readCatalog: ReadCatalog): Namesakes {
-  const configuredAs = (name: string): Config['servers'][string] | undefined =>
-    Object.hasOwn(config.servers, name) ? config.servers[name] : undefined;
+  const configuredAs = (name: string): Config['servers'][string] | undefined => ownValue(config.servers, name);
   const placed = async (
     { initiator, grants }: RunSpec,
     { name, url: own }: Pick<ServerRef, 'name' | 'url'>,

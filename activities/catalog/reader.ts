@@ -22,6 +22,7 @@ import { hashOf } from '../../domain/text/canonical.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import type { ArtifactStore } from '../artifacts/port.ts';
 import type { CatalogSay } from '../../domain/policy/judge.ts';
+import { ownValue } from '../kit/json.ts';
 
 /** Returns undefined if there is no catalog, or none that was ever connected. */
 export type ReadCatalog = (identity: CatalogIdentity) => Promise<CatalogSnapshot | undefined>;
@@ -212,7 +213,7 @@ export function isCatalogOrigin({ catalog }: Pick<Config, 'catalog'>, url: strin
 }
 
 export function namedCredentials(config: Pick<Config, 'credentials'>, name: string): NamedCredentials | undefined {
-  return Object.hasOwn(config.credentials, name) ? config.credentials[name] : undefined;
+  return ownValue(config.credentials, name);
 }
 
 /**
@@ -220,7 +221,7 @@ export function namedCredentials(config: Pick<Config, 'credentials'>, name: stri
  * @throws CountersignError `DISPATCH_FORBIDDEN`
  */
 export function assertConnectable(config: Config, server: string, { url }: CatalogConnection): void {
-  const configured = Object.hasOwn(config.servers, server) ? config.servers[server] : undefined;
+  const configured = ownValue(config.servers, server);
   const isAllowed =
     configured === undefined ? isCatalogOrigin(config, url) : canonicalServerUrl(configured.url) === url;
   if (isAllowed) return;

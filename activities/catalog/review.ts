@@ -14,11 +14,12 @@ import type { CatalogConnection, ToolSetting } from '../../contracts/schemas/cat
 import type { Config, UnsupportedSetting } from '../../contracts/schemas/config.ts';
 import type { Review, ReviewInput } from '../../contracts/wire/catalog.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
-import { urlObjection } from '../egress/guard.ts';
+import { urlObjection } from '../egress/fetch.ts';
 import { currentScheduler } from '../kit/activity.ts';
 import { takeGrant } from '../tokens/configured.ts';
 import { type ChangeProofParts, proveChange } from '../trust/change-proof.ts';
 import { isCatalogOrigin, namedCredentials } from './reader.ts';
+import { ownValue } from '../kit/json.ts';
 
 /** @param signing set in trust mode `signed` */
 export function createReviewChange(
@@ -61,14 +62,14 @@ function namesNobody({ approvers }: ToolSetting): boolean {
 }
 
 function queueOf(config: Config, server: string): Pick<Review, 'taskQueue'> {
-  const taskQueue = Object.hasOwn(config.servers, server) ? config.servers[server]?.taskQueue : undefined;
+  const taskQueue = ownValue(config.servers, server)?.taskQueue;
   return taskQueue === undefined ? {} : { taskQueue };
 }
 
 function connectionObjections(config: Config, { server, tenant }: ReviewInput, wanted: CatalogConnection): Objection[] {
   const { url, credentials, taskQueue } = wanted;
   if (!URL.canParse(url)) return [{ path: 'url', reason: 'is no address that can be reached.' }];
-  const configured = Object.hasOwn(config.servers, server) ? config.servers[server] : undefined;
+  const configured = ownValue(config.servers, server);
   const objections: Objection[] = [];
   if (configured !== undefined) {
     if (takeGrant(configured.credentials))

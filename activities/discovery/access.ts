@@ -1,6 +1,14 @@
-/** Finds a server of a run in this worker's own configuration: its address, and how tokens for it are obtained. */
+/**
+ * Finds a server of a run in this worker's own configuration, says with which authority it is asked, and lists its
+ * tools as it offers them now.
+ *
+ * One file, because a list and a call reach a server by the same address, with the same authority.
+ */
+import { LRUCache } from 'lru-cache';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
+import { codedFailureIn } from '../../contracts/failure.ts';
+import { READ_RESOURCE } from '../../contracts/names.ts';
 import type { Outcome } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config, Credentials, ServerConfig } from '../../contracts/schemas/config.ts';
@@ -9,15 +17,20 @@ import type { ServerBinding } from '../../contracts/schemas/tool.ts';
 import type { RunIdentity } from '../../contracts/wire/identity.ts';
 import type { AuthorizationNeed } from '../../contracts/wire/proofs.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
+import { definitionHash } from '../../domain/request/digest.ts';
+import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
+import { nearNames } from '../../domain/text/match.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { assertConnectable } from '../catalog/reader.ts';
-import type { CallEnding, ServerConnection, TokenRenewal } from '../mcp/port.ts';
+import { faultName } from '../kit/activity.ts';
+import type { CallEnding, ListOptions, ServerConnection, TokenRenewal, ToolListing, ToolServer } from '../mcp/port.ts';
 import { assertReachable } from '../run/prepare-run.ts';
 import { scopesFor, scopesIn } from '../tokens/asked.ts';
+import { secretsOf, withToken } from '../tokens/broker.ts';
 import { takeGrant } from '../tokens/configured.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
-import { secretsOf } from '../tokens/with-token.ts';
+import { ownValue } from '../kit/json.ts';
 
 export interface ServerAccess {
   readonly headers: Readonly<Record<string, string>>;
@@ -31,7 +44,7 @@ export function accessTo(
   { name, url }: ServerBinding,
   catalog: Pick<CatalogSnapshot, 'connection' | 'status'> | undefined,
 ): ServerAccess {
-  const configured = Object.hasOwn(config.servers, name) ? config.servers[name] : undefined;
+  const configured = ownValue(config.servers, name);
   if (configured === undefined && catalog?.connection !== undefined) {
     assertConnectable(config, name, catalog.connection);
     if (catalog.status !== 'connected' || catalog.connection.url !== url)
@@ -68,8 +81,8 @@ export interface Principal {
   readonly grant?: Grant | undefined;
 }
 
-/** Builds the request for a token with which the tools of a server are listed for a run. */
-export function listingRequest(
+/** Builds the request for a token with which a run lists tools. A call adds its tool, its scopes and its proof. */
+export function tokenRequest(
   { run, server, grant }: Principal,
   catalog: Pick<CatalogSnapshot, 'connection'> | undefined,
   signal: AbortSignal,
@@ -134,7 +147,6 @@ export function authorityOf(
   };
 }
 
-/** Returns the parts of a token that a server sees. */
 export function shownOf({ accessToken }: Pick<MintedToken, 'accessToken'>): readonly string[] {
   return accessToken === undefined ? [] : [accessToken];
 }
@@ -149,7 +161,6 @@ export function authorizationOf(
   return { ...defined({ grant, consented }) };
 }
 
-/** Failures that a new grant can end. */
 const ABOUT_THE_GRANT: ReadonlySet<string> = new Set<ErrorCode>([
   'GRANT_MISSING',
   'GRANT_EXPIRED',
@@ -189,7 +200,6 @@ export function askedNow(
   return { ...need, asked: { approvers, deadlineSeconds } };
 }
 
-/** Says what is needed when no token could be obtained. */
 export function needOfToken(
   config: Configured,
   request: TokenRequest,
@@ -211,7 +221,6 @@ export function needOfListing(
   return needOfToken(config, request, failed) ?? needOfEnding(config, request, failed);
 }
 
-/** Says what is needed when the server refused the token. */
 export function needOfEnding(config: Configured, request: TokenRequest, ending: Turned): AuthorizationNeed | undefined {
   const { code, message, requiredScope } = ending;
   const credentials = credentialsFor(config, request);
@@ -242,7 +251,7 @@ function credentialsFor(
   if (Object.hasOwn(servers, request.server)) return servers[request.server]?.credentials;
   if (request.credentials === undefined) return 'brought';
   const { name } = request.credentials;
-  return Object.hasOwn(credentials, name) ? credentials[name]?.use : undefined;
+  return ownValue(credentials, name)?.use;
 }
 
 function isGiven(credentials: Credentials | 'brought' | undefined): boolean {
@@ -286,4 +295,226 @@ export function renewalOf(
       for (const token of minted) token.release?.();
     },
   };
+}
+
+// Lists tools as their servers offer them now, so that a call meets the definition that was shown (docs/adr/0038).
+//
+// `activities/gate/dispatch-check.ts` says what follows from a change.
+// 1. A known list is believed for `recheckSeconds`, and only if it agrees with what was pinned and shown.
+// 2. One list at a time is asked for a server and a principal; a known modern server gets one request.
+// 3. The check fails closed (INV-G4): a tool that is not listed, or whose list cannot be had, is not called. Every
+//    failure has a code.
+
+/** For servers that are not configured, but named by runs and catalogs. */
+const RECHECK_SECONDS = 60;
+/** Time for token and list together: they must fit into what an activity has beside its call's own time. */
+const RECHECK_MS = 15_000;
+const MOST_KEPT = 200;
+
+export interface LiveToolsParts {
+  readonly config: Config;
+  readonly broker: TokenBroker;
+  readonly server: ToolServer;
+  readonly now?: () => number;
+}
+
+export interface CurrentTool {
+  readonly tool: OfferedTool;
+  /** Secrets of the list that was just made. This activity holds them, and they must not leave it (INV-S1). */
+  readonly secrets: readonly string[];
+  /** The tokens among them. */
+  readonly shown?: readonly string[];
+}
+
+export interface LiveTools {
+  /** Keeps what was just listed for a principal. */
+  learn(principal: Principal, listing: ToolListing): void;
+  /**
+   * Returns the tool as its server lists it.
+   *
+   * @param tool the tool as this worker knows it
+   * @param shown hash of the definition that was judged or approved
+   * @param server server to list it through, if it must be a certain one; default: the one known here
+   * @throws CountersignError `TOOL_UNKNOWN` if the tool is no longer listed; `TOOL_UNAVAILABLE` if the list cannot be
+   * had; or with the codes of `ToolServer.list` and `TokenBroker.mint`
+   */
+  current(
+    principal: Principal,
+    tool: OfferedTool,
+    shown: string,
+    catalog: CatalogSnapshot | undefined,
+    signal: AbortSignal,
+    server?: Pick<ToolServer, 'list'>,
+  ): Promise<CurrentTool>;
+}
+
+interface Known {
+  readonly at: number;
+  /** Tool name → definition hash. */
+  readonly hashes: ReadonlyMap<string, string>;
+}
+
+/** One function, because everything in it shares the two caches: what is known, and what is being asked. */
+export function createLiveTools({ config, broker, server, now = Date.now }: LiveToolsParts): LiveTools {
+  const known = new LRUCache<string, Known>({ max: MOST_KEPT });
+  const asking = new Map<string, Promise<Listed>>();
+
+  const keep = (key: string, at: number, { tools }: ToolListing): void => {
+    known.set(key, { at, hashes: new Map(tools.map((definition) => [definition.name, definitionHash(definition)])) });
+  };
+
+  const list = async (
+    { run, server: binding, grant }: Principal,
+    catalog: CatalogSnapshot | undefined,
+    signal: AbortSignal,
+    through: Pick<ToolServer, 'list'>,
+  ): Promise<Listed> => {
+    const access = accessTo(config, binding, catalog);
+    const request = tokenRequest({ run, server: binding, grant }, catalog, signal);
+    return await listAuthorized({ broker, server: through, request, access, signal, options: { known: true } });
+  };
+
+  const ask = (
+    key: string,
+    principal: Principal,
+    catalog: CatalogSnapshot | undefined,
+    signal: AbortSignal,
+    through: Pick<ToolServer, 'list'>,
+  ): Promise<Listed> => {
+    // The time is taken before the question: a change while it is answered counts as not seen.
+    const at = now();
+    const question = list(principal, catalog, AbortSignal.any([signal, AbortSignal.timeout(RECHECK_MS)]), through)
+      .then((listed) => {
+        keep(key, at, listed.listing);
+        return listed;
+      })
+      .finally(() => asking.delete(key));
+    asking.set(key, question);
+    return question;
+  };
+
+  return {
+    learn: (principal, listing) => keep(keyOf(principal), now(), listing),
+    async current(principal, tool, shown, catalog, signal, through = server) {
+      // The tool is ours, and on no server's list.
+      if (tool.definition.name === READ_RESOURCE) return { tool, secrets: [] };
+      const key = keyOf(principal);
+      const { name } = principal.server;
+      const seconds = ownValue(config.servers, name)?.recheckSeconds ?? RECHECK_SECONDS;
+      const latest = known.get(key);
+      const agrees = tool.hash === shown && latest?.hashes.get(tool.definition.name) === shown;
+      if (latest !== undefined && agrees && now() - latest.at < seconds * 1_000) return { tool, secrets: [] };
+      try {
+        // The other caller may have been cancelled, and that is no answer for this call.
+        const running = asking.get(key);
+        const joined = running === undefined ? undefined : await running.catch(() => undefined);
+        const listed = joined ?? (await ask(key, principal, catalog, signal, through));
+        return { tool: listedAs(tool, listed.listing), secrets: listed.secrets, shown: listed.shown };
+      } catch (error) {
+        throw notSent(name, error);
+      }
+    },
+  };
+}
+
+function notSent(server: string, error: unknown): unknown {
+  const coded = codedFailureIn(error);
+  if (coded !== undefined && coded.code !== 'DISCOVERY_FAILED') return error;
+  const { message, facts } = coded ?? {
+    message: `What server "${server}" lists could not be compared: a fault of this worker (${faultName(error)})`,
+    facts: {},
+  };
+  return new CountersignError('TOOL_UNAVAILABLE', `${message.replace(/\.$/, '')}. The call was not sent.`, facts);
+}
+
+function listedAs(tool: OfferedTool, { tools, refused }: ToolListing): OfferedTool {
+  const { server, definition: known } = tool;
+  const definition = tools.find(({ name }) => name === known.name);
+  if (definition !== undefined) {
+    const hash = definitionHash(definition);
+    return hash === tool.hash ? tool : { ...tool, definition, hash };
+  }
+  const reason = refused.find(({ name }) => name === known.name)?.reason;
+  const listed = tools.map(({ name }) => name);
+  const near = nearNames(known.name, listed).map((name) => `"${name}"`);
+  const hint = near.length === 0 ? '' : ` It lists ${near.join(', ')}, which nobody has judged.`;
+  const message =
+    reason === undefined
+      ? `Server "${server}" has no tool "${known.name}" any more; the call was not sent.${hint}`
+      : `Server "${server}" lists tool "${known.name}" in a way that is not offered (${reason}); the call was not sent.`;
+  throw new CountersignError('TOOL_UNKNOWN', message);
+}
+
+function keyOf({ run, server, grant }: Principal): string {
+  const { name, url } = server;
+  const { tenant, id } = run.initiator;
+  // The key holds both: two initiators may name their grant alike, and tokens may name them without any grant.
+  return hashOf({ name, url, tenant, initiator: id, ...defined({ grant }) });
+}
+
+// Lists a server's tools with a token that serves the list alone. Every failure has a code: without one a run would
+// take the call that follows for one that was sent (INV-X1).
+
+export interface AuthorizedList {
+  readonly broker: TokenBroker;
+  readonly server: Pick<ToolServer, 'list'>;
+  readonly request: TokenRequest;
+  readonly access: ServerAccess;
+  readonly signal: AbortSignal;
+  readonly options?: ListOptions;
+}
+
+interface Listed {
+  readonly listing: ToolListing;
+  /** The one used for the list; it has ended. */
+  readonly token: MintedToken;
+  /** All secrets that the server was asked with, and the tokens among them. */
+  readonly secrets: readonly string[];
+  readonly shown: readonly string[];
+}
+
+export async function listAuthorized({
+  broker,
+  server,
+  request,
+  access,
+  signal,
+  options,
+}: AuthorizedList): Promise<Listed> {
+  const shown: string[] = [];
+  const got = await withToken<Omit<Listed, 'token'> | { readonly error: unknown }>(broker, request, {
+    use: async (token, known) => {
+      shown.push(...shownOf(token));
+      try {
+        const connection = connectionOf({ name: request.server, url: request.serverUrl }, access, token, known);
+        return { listing: await server.list(connection, signal, options), secrets: secretsOf(connection), shown };
+      } catch (error) {
+        return { error: codedFailureIn(error) === undefined ? faultIn(request.server, error) : error };
+      }
+    },
+    isRefused: (listed) => 'error' in listed && isUnauthorized(listed.error),
+  });
+  if (got.kind === 'none') throw got.error;
+  const { used: listed, token, noOther } = got;
+  if (!('error' in listed)) return { ...listed, token };
+  throw noOther === undefined ? listed.error : withReason(listed.error, noOther);
+}
+
+function isUnauthorized(error: unknown): error is CountersignError {
+  return error instanceof CountersignError && error.code === 'TOOL_UNAUTHORIZED';
+}
+
+/**
+ * Adds to the server's refusal why there is no other token. A failure to get a token that may pass replaces the
+ * refusal.
+ */
+function withReason(refusal: unknown, none: unknown): unknown {
+  if (!isUnauthorized(refusal) || !(none instanceof CountersignError) || none.traits.retryable) return none;
+  return new CountersignError(refusal.code, `${refusal.message} ${none.message}`, refusal.facts);
+}
+
+/** Only the fault's name is told: its message may quote the server, or the secrets of the request. */
+function faultIn(server: string, error: unknown): CountersignError {
+  const message = `The tools of server "${server}" could not be listed: a fault of this worker (${faultName(error)}).`;
+  return new CountersignError('DISCOVERY_FAILED', message);
 }

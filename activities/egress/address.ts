@@ -30,7 +30,6 @@ export function holding(cidr: string): (address: Address) => boolean {
   return ({ bits, value }) => bits === first.bits && value >> shift === first.value >> shift;
 }
 
-/** True if all of one range lies in another. Both are valid. */
 function isWithin(inner: string, outer: string): boolean {
   const { first, prefix } = rangeOf(inner);
   return prefix >= rangeOf(outer).prefix && holding(outer)(first);
@@ -122,7 +121,6 @@ const UNASSIGNED: AddressRange = { cidr: '::/0', kind: 'special', is: 'no addres
 const isGlobal = holding('2000::/3');
 const LISTS = RANGES.map((range) => ({ range, holds: holding(range.cidr) }));
 
-/** Returns the range of an address that is not public; undefined if it is public. */
 export function rangeHolding(address: Address): AddressRange | undefined {
   const found = LISTS.find(({ holds }) => holds(address))?.range;
   return found ?? (address.bits === 128 && !isGlobal(address) ? UNASSIGNED : undefined);

@@ -3,22 +3,21 @@
  *
  * It does not own deadlines: each user has its own. A silent stream is not a dead one, so no time ends it here.
  * 1. Only origins that the configuration names may be asked, and of these only the ones that an outlet was opened for.
- * 2. URL and address are judged (`guard.ts`) before each connection. A forbidden one is `EGRESS_FORBIDDEN`, and nothing
+ * 2. URL and address are judged before each connection. A forbidden one is `EGRESS_FORBIDDEN`, and nothing
  *    is sent.
  * 3. No redirect is followed. A caller that follows one asks here again, and is held to the outlet's origins.
  * 4. Headers of an answer are bounded, and so is its body, after decompression.
  * 5. No proxy of the environment is used: it would resolve names anew, unchecked.
+ *
+ * One file, because a request is judged, connected and bounded in one place, which nothing goes around.
  */
-import { Agent, fetch } from 'undici';
-import {
-  addressForbiddenIn,
-  egressForbidden,
-  type EgressRules,
-  guardedConnector,
-  type Resolve,
-  systemResolve,
-  urlObjection,
-} from './guard.ts';
+import { type LookupAddress, promises as dns } from 'node:dns';
+import { isIP, type LookupFunction } from 'node:net';
+import { Agent, buildConnector, fetch } from 'undici';
+import { CountersignError } from '../../contracts/errors.ts';
+import { isLocalName, isSecurelyReached } from '../../domain/text/urls.ts';
+import { causesOf } from '../kit/network.ts';
+import { type Address, addressOf, holding, lastIpv4, rangeHolding } from './address.ts';
 
 /** Status line and headers of one answer, in bytes. */
 const MAX_HEADER_BYTES = 16_384;
@@ -111,7 +110,7 @@ export function createEgress({ rules, origins, resolve = systemResolve }: Egress
             const response = (await fetch(url, own)) as unknown as Response;
             return capResponse(response, { ...bounds, ...watch });
           } catch (error) {
-            const forbidden = addressForbiddenIn(error);
+            const forbidden = causesOf(error).find((at) => at instanceof AddressForbidden);
             throw forbidden === undefined ? error : egressForbidden(what, forbidden.host, forbidden.reason);
           }
         },
@@ -152,7 +151,6 @@ const CR = 0x0d;
 /** Limit of a stream that is bounded per event, as a number of largest events. */
 const MOST_FULL_EVENTS = 16;
 
-/** Returns the same response, whose body fails once it is too large. */
 export function capResponse(
   response: Response,
   { maxBytes, maxValues, wholeStreams = false, onTooLarge, onBytes }: ByteCap,
@@ -269,4 +267,161 @@ function steps(lineEnd: 0 | typeof MARK): Uint8Array {
   set(IN_STRING, '\n\r', OUTSIDE | lineEnd);
   set(ESCAPED, '\n\r', OUTSIDE | lineEnd);
   return table;
+}
+
+// What may be contacted: by URL before a name is resolved, and by each address after that.
+//
+// 1. Unreadable text is refused. A host that is an address in any form that the `URL` class reads (decimal, octal,
+//    hexadecimal, shortened, fullwidth) is judged as that address.
+// 2. No setting lets through metadata services, link-local, multicast and reserved addresses.
+// 3. An address that carries another (NAT64) is judged as both; every other disguise of an IPv4 address is refused.
+// 4. `localhost` is this machine, whatever a resolver says (RFC 6761 §6.3).
+
+/** `egress` of the configuration. */
+export interface EgressRules {
+  /** Allows this machine, in clear too. */
+  readonly allowLoopback: boolean;
+  /** Allows plain HTTP to other machines. */
+  readonly allowInsecure: boolean;
+  /** CIDR ranges within private ones. */
+  readonly allowPrivate: readonly string[];
+}
+
+const NAT64 = holding('64:ff9b::/96');
+const LOOPBACK = 'this machine. Where that is meant, as in development, set egress.allowLoopback: true';
+
+/**
+ * Returns why nothing is sent to a URL, to follow its host or path: "must use https". Returns undefined if the address
+ * decides, or the URL is allowed.
+ */
+export function urlObjection(url: string, rules: EgressRules): string | undefined {
+  if (!URL.canParse(url)) return 'is no URL';
+  const { protocol, username, password, hostname } = new URL(url);
+  if (protocol !== 'https:' && protocol !== 'http:') return 'must use https';
+  if (username !== '' || password !== '')
+    return 'must not hold a user name or password: a URL is shown in logs and requests';
+  if (!isSecureTransport(url, rules.allowInsecure))
+    return 'must use https: credentials would go in clear to another host. For tests only, set egress.allowInsecure: true';
+  const literal = literalIn(hostname);
+  if (literal !== undefined) return addressObjection(literal, rules);
+  return isLocalName(hostname) && !rules.allowLoopback ? `is ${LOOPBACK}` : undefined;
+}
+
+/** Returns why nothing is sent to an address, to follow its host. @param hostname the name that resolved to it */
+export function addressObjection(text: string, rules: EgressRules, hostname = ''): string | undefined {
+  const address = addressOf(text);
+  if (address === undefined) return 'has an address that cannot be read';
+  if (isLocalName(hostname) && rangeHolding(address)?.kind !== 'loopback')
+    return 'resolves to another machine than this one';
+  return objectionTo(address, rules);
+}
+
+function objectionTo(address: Address, rules: EgressRules): string | undefined {
+  const range = rangeHolding(address);
+  if (range === undefined) return undefined;
+  switch (range.kind) {
+    case 'loopback':
+      return rules.allowLoopback ? undefined : `is ${LOOPBACK}`;
+    case 'private':
+      if (!rules.allowPrivate.some((cidr) => holding(cidr)(address)))
+        return `is ${range.is}, in ${range.cidr}. Where that is meant, name its range in egress.allowPrivate`;
+      return NAT64(address) ? objectionTo(lastIpv4(address), rules) : undefined;
+    case 'metadata':
+    case 'special':
+      return `is ${range.is}, to which nothing is sent whatever the configuration says`;
+  }
+}
+
+/** @param hostname as the `URL` class normalises it, or as a connector gets it */
+function literalIn(hostname: string): string | undefined {
+  const text = hostname.startsWith('[') && hostname.endsWith(']') ? hostname.slice(1, -1) : hostname;
+  return addressOf(text) === undefined ? undefined : text;
+}
+
+/**
+ * Makes the error of a request of which nothing was sent.
+ * @param what names the field or server
+ * @param reason follows the host
+ */
+function egressForbidden(what: string, host: string, reason: string): CountersignError {
+  const message = `${what} was not contacted: ${host} ${reason}. Nothing was sent.`;
+  return new CountersignError('EGRESS_FORBIDDEN', message, { host, reason });
+}
+
+/** Finds the egress refusal in an error that another library has wrapped. */
+export function egressRefusalIn(error: unknown): CountersignError | undefined {
+  return causesOf(error)
+    .filter((at) => at instanceof CountersignError)
+    .find(({ code }) => code === 'EGRESS_FORBIDDEN');
+}
+
+/** Thrown by the connector; the outlet adds what was asked for. */
+class AddressForbidden extends Error {
+  override readonly name = 'AddressForbidden';
+  readonly host: string;
+  readonly reason: string;
+  constructor(host: string, reason: string) {
+    super(`${host} ${reason}`);
+    this.host = host;
+    this.reason = reason;
+  }
+}
+
+// Opens connections to addresses that were checked.
+//
+// 1. A name is resolved once for each connection, and the connection goes to the addresses that were checked. There is
+//    no second look-up that could answer otherwise (DNS rebinding). TLS is checked against the name.
+// 2. One forbidden address among those of a name forbids the name.
+
+/** Returns all addresses of a name, in the order in which they are to be tried. */
+type Resolve = (hostname: string) => Promise<readonly Pick<LookupAddress, 'address'>[]>;
+
+const systemResolve: Resolve = async (hostname) => await dns.lookup(hostname, { all: true });
+
+/** Limit for look-up, TCP and TLS together. */
+const CONNECT_TIMEOUT_MS = 10_000;
+
+/** Makes the connector that all outlets of a process share, so that TLS sessions are resumed. */
+function guardedConnector(rules: EgressRules, resolve: Resolve): buildConnector.connector {
+  const connect = buildConnector({ timeout: CONNECT_TIMEOUT_MS, lookup: guardedLookup(rules, resolve) });
+  return (target, callback) => {
+    // Node does not look up a literal address, so it is checked here.
+    const reason = isIP(target.hostname) === 0 ? undefined : addressObjection(target.hostname, rules);
+    if (reason === undefined) return connect(target, callback);
+    queueMicrotask(() => callback(new AddressForbidden(target.hostname, reason), null));
+  };
+}
+
+function guardedLookup(rules: EgressRules, resolve: Resolve): LookupFunction {
+  const judged = async (hostname: string): Promise<LookupAddress[]> => {
+    const found = (await resolve(hostname)).map(({ address }) => ({ address, family: isIP(address) }));
+    for (const { address } of found) {
+      const reason = addressObjection(address, rules, hostname);
+      if (reason !== undefined) throw new AddressForbidden(hostname, reason);
+    }
+    if (found.length > 0) return found;
+    throw Object.assign(new Error(`${hostname} has no address`), { code: 'ENOTFOUND', syscall: 'getaddrinfo' });
+  };
+  const answer = async (...[hostname, options, callback]: Parameters<LookupFunction>): Promise<void> => {
+    let found: LookupAddress[];
+    try {
+      found = await judged(hostname);
+    } catch (error) {
+      // Sound: Node hands it on as the cause, whatever it is.
+      callback(error as NodeJS.ErrnoException, '');
+      return;
+    }
+    const [first] = found;
+    if (options.all === true || first === undefined) callback(null, found);
+    else callback(null, first.address, first.family);
+  };
+  return (...asked) => void answer(...asked);
+}
+
+/**
+ * Says whether secrets may be sent to a URL: checks the transport alone.
+ * @param allowInsecure `egress.allowInsecure` of the configuration
+ */
+export function isSecureTransport(url: string, allowInsecure: boolean): boolean {
+  return isSecurelyReached(new URL(url), allowInsecure);
 }

@@ -1,8 +1,8 @@
 /**
  * The dispatch activity: the only way in which a `tools/call` leaves a worker (INV-G1).
  *
- * It owns the order check → token → call → outcome. It does not own the checks (`dispatch-check.ts`, `consent.ts`, `domain/shapes/inputs.ts`), tokens or the
- * protocol.
+ * It owns the order check → token → call → outcome. It does not own the checks (`dispatch-check.ts`, `statement.ts`),
+ * tokens or the protocol.
  * 1. There is one attempt, and every ending is a value. An error is thrown only after the call was handed over: then it
  *    may have run (INV-X1).
  * 2. A token is minted after the checks, for this call, and dropped with the call (INV-S2).
@@ -11,32 +11,34 @@
  *    call.
  */
 import { cancellationSignal, heartbeat, log } from '@temporalio/activity';
-import { defined } from '../../contracts/defined.ts';
+import { READ_RESOURCE } from '../../contracts/names.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { InputRequests } from '../../contracts/schemas/input.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { currentTool, type ToolNow } from '../catalog/reader.ts';
-import type { CurrentTool } from '../discovery/live-tools.ts';
+import { askedNow, type CurrentTool, needOfListing, tokenRequest, wanting } from '../discovery/access.ts';
 import { currentScheduler, type Scheduler } from '../kit/activity.ts';
 import { withinLimits } from '../limits/server-limits.ts';
 import type { CallEnding, ToolServer } from '../mcp/port.ts';
 import { ArgumentChecker, isRepeatable, tellBrokenGlass } from '../policy/judge.ts';
 import type { TokenRequest } from '../tokens/port.ts';
-import { askedNow, credentialsOf, needOfListing, wanting } from '../discovery/access.ts';
-import { checkCatalog, checkFirst, checkScheduler, checkTool, lostInReset } from './dispatch-check.ts';
-import { endedBeforeSending } from './dispatch-result.ts';
+import {
+  checkCatalog,
+  checkFirst,
+  checkScheduler,
+  checkTool,
+  lostInReset,
+  weigh,
+  type Weighed,
+} from './dispatch-check.ts';
+import { type CallToolParts, callWithToken, endedBeforeSending, SentCalls, type Underway } from './send.ts';
 import { peopleOf } from './legacy-2025/open-answer.ts';
 import { noTask, taskWish } from './legacy-2025/seals.ts';
-import { checkProvided, provenAuthorization } from './answers.ts';
-import { provenCall } from './consent.ts';
+import { checkProvided, type Leaving, provenAuthorization, provenCall } from './statement.ts';
 import { checkLink } from './links.ts';
-import type { Leaving } from './statement.ts';
 import { pulsing } from '../mcp/pulse.ts';
-import { weigh, type Weighed } from './rejudge.ts';
-import { type CallToolParts, callWithToken, SentCalls, type Underway } from './send.ts';
 import type { AuthorizationProof } from '../../contracts/wire/proofs.ts';
 
-/** Creates the activity; all its dispatches share the memory of calls sent. */
 export function createCallTool(parts: CallToolParts): (input: DispatchInput) => Promise<DispatchResult> {
   const checker = new ArgumentChecker();
   const sent = new SentCalls();
@@ -113,7 +115,7 @@ async function dispatched(parts: Underway, checker: ArgumentChecker, input: Disp
   // to the server.
   if (weighed.refused !== undefined && weighed.refused.code !== 'DEFINITION_CHANGED') return weighed.refused;
   // The run's own claim about the link is not believed, and a link that cannot be looked up is not sent.
-  const unlinked = await checkLink(input, parts);
+  const unlinked = input.target.tool === READ_RESOURCE ? await checkLink(input, parts) : undefined;
   if (unlinked !== undefined) return unlinked;
   const lost = await lostInReset(input, scheduler, isRepeatable(parts.config, now.tool), parts.readDiscarded);
   if (lost !== undefined) return lost;
@@ -132,7 +134,6 @@ interface Meeting {
   readonly said: readonly AuthorizationProof[];
 }
 
-/** Makes the call, if the tool as its server lists it now may be called. */
 async function callAsListed(
   parts: Underway,
   checker: ArgumentChecker,
@@ -140,7 +141,7 @@ async function callAsListed(
   { scheduler, now, catalog, weighed: before, said }: Meeting,
 ): Promise<DispatchResult> {
   const { run, server } = input;
-  const request = tokenRequest(input, said, catalog, before.leaving);
+  const request = callRequest(input, said, catalog, before.leaving);
   let current: CurrentTool;
   try {
     // The list uses the grant of the call, because another grant may see other tools.
@@ -158,13 +159,14 @@ async function callAsListed(
       askedNow(needOfListing(parts.config, request, failed), before.leaving),
     );
   }
-  const { tool, secrets: held, shown } = current;
+  const { tool } = current;
   const weighed =
     tool === now.tool ? before : await weigh(parts, checker, input, { tool, pinned: now.pinned }, catalog);
-  const wish = taskWish(input, tool.definition, parts.config, parts.seal);
+  const { taskSupport } = tool.definition;
+  const wish = taskSupport === undefined ? {} : taskWish(input, tool.definition, parts.config, parts.seal);
   // Nobody is asked about a changed tool that this run cannot call after the change.
-  if (wish.kind === 'refused' && (weighed.refused?.code ?? 'DEFINITION_CHANGED') === 'DEFINITION_CHANGED')
-    return noTask(input, wish.reason);
+  if (wish.refused !== undefined && (weighed.refused?.code ?? 'DEFINITION_CHANGED') === 'DEFINITION_CHANGED')
+    return noTask(input, wish.refused);
   if (weighed.refused !== undefined) return weighed.refused;
   const { verdict, leaving } = weighed;
   const unanswered = checkProvided(input, leaving, (requests) => areAsked(parts, requests, input));
@@ -172,16 +174,13 @@ async function callAsListed(
   // A call that people have approved needs no break-glass alert.
   if (verdict.kind === 'allow' && input.proof.kind === 'policy') tellBrokenGlass(warn, verdict, run, input, 'sent');
   const proven = provenCall(input, tool, verdict);
-  const asked = tokenRequest(input, said, catalog, leaving);
+  const asked = callRequest(input, said, catalog, leaving);
   const called: TokenRequest = { ...asked, tool: tool.definition.name, call: proven };
   // A task's questions come by another way.
-  const call = { scheduler, now: { tool, pinned: now.pinned } };
-  const people = wish.kind === 'task' ? undefined : peopleOf(input, parts, call);
-  return await callWithToken(parts, input, { tool, wish, leaving, people }, catalog, {
-    request: called,
-    held,
-    shown,
-  });
+  const mayHold = wish.task === undefined && input.hold !== undefined;
+  const people = mayHold ? peopleOf(input, parts, { scheduler, now: { tool, pinned: now.pinned } }) : undefined;
+  const meant = { ...current, request: called, task: wish.task, leaving, people };
+  return await callWithToken(parts, input, meant, catalog);
 }
 
 /**
@@ -196,23 +195,14 @@ function warn(message: string, meta: Record<string, unknown>): void {
   log.warn(message, meta);
 }
 
-/** Builds the token request for listing. A call adds its tool and proof once it is known which tool it meets. */
-export function tokenRequest(
+/** Builds the token request of a call, without its tool and proof: it is not known yet which tool the call meets. */
+export function callRequest(
   input: DispatchInput,
   said: readonly AuthorizationProof[],
   catalog: CatalogSnapshot | undefined,
   leaving: Leaving | undefined,
 ): TokenRequest {
-  const { run, server, grant: own } = input;
-  const { grant = own, consented } = provenAuthorization(input, said, leaving);
-  return {
-    run,
-    server: server.name,
-    serverUrl: server.url,
-    initiator: run.initiator,
-    signal: cancellationSignal(),
-    ...defined({ grant }),
-    ...(consented.length === 0 ? {} : { consented }),
-    ...credentialsOf(catalog, run.initiator.tenant),
-  };
+  const { grant = input.grant, consented } = provenAuthorization(input, said, leaving);
+  const request = tokenRequest({ ...input, grant }, catalog, cancellationSignal());
+  return consented.length === 0 ? request : { ...request, consented };
 }

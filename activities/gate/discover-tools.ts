@@ -30,8 +30,15 @@ import { bounded } from '../../domain/text/escape.ts';
 import { nearNames } from '../../domain/text/match.ts';
 import type { ArtifactStore } from '../artifacts/port.ts';
 import { assertConnectable, type ReadCatalog } from '../catalog/reader.ts';
-import { accessTo, credentialsOf, listingRequest, needOfListing, type ServerAccess } from '../discovery/access.ts';
-import { listAuthorized, type LiveTools } from '../discovery/live-tools.ts';
+import {
+  accessTo,
+  credentialsOf,
+  listAuthorized,
+  tokenRequest,
+  type LiveTools,
+  needOfListing,
+  type ServerAccess,
+} from '../discovery/access.ts';
 import { currentScheduler } from '../kit/activity.ts';
 import { type ServerLimits, withinListLimits } from '../limits/server-limits.ts';
 import { waitsForTasks, withTaskSupport } from '../mcp/legacy-2025/tasks.ts';
@@ -40,7 +47,7 @@ import type { TokenBroker, TokenRequest } from '../tokens/port.ts';
 import type { SaidAuthorizations } from '../trust/dispatch-proof.ts';
 import { proveRun, type StartProofParts } from '../trust/start-proof.ts';
 import { checkCatalog, checkRun } from './dispatch-check.ts';
-import { provenGrant } from './answers.ts';
+import { provenGrant } from './statement.ts';
 
 export const TOOLS_TYPE = 'application/vnd.countersign.tools+json';
 const MOST_REFUSED_SHOWN = 50;
@@ -83,7 +90,7 @@ export function createDiscoverTools({
     const gone = checkCatalog(binding, catalog);
     if (gone !== undefined) throw new CountersignError('CATALOG_NOT_FOUND', gone.message);
     const access = accessTo(config, binding, catalog);
-    const request = listingRequest({ run, server: binding, grant }, catalog, cancellationSignal());
+    const request = tokenRequest({ run, server: binding, grant }, catalog, cancellationSignal());
     let listed: Awaited<ReturnType<typeof listAuthorized>>;
     try {
       listed = await listOnce({ broker, server, limits }, request, access, run.initiator.tenant);

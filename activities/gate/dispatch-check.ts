@@ -1,15 +1,17 @@
 /**
- * Checks whether a dispatch may leave this worker at all: who scheduled it, for which tool, and whether it left before.
+ * Checks whether a dispatch may leave this worker at all: who scheduled it, for which tool, whether it left before, and
+ * whether policy, schema and people's consent let the tool be called as it is now.
  *
  * It trusts nothing in its input (INV-G1). It compares everything with this worker's configuration, the pinned
  * definition, and Temporal's own word on who scheduled the dispatch.
- * Consent is checked in `consent.ts`, other answers in `domain/shapes/inputs.ts`.
+ * What people have said is proven in `statement.ts`.
  * 1. A changed definition is described in one bounded line. The server's words in it are quoted as JSON and cut; the
  *    viewer escapes the line like any text of a server.
  */
 import { RUN_WORKFLOW } from '../../contracts/names.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
+import type { Config } from '../../contracts/schemas/config.ts';
 import type { JsonValue } from '../../contracts/schemas/json.ts';
 import type { ServerBinding, ToolDefinition } from '../../contracts/schemas/tool.ts';
 import type { RunIdentity } from '../../contracts/wire/identity.ts';
@@ -21,9 +23,10 @@ import { canonicalJson } from '../../domain/text/canonical.ts';
 import { bounded } from '../../domain/text/escape.ts';
 import type { ToolNow } from '../catalog/reader.ts';
 import { forbidden, type Refused, type Scheduler } from '../kit/activity.ts';
-import { shownOf } from '../policy/judge.ts';
+import type { Conditions } from '../policy/condition.ts';
+import { type ArgumentChecker, shownOf, verdictOn } from '../policy/judge.ts';
 import type { ReadDiscarded } from '../run/discarded-tail.ts';
-import { askedOf } from './consent.ts';
+import { answerersNow, askedOf, checkConsent, checkRetry, hasEditedArguments, type Leaving } from './statement.ts';
 
 type Ended = Extract<DispatchResult, { kind: 'ended' }>;
 
@@ -63,7 +66,6 @@ export function checkFirst({ attempt, scheduledAt, attemptAt }: Scheduler): Ende
   return { kind: 'ended', outcome: { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message } };
 }
 
-/** Checks that the tool is the one that was judged. */
 export function checkTool({ target, server }: DispatchInput, tool: OfferedTool | undefined): Refused | undefined {
   if (tool === undefined) return forbidden('The tool is not among those the run may use.');
   const same =
@@ -156,4 +158,41 @@ export async function lostInReset(
 
 function unknown(message: string): Extract<DispatchResult, { kind: 'ended' }>['outcome'] {
   return { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message };
+}
+
+export type Weighed =
+  | { readonly refused: Refused; readonly leaving?: undefined }
+  | {
+      readonly refused: undefined;
+      readonly verdict: Exclude<Verdict, { kind: 'deny' }>;
+      /** Later checks hold people's answers other than consent against this. */
+      readonly leaving: Leaving;
+    };
+
+export async function weigh(
+  { config, conditions }: { readonly config: Config; readonly conditions: Conditions },
+  checker: ArgumentChecker,
+  input: DispatchInput,
+  now: ToolNow,
+  catalog: CatalogSnapshot | undefined,
+): Promise<Weighed> {
+  const { tool, pinned } = now;
+  const verdict = await verdictOn(config, conditions, { ...input, now, catalog });
+  // A call that policy denies needs no new question.
+  if (verdict.kind === 'deny') return { refused: { kind: 'refused', code: verdict.code, message: verdict.message } };
+  // Nobody is asked about a call that cannot run. The judge has already checked what the model proposed for the pinned
+  // tool.
+  const isChecked = tool === pinned && !hasEditedArguments(input);
+  const problems = isChecked ? [] : checker.problems(tool.hash, tool.definition.inputSchema, input.arguments);
+  if (problems.length > 0) {
+    const what = tool === pinned ? 'The edited arguments do not fit' : 'The tool has changed';
+    return { refused: { kind: 'refused', code: 'ARGUMENTS_INVALID', message: `${what}: ${problems.join('; ')}.` } };
+  }
+  const refused =
+    checkRetry(input, config, verdict) ??
+    checkDefinition(input, now, verdict) ??
+    checkConsent(input, verdict, catalog, Date.now());
+  if (refused !== undefined) return { refused };
+  const leaving = { ...answerersNow(input, config, verdict), definitionHash: tool.hash, at: Date.now() };
+  return { refused, verdict, leaving };
 }

@@ -34,11 +34,13 @@ export function checkReading(
   return { kind: 'refused', code: 'TOOL_DISABLED', message };
 }
 
-/** @throws CountersignError `TOOL_UNAVAILABLE` if the conversation cannot be read */
+/**
+ * @param input of a read
+ * @throws CountersignError `TOOL_UNAVAILABLE` if the conversation cannot be read
+ */
 export async function checkLink(input: DispatchInput, parts: LinkCheckParts): Promise<Refused | undefined> {
   const { target, toolset, link } = input;
-  const { server, tool } = target;
-  if (tool !== READ_RESOURCE) return undefined;
+  const { server } = target;
   const disabled = checkReading(target, parts.config);
   if (disabled !== undefined) return disabled;
   const { uri } = input.arguments;

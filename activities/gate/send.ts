@@ -1,8 +1,9 @@
 /**
- * The last step of a dispatch: mints a token for the call and sends the call with it (INV-S2).
+ * The last step of a dispatch: mints a token for the call, sends the call with it (INV-S2), and turns its ending into
+ * the result that the run reads.
  *
  * 1. A token is minted once everything has been checked, and given back with the call. Another is minted after a 401
- *    (`activities/discovery/access.ts`).
+ *    (`activities/tokens/broker.ts`).
  * 2. If people are asked in mid-call, their answers may need another token (`activities/discovery/access.ts`).
  * 3. A call that would leave too late to be waited for is not sent.
  * 4. One consent lets at most one call leave this process (INV-X1). A genuine run never sends twice by one consent:
@@ -12,32 +13,31 @@
  *    from the moment of the hand-over, so of two at once only one is sent.
  * 6. `SentCalls` is the memory of this process alone, and of its newest calls. It refuses what it knows; an unknown
  *    call proves nothing.
+ * 7. Every ending is a value, including a fault of this worker before the send: the run would take a thrown error for a
+ *    lost answer. `not-sent` is a result that the run may try again: proven not to have run, and likely to pass
+ *    (INV-X1).
  */
-import { cancellationSignal } from '@temporalio/activity';
+import { activityInfo, cancellationDetails, cancellationSignal, Context, log } from '@temporalio/activity';
+import { LRUCache } from 'lru-cache';
 import { defined } from '../../contracts/defined.ts';
+import { traitsOf } from '../../contracts/errors.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
+import { type HeldTold, MOST_TRIES } from '../../contracts/wire/legacy-2025.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
-import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
+import { resultText } from '../../domain/views/model-text.ts';
 import { STORING_MS } from '../artifacts/port.ts';
 import type { LoadToolset, ReadCatalog } from '../catalog/reader.ts';
-import type { LiveTools } from '../discovery/live-tools.ts';
-import type { ServerLimits } from '../limits/server-limits.ts';
-import type { CallEnding, ServerConnection, ToolServer } from '../mcp/port.ts';
-import type { Pulse } from '../mcp/pulse.ts';
-import { inputOf, pausedBy, type StateSeal } from '../mcp/state-seal.ts';
-import type { Conditions } from '../policy/condition.ts';
-import type { ReadDiscarded } from '../run/discarded-tail.ts';
-import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
-import type { CheckSignatures, SaidAuthorizations } from '../trust/dispatch-proof.ts';
 import {
   accessTo,
   askedNow,
   authorityOf,
   type CallAuthority,
   connectionOf,
+  type CurrentTool,
+  type LiveTools,
   needOfEnding,
   needOfToken,
   renewalOf,
@@ -45,12 +45,20 @@ import {
   shownOf,
   wanting,
 } from '../discovery/access.ts';
-import { endedBeforeSending, handingOn, resultOf, type Told, withTold } from './dispatch-result.ts';
+import { faultName } from '../kit/activity.ts';
+import type { ServerLimits } from '../limits/server-limits.ts';
+import type { CallEnding, CallProgress, ServerConnection, ToolServer, WantedTask } from '../mcp/port.ts';
+import type { Pulse } from '../mcp/pulse.ts';
+import { inputOf, pausedBy, type StateSeal } from '../mcp/state-seal.ts';
+import type { Conditions } from '../policy/condition.ts';
+import type { ReadDiscarded } from '../run/discarded-tail.ts';
+import { secretsOf, withToken } from '../tokens/broker.ts';
+import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
+import type { CheckSignatures, SaidAuthorizations } from '../trust/dispatch-proof.ts';
 import { GRACE_MS, type HeldPeople, type HeldRun, type QuestionMacs } from './legacy-2025/open-question.ts';
-import { sealFor, taskResult, type TaskWish } from './legacy-2025/seals.ts';
+import { sealFor, taskResult } from './legacy-2025/seals.ts';
 import type { LinkCheckParts } from './links.ts';
 import type { Leaving } from './statement.ts';
-import { secretsOf, withToken } from '../tokens/with-token.ts';
 
 /**
  * A call that leaves later has no time left for its answer. `callActivities` in `workflows/run/activities.ts` leaves 90
@@ -58,33 +66,25 @@ import { secretsOf, withToken } from '../tokens/with-token.ts';
  */
 const READY_WITHIN_MS = 90_000 - STORING_MS;
 
-interface Asking {
+/** The tool as its server lists it now, with the secrets that the server was shown for that, and how it is called. */
+interface Meant extends CurrentTool {
   readonly request: TokenRequest;
-  /** Secrets that earlier questions of this activity have shown to the server. */
-  readonly held: readonly string[];
-  /** The tokens among those secrets. */
-  readonly shown: readonly string[] | undefined;
-}
-
-/** The tool as it is now, and whether it is called as a task. */
-interface Meant {
-  readonly tool: OfferedTool;
-  readonly wish: TaskWish;
+  /** Set if the call is made as a task. */
+  readonly task: WantedTask | undefined;
   readonly leaving: Leaving;
   /** Lets the server ask people in mid-call; undefined if it may not. */
   readonly people: HeldPeople | undefined;
 }
 
-/** Calls with one token, and after a 401 with one fresh one. Every ending is a value. */
 export async function callWithToken(
   parts: Underway,
   input: DispatchInput,
   meant: Meant,
   catalog: CatalogSnapshot | undefined,
-  { request, held, shown = [] }: Asking,
 ): Promise<DispatchResult> {
+  const { request, secrets: held, shown = [], leaving, people } = meant;
   const notLeft = (error: unknown): DispatchResult =>
-    wanting(endedBeforeSending(error), (failed) => askedNow(needOfToken(parts.config, request, failed), meant.leaving));
+    wanting(endedBeforeSending(error), (failed) => askedNow(needOfToken(parts.config, request, failed), leaving));
   let access: ServerAccess;
   try {
     access = accessTo(parts.config, input.server, catalog);
@@ -101,7 +101,7 @@ export async function callWithToken(
       const known = [...held, ...seen.flatMap(secretsOf)];
       seen.push(minted);
       const renewal =
-        meant.people === undefined ? undefined : renewalOf(parts.broker, request, minted, (next) => seen.push(next));
+        people === undefined ? undefined : renewalOf(parts.broker, request, minted, (next) => seen.push(next));
       try {
         const connection = { ...connectionOf(input.server, access, minted, known), ...(renewal && { renewal }) };
         return await send(parts, input, meant, connection, told, authority);
@@ -115,11 +115,11 @@ export async function callWithToken(
   const { used: ending, token } = got;
   if (ending.kind === 'input')
     return await pausedBy(ending, input, { ...parts, mode: parts.config.trust.mode }, token.evidence);
-  if (ending.kind === 'task') return await taskResult(ending, input, parts, authority(), told, token.evidence);
+  if (ending.kind === 'task') return await taskResult(ending, input, parts, authority(), told.sentAt, token.evidence);
   const said = ending.kind === 'refused' ? { ...ending, message: `${ending.message}${whyNone(got.noOther)}` } : ending;
-  const ended = withTold(resultOf(said, token, told), meant.people?.told() ?? []);
+  const ended = withTold(resultOf(said, token, told), people?.told() ?? []);
   return wanting(ended, () =>
-    said.kind === 'refused' ? askedNow(needOfEnding(parts.config, request, said), meant.leaving) : undefined,
+    said.kind === 'refused' ? askedNow(needOfEnding(parts.config, request, said), leaving) : undefined,
   );
 }
 
@@ -135,7 +135,7 @@ function whyNone(error: unknown): string {
 async function send(
   { config, server, seal, pulse, began }: Underway,
   input: DispatchInput,
-  { tool, wish, people }: Meant,
+  { tool, task, people }: Meant,
   connection: ServerConnection,
   told: Told,
   authority: () => CallAuthority,
@@ -158,8 +158,7 @@ async function send(
     },
     ...sealFor(input, seal, authority),
     isHandedOn: handingOn(told),
-    ...(wish.kind === 'task' ? { task: wish.task } : {}),
-    ...(people === undefined ? {} : { people: people.ask }),
+    ...defined({ task, people: people?.ask }),
     ...(await inputOf(input, seal, config.trust.mode)),
   });
 }
@@ -174,22 +173,17 @@ const MOST_KNOWN = 20_000;
 
 /** Memory of the newest calls that this process has sent. */
 export class SentCalls {
-  readonly #known = new Set<string>();
-  readonly #most: number;
+  readonly #known: LRUCache<string, true>;
 
   constructor(most = MOST_KNOWN) {
-    this.#most = most;
+    this.#known = new LRUCache({ max: most });
   }
 
   /** Marks the call as sent; returns false if this worker has sent it before. */
   take(input: DispatchInput): boolean {
     const keys = consentsOf(input).map((consent) => keyOf(input, consent));
     if (keys.some((key) => this.#known.has(key))) return false;
-    for (const key of keys) this.#known.add(key);
-    for (const oldest of this.#known) {
-      if (this.#known.size <= this.#most) break;
-      this.#known.delete(oldest);
-    }
+    for (const key of keys) this.#known.set(key, true);
     return true;
   }
 }
@@ -236,4 +230,143 @@ export interface CallToolParts extends LinkCheckParts {
   /** In trust mode `signed`. */
   readonly checkSignatures?: CheckSignatures;
   readonly saidAuthorizations?: SaidAuthorizations;
+}
+
+const CANCELLED_BEFORE_SENDING = {
+  kind: 'ended',
+  outcome: { kind: 'cancelled', reason: 'The call was cancelled before it was sent.' },
+} as const satisfies DispatchResult;
+
+/** The last progress that Temporal was told of a call. It is all that is known if the call ends without an answer. */
+export interface Told {
+  last?: CallProgress;
+  /** When the call left, if it did. */
+  sentAt?: string | undefined;
+}
+
+/**
+ * Returns a check for a worker that shuts down while the call is wanted and has reported where its answer comes. It
+ * must be created inside the activity; Temporal's cancellation may run it outside.
+ */
+export function handingOn(told: Told): () => boolean {
+  const context = Context.current();
+  return () => context.cancellationDetails?.workerShutdown === true && told.last?.resume !== undefined;
+}
+
+export function resultOf(
+  ending: Exclude<CallEnding, { kind: 'input' | 'task' }>,
+  minted: Pick<MintedToken, 'evidence'> | undefined,
+  told: Told,
+): DispatchResult {
+  const token = minted === undefined ? {} : { token: minted.evidence };
+  const { last } = told;
+  switch (ending.kind) {
+    case 'executed':
+      return ending.isError
+        ? {
+            kind: 'ended',
+            ...token,
+            outcome: {
+              kind: 'failed',
+              code: 'TOOL_FAILED',
+              message: resultText(ending.result).slice(0, 500),
+              executed: true,
+              result: ending.result,
+            },
+          }
+        : { kind: 'ended', ...token, outcome: { kind: 'succeeded', result: ending.result } };
+    case 'unknown':
+      return {
+        kind: 'ended',
+        ...token,
+        outcome: { kind: 'unknown', code: ending.code, message: ending.message },
+        ...sentOf(last, ending),
+        ...(handingOn(told)() && last?.resume !== undefined ? { resume: last.resume } : {}),
+      };
+    case 'not-sent':
+      if (isWithdrawn()) return { ...CANCELLED_BEFORE_SENDING, ...token };
+      return notSent(ending);
+    case 'refused':
+      // 429, and 503 with Retry-After, are sent before execution (RFC 6585 §4, RFC 9110 §15.6.4): the same as not sent.
+      if (ending.code === 'TOOL_RATE_LIMITED' || ending.retryAfterMs !== undefined) return notSent(ending);
+      return {
+        kind: 'ended',
+        ...token,
+        outcome: { kind: 'failed', code: ending.code, message: ending.message, executed: false },
+      };
+  }
+}
+
+/** Adds what the server was told in mid-call; every call that was sent reports it. */
+function withTold(result: DispatchResult, held: readonly HeldTold[]): DispatchResult {
+  return result.kind === 'ended' && held.length > 0 ? { ...result, held } : result;
+}
+
+function sentOf(
+  last: CallProgress | undefined,
+  { bytes }: Extract<CallEnding, { kind: 'unknown' }>,
+): Pick<Extract<DispatchResult, { kind: 'ended' }>, 'sent'> {
+  if (last?.sentAt === undefined) return {};
+  const { sentAt, progress } = last;
+  return {
+    sent: {
+      at: sentAt,
+      ...defined({ bytes, progress }),
+    },
+  };
+}
+
+function notSent({
+  code,
+  message,
+  retryAfterMs,
+}: Extract<CallEnding, { kind: 'not-sent' | 'refused' }>): DispatchResult {
+  return { kind: 'not-sent', code, message, ...defined({ retryAfterMs }) };
+}
+
+/**
+ * True if the call is no longer wanted. A worker that shuts down also cancels its activities, but another worker
+ * replaces them.
+ */
+function isWithdrawn(): boolean {
+  return cancellationSignal().aborted && cancellationDetails()?.workerShutdown !== true;
+}
+
+/**
+ * Returns the result of a failure before sending. The run tries again what may pass, because nothing has left this
+ * worker.
+ */
+export function endedBeforeSending(error: unknown): DispatchResult {
+  if (isWithdrawn()) return CANCELLED_BEFORE_SENDING;
+  if (cancellationSignal().aborted)
+    return { kind: 'not-sent', code: 'TOOL_UNAVAILABLE', message: 'The worker shut down before the call was sent.' };
+  const coded = codedFailureIn(error);
+  if (coded === undefined) return failedUnsent(error);
+  const { code, message, facts } = coded;
+  const { retryAfterMs } = facts;
+  if (traitsOf(code).retryable) {
+    return { kind: 'not-sent', code, message, ...(typeof retryAfterMs === 'number' ? { retryAfterMs } : {}) };
+  }
+  return { kind: 'ended', outcome: { kind: 'failed', code, message, executed: false } };
+}
+
+/** Another worker, or this one in a moment, may succeed, so an approval is not lost to this fault. */
+function failedUnsent(error: unknown): DispatchResult {
+  const name = faultName(error);
+  log.error('A call was not sent: a fault of this worker.', { error: name });
+  const message = `This worker failed before the call was sent (${name}). Its log names the fault.`;
+  return { kind: 'not-sent', code: 'INTERNAL', message };
+}
+
+// A poll of a task must know whether its current try is the last one.
+
+/** Time in ms that must be left for this try, the pause after it and one more try. */
+const NEEDED_MS = 120_000;
+
+/** Must be called where the try begins. */
+export function isLastTry(): boolean {
+  // Temporal servers do not report the number of attempts (1.29).
+  const { attempt, retryPolicy, scheduledTimestampMs, scheduleToCloseTimeoutMs } = activityInfo();
+  const end = scheduledTimestampMs + scheduleToCloseTimeoutMs;
+  return attempt >= (retryPolicy?.maximumAttempts ?? MOST_TRIES) || Date.now() + NEEDED_MS > end;
 }

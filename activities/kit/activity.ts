@@ -58,7 +58,6 @@ function tellFailure(error: unknown, input: unknown): void {
   });
 }
 
-/** Names the server or the model of the input. */
 function subjectOf(input: unknown): { readonly server?: string; readonly model?: string } {
   if (!isFields(input)) return {};
   const { server, model } = input;

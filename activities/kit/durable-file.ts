@@ -73,7 +73,6 @@ async function written(
   return true;
 }
 
-/** Lists the folders below the root, the deepest first. */
 function foldersBelow(root: string, folder: string): readonly string[] {
   const names = relative(root, folder).split(sep);
   return names.map((_, above) => join(root, ...names.slice(0, names.length - above)));

@@ -30,3 +30,8 @@ export function holdsEndlessNumber(value: unknown): boolean {
   if (typeof value === 'number') return !Number.isFinite(value);
   return typeof value === 'object' && value !== null && Object.values(value).some(holdsEndlessNumber);
 }
+
+/** Reads an own field only: a server or a tool may be called `constructor`. */
+export function ownValue<Value>(record: Readonly<Record<string, Value>>, name: string): Value | undefined {
+  return Object.hasOwn(record, name) ? record[name] : undefined;
+}

@@ -5,6 +5,7 @@
  *    certificate.
  */
 import { SdkError } from '@modelcontextprotocol/client';
+import { type Fields, isFields } from '../../domain/shapes/inputs.ts';
 
 /** Node and undici codes that can only come before a request is written. */
 const BEFORE_SENDING = new Set([
@@ -54,7 +55,6 @@ export function networkCodeOf(error: unknown): string | undefined {
   return faultIn(error)?.code;
 }
 
-/** The code, with its meaning if that is known. */
 export function networkReasonOf(error: unknown): string | undefined {
   const code = networkCodeOf(error);
   const words = WORDS.get(code ?? '');
@@ -67,14 +67,24 @@ export function networkReasonOf(error: unknown): string | undefined {
  */
 function faultIn(error: unknown): NetworkFault | undefined {
   let found: NetworkFault | undefined;
-  for (let at: unknown = error, depth = 0; at !== null && typeof at === 'object' && depth < MAX_CAUSES; depth += 1) {
-    // Sound: every field is optional and unknown, so nothing is assumed of the object.
-    const { code, syscall, cause } = at as { code?: unknown; syscall?: unknown; cause?: unknown };
+  for (const at of causesOf(error)) {
+    const { code, syscall } = at;
     // The SDK's own errors have codes of the same form that say nothing about the network.
     if (typeof code === 'string' && /^[A-Z][A-Z0-9_]+$/.test(code) && !SdkError.isInstance(at)) {
       found = { code, syscall: typeof syscall === 'string' ? syscall : undefined };
     }
-    at = cause;
   }
   return found;
+}
+
+/** Lists an error and its causes, the outermost first. */
+export function causesOf(error: unknown): readonly Fields[] {
+  const causes: Fields[] = [];
+  for (let at = error; isFields(at) && causes.length < MAX_CAUSES; at = at['cause']) causes.push(at);
+  return causes;
+}
+
+/** False for 2xx that could not be read, and for statuses that may pass (RFC 9110 §15.5, RFC 8470, RFC 6585). */
+export function isFinalStatus(status: number): boolean {
+  return status >= 300 && status < 500 && ![408, 409, 425, 429].includes(status);
 }

@@ -28,7 +28,7 @@ import {
 import { defined } from '../../contracts/defined.ts';
 import type { CountersignError, ErrorCode } from '../../contracts/errors.ts';
 import { networkCodeOf, networkReasonOf, neverConnected } from '../kit/network.ts';
-import { type Exchange, isRedirect, type RawAnswer, type Stop } from './transport.ts';
+import { type Exchange, isRedirect, type RawAnswer, type Stop } from './session.ts';
 import type { CallEnding, Health, ServerFault, ServerSign } from './port.ts';
 
 export interface Names {
@@ -62,7 +62,6 @@ const STOPPED: Readonly<Partial<Record<Stop, string>>> = {
   left: 'the worker ended after it was sent',
 };
 
-/** Classifies a call that was not answered. */
 export function endingOfFailure(trace: Extract<Trace, { kind: 'failed' }>, names: Names): CallEnding {
   const { error, stopped, reached, exchange, asked } = trace;
   if (asked === undefined && exchange.forbidden !== undefined) return forbidden(exchange.forbidden);
@@ -142,7 +141,6 @@ export function halfway(names: Names, resultType: string, why = 'this is not sup
   return unfinished(names, `the server answered "${names.quote(resultType)}" in place of a result; ${why}`);
 }
 
-/** The server itself says that it has not finished. */
 export function unfinished(names: Names, reason: string): CallEnding {
   return names.reads === true ? refused(names, { code: 'TOOL_REFUSED', reason }) : unknown(names, reason);
 }
@@ -228,7 +226,6 @@ export function refusalIn(
   return REFUSING.has(status) ? { code: ABSENT.has(status) ? 'TOOL_UNAVAILABLE' : 'TOOL_REFUSED', reason } : undefined;
 }
 
-/** Describes a failure without words of the server. */
 export function reasonOf(error: unknown, otherwise: string): string {
   const status = statusOf(error);
   if (status !== undefined) return `HTTP ${status}`;
@@ -287,7 +284,6 @@ function isAnswer(ending: CallEnding): ending is Extract<CallEnding, { kind: 'ex
   return ending.kind === 'executed' || ending.kind === 'input' || ending.kind === 'task';
 }
 
-/** @param timeoutMs time that the call was given */
 export function signOfCall(ending: CallEnding, timeoutMs: number): ServerSign {
   const health = healthAfter(ending, timeoutMs);
   const isAsked = (ending.kind === 'not-sent' || ending.kind === 'refused') && ending.retryAfterMs !== undefined;

@@ -28,7 +28,7 @@ import { within } from '../kit/time-limit.ts';
 import { createScrubber, type Scrubber } from '../scrubbing/scrubber.ts';
 import { endingOfError, halfway, isV1UnknownTool, type Names, refused, vanished } from './classify-failure.ts';
 import type { CallEnding, ServerConnection, ToolCall } from './port.ts';
-import type { RawAnswer } from './transport.ts';
+import type { RawAnswer } from './session.ts';
 
 const MAX_QUOTE_CHARACTERS = 300;
 
@@ -47,7 +47,6 @@ export type Answered = Pick<ToolCall, 'resultBytes' | 'sharedBy' | 'signal' | 'n
   readonly definition: { readonly outputSchema?: JsonObject | undefined };
 };
 
-/** Classifies the answer to a call or to a read, a result or an error. */
 export async function meaningOf(answer: RawAnswer, call: Answered, parts: MeaningParts): Promise<CallEnding> {
   const reads = parts.names.reads === true;
   if (answer.kind === 'error') {
@@ -81,7 +80,6 @@ export function secretIds(sessionId: string | undefined): string[] {
   return sessionId !== undefined && sessionId.length >= SHORTEST_SESSION_ID ? [sessionId] : [];
 }
 
-/** Interprets the result of a call or of a task. */
 export async function executed(
   raw: Readonly<Record<string, unknown>>,
   { definition, resultBytes, sharedBy, signal, noInput }: Answered,
@@ -185,7 +183,6 @@ function warned(warnings: readonly string[]): Pick<ToolResult, 'warnings'> {
 
 const CHECK_MS = 200;
 
-/** Describes the violation by `structured`; undefined if there is none. */
 export function outputViolation(outputSchema: JsonObject, structured: unknown): string | undefined {
   if (structured === undefined) return 'the tool promised a structured result and gave none';
   try {
@@ -303,7 +300,6 @@ function partStore(rules: ContentRules, warn: Warn): StorePart {
   };
 }
 
-/** Returns the part as it is kept; undefined if its kind is unknown. */
 async function partOf(
   { data, resource, type: given }: RawPart,
   texts: RawPart,
@@ -409,7 +405,6 @@ function noteOn({ bytes, full, sharedBy }: Whole, shownBytes: number, shown: num
   };
 }
 
-/** Text is cut between characters. */
 function cutToFit(part: ResultPart, maxBytes: number): ResultPart | undefined {
   if ((part.type !== 'text' && part.type !== 'resource') || part.text === undefined) return undefined;
   const text = longestPrefix(part.text, maxBytes, (prefix) => sizeOf({ ...part, text: prefix }) <= maxBytes);
@@ -446,7 +441,6 @@ export function isRead({ definition }: Pick<ToolCall, 'definition'>): boolean {
   return definition.name === READ_RESOURCE;
 }
 
-/** Returns the URI to read; undefined for a call of a tool. */
 export function uriOf(call: Pick<ToolCall, 'definition' | 'arguments'>): string | undefined {
   if (!isRead(call)) return undefined;
   const { uri } = call.arguments;

@@ -2,7 +2,7 @@
  * Reads what a server asks of people: instead of giving a result (MCP 2026-07-28 `input_required`), or on the open
  * connection of a call (MCP 2025-11-25, client/elicitation).
  *
- * It owns which requests are understood, and their bounds. It does not own what becomes of the call (`tool-call.ts`),
+ * It owns which requests are understood, and their bounds. It does not own what becomes of the call (`mcp-server.ts`),
  * nor the wait for people (`state-seal.ts`, `legacy-2025/legacy-calls.ts`).
  * 1. All or nothing: people are asked only what they can be shown whole. Sampling and roots are never declared, and not
  *    answered.

@@ -8,7 +8,7 @@
 import { SdkError, SdkErrorCode } from '@modelcontextprotocol/client';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError, type ErrorCode, type ErrorFacts } from '../../contracts/errors.ts';
-import type { JsonValue } from '../../contracts/schemas/json.ts';
+import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 import type { RefusedTool, ToolDefinition } from '../../contracts/schemas/tool.ts';
 import { byteLength } from '../../domain/text/canonical.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
@@ -16,9 +16,18 @@ import { ENDLESS_NUMBER, holdsEndlessNumber, MAX_NESTING, nestsTooDeeply } from 
 import type { Scrubber } from '../scrubbing/scrubber.ts';
 import { faultOf, reasonOf, refusalIn } from './classify-failure.ts';
 import type { ServerConnection, ServerFault, ServerSign, ToolListing } from './port.ts';
-import { ConnectFailure, type Known, NEVER_MS, openSession, type Priors, type Session } from './session.ts';
-import { takesTasks } from './tool-call.ts';
-import { type Exchange, paramHeaderFault, type Stop, Waiting } from './transport.ts';
+import {
+  ConnectFailure,
+  type Exchange,
+  type Known,
+  NEVER_MS,
+  openSession,
+  type Priors,
+  type Session,
+  type Stop,
+  takesTasks,
+  Waiting,
+} from './session.ts';
 
 const MAX_PAGES = 64;
 const MAX_TOOLS = 1_000;
@@ -261,7 +270,6 @@ class ListedTools {
   }
 }
 
-/** Returns the definition, or why there can be none. */
 function definitionOf(tool: unknown, scrub: Scrubber, mayBeTask: boolean): ToolDefinition | string {
   if (!isObject(tool)) return 'it is not an object';
   const { name, title, description, inputSchema, outputSchema, annotations, execution } = tool;
@@ -320,4 +328,66 @@ function bounded(text: string): string {
 /** An object that was parsed from JSON holds JSON values. */
 function isObject(value: unknown): value is Readonly<Record<string, JsonValue>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+// A client MUST leave out a tool whose `x-mcp-header` declarations are not legal (MCP 2026-07-28, Streamable HTTP
+// "Schema Extension"; SEP-2243): its calls could not carry the headers that the server asks for. The SDK applies the
+// rule only inside its own `listTools`, which fails as a whole on one malformed tool.
+
+const KEY = 'x-mcp-header';
+
+/** RFC 9110 §5.6.2. */
+const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+
+const PRIMITIVES: readonly JsonValue[] = ['string', 'integer', 'boolean'];
+
+/** Keywords whose value is data, not a schema. */
+const DATA = new Set(['default', 'const', 'enum', 'examples']);
+
+/** Keywords whose value maps names to schemas. */
+const NAMED = new Set(['properties', 'patternProperties', 'dependentSchemas', '$defs', 'definitions']);
+
+export function paramHeaderFault(inputSchema: JsonObject): string | undefined {
+  const seen = new Set<string>();
+
+  const declaredFault = (declared: JsonValue, type: JsonValue | undefined): string | undefined => {
+    if (typeof declared !== 'string' || !TOKEN.test(declared)) return `${KEY} is no HTTP token`;
+    if (type === undefined || !PRIMITIVES.includes(type))
+      return `${KEY} "${declared}" is not on a string, integer or boolean`;
+    const name = declared.toLowerCase();
+    if (seen.has(name)) return `${KEY} "${declared}" is declared twice`;
+    seen.add(name);
+    return undefined;
+  };
+
+  /** `reachable` means reached by a chain of `properties` alone, below the root. */
+  const visit = (node: JsonValue | undefined, reachable: boolean): string | undefined => {
+    if (Array.isArray(node)) return first(node, (item: JsonValue) => visit(item, false));
+    if (!isObject(node)) return undefined;
+    const declared = node[KEY];
+    if (declared !== undefined) {
+      const fault = reachable
+        ? declaredFault(declared, node['type'])
+        : `${KEY} stands where no chain of properties leads`;
+      if (fault !== undefined) return fault;
+    }
+    const chained = node === inputSchema || reachable;
+    return first(Object.entries(node), ([keyword, below]) => {
+      if (DATA.has(keyword)) return undefined;
+      if (!NAMED.has(keyword)) return visit(below, false);
+      return isObject(below)
+        ? first(Object.values(below), (named) => visit(named, chained && keyword === 'properties'))
+        : undefined;
+    });
+  };
+
+  return visit(inputSchema, false);
+}
+
+function first<Item>(items: readonly Item[], problemOf: (item: Item) => string | undefined): string | undefined {
+  for (const item of items) {
+    const fault = problemOf(item);
+    if (fault !== undefined) return fault;
+  }
+  return undefined;
 }

@@ -1,41 +1,76 @@
 /**
  * The `ToolServer` on the MCP SDK: one session for each listing and each call.
  *
- * It owns the order of steps, and what is sent again. It does not own connections (`session.ts`), the call itself
- * (`tool-call.ts`), or the meaning of its end (`classify-failure.ts`, `classify-result.ts`).
+ * It owns the order of steps, what is sent again, deadline and cancellation. It does not own connections
+ * (`session.ts`), or the meaning of a call's end (`classify-failure.ts`, `classify-result.ts`).
  * 1. A `tools/call`, or a read of a linked resource, is sent at most once (INV-X1). If the server continues it with
- *    questions, so is each leg (`tool-call.ts`).
+ *    questions, so is each leg.
  * 2. A second session is opened at most once: if the first never carried the call, or if the server's transport refused
  *    the call for its session or protocol version. It is never opened after the server has asked something.
  * 3. Everything returned is scrubbed (INV-S1); a token lives as long as the session it was given to.
+ *
+ * One file, because a call is one order of steps over its sessions, its legs and the request of each leg.
  */
-import { defined } from '../../contracts/defined.ts';
-import type { ArtifactStore } from '../artifacts/port.ts';
+import { createHash } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
 import {
-  ConnectFailure,
-  createPriors,
-  openSession,
-  type Priors,
-  type Session,
-  type SessionOptions,
-} from './session.ts';
+  CLIENT_CAPABILITIES_META_KEY,
+  type Progress,
+  SdkError,
+  SdkErrorCode,
+  type Tool,
+} from '@modelcontextprotocol/client';
+import { defined } from '../../contracts/defined.ts';
+import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
+import { answersTo, MOST_ROUNDS } from '../../domain/request/input.ts';
+import { canonicalJson } from '../../domain/text/canonical.ts';
+import type { ArtifactStore } from '../artifacts/port.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
-import { type Pulse, startPulse } from './pulse.ts';
 import type { Scrubber } from '../scrubbing/scrubber.ts';
 import {
   endingOfConnect,
   endingOfFailure,
   faultOf,
+  halfway,
+  INVALID_PARAMS,
   isSessionRefusal,
   type Names,
+  saysAfterwards,
   type Trace,
+  unfinished,
   withFault,
 } from './classify-failure.ts';
-import { meaningOf, isRead, namesOf, oversized, quoted, scrubberFor, secretIds } from './classify-result.ts';
-import type { Exchange } from './transport.ts';
+import { isRead, meaningOf, namesOf, oversized, quoted, scrubberFor, secretIds, uriOf } from './classify-result.ts';
+import { type Asked, readAsked } from './input-round.ts';
 import { listTools } from './listing.ts';
-import type { CallEnding, ServerConnection, ToolCall, ToolServer } from './port.ts';
-import { type LegacyCalls, type Questions, sendCall, sendLegs, takesTasks } from './tool-call.ts';
+import type {
+  AskPeople,
+  CallEnding,
+  CallProgress,
+  ResumePoint,
+  ServerConnection,
+  ToolCall,
+  ToolInput,
+  ToolServer,
+  WantedTask,
+} from './port.ts';
+import { type Pulse, startPulse } from './pulse.ts';
+import {
+  ASKING,
+  ConnectFailure,
+  createPriors,
+  type Exchange,
+  IDEMPOTENCY_HEADER,
+  NEVER_MS,
+  openSession,
+  type Priors,
+  type RawAnswer,
+  type Session,
+  type SessionOptions,
+  type Stop,
+  takesTasks,
+  Waiting,
+} from './session.ts';
 
 /**
  * A server that has not greeted by then counts as down. Nothing was sent, so a later attempt is safe. A call may take
@@ -187,4 +222,325 @@ function keepingUp(connection: ServerConnection, pulse: Pulse): ServerConnection
     return token;
   };
   return { ...connection, renewal: { ...renewal, mint } };
+}
+
+// Sends one `tools/call`, or one `resources/read`, over an open session and waits for its end.
+//
+// 1. The request is sent once. Nothing here sends it again, whatever happens.
+// 2. An answer that came counts, even if the deadline passed while it was being read.
+// 3. The server is told of a cancellation in fixed text: a reason of ours may name people or other servers.
+// 4. A server of 2026-07-28 is told with the call itself whether it may ask people, and how. The questions of an
+//    earlier server die with the call (MCP 2025-11-25, client/elicitation): they are answered while it lasts, or not at
+//    all (`legacy-2025/legacy-calls.ts`).
+
+/**
+ * `_meta` twin of the header, for servers behind something that drops headers. MCP itself has no such key (SEP-3182).
+ */
+const IDEMPOTENCY_META = 'countersign/idempotency-key';
+
+const STOP_TEXT: Record<Exclude<Stop, 'left'>, string> = {
+  deadline: 'the deadline of the call has passed',
+  cancelled: 'the call was cancelled',
+  lost: 'the response stream ended without an answer',
+};
+
+/** The parts of a call that only MCP 2025-11-25 and earlier revisions have (`legacy-2025/`). */
+export interface LegacyCalls {
+  /**
+   * Answers what the server asks on the call's own connection.
+   * @param signal aborted once the call is over
+   */
+  answerQuestions(session: Session, questions: Questions, deadline: CallDeadline, signal: AbortSignal): void;
+  /** True if a task was given instead of a result. */
+  isTask(trace: Trace): boolean;
+  /**
+   * Returns the ending of a call that has become a task; undefined if it has not.
+   * @param scrubbing makes a scrubber of the connection's secrets and these
+   */
+  begunTask(trace: Trace, names: Names, scrubbing: (ids: readonly string[]) => Scrubber): CallEnding | undefined;
+}
+
+interface Questions {
+  readonly people: AskPeople;
+  /** Removes secrets from a JSON value. */
+  readonly scrubbed: (value: unknown) => unknown;
+}
+
+/** The time that a call has, which stands still while people are asked. */
+export interface CallDeadline {
+  /**
+   * Stops the time from now on.
+   * @returns a function that lets the time run again, once every holder has called its own
+   */
+  hold(): () => void;
+  /** How long the time has stood still so far, in ms. */
+  heldMs(): number;
+  stop(): void;
+}
+
+/**
+ * Sends the call or one round of it, and reports how that ended. Does not throw for the server or the network.
+ * One function, because what is heard on the way changes what is kept, said and returned in the end.
+ */
+async function sendCall(
+  session: Session,
+  call: ToolCall,
+  pulse: Pulse,
+  { scrubbed, legacy }: Pick<Questions, 'scrubbed'> & { readonly legacy: LegacyCalls | undefined },
+): Promise<Trace> {
+  const { transport, wire } = session;
+  const ending = new AbortController();
+  const end = (why: Stop): void => {
+    // The connection is dropped without a word: neither that the call is cancelled, nor that its session may go.
+    if (why === 'left') return void transport.close().catch(() => {});
+    // A reason that is an SdkError comes back unchanged; any other is put into a text that legacy servers are sent.
+    ending.abort(new SdkError(SdkErrorCode.RequestTimeout, STOP_TEXT[why]));
+  };
+  const waiting = new Waiting(transport, call.signal, end, () => (call.isHandedOn?.() === true ? 'left' : 'cancelled'));
+  let passed: Pick<ResumePoint, 'requestId' | 'eventId'> | undefined;
+  const keepPassed = (): void => {
+    const { sessionId, protocolVersion } = transport;
+    const heldMs = deadline.heldMs();
+    // Servers of 2026-07-28 have no sessions: an answer they have not given is lost with the connection.
+    if (passed !== undefined && sessionId !== undefined && protocolVersion !== undefined)
+      pulse.keep({ sessionId, protocolVersion, ...passed, sentAt, ...(heldMs === 0 ? {} : { heldMs }) });
+  };
+  transport.onPassed = (requestId, eventId) => {
+    passed = { requestId, eventId };
+    keepPassed();
+  };
+  const deadline = startDeadline(call.timeoutMs, () => waiting.stop('deadline'), keepPassed);
+  const over = new AbortController();
+  if (call.people !== undefined && session.learned.kind === 'legacy')
+    legacy?.answerQuestions(session, { people: call.people, scrubbed }, deadline, over.signal);
+
+  let sentAt = new Date().toISOString();
+  let sent: CallProgress = { phase: 'sent', sentAt };
+  const asTask = call.task !== undefined && takesTasks(session) ? call.task : undefined;
+  // Nothing leaves before a connection stands, and a call that has not left has no time of leaving.
+  wire.onReached(() => {
+    sentAt = new Date().toISOString();
+    sent = { phase: 'sent', sentAt };
+    pulse.say(sent);
+  });
+  // A read has no effect, whatever is asked in the middle of it.
+  const asked = (): { readonly asked?: true } => (transport.asked && !isRead(call) ? { asked: true } : {});
+  try {
+    await request(session, call, asTask, {
+      signal: ending.signal,
+      onprogress: ({ progress, total }) => pulse.say({ ...sent, progress, ...defined({ total }) }),
+    });
+  } catch (error) {
+    // The exchange is read at once: leaving the session makes further exchanges.
+    if (transport.answer === undefined) {
+      const { stopped } = waiting;
+      return { kind: 'failed', error, stopped, reached: wire.reached(), exchange: wire.exchange(), ...asked() };
+    }
+  } finally {
+    deadline.stop();
+    over.abort();
+    waiting.over();
+    transport.onPassed = undefined;
+  }
+  if (transport.answer === undefined) throw new Error('the MCP client returned without an answer');
+  pulse.say({ phase: 'answered' });
+  const { answer, sessionId, protocolVersion: version } = transport;
+  const found = asTask === undefined ? undefined : defined({ sessionId, version });
+  return { kind: 'answered', answer, ...asked(), ...defined({ session: found }) };
+}
+
+async function request(
+  { client, learned }: Session,
+  call: ToolCall,
+  asTask: WantedTask | undefined,
+  watch: { readonly signal: AbortSignal; readonly onprogress: (progress: Progress) => void },
+): Promise<void> {
+  const key = legKey(call);
+  const mayAsk = call.input !== undefined && learned.kind === 'modern';
+  // Fields given here replace those that the SDK adds by itself.
+  const _meta = { [IDEMPOTENCY_META]: key, ...(mayAsk ? { [CLIENT_CAPABILITIES_META_KEY]: ASKING } : {}) };
+  // Without `onprogress` no progress token is sent (opencode#21701).
+  const options = { allowInputRequired: true, timeout: NEVER_MS, headers: { [IDEMPOTENCY_HEADER]: key }, ...watch };
+  const params = { _meta, ...continuation(call) };
+  const uri = uriOf(call);
+  // `readResource` would not do: it may answer from a cache of the SDK's.
+  if (uri !== undefined) await client.request({ method: 'resources/read', params: { uri, ...params } }, options);
+  else {
+    // The protocol has this field, but the type of `callTool` no longer does.
+    const task = asTask && { ttl: asTask.ttlMs };
+    const asked = { name: call.definition.name, arguments: call.arguments, ...params, ...defined({ task }) };
+    await client.callTool(asked, { ...options, toolDefinition: unvalidated(call.definition) });
+  }
+}
+
+/** The protocol and the SDK's wire have these fields; the types of its requests do not (2.4.0). */
+function continuation({ input }: ToolCall): object {
+  if (input?.leg === undefined) return {};
+  const { responses, state } = input.leg;
+  const inputResponses = Object.keys(responses).length === 0 ? undefined : responses;
+  return defined({ inputResponses, requestState: state });
+}
+
+/**
+ * Idempotency key of a leg. Each leg is a request of its own: under the key of another leg a server would repeat that
+ * leg's answer. The same leg has the same key in every attempt.
+ */
+function legKey({ idempotencyKey, input }: ToolCall): string {
+  const pass = input?.begunAnew === true ? `${idempotencyKey}/anew-${input.dispatch}` : idempotencyKey;
+  if (input?.leg === undefined) return pass;
+  const { responses, state } = input.leg;
+  const hash = createHash('sha256').update(canonicalJson({ responses, state })).digest('hex');
+  return `${pass}/${hash.slice(0, 16)}`;
+}
+
+/**
+ * The pinned definition, from which the SDK mirrors `Mcp-Param-*` headers. It lacks the output schema: the SDK reports
+ * a violation, after the tool has run, with the same error as an unknown tool.
+ */
+function unvalidated({ name, inputSchema }: ToolDefinition): Tool {
+  // Sound: discovery accepts only schemas whose type is "object", and the SDK reads nothing else of a definition given
+  // here.
+  return { name, inputSchema: inputSchema as Tool['inputSchema'] };
+}
+
+/**
+ * @param onPassed called once, when the time is over
+ * @param onGoesOn called each time the time runs again
+ */
+export function startDeadline(timeoutMs: number, onPassed: () => void, onGoesOn?: () => void): CallDeadline {
+  let leftMs = timeoutMs;
+  let runningSince = performance.now();
+  let heldMs = 0;
+  let heldSince = 0;
+  let holders = 0;
+  let isOver = false;
+  const pass = (): void => {
+    if (isOver) return;
+    isOver = true;
+    onPassed();
+  };
+  let timer = setTimeout(pass, leftMs);
+  return {
+    hold: () => {
+      holders += 1;
+      if (holders === 1) {
+        clearTimeout(timer);
+        heldSince = performance.now();
+        leftMs = Math.max(0, leftMs - (heldSince - runningSince));
+        // A server that holds it again and again would otherwise leave the timer no time to fire.
+        if (leftMs === 0) pass();
+      }
+      let isHeld = true;
+      return () => {
+        if (!isHeld) return;
+        isHeld = false;
+        holders -= 1;
+        if (holders > 0 || isOver) return;
+        runningSince = performance.now();
+        heldMs += runningSince - heldSince;
+        timer = setTimeout(pass, leftMs);
+        onGoesOn?.();
+      };
+    },
+    heldMs: () => Math.round(holders === 0 ? heldMs : heldMs + performance.now() - heldSince),
+    stop: () => {
+      isOver = true;
+      clearTimeout(timer);
+    },
+  };
+}
+
+// Sends a call that a server answers with questions, leg after leg, until there is a result or a question without an
+// answer (MCP 2026-07-28, multi round-trip requests).
+//
+// 1. A leg is one `tools/call` of such a call, and is sent once (INV-X1). The next one is sent only if the server
+//    itself has said that the last answer is not a result.
+// 2. If the server refuses its state, the call begins anew, once. People's answers are given again, each once, to the
+//    same questions.
+// 3. All legs together have the time of one call, and are bounded in number.
+
+/** One leg for each answer, the one whose state was refused, and some that a server only wants repeated. */
+const MOST_LEGS = MOST_ROUNDS + 6;
+/** Pause in ms before a leg without answers: the server wants to be asked again, but not at once. */
+const PACE_MS = 500;
+/** Characters of an error that are searched for its subject. */
+const MOST_HEARD = 500;
+/** The reason in the error's data, in the form of the TypeScript SDK's server. */
+const STATE_REASON = 'invalid_request_state';
+
+export interface LegParts {
+  readonly names: Names;
+  /** Scrubs the connection's secrets and these. */
+  readonly scrubberWith: (secrets: readonly string[]) => Scrubber;
+  readonly send: (call: ToolCall) => Promise<CallEnding | Trace>;
+  readonly now?: () => number;
+}
+
+/** How the last leg ended, and its secrets besides the connection's own. */
+export interface LastLeg {
+  readonly ended: CallEnding | Trace;
+  readonly states: readonly string[];
+}
+
+export async function sendLegs(
+  call: ToolCall,
+  { names, scrubberWith, send, now = Date.now }: LegParts,
+): Promise<LastLeg> {
+  const until = now() + call.timeoutMs;
+  let { input } = call;
+  const states: string[] = input?.leg?.state === undefined ? [] : [input.leg.state];
+  for (let legs = 1; ; legs += 1) {
+    const ended = await send({ ...call, timeoutMs: Math.max(1, until - now()), ...defined({ input }) });
+    if (ended.kind !== 'answered' || input === undefined) return { ended, states };
+    if (ended.asked === undefined && isStateRefusal(ended.answer, input)) {
+      input = { answers: input.answers, dispatch: input.dispatch, begunAnew: true };
+      continue;
+    }
+    const asked = askedIn(ended.answer, (value, state) =>
+      scrubberWith(state === undefined ? states : [...states, state]).value(value),
+    );
+    if (asked === undefined) return { ended, states };
+    if (asked.kind === 'not-understood') return { ended: halfway(names, 'input_required', asked.reason), states };
+    if (asked.state !== undefined) states.push(asked.state);
+    const next = continued(input, asked);
+    if (next === undefined) {
+      const { kind: _, ...question } = asked;
+      return { ended: { kind: 'input', ...question, used: input.leg?.used ?? [] }, states };
+    }
+    if (legs >= MOST_LEGS)
+      return { ended: unfinished(names, `the server asked for input ${legs} times in one call`), states };
+    // If cancelled, the next leg reports it.
+    if (Object.keys(asked.requests).length === 0)
+      await pause(PACE_MS, undefined, { signal: call.signal }).catch(() => undefined);
+    input = next;
+  }
+}
+
+function continued(input: ToolInput, { requests, state }: Extract<Asked, { kind: 'asked' }>): ToolInput | undefined {
+  const used = input.leg?.used ?? [];
+  const { responses, missing } = answersTo(requests, input.answers, used);
+  if (missing.length > 0) return undefined;
+  const hashes = Object.values(requests).map(({ hash }) => hash);
+  return { ...input, leg: { responses, ...defined({ state }), used: [...used, ...hashes] } };
+}
+
+function askedIn(
+  answer: RawAnswer,
+  scrubbed: (value: unknown, state: string | undefined) => unknown,
+): Asked | undefined {
+  if (answer.kind !== 'result' || answer.result['resultType'] !== 'input_required') return undefined;
+  return readAsked(answer.result, scrubbed);
+}
+
+/**
+ * Tells whether the server refused its state. The spec has a server send -32602. The words are those of the SDKs, and
+ * must name the request's state, because another parameter of the call may be meant. An error sent after the tool has
+ * run begins nothing anew, whatever it names (INV-X1).
+ */
+function isStateRefusal(answer: RawAnswer, { leg, begunAnew }: ToolInput): boolean {
+  if (answer.kind !== 'error' || leg?.state === undefined || begunAnew !== undefined) return false;
+  const { code, message, reason } = answer;
+  if (code !== INVALID_PARAMS || saysAfterwards(message)) return false;
+  // The search is bounded, because a server may send megabytes.
+  return reason === STATE_REASON || /\brequest[ _-]?state\b/i.test(message.slice(0, MOST_HEARD));
 }

@@ -1,27 +1,39 @@
 /**
- * One connection to one MCP server, for one discovery or one call.
+ * One connection to one MCP server, for one discovery or one call: the session, the SDK's transport under it, and the
+ * record of its HTTP exchanges.
  *
- * It owns the choice of protocol era and an orderly end. It does not own what is asked over it.
+ * It owns the choice of protocol era and an orderly end. It does not own what is asked over it, which addresses may be
+ * contacted (`activities/egress/`), or what a failure means (`classify-failure.ts`).
  * 1. Client and transport are fresh every time: the SDK does not recover lost sessions (typescript-sdk#1708).
  * 2. No client capability is declared, so a server may not ask for sampling or roots while a call is held open. Asking
  *    people for input is declared only if the caller says so, and only to servers before 2026-07-28 (`asks`).
+ *
+ * One file, because session, transport and exchanges are one wrapper around one connection, and rely on each other.
  */
 import { randomInt } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import {
   Client,
+  type FetchLike,
+  isJSONRPCErrorResponse,
+  isJSONRPCRequest,
+  isJSONRPCResultResponse,
+  type JSONRPCMessage,
   type JsonSchemaValidator,
   type jsonSchemaValidator,
   type PriorDiscovery,
-  type StreamableHTTPClientTransport,
+  type RequestId,
+  StreamableHTTPClientTransport,
+  type StreamableHTTPClientTransportOptions,
   type VersionNegotiationOptions,
 } from '@modelcontextprotocol/client';
 import { LRUCache } from 'lru-cache';
 import { defined } from '../../contracts/defined.ts';
+import type { CountersignError } from '../../contracts/errors.ts';
+import { isFields } from '../../domain/shapes/inputs.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
-import type { Egress, GuardedFetch } from '../egress/fetch.ts';
-import type { ServerConnection } from './port.ts';
-import { type Exchange, openWire, renewedFetch, SessionTransport, transportOptions, type Wire } from './transport.ts';
+import { type Egress, egressRefusalIn, type GuardedFetch, isEventStream } from '../egress/fetch.ts';
+import type { ServerConnection, TokenRenewal } from './port.ts';
 
 /** Time in ms for a server to hear of a cancellation and to forget the session. */
 const LEAVE_MS = 250;
@@ -170,7 +182,6 @@ export async function leaveSession(
   await wire.close();
 }
 
-/** Waits for it, but not for long, and not for its success. */
 async function patiently(waited: Promise<void>, ms: number): Promise<void> {
   const over = new AbortController();
   const patience = pause(ms, undefined, { signal: over.signal });
@@ -272,4 +283,431 @@ export function createPriors(now: () => number = Date.now): Priors {
  */
 function keyOf({ url, protocol, headers, accessToken }: ServerConnection): string {
   return hashOf({ url, protocol, headers, authorized: accessToken !== undefined });
+}
+
+/**
+ * True for the one revision that has tasks in its core (2026-07-28 has them in an extension), and a server that says it
+ * takes them.
+ */
+export function takesTasks({ client, transport, learned }: Session): boolean {
+  return (
+    learned.kind === 'legacy' &&
+    transport.protocolVersion === '2025-11-25' &&
+    client.getServerCapabilities()?.tasks?.requests?.tools?.call !== undefined
+  );
+}
+
+// The SDK's HTTP transport, with the six things that an at-most-once caller needs.
+//
+// 1. A request whose answer can no longer come is reported (`onLost`). The SDK would wait for its timeout instead
+//    (typescript-sdk#2739): its `RequestOptions.onRequestStreamEnd` is typed but not read in 2.4.0.
+// 2. The raw answer is kept (`answer`). The SDK rejects a result that it cannot parse, and a completed side effect
+//    would be lost.
+// 3. Events that have passed in the stream of the answer are told (`onPassed`), up to the answer itself, which comes
+//    after them.
+// 4. Cancellation notices are awaitable (`noticesSent`): the SDK sends them without waiting.
+// 5. That people may be asked is declared with `initialize` alone (`asks`), which only servers before 2026-07-28 are
+//    sent. The SDK's client would declare it to every server.
+// 6. A request of the server in the middle of a request is noted (`asked`), even if the SDK answers it by itself.
+
+/**
+ * A server's `retry` (HTML, "Server-sent events") is a number of any size: beyond the range of a timer it would be no
+ * pause at all.
+ */
+export const LONGEST_RETRY_MS = 60_000;
+const SHORTEST_RETRY_MS = 100;
+
+/** The parameter of the base class; `TransportSendOptions` differs in optional properties. */
+type SendOptions = Parameters<StreamableHTTPClientTransport['send']>[1];
+
+export type RawAnswer =
+  | { readonly kind: 'result'; readonly result: Readonly<Record<string, unknown>> }
+  /** `reason` is that of the error's data, if it is a word. */
+  | { readonly kind: 'error'; readonly code: number; readonly message: string; readonly reason?: string };
+
+export interface SessionTransportOptions extends StreamableHTTPClientTransportOptions {
+  /** True if the answer to the last request sent is an event stream, which is still being read when `send` returns. */
+  readonly streaming: () => boolean;
+  /** The server may ask people. */
+  readonly asks?: boolean;
+}
+
+/**
+ * Options of every transport to a server: its headers and token, and no redirect to another origin. The SDK's default
+ * for a missing scope would fetch a wider token and run the tool; here it is an error (INV-S2).
+ */
+export function transportOptions({
+  headers,
+  accessToken,
+}: ServerConnection): Omit<StreamableHTTPClientTransportOptions, 'fetch'> {
+  const authProvider = accessToken === undefined ? undefined : { token: () => Promise.resolve(accessToken) };
+  return {
+    requestInit: { headers: { ...headers } },
+    redirectPolicy: 'same-origin',
+    onInsufficientScope: 'throw',
+    ...defined({ authProvider }),
+  };
+}
+
+/** Questions in the terms of a client's capabilities. Sampling and roots are not among them. */
+export const ASKING = { elicitation: { form: {}, url: {} } };
+
+/** Transport of one session; it keeps the answer to one request at a time. */
+export class SessionTransport extends StreamableHTTPClientTransport {
+  /** The answer to the latest request about a tool, a task or a resource. */
+  answer: RawAnswer | undefined;
+  /** The server has made a request of its own since then: it works on the call, whatever it says in the end. */
+  asked = false;
+  onLost: (() => void) | undefined;
+  onPassed: ((requestId: RequestId, eventId: string) => void) | undefined;
+  /** Called when our answer to a request of the server was sent, or could not be given to it. */
+  onSaid: ((requestId: RequestId, failure?: { readonly error: unknown }) => void) | undefined;
+  /** For callers without the SDK's client, which waits for answers by itself. */
+  onAnswer: (() => void) | undefined;
+  readonly #streaming: () => boolean;
+  readonly #asks: boolean;
+  readonly #notices = new Set<Promise<void>>();
+  #awaited: RequestId | undefined;
+
+  constructor(url: URL, { streaming, asks = false, ...options }: SessionTransportOptions) {
+    super(url, { reconnectionScheduler: withinBounds, ...options });
+    this.#streaming = streaming;
+    this.#asks = asks;
+    // Set before `connect`, which chains the handler it finds; it sees every message that passed the wire schema of
+    // JSON-RPC.
+    this.onmessage = (message) => this.#keep(message);
+  }
+
+  override async send(message: JSONRPCMessage | JSONRPCMessage[], options?: SendOptions): Promise<void> {
+    const single = Array.isArray(message) ? undefined : message;
+    if (isJSONRPCRequest(single) && isAwaited(single.method)) {
+      this.answer = undefined;
+      this.asked = false;
+      const { id } = single;
+      this.#awaited = id;
+      await super.send(single, {
+        ...options,
+        onresumptiontoken: (eventId) => this.#passed(id, eventId),
+        onRequestStreamEnd: () => {
+          options?.onRequestStreamEnd?.();
+          this.#ended(id);
+        },
+      });
+      if (!this.#streaming()) this.#ended(id);
+      return;
+    }
+    const sending = super.send(this.#asks ? declaring(message) : message, options);
+    if (single !== undefined && !('method' in single) && single.id !== undefined) {
+      const { id } = single;
+      void sending.then(
+        () => this.onSaid?.(id),
+        (error: unknown) => this.onSaid?.(id, { error }),
+      );
+    }
+    if (single !== undefined && 'method' in single && single.method === 'notifications/cancelled')
+      this.#notices.add(sending);
+    await sending;
+  }
+
+  async noticesSent(): Promise<void> {
+    await Promise.allSettled(this.#notices);
+  }
+
+  #keep(message: JSONRPCMessage): void {
+    // A ping is about the connection, and comes at any time.
+    if (isJSONRPCRequest(message) && message.method !== 'ping' && this.#awaited !== undefined) this.asked = true;
+    if (!('id' in message) || message.id !== this.#awaited) return;
+    if (isJSONRPCResultResponse(message)) this.answer = { kind: 'result', result: message.result };
+    else if (isJSONRPCErrorResponse(message)) {
+      const { code, message: text, data } = message.error;
+      this.answer = { kind: 'error', code, message: text, ...reasonIn(data) };
+    }
+    if (this.answer !== undefined) this.onAnswer?.();
+  }
+
+  #passed(id: RequestId, eventId: string): void {
+    this.#unanswered(id, () => this.onPassed?.(id, eventId));
+  }
+
+  /** No more can come for this request. */
+  #ended(id: RequestId): void {
+    this.#unanswered(id, () => this.onLost?.());
+  }
+
+  /** Deferred, so that an answer that has just come, also in the very event that passed, is handled first. */
+  #unanswered(id: RequestId, tell: () => void): void {
+    setImmediate(() => {
+      if (this.#awaited === id && this.answer === undefined) tell();
+    });
+  }
+}
+
+/** Why nobody waits for an answer any more. `left` means that another worker asks for it. */
+export type Stop = 'deadline' | 'cancelled' | 'lost' | 'left';
+
+/** A wait for an answer; the first reason to stop it counts. */
+export class Waiting {
+  stopped: Stop | undefined;
+  readonly #transport: SessionTransport;
+  readonly #signal: AbortSignal;
+  readonly #onStop: (why: Stop) => void;
+  readonly #onAbort: () => void;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** @param cancelled says what the abort of the signal means */
+  constructor(
+    transport: SessionTransport,
+    signal: AbortSignal,
+    onStop: (why: Stop) => void,
+    cancelled: () => Stop = () => 'cancelled',
+  ) {
+    this.#transport = transport;
+    this.#signal = signal;
+    this.#onStop = onStop;
+    this.#onAbort = () => this.stop(cancelled());
+    transport.onLost = () => this.stop('lost');
+    signal.addEventListener('abort', this.#onAbort, { once: true });
+    if (signal.aborted) this.#onAbort();
+  }
+
+  stop(why: Stop): void {
+    this.stopped ??= why;
+    this.#onStop(why);
+  }
+
+  atMost(ms: number): this {
+    this.#timer = setTimeout(() => this.stop('deadline'), ms);
+    return this;
+  }
+
+  over(): void {
+    clearTimeout(this.#timer);
+    this.#signal.removeEventListener('abort', this.#onAbort);
+    this.#transport.onLost = undefined;
+  }
+}
+
+function declaring(message: JSONRPCMessage | JSONRPCMessage[]): JSONRPCMessage | JSONRPCMessage[] {
+  if (Array.isArray(message) || !isJSONRPCRequest(message) || message.method !== 'initialize') return message;
+  return { ...message, params: { ...message.params, capabilities: ASKING } };
+}
+
+function withinBounds(reconnect: () => void, delayMs: number): () => void {
+  const timer = setTimeout(reconnect, Math.min(Math.max(delayMs, SHORTEST_RETRY_MS), LONGEST_RETRY_MS));
+  return () => clearTimeout(timer);
+}
+
+function reasonIn(data: unknown): { readonly reason?: string } {
+  return isFields(data) && typeof data['reason'] === 'string' ? { reason: data['reason'] } : {};
+}
+
+function isAwaited(method: string): boolean {
+  return /^(?:tools|tasks)\//.test(method) || method === 'resources/read';
+}
+
+// The HTTP layer of one session: the facts of each exchange, Retry-After, and when another token is asked for.
+//
+// 1. A session has its own connections. A request on an idle one that the server is closing would fail after it was
+//    sent, and its outcome be unknown for no reason (INV-X1).
+// 2. There is no timeout here: a silent answer is not a dead one, and the deadline belongs to the call.
+// 3. A redirect of a call is not followed: no redirect proves that the server has not acted (RFC 9110 §15.4), and the
+//    call would be sent twice (INV-X1). If earlier requests of the session were redirected within the origin, the call
+//    goes to that address at once.
+// 4. A violation of the egress rules is noted for the request that it affected: a call that was sent stays sent,
+//    whatever is forbidden afterwards.
+// 5. The call, and the requests before it, leave with the token that the session was given, once (INV-X1). Later
+//    requests may need another token, because people's answers leave long after the call. They are sent again once
+//    after a 401, which proves that they were not acted on (RFC 6750 §3.1).
+
+/** Well above any result that is kept whole, so that an oversized result can still be told from a hostile one. */
+const MAX_RESPONSE_BYTES = 32 * 1024 * 1024;
+/**
+ * Well above any result too: fifty thousand rows of eight columns have fewer values. The content of a text does not
+ * count.
+ */
+const MAX_RESPONSE_VALUES = 500_000;
+const MOST_MOVES = 5;
+const LONGEST_MOVE = 2_048;
+const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
+
+/** Marks the one request whose exchange is recorded: it is sent only with `tools/call` and `resources/read`. */
+export const IDEMPOTENCY_HEADER = 'idempotency-key';
+
+/** Facts of the answer to the latest request, or to the one with an idempotency key once that was made. */
+export interface Exchange {
+  readonly status?: number;
+  readonly retryAfterMs?: number;
+  readonly streamed?: boolean;
+  readonly tooLarge?: boolean;
+  /** Received bytes of its body, after decompression. */
+  readonly received?: number;
+  /** Why it was not sent at all. */
+  readonly forbidden?: CountersignError;
+}
+
+export interface Wire {
+  readonly fetch: FetchLike;
+  /** False only if no connection has ever stood, so that nothing can have been sent. */
+  reached(): boolean;
+  /** Calls `tell` once that is so, and at once if it already is. */
+  onReached(tell: () => void): void;
+  exchange(): Exchange;
+  /**
+   * The address within its origin to which the server redirects requests for this URL, permanently or for now; else the
+   * URL itself.
+   */
+  movedTo(url: string): string;
+  close(): Promise<void>;
+}
+
+export interface WireOptions {
+  readonly egress: Egress;
+  readonly server: { readonly name: string; readonly url: string };
+  /** Replaces the guarded fetch, for tests. Its connections are not seen, so every failure counts as possibly sent. */
+  readonly fetch?: GuardedFetch;
+  readonly now?: () => number;
+}
+
+/** One function, because every part of it reads or writes the facts of the same exchanges. */
+export function openWire({ egress, server, ...options }: WireOptions): Wire {
+  let reached = false;
+  let tellReached = (): void => undefined;
+  const reach = (): void => {
+    reached = true;
+    tellReached();
+    tellReached = () => undefined;
+  };
+  let exchange: Exchange = {};
+  let callMade = false;
+  const moves = new Map<string, string>();
+  const movedTo = (url: string): string => {
+    let at = url;
+    for (let steps = 0; steps < MOST_MOVES; steps += 1) at = moves.get(at) ?? at;
+    return at;
+  };
+  const outlet = egress.outlet({
+    what: `Server "${server.name}"`,
+    to: [server.url],
+    maxBytes: MAX_RESPONSE_BYTES,
+    maxValues: MAX_RESPONSE_VALUES,
+    onConnected: reach,
+  });
+  const send = options.fetch ?? outlet.fetch;
+  const record = (isCall: boolean, update: Exchange): void => {
+    if (isCall || !callMade) exchange = { ...exchange, ...update };
+  };
+  return {
+    fetch: async (url, init) => {
+      const isCall = new Headers(init?.headers).has(IDEMPOTENCY_HEADER);
+      callMade ||= isCall;
+      if (isCall || !callMade) exchange = {};
+      if (options.fetch !== undefined) reach();
+      const target = movedTo(String(url));
+      try {
+        const response = await send(target, init, {
+          onTooLarge: () => record(isCall, { tooLarge: true }),
+          onBytes: (count) => record(isCall, { received: (exchange.received ?? 0) + count }),
+        });
+        record(isCall, {
+          status: response.status,
+          streamed: isEventStream(response),
+          ...retryAfterOf(response, options.now ?? Date.now),
+        });
+        const next = moveWithin(target, response);
+        if (next !== undefined && moves.size < MOST_MOVES) moves.set(target, next);
+        return isCall && isRedirect(response.status) ? await withoutLocation(response) : response;
+      } catch (error) {
+        const forbidden = egressRefusalIn(error);
+        if (forbidden !== undefined) record(isCall, { forbidden });
+        throw error;
+      }
+    },
+    reached: () => reached,
+    onReached: (tell) => {
+      if (reached) tell();
+      else tellReached = tell;
+    },
+    exchange: () => exchange,
+    movedTo,
+    close: outlet.close,
+  };
+}
+
+/** Statuses that send a request elsewhere (RFC 9110 §15.4); the SDK follows the last two. */
+export function isRedirect(status: number): boolean {
+  return [301, 302, 303, 307, 308].includes(status);
+}
+
+/** Returns the target of a redirect that keeps the method, if it is at the same origin. */
+function moveWithin(from: string, { status, headers }: Response): string | undefined {
+  const location = headers.get('location');
+  if ((status !== 307 && status !== 308) || location === null || !URL.canParse(location, from)) return undefined;
+  const { origin, username, password, href } = new URL(location, from);
+  const isWithin = origin === new URL(from).origin && username === '' && password === '';
+  return isWithin && href.length <= LONGEST_MOVE && href !== from ? href : undefined;
+}
+
+async function withoutLocation(response: Response): Promise<Response> {
+  await response.body?.cancel().catch(() => undefined);
+  return new Response(null, { status: response.status });
+}
+
+/** Reads seconds or an HTTP date (RFC 9110 §10.2.3). The SDK's errors carry no headers, so the header is read here. */
+function retryAfterOf(response: Response, now: () => number): Pick<Exchange, 'retryAfterMs'> {
+  const value = response.headers.get('retry-after')?.trim();
+  if (value === undefined || value === '') return {};
+  const ms = /^\d+$/.test(value) ? Number(value) * 1_000 : Date.parse(value) - now();
+  return Number.isFinite(ms) ? { retryAfterMs: Math.min(Math.max(0, ms), MAX_RETRY_AFTER_MS) } : {};
+}
+
+/** In one session. */
+const MOST_RENEWALS = 20;
+/** Time before a token ends, in ms, that a request needs on its way. */
+const EARLY_MS = 5_000;
+
+export function renewedFetch(fetch: FetchLike, firstToken: string, renewal: TokenRenewal): FetchLike {
+  let current: { readonly accessToken: string; readonly expiresAt?: string | undefined } = {
+    accessToken: firstToken,
+    expiresAt: renewal.expiresAt,
+  };
+  let isCalled = false;
+  let renewals = 0;
+  let renewing: Promise<void> | undefined;
+  const renew = async (refused?: string): Promise<void> => {
+    if (renewals >= MOST_RENEWALS) return;
+    renewals += 1;
+    // Without another token the request leaves with the present one, and its sender reports the server's answer.
+    current = (await renewal.mint(refused).catch(() => undefined)) ?? current;
+  };
+  /** One renewal runs at a time; requests that come meanwhile use the same. */
+  const renewed = async (refused?: string): Promise<void> => {
+    renewing ??= renew(refused).finally(() => {
+      renewing = undefined;
+    });
+    await renewing;
+  };
+  const isEnding = (): boolean =>
+    current.expiresAt !== undefined && Date.parse(current.expiresAt) - EARLY_MS <= Date.now();
+
+  return async (url, init) => {
+    const headers = new Headers(init?.headers);
+    const isCall = headers.has(IDEMPOTENCY_HEADER);
+    isCalled ||= isCall;
+    if (isCall || !isCalled) return await fetch(url, init);
+    const sent = async (): Promise<Response> => {
+      headers.set('authorization', `Bearer ${current.accessToken}`);
+      return await fetch(url, { ...init, headers });
+    };
+    // Ending the session is not worth a token.
+    if (init?.method === 'DELETE') return await sent();
+    if (isEnding()) await renewed();
+    const { accessToken } = current;
+    const response = await sent();
+    if (response.status !== 401) return response;
+    // Another request may have brought one meanwhile.
+    if (current.accessToken === accessToken) await renewed(accessToken);
+    if (current.accessToken === accessToken) return response;
+    await response.body?.cancel().catch(() => undefined);
+    return await sent();
+  };
 }

@@ -32,7 +32,7 @@ import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { resultOf } from '../../domain/views/model-text.ts';
 import type { Egress } from '../egress/fetch.ts';
-import { jsonOf, MAX_NESTING, nestsTooDeeply } from '../kit/json.ts';
+import { jsonOf, MAX_NESTING, nestsTooDeeply, ownValue } from '../kit/json.ts';
 import type { Model, ModelAnswer, ModelPart, ModelRequest, ModelTool } from './port.ts';
 import { type Provider, type ProviderConfig, providerOf } from './provider.ts';
 import { refusalOf, type Scrub, scrubberOf, type Subject } from './refusal.ts';
@@ -46,7 +46,7 @@ export function createModelRegistry(configs: Readonly<Record<string, ModelConfig
   return (name) => {
     const known = built.get(name);
     if (known !== undefined) return known;
-    const config = Object.hasOwn(configs, name) ? configs[name] : undefined;
+    const config = ownValue(configs, name);
     if (config === undefined) return undefined;
     const model =
       config.provider === 'scripted' ? createScriptedModel(config.script) : createAiSdkModel(name, config, egress);
@@ -58,7 +58,6 @@ export function createModelRegistry(configs: Readonly<Record<string, ModelConfig
 // The SDK's warnings quote parts of the conversation, and go to the console unless this flag is off.
 globalThis.AI_SDK_LOG_WARNINGS = false;
 
-/** @param name of the model in the configuration */
 export function createAiSdkModel(name: string, config: ProviderConfig, egress: Egress): Model {
   const provider = providerOf(name, config, egress);
   const subject: Subject = { name, provider: config.provider };

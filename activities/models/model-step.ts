@@ -272,7 +272,6 @@ const MOST_CHARACTERS = 300;
 /** Longer than for arguments: an unchecked answer is refused, and honest answers and schemas may be large. */
 const CHECK_MS = 1_000;
 
-/** @param texts the text parts of the answer, in order */
 export function checkOutput(texts: readonly string[], schema: JsonObject): OutputCheck {
   try {
     return within(CHECK_MS, () => {

@@ -18,7 +18,8 @@ import {
 } from 'ai';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError, type ErrorFacts } from '../../contracts/errors.ts';
-import { egressRefusalIn } from '../egress/guard.ts';
+import { egressRefusalIn } from '../egress/fetch.ts';
+import { causesOf, isFinalStatus } from '../kit/network.ts';
 import { createScrubber } from '../scrubbing/scrubber.ts';
 
 /** The model that was asked, for the message. */
@@ -73,7 +74,7 @@ export function refusalOf(error: unknown, subject: Subject): CountersignError {
   const { status, retryable, words, headers } = report;
   const facts = factsOf(report);
   const what = [status === undefined ? 'no complete answer came' : `HTTP ${status}`, ...words].join(', ');
-  if (status === undefined ? !retryable : isFinal(status)) {
+  if (status === undefined ? !retryable : isFinalStatus(status)) {
     const advice = ADVICE[status ?? 0] ?? 'The same request would be rejected again.';
     return new CountersignError('MODEL_REJECTED', `${who} rejected the request: ${what}. ${advice}`, facts);
   }
@@ -82,11 +83,6 @@ export function refusalOf(error: unknown, subject: Subject): CountersignError {
     ...facts,
     ...defined({ retryAfterMs: after }),
   });
-}
-
-/** False for 2xx that could not be read, and for statuses that may pass (RFC 9110 §15.5, RFC 8470, RFC 6585). */
-function isFinal(status: number): boolean {
-  return status >= 300 && status < 500 && ![408, 409, 425, 429].includes(status);
 }
 
 interface Report {
@@ -120,12 +116,10 @@ function providerWords(data: unknown): string[] {
 
 /** Finds `ECONNRESET` and the like in the chain of causes. */
 function networkWords(error: unknown): string[] {
-  let at = fieldsOf(error);
-  for (let depth = 0; depth < 5; depth += 1, at = fieldsOf(at['cause'])) {
-    const word = wordOf(at['code']);
-    if (word !== undefined) return [word];
-  }
-  return [];
+  const word = causesOf(error)
+    .map(({ code }) => wordOf(code))
+    .find((each) => each !== undefined);
+  return word === undefined ? [] : [word];
 }
 
 function factsOf({ status, words, headers }: Report): ErrorFacts {

@@ -314,7 +314,3 @@ function heldMs(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1_000;
 }
-
-export function hasConditions(policy: PolicyInput | undefined): boolean {
-  return policy?.rules?.some(({ when }) => when !== undefined) === true;
-}

@@ -15,7 +15,7 @@ import type { Judgement, ProposedCall, Verdict } from '../../contracts/schemas/c
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
-import type { ApproverRule, Policy } from '../../contracts/schemas/policy.ts';
+import type { ApproverRule, Policy, PolicyInput } from '../../contracts/schemas/policy.ts';
 import { MOST_CALLS_PER_TURN } from '../../contracts/schemas/run-spec.ts';
 import type { Tally } from '../../contracts/schemas/run-state.ts';
 import type { RunIdentity, ToolsetRef } from '../../contracts/wire/identity.ts';
@@ -38,8 +38,9 @@ import {
   type ToolNow,
 } from '../catalog/reader.ts';
 import { OutOfTime, within } from '../kit/time-limit.ts';
-import { ConditionClock, Conditions, hasConditions } from './condition.ts';
+import { ConditionClock, Conditions } from './condition.ts';
 import type { ConditionInputs } from './condition-variables.ts';
+import { ownValue } from '../kit/json.ts';
 
 /** An approver reads this much of a description; the whole text is pinned by its hash. */
 const DESCRIPTION_CHARACTERS = 2_000;
@@ -55,19 +56,19 @@ export function policyVersionOf({ policy, servers }: PolicyConfig): string {
 /** One call, with everything that its verdict may depend on. */
 export interface JudgedCall {
   readonly run: RunIdentity;
-  readonly runPolicy: Policy | undefined;
+  readonly runPolicy?: Policy | undefined;
   readonly now: ToolNow;
   readonly catalog: CatalogSnapshot | undefined;
   readonly callId: string;
   readonly arguments: JsonObject;
-  readonly earlier: Tally | undefined;
+  readonly earlier?: Tally | undefined;
 }
 
 export async function verdictOn(
   config: PolicyConfig,
   conditions: Conditions,
   call: JudgedCall,
-  clock: ConditionClock = new ConditionClock(),
+  clock?: ConditionClock,
 ): Promise<Verdict> {
   const { run, runPolicy, now, catalog } = call;
   const { tool } = now;
@@ -90,7 +91,11 @@ export async function verdictOn(
     initiator: run.initiator,
     earlier: call.earlier,
   };
-  return await conditions.asked(policies, inputs, clock, judged);
+  return await conditions.asked(policies, inputs, clock ?? new ConditionClock(), judged);
+}
+
+function hasConditions(policy: PolicyInput | undefined): boolean {
+  return policy?.rules?.some(({ when }) => when !== undefined) === true;
 }
 
 /**
@@ -99,7 +104,7 @@ export async function verdictOn(
  */
 function trustsHints({ servers, trust }: PolicyConfig, now: ToolNow, catalog: CatalogSnapshot | undefined): boolean {
   const { server } = now.tool;
-  const configured = Object.hasOwn(servers, server) ? servers[server]?.trusted : undefined;
+  const configured = ownValue(servers, server)?.trusted;
   if (trust?.mode === 'signed' && (configured !== true || now.tool !== now.pinned)) return false;
   return trustsServer(catalog, configured);
 }
@@ -176,7 +181,6 @@ export function tellBrokenGlass(
   tell(`Glass is broken: a call that would have been asked is ${what}.`, named);
 }
 
-/** Returns the catalogs of those servers of a run that have one. */
 async function catalogsOf(
   readCatalog: ReadCatalog,
   tenant: string,
@@ -203,7 +207,7 @@ function reachedBy({ allOf }: ApproverRule, catalog: CatalogSnapshot | undefined
 }
 
 /**
- * Reads own fields only: servers may be called `constructor`. A read is repeatable by the operator's setting that
+ * A read is repeatable by the operator's setting that
  * offers it.
  */
 export function isRepeatable(
@@ -211,7 +215,7 @@ export function isRepeatable(
   { server, definition }: Pick<OfferedTool, 'server' | 'definition'>,
 ): boolean {
   if (definition.name === READ_RESOURCE) return readsLinks(servers, server);
-  return Object.hasOwn(servers, server) && servers[server]?.repeatable.includes(definition.name) === true;
+  return ownValue(servers, server)?.repeatable.includes(definition.name) === true;
 }
 
 /** Set for calls too that nobody is asked about: a dispatch may ask after all. */

@@ -10,6 +10,7 @@
 import { type Client, isGrpcServiceError, WorkflowNotFoundError } from '@temporalio/client';
 import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
 import { tsToMs } from '@temporalio/common/lib/time.js';
+import { LRUCache } from 'lru-cache';
 import { ACTIVITIES } from '../../contracts/names.ts';
 import { deedOf, type DiscardedSend, endingOf, type SendEnding } from '../../domain/history/discarded-send.ts';
 import { isFields } from '../../domain/shapes/inputs.ts';
@@ -53,8 +54,8 @@ const MOST_KEPT = 2_000;
 
 export class Histories {
   readonly #client: Client;
-  readonly #origins = new Map<string, Origin>();
-  readonly #closed = new Map<string, Execution>();
+  readonly #origins = new LRUCache<string, Origin>({ max: MOST_KEPT });
+  readonly #closed = new LRUCache<string, Execution>({ max: MOST_KEPT });
 
   constructor(client: Client) {
     this.#client = client;
@@ -67,7 +68,7 @@ export class Histories {
     const started = await startOf(this.#client, { namespace, workflowId, runId });
     const isReset = started?.originalExecutionRunId !== runId;
     const origin = { isReset, firstRunId: started?.firstExecutionRunId ?? '' };
-    keep(this.#origins, runId, origin);
+    this.#origins.set(runId, origin);
     return origin;
   }
 
@@ -83,7 +84,7 @@ export class Histories {
       throw error;
     }
     const execution = await this.#parsed(runId, events);
-    if (execution.isClosed) keep(this.#closed, runId, execution);
+    if (execution.isClosed) this.#closed.set(runId, execution);
     return execution;
   }
 
@@ -167,14 +168,6 @@ function isForgotten(error: unknown): boolean {
   return error instanceof WorkflowNotFoundError || (isGrpcServiceError(error) && Number(error.code) === GRPC_NOT_FOUND);
 }
 
-function keep<T>(kept: Map<string, T>, key: string, value: T): void {
-  kept.set(key, value);
-  for (const oldest of kept.keys()) {
-    if (kept.size <= MOST_KEPT) break;
-    kept.delete(oldest);
-  }
-}
-
 export interface ExecutionId {
   readonly namespace: string;
   readonly workflowId: string;
@@ -192,7 +185,6 @@ async function startOf(
   return history?.events?.[0]?.workflowExecutionStartedEventAttributes;
 }
 
-/** Tells which execution of which chain an activity belongs to, as Temporal recorded it. */
 export async function executionOf(
   client: Pick<Client, 'workflowService'>,
   { namespace, workflowId, runId }: ExecutionId,

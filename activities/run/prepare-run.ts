@@ -33,6 +33,7 @@ import { Conditions } from '../policy/condition.ts';
 import { policyVersionOf } from '../policy/judge.ts';
 import { isExchanged } from '../tokens/configured.ts';
 import { proveStart, type StartProofParts } from '../trust/start-proof.ts';
+import { ownValue } from '../kit/json.ts';
 
 /** All calls of a turn may be sent, each with policy and server, in one workflow task of at most 4 MiB. */
 const TASK_BYTES = 3_145_728;
@@ -167,7 +168,7 @@ function assertGrants(config: Config, { servers, grants }: RunSpec): void {
 
 /** True if the grant may be an assertion, which no tool server gets; a catalog's credentials decide later. */
 function mayExchange({ servers, credentials }: Config, server: string): boolean {
-  const configured = Object.hasOwn(servers, server) ? servers[server] : undefined;
+  const configured = ownValue(servers, server);
   if (configured !== undefined) return isExchanged(configured.credentials);
   return Object.values(credentials).some(({ use }) => isExchanged(use));
 }
@@ -242,7 +243,7 @@ function bindServer(
   path: string,
 ): ServerBinding {
   if (catalog !== undefined) assertConnected(catalog, url, path);
-  const configured = Object.hasOwn(config.servers, name) ? config.servers[name] : undefined;
+  const configured = ownValue(config.servers, name);
   if (configured !== undefined) {
     const own = canonicalServerUrl(configured.url);
     if (catalog?.connection !== undefined) assertConnectable(config, name, catalog.connection);
@@ -285,7 +286,6 @@ function assertConnected({ status, server, connection }: CatalogSnapshot, url: s
     );
 }
 
-/** Refuses servers of a run whose origin the operator has not listed. */
 export function assertReachable(config: Pick<Config, 'egress'>, url: string, path: string): void {
   const { origin } = new URL(url);
   if (config.egress.runServers.some((allowed) => new URL(allowed).origin === origin)) return;
@@ -293,12 +293,10 @@ export function assertReachable(config: Pick<Config, 'egress'>, url: string, pat
   throw invalid(message, path);
 }
 
-/** Quotes a name that somebody has chosen, for a message. */
 function quotedName(name: string): string {
   return `"${visible(bounded(name, 128))}"`;
 }
 
-/** Suggests known names that are close to the wanted one. */
 function hint(wanted: string, known: Readonly<Record<string, unknown>>): string {
   const near = nearNames(wanted, Object.keys(known));
   return near.length > 0
@@ -317,7 +315,7 @@ export function priorityOf(
   { priority, highest, tenants }: Fairness,
   { priority: asked, initiator: { tenant } }: Pick<RunSpec, 'priority' | 'initiator'>,
 ): RunPriority {
-  const own = Object.hasOwn(tenants, tenant) ? tenants[tenant] : undefined;
+  const own = ownValue(tenants, tenant);
   const first = own?.highest ?? highest;
   return {
     // Priority 1 comes first, so the larger number is the more modest one.

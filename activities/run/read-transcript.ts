@@ -3,6 +3,7 @@
  * closed. Queries go to one Temporal run id: a run that has continued as new does not answer in its place.
  */
 import type { Client } from '@temporalio/client';
+import { LRUCache } from 'lru-cache';
 import { CountersignError } from '../../contracts/errors.ts';
 import { QUERIES } from '../../contracts/names.ts';
 import type { ArtifactRef } from '../../contracts/schemas/json.ts';
@@ -33,17 +34,15 @@ const MOST_OUTLINES = 20_000;
 
 export function createTranscriptReader(artifacts: ArtifactStore, client: Pick<Client, 'workflow'>): ReadTranscript {
   // Without outlines, reading a long chain page by page would read every newer segment again for each page.
-  const outlines = new Map<string, Outline>();
+  const outlines = new LRUCache<string, Outline>({ max: MOST_OUTLINES });
   const outlineOf = async (ref: ArtifactRef): Promise<Outline> => {
     const known = outlines.get(ref.sha256);
     if (known !== undefined) return known;
     const { transcript, previous } = await readSegment(artifacts, ref);
     const outline = { from: transcript.from, to: transcript.from + transcript.messages.length, previous };
-    if (outlines.size >= MOST_OUTLINES) outlines.clear();
     outlines.set(ref.sha256, outline);
     return outline;
   };
-  /** Returns the stored segment that holds message `from`; undefined if the living execution holds it. */
   const findStored = async (newest: ArtifactRef, from: number): Promise<ArtifactRef | undefined> => {
     for (let ref: ArtifactRef | undefined = newest; ref !== undefined;) {
       const outline: Outline = await outlineOf(ref);

@@ -54,7 +54,6 @@ function themselves(characters: string): Uint8Array {
   return values;
 }
 
-/** Returns the values of those bytes that have one. */
 export function valuesIn(bytes: Uint8Array, values: Uint8Array, effort: Effort): Derived {
   effort.spend(bytes.length);
   const made = new Uint8Array(bytes.length);
@@ -150,7 +149,6 @@ function runsIn({ values, bits, first }: Written, { bytes: isLikely, fewest }: L
   return runs;
 }
 
-/** Joins the runs with a zero between each two. */
 function joined({ values, bits, first }: Written, runs: readonly Run[], effort: Effort): Uint8Array {
   const last = runs.at(-1);
   const made = new Uint8Array(last === undefined ? 0 : last.at + last.end - last.start);

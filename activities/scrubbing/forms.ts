@@ -52,7 +52,6 @@ function writtenForms(secret: string): string[] {
   return [secret, inJson(secret), ...inUrls(secret), hex, hex.toUpperCase(), ...base64, ...base64.map(urlSafe)];
 }
 
-/** Returns each form forwards and backwards. */
 function foldedForms(secret: string): Uint8Array[] {
   const bytes = bytesOf(secret);
   const raw = foldedBytes(bytes);
@@ -144,7 +143,6 @@ function base64At(secret: Uint8Array, offset: number): string {
 
 const BASE32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
 
-/** Returns the same for base32. */
 function base32At(secret: Uint8Array, offset: number): string {
   let [window, held, encoded] = [0, 0, ''];
   for (const byte of [...Buffer.alloc(offset), ...secret]) {

@@ -109,7 +109,6 @@ function endsOf({ piece, text }: Segment, reach: number): Segment[] {
   ];
 }
 
-/** Converts spans of UTF-8 to spans of UTF-16 units. */
 function unitSpans(bytes: Uint8Array, spans: readonly Span[]): readonly Span[] {
   const watch = new Watch(spans);
   let units = 0;

@@ -17,7 +17,6 @@ import { createMatcher, type Matcher } from './matcher.ts';
 import { type Piece, piecesOf, rebuilt, spansInPieces } from './pieces.ts';
 import { backwards, type Derived, Effort, type Span, through, TooMuchEffort, united } from './spans.ts';
 
-/** Text that replaces a secret. */
 export const MASK = '[redacted]';
 
 export interface Scrubber {
@@ -44,7 +43,6 @@ export function createScrubber(secrets: readonly string[]): Scrubber {
   };
 }
 
-/** Returns the text of each piece, without secrets. */
 function masked(pieces: readonly Piece[], { shortest, reach, spansIn }: SecretSearch): readonly string[] {
   const texts = pieces.map(({ text }) => text);
   const units = texts.reduce((sum, { length }) => sum + length, 0);

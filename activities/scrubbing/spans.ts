@@ -47,7 +47,6 @@ export function derived(most: number, read: (made: Uint8Array, watch?: Watch) =>
   };
 }
 
-/** Reverses the order of the bytes. */
 export function backwards(bytes: Uint8Array): Derived {
   return {
     bytes: bytes.toReversed(),
@@ -55,7 +54,6 @@ export function backwards(bytes: Uint8Array): Derived {
   };
 }
 
-/** Chains two derivations: `inner` was derived from the bytes of `outer`. */
 export function through(outer: Derived, inner: Derived): Derived {
   return { bytes: inner.bytes, locate: (spans) => outer.locate(united(inner.locate(spans))) };
 }

@@ -16,6 +16,7 @@ import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { createScrubber } from '../scrubbing/scrubber.ts';
 import { TOKEN_TYPES, type TokenTypeName } from './exchange.ts';
 import { type MintedToken, tokenError, type TokenRequest } from './port.ts';
+import { ownValue } from '../kit/json.ts';
 
 export interface Asked {
   /** Canonical URI (RFC 8707). */
@@ -43,12 +44,9 @@ export function askedFor(
 /** Returns the configured scopes, without those that people consent to. */
 export function scopesFor(scopes: ScopeTemplates, tool: string | undefined): readonly string[] {
   if (tool === READ_RESOURCE) return scopes.resources ?? [];
-  // Only own fields are read: a tool may be called `constructor`.
-  const ofTool = tool !== undefined && Object.hasOwn(scopes.tools, tool) ? scopes.tools[tool] : undefined;
-  return tool === undefined ? scopes.discovery : (ofTool ?? scopes.default);
+  return tool === undefined ? scopes.discovery : (ownValue(scopes.tools, tool) ?? scopes.default);
 }
 
-/** Returns `resource` and `scope` of a token request. */
 export function parametersOf({ resource, scopes }: Asked): Readonly<Record<string, string>> {
   return { resource, ...(scopes.length > 0 ? { scope: scopes.join(' ') } : {}) };
 }
@@ -148,7 +146,6 @@ export interface UnverifiedClaims {
   readonly expiresAtMs?: number;
 }
 
-/** Returns undefined if the token is no JWT. */
 export function unverifiedClaims(token: string): UnverifiedClaims | undefined {
   let claims: Readonly<Record<string, unknown>>;
   try {
@@ -178,7 +175,6 @@ function stringsIn(list: unknown): string[] | undefined {
   return Array.isArray(list) ? list.filter((one) => typeof one === 'string') : undefined;
 }
 
-/** Makes evidence of a token from the token's own claims alone. */
 export function unverifiedEvidence(strategy: string, token: string, secrets: readonly string[]): TokenEvidence {
   const claims = unverifiedClaims(token);
   return {

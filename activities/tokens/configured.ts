@@ -10,7 +10,6 @@ interface PlacedCredentials {
   readonly credentials: Credentials;
 }
 
-/** Returns the credentials of servers, and those that catalogs may name. */
 export function credentialsOf(config: Pick<Config, 'servers' | 'credentials'>): PlacedCredentials[] {
   const servers = Object.entries(config.servers).map(([name, { credentials }]) => {
     return { path: ['servers', name, 'credentials'], name, credentials };
@@ -26,7 +25,6 @@ interface PlacedClient {
   readonly client: OAuthClient;
 }
 
-/** Returns the clients that this service is at authorization servers. */
 export function clientsOf(config: Pick<Config, 'servers' | 'credentials'>): PlacedClient[] {
   return credentialsOf(config).flatMap(({ path, credentials }) => {
     if (!('clientId' in credentials)) return [];
@@ -41,7 +39,6 @@ export function isExchanged({ kind }: Credentials): boolean {
   return kind === 'token-exchange' || kind === 'enterprise-managed';
 }
 
-/** True if these credentials use a grant of the run. */
 export function takeGrant(credentials: Credentials): boolean {
   return credentials.kind === 'given' || credentials.kind === 'refresh' || isExchanged(credentials);
 }

@@ -19,8 +19,7 @@ import {
   type TokenEndpointResponse,
 } from 'oauth4webapi';
 import type { OAuthClient } from '../../contracts/schemas/credentials.ts';
-import type { GuardedFetch } from '../egress/fetch.ts';
-import { isSecureTransport } from '../egress/guard.ts';
+import { type GuardedFetch, isSecureTransport } from '../egress/fetch.ts';
 import { type Exchange, oauthFailure, signAssertion } from './exchange.ts';
 import { tokenError } from './port.ts';
 import type { SigningKeys } from './sealed.ts';
@@ -155,7 +154,6 @@ interface Authenticating {
   readonly now: number;
 }
 
-/** Proves who this worker is by a secret or by a signature. */
 async function authenticate(client: OAuthClient, context: Authenticating): Promise<Authentication> {
   const { clientId, clientSecret, clientKey } = client;
   const { metadata, keys, server, now } = context;
@@ -203,7 +201,6 @@ function secretsOfClient(clientId: string, clientSecret: string): readonly strin
   ];
 }
 
-/** Encodes everything but letters and digits as %XX, and a space as plus. */
 function strictFormEncode(text: string): string {
   return encodeURIComponent(text)
     .replaceAll(/[-_.!~*'()]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`)

@@ -225,7 +225,6 @@ interface PlacedKey {
   readonly key: SigningKey;
 }
 
-/** Returns the signing keys of all clients and of the issuer. */
 export function signingKeysOf(config: Pick<Config, 'servers' | 'credentials' | 'issuer'>): readonly PlacedKey[] {
   return [
     ...clientsOf(config).flatMap(({ path, client }) =>

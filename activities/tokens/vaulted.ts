@@ -17,7 +17,7 @@ import { codedFailureIn } from '../../contracts/failure.ts';
 import type { RefreshedTokens } from '../../contracts/schemas/credentials.ts';
 import type { VaultEntry, VaultSecret } from '../../contracts/schemas/stores.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
-import { egressRefusalIn } from '../egress/guard.ts';
+import { egressRefusalIn } from '../egress/fetch.ts';
 import { neverConnected } from '../kit/network.ts';
 import type { HeldEntry, Vault } from '../vault/port.ts';
 import { renew, type Used } from '../vault/renewal.ts';
@@ -76,7 +76,6 @@ function namedRef({ grant, server }: TokenRequest): string {
   return grant.ref;
 }
 
-/** Turns failures of the vault into errors of the token port. */
 async function ofVault<Value>(server: string, use: () => Promise<Value>): Promise<Value> {
   try {
     return await use();

@@ -18,6 +18,8 @@ import { type Refusal, refuse } from '../../domain/text/refusal.ts';
 import { checkAsked, checkSignedChange } from '../../domain/catalog/signed-change.ts';
 import { isSameVoice } from '../../domain/signing/message.ts';
 import type { StartProofParts } from './start-proof.ts';
+import { checkedByKeys } from './keys.ts';
+import { isOfChain } from './executions.ts';
 import type { Scheduler } from '../kit/activity.ts';
 
 export type ChangeProofParts = Pick<StartProofParts, 'keys' | 'readExecution' | 'taskQueue'>;
@@ -36,21 +38,19 @@ export async function proveChange(
 ): Promise<Pick<Review, 'trust' | 'unproven'>> {
   const misplaced = await misplacedIn(parts, input, scheduler);
   if (misplaced !== undefined) return { unproven: misplaced };
-  let trust = await trustFor(parts, input.tenant, 'kept');
-  let doubt = doubtIn(input, scheduler, trust);
-  if (doubt?.code === 'TRUST_KEY_UNKNOWN') {
-    // A key may be newer than the last read.
-    trust = await trustFor(parts, input.tenant, 'new');
-    doubt = doubtIn(input, scheduler, trust);
-  }
+  const {
+    trust: { keys, maxAgeSeconds },
+    checked: doubt,
+  } = await checkedByKeys(
+    parts.keys,
+    input.tenant,
+    (set) => doubtIn(input, scheduler, set),
+    (found) => found?.code === 'TRUST_KEY_UNKNOWN',
+  );
+  const trust: CatalogTrust = { keys, maxAgeSeconds };
   const told = input.trustHash === hashOf(trust) ? 'unchanged' : trust;
   const unproven = doubt ?? (await outOfChain(parts, input, scheduler));
   return { trust: told, ...(unproven === undefined ? {} : { unproven: lasting(unproven) }) };
-}
-
-async function trustFor({ keys }: ChangeProofParts, tenant: string, age: 'kept' | 'new'): Promise<CatalogTrust> {
-  const { keys: known, maxAgeSeconds } = await keys.setFor(tenant, age);
-  return { keys: known, maxAgeSeconds };
 }
 
 async function misplacedIn(
@@ -104,9 +104,7 @@ async function outOfChain(
 ): Promise<Refusal | undefined> {
   const claimed = claimedRunId(signed?.signature ?? '');
   if (claimed === undefined || claimed === runId) return undefined;
-  const own = await readExecution(workflowId, runId, 'living');
-  const made = await readExecution(workflowId, claimed, 'past');
-  if (made?.continued === true && made.firstRunId === own?.firstRunId) return undefined;
+  if (await isOfChain(readExecution, workflowId, runId, claimed)) return undefined;
   return refuse('SIGNATURE_INVALID', 'The message was signed for a Temporal run that is not of this chain.', {
     tenant,
     server,

@@ -22,7 +22,8 @@ import { wasGoodAt } from '../../domain/signing/jws.ts';
 import { isSameVoice } from '../../domain/signing/message.ts';
 import type { RunIds } from '../../domain/state/run.ts';
 import { forbidden, type Refused, type Scheduler } from '../kit/activity.ts';
-import type { Namesakes } from './executions.ts';
+import { isOfChain, type Namesakes } from './executions.ts';
+import { checkedByKeys } from './keys.ts';
 import { proveRun, type StartProofParts } from './start-proof.ts';
 
 /** Returns undefined if the call is proven. @throws CountersignError if something cannot be read now */
@@ -30,10 +31,9 @@ export type CheckSignatures = (input: DispatchInput, scheduler: Scheduler) => Pr
 
 export function createSignatureCheck(parts: StartProofParts, namesakes: Namesakes): CheckSignatures {
   return async (input, scheduler) => {
-    let kept: TrustSet;
     let spec: RunSpec;
     try {
-      ({ trust: kept, spec } = await proveRun(parts, input.signedSpec, input, scheduler));
+      spec = await proveRun(parts, input.signedSpec, input, scheduler);
     } catch (error) {
       if (!(error instanceof CountersignError) || error.traits.retryable) throw error;
       return { kind: 'refused', code: error.code, message: error.message };
@@ -41,7 +41,7 @@ export function createSignatureCheck(parts: StartProofParts, namesakes: Namesake
     const mistakable = await checkNamesakes(input, spec, namesakes);
     if (mistakable !== undefined) return mistakable;
     for (const deed of deedsIn(input)) {
-      const doubt = await doubtOf(parts, deed, input, scheduler, kept);
+      const doubt = await doubtOf(parts, deed, input, scheduler);
       if (doubt !== undefined) return refusalOf(deed, doubt);
     }
     return undefined;
@@ -82,7 +82,6 @@ interface Deed {
   readonly asks?: 'outcome' | 'input';
 }
 
-/** Lists what was said of a call, in the order in which it is refused. */
 function deedsIn({ proof, retry, input }: DispatchInput): readonly Deed[] {
   const provided = (input?.provided ?? []).map((said) => ({ answer: said.provision, decidedAt: timeOf(said) }));
   return [
@@ -149,17 +148,18 @@ async function doubtOf(
   deed: Deed,
   { run }: Pick<DispatchInput, 'run'>,
   scheduler: Scheduler,
-  kept?: TrustSet,
 ): Promise<Doubt | undefined> {
   const all = [...deed.voices, ...(deed.others ?? [])];
   if (all.length === 0) return undefined;
   const { tenant } = run.initiator;
   const ids = { namespace: run.namespace, workflowId: run.workflowId, tenant };
-  const trust = kept ?? (await parts.keys.setFor(tenant, 'kept'));
-  const unsigned =
-    // A key may be newer than the last read.
-    doubtIn(deed, all, ids, trust) && doubtIn(deed, all, ids, await parts.keys.setFor(tenant, 'new'));
-  return unsigned ?? (await doubtWhere(parts, deed, all, scheduler));
+  const { checked } = await checkedByKeys(
+    parts.keys,
+    tenant,
+    (trust) => doubtIn(deed, all, ids, trust),
+    (doubt) => doubt !== undefined,
+  );
+  return checked ?? (await doubtWhere(parts, deed, all, scheduler));
 }
 
 function doubtIn(
@@ -204,11 +204,8 @@ async function doubtWhere(
   { workflowId = '', runId = '' }: Scheduler,
 ): Promise<Doubt | undefined> {
   const elsewhere = all.filter(({ answer }) => answer.runId !== runId);
-  if (elsewhere.length === 0) return undefined;
-  const own = await readExecution(workflowId, runId, 'living');
   for (const [earlier, { answer }] of new Map(elsewhere.map((each) => [each.answer.runId, each]))) {
-    const made = await readExecution(workflowId, earlier, 'past');
-    if (made?.continued === true && made.firstRunId === own?.firstRunId) continue;
+    if (await isOfChain(readExecution, workflowId, runId, earlier)) continue;
     const message = `${describe(answer.approver.id)} was given in a Temporal run that is not of this chain, or is no longer known.`;
     return { kind: 'no-longer', code: 'DECISION_STALE_RUN', message };
   }

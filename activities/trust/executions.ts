@@ -66,6 +66,17 @@ async function describe(client: Client, workflowId: string, runId: string): Prom
   }
 }
 
+export async function isOfChain(
+  readExecution: ReadExecution,
+  workflowId: string,
+  runId: string,
+  earlier: string,
+): Promise<boolean> {
+  const own = await readExecution(workflowId, runId, 'living');
+  const made = await readExecution(workflowId, earlier, 'past');
+  return made?.continued === true && made.firstRunId === own?.firstRunId;
+}
+
 /** The called server as its dispatch describes it. */
 export interface Called extends Pick<ServerBinding, 'name' | 'url'> {
   /** True if it is called with a grant that the signed spec does not have. */

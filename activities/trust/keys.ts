@@ -70,6 +70,23 @@ export function createTrustedKeys(
   };
 }
 
+/**
+ * Checks something by the keys as they are kept, and once more by new ones if it fails for a key: a key may be newer
+ * than the last read.
+ */
+export async function checkedByKeys<Checked>(
+  keys: TrustedKeys,
+  tenant: string,
+  check: (trust: TrustSet) => Checked,
+  mayBeNewer: (checked: Checked) => boolean,
+): Promise<{ readonly trust: TrustSet; readonly checked: Checked }> {
+  const kept = await keys.setFor(tenant, 'kept');
+  const checked = check(kept);
+  if (!mayBeNewer(checked)) return { trust: kept, checked };
+  const trust = await keys.setFor(tenant, 'new');
+  return { trust, checked: check(trust) };
+}
+
 /** Reads the trusted keys as they are now. @throws CountersignError `TRUST_UNAVAILABLE`, `CONFIG_INVALID` */
 export async function readTrusted(store: TrustStore): Promise<readonly TrustedJwk[]> {
   try {

@@ -21,7 +21,7 @@ import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { checkSignature, openMessage } from '../../domain/signing/message.ts';
 import type { ArtifactStore } from '../artifacts/port.ts';
 import type { ReadExecution } from './executions.ts';
-import type { TrustedKeys } from './keys.ts';
+import { checkedByKeys, type TrustedKeys } from './keys.ts';
 import type { RunIdentity, SignedSpec, ToolsetRef } from '../../contracts/wire/identity.ts';
 import type { Scheduler } from '../kit/activity.ts';
 
@@ -74,7 +74,7 @@ export async function proveRun(
   signedSpec: SignedSpec | undefined,
   claims: RunClaims,
   scheduler: Scheduler,
-): Promise<{ readonly trust: TrustSet; readonly spec: RunSpec }> {
+): Promise<RunSpec> {
   if (signedSpec === undefined)
     throw new CountersignError(
       'SIGNATURE_MISSING',
@@ -83,13 +83,13 @@ export async function proveRun(
   const text = new TextDecoder().decode(await parts.artifacts.get(signedSpec.spec));
   const given: unknown = JSON.parse(text);
   const spec = parseAs(RunSpec, given, 'SPEC_INVALID', 'signed spec');
-  const trust = await judgeSpec(parts, spec, signedSpec.signature, sha256Hex(text), scheduler);
+  await judgeSpec(parts, spec, signedSpec.signature, sha256Hex(text), scheduler);
   await assertStartedInTime(parts, signedSpec.signature, scheduler);
   // Sound: it is a run spec, defaults not applied; a workflow hands on policy and grants as they were sent.
   const other = differenceOf(spec, given as RunSpecInput, claims);
   if (other !== undefined)
     throw new CountersignError('DISPATCH_FORBIDDEN', `The call names another ${other} than the spec that was signed.`);
-  return { trust, spec };
+  return spec;
 }
 
 async function judgeSpec(
@@ -109,12 +109,12 @@ async function judgeSpec(
     person: id,
     groups,
   } as const;
-  let trust = await keys.setFor(tenant, 'kept');
-  let checked = checkSignature(signature, about, trust, undefined);
-  if (checked.kind === 'refuse' && checked.code === 'TRUST_KEY_UNKNOWN') {
-    trust = await keys.setFor(tenant, 'new');
-    checked = checkSignature(signature, about, trust, undefined);
-  }
+  const { trust, checked } = await checkedByKeys(
+    keys,
+    tenant,
+    (set) => checkSignature(signature, about, set, undefined),
+    (found) => found.kind === 'refuse' && found.code === 'TRUST_KEY_UNKNOWN',
+  );
   if (checked.kind === 'signed') return trust;
   // Temporal does not retry this: the key was sought where it would be.
   const code = checked.code === 'TRUST_KEY_UNKNOWN' ? 'SIGNER_NOT_ENTITLED' : checked.code;

@@ -37,7 +37,6 @@ const MOST_READS = 50;
 /** Replaced versions that keep their names, so that a worker that is late by fewer versions is told so. */
 const KEPT_NAMES = 100;
 
-/** The content of an envelope. */
 const Content = z.strictObject({ ref: Identifier, entry: VaultEntry });
 
 /** Stands in the place of an envelope: a removal needs no key. */

@@ -12,6 +12,7 @@
 import { createHash } from 'node:crypto';
 import { CountersignError } from '../../contracts/errors.ts';
 import { VaultEntry } from '../../contracts/schemas/stores.ts';
+import { ownValue } from '../kit/json.ts';
 
 /** Opaque; compared by equality alone. */
 export type VaultVersion = string;
@@ -56,7 +57,7 @@ export function createVaultEnvironment(
   environment: Readonly<Record<string, string | undefined>>,
 ): Vault {
   const held = (ref: string): HeldEntry | undefined => {
-    const variable = Object.hasOwn(variables, ref) ? variables[ref] : undefined;
+    const variable = ownValue(variables, ref);
     const text = variable === undefined ? undefined : environment[variable];
     if (variable === undefined || text === undefined || text === '') return undefined;
     const entry = VaultEntry.safeParse(plain(text));

@@ -186,7 +186,6 @@ async function kept<Value>(
   }
 }
 
-/** Returns milliseconds. */
 function pauseAfter(tries: number): number {
   return Math.min(1_000, PAUSE_MS * 2 ** tries);
 }

@@ -176,6 +176,7 @@ export type CarriedCall =
       readonly consented?: Consent;
       readonly agreed?: readonly Agreed[];
       readonly heldOpen?: Pick<QuestionProgress, 'rounds' | 'waited'>;
+      readonly grant?: Grant;
     })
   | (Resolved & {
       readonly status: 'in-flight';

@@ -62,13 +62,13 @@ function opened(
   { round, requests }: HeldQuestions,
   { at, approvers, deadlineSeconds, holdSeconds }: ElicitationPausing,
 ): AskingOnConnection {
-  const { consent } = state;
+  const { consent, grant } = state;
   const waited = state.questions?.waited ?? 0;
   const most = Math.min(deadlineSeconds * 1_000, holdSeconds * 1_000 - waited);
   return {
     status: 'asking-on-connection',
     ...resolvedOf(state),
-    ...defined({ consent }),
+    ...defined({ consent, grant }),
     questions: { rounds: round, waited },
     request: {
       generation: nextGeneration(state),
@@ -107,13 +107,13 @@ export function elicitationOpened(run: Run, state: AskingOnConnection, ids: RunI
  * @param until epoch ms; the wait for people counts up to this time
  */
 export function backInFlight(state: AskingOnConnection, last: QuestionProgress['last'], until: number): InFlight {
-  const { request, consent, questions } = state;
+  const { request, consent, questions, grant } = state;
   const { rounds, waited } = questions;
   return {
     status: 'in-flight',
     ...resolvedOf(state),
     asked: request.generation,
-    ...defined({ consent }),
+    ...defined({ consent, grant }),
     questions: { rounds, waited: waited + Math.max(0, until - request.openedAt), last },
   };
 }

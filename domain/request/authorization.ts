@@ -163,7 +163,9 @@ function regranted(run: Run, given: Authorized): Run {
   const { server } = given.request.about;
   const former = newestGrant(run, server);
   const calls = run.calls.map((state) =>
-    former !== undefined && isDispatched(state) && state.judgement.target.server === server
+    former !== undefined &&
+    (isDispatched(state) || state.status === 'asking-on-connection') &&
+    state.judgement.target.server === server
       ? { grant: former, ...state }
       : state,
   );

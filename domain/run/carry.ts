@@ -115,13 +115,13 @@ function consentIn({ request, made }: { request?: OpenRequest; made?: MadeDecisi
 }
 
 function askingFrom(carried: Extract<CarriedCall, { status: 'asking' }>): CallState {
-  const { request, votes, consented: consent, agreed, heldOpen } = carried;
+  const { request, votes, consented: consent, agreed, heldOpen, grant } = carried;
   const { about, ...asked } = request;
   const resolved = resolvedOf(carried);
   if (about === undefined) return { status: 'waiting-for-consent', ...resolved, request: asked, ...defined({ votes }) };
   if (about.kind === 'input' && heldOpen !== undefined) {
     const held = { request: { ...request, about }, questions: heldOpen };
-    return { status: 'asking-on-connection', ...resolved, ...held, ...defined({ consent }) };
+    return { status: 'asking-on-connection', ...resolved, ...held, ...defined({ consent, grant }) };
   }
   const waiting = { request: { ...request, about }, ...defined({ consent, agreed }) };
   return { status: 'waiting-for-answer', ...resolved, ...waiting };

@@ -90,6 +90,8 @@ export interface AskingOnConnection extends Resolved {
   readonly request: PauseRequest<InputPause>;
   readonly questions: Pick<QuestionProgress, 'rounds' | 'waited'>;
   readonly consent?: Consent;
+  /** As of a call in flight. */
+  readonly grant?: Grant;
 }
 
 /** The server works on the call as a task; no connection is open. */

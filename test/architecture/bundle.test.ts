@@ -32,9 +32,10 @@ const FORBIDDEN = {
 };
 
 let code: string;
+let files: readonly string[];
 
 beforeAll(async () => {
-  ({ code } = await sharedBundle());
+  ({ code, files } = await bundleWorkflows());
 });
 
 test.each(Object.entries(FORBIDDEN))('the bundle does not hold %s (%s)', (name) => {
@@ -43,7 +44,6 @@ test.each(Object.entries(FORBIDDEN))('the bundle does not hold %s (%s)', (name) 
 });
 
 test('every module of schemas in the bundle stands in the list of those that the SDK must not freeze', async () => {
-  const { files } = await bundleWorkflows();
   const folder = join(ROOT, 'contracts/schemas/');
   const bundled = files.filter((file) => file.startsWith(folder)).map((file) => file.slice(folder.length));
   const shared = await readFile(join(ROOT, 'workflows/preloaded-schemas.ts'), 'utf8');
@@ -85,7 +85,7 @@ test.each([
     'of other workflows',
     async () => (await bundleWorkflows(join(ROOT, 'test/support/forgery/broken-workflows.ts'))).code,
   ],
-  ['of replays', async () => (await bundleForReplay()).code],
+  ['of replays', async () => (await sharedBundle(bundleForReplay)).code],
 ])('the bundle %s holds the guard against runs that a query rebuilt (docs/adr/0044)', async (_, made) => {
   const guards = interceptorsOf(await made()).filter((module) => module.includes('const DIRECT = '));
   expect(guards).toHaveLength(1);

@@ -11,8 +11,7 @@ const SENDING = ['activities', 'workers', 'client', 'cli'];
 /** Path → why it may have a package that opens connections. An entry that is no longer needed fails too. */
 const ALLOWED: Readonly<Record<string, string>> = {
   'activities/egress/address.ts': 'reads addresses (`isIP`)',
-  'activities/egress/guard.ts': 'is the guarded way: it judges what is connected to',
-  'activities/egress/fetch.ts': 'is the guarded way',
+  'activities/egress/fetch.ts': 'is the guarded way: it judges what is connected to',
   'cli/dev/stack.ts': 'listens, and sends nothing',
   'client/artifacts/readers.ts': 'reads artifacts for backends, from the store that they name',
   'workers/dev-server.ts': 'listens, and sends nothing',

@@ -4,8 +4,7 @@
  */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
-import type { Principal } from '../../activities/discovery/access.ts';
-import { createLiveTools, type LiveTools } from '../../activities/discovery/live-tools.ts';
+import { createLiveTools, type LiveTools, type Principal } from '../../activities/discovery/access.ts';
 import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
 import type { TokenBroker, TokenRequest } from '../../activities/tokens/port.ts';
 import { defined } from '../../contracts/defined.ts';

@@ -6,7 +6,7 @@
 import type { ServerResponse } from 'node:http';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import type { AskPeople, TokenRenewal, ToolCall } from '../../activities/mcp/port.ts';
-import { startDeadline } from '../../activities/mcp/tool-call.ts';
+import { startDeadline } from '../../activities/mcp/mcp-server.ts';
 import { aCall, aConnection } from '../support/activities/tool-call.ts';
 import {
   A_QUESTION,

@@ -2,9 +2,9 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from '@jest/globals';
-import { bundleWorkflows } from '../../workers/bundle.ts';
 import { bundleForReplay, compareHistories } from '../../workers/replay/semantics.ts';
 import { replayHistories, type ReplayOutcome } from '../../workers/replay/replay.ts';
+import { sharedBundle } from '../support/shared-bundle.ts';
 import { CONFIG, fileOf, FOLDER, HISTORIES, historyOf, recorded } from './corpus.ts';
 
 const replayed = new Map<string, ReplayOutcome>();
@@ -12,11 +12,11 @@ const compared = new Map<string, ReplayOutcome>();
 let production: string;
 
 beforeAll(async () => {
-  const bundle = await bundleWorkflows();
+  const bundle = await sharedBundle();
   production = bundle.code;
   for await (const outcome of replayHistories(recorded(), { bundle, config: CONFIG }))
     replayed.set(outcome.name, outcome);
-  const inspected = await bundleForReplay();
+  const inspected = await sharedBundle(bundleForReplay);
   for await (const outcome of compareHistories(recorded(), { bundle: inspected, config: CONFIG }))
     compared.set(outcome.name, outcome);
   // Every history twice, and two bundles: minutes on a busy machine.
@@ -50,7 +50,7 @@ test('what shows commands is in no worker', () => {
 });
 
 test('a bundle that shows nothing is not taken for one that does the same', async () => {
-  const bundle = await bundleWorkflows();
+  const bundle = await sharedBundle();
   for await (const { error } of compareHistories(recorded(['agent-run.v1.pending']), { bundle, config: CONFIG })) {
     expect(error?.message).toMatch('does not show what it does');
   }

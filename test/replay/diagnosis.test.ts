@@ -1,16 +1,17 @@
 /** Why a history does not replay is told apart: a query, this build, or nobody can say (INV-D1). */
 import { beforeAll, expect, test } from '@jest/globals';
-import { bundleWorkflows, type WorkflowBundle } from '../../workers/bundle.ts';
+import type { WorkflowBundle } from '../../workers/bundle.ts';
 import type { History } from '../../workers/replay/recorded-history.ts';
 import { type Diagnosis, diagnosisOf } from '../../workers/replay/diagnosis.ts';
 import { answersOf, bundleForReading, failureIn, historyOf, soundnessOf } from '../../workers/replay/replayed-run.ts';
 import { damagedByQuery, type Form } from '../support/faults/query-damage.ts';
+import { sharedBundle } from '../support/shared-bundle.ts';
 import { CONFIG, recorded } from './corpus.ts';
 
 let bundle: WorkflowBundle;
 
 beforeAll(async () => {
-  bundle = await bundleForReading();
+  bundle = await sharedBundle(bundleForReading);
 }, 60_000);
 
 async function sound(name: string): Promise<{ readonly history: History; readonly workflowId: string }> {
@@ -80,7 +81,7 @@ test('what a worker wrote that named no build: the build, and that it may be thi
 });
 
 test('what this same build wrote and would do otherwise: nobody can say', async () => {
-  const { buildId } = await bundleWorkflows();
+  const { buildId } = await sharedBundle();
   const { history, workflowId } = await longer(buildId);
   expect(await diagnosed(workflowId, history)).toMatchObject({
     cause: 'unknown',

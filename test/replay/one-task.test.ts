@@ -9,6 +9,7 @@ import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
 import type { WorkflowBundle } from '../../workers/bundle.ts';
 import { bundleForReplay, CommandLog } from '../../workers/replay/semantics.ts';
 import { replayHistories } from '../../workers/replay/replay.ts';
+import { sharedBundle } from '../support/shared-bundle.ts';
 import { CONFIG, fileOf, FOLDER } from './corpus.ts';
 import { replaced } from './change.ts';
 import { bundleMutant } from './mutant.ts';
@@ -38,7 +39,7 @@ let bundle: WorkflowBundle;
 beforeAll(async () => {
   // Sound: a file of the corpus.
   ({ events } = JSON.parse(await readFile(join(FOLDER, fileOf(RECORDED)), 'utf8')) as { events: Event[] });
-  bundle = await bundleForReplay();
+  bundle = await sharedBundle(bundleForReplay);
 });
 
 /** Events behind the first ones of the recording, in its words. */

@@ -7,6 +7,7 @@
 // was seen when the inputs were recorded, and is tested on a live run in test/workflow/.
 import { beforeAll, expect, test } from '@jest/globals';
 import { bundleForReplay } from '../../workers/replay/semantics.ts';
+import { sharedBundle } from '../support/shared-bundle.ts';
 import { type Answered, askAgain } from './ask-again.ts';
 import { HISTORIES, inputsOf } from './corpus.ts';
 
@@ -50,7 +51,7 @@ const WIDENED: readonly Answered[] = [
 const answers: Answered[] = [];
 
 beforeAll(async () => {
-  for await (const answer of askAgain(HISTORIES, await bundleForReplay())) answers.push(answer);
+  for await (const answer of askAgain(HISTORIES, await sharedBundle(bundleForReplay))) answers.push(answer);
   // Every history once more with each of its inputs: minutes on a busy machine.
 }, 300_000);
 

@@ -20,6 +20,7 @@ import { KEY_FIELD } from '../../contracts/zone.ts';
 import { SIGNALS } from '../../contracts/names.ts';
 import { factsOf } from '../support/world/run-record.ts';
 import { decisionOn } from '../support/world/world.ts';
+import { sharedBundle } from '../support/shared-bundle.ts';
 import { CONFIG, fileOf, FOLDER, recorded as corpus } from './corpus.ts';
 
 jest.setTimeout(120_000);
@@ -32,7 +33,7 @@ const ENTRY = fileURLToPath(new URL('replay-entry.ts', import.meta.url));
 let bundle: WorkflowBundle;
 
 beforeAll(async () => {
-  bundle = await bundleForReading();
+  bundle = await sharedBundle(bundleForReading);
 });
 
 async function recorded(name: string): Promise<{ readonly workflowId: string; readonly events: HistoryEvent[] }> {

@@ -13,6 +13,7 @@ import { EncryptionCodec } from '../../workers/codec.ts';
 import { bundleForReplay, CommandLog, compareHistories } from '../../workers/replay/semantics.ts';
 import { replayHistories } from '../../workers/replay/replay.ts';
 import { encoded } from '../support/forgery/raw-messages.ts';
+import { sharedBundle } from '../support/shared-bundle.ts';
 import { CONFIG, fileOf, FOLDER } from './corpus.ts';
 
 jest.setTimeout(120_000);
@@ -51,7 +52,7 @@ let bundle: WorkflowBundle;
 beforeAll(async () => {
   // Sound: a file of the corpus.
   ({ events: recorded } = JSON.parse(await readFile(join(FOLDER, fileOf(RECORDED)), 'utf8')) as { events: Event[] });
-  bundle = await bundleForReplay();
+  bundle = await sharedBundle(bundleForReplay);
 });
 
 /** The recording, in which this reason was found. */

@@ -1,6 +1,9 @@
 /**
- * Makes the workflow bundle of the current sources once, and keeps it in `.build/`. Every suite with a server
+ * Makes a workflow bundle of the current sources once, and keeps it in `.build/`. Every suite with a server
  * needs the bundle, and making it costs a core several seconds.
+ *
+ * A kept bundle has no source map: each worker, and each replay, would read and write a megabyte of it.
+ * Set `COUNTERSIGN_TEST_MAPS` to have stack traces of workflow code name its sources.
  */
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
@@ -11,21 +14,41 @@ const ROOT = join(import.meta.dirname, '../..');
 const PLACE = join(ROOT, '.build/bundles');
 /** Folders from which a bundle is made; the lock file stands for installed packages. */
 const FOLDERS = ['contracts', 'domain', 'workflows'];
-const FILES = ['workers/bundle.ts', 'workers/bundle.ts', 'package-lock.json'];
+const FILES = [
+  'test/support/shared-bundle.ts',
+  'workers/bundle.ts',
+  'workers/codec.ts',
+  'workers/replay/replayed-run.ts',
+  'workers/replay/semantics.ts',
+  'package-lock.json',
+];
+const MAP = '//# sourceMappingURL=data:application/json;charset=utf-8;base64,';
 
-export async function sharedBundle(): Promise<WorkflowBundle> {
-  const sources = await hashOfSources();
-  const path = join(PLACE, `${sources}.json`);
+let sources: Promise<string> | undefined;
+
+/** @param make a function with a name, whose bundle depends on the sources alone */
+export async function sharedBundle(make: () => Promise<WorkflowBundle> = bundleWorkflows): Promise<WorkflowBundle> {
+  const withMap = process.env['COUNTERSIGN_TEST_MAPS'] !== undefined;
+  const path = join(PLACE, `${await (sources ??= hashOfSources())}.${make.name}${withMap ? '.map' : ''}.json`);
   const kept = await readFile(path, 'utf8').catch(() => undefined);
   // Sound: the text was written below.
   if (kept !== undefined) return JSON.parse(kept) as WorkflowBundle;
-  const { code, buildId } = await bundleWorkflows();
+  const { code, buildId } = await make();
+  const bundle = { code: withMap ? code : withoutMap(code), buildId };
   await mkdir(PLACE, { recursive: true });
   // Two suites may make the bundle at once. Each puts the same whole file in place.
   const partial = `${path}.${process.pid}`;
-  await writeFile(partial, JSON.stringify({ code, buildId }));
+  await writeFile(partial, JSON.stringify(bundle));
   await rename(partial, path);
-  return { code, buildId };
+  return bundle;
+}
+
+/** Puts a map without places, since the SDK takes no bundle without a map. */
+function withoutMap(code: string): string {
+  const at = code.lastIndexOf(MAP);
+  if (at === -1) throw new Error('the bundle has no source map');
+  const map = { version: 3, file: 'workflow-bundle.js', sources: [], names: [], mappings: '' };
+  return `${code.slice(0, at)}${MAP}${Buffer.from(JSON.stringify(map)).toString('base64')}\n`;
 }
 
 async function hashOfSources(): Promise<string> {

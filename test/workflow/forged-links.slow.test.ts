@@ -2,7 +2,7 @@
 import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { createToolsetLoader } from '../../activities/catalog/reader.ts';
-import { createLiveTools } from '../../activities/discovery/live-tools.ts';
+import { createLiveTools } from '../../activities/discovery/access.ts';
 import { createCallTool } from '../../activities/gate/call-tool.ts';
 import { createDiscoverTools } from '../../activities/gate/discover-tools.ts';
 import { ServerLimits } from '../../activities/limits/server-limits.ts';

@@ -1,6 +1,6 @@
 /** Checks what the schema of a configuration cannot express: where secrets may go, and whether its parts fit together. */
 import { isNameable } from '../../activities/egress/address.ts';
-import { isSecureTransport, urlObjection } from '../../activities/egress/guard.ts';
+import { isSecureTransport, urlObjection } from '../../activities/egress/fetch.ts';
 import { clientsOf, credentialsOf } from '../../activities/tokens/configured.ts';
 import { TENANT_PREFIX } from '../../activities/tokens/issued.ts';
 import { assertNoAuthorizationHeader } from '../../contracts/access-token.ts';

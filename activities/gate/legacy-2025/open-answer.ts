@@ -3,7 +3,7 @@
  * dispatch.
  *
  * 1. The answer is checked like the answers in a dispatch's input: by policy as it is now and by the digest of what was
- *    shown. In trust mode `signed` the signature is checked too (`activities/gate/answers.ts`,
+ *    shown. In trust mode `signed` the signature is checked too (`activities/gate/statement.ts`,
  *    `activities/trust/dispatch-proof.ts`).
  * 2. The answer is to exactly what this worker has asked, and was given after that. A forged question in the run yields
  *    no answer to a server (INV-G1).
@@ -26,11 +26,11 @@ import type { Conditions } from '../../policy/condition.ts';
 import { verdictOn } from '../../policy/judge.ts';
 import type { CheckSignatures } from '../../trust/dispatch-proof.ts';
 import { checkCatalog } from '../dispatch-check.ts';
-import { checkProvided } from '../answers.ts';
-import { answerersNow } from '../statement.ts';
+import { answerersNow, checkProvided } from '../statement.ts';
 import { createHeldAsking, type HeldAskingParts, type HeldPeople, type HeldRun } from './open-question.ts';
 import type { ProvisionProof } from '../../../contracts/wire/proofs.ts';
 import type { Refused, Scheduler } from '../../kit/activity.ts';
+import { ownValue } from '../../kit/json.ts';
 
 export interface HeldAnswerParts {
   readonly config: Config;
@@ -78,7 +78,7 @@ export function peopleOf(input: DispatchInput, parts: HeldAnswerParts, call: Hel
 
 /** How long the server may hold a call open, in seconds, by the operator's configuration as it is now. */
 export function holdSeconds({ servers }: Pick<Config, 'servers'>, name: string): number {
-  return (Object.hasOwn(servers, name) ? servers[name]?.elicitation?.holdSeconds : undefined) ?? 0;
+  return ownValue(servers, name)?.elicitation?.holdSeconds ?? 0;
 }
 
 interface Asked {
@@ -100,13 +100,12 @@ async function objection(
 ): Promise<Refused | undefined> {
   const mistaken = mismatch(proof, question);
   if (mistaken !== undefined) return mistaken;
-  const { run, runPolicy, callId, earlier, server } = input;
+  const { run, server } = input;
   // People may have taken an hour, so the state that was known as the call left is read again.
   const catalog = await readCatalog({ tenant: run.initiator.tenant, server: server.name });
   const disconnected = checkCatalog(server, catalog);
   if (disconnected !== undefined) return disconnected;
-  const judged = { run, runPolicy, now, catalog, callId, arguments: input.arguments, earlier };
-  const verdict = await verdictOn(config, conditions, judged);
+  const verdict = await verdictOn(config, conditions, { ...input, now, catalog });
   // A tool that is denied by now stops every further word to its server.
   if (verdict.kind === 'deny') return { kind: 'refused', code: verdict.code, message: verdict.message };
   const { round, requests } = question.asked;

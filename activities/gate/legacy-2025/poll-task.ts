@@ -23,10 +23,10 @@ import { pulsing } from '../../mcp/pulse.ts';
 import type { StateSeal } from '../../mcp/state-seal.ts';
 import type { TokenBroker, TokenRequest } from '../../tokens/port.ts';
 import { checkCatalog, checkRun } from '../dispatch-check.ts';
-import { isLastTry, resultOf } from '../dispatch-result.ts';
-import { accessTo, connectionOf, credentialsOf } from '../../discovery/access.ts';
+import { isLastTry, resultOf } from '../send.ts';
+import { accessTo, connectionOf, tokenRequest } from '../../discovery/access.ts';
 import { openedTask } from './seals.ts';
-import { withToken } from '../../tokens/with-token.ts';
+import { withToken } from '../../tokens/broker.ts';
 
 /**
  * Pause before another try, in ms, multiplied by the number of the try. A server that is being deployed is back by
@@ -95,14 +95,9 @@ async function polled(parts: PollTaskParts, input: PollInput, isLast: boolean): 
   const { id, authorization, shown } = opened;
   const signal = cancellationSignal();
   const request: TokenRequest = {
-    run,
-    server: server.name,
-    serverUrl: server.url,
-    initiator: run.initiator,
+    ...tokenRequest({ run, server }, catalog, signal),
     tool: target.tool,
-    signal,
     ...authorization,
-    ...credentialsOf(catalog, run.initiator.tenant),
   };
   const { resultBytes, sharedBy } = input.limits;
   const question: TaskQuestion = {

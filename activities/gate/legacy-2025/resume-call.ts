@@ -33,13 +33,12 @@ import {
   type ServerAccess,
   shownOf,
 } from '../../discovery/access.ts';
-import { tokenRequest } from '../call-tool.ts';
+import { callRequest } from '../call-tool.ts';
 import { checkCatalog, checkFirst, checkScheduler, checkTool } from '../dispatch-check.ts';
-import { handingOn, resultOf, type Told } from '../dispatch-result.ts';
+import { type CallToolParts, handingOn, resultOf, type Told } from '../send.ts';
 import { checkReading } from '../links.ts';
-import type { CallToolParts } from '../send.ts';
 import { type LeftBehind, openPoint, sealFor, taskResult } from './seals.ts';
-import { withToken } from '../../tokens/with-token.ts';
+import { withToken } from '../../tokens/broker.ts';
 
 /** Shortest time in ms to find an answer, however late it is by then. */
 const LEAST_MS = 15_000;
@@ -100,7 +99,7 @@ async function resumed(parts: ResumeCallParts, input: ResumeInput, told: Told, p
   if (got.kind === 'none') throw got.error;
   const { used: ending, token } = got;
   if (ending.kind === 'task')
-    return await taskResult(ending, input, parts, authorityOf(request, shown), told, token.evidence);
+    return await taskResult(ending, input, parts, authorityOf(request, shown), told.sentAt, token.evidence);
   // No server of this era asks in place of an answer.
   if (ending.kind === 'input') throw new CountersignError('INTERNAL', 'A resumed call cannot ask for input.');
   return resultOf(ending, token, told);
@@ -123,15 +122,13 @@ async function admit(parts: ResumeCallParts, input: ResumeInput): Promise<Admitt
   const now = pinned && (await currentTool(parts.loadToolset, catalog, pinned));
   refuseIf(checkTool(input, now?.tool) ?? checkCatalog(server, catalog) ?? checkReading(input.target, parts.config));
   if (now === undefined) throw new CountersignError('TOOL_UNKNOWN', 'The tool is not known.');
-  const { runPolicy, callId, earlier } = input;
-  const call = { run, runPolicy, now, catalog, callId, arguments: input.arguments, earlier };
-  const verdict = await verdictOn(parts.config, parts.conditions, call);
+  const verdict = await verdictOn(parts.config, parts.conditions, { ...input, now, catalog });
   // A halt or a denied tool keeps the worker from speaking to its server, even to learn what has happened.
   if (verdict.kind === 'deny') throw new CountersignError(verdict.code, verdict.message);
   const access = accessTo(parts.config, server, catalog);
   const { definition } = now.tool;
   // Consent is for a call that leaves; this one has left, so its consent is not checked again.
-  const { grant, ...asked } = tokenRequest(input, said, catalog, undefined);
+  const { grant, ...asked } = callRequest(input, said, catalog, undefined);
   const own = [grant, input.grant].filter((each) => each !== undefined);
   const authorization = authorizationOf(left.authority, own);
   if (authorization === undefined)

@@ -20,7 +20,7 @@ import { hashOf } from '../../../domain/text/canonical.ts';
 import type { CallEnding, ResumePoint, TaskId, ToolCall, WantedTask } from '../../mcp/port.ts';
 import type { AnswerBinding, StateSeal, TaskBinding } from '../../mcp/state-seal.ts';
 import { authorizationOf, type CallAuthority } from '../../discovery/access.ts';
-import type { Told } from '../dispatch-result.ts';
+import { ownValue } from '../../kit/json.ts';
 
 /** Time kept beyond the task's own, in ms, so that a result which is ready in time can still be fetched. */
 const KEPT_LONGER_MS = 600_000;
@@ -31,12 +31,12 @@ interface SealedTask extends TaskId, CallAuthority {
   readonly run: string;
 }
 
-export type TaskWish =
-  /** An ordinary call. */
-  | { readonly kind: 'plain' }
-  | { readonly kind: 'task'; readonly task: WantedTask }
-  /** The tool can only be called as a task, and this run cannot do so. */
-  | { readonly kind: 'refused'; readonly reason: string };
+/** Without a field the call is an ordinary one. */
+export interface TaskWish {
+  readonly task?: WantedTask;
+  /** Why this run cannot call the tool, which can only be called as a task. */
+  readonly refused?: string;
+}
 
 /**
  * Decides whether the call is to be a task. The server's word on the tool counts; if the tool may be called either way,
@@ -50,19 +50,19 @@ export function taskWish(
 ): TaskWish {
   const settings = settingsOf(config, server.name);
   const only = taskSupport === 'required';
-  if (!only && (taskSupport !== 'optional' || settings?.optional.includes(name) !== true)) return { kind: 'plain' };
+  if (!only && (taskSupport !== 'optional' || settings?.optional.includes(name) !== true)) return {};
   const reason =
     tasks !== true
       ? 'the run does not wait for tasks: configure `tasks` of its server ({} is enough), and start the run again'
       : seal === undefined
         ? 'this worker cannot seal what finds a task again: configure a key in grants.keys'
         : undefined;
-  if (reason !== undefined) return only ? { kind: 'refused', reason } : { kind: 'plain' };
-  return { kind: 'task', task: { ttlMs: secondsOf(limits, settings) * 1_000 + KEPT_LONGER_MS, only } };
+  if (reason !== undefined) return only ? { refused: reason } : {};
+  return { task: { ttlMs: secondsOf(limits, settings) * 1_000 + KEPT_LONGER_MS, only } };
 }
 
 function settingsOf({ servers }: Pick<Config, 'servers'>, server: string): TaskSettings | undefined {
-  return Object.hasOwn(servers, server) ? servers[server]?.tasks : undefined;
+  return ownValue(servers, server)?.tasks;
 }
 
 function secondsOf({ callTimeoutSeconds }: DispatchInput['limits'], settings: TaskSettings | undefined): number {
@@ -74,19 +74,18 @@ export function noTask({ target, server }: DispatchInput, reason: string): Dispa
   return { kind: 'ended', outcome: { kind: 'failed', code: 'TOOL_REFUSED', message, executed: false } };
 }
 
-/** Tells the run of a task that was begun. */
 export async function taskResult(
   ending: Begun,
   input: DispatchInput,
   { config, seal }: { readonly config: Pick<Config, 'servers'>; readonly seal?: StateSeal | undefined },
   authority: CallAuthority,
-  told: Pick<Told, 'sentAt'>,
+  leftAt: string | undefined,
   token: TokenEvidence,
 ): Promise<DispatchResult> {
   // A task is asked for only if there is a seal (`taskWish`).
   if (seal === undefined) throw new Error('a task was begun that nothing can seal');
   const { id, pollMs, ttlMs, message } = ending;
-  const sentAt = Date.parse(told.sentAt ?? new Date().toISOString());
+  const sentAt = Date.parse(leftAt ?? new Date().toISOString());
   const ownMs = secondsOf(input.limits, settingsOf(config, input.server.name)) * 1_000;
   const sealed: SealedTask = { ...id, ...authority, run: hashOf(input.run) };
   return {

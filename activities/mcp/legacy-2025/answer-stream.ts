@@ -28,10 +28,9 @@ import type { Egress, GuardedFetch } from '../../egress/fetch.ts';
 import { unknown } from '../classify-failure.ts';
 import { isRead, meaningOf, namesOf, quoted, scrubberFor, secretIds } from '../classify-result.ts';
 import { type Pulse, startPulse } from '../pulse.ts';
-import { networkCodeOf } from '../../kit/network.ts';
-import { LONGEST_RETRY_MS, openWire, type RawAnswer, transportOptions, type Wire } from '../transport.ts';
+import { isFinalStatus, networkCodeOf } from '../../kit/network.ts';
+import { leaveSession, LONGEST_RETRY_MS, openWire, type RawAnswer, transportOptions, type Wire } from '../session.ts';
 import type { CallEnding, CallProgress, ResumePoint, ServerConnection, ToolCall } from '../port.ts';
-import { leaveSession } from '../session.ts';
 import { begunTask, isTaskAnswer } from './begun-task.ts';
 
 /** Pause in ms between two requests if the server names no time: it may be starting again. */
@@ -233,7 +232,9 @@ class AnswerStream {
         return { final: none(`the server may not be asked for its answer: ${forbidden.message}`) };
       if (status === 401)
         return { final: { ...none('its server does not accept the token for asking (HTTP 401)'), unauthorized: true } };
-      if (status !== undefined && isFinal(status)) return { final: none(`${reasonFor(status)} (HTTP ${status})`) };
+      // A 409 means that the lost connection still stands.
+      if (status !== undefined && isFinalStatus(status))
+        return { final: none(`${reasonFor(status)} (HTTP ${status})`) };
       // A server that cannot be reached may be starting again.
       if (networkCodeOf(error) === undefined && status === undefined)
         return { final: none('its answer could not be asked for') };
@@ -285,14 +286,6 @@ function isForeign(message: JSONRPCMessage, requestId: RequestId): boolean {
 
 function isProgress(message: JSONRPCMessage): message is JSONRPCNotification {
   return isJSONRPCNotification(message) && message.method === 'notifications/progress';
-}
-
-/**
- * True if the server does not know the session or the event, does not let us ask, or is elsewhere. A 409 means that the
- * lost connection still stands.
- */
-function isFinal(status: number): boolean {
-  return status >= 300 && status < 500 && ![408, 409, 425, 429].includes(status);
 }
 
 function reasonFor(status: number): string {

@@ -14,7 +14,7 @@ import type { Scrubber } from '../../scrubbing/scrubber.ts';
 import { halfway, type Trace, unknown } from '../classify-failure.ts';
 import { quoted } from '../classify-result.ts';
 import type { TaskId } from '../port.ts';
-import type { LegacyCalls } from '../tool-call.ts';
+import type { LegacyCalls } from '../mcp-server.ts';
 
 /** UTF-16 units, for each id. */
 const LONGEST_ID = 2_048;

@@ -18,7 +18,7 @@ import type { InputRequests, InputResponse } from '../../../contracts/schemas/in
 import { hashOf } from '../../../domain/text/canonical.ts';
 import { refusalIn } from '../classify-failure.ts';
 import { readAsked } from '../input-round.ts';
-import type { LegacyCalls } from '../tool-call.ts';
+import type { LegacyCalls } from '../mcp-server.ts';
 import { begunTask, isTask } from './begun-task.ts';
 
 const METHOD = 'elicitation/create';

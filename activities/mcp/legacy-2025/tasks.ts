@@ -26,9 +26,18 @@ import type { Egress, GuardedFetch } from '../../egress/fetch.ts';
 import { secretsOf, type TaskStatus, type TaskWord, wordOf } from './begun-task.ts';
 import { isSessionRefusal, type Names, reasonOf, refusalIn, type Trace } from '../classify-failure.ts';
 import { type Answered, executed, oversized, quoted, scrubberFor } from '../classify-result.ts';
-import { openWire, SessionTransport, transportOptions, Waiting } from '../transport.ts';
+import {
+  firstId,
+  leaveSession,
+  openWire,
+  RESUME,
+  SessionTransport,
+  transportOptions,
+  Waiting,
+  withoutStandingStream,
+} from '../session.ts';
 import type { CallEnding, ServerConnection, TaskId, ToolListing } from '../port.ts';
-import { firstId, leaveSession, RESUME, withoutStandingStream } from '../session.ts';
+import { ownValue } from '../../kit/json.ts';
 
 const ASK_MS = 10_000;
 const RESULT_MS = 30_000;
@@ -290,7 +299,7 @@ export function withTaskSupport(
   listing: ToolListing,
   waits: boolean,
 ): ToolListing {
-  const optional = Object.hasOwn(servers, server) ? (servers[server]?.tasks?.optional ?? []) : [];
+  const optional = ownValue(servers, server)?.tasks?.optional ?? [];
   const tools: ToolDefinition[] = [];
   const refused: RefusedTool[] = [...listing.refused];
   for (const tool of listing.tools) {

@@ -116,21 +116,20 @@ const LAST_WORD = {
   resume: { protected: 'corpus', iv: 'corpus', ciphertext: 'corpus', tag: 'corpus' },
 };
 
-/** Takes the dispatch like a worker that is then lost: one heartbeat, and nothing more. */
-async function takeAndBeLost(scene: Scene): Promise<void> {
+/** Starts a run whose approved call is taken by a worker that is then lost: one heartbeat, and nothing more. */
+async function workerLost(scene: Scene): Promise<void> {
+  const policy = { approvers: { ids: ['ann'] }, servers: { notes: { tools: { read_note: 'ask' as const } } } };
+  await scene.approvedAway(scene.stage.split, { policy });
   await (await scene.takeActivity(TOOLS_QUEUE)).beat(LAST_WORD);
 }
 
 export const RESUMING: readonly Scenario[] = [
   scenario('resuming-stopped', { steps: [calls(['read_note', 'tuesday'])] }, async (scene) => {
-    const { split } = scene.stage;
-    const policy = { approvers: { ids: ['ann'] }, servers: { notes: { tools: { read_note: 'ask' as const } } } };
-    await scene.approvedAway(split, { policy });
-    await takeAndBeLost(scene);
+    await workerLost(scene);
     await scene.run.stop({ by: 'ben', reason: 'This one, and no more.', inFlight: 'finish' });
     await scene.scheduled('resumeCall');
     await scene.take('resuming-stopped');
-    const tools = await split.serveTools();
+    const tools = await scene.stage.split.serveTools();
     await scene.ended();
     await tools.stop();
   }),
@@ -153,13 +152,10 @@ export const RESUMING: readonly Scenario[] = [
     'worker-lost',
     { points: ['resuming', 'resumed-in-vain'], steps: [calls(['read_note', 'monday'])] },
     async (scene) => {
-      const { split } = scene.stage;
-      const policy = { approvers: { ids: ['ann'] }, servers: { notes: { tools: { read_note: 'ask' as const } } } };
-      await scene.approvedAway(split, { policy });
-      await takeAndBeLost(scene);
+      await workerLost(scene);
       await scene.scheduled('resumeCall');
       await scene.take('resuming');
-      const tools = await split.serveTools();
+      const tools = await scene.stage.split.serveTools();
       const lost = await scene.asked('t1.c0', 2);
       await scene.take('resumed-in-vain', {
         refused: wrongAnswers(lost),

@@ -1,7 +1,7 @@
 /** Runs the two activities that handle a task, at a test server, without a run. */
 import { generateKeyPairSync } from 'node:crypto';
 import type { ArtifactStore } from '../../../activities/artifacts/port.ts';
-import type { CurrentTool } from '../../../activities/discovery/live-tools.ts';
+import type { CurrentTool } from '../../../activities/discovery/access.ts';
 import { createMcpTaskServer } from '../../../activities/mcp/legacy-2025/tasks.ts';
 import { createStateSeal, derivedFrom, type StateSeal } from '../../../activities/mcp/state-seal.ts';
 import type { TokenRequest } from '../../../activities/tokens/port.ts';

@@ -10,7 +10,7 @@ import { type HostileServer, startHostile, type TokenRequestSeen } from '../oaut
 import { signingKey, zoneKey } from '../signing/keys.ts';
 import type { WorkerProcess } from '../world/worker-process.ts';
 import type { Canary } from './scan.ts';
-import { type CanaryServer, formsOf, startCanaryServer } from './server.ts';
+import { type CanaryServer, formsOf, jwtOf, startCanaryServer } from './server.ts';
 import { endedPieces, type Piece, piecesOfRun, storedPieces } from './stores.ts';
 
 export const EXCHANGED = ['exchanged', 'managed', 'issued'] as const;
@@ -180,10 +180,4 @@ export async function startExchangedScene(): Promise<ExchangedScene> {
 /** Returns the token for the listing and the one for the last call: what holds for both holds for all between. */
 function ends(values: readonly string[]): readonly string[] {
   return [...values.slice(0, 1), ...values.slice(-1)];
-}
-
-function jwtOf(typ: string, claims: object): string {
-  const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
-  const exp = Math.floor(Date.now() / 1_000) + 90;
-  return `${part({ alg: 'RS256', typ })}.${part({ ...claims, exp })}.${randomBytes(64).toString('base64url')}`;
 }

@@ -13,6 +13,7 @@ import { answered, failed } from '../models/bench.ts';
 import { chatDialect } from '../models/chat.ts';
 import { said } from '../models/dialect.ts';
 import { type ModelProvider, startModelProvider } from '../models/provider.ts';
+import { privateLines } from '../oauth/grants.ts';
 import { type HostileServer, startHostile } from '../oauth/provider.ts';
 import { putTokenFor } from '../oauth/refresh-bench.ts';
 import { ADMINISTRATORS, allowed, ANN, connected, refreshed } from '../scenes/catalogs.ts';
@@ -23,7 +24,7 @@ import { until } from '../until.ts';
 import type { WorkerProcess } from '../world/worker-process.ts';
 import { decisionOn, openRequests } from '../world/world.ts';
 import type { Canary } from './scan.ts';
-import { CANARY_TOOLS, type CanaryServer, formsOf, READABLE, startCanaryServer } from './server.ts';
+import { CANARY_TOOLS, type CanaryServer, formsOf, jwtOf, READABLE, startCanaryServer } from './server.ts';
 import {
   describedPieces,
   endedPieces,
@@ -61,7 +62,7 @@ export async function startCanaryScene(): Promise<CanaryScene> {
   const minter = await startHostile({
     token: ({ form }) => {
       const aud = form.get('resource') ?? '';
-      const token = tokens.get(aud) ?? jwtOf({ iss: minter.issuer, aud, jti: CLIENT_SECRET, sub: REFRESH });
+      const token = tokens.get(aud) ?? jwtOf('at+jwt', { iss: minter.issuer, aud, jti: CLIENT_SECRET, sub: REFRESH });
       tokens.set(aud, token);
       return {
         body: {
@@ -185,10 +186,7 @@ export async function startCanaryScene(): Promise<CanaryScene> {
         { name: 'minted token', value: token },
         { name: 'signature of the minted token', value: token.split('.')[2] ?? '' },
       ]),
-      ...`${zone.pem}\n${signing.pem}`
-        .split('\n')
-        .filter((line) => /^[^-]{32,}$/.test(line))
-        .map((value) => ({ name: 'private key', value })),
+      ...[zone, signing].flatMap(({ pem }) => privateLines(pem)).map((value) => ({ name: 'private key', value })),
     ],
     close: async () => {
       await world.stop();
@@ -336,13 +334,6 @@ function newSecrets() {
     HEADER_PADDED: `padded-${random()}`,
     WEBHOOK_SECRET: `whsec_${randomBytes(33).toString('base64')}`,
   };
-}
-
-/** Makes an access token that nobody has signed. */
-function jwtOf(claims: object): string {
-  const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
-  const exp = Math.floor(Date.now() / 1_000) + 90;
-  return `${part({ alg: 'RS256', typ: 'at+jwt' })}.${part({ ...claims, exp })}.${randomBytes(64).toString('base64url')}`;
 }
 
 // Connects catalogs whose server leaks the credentials that they name, in listings and in refused listings.

@@ -3,6 +3,7 @@
  * log messages. Forms are plain, URL-encoded, JSON, and base64 at every alignment.
  * One tool writes secrets in every form that is promised to be found, one form inside another, and in pieces.
  */
+import { randomBytes } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { Holds } from '../servers/holds.ts';
 import { type CallExchange, type RawServer, type RawServerScript, startRawServer } from '../servers/raw-server.ts';
@@ -227,4 +228,11 @@ function base64(value: string): string {
 /** Header values and property names hold no line breaks. */
 function firstLine(echo: string): string {
   return echo.split('\n')[0]?.replaceAll('"', '') ?? '';
+}
+
+/** Makes a token that nobody has signed. */
+export function jwtOf(typ: string, claims: object): string {
+  const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+  const exp = Math.floor(Date.now() / 1_000) + 90;
+  return `${part({ alg: 'RS256', typ })}.${part({ ...claims, exp })}.${randomBytes(64).toString('base64url')}`;
 }

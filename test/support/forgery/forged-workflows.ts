@@ -25,22 +25,8 @@ async function schedule(
   return await call(input['runId'] === '$self' ? { ...input, runId: workflowInfo().runId } : input);
 }
 
-/** Has the name of the run workflow. */
-export async function agentRun(
-  taskQueue: string,
-  activity: string,
-  input: Readonly<Record<string, unknown>>,
-): Promise<unknown> {
-  return await schedule(taskQueue, activity, input);
-}
-
-export async function somethingElse(
-  taskQueue: string,
-  activity: string,
-  input: Readonly<Record<string, unknown>>,
-): Promise<unknown> {
-  return await schedule(taskQueue, activity, input);
-}
+/** The first has the name of the run workflow. */
+export { schedule as agentRun, schedule as somethingElse };
 
 /** A payload from a history, copied byte by byte with all its metadata. */
 export interface CopiedPayload {

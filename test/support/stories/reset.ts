@@ -4,7 +4,7 @@
  */
 import { initiatorRule } from '../../../domain/policy/approvers.ts';
 import { expect } from '@jest/globals';
-import { checkConsent } from '../../../activities/gate/consent.ts';
+import { checkConsent } from '../../../activities/gate/statement.ts';
 import { checkScheduler } from '../../../activities/gate/dispatch-check.ts';
 import type { Refused } from '../../../activities/kit/activity.ts';
 import { RUN_WORKFLOW } from '../../../contracts/names.ts';

@@ -5,7 +5,7 @@
  * Run it with `node --import tsx worker-process-entry.ts <countersign.yaml> <role> <bundle>`; `TEMPORAL_*` give
  * Temporal's address.
  */
-import '../faults/held-tasks.ts';
+import './held-tasks.ts';
 import { readFile } from 'node:fs/promises';
 import type { WorkflowBundle } from '../../../workers/bundle.ts';
 import { loadConfig, type WorkerRole } from '../../../workers/config/load.ts';

@@ -1,12 +1,13 @@
 /** A call meets the tool that was shown, or nothing is called; a list is asked for with a token that ends with it (H-7, F24, INV-G4, INV-S2). */
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { Principal, ServerAccess } from '../../../../activities/discovery/access.ts';
 import {
   createLiveTools,
   type CurrentTool,
   listAuthorized,
   type LiveTools,
-} from '../../../../activities/discovery/live-tools.ts';
+  type Principal,
+  type ServerAccess,
+} from '../../../../activities/discovery/access.ts';
 import type { ToolListing } from '../../../../activities/mcp/port.ts';
 import type { MintedToken, TokenRequest } from '../../../../activities/tokens/port.ts';
 import { CountersignError, type ErrorCode } from '../../../../contracts/errors.ts';

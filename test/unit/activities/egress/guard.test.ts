@@ -3,7 +3,7 @@ import { BlockList, isIP } from 'node:net';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { addressOf, isNameable, RANGES } from '../../../../activities/egress/address.ts';
-import { addressObjection, type EgressRules, urlObjection } from '../../../../activities/egress/guard.ts';
+import { addressObjection, type EgressRules, urlObjection } from '../../../../activities/egress/fetch.ts';
 
 const NOTHING: EgressRules = { allowLoopback: false, allowInsecure: true, allowPrivate: [] };
 const PRIVATE = RANGES.filter(({ kind }) => kind === 'private').map(({ cidr }) => cidr);

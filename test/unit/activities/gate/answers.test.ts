@@ -1,6 +1,6 @@
 /** What a dispatch believes of answers that people gave to a pause: nothing that is not proven (INV-G1, INV-G2, INV-X1). */
 import { describe, expect, test } from '@jest/globals';
-import { checkProvided, checkRetry } from '../../../../activities/gate/answers.ts';
+import { checkProvided, checkRetry } from '../../../../activities/gate/statement.ts';
 import { createQuestionMacs } from '../../../../activities/gate/legacy-2025/open-question.ts';
 import type { Leaving } from '../../../../activities/gate/statement.ts';
 import { defined } from '../../../../contracts/defined.ts';

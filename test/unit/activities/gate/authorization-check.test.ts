@@ -1,7 +1,6 @@
 /** What a dispatch believes of what people said of a call's authorization: nothing that is not proven (INV-S2, INV-G2). */
 import { describe, expect, test } from '@jest/globals';
-import { provenAuthorization } from '../../../../activities/gate/answers.ts';
-import type { Leaving } from '../../../../activities/gate/statement.ts';
+import { type Leaving, provenAuthorization } from '../../../../activities/gate/statement.ts';
 import type { AuthorizationPause } from '../../../../contracts/schemas/request.ts';
 import type { ApproverRule } from '../../../../contracts/schemas/policy.ts';
 import type { AuthorizationProof } from '../../../../contracts/wire/proofs.ts';

@@ -1,7 +1,12 @@
 /** What a dispatch believes of a decision: nothing that it cannot prove (INV-G1, INV-G2, F-2, F-4, F-6, D-5). */
 import { describe, expect, test } from '@jest/globals';
-import { checkConsent, provenCall } from '../../../../activities/gate/consent.ts';
-import { digestShown, shownForConsent, statementOf } from '../../../../activities/gate/statement.ts';
+import {
+  checkConsent,
+  digestShown,
+  provenCall,
+  shownForConsent,
+  statementOf,
+} from '../../../../activities/gate/statement.ts';
 import type { Verdict } from '../../../../contracts/schemas/call.ts';
 import { IssuedCall } from '../../../../contracts/schemas/credentials.ts';
 import type { ApproverRule } from '../../../../contracts/schemas/policy.ts';

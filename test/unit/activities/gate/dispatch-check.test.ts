@@ -127,11 +127,6 @@ describe("A read leaves only where the run's own conversation has the link: disp
     expect(asked).toEqual([['run/1', 'run-1', 3]]);
   });
 
-  test('a call of any other tool is none of this', async () => {
-    expect(await check(dispatch({ target: toolTarget(), arguments: {} }))).toBeUndefined();
-    expect(asked).toEqual([]);
-  });
-
   describe('refused, and nothing is sent', () => {
     test.each<[string, Partial<DispatchInput>]>([
       ['a foreign URI', { arguments: { uri: 'doc://2' } }],

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { createMemoryStore } from '../../../../activities/artifacts/memory.ts';
 import type { ArtifactStore } from '../../../../activities/artifacts/port.ts';
 import { outputViolation, previewOf, toolResultOf } from '../../../../activities/mcp/classify-result.ts';
-import { paramHeaderFault } from '../../../../activities/mcp/transport.ts';
+import { paramHeaderFault } from '../../../../activities/mcp/listing.ts';
 import { createScrubber } from '../../../../activities/scrubbing/scrubber.ts';
 import type { ResultPart, ToolResult } from '../../../../contracts/schemas/call.ts';
 import type { JsonObject } from '../../../../contracts/schemas/json.ts';

@@ -2,11 +2,10 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { createMemoryStore } from '../../../../activities/artifacts/memory.ts';
 import { toolResultOf } from '../../../../activities/mcp/classify-result.ts';
-import { createMcpToolServer } from '../../../../activities/mcp/mcp-server.ts';
+import { createMcpToolServer, sendLegs, startDeadline } from '../../../../activities/mcp/mcp-server.ts';
 import type { CallProgress, ResumePoint, ToolCall, ToolInput } from '../../../../activities/mcp/port.ts';
 import { startPulse } from '../../../../activities/mcp/pulse.ts';
-import { sendLegs, startDeadline } from '../../../../activities/mcp/tool-call.ts';
-import type { RawAnswer } from '../../../../activities/mcp/transport.ts';
+import type { RawAnswer } from '../../../../activities/mcp/session.ts';
 import { createScrubber } from '../../../../activities/scrubbing/scrubber.ts';
 import type { SealedState } from '../../../../contracts/schemas/input.ts';
 import { aCall, aConnection } from '../../../support/activities/tool-call.ts';

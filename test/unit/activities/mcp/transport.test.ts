@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import { renewalOf } from '../../../../activities/discovery/access.ts';
 import { capResponse, type GuardedFetch, isEventStream } from '../../../../activities/egress/fetch.ts';
 import { scrubberFor } from '../../../../activities/mcp/classify-result.ts';
-import { IDEMPOTENCY_HEADER, openWire, renewedFetch, type WireOptions } from '../../../../activities/mcp/transport.ts';
+import { IDEMPOTENCY_HEADER, openWire, renewedFetch, type WireOptions } from '../../../../activities/mcp/session.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../../../../activities/tokens/port.ts';
 import { defined } from '../../../../contracts/defined.ts';
 import { loopbackEgress } from '../../../support/egress.ts';

@@ -1,7 +1,7 @@
 /** A token for one use, and after a 401 one other: each ends with its use, whatever becomes of it (INV-S2, RFC 6750 §3.1). */
 import { expect, test } from '@jest/globals';
 import type { MintedToken, TokenRequest } from '../../../../activities/tokens/port.ts';
-import { withToken } from '../../../../activities/tokens/with-token.ts';
+import { withToken } from '../../../../activities/tokens/broker.ts';
 
 const REQUEST: TokenRequest = {
   run: { namespace: 'default', workflowId: 'run-1', specHash: '' },

@@ -1,7 +1,8 @@
 /** What a person says where a server wants another authorization: consent, a grant, or neither (INV-S2, INV-G2). */
-import { initiatorRule } from '../../../../domain/policy/approvers.ts';
 import { describe, expect, test } from '@jest/globals';
 import type { AuthorizationPause, SignedAuthorization } from '../../../../contracts/schemas/request.ts';
+import { elicitationClosed } from '../../../../domain/legacy-2025/open-question.ts';
+import { initiatorRule } from '../../../../domain/policy/approvers.ts';
 import {
   authorizationPause,
   authorizationsOf,
@@ -12,10 +13,12 @@ import {
 } from '../../../../domain/request/authorization.ts';
 import { pausedFor } from '../../../../domain/request/pause.ts';
 import { dispatched } from '../../../../domain/request/transitions.ts';
+import { fromCarry, toCarry } from '../../../../domain/run/carry.ts';
 import { parseAuthorization } from '../../../../domain/shapes/inputs.ts';
 import type { InFlight } from '../../../../domain/state/call.ts';
 import { callOf, type Run } from '../../../../domain/state/run.ts';
 import { currentDetails } from '../../../../domain/views/temporal-ui.ts';
+import { heldRun } from '../../../support/builders/held-input.ts';
 import { flyingRun, pausedOf, pausedRun, pausing } from '../../../support/builders/pause.ts';
 import { runIds, START } from '../../../support/builders/run.ts';
 import { service, signedWith } from '../../../support/signing/people.ts';
@@ -305,6 +308,16 @@ describe('calls in flight', () => {
       expect(givenGrant(run, flightOf(run, BESIDE))).toMatchObject({ ref: 'first' });
       expect(givenGrant(run, flightOf(run))).toMatchObject({ ref });
     }
+  });
+
+  test('INV-S2: nor does a question on its connection change it, asked before the new grant or after', () => {
+    const sent = beside(regranted(flyingRun(), 'first'));
+    const { attempts: attempt } = flightOf(sent, BESIDE);
+    const asking = regranted(heldRun(sent, { callId: BESIDE, attempt }, { deadlineSeconds: 60 }), 'second');
+    const carried = fromCarry(toCarry(asking).run);
+    const later = heldRun(elicitationClosed(carried, BESIDE, 'cancelled').run, { callId: BESIDE, attempt, round: 2 });
+    const { run } = elicitationClosed(later, BESIDE, 'expired');
+    expect(givenGrant(run, flightOf(run, BESIDE))).toMatchObject({ ref: 'first' });
   });
 
   test("nothing is kept where it was sent with the run's own, nor at another server", () => {

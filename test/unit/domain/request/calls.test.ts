@@ -1,7 +1,7 @@
 /** INV-G1 and INV-G2 over everything that people can say of calls, in any order, over several turns. */
 import fc from 'fast-check';
 import { expect, test } from '@jest/globals';
-import { checkConsent } from '../../../../activities/gate/consent.ts';
+import { checkConsent } from '../../../../activities/gate/statement.ts';
 import type { Decision } from '../../../../contracts/schemas/request.ts';
 import { Limits } from '../../../../contracts/schemas/run-spec.ts';
 import { accept, admit } from '../../../../domain/request/decision.ts';

@@ -1,7 +1,7 @@
 /** Edits where several must agree: other arguments are another proposal (E-1, INV-G1, INV-G2). */
 import fc from 'fast-check';
 import { describe, expect, test } from '@jest/globals';
-import { checkConsent } from '../../../../activities/gate/consent.ts';
+import { checkConsent } from '../../../../activities/gate/statement.ts';
 import type { JsonObject } from '../../../../contracts/schemas/json.ts';
 import { accept, admit } from '../../../../domain/request/decision.ts';
 import { shownToEditor } from '../../../../domain/request/edit.ts';

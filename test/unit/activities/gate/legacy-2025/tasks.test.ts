@@ -52,26 +52,21 @@ describe('whether a call is a task, and what a run keeps of one: sealed, bound t
     const optional = { ...tool, taskSupport: 'optional' } as const;
 
     test('where its tool can only be called so, and kept somewhat longer than it may take', () => {
-      expect(taskWish(dispatch, required, config, seal)).toEqual({
-        kind: 'task',
-        task: { ttlMs: 660_000, only: true },
-      });
+      expect(taskWish(dispatch, required, config, seal)).toEqual({ task: { ttlMs: 660_000, only: true } });
       const server = { name: 'plain', url: 'https://plain.example/mcp' };
       expect(taskWish({ ...dispatch, server }, required, config, seal)).toMatchObject({ task: { ttlMs: 620_000 } });
       expect(
         taskWish({ ...dispatch, server: { ...server, name: 'named-by-the-run' } }, required, config, seal),
-      ).toMatchObject({
-        kind: 'task',
-      });
+      ).toMatchObject({ task: { only: true } });
     });
 
     test('or where it may be called so and the operator says so', () => {
-      expect(taskWish(dispatch, optional, config, seal)).toMatchObject({ kind: 'task', task: { only: false } });
-      expect(taskWish(dispatch, { ...optional, name: 'other' }, config, seal)).toEqual({ kind: 'plain' });
-      expect(taskWish({ ...dispatch, server: { ...dispatch.server, name: 'plain' } }, optional, config, seal)).toEqual({
-        kind: 'plain',
-      });
-      expect(taskWish(dispatch, tool, config, seal)).toEqual({ kind: 'plain' });
+      expect(taskWish(dispatch, optional, config, seal)).toMatchObject({ task: { only: false } });
+      expect(taskWish(dispatch, { ...optional, name: 'other' }, config, seal)).toEqual({});
+      expect(taskWish({ ...dispatch, server: { ...dispatch.server, name: 'plain' } }, optional, config, seal)).toEqual(
+        {},
+      );
+      expect(taskWish(dispatch, tool, config, seal)).toEqual({});
     });
 
     test.each([
@@ -80,11 +75,8 @@ describe('whether a call is a task, and what a run keeps of one: sealed, bound t
     ])('and never of %s', (_, given, sealing, text) => {
       // Sound: an absent field and an undefined one read the same.
       const input = given as DispatchInput;
-      expect(taskWish(input, optional, config, sealing)).toEqual({ kind: 'plain' });
-      expect(taskWish(input, required, config, sealing)).toEqual({
-        kind: 'refused',
-        reason: expect.stringContaining(text),
-      });
+      expect(taskWish(input, optional, config, sealing)).toEqual({});
+      expect(taskWish(input, required, config, sealing)).toEqual({ refused: expect.stringContaining(text) });
     });
   });
 
@@ -94,7 +86,7 @@ describe('whether a call is a task, and what a run keeps of one: sealed, bound t
   ): Promise<Extract<Awaited<ReturnType<typeof taskResult>>, { kind: 'task' }>> {
     const ending = { kind: 'task', id: ID, ...over } as const;
     const authority = authorityOf(authorization, SHOWN);
-    const result = await taskResult(ending, dispatch, { config, seal }, authority, { sentAt: SENT }, EVIDENCE);
+    const result = await taskResult(ending, dispatch, { config, seal }, authority, SENT, EVIDENCE);
     if (result.kind !== 'task') throw new Error('it is a task');
     return result;
   }
@@ -156,7 +148,9 @@ describe('whether a call is a task, and what a run keeps of one: sealed, bound t
 
     test('a task that nothing can seal is a fault', async () => {
       const ending = { kind: 'task', id: ID } as const;
-      await expect(taskResult(ending, dispatch, { config }, authorityOf({}, []), {}, EVIDENCE)).rejects.toThrow('seal');
+      await expect(taskResult(ending, dispatch, { config }, authorityOf({}, []), undefined, EVIDENCE)).rejects.toThrow(
+        'seal',
+      );
     });
   });
 });

@@ -12,6 +12,7 @@ import type { History } from '../../workers/replay/recorded-history.ts';
 import { type Diagnosis, diagnosisOf } from '../../workers/replay/diagnosis.ts';
 import { bundleForReading, type HistoryEvent, historyOf, soundnessOf } from '../../workers/replay/replayed-run.ts';
 import { damagedRun, FOLDER } from '../support/faults/damaged-runs.ts';
+import { sharedBundle } from '../support/shared-bundle.ts';
 import { replaced } from './change.ts';
 import { bundleMutant } from './mutant.ts';
 import { CONFIG } from './corpus.ts';
@@ -23,7 +24,7 @@ const LONG_MS = 120_000;
 let bundle: WorkflowBundle;
 
 beforeAll(async () => {
-  bundle = await bundleForReading();
+  bundle = await sharedBundle(bundleForReading);
 }, LONG_MS);
 
 /** Undefined where it replays. */
