@@ -124,8 +124,8 @@ export function admit(
       ? refuseExtension(state, decision, endsAt)
       : (refuseRight(state, decision) ?? refuseVote(state, decision, now));
   if (refusal !== undefined) return refusal;
-  const isRemembered = decision.kind === 'approve' && decision.remember !== undefined;
-  return (isRemembered ? refuseRemember(run, state, decision, now) : undefined) ?? admission;
+  if (decision.kind !== 'approve' || decision.remember === undefined) return admission;
+  return refuseRemember(run, state, decision, decision.remember, now) ?? admission;
 }
 
 /** If several must agree, each person counts once, and only while one more of their group is needed. */

@@ -174,11 +174,11 @@ function approvedBy(state: WaitingForConsent, { id, decisions, decidedAt }: Stan
 export function refuseRemember(
   { standing = [] }: Run,
   { call, request, votes = [] }: WaitingForConsent,
-  decision: Decision,
+  decision: Extract<Decision, { kind: 'approve' }>,
+  remember: Remember,
   now: number,
 ): Refusal | undefined {
-  if (decision.kind !== 'approve' || decision.remember === undefined) return undefined;
-  const { callId, remember } = decision;
+  const { callId } = decision;
   const wrong = (reason: string, path: string): Refusal =>
     refuse('DECISION_INVALID', `${path} ${reason}; nothing was changed.`, { callId, path });
   if (!mayRemember(request.approvers, remember.scope))

@@ -184,7 +184,7 @@ describe('revocation at a real authorization server', () => {
     const token = minted.accessToken ?? '';
     expect(await isActive(token)).toBe(true);
     minted.release?.();
-    await until(async () => ((await isActive(token)) ? undefined : true), { what: 'the end of the token' });
+    await until(async () => !(await isActive(token)), { what: 'the end of the token' });
     const { form } = provider.elsewhere.find((each) => each.form.get('token_type_hint') !== null) ?? {};
     expect(form?.get('token')).toBe(token);
   });
@@ -242,7 +242,7 @@ describe('revocation elsewhere', () => {
   test('a token that is wider than asked is not used, and ended at once', async () => {
     const { minted, ended } = await endedAt({ ...GOOD, scope: 'notes:read admin' });
     expect(minted).toBeUndefined();
-    await until(() => (ended().length > 0 ? true : undefined), { what: 'a revocation' });
+    await until(() => ended().length > 0, { what: 'a revocation' });
     expect(ended()).toEqual(['at-1']);
   });
 
@@ -250,7 +250,7 @@ describe('revocation elsewhere', () => {
     const { minted, ended } = await endedAt({ ...GOOD, refresh_token: 'rt-1' });
     expect(ended()).toEqual([]);
     minted?.release?.();
-    await until(() => (ended().length > 1 ? true : undefined), { what: 'two revocations' });
+    await until(() => ended().length > 1, { what: 'two revocations' });
     expect(new Set(ended())).toEqual(new Set(['at-1', 'rt-1']));
   });
 

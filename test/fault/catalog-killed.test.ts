@@ -83,7 +83,7 @@ async function accepted({ workflowId }: CatalogHandle, updateId: string): Promis
         namespace: options.namespace,
         updateRef: { workflowExecution: { workflowId }, updateId },
       });
-      return stage === 2 ? true : undefined;
+      return stage === 2;
     },
     { what: `${updateId} accepted` },
   );
@@ -109,7 +109,7 @@ function watched(catalog: CatalogHandle) {
       const { policy, found } = partsOf(await catalog.snapshot());
       seen.policy.add(policy);
       seen.found.add(found);
-      return isLast ? true : undefined;
+      return isLast;
     },
     { what: 'the end of the watch', withinMs: LONG_MS },
   );
@@ -213,7 +213,7 @@ test(
     })();
     for (const [turn, what] of (['worker', 'server', 'worker', 'server'] as const).entries()) {
       const share = ((turn + 0.5) / 4) * MANY_CHANGES;
-      await until(() => (answered.length >= share ? true : undefined), { what: `${share} answers`, withinMs: 120_000 });
+      await until(() => answered.length >= share, { what: `${share} answers`, withinMs: 120_000 });
       if (what === 'server') {
         await world.engine.kill();
         await world.engine.restart();

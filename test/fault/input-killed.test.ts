@@ -98,14 +98,14 @@ beforeAll(async () => {
   await until(
     async () => {
       const { raw } = await world.client.workflow.getHandle(runs.between.runId).describe();
-      return raw.pendingActivities?.length === 1 ? true : undefined;
+      return raw.pendingActivities?.length === 1;
     },
     { what: 'the next leg to be waiting' },
   );
   await runsSide.kill();
   const second = await startWorkers();
   await Promise.all([answered('unacted'), answered('acted')]);
-  await until(() => (held.length === 2 ? true : undefined), { what: 'two legs under way', withinMs: 60_000 });
+  await until(() => held.length === 2, { what: 'two legs under way', withinMs: 60_000 });
   seenMidway = (await Promise.all(NAMES.map(async (name) => await describedPieces(world, runs[name].runId)))).flat();
   await Promise.all(second.map(async (worker) => await worker.kill()));
   isArmed = false;

@@ -38,7 +38,7 @@ test(
     const worker = await world.startWorker();
     receiver.answer('keeps it and says nothing');
     const run = await world.start('main');
-    await until(() => (receiver.received.length > 0 ? true : undefined), { what: 'a delivery' });
+    await until(() => receiver.received.length > 0, { what: 'a delivery' });
     await worker.kill();
     const root = join(world.engine.directory, 'ledger');
     const [execution] = await executions(world, run.runId);

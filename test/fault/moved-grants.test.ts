@@ -232,7 +232,7 @@ describe('a grant used for something else (INV-S1, S1.5, H-3)', () => {
       await sealed('expires-waiting', specFor('shared', GATED_CALL), { expiresInSeconds }),
     );
     const [request] = await openRequests(run);
-    await until(() => (Date.now() > expiresAt ? true : undefined), { what: 'the expiry of the grant' });
+    await until(() => Date.now() > expiresAt, { what: 'the expiry of the grant' });
     await run.decide(decisionOn(request, 'bob'));
     expect(await run.result()).toMatchObject({ status: 'completed' });
     const ledger = await expectSound(run, scene.shared.calls);

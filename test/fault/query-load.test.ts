@@ -76,7 +76,7 @@ async function countersigned(run: RunHandle, isOver: () => boolean): Promise<voi
 /** `countersign replay --live` as an operator starts it. */
 async function replayedLive(query: string): Promise<{ readonly stdout: string; readonly exitCode: number }> {
   const { address, namespace } = world.engine.server;
-  await until(async () => ((await world.client.workflow.count(query)).count >= RUNS ? true : undefined), {
+  await until(async () => (await world.client.workflow.count(query)).count >= RUNS, {
     what: 'all runs listed as completed',
   });
   const args = ['replay', '--live', '--query', query, '--config', world.configFile];
@@ -105,7 +105,7 @@ test.each(['once', 'again', 'a third time'])(
     });
     frozen.freeze();
     const since = Date.now();
-    await until(() => (Date.now() - since > STANDSTILL_MS ? true : undefined), {
+    await until(() => Date.now() - since > STANDSTILL_MS, {
       what: 'half a minute',
       withinMs: 60_000,
     });

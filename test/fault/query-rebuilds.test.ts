@@ -93,13 +93,13 @@ const AWAY: Readonly<Record<Form, (world: FaultWorld, lost: WorkerProcess, point
     const ids = [...points.values()].map(({ workflowId }) => workflowId);
     return {
       asked: async () => {
-        await until(() => (ids.every((id) => poller.asked.has(id)) ? true : undefined), {
+        await until(() => ids.every((id) => poller.asked.has(id)), {
           what: 'all queries on their way',
           instead: async () => [...poller.asked],
         });
         await poller.stop();
         const sent = Date.now();
-        await until(() => (Date.now() - sent > AHEAD_MS ? true : undefined), {
+        await until(() => Date.now() - sent > AHEAD_MS, {
           what: 'queries well ahead of all tasks',
         });
       },
@@ -113,7 +113,7 @@ const AWAY: Readonly<Record<Form, (world: FaultWorld, lost: WorkerProcess, point
     await lost.hold();
     return {
       asked: async () => {
-        await until(() => (runIds.every((id) => lost.output().includes(`holds a task of ${id}`)) ? true : undefined), {
+        await until(() => runIds.every((id) => lost.output().includes(`holds a task of ${id}`)), {
           what: 'all queries in its hands',
           instead: async () => lost.output().slice(-3_000),
         });
@@ -122,13 +122,13 @@ const AWAY: Readonly<Record<Form, (world: FaultWorld, lost: WorkerProcess, point
         await until(
           async () => {
             const all = await Promise.all(handles.map(async (handle) => (await handle.describe()).raw));
-            return all.every(({ pendingWorkflowTask: task }) => task?.state === STARTED) ? true : undefined;
+            return all.every(({ pendingWorkflowTask: task }) => task?.state === STARTED);
           },
           { what: 'all tasks in its hands' },
         );
         // It asks for no more, or it would be handed queries of the common queue while it stands still.
         lost.terminate();
-        await until(() => (lost.log().includes('SIGTERM') ? true : undefined), {
+        await until(() => lost.log().includes('SIGTERM'), {
           what: 'a worker that asks for no more',
         });
         lost.freeze();
@@ -251,7 +251,7 @@ function pageOf(query: string): number[] {
 /** No task of the workflow is on its way: a query that comes now is sent alone. */
 async function atRest(world: FaultWorld, workflowId: string): Promise<void> {
   const handle = world.client.workflow.getHandle(workflowId);
-  await until(async () => ((await handle.describe()).raw.pendingWorkflowTask ? undefined : true), {
+  await until(async () => !(await handle.describe()).raw.pendingWorkflowTask, {
     what: `rest of ${workflowId}`,
   });
 }

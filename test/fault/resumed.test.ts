@@ -121,7 +121,7 @@ test(
     await worker.kill();
     server.release('early');
     const next = await world.startWorker();
-    await until(() => (gets() >= before + 3 ? true : undefined), { what: 'they are asked for', withinMs: RECOVERY_MS });
+    await until(() => gets() >= before + 3, { what: 'they are asked for', withinMs: RECOVERY_MS });
     server.release('late');
     server.release('approved');
     await expectResumed(early, 'early');
@@ -144,7 +144,7 @@ test(
     worker.terminate();
     expect(await worker.ended).toBe(0);
     const next = await world.startWorker();
-    await until(() => (gets() > before ? true : undefined), { what: 'it is asked for' });
+    await until(() => gets() > before, { what: 'it is asked for' });
     server.release('stopped');
     await expectResumed(run, 'stopped');
     expect(server.cancelled).toEqual([]);

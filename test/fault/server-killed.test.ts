@@ -150,7 +150,7 @@ test(
 
 /** Waits until so many calls were executed. */
 async function worked(calls: number): Promise<void> {
-  await until(() => (server.calls.length >= calls ? true : undefined), { what: `${calls} calls`, withinMs: 120_000 });
+  await until(() => server.calls.length >= calls, { what: `${calls} calls`, withinMs: 120_000 });
 }
 
 async function approveAll(run: RunHandle, requests: number): Promise<void> {

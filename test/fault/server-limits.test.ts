@@ -69,7 +69,7 @@ async function metric(name: string): Promise<readonly string[]> {
 }
 
 async function shows(name: string, fits: RegExp): Promise<void> {
-  await until(async () => ((await metric(name)).some((line) => fits.test(line)) ? true : undefined), {
+  await until(async () => (await metric(name)).some((line) => fits.test(line)), {
     what: `${name} like ${String(fits)}`,
     instead: () => metric(name),
   });
@@ -83,7 +83,7 @@ test('calls under way, calls that were held back and by what, and the state of t
   const result = run.result().finally(() => (over = true));
   await until(() => {
     for (const exchange of open.splice(0)) exchange.result({ content: [] });
-    return over ? true : undefined;
+    return over;
   });
   await result;
   await shows(METRICS.running, / 0$/);
@@ -98,7 +98,7 @@ test('calls under way, calls that were held back and by what, and the state of t
     return world.countersign
       .run(again.runId)
       .state()
-      .then(({ status }) => (status === 'completed' ? true : undefined));
+      .then(({ status }) => status === 'completed');
   });
   await shows(METRICS.breaker, / 0$/);
   const told = worker.output().match(/breaker/g) ?? [];
@@ -123,12 +123,12 @@ test('a query that is refused counts once, by workflow; the one that is answered
   // The task for which the new worker rebuilds the run: what comes behind it is refused once.
   await run.advance();
   const handle = plainClient(world.client).workflow.getHandle(run.runId);
-  await until(async () => ((await handle.describe()).raw.pendingWorkflowTask ? undefined : true), { what: 'rest' });
+  await until(async () => !(await handle.describe()).raw.pendingWorkflowTask, { what: 'rest' });
   expect(await counted()).toEqual([]);
   const refusal: unknown = await handle.query('state').catch((error: unknown) => error);
   expect(isRefusedQuery(refusal)).toBe(true);
   const once = ['agentRun 1'];
-  await until(async () => ((await counted()).length > 0 ? true : undefined), { what: 'a count', instead: counted });
+  await until(async () => (await counted()).length > 0, { what: 'a count', instead: counted });
   expect(await counted()).toEqual(once);
   await handle.query('state');
   expect(await counted()).toEqual(once);

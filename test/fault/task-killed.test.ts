@@ -52,7 +52,7 @@ test.each(['between two questions', 'in the middle of a question'])(
     const worker = await world.startWorker();
     const run = await world.start('digger');
     await (inTheMiddle
-      ? until(() => (isHeld ? true : undefined), { what: 'a question', withinMs: RECOVERY_MS })
+      ? until(() => isHeld, { what: 'a question', withinMs: RECOVERY_MS })
       : taskOf(run, ({ polls }) => polls > 0));
     await worker.kill();
     isDone = true;

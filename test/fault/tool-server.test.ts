@@ -87,7 +87,7 @@ describe.each<Era>(['modern', 'legacy'])('a run of faults at a server of the %s 
     await Promise.all([routes.back.cut(), routes.gone.cut()]);
     for (const request of requests) await run.decide(decisionOn(request, 'bob'));
     const back = requests.find((request) => request.server === 'back')?.callId ?? '';
-    await until(async () => (factsOf(await run.ledger(), 'dispatched', back).length > 1 ? true : undefined), {
+    await until(async () => factsOf(await run.ledger(), 'dispatched', back).length > 1, {
       what: 'a second attempt',
     });
     await routes.back.mend();

@@ -171,7 +171,7 @@ test(
 
       server.release('zombie');
       zombie.thaw();
-      await until(() => (completedCalls(zombie) > 0 ? true : undefined), { what: 'the late answer' });
+      await until(() => completedCalls(zombie) > 0, { what: 'the late answer' });
       // It ends only when Temporal has answered all that it had to say.
       zombie.terminate();
       expect(await zombie.ended).toBe(0);

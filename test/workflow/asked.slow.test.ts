@@ -129,7 +129,7 @@ test('workers that are away for a while do not end it; the pause is told, with w
   await world.workers.stop();
   // Wakes the watch, which then asks nobody.
   await world.client.workflow.getHandle(run.runId).signal('nudge');
-  await until(() => (pauses.length > 0 ? true : undefined), { what: 'a pause' });
+  await until(() => pauses.length > 0, { what: 'a pause' });
   await world.restartWorkers();
   await run.decide(decisionOn(request, 'ann'));
   await run.result();
@@ -163,7 +163,7 @@ describe('which direct queries a worker refuses in a service where nothing is wr
   /** As Temporal UI asks: alone, and once. @returns names of those that were refused */
   async function refusedOf(run: RunHandle, ...names: readonly string[]): Promise<string[]> {
     const handle = plainClient(world.client).workflow.getHandle(run.runId);
-    await until(async () => ((await handle.describe()).raw.pendingWorkflowTask ? undefined : true), { what: 'rest' });
+    await until(async () => !(await handle.describe()).raw.pendingWorkflowTask, { what: 'rest' });
     const refused: string[] = [];
     for (const name of names)
       await handle.query(name).catch((error: unknown) => {

@@ -100,7 +100,7 @@ test('an approval that lapsed while its call waited for a scope is asked for ane
   await decideNext(run, 'bob');
   const wanted = await wantedFor(run);
   const lapsed = Date.now() + HELD_SECONDS * 1_000 + 200;
-  await until(() => (Date.now() > lapsed ? true : undefined), { what: 'the end of the approval' });
+  await until(() => Date.now() > lapsed, { what: 'the end of the approval' });
   await run.authorize(authorizationOf(wanted, 'bob', { kind: 'consent' }));
   const again = await until(
     async () => (await run.requests()).find(({ status, about }) => status === 'open' && about === undefined),

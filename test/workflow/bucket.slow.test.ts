@@ -109,14 +109,12 @@ test('INV-D3: a run that rolls while the store is away waits for it, and goes on
   await until(
     async () => {
       const { raw } = await world.client.workflow.getHandle(run.runId).describe();
-      return (raw.pendingActivities ?? []).some(({ attempt, lastFailure }) => Number(attempt) > 1 && lastFailure)
-        ? true
-        : undefined;
+      return (raw.pendingActivities ?? []).some(({ attempt, lastFailure }) => Number(attempt) > 1 && lastFailure);
     },
     { what: 'a second try to store' },
   );
   await s3.start();
-  await until(async () => ((await run.state()).runId === runId ? undefined : true), { what: 'a new execution' });
+  await until(async () => (await run.state()).runId !== runId, { what: 'a new execution' });
   await run.decide(decisionOn(await requestFor(run, 't1.c0'), 'ann'));
   expect(await run.result()).toMatchObject({ status: 'completed', output: 'paid' });
   expect(bank.callsFor('away')).toHaveLength(1);

@@ -60,7 +60,7 @@ describe('a sweep of the artifact directory (INV-D3)', () => {
     const first = await requestFor(run, 't1.c0').catch(() => undefined);
     if (first !== undefined) await run.decide(decisionOn(first, 'ann'));
     const request = await requestFor(run, 't2.c0');
-    await until(async () => (factsOf(await run.ledger(), 'run.rolled').length > 0 ? true : undefined));
+    await until(async () => factsOf(await run.ledger(), 'run.rolled').length > 0);
     const garbage = await world.artifacts.put(new TextEncoder().encode('a result that nobody remembers'), 'text/plain');
     await age();
 

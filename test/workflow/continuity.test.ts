@@ -107,7 +107,7 @@ test('a run of 120 turns, with decisions and messages arriving at any moment, is
     // In some turns the run continues as new while the request waits, in others while a decision or a message is under way.
     if (turn === 21) {
       await nudge(run);
-      await until(async () => ((await run.state()).runId === request.runId ? undefined : true), {
+      await until(async () => (await run.state()).runId !== request.runId, {
         what: 'the next execution',
       });
     }
@@ -315,7 +315,7 @@ describe('a worker that keeps no run in memory', () => {
     await run.say({ messageId: 'm1', text: 'Mind the budget.', from: 'ann' });
     await run.decide(decisionOn(two, 'ann', 'reject'));
     await forgetful.client.workflow.getHandle(run.runId).signal('nudge');
-    await until(async () => ((await run.state()).runId === one.runId ? undefined : true), {
+    await until(async () => (await run.state()).runId !== one.runId, {
       what: 'the next execution',
       // An activity whose worker lost it is begun anew after a minute.
       withinMs: 100_000,

@@ -200,7 +200,7 @@ describe('decisions of one person', () => {
         await handle.signal('decide', decisionOn(first, 'ann'));
         await ledgerShows(run, 'outcome', first.callId);
         await handle.signal('decide', { ...decisionOn(first, 'bob', 'reject'), decisionId: 'too-late' });
-        await until(async () => (factsOf(await run.ledger(), 'decision.refused').length === 3 ? true : undefined), {
+        await until(async () => factsOf(await run.ledger(), 'decision.refused').length === 3, {
           what: 'three refusals',
         });
         expect(factsOf(await run.ledger(), 'decision.refused')).toMatchObject([

@@ -53,7 +53,7 @@ class Demo {
   }
 
   async says(text: string): Promise<void> {
-    await until(() => (this.out.includes(text) ? true : undefined), {
+    await until(() => this.out.includes(text), {
       what: `"${text}" of the demo, which said ${this.out}${this.err}`,
       withinMs: LIMIT_MS,
     });
@@ -172,7 +172,7 @@ test(
     const killed = new Demo(['--yes', '--keep']);
     await killed.says('Still running, until Ctrl-C');
     killed.child.kill('SIGKILL');
-    await until(() => (killed.processes().length === 0 ? true : undefined), {
+    await until(() => killed.processes().length === 0, {
       what: 'the end of the service',
       withinMs: 30_000,
     });

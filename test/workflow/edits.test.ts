@@ -368,9 +368,7 @@ describe('what happens to an edit while it is judged (F16, F35, INV-D3, INV-G2)'
       await handle.signal('decide', { ...editOf(request, 'flood'), arguments: { purpose: 'flood', index } });
     await until(
       async () =>
-        factsOf(await run.ledger(), 'decision.refused').filter(({ code }) => code === 'LIMIT_REACHED').length === 2
-          ? true
-          : undefined,
+        factsOf(await run.ledger(), 'decision.refused').filter(({ code }) => code === 'LIMIT_REACHED').length === 2,
       { what: 'two refusals' },
     );
     expect(await codeOf(run.decide(editOf(request, 'flood')))).toBe('LIMIT_REACHED');
@@ -441,7 +439,7 @@ describe('approvals that answer later calls of a run (G-1, G-2, D-4, F35, INV-G1
     const run = await asking([[same, same, call({ purpose, amount: 2 })]]);
     const [first, , third] = await openRequests(run, 3);
     await run.decide(remembering(first, { scope: 'call' }));
-    await until(() => (amounts(purpose).length === 2 ? true : undefined), { what: 'both equal calls' });
+    await until(() => amounts(purpose).length === 2, { what: 'both equal calls' });
     expect(await openRequests(run)).toMatchObject([{ callId: 't1.c2' }]);
     await run.decide(decisionOn(third, 'ann', 'reject'));
     await run.result();

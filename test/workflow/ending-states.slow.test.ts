@@ -77,7 +77,7 @@ describe('a stop counts once, however often it is sent, in each state (S3.10, B-
       reach: async () => {
         const before = provider.received.length;
         const run = await world.start([END], { agent: { name: 'clerk', model: 'away' } });
-        await until(() => (provider.received.length > before ? true : undefined), { what: 'the first try' });
+        await until(() => provider.received.length > before, { what: 'the first try' });
         return run;
       },
       wanted: {},

@@ -4,7 +4,9 @@
  * One file, because both are the end of a run.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { updateIdOf } from '../../client/engine/engine.ts';
 import type { RunHandle } from '../../client/index.ts';
+import { Stop } from '../../contracts/schemas/request.ts';
 import { type ModelProvider, startModelProvider } from '../support/models/provider.ts';
 import { type RawServer, startRawServer } from '../support/servers/raw-server.ts';
 import type { RecordingServer } from '../support/servers/recording-server.ts';
@@ -19,7 +21,15 @@ import {
   results,
   storedLedger,
 } from '../support/world/run-record.ts';
-import { decideNext, decisionOn, openRequests, requestFor, rolled, type World } from '../support/world/world.ts';
+import {
+  decideNext,
+  decisionOn,
+  isAdmitted,
+  openRequests,
+  requestFor,
+  rolled,
+  type World,
+} from '../support/world/world.ts';
 
 let bank: RecordingServer;
 /** These answer nothing until they are told what to do. */
@@ -56,10 +66,18 @@ const servers = [{ name: 'bank' }, { name: 'open' }];
 
 type Way = 'cancel' | 'stop';
 const WAYS: readonly Way[] = ['cancel', 'stop'];
+const ENOUGH = { by: 'ann', reason: 'enough' };
 
 async function end(run: RunHandle, way: Way, inFlight: 'finish' | 'cancel' = 'finish'): Promise<void> {
   if (way === 'cancel') await run.cancel();
-  else await run.stop({ by: 'ann', reason: 'enough', inFlight });
+  else await run.stop({ ...ENOUGH, inFlight });
+}
+
+/** The server has what ends the run, and no worker is there to take it. */
+async function isAsked(run: RunHandle, way: Way, ending: Promise<void>): Promise<void> {
+  if (way === 'cancel') return await ending;
+  const updateId = updateIdOf('stop', Stop.parse({ ...ENOUGH, inFlight: 'finish' }));
+  await until(() => isAdmitted(world.client, run.runId, updateId), { what: 'the stop at the server' });
 }
 
 /** The run is over in the way that was asked for, with its ledger in the store and nothing left open. */
@@ -83,7 +101,7 @@ async function expectEnded(run: RunHandle, way: Way, wanted: Readonly<Record<str
 describe.each(WAYS)('%s', (way) => {
   test('while the tools are being listed', async () => {
     const run = await world.start([END], { servers: [{ name: 'mute' }] });
-    await until(async () => ((await run.ledger()).length === 1 ? true : undefined), { what: 'the start' });
+    await until(async () => (await run.ledger()).length === 1, { what: 'the start' });
     expect((await run.state()).status).toBe('preparing');
     await end(run, way);
     await expectEnded(run, way, {});
@@ -132,7 +150,7 @@ describe.each(WAYS)('%s', (way) => {
     // Both are there when the worker comes.
     await world.client.workflow.getHandle(run.runId).signal('decide', decisionOn(request, 'ann'));
     const ending = end(run, way);
-    if (way === 'cancel') await ending;
+    await isAsked(run, way, ending);
     await world.restartWorkers();
     await ending;
     await expectEnded(run, way, { 't1.c0': 'cancelled' });
@@ -146,7 +164,7 @@ describe.each(WAYS)('%s', (way) => {
     await world.workers.stop();
     await world.client.workflow.getHandle(run.runId).signal('nudge');
     const ending = end(run, way);
-    if (way === 'cancel') await ending;
+    await isAsked(run, way, ending);
     await world.restartWorkers();
     await ending;
     await expectEnded(run, way, { 't1.c0': 'cancelled' });
@@ -189,7 +207,7 @@ test.each(WAYS)('%s before the first workflow task', async (way) => {
   await world.workers.stop();
   const run = await world.start([END], { servers });
   const ending = end(run, way);
-  if (way === 'cancel') await ending;
+  await isAsked(run, way, ending);
   await world.restartWorkers();
   await ending;
   if (way === 'cancel') expect(await refusalOf(run.result())).toMatchObject({ code: 'RUN_CANCELLED' });
@@ -207,7 +225,7 @@ async function timerShows(run: RunHandle, summary: string): Promise<void> {
       const summaries = (events ?? []).map(({ userMetadata }) =>
         new TextDecoder().decode(userMetadata?.summary?.data ?? undefined),
       );
-      return summaries.some((text) => text.includes(summary)) ? true : undefined;
+      return summaries.some((text) => text.includes(summary));
     },
     { what: `a timer "${summary}"` },
   );
@@ -259,10 +277,9 @@ describe('stop', () => {
       servers: [{ name: 'repeatable' }],
     });
     await decideNext(run, 'ann');
-    await until(
-      () => (repeatable.seen.filter(({ rpcMethod }) => rpcMethod === 'tools/call').length === 2 ? true : undefined),
-      { what: 'the second attempt' },
-    );
+    await until(() => repeatable.seen.filter(({ rpcMethod }) => rpcMethod === 'tools/call').length === 2, {
+      what: 'the second attempt',
+    });
     await run.stop({ by: 'ann', reason: 'enough' });
     await expectEnded(run, 'stop', { 't1.c0': 'unknown' });
     expect(repeatable.executions()).toBe(1);

@@ -76,7 +76,7 @@ async function queued(run: RunHandle, count: number): Promise<void> {
       const scheduled = (execution?.history.events ?? []).filter(
         (event) => event.activityTaskScheduledEventAttributes?.activityType?.name === 'callTool',
       );
-      return scheduled.length === count ? true : undefined;
+      return scheduled.length === count;
     },
     { what: `${count} queued calls of ${run.runId}` },
   );
@@ -95,7 +95,7 @@ async function served(...runs: readonly RunHandle[]): Promise<void> {
   await until(
     () => {
       answer();
-      return isOver ? true : undefined;
+      return isOver;
     },
     { what: 'the end of all runs', withinMs: 90_000 },
   );
@@ -136,7 +136,7 @@ test('a tenant with one call does not wait for all calls of a tenant with many; 
     await openRequests(run, count);
   const from = order.length;
   await approved(first, 1);
-  await until(() => (open.length === 1 ? true : undefined), { what: 'the slot taken' });
+  await until(() => open.length === 1, { what: 'the slot taken' });
   await approved(loud, 12);
   await approved(quiet, 1);
   await approved(urgent, 1);

@@ -36,7 +36,7 @@ async function held(over: object = {}): Promise<{ run: RunHandle; flight: Flight
 }
 
 async function isClosed(flight: Flight): Promise<void> {
-  await until(async () => ((await wordOf(scene.world, flight)).kind === 'closed' ? true : undefined), {
+  await until(async () => (await wordOf(scene.world, flight)).kind === 'closed', {
     what: 'the end of the question',
   });
 }
@@ -65,7 +65,7 @@ describe('a run that ends', () => {
   test('stopped, and calls in flight too: the dispatch hears that nobody waits for it', async () => {
     const { run, flight } = await held();
     await run.stop({ by: 'ann', reason: 'enough', inFlight: 'cancel' });
-    await until(async () => (flight.isCancelled() ? true : undefined), { what: 'the cancellation' });
+    await until(async () => flight.isCancelled(), { what: 'the cancellation' });
     flight.end(WITHDRAWN);
     await run.result();
     expect(await outcomes(run)).toEqual({ 't1.c0': 'cancelled' });
@@ -83,7 +83,7 @@ describe('a run that ends', () => {
   test('cancelled by Temporal: what was sent keeps the outcome that its dispatch says', async () => {
     const { run, flight } = await held();
     await scene.world.client.workflow.getHandle(run.runId).cancel();
-    await until(async () => (flight.isCancelled() ? true : undefined), { what: 'the cancellation' });
+    await until(async () => flight.isCancelled(), { what: 'the cancellation' });
     await isClosed(flight);
     flight.end(DONE);
     await refusalOf(run.result());
@@ -154,7 +154,7 @@ test('F38: after a reset the question of the dispatch before is not answered: th
     code: 'DECISION_STALE_RUN',
   });
   // Temporal dispatches once more what was under way; a real dispatch sees by `runId` that it was revived, and says so.
-  await until(async () => (scene.flightsOf(run).length > 1 ? true : undefined), { what: 'the revived dispatch' });
+  await until(async () => scene.flightsOf(run).length > 1, { what: 'the revived dispatch' });
   flight.end(DONE);
   const stale = { kind: 'reopen', code: 'DISPATCH_STALE_RUN', message: 'It may have been sent before.' } as const;
   scene.flightsOf(run).at(-1)?.end(stale);

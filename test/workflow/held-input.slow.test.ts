@@ -101,7 +101,7 @@ describe('a question', () => {
     expect(await refusalOf(run.provideInput(answerTo(before, named('Ann'))))).toMatchObject({
       code: 'DIGEST_MISMATCH',
     });
-    await until(async () => ((await wordOf(world, flight, 3)).kind === 'closed' ? true : undefined), {
+    await until(async () => (await wordOf(world, flight, 3)).kind === 'closed', {
       what: 'the end of the one that took its place',
     });
     flight.end(DONE);
@@ -134,7 +134,7 @@ describe('a question', () => {
     await tellRound(world, flight);
     const request = await question(run);
     expect(request.generation).toBe(2);
-    await until(async () => ((await told(run)).includes('request.reminded') ? true : undefined), {
+    await until(async () => (await told(run)).includes('request.reminded'), {
       what: 'a reminder',
     });
     const wrong = answerTo({ ...request, digest: '0'.repeat(64) }, named('Ann'));
@@ -191,7 +191,7 @@ describe('what nobody answers', () => {
     const flight = await scene.flight(run);
     await tellRound(world, flight);
     const request = await question(run);
-    await until(async () => ((await wordOf(world, flight)).kind === 'closed' ? true : undefined), { what: 'its end' });
+    await until(async () => (await wordOf(world, flight)).kind === 'closed', { what: 'its end' });
     expect(await refusalOf(run.provideInput(answerTo(request, named('Ann'))))).toMatchObject({
       code: 'DECISION_EXPIRED',
     });

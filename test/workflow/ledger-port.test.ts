@@ -79,7 +79,7 @@ test('every entry of a run over several executions is in both sinks once it has 
   await openRequests(run);
   await rolled(world, run.runId);
   await decideNext(run, 'ann');
-  await until(async () => ((await run.state()).turn === 2 ? true : undefined), { what: 'the second turn' });
+  await until(async () => (await run.state()).turn === 2, { what: 'the second turn' });
   await decideNext(run, 'ann');
   await run.result();
   const ledger = await run.ledger();
@@ -163,7 +163,7 @@ test('what ends while a receiver is away is not shown as over before it is store
   receiver.answer();
   await run.result();
   expect(await run.state()).toMatchObject({ status: 'completed' });
-  await until(async () => ((await shown()) === 'completed' ? true : undefined), { what: 'the end in the list' });
+  await until(async () => (await shown()) === 'completed', { what: 'the end in the list' });
 });
 
 test('S2.3: in a run that was stopped a call that waited is no unknown call, while it is stored and afterwards', async () => {
@@ -235,7 +235,7 @@ test('a catalog that continues as new is kept in the same way', async () => {
   const handle = world.client.workflow.getHandle(workflowId);
   const { runId } = await handle.describe();
   await handle.signal('nudge');
-  await until(async () => ((await handle.describe()).runId === runId ? undefined : true), {
+  await until(async () => (await handle.describe()).runId !== runId, {
     what: 'another execution',
   });
   const { entries } = await keptIn(root, runId);

@@ -54,7 +54,7 @@ async function inForce(policy: PolicyOf): Promise<void> {
     async () => {
       const probe = await world.start([{ calls: [look('probe')] }, END]);
       await probe.result();
-      return factsOf(await probe.ledger(), 'verdict')[0]?.policyVersion === version ? true : undefined;
+      return factsOf(await probe.ledger(), 'verdict')[0]?.policyVersion === version;
     },
     { what: 'the changed policy in force' },
   );

@@ -177,7 +177,7 @@ describe('a message may interrupt: requests are withdrawn for it and it is read 
     test('while the model thinks: nobody is asked for what it proposes before it has read it', async () => {
       const run = await world.start([END], { agent: { name: 'clerk', model: 'late' }, servers: [{ name: 'bank' }] });
       // The provider is out of order; the step is tried again.
-      await until(() => (provider.received.length > 0 ? true : undefined), { what: 'the first try' });
+      await until(() => provider.received.length > 0, { what: 'the first try' });
       await run.say(WRONG);
       const part = { type: 'call', id: 'c1', name: 'bank__pay', json: '{"purpose":"thinking"}' } as const;
       const usage = { inputTokens: 1, outputTokens: 1, finish: 'stop' } as const;

@@ -71,7 +71,7 @@ beforeAll(async () => {
     await until(
       async () => {
         const { events } = await handle.fetchHistory();
-        return events?.some(({ workflowTaskFailedEventAttributes: failed }) => failed) ? true : undefined;
+        return events?.some(({ workflowTaskFailedEventAttributes: failed }) => failed);
       },
       { what: `a workflow task of ${workflowId} that fails` },
     );

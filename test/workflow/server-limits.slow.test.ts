@@ -114,7 +114,7 @@ async function served(run: RunHandle): Promise<void> {
   await until(
     () => {
       desk.answerAll();
-      return over ? true : undefined;
+      return over;
     },
     { what: `the end of ${run.runId}`, withinMs: 90_000 },
   );
@@ -137,7 +137,7 @@ test('waiting is no attempt: a call that came back more often than it may be sen
   await until(
     async () => {
       const dispatches = factsOf(await run.ledger(), 'dispatched').filter((fact) => fact.callId === callId);
-      return dispatches.length > 6 ? true : undefined;
+      return dispatches.length > 6;
     },
     { what: 'the seventh dispatch' },
   );
@@ -174,7 +174,7 @@ test('a message that interrupts is read before anything that waits is sent', asy
 test('a run whose only open call waits for its server continues as new, and waits on (INV-D3)', async () => {
   const { run, send } = await startListed('busy', 1);
   const other = await start('busy', 2);
-  await until(() => (desk.open.length === 2 ? true : undefined), { what: 'two calls under way' });
+  await until(() => desk.open.length === 2, { what: 'two calls under way' });
   await send();
   await heldBy(run, 'concurrency');
   await rolled(world, run.runId);
@@ -187,7 +187,7 @@ test('a run whose only open call waits for its server continues as new, and wait
 test("whoever waits longer than the server's waitSeconds is told so, and was not sent", async () => {
   const before = servers.short.executions();
   const run = await start('short', 2);
-  await until(async () => (factsOf(await run.ledger(), 'outcome').length === 1 ? true : undefined), {
+  await until(async () => factsOf(await run.ledger(), 'outcome').length === 1, {
     what: 'an outcome',
   });
   expect(factsOf(await run.ledger(), 'outcome')).toMatchObject([{ outcome: 'failed', code: 'TOOL_RATE_LIMITED' }]);
@@ -230,7 +230,7 @@ test('Retry-After of one call holds the others back, and none of them is lost', 
   });
   const { run, send } = await startListed('asks', 3);
   const first = await start('asks', 1);
-  await until(() => (refused === 1 ? true : undefined), { what: 'a refused call' });
+  await until(() => refused === 1, { what: 'a refused call' });
   await send();
   await heldBy(run, 'retry-after', 3);
   await served(run);
@@ -241,12 +241,12 @@ test('Retry-After of one call holds the others back, and none of them is lost', 
 
 test('a run that starts while its server has no place waits with its list, and goes on when there is one', async () => {
   const first = await start('busy', 2);
-  await until(() => (desk.open.length === 2 ? true : undefined), { what: 'two calls under way' });
+  await until(() => desk.open.length === 2, { what: 'two calls under way' });
   const second = await start('busy', 1);
   await until(
     async () => {
       const { raw } = await world.client.workflow.getHandle(second.runId).describe();
-      return raw.pendingActivities?.some(({ attempt }) => Number(attempt) > 2) === true ? true : undefined;
+      return raw.pendingActivities?.some(({ attempt }) => Number(attempt) > 2) === true;
     },
     { what: 'the list to be held back' },
   );
@@ -281,7 +281,7 @@ describe('a server that is away when a run starts (F8)', () => {
   async function waiting(over: Partial<RunSpecInput> = {}, least = 2): Promise<RunHandle> {
     const steps = [{ calls: [{ tool: 'files/act' }] }, { text: 'done' }];
     const run = await world.start(steps, { servers: [{ name: 'files' }], ...over });
-    await until(() => (tries >= least ? true : undefined), { what: `${least} tries` });
+    await until(() => tries >= least, { what: `${least} tries` });
     return run;
   }
 

@@ -54,7 +54,7 @@ describe('a tool that can only be called as a task', () => {
         message: 'shaft [redacted] of [redacted]',
       });
       expect((await run.state()).status).toBe('acting');
-      await until(() => (server.waiting() === 0 ? true : undefined), { what: 'no connection' });
+      await until(() => server.waiting() === 0, { what: 'no connection' });
 
       await world.restartWorkers();
       const before = (await run.state()).runId;

@@ -206,7 +206,7 @@ test('a signal enters history whoever sends it, and changes nothing (F22)', asyn
   await handle.signal('decide', await signedBy(mallory));
   const codes = async () =>
     (await run.ledger()).flatMap(({ fact }) => (fact.kind === 'decision.refused' ? [fact.code] : []));
-  await until(async () => ((await codes()).length >= 2 ? true : undefined), { what: 'two refusals' });
+  await until(async () => (await codes()).length >= 2, { what: 'two refusals' });
   expect(await codes()).toEqual(['SIGNATURE_MISSING', 'SIGNER_NOT_ENTITLED']);
   expect((await run.requests())[0]).toMatchObject({ status: 'open' });
 });
@@ -224,7 +224,7 @@ test('refreshTrust is no lever: it says nothing, and is taken once in a while', 
         ({ activityTaskCompletedEventAttributes: own }) => String(own?.scheduledEventId) === String(scheduled?.eventId),
       );
       const last = events.at(-1)?.workflowTaskCompletedEventAttributes;
-      return done && last !== undefined && last !== null ? true : undefined;
+      return done && last !== undefined && last !== null;
     },
     { what: 'the keys being read' },
   );

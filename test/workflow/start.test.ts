@@ -319,7 +319,7 @@ describe('as docs/guide/starting-from-any-language.md shows it (S1.2, S2.2, INV-
     });
     if (one === undefined || two === undefined) throw new Error('two requests');
     expect(one).toMatchObject({ callId: 't1.c0', status: 'open', runId: expect.any(String) });
-    await until(async () => ((await type(command('workflow list'))).includes(RUN) ? true : undefined), {
+    await until(async () => (await type(command('workflow list'))).includes(RUN), {
       what: 'the run in the list of those that wait',
     });
     expect(tickets.calls).toEqual([]);

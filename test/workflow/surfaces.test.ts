@@ -231,7 +231,7 @@ test('a run with many servers of long names starts, by the client library and wi
     taskQueue: world.config.taskQueue,
     args: [spec],
   });
-  await until(async () => ((await plain.describe()).status.name === 'COMPLETED' ? true : undefined), {
+  await until(async () => (await plain.describe()).status.name === 'COMPLETED', {
     what: 'the end of the run',
   });
 });

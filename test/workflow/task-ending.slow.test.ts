@@ -119,7 +119,7 @@ describe('a task of a run that hands over as it ends', () => {
     await world.client.workflow.getHandle(run.runId).signal('nudge');
   const lookedAt = (task: ServedTask): Promise<true> => {
     const { polls } = task;
-    return until(async () => (task.polls > polls + 1 ? true : undefined), { what: 'two more questions' });
+    return until(async () => task.polls > polls + 1, { what: 'two more questions' });
   };
 
   /** Workers find no artifact store meanwhile: whoever wants to hand over waits for it. */
@@ -134,9 +134,7 @@ describe('a task of a run that hands over as it ends', () => {
           const pending = raw.pendingActivities ?? [];
           return pending.some(
             ({ activityType, attempt }) => activityType?.name === 'storeSegment' && Number(attempt) > 1,
-          )
-            ? true
-            : undefined;
+          );
         },
         { what: 'a second try to store' },
       );
@@ -169,7 +167,7 @@ describe('a task of a run that hands over as it ends', () => {
     await withoutStore(run, async () => {
       const before = newest().polls;
       await run.stop({ by: 'ann', reason: 'enough', inFlight });
-      await until(async () => (newest().polls > before ? true : undefined), { what: 'another question' });
+      await until(async () => newest().polls > before, { what: 'another question' });
     });
     isDone = true;
     expect(await run.result()).toMatchObject({ status: 'stopped' });
@@ -187,14 +185,14 @@ describe('a task of a run that hands over as it ends', () => {
     const first = newest();
     await withoutStore(cancelled, async () => {
       await world.client.workflow.getHandle(cancelled.runId).cancel();
-      await until(async () => (first.cancelled ? true : undefined), { what: 'a task that is cancelled' });
+      await until(async () => first.cancelled, { what: 'a task that is cancelled' });
     });
     await expect(cancelled.result()).rejects.toMatchObject({ code: 'RUN_CANCELLED' });
     const limited = await world.start(digs(), { limits: { wallClockSeconds: 15 } });
     await taskOf(limited);
     const second = newest();
     await withoutStore(limited, async () => {
-      await until(async () => (second.cancelled ? true : undefined), { what: 'a task that is cancelled' });
+      await until(async () => second.cancelled, { what: 'a task that is cancelled' });
     });
     expect(await limited.result()).toMatchObject({ status: 'limited', because: 'wallClockSeconds' });
   });
@@ -216,7 +214,7 @@ describe('a task of a run that hands over as it ends', () => {
         activityOptions: { scheduleToCloseTimeout: msToTs('1s') },
         updateMask: { paths: ['schedule_to_close_timeout'] },
       });
-      await until(async () => (newest().cancelled ? true : undefined), { what: 'a task that is cancelled' });
+      await until(async () => newest().cancelled, { what: 'a task that is cancelled' });
     });
     // Its request is open for another day.
     await expect(run.result()).rejects.toMatchObject({ code: 'INTERNAL' });
@@ -252,7 +250,7 @@ describe('a task of a run that hands over as it ends', () => {
         .find((seconds) => seconds > 500 && seconds < 600);
     await until(patience, { what: 'a task that waits for the next execution' });
     release();
-    await until(async () => ((await executions(world, run.runId)).length > 1 ? true : undefined), {
+    await until(async () => (await executions(world, run.runId)).length > 1, {
       what: 'the next execution',
     });
     answer = undefined;
@@ -301,7 +299,7 @@ describe('the last question about a task, which a worker that stops or a server 
       const run = await world.start(digs());
       await taskOf(run);
       await run.stop(cancelling);
-      await until(() => (isHeld ? true : undefined), { what: 'the last question' });
+      await until(() => isHeld, { what: 'the last question' });
       const stopping = world.restartWorkers();
       server.become(working);
       await stopping;

@@ -69,7 +69,7 @@ describe('deadlines (F-2, F-4, F-5, F-6, INV-G1, INV-G2)', () => {
   }
 
   const passed = async (instant: string): Promise<void> => {
-    await until(() => (Date.now() > Date.parse(instant) ? true : undefined), { what: `the time ${instant}` });
+    await until(() => Date.now() > Date.parse(instant), { what: `the time ${instant}` });
   };
 
   test('a postponed request waits past its first deadline, is shown so, and can be approved', async () => {
@@ -93,7 +93,7 @@ describe('deadlines (F-2, F-4, F-5, F-6, INV-G1, INV-G2)', () => {
       async () => {
         const { searchAttributes } = await world.client.workflow.getHandle(run.runId).describe();
         const [shown] = searchAttributes['CountersignNextDeadline'] ?? [];
-        return shown instanceof Date && shown.toISOString() === deadline ? true : undefined;
+        return shown instanceof Date && shown.toISOString() === deadline;
       },
       { what: 'the new deadline in visibility' },
     );

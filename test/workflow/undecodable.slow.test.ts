@@ -98,9 +98,9 @@ describe('a run', () => {
   test('continues as new where the nudge has a payload or a header that cannot be read', async () => {
     const { run, raw } = await waiting();
     for (const payloads of BAD) await raw.signal(SIGNALS.nudge, payloads);
-    await until(async () => ((await executions(world, run.runId)).length > 1 ? true : undefined), { what: 'a roll' });
+    await until(async () => (await executions(world, run.runId)).length > 1, { what: 'a roll' });
     await raw.signal(SIGNALS.nudge, [], encoded('json/plain', '{'));
-    await until(async () => ((await executions(world, run.runId)).length > 2 ? true : undefined), { what: 'a roll' });
+    await until(async () => (await executions(world, run.runId)).length > 2, { what: 'a roll' });
     await goesOn(run);
   });
 
@@ -215,7 +215,7 @@ describe('a catalog', () => {
     for (const payloads of BAD) await raw.update(CATALOG_UPDATES.refreshTrust, payloads);
     for (const payloads of BAD) await raw.signal('unknown', payloads);
     for (const payloads of BAD) await raw.signal(SIGNALS.nudge, payloads, encoded('json/plain', '{'));
-    await until(async () => ((await executions(world, shelf.workflowId)).length > 1 ? true : undefined), {
+    await until(async () => (await executions(world, shelf.workflowId)).length > 1, {
       what: 'a roll',
     });
     const snapshot = await changed(shelf, { tool: 'pay', denied: true });

@@ -45,7 +45,7 @@ beforeAll(async () => {
   await run.say({ messageId: 'm-1', from: 'ann', text: 'And be quick.' });
   await rolled(world, run.runId);
   await decideNext(run, 'ann');
-  await until(async () => ((await run.state()).turn === 2 ? true : undefined), { what: 'turn 2' });
+  await until(async () => (await run.state()).turn === 2, { what: 'turn 2' });
   await decideNext(run, 'ann', 'reject');
   segment = (await run.result()).segment?.sha256 ?? '';
 });

@@ -43,7 +43,7 @@ beforeAll(async () => {
   await rolled(world, run.runId);
   // Of the execution before, as it was shown there.
   if (first !== undefined) await run.decide(decisionOn(first, 'acme|ann'));
-  await until(async () => ((await run.state()).turn === 2 ? true : undefined), { what: 'turn 2' });
+  await until(async () => (await run.state()).turn === 2, { what: 'turn 2' });
   await decideNext(run, 'acme|ben', 'reject');
   await run.result();
   unsigned = await plain.start([PAY, { text: 'done' }], { initiator }, { runId: 'unsigned' });

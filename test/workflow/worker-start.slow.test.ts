@@ -159,7 +159,7 @@ describe('at its start', () => {
       signal: stop.signal,
       onOut: () => stop.abort(),
     });
-    await until(async () => (gate.turnedAway() > 0 ? true : undefined), { what: 'a first try' });
+    await until(async () => gate.turnedAway() > 0, { what: 'a first try' });
     gate.open();
     expect(await run).toMatchObject({ exitCode: 0 });
     await gate.close();

@@ -112,7 +112,7 @@ test('a carry of somebody else, and a genuine one of another execution, end what
   const { workflowId } = catalog.handle;
   const before = (await catalog.handle.snapshot()).signing?.runId;
   await client.workflow.getHandle(workflowId).signal('nudge');
-  await until(async () => ((await catalog.handle.snapshot()).signing?.runId === before ? undefined : true), {
+  await until(async () => (await catalog.handle.snapshot()).signing?.runId !== before, {
     what: 'the next execution',
   });
   const started = (await executions(catalog.world, workflowId)).at(-1)?.events[0]

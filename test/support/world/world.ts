@@ -195,6 +195,20 @@ export async function rolled({ client }: Pick<World, 'client'>, workflowId: stri
   await until(async () => (await handle.describe()).runId !== runId, { what: `the next execution of ${workflowId}` });
 }
 
+/** True if Temporal has the update and no worker has taken it. */
+export async function isAdmitted(
+  { connection, options }: Client,
+  workflowId: string,
+  updateId: string,
+): Promise<boolean> {
+  const { stage } = await connection.workflowService.pollWorkflowExecutionUpdate({
+    namespace: options.namespace,
+    updateRef: { workflowExecution: { workflowId }, updateId },
+  });
+  // temporal.api.enums.v1.UpdateWorkflowExecutionLifecycleStage: ADMITTED.
+  return stage === 1;
+}
+
 /** Waits until a call has been asked, and returns its request, whatever became of it since. */
 export async function requestFor(run: RunHandle, callId: string): Promise<ApprovalRequest> {
   return await requestThat(run, (request) => request.callId === callId, `a request for ${callId}`);
