@@ -2,8 +2,8 @@
  * An execution of a run hands this state to the next one at continue-as-new. It is written into history: a build reads
  * what an earlier one wrote.
  *
- * `domain/run/carry.ts` turns a run into this shape and back, so that the states of `domain/state/call.ts` are free to
- * change.
+ * `domain/run/carry.ts` turns a run into this shape and back. Free to change in `domain/state` are the statuses of a
+ * call, the fields that the codec renames, and how answers are remembered; other fields are recorded by their names.
  */
 import type {
   Approver,

@@ -206,8 +206,7 @@ export function describeLapse(end: number): string {
 }
 
 // A run's grant may end before the deadline of a request; a call approved after that end has no authorization (F13).
-//
-// 1. The ledger says so when the request opens, so that nobody approves days later what cannot be called any more.
+// The ledger says so when the request opens, so that nobody approves days later what cannot be called any more.
 
 interface Held {
   readonly run: Run;

@@ -104,13 +104,12 @@ export function admitAnswer(
   ids: Omit<RunIds, 'runId'>,
   now: number,
 ): AdmissionOf<Paused, PauseAck> {
-  const content = contentOf(asked, answer);
   const admission = admitTo(
     run,
     answer,
     {
       isAsked: (state): state is Paused => state.request.about?.kind === asked,
-      repeated: (known) => (isPauseAnswer(known) && known.content === content ? known.ack : undefined),
+      repeated: (known) => (isPauseAnswer(known) && known.content === contentOf(asked, answer) ? known.ack : undefined),
     },
     ids,
     now,

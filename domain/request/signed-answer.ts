@@ -66,19 +66,16 @@ function refuseHeavy({ votes = [], request }: WaitingForConsent, decision: Signe
   );
 }
 
-/**
- * Admits a decision as `admit` does, and lets one key vote once.
- * @param trust undefined in trust mode `temporal`
- */
+/** Admits a decision as `admit` does, and lets one key vote once; for runs of trust mode `signed`. */
 export function admitSigned(
   run: Run,
   decision: SignedDecision,
   ids: Omit<RunIds, 'runId'>,
   now: number,
-  { endsAt, trust }: { readonly endsAt: number; readonly trust: Trusted | undefined },
+  { endsAt, trust }: { readonly endsAt: number; readonly trust: Trusted },
 ): Admission {
   const admission = admit(run, decision, ids, now, endsAt);
-  if (trust === undefined || admission.kind !== 'accept') return admission;
+  if (admission.kind !== 'accept') return admission;
   // An edit clears the former votes, so its signer is the first to vote.
   if (isEdit(decision)) return admission;
   const { callId, signature = '' } = decision;

@@ -2,13 +2,14 @@
  * An execution hands this state to the next one at continue-as-new; `workflows/run/roll.ts` does the handing over.
  *
  * The recorded shape (`contracts/wire/carry.ts`) stays as it is; `toCarry` and `fromCarry` stand between it and the
- * run, so that the names of `domain/state` are free.
+ * run.
  *
  * 1. A run carries only what cannot be read elsewhere: heads and references, open calls, remembered answers.
  */
 import { defined } from '../../contracts/defined.ts';
 import {
   type Answered,
+  type AnsweredPause,
   type CarriedCall,
   type CarriedRun,
   type Carry,
@@ -20,7 +21,7 @@ import {
   TASK_CARRY_VERSION,
 } from '../../contracts/wire/carry.ts';
 import { type Approved, type CallState, type Cleared, requestOf, resolvedOf, sendable } from '../state/call.ts';
-import { isPauseAnswer, type Run } from '../state/run.ts';
+import { isPauseAnswer, type Remembered, type Run } from '../state/run.ts';
 
 /** Returns the run as it is carried, and the version of its shape. */
 export function toCarry(run: Run): { readonly version: Carry['version']; readonly run: CarriedRun } {
@@ -37,10 +38,18 @@ export function toCarry(run: Run): { readonly version: Carry['version']; readonl
 }
 
 export function fromCarry({ calls, answered, resumed = [], ...run }: CarriedRun): Run {
-  const inOrder = [...answered, ...resumed].sort(({ ack: one }, { ack: other }) =>
-    one.decidedAt < other.decidedAt ? -1 : Number(one.decidedAt > other.decidedAt),
-  );
-  return { ...run, calls: calls.map(callFrom), answered: inOrder };
+  return { ...run, calls: calls.map(callFrom), answered: inOrder(answered, resumed) };
+}
+
+/** Merges two lists by time. Each keeps its own order: the clocks of two executions may differ. */
+function inOrder(answered: readonly Answered[], resumed: readonly AnsweredPause[]): readonly Remembered[] {
+  const merged: Remembered[] = [];
+  const later = [...resumed];
+  for (const each of answered) {
+    while (later[0] !== undefined && later[0].ack.decidedAt < each.ack.decidedAt) merged.push(...later.splice(0, 1));
+    merged.push(each);
+  }
+  return [...merged, ...later];
 }
 
 function carryVersionOf({ calls, grants }: Run): Carry['version'] {

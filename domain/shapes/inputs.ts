@@ -156,10 +156,9 @@ function valuesIn(value: unknown): number {
 
 // These shapes check the answers of activities, as far as the workflow reads their fields (docs/adr/0046).
 //
-// An answer that does not fit counts as lost; else the workflow task would fail for ever. The file is pure. The meaning
-// of the fields, and the proof that a worker of the zone wrote them (docs/adr/0047), belong to others.
-//
-// 1. Further fields are allowed: other releases answer with more.
+// An answer that does not fit counts as lost; else the workflow task would fail for ever. The meaning of the fields, and
+// the proof that a worker of the zone wrote them (docs/adr/0047), belong to others. Further fields are allowed: other
+// releases answer with more.
 
 /** A field whose name ends with `?` may be missing. */
 type Shape = 'text' | 'count' | 'fields' | Word | Each | Either | { readonly [name: string]: Shape };

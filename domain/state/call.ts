@@ -9,9 +9,9 @@
  *    becomes while its server takes no more (INV-G1).
  * 3. A call that may have run ends as `unknown` until its outcome is known (INV-X2).
  */
-import type { JsonObject } from '../../contracts/schemas/json.ts';
 import { defined } from '../../contracts/defined.ts';
 import type { Judgement, Outcome, ProposedCall } from '../../contracts/schemas/call.ts';
+import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { InputPause, Pause, SignedDecision } from '../../contracts/schemas/request.ts';
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
 import type {
@@ -281,6 +281,7 @@ export function resolvedOf({
     ...defined({ duplicateOf, unsure, edit, asked, retry, holds, input, authorized }),
   };
 }
+
 export type ConsentRequest = OpenRequest & { readonly about?: never };
 
 // A call is settled in one way, whatever ended it.

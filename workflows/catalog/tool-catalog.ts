@@ -25,10 +25,16 @@ import { isChecking } from '../interceptors/zone.ts';
 import { registerCatalogHandlers } from './handlers.ts';
 import { LiveCatalog } from './live-catalog.ts';
 import { catalogDiscoveryActivities } from './activities.ts';
-import { MOST_QUIET_TRIES, storeOnce, untilAnswered } from '../entity/roll.ts';
+import { storeOnce, untilAnswered } from '../entity/roll.ts';
 
 /** How long a catalog without a connection waits for one. */
 const UNUSED_MS = 60_000;
+
+/**
+ * Attempts to find a moment without messages. A catalog that gets messages without a pause continues all the same; a
+ * sender whose answer is lost then asks again.
+ */
+const MOST_QUIET_TRIES = 10;
 
 /** @param carry state of the previous execution; only continue-as-new passes it */
 export async function toolCatalog(identity: CatalogBeginning, carry?: CatalogCarry | null): Promise<void> {

@@ -32,7 +32,10 @@ export class UnderWay<Item> {
     return this.#items.has(item);
   }
 
-  /** Not `async`: one more promise would change the order of commands in recorded runs (INV-D1). */
+  /**
+   * Not `async`: one more promise would change the order of commands in recorded runs (INV-D1).
+   * @param work fails by its promise alone: after an error that it throws at once, the item would stay
+   */
   during<Result>(item: Item, work: () => Promise<Result>): Promise<Result> {
     this.#items.add(item);
     const over = (): void => void this.#items.delete(item);

@@ -15,12 +15,6 @@ export async function untilAnswered(): Promise<void> {
   await sleep(1, { summary: 'before continue-as-new' });
 }
 
-/**
- * Attempts to find a moment without messages before continue-as-new. What gets messages without a pause continues all
- * the same; a sender whose answer is lost then asks again. Each attempt is one workflow task and takes milliseconds.
- */
-export const MOST_QUIET_TRIES = 10;
-
 /** Stores one segment. `ledgerLength` says how far it holds the ledger: more entries may have come meanwhile. */
 export async function storeOnce(
   live: Entity,

@@ -213,7 +213,7 @@ export function closeQuestion(live: LiveRun, callId: string): void {
     live.commit(elicitationClosed(live.run, callId, 'cancelled'));
 }
 
-/** Who is asked again, and for how long, if neither the gate nor the former request says so. */
+/** Who is asked again if neither the gate nor the former request says so, and for how long if the gate does not. */
 function fallbackOf({ prepared }: LiveRun, { judgement }: Sendable | Dispatched): Answerers {
   const { verdict } = judgement;
   const { approvers, deadlineSeconds } = answerersByDefault(prepared.initiator.id);

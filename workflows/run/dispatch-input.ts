@@ -1,6 +1,6 @@
 /**
  * Builds the input of a dispatch: the call, and every proof that lets it leave. The dispatch proves each of them again
- * (INV-G1).
+ * (INV-G1). A listing of tools takes its proofs of grants from here, too.
  */
 import { workflowInfo } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';

@@ -1,5 +1,5 @@
 /**
- * Handles the updates and signals of a run; those that answer a request are in `domain/shapes/inputs.ts`. Handlers record and return
+ * Handles the updates and signals of a run; those that answer a request are in `answers.ts`. Handlers record and return
  * (INV-D3).
  *
  * 1. A validator only reads, and compares what depends on the Temporal run; the handler behind it never compares that

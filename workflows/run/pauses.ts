@@ -1,5 +1,5 @@
 /**
- * Opens requests about something other than consent, and gives a dispatch what people have answered (`domain/shapes/inputs.ts`).
+ * Opens requests about something other than consent; `answers.ts` takes what people answer.
  *
  * 1. Only runs that were prepared for a kind of pause open one; others end as before. The first pause leaves a marker,
  *    so that no build without pauses takes the run up. If such a build has continued without asking, nobody is asked

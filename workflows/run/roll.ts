@@ -12,13 +12,19 @@ import type { Carry } from '../../contracts/wire/carry.ts';
 import type { RunActivities } from '../../contracts/wire/run.ts';
 import { tasksOf } from '../../domain/legacy-2025/tasks.ts';
 import { storeActivities } from '../entity/activities.ts';
-import { MOST_QUIET_TRIES, storeOnce, untilAnswered } from '../entity/roll.ts';
+import { storeOnce, untilAnswered } from '../entity/roll.ts';
 import type { Answering } from '../entity/unread.ts';
 import type { LiveRun } from './live-run.ts';
 import { act, settleAll } from './turn.ts';
 
 /** Ledger entries passed to the next execution in its input; one takes up to 13 kB if it holds a long comment. */
 const MOST_CARRIED = 200;
+/**
+ * Attempts to find a moment without messages before continue-as-new. A run that gets messages without a pause continues
+ * all the same; a sender whose answer is lost then asks again. They are few: an attempt waits for edits that are being
+ * judged, and no approved call leaves meanwhile.
+ */
+const MOST_QUIET_TRIES = 3;
 
 /** Hands over to the next execution. It never returns: continue-as-new is thrown. */
 export async function roll(live: LiveRun): Promise<never> {

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { compareWithHistory, type RecordedDeeds } from '../../../../client/ledger/history.ts';
 import { checkNamedKeys, checkProofs } from '../../../../client/ledger/proofs.ts';
 import type { Authorization, Provision, Resolution, SignedDecision } from '../../../../contracts/schemas/request.ts';
-import { accept } from '../../../../domain/request/decision.ts';
+import { accept, admit } from '../../../../domain/request/decision.ts';
 import { recordedHash } from '../../../../domain/request/outcome.ts';
 import { responsesHash } from '../../../../domain/request/provision.ts';
 import { admitSigned, type AnswerPurpose, checkSignedDecision } from '../../../../domain/request/signed-answer.ts';
@@ -212,7 +212,7 @@ describe('a signed decision', () => {
     expect(admitSigned(voted, again, runIds(), START, { endsAt, trust })).toMatchObject({
       code: 'APPROVER_NOT_ENTITLED',
     });
-    expect(admitSigned(voted, again, runIds(), START, { endsAt, trust: undefined }).kind).toBe('accept');
+    expect(admit(voted, again, runIds(), START, endsAt).kind).toBe('accept');
     const other = await by('acme|ben', two, approval(where));
     expect(admitSigned(voted, other, runIds(), START, { endsAt, trust }).kind).toBe('accept');
     const no = await by('acme|ben', one, rejection(where));

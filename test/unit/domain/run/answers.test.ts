@@ -1,5 +1,6 @@
 // What people have answered is remembered in one list, and recorded in two.
 import { expect, test } from '@jest/globals';
+import { defined } from '../../../../contracts/defined.ts';
 import { answerersByDefault, initiatorRule } from '../../../../domain/policy/approvers.ts';
 import { fromCarry, toCarry } from '../../../../domain/run/carry.ts';
 import { answeredWith, MOST_ANSWERED, type Remembered, type Run, startRun } from '../../../../domain/state/run.ts';
@@ -28,6 +29,19 @@ test('the order of answers survives continue-as-new; where two have one time, th
   ];
   const run = answers.reduce(answeredWith, startRun(0));
   expect(idsOf(fromCarry(toCarry(run).run))).toEqual(['a', 'b', 'c', 'd', 'e']);
+});
+
+test('answers of one list keep their order, also where the clock of a later execution is behind', () => {
+  const answers = [
+    decision('a', '2026-01-01T00:00:05.000Z'),
+    decision('b', '2026-01-01T00:00:04.000Z'),
+    resolution('c', '2026-01-01T00:00:03.000Z'),
+    resolution('d', '2026-01-01T00:00:02.000Z'),
+  ];
+  const { answered, resumed } = toCarry(answers.reduce(answeredWith, startRun(0))).run;
+  const carried = { ...startRun(0), calls: [], answered, ...defined({ resumed }) };
+  const again = toCarry(fromCarry(carried)).run;
+  expect({ answered: again.answered, resumed: again.resumed }).toEqual({ answered, resumed });
 });
 
 test('the oldest decision is forgotten where there are too many, and no other answer for it', () => {
