@@ -27,8 +27,8 @@ import type { Grant } from '../../contracts/schemas/run-spec.ts';
 import type {
   AuthorizationProof,
   DispatchProof,
+  PauseProof,
   ProvisionProof,
-  RetryProof,
   ShownRequest,
 } from '../../contracts/wire/proofs.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
@@ -66,9 +66,6 @@ export function shownForConsent(
 ): Shown {
   return { callId, target, generation, arguments: args, approvers };
 }
-
-/** The fields that every proof of an answer to a pause has. */
-export type PauseProof = Omit<RetryProof, 'resolution'>;
 
 /** Reads an answer to a request that is not for consent; the tool may have had another definition then. */
 export function statementOf(

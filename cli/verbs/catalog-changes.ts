@@ -143,7 +143,7 @@ export const ALLOW = verb({
   name: 'allow',
   summary: 'let calls run without a countersignature',
   description:
-    "Let calls run without a countersignature, and acknowledge the definitions of the tools. The organisation's policy and the run's still count",
+    "Let calls run without a countersignature, also of tools that were denied, and acknowledge their definitions. The organisation's policy and the run's still count",
   args: { server: SERVER, tools: option.some(SPELLED) },
   options: {
     ...CHANGING,
@@ -167,7 +167,8 @@ export const ALLOW = verb({
 export const ASK = verb({
   name: 'ask',
   summary: 'make every call wait for a countersignature',
-  description: 'Make every call of these tools wait for a countersignature, whatever other policy says',
+  description:
+    'Make every call of these tools wait for a countersignature, whatever other policy says; a tool that was denied is asked about, too',
   args: { server: SERVER, tools: option.any(SPELLED) },
   options: {
     ...CHANGING,

@@ -21,9 +21,14 @@ export function entryText({ seq, at, fact }: LedgerEntry, paint: Paint): string 
   const number = paint('dim', `${String(seq).padStart(4)}  ${said(at)}`);
   if (isOfCatalog(fact)) return `${number}  ${fact.kind.padEnd(22)}  ${aboutCatalog(fact)}`.trimEnd();
   const call = 'callId' in fact ? visible(fact.callId) : '';
+  return `${number}  ${visible(fact.kind).padEnd(17)}  ${call.padEnd(6)}  ${aboutRun(fact)}`.trimEnd();
+}
+
+function aboutRun(fact: RunFact): string {
+  // Workers of a later build may have written it: a page of a live run is not parsed.
+  if (!Object.hasOwn(ABOUT, fact.kind)) return '';
   // Sound: each row takes the facts of its own kind.
-  const about = ABOUT[fact.kind] as (fact: RunFact) => string;
-  return `${number}  ${fact.kind.padEnd(17)}  ${call.padEnd(6)}  ${about(fact)}`.trimEnd();
+  return (ABOUT[fact.kind] as (fact: RunFact) => string)(fact);
 }
 
 type Describe<Fact extends LedgerFact> = {

@@ -67,7 +67,7 @@ export type DispatchProof =
     };
 
 /** The request that a person answered, if it was about something other than consent. */
-interface PauseProof<About extends Pause = Pause> {
+export interface PauseProof<About extends Pause = Pause> {
   readonly about: About;
   readonly generation: number;
   readonly approvers: ApproverRule;
