@@ -9,8 +9,8 @@ import { chatDialect } from '../support/models/chat.ts';
 import { said } from '../support/models/dialect.ts';
 import { type ModelProvider, startModelProvider } from '../support/models/provider.ts';
 import {
-  type Execution,
   executions,
+  expectModelSawAll,
   factsOf,
   ledgerShows,
   outcomes,
@@ -19,15 +19,12 @@ import {
 } from '../support/world/run-record.ts';
 import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
 import type { RecordingServer } from '../support/servers/recording-server.ts';
-import { until } from '../support/until.ts';
 import { startBank } from '../support/world/bank-world.ts';
-import { decideNext, decisionOn, openRequests, requestAfter, startWorld, type World } from '../support/world/world.ts';
+import { decisionOn, openRequests, requestAfter, type World } from '../support/world/world.ts';
 
 let bank: RecordingServer;
 let provider: ModelProvider;
 let world: World;
-/** Keeps no run in memory: every workflow task replays the whole history. */
-let forgetful: World;
 
 beforeAll(async () => {
   provider = await startModelProvider('chat-completions');
@@ -38,18 +35,8 @@ beforeAll(async () => {
     },
   } as const;
   ({ bank, world } = await startBank(config, { beside: [provider] }));
-  const { engine, bundle } = world;
-  const { servers } = world.config;
-  forgetful = await startWorld({
-    engine,
-    bundle,
-    config: { ...config, servers, taskQueue: 'forgetful', worker: { maxCachedWorkflows: 0 } },
-  });
 });
-afterAll(async () => {
-  await forgetful.stop();
-  await world.stop();
-}, 180_000);
+afterAll(async () => world.stop());
 
 const call = (tool: string, purpose: string, n: number | string = 1) => ({
   tool: `bank/${tool}`,
@@ -60,98 +47,6 @@ const END = { text: 'done' };
 async function nudge(run: RunHandle): Promise<void> {
   await world.client.workflow.getHandle(run.runId).signal('nudge');
 }
-
-/** The scripted model reports how many messages it was shown: in every turn, all that the transcript held before its answer. */
-async function expectModelSawAll(run: RunHandle): Promise<void> {
-  const messages = await transcript(world, run);
-  const before = messages.flatMap(({ role }, index) => (role === 'assistant' ? [index] : []));
-  const shown = factsOf(await run.ledger(), 'turn.proposed').map(({ usage }) => usage.inputTokens);
-  expect(shown).toEqual(before);
-}
-
-/** What an event holds, roughly as it is stored. */
-function sizeOf(value: unknown): number {
-  if (value instanceof Uint8Array || typeof value === 'string') return value.length;
-  if (typeof value !== 'object' || value === null) return 2;
-  return Object.values(value).reduce<number>((sum, inner) => sum + 2 + sizeOf(inner), 0);
-}
-
-/** Of the turns alone: from the first model step on, without start and continue-as-new. */
-function bytesPerTurn({ events }: Execution): number {
-  const isModelStep = ({ activityTaskScheduledEventAttributes: scheduled }: Execution['events'][number]) =>
-    scheduled?.activityType?.name === 'modelStep';
-  const steps = events.filter(isModelStep).length - 1;
-  return (
-    events
-      .slice(events.findIndex(isModelStep), events.findLastIndex(isModelStep))
-      .reduce((sum, event) => sum + sizeOf(event), 0) / steps
-  );
-}
-
-test('a run of 120 turns, with decisions and messages arriving at any moment, is whole across its executions', async () => {
-  const turns = 120;
-  const cycle = [
-    { calls: [call('lookup', 'long', '{{turn}}')], repeat: 2 },
-    { calls: [call('lookup', 'long', '{{turn}}'), call('pay', 'long', '{{turn}}')] },
-  ];
-  const run = await world.start([...Array.from({ length: turns / 3 }, () => cycle).flat(), END], {
-    limits: { turns: 200 },
-  });
-  let messagesSaid = 0;
-  let decided = 0;
-  for await (const { fact } of run.watch()) {
-    if (fact.kind !== 'request.opened') continue;
-    const request = (await run.requests()).find(({ callId }) => callId === fact.callId);
-    if (request === undefined) throw new Error('a request that was opened is gone');
-    const turn = (decided += 1) * 3;
-    // In some turns the run continues as new while the request waits, in others while a decision or a message is under way.
-    if (turn === 21) {
-      await nudge(run);
-      await until(async () => (await run.state()).runId !== request.runId, {
-        what: 'the next execution',
-      });
-    }
-    const messages =
-      turn % 12 === 0 ? [run.say({ messageId: `m${turn}`, text: `This is turn ${turn}.`, from: 'ann' })] : [];
-    messagesSaid += messages.length;
-    const nudges = turn % 30 === 0 ? [nudge(run)] : [];
-    // The last decision lets the run end, and what comes after its end is refused.
-    if (turn === turns) await Promise.all([...messages, ...nudges]);
-    // As it was shown, also where the run has continued meanwhile.
-    await Promise.all([run.decide(decisionOn(request, 'ann')), ...messages, ...nudges]);
-  }
-  expect(await run.result()).toMatchObject({ status: 'completed', turns: turns + 1, calls: turns + turns / 3 });
-
-  const numbers = Array.from({ length: turns }, (_, index) => `${index + 1}`);
-  const executed = (tool: string) => bank.callsFor('long', tool).map(({ arguments: args }) => args['n']);
-  expect(executed('lookup')).toEqual(numbers);
-  expect(executed('pay')).toEqual(numbers.filter((number) => Number(number) % 3 === 0));
-  expect(Object.values(await outcomes(run)).filter((outcome) => outcome !== 'succeeded')).toEqual([]);
-
-  const ledger = await run.ledger();
-  expect(assertIntact(ledger, run.runId).length).toBe(ledger.length);
-  expect(factsOf(ledger, 'decision.accepted')).toHaveLength(turns / 3);
-  expect(factsOf(ledger, 'said')).toHaveLength(messagesSaid);
-  const messages = await transcript(world, run);
-  expect(messages.filter(({ role }) => role === 'user')).toHaveLength(1 + messagesSaid);
-  await expectModelSawAll(run);
-
-  const chain = await executions(world, run.runId);
-  expect(chain.length).toBeGreaterThanOrEqual(4);
-  expect(factsOf(ledger, 'run.rolled')).toHaveLength(chain.length - 1);
-}, 120_000);
-
-test('the turns of the last execution are no larger than those of the first (INV-D2)', async () => {
-  const run = await world.start([{ calls: [call('lookup', 'flat', '{{turn}}')], repeat: 60 }, END], {
-    limits: { turnsPerExecution: 20 },
-  });
-  await run.result();
-  const chain = await executions(world, run.runId);
-  expect(chain).toHaveLength(4);
-  const [first = 0, , last = 0] = chain.map(bytesPerTurn);
-  expect(Math.abs(last / first - 1)).toBeLessThan(0.1);
-  await expectModelSawAll(run);
-});
 
 test('a decision and a nudge in one workflow task: the call is sent once, and its result is not lost', async () => {
   const run = await world.start([{ calls: [call('pay', 'race', 1), call('pay', 'race', 2)] }, END]);
@@ -203,7 +98,7 @@ test('everything that arrives while the run hands over is there in the next exec
   expect(users.toSorted()).toEqual(['Do it.', ...messages.map(({ text }) => text)].toSorted());
   expect((await executions(world, run.runId)).length).toBeGreaterThan(1);
   assertIntact(await run.ledger(), run.runId);
-  await expectModelSawAll(run);
+  await expectModelSawAll(world, run);
 });
 
 test('a request keeps its deadline across executions, and expires in a later one', async () => {
@@ -222,33 +117,6 @@ test('a request keeps its deadline across executions, and expires in a later one
   );
   expect(rolled?.seq).toBeLessThan(closed?.seq ?? 0);
   expect(Date.parse(closed?.at ?? '')).toBeGreaterThanOrEqual(Date.parse(again.deadline));
-});
-
-test('queries and messages from the first moment on leave a history that replays, and a ledger that reads the same afterwards', async () => {
-  // A query that met a local activity once made histories that no worker could replay.
-  const early = async (index: number) => {
-    const run = await world.start([
-      { calls: [call('lookup', 'early', index)] },
-      { calls: [call('pay', 'early', index)] },
-      END,
-    ]);
-    const asked = Promise.all([run.state(), run.ledger(), run.requests(), run.advance()]);
-    await run.say({ messageId: 'm1', text: 'Quickly, please.', from: 'ann' });
-    await Promise.all([asked, run.state(), run.say({ messageId: 'm2', text: 'Please.', from: 'ann' })]);
-    await openRequests(run);
-    return { run, ledger: await run.ledger() };
-  };
-  // Four at a time: a slow machine answers their queries within the deadline.
-  const runs = [];
-  for (const first of [0, 4, 8]) runs.push(...(await Promise.all([0, 1, 2, 3].map((n) => early(first + n)))));
-  await world.restartWorkers();
-  for (const { run, ledger } of runs) {
-    expect(await run.ledger()).toEqual(ledger);
-    await decideNext(run, 'ann');
-  }
-  await Promise.all(runs.map(async ({ run }) => await run.result()));
-  expect(bank.callsFor('early', 'pay')).toHaveLength(12);
-  expect(bank.callsFor('early', 'lookup')).toHaveLength(12);
 });
 
 describe('a worker that is restarted', () => {
@@ -298,60 +166,5 @@ describe('a worker that is restarted', () => {
     bank.release('recorded');
     expect((await results(world, run))[0]?.outcome).toMatchObject({ kind: 'unknown' });
     expect(bank.callsFor('recorded')).toHaveLength(1);
-  });
-});
-
-describe('a worker that keeps no run in memory', () => {
-  test('takes a run through parallel calls, decisions in reverse, a reject, messages and continue-as-new', async () => {
-    const run = await forgetful.start([
-      { calls: [1, 2, 3].map((n) => call('pay', 'forgetful', n)) },
-      { calls: [call('lookup', 'forgetful', 4)] },
-      END,
-    ]);
-    const requests = await openRequests(run, 3);
-    const [one, two, three] = requests;
-    if (one === undefined || two === undefined || three === undefined) throw new Error('three requests');
-    await run.decide(decisionOn(three, 'ann'));
-    await run.say({ messageId: 'm1', text: 'Mind the budget.', from: 'ann' });
-    await run.decide(decisionOn(two, 'ann', 'reject'));
-    await forgetful.client.workflow.getHandle(run.runId).signal('nudge');
-    await until(async () => (await run.state()).runId !== one.runId, {
-      what: 'the next execution',
-      // An activity whose worker lost it is begun anew after a minute.
-      withinMs: 100_000,
-      instead: async () =>
-        (await executions(forgetful, run.runId)).map(({ events }) =>
-          events.map(({ eventType, eventTime }) => `${String(eventTime?.seconds)} ${String(eventType)}`),
-        ),
-    });
-    await run.decide(decisionOn(one, 'ann'));
-    expect(await run.result()).toMatchObject({ status: 'completed', output: 'done' });
-    expect(await outcomes(run)).toEqual({
-      't1.c0': 'succeeded',
-      't1.c1': 'rejected',
-      't1.c2': 'succeeded',
-      't2.c0': 'succeeded',
-    });
-    expect(bank.callsFor('forgetful').map(({ arguments: args }) => args['n'])).toEqual([3, 1, 4]);
-    assertIntact(await run.ledger(), run.runId);
-    const shown = factsOf(await run.ledger(), 'turn.proposed').map(({ usage }) => usage.inputTokens);
-    expect(shown).toEqual(
-      (await transcript(forgetful, run)).flatMap(({ role }, index) => (role === 'assistant' ? [index] : [])),
-    );
-    expect(await executions(forgetful, run.runId)).toHaveLength(2);
-  }, 180_000);
-
-  test('lets a request expire, and ends a run that is stopped', async () => {
-    const policy = { servers: { bank: { tools: { pay: { action: 'ask', deadlineSeconds: 1 } } } } } as const;
-    const run = await forgetful.start(
-      [{ calls: [call('pay', 'forgotten')] }, { calls: [call('fail', 'forgotten')] }, END],
-      { policy },
-    );
-    expect(await ledgerShows(run, 'outcome', 't1.c0')).toMatchObject({ outcome: 'expired' });
-    await ledgerShows(run, 'request.opened', 't2.c0');
-    await run.stop({ by: 'ann', reason: 'enough' });
-    expect(await run.result()).toMatchObject({ status: 'stopped' });
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'expired', 't2.c0': 'cancelled' });
-    expect(bank.callsFor('forgotten')).toEqual([]);
   });
 });

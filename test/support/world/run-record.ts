@@ -4,6 +4,7 @@
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { expect } from '@jest/globals';
 import { defaultPayloadConverter } from '@temporalio/common';
 import { readSegment } from '../../../activities/run/read-transcript.ts';
 import { listExecutions } from '../../../client/engine/executions.ts';
@@ -108,6 +109,14 @@ export async function transcript({ client, artifacts }: RecordedWorld, run: RunH
     ref = segment.previous;
   }
   return stretches.flat();
+}
+
+/** The scripted model reports how many messages it was shown: in every turn, all that the transcript held before its answer. */
+export async function expectModelSawAll(world: RecordedWorld, run: RunHandle): Promise<void> {
+  const messages = await transcript(world, run);
+  const before = messages.flatMap(({ role }, index) => (role === 'assistant' ? [index] : []));
+  const shown = factsOf(await run.ledger(), 'turn.proposed').map(({ usage }) => usage.inputTokens);
+  expect(shown).toEqual(before);
 }
 
 /** Returns what the model was told of each call, in order. */

@@ -200,7 +200,7 @@ test('every kind of fault is one that a test provokes', () => {
     forked: true,
     'foreign-head': true,
     unsigned: true,
-    // By test/workflow/verify-ledger.test.ts.
+    // By test/workflow/verify-ledger.slow.test.ts.
     history: true,
     unreadable: true,
     // By ledger-proofs.test.ts.
