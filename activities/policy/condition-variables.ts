@@ -1,6 +1,6 @@
 /**
  * The variables that a condition may read: what they are, how CEL declares them, and their values for one call. Another
- * variable is added in each of the three.
+ * variable is added in each of the three, and `judge.ts` fills it.
  */
 import type { Environment } from '@marcbachmann/cel-js';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
