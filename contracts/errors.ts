@@ -25,7 +25,7 @@ const upstream = { retryable: false, httpStatus: 502, exitCode: 3 } as const;
 const fault = { retryable: false, httpStatus: 500, exitCode: 70 } as const;
 
 export const ERRORS = {
-  // What a caller sent.
+  // A caller sent something wrong.
   USAGE: usage,
   SPEC_INVALID: usage,
   SECRET_IN_SPEC: usage,

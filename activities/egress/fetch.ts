@@ -269,7 +269,7 @@ function steps(lineEnd: 0 | typeof MARK): Uint8Array {
   return table;
 }
 
-// What may be contacted: by URL before a name is resolved, and by each address after that.
+// The rules say what may be contacted: by URL before a name is resolved, and by each address after that.
 //
 // 1. Unreadable text is refused. A host that is an address in any form that the `URL` class reads (decimal, octal,
 //    hexadecimal, shortened, fullwidth) is judged as that address.

@@ -384,7 +384,7 @@ function consentIn({ proof }: DispatchInput, verdict: Verdict): IssuedConsent {
     : { kind: 'decision', digest, approvers };
 }
 
-// What else people have said: to send the call again, answers for its server, and authorizations.
+// People also say that a call is sent again, answer its server, and authorize it.
 //
 // 1. A decision to send again a call that may have run (INV-X1) is proven on the facts that were shown, the people
 //    asked and the deadline. It counts only by people who would be asked now, and in a Temporal run that counts;

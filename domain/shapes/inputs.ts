@@ -1,5 +1,5 @@
 /**
- * What comes to a workflow is read here without trust. Messages to runs and catalogs, and the claims of signatures, are
+ * Input of a workflow is read here without trust. Messages to runs and catalogs, and the claims of signatures, are
  * read by their schemas (docs/adr/0052), answers of activities by the shapes below.
  *
  * Only this file holds schemas as values in workflow code. Any writer of the namespace can send any value.

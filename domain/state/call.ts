@@ -90,7 +90,7 @@ export interface AskingOnConnection extends Resolved {
   readonly request: PauseRequest<InputPause>;
   readonly questions: Pick<QuestionProgress, 'rounds' | 'waited'>;
   readonly consent?: Consent;
-  /** As of a call in flight. */
+  /** The same as of a call in flight. */
   readonly grant?: Grant;
 }
 

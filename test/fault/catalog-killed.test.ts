@@ -13,6 +13,7 @@ import {
 } from '../../client/index.ts';
 import { SetToolPolicies, type SetToolPoliciesInput } from '../../contracts/schemas/catalog.ts';
 import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
+import { updateStage } from '../support/world/world.ts';
 import { ADMINISTRATORS, ANN, connected, statusesIn } from '../support/scenes/catalogs.ts';
 import { type ListingServer, startListingServer } from '../support/servers/raw-server.ts';
 import { Hopeless, until } from '../support/until.ts';
@@ -76,17 +77,9 @@ async function sendSurely(catalog: CatalogHandle, message: Change): Promise<Cata
 
 /** Temporal has written down that the catalog took the update, and it is not done. */
 async function accepted({ workflowId }: CatalogHandle, updateId: string): Promise<void> {
-  const { connection, options } = world.client;
-  await until(
-    async () => {
-      const { stage } = await connection.workflowService.pollWorkflowExecutionUpdate({
-        namespace: options.namespace,
-        updateRef: { workflowExecution: { workflowId }, updateId },
-      });
-      return stage === 2;
-    },
-    { what: `${updateId} accepted` },
-  );
+  await until(async () => (await updateStage(world.client, workflowId, updateId)) === 'accepted', {
+    what: `${updateId} accepted`,
+  });
 }
 
 /** The two parts of a snapshot, each of which must be old or new as a whole. */

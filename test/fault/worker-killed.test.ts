@@ -15,7 +15,7 @@ import { type ModelProvider, startModelProvider } from '../support/models/provid
 import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
 import { factsOf, ledgerShows, replayOwn, results } from '../support/world/run-record.ts';
-import { decisionOn, isAdmitted, openRequests } from '../support/world/world.ts';
+import { decisionOn, updateStage, openRequests } from '../support/world/world.ts';
 
 /** Longer than the heartbeat timeout of a model step, on a busy machine. */
 const RECOVERY_MS = 180_000;
@@ -83,7 +83,9 @@ beforeAll(async () => {
   const decision = decisionOn(frozen, 'bob');
   frozenDecision = run.frozen.decide(decision);
   const updateId = updateIdOf('decide', decision, decision.decisionId);
-  await until(() => isAdmitted(world.client, run.frozen.runId, updateId), { what: 'the decision at the server' });
+  await until(async () => (await updateStage(world.client, run.frozen.runId, updateId)) === 'admitted', {
+    what: 'the decision at the server',
+  });
   await worker.kill();
   deadOutput = worker.output();
   await left;

@@ -24,7 +24,7 @@ import {
 import {
   decideNext,
   decisionOn,
-  isAdmitted,
+  updateStage,
   openRequests,
   requestFor,
   rolled,
@@ -77,7 +77,9 @@ async function end(run: RunHandle, way: Way, inFlight: 'finish' | 'cancel' = 'fi
 async function isAsked(run: RunHandle, way: Way, ending: Promise<void>): Promise<void> {
   if (way === 'cancel') return await ending;
   const updateId = updateIdOf('stop', Stop.parse({ ...ENOUGH, inFlight: 'finish' }));
-  await until(() => isAdmitted(world.client, run.runId, updateId), { what: 'the stop at the server' });
+  await until(async () => (await updateStage(world.client, run.runId, updateId)) === 'admitted', {
+    what: 'the stop at the server',
+  });
 }
 
 /** The run is over in the way that was asked for, with its ledger in the store and nothing left open. */

@@ -32,7 +32,7 @@ beforeEach(() => {
 });
 const newCalls = () => forger.bank.calls.slice(callsBefore);
 
-/** Of a request as somebody is said to have read it. */
+/** Returns the digest of a request as somebody is said to have read it. */
 function digestOf(
   { namespace, workflowId, initiator }: DispatchInput['run'],
   callId: string,
@@ -41,6 +41,25 @@ function digestOf(
   const { tenant } = initiator;
   const { target } = approved;
   return requestDigest({ namespace, tenant, workflowId, callId, runId: 'forged-run', target, ...shown });
+}
+
+/** Says what is forged; everything else of the dispatch fits. */
+interface Forged<Proof, Shown> {
+  /** The request as somebody is said to have read it. */
+  readonly shown?: Partial<Shown>;
+  readonly decision?: object;
+  readonly proof?: Partial<Proof>;
+  readonly input?: Partial<DispatchInput>;
+}
+
+/** Sends the approved call once more, with another proof. */
+async function forge(made: (run: DispatchInput['run']) => Partial<DispatchInput>): Promise<DispatchResult> {
+  const build = (workflowId: string): DispatchInput => {
+    const run = { ...approved.run, workflowId };
+    return { ...approved, run, runId: '$self', decidedIn: ['forged-run'], ...made(run) };
+  };
+  // Sound: our own activity answers it.
+  return (await forger.forge('agentRun', ACTIVITIES.callTool, build)) as DispatchResult;
 }
 
 describe('an edit (F22, F23)', () => {
@@ -56,18 +75,11 @@ describe('an edit (F22, F23)', () => {
   const EDITED = { purpose: 'edited', amount: 2 };
   const SHOWN = { purpose: 'shown', amount: 1 };
 
-  interface Forgery {
-    /** What the editor is said to have read. */
-    readonly shown?: Partial<NonNullable<Proof['edit']>>;
-    readonly decision?: object;
-    readonly proof?: Partial<Proof>;
-    readonly input?: Partial<DispatchInput>;
-  }
+  type Forgery = Forged<Proof, NonNullable<Proof['edit']>>;
 
   /** An edited call in which everything fits everything else, but for what is forged. */
   async function dispatch({ shown = {}, decision = {}, proof = {}, input = {} }: Forgery): Promise<DispatchResult> {
-    const build = (workflowId: string): DispatchInput => {
-      const run = { ...approved.run, workflowId };
+    return await forge((run) => {
       const edit = { generation: 1, arguments: SHOWN, approvers: RULE, ...shown };
       // Sound: a forger sends what it likes.
       const edited = {
@@ -77,18 +89,9 @@ describe('an edit (F22, F23)', () => {
         arguments: EDITED,
         ...decision,
       } as Decision;
-      return {
-        ...approved,
-        run,
-        runId: '$self',
-        decidedIn: ['forged-run'],
-        arguments: EDITED,
-        proof: { ...genuine, generation: 1, approvers: RULE, decision: edited, edit, ...proof },
-        ...input,
-      };
-    };
-    // Sound: our own activity answers it.
-    return (await forger.forge('agentRun', ACTIVITIES.callTool, build)) as DispatchResult;
+      const proven = { ...genuine, generation: 1, approvers: RULE, decision: edited, edit, ...proof };
+      return { arguments: EDITED, proof: proven, ...input };
+    });
   }
 
   test('control: where everything fits, what the approver wrote is sent', async () => {
@@ -160,17 +163,11 @@ describe('a standing decision (D-4)', () => {
   const SHOWN = { purpose: 'stands', amount: 1 };
   const HOUR = 3_600_000;
 
-  interface Forgery {
-    readonly shown?: Partial<Proof['shown']>;
-    readonly decision?: object;
-    readonly proof?: Partial<Proof>;
-    readonly input?: Partial<DispatchInput>;
-  }
+  type Forgery = Forged<Proof, Proof['shown']>;
 
   /** A call that is answered by a decision on an earlier one; everything fits, but for what is forged. */
   async function dispatch({ shown = {}, decision = {}, proof = {}, input = {} }: Forgery): Promise<DispatchResult> {
-    const build = (workflowId: string): DispatchInput => {
-      const run = { ...approved.run, workflowId };
+    return await forge((run) => {
       const read = { generation: 1, arguments: SHOWN, approvers: RULE, ...shown };
       const made = {
         kind: 'approve',
@@ -183,10 +180,6 @@ describe('a standing decision (D-4)', () => {
         ...decision,
       };
       return {
-        ...approved,
-        run,
-        runId: '$self',
-        decidedIn: ['forged-run'],
         callId: 't7.c0',
         arguments: SHOWN,
         proof: {
@@ -202,9 +195,7 @@ describe('a standing decision (D-4)', () => {
         },
         ...input,
       };
-    };
-    // Sound: our own activity answers it.
-    return (await forger.forge('agentRun', ACTIVITIES.callTool, build)) as DispatchResult;
+    });
   }
 
   test('control: where everything fits, it is sent', async () => {

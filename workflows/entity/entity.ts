@@ -16,7 +16,7 @@ interface Carried {
   readonly earlier: readonly string[] | undefined;
 }
 
-/** What is under way: an item is in it from the beginning of its work to the end. */
+/** Knows what is under way: an item is in it from the beginning of its work to the end. */
 export class UnderWay<Item> {
   readonly #items = new Set<Item>();
 

@@ -23,6 +23,16 @@ const NOT_KNOWN = /not known whether this call was executed .*Do not repeat it/s
 const NOT_EXECUTED = /^Not executed/;
 const unknown = { outcome: 'unknown', code: 'OUTCOME_UNKNOWN', told: NOT_KNOWN } as const;
 
+/** The server asks for another second once, and acts then. */
+const askedToWait = (status: 429 | 503): Fault => ({
+  behave: (exchange, attempt) =>
+    attempt === 1 ? exchange.status(status, { 'retry-after': '1' }) : lateAnswer(exchange, attempt),
+  outcome: 'succeeded',
+  executions: 1,
+  told: /at last/,
+  sent: 2,
+});
+
 /** @param elsewhere a URL of another origin, for the redirect */
 export const faultsOf = (elsewhere: string): Readonly<Record<string, Fault>> => ({
   'a plain answer': { behave: succeedWith('done'), outcome: 'succeeded', executions: 1, told: /^done$/ },
@@ -106,22 +116,8 @@ export const faultsOf = (elsewhere: string): Readonly<Record<string, Fault>> => 
     executions: 0,
     told: NOT_EXECUTED,
   },
-  'a 429 with Retry-After': {
-    behave: (exchange, attempt) =>
-      attempt === 1 ? exchange.status(429, { 'retry-after': '1' }) : lateAnswer(exchange, attempt),
-    outcome: 'succeeded',
-    executions: 1,
-    told: /at last/,
-    sent: 2,
-  },
-  'a 503 with Retry-After': {
-    behave: (exchange, attempt) =>
-      attempt === 1 ? exchange.status(503, { 'retry-after': '1' }) : lateAnswer(exchange, attempt),
-    outcome: 'succeeded',
-    executions: 1,
-    told: /at last/,
-    sent: 2,
-  },
+  'a 429 with Retry-After': askedToWait(429),
+  'a 503 with Retry-After': askedToWait(503),
   'a redirect to another origin': {
     behave: (exchange) => exchange.status(307, { location: elsewhere }),
     executions: 0,

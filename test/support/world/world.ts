@@ -195,18 +195,20 @@ export async function rolled({ client }: Pick<World, 'client'>, workflowId: stri
   await until(async () => (await handle.describe()).runId !== runId, { what: `the next execution of ${workflowId}` });
 }
 
-/** True if Temporal has the update and no worker has taken it. */
-export async function isAdmitted(
+/** Temporal has an admitted update; a worker has taken an accepted one. */
+const STAGES = ['unspecified', 'admitted', 'accepted', 'completed'] as const;
+
+/** Says how far Temporal is with an update (temporal.api.enums.v1.UpdateWorkflowExecutionLifecycleStage). */
+export async function updateStage(
   { connection, options }: Client,
   workflowId: string,
   updateId: string,
-): Promise<boolean> {
+): Promise<(typeof STAGES)[number] | undefined> {
   const { stage } = await connection.workflowService.pollWorkflowExecutionUpdate({
     namespace: options.namespace,
     updateRef: { workflowExecution: { workflowId }, updateId },
   });
-  // temporal.api.enums.v1.UpdateWorkflowExecutionLifecycleStage: ADMITTED.
-  return stage === 1;
+  return STAGES[stage];
 }
 
 /** Waits until a call has been asked, and returns its request, whatever became of it since. */
