@@ -31,6 +31,7 @@ import { startHealth } from './health.ts';
 import { queueOptions } from './limit-metrics.ts';
 import { limitHeap, memoryOf, type Sizes, sizesFor } from './memory.ts';
 import { assertSetUp, identityOf, packageVersion } from './setup.ts';
+import { PATIENT_THREADS } from './task-time.ts';
 import { createZoneInterceptor, ZoneCodec } from './zone.ts';
 
 export interface WorkersOptions {
@@ -196,9 +197,11 @@ function assertZone({ trust }: Config): void {
   throw new CountersignError('CONFIG_INVALID', message, { path: 'trust.zone.keys' });
 }
 
-function commonOptions(config: Config, sizes: Sizes): Partial<WorkerOptions> {
+/** What the workers of all queues have. */
+export function commonOptions(config: Config, sizes: Sizes): Partial<WorkerOptions> {
   const { worker } = config;
   return {
+    ...PATIENT_THREADS,
     dataConverter: createWorkerDataConverter(config, new ZoneCodec(zoneKeysOf(config))),
     plugins: [createTracing(config.tracing)],
     sinks: countRefused(Runtime.instance()),

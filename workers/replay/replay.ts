@@ -17,6 +17,7 @@ import { isFields } from '../../domain/shapes/inputs.ts';
 import { createTracing, type WorkflowBundle } from '../bundle.ts';
 import { createWorkerDataConverter } from '../codec.ts';
 import { zoneKeysOf } from '../config/secrets.ts';
+import { PATIENT_THREADS } from '../task-time.ts';
 import { UncheckedZoneCodec, ZoneCodec } from '../zone.ts';
 import type { Deed, History, Recorded } from './recorded-history.ts';
 
@@ -80,7 +81,7 @@ export async function* liveHistories(
   }
 }
 
-function workerOptions({
+export function workerOptions({
   bundle,
   config,
   namespace = 'default',
@@ -91,6 +92,7 @@ function workerOptions({
   const withNamespace = { namespace };
   const zone = zoneKeysOf(config);
   return {
+    ...PATIENT_THREADS,
     ...withNamespace,
     replayName: name,
     sinks,
