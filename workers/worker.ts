@@ -20,7 +20,7 @@ import { defined } from '../contracts/defined.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import type { Config } from '../contracts/schemas/config.ts';
 import { Diary, type Log, nameSubject } from './log.ts';
-import { bundleWorkflows, createTracing, readBuiltBundle, type WorkflowBundle } from './bundle.ts';
+import { bundleWorkflows, createTracing, readBuiltBundle, withStackTraces, type WorkflowBundle } from './bundle.ts';
 import { createDataConverter, createWorkerDataConverter } from './codec.ts';
 import { openArtifacts, openTrust, runSideActivities, toolSideActivities } from './composition.ts';
 import { LivePolicy, withLivePolicy } from './config/live-policy.ts';
@@ -184,7 +184,8 @@ async function optionsByQueue(
     }
     // The build id is recorded in histories, which say who did a task (`workers/replay/diagnosis.ts`); alone it turns
     // no versioning on.
-    const { code, buildId } = bundle;
+    const { buildId } = bundle;
+    const code = loaded.config.worker.stackTraces ? withStackTraces(bundle.code) : bundle.code;
     return { taskQueue, workflowBundle: { code }, buildId, activities: { ...runSide, ...toolSide }, ...proving };
   });
 }
