@@ -103,6 +103,11 @@ export interface PreparedRun {
    * such a call for unsent.
    */
   readonly withdrawals?: 'doubted';
+  /**
+   * A run that has not continued as new stores nothing at its end: Temporal's history is its record (docs/adr/0059).
+   * Absent: a sink keeps ledgers, or prepared by an earlier release; every run is stored.
+   */
+  readonly records?: 'history';
 }
 
 export interface JudgeInput {
