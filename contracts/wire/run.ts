@@ -108,6 +108,11 @@ export interface PreparedRun {
    * Absent: a sink keeps ledgers, or prepared by an earlier release; every run is stored.
    */
   readonly records?: 'history';
+  /**
+   * Lists show requests once the run waits for them. Absent: prepared by an earlier release, which first showed them
+   * beside the status before.
+   */
+  readonly upserts?: 'settled';
 }
 
 export interface JudgeInput {
