@@ -97,6 +97,9 @@ export function createPrepareRun(
       sentTimes: 'told',
       awayServers: 'awaited',
       withdrawals: 'doubted',
+      upserts: 'settled',
+      // A sink has acknowledged the whole ledger when the run ends.
+      ...(config.ledger === undefined ? { records: 'history' } : {}),
       ...proven,
     };
   };

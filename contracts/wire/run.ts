@@ -103,6 +103,16 @@ export interface PreparedRun {
    * such a call for unsent.
    */
   readonly withdrawals?: 'doubted';
+  /**
+   * A run that has not continued as new stores nothing at its end: Temporal's history is its record (docs/adr/0059).
+   * Absent: a sink keeps ledgers, or prepared by an earlier release; every run is stored.
+   */
+  readonly records?: 'history';
+  /**
+   * Lists show requests once the run waits for them. Absent: prepared by an earlier release, which first showed them
+   * beside the status before.
+   */
+  readonly upserts?: 'settled';
 }
 
 export interface JudgeInput {
