@@ -64,7 +64,7 @@ export async function bundleWorkflows(
   const { code } = await bundleWorkflowCode({
     workflowsPath,
     ...CONVERTER_FILES,
-    preloadModules: [fileOf('preloaded-schemas')],
+    preloadModules: ['quiet-promises', 'preloaded-schemas'].map((name) => fileOf(name)),
     workflowInterceptorModules: [...INTERCEPTORS.map((name) => fileOf(name)), ...interceptorModules],
     plugins: [createTracing('off')],
     webpackConfigHook: (webpack) => ({
@@ -82,6 +82,14 @@ export async function bundleWorkflows(
   });
   const files = new Set([...MAKERS, ...modules.flatMap(({ file }) => file ?? [])]);
   return { code, buildId: hashOfModules(modules), files: [...files].filter((file) => existsSync(file)).toSorted() };
+}
+
+/**
+ * Returns the code of a bundle whose runs can say where they wait, to the query `__stack_trace`
+ * (`workflows/quiet-promises.ts`). The line is put before the first one, so that places in the source map stay right.
+ */
+export function withStackTraces(code: string): string {
+  return `globalThis.countersignStackTraces=true;${code}`;
 }
 
 interface BundledModule {

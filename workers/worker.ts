@@ -20,7 +20,7 @@ import { defined } from '../contracts/defined.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import type { Config } from '../contracts/schemas/config.ts';
 import { Diary, type Log, nameSubject } from './log.ts';
-import { bundleWorkflows, createTracing, readBuiltBundle, type WorkflowBundle } from './bundle.ts';
+import { bundleWorkflows, createTracing, readBuiltBundle, withStackTraces, type WorkflowBundle } from './bundle.ts';
 import { createDataConverter, createWorkerDataConverter } from './codec.ts';
 import { openArtifacts, openTrust, runSideActivities, stretching, toolSideActivities } from './composition.ts';
 import { LivePolicy, withLivePolicy } from './config/live-policy.ts';
@@ -187,14 +187,10 @@ async function optionsByQueue(
     }
     // The build id is recorded in histories, which say who did a task (`workers/replay/diagnosis.ts`); alone it turns
     // no versioning on.
-    const { code, buildId } = bundle;
-    return {
-      taskQueue,
-      workflowBundle: { code },
-      buildId,
-      activities: { ...runSide, ...toolSide, ...both },
-      ...proving,
-    };
+    const { buildId } = bundle;
+    const code = loaded.config.worker.stackTraces ? withStackTraces(bundle.code) : bundle.code;
+    const activities = { ...runSide, ...toolSide, ...both };
+    return { taskQueue, workflowBundle: { code }, buildId, activities, ...proving };
   });
 }
 

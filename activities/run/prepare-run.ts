@@ -98,6 +98,9 @@ export function createPrepareRun(
       awayServers: 'awaited',
       withdrawals: 'doubted',
       ...stretchOf(config),
+      upserts: 'settled',
+      // A sink has acknowledged the whole ledger when the run ends.
+      ...(config.ledger === undefined ? { records: 'history' } : {}),
       ...proven,
     };
   };

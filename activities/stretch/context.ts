@@ -3,6 +3,7 @@
  * heartbeats of their own.
  */
 import { asyncLocalStorage, Context } from '@temporalio/activity';
+import { CancelledFailure } from '@temporalio/common';
 import type { ActivityCancellationDetailsHolder } from '@temporalio/common/lib/activity-cancellation-details.js';
 
 /**
@@ -11,7 +12,7 @@ import type { ActivityCancellationDetailsHolder } from '@temporalio/common/lib/a
  */
 export async function within<T>(outer: Context, signal: AbortSignal, activity: () => Promise<T>): Promise<T> {
   const cancelled = new Promise<never>((_, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+    signal.addEventListener('abort', () => reject(reasonOf(signal)), { once: true });
   });
   // Nobody need wait for it.
   cancelled.catch(() => undefined);
@@ -23,4 +24,8 @@ export async function within<T>(outer: Context, signal: AbortSignal, activity: (
   const silent = (): void => undefined;
   const inner = new Context(outer.info, cancelled, signal, silent, undefined, outer.log, outer.metricMeter, details);
   return await asyncLocalStorage.run(inner, activity);
+}
+
+function reasonOf({ reason }: AbortSignal): Error {
+  return reason instanceof Error ? reason : new CancelledFailure('The activity was cancelled.');
 }

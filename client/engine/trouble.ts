@@ -161,7 +161,7 @@ export function namingOf(subject: Subject): Naming {
       title: `Run ${subject}`,
       missing: 'RUN_NOT_FOUND',
       stuck: 'RUN_STUCK',
-      notThere: `There is no open run ${subject} in this namespace.`,
+      notThere: `There is no open run ${subject} in this namespace. If the retention of the namespace is over, its record is where \`ledger\` of the configuration kept it.`,
       facts: subject === '' ? {} : { runId: subject },
     };
   }

@@ -274,6 +274,8 @@ export const Config = z.strictObject({
       maxConcurrentActivities: z.int().min(1).optional(),
       shutdownGraceSeconds: z.int().min(0).default(30),
       stickyQueueTimeoutMs: z.int().min(100).max(3_000).default(2_000),
+      /** Runs can say where they wait, to the query `__stack_trace`. Costs more than a quarter of a run's replay. */
+      stackTraces: z.boolean().default(false),
     })
     .prefault({}),
   metrics: z

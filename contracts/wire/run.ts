@@ -106,6 +106,16 @@ export interface PreparedRun {
   readonly withdrawals?: 'doubted';
   /** Bounds of the stretches in which the run goes on (docs/adr/0058). Absent: each step is an activity of its own. */
   readonly stretch?: StretchBounds;
+  /**
+   * A run that has not continued as new stores nothing at its end: Temporal's history is its record (docs/adr/0059).
+   * Absent: a sink keeps ledgers, or prepared by an earlier release; every run is stored.
+   */
+  readonly records?: 'history';
+  /**
+   * Lists show requests once the run waits for them. Absent: prepared by an earlier release, which first showed them
+   * beside the status before.
+   */
+  readonly upserts?: 'settled';
 }
 
 export interface JudgeInput {

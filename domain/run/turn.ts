@@ -55,12 +55,12 @@ export function judgedAll(
  */
 export function judgementsOn(
   calls: readonly ProposedCall[],
-  judged: readonly Judgement[],
+  verdicts: readonly Judgement[],
   limits: Limits,
   callsBefore: number,
 ): Judgement[] {
   const over = [...overLimit(calls, limits, callsBefore)];
-  return [...over.map(([callId, verdict]): Judgement => ({ callId, verdict, repeatable: false })), ...judged];
+  return [...over.map(([callId, verdict]): Judgement => ({ callId, verdict, repeatable: false })), ...verdicts];
 }
 
 /** Returns what the model reads of a turn: each settled call with its outcome, in the order of the proposals (INV-G3). */

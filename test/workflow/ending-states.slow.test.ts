@@ -14,7 +14,7 @@ import {
   outcomes,
   refusalOf,
   results,
-  storedLedger,
+  recordedLedger,
 } from '../support/world/run-record.ts';
 import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
 import type { RecordingServer } from '../support/servers/recording-server.ts';
@@ -148,7 +148,7 @@ describe('a stop counts once, however often it is sent, in each state (S3.10, B-
       assertIntact(ledger, run.runId);
       expect(ledger.at(-1)?.fact).toMatchObject({ kind: 'run.ended', status });
       expect(factsOf(ledger, 'run.ended')).toHaveLength(1);
-      expect(await storedLedger(world, run)).toEqual(ledger);
+      expect(await recordedLedger(world, run)).toEqual(ledger);
       expect(await run.state()).toMatchObject({ status, pending: 0 });
 
       // Nothing is left that could happen, and nobody can add to it.
@@ -352,7 +352,7 @@ describe('limits (INV-G3, INV-G4)', () => {
     const ledger = await run.ledger();
     expect(factsOf(ledger, 'limit.reached')).toEqual([{ kind: 'limit.reached', limit, value }]);
     expect(ledger.at(-1)?.fact).toMatchObject({ kind: 'run.ended', status: 'limited' });
-    expect(await storedLedger(world, run)).toEqual(ledger);
+    expect(await recordedLedger(world, run)).toEqual(ledger);
     expect(await run.state()).toMatchObject({ status: 'limited', because: limit, pending: 0 });
   }
 

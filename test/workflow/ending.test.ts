@@ -19,7 +19,7 @@ import {
   outcomes,
   refusalOf,
   results,
-  storedLedger,
+  recordedLedger,
 } from '../support/world/run-record.ts';
 import {
   decideNext,
@@ -92,7 +92,7 @@ async function expectEnded(run: RunHandle, way: Way, wanted: Readonly<Record<str
   const ledger = await run.ledger();
   expect(ledger.at(-1)?.fact).toMatchObject({ kind: 'run.ended', status });
   expect(factsOf(ledger, 'run.ended')).toHaveLength(1);
-  expect(await storedLedger(world, run)).toEqual(ledger);
+  expect(await recordedLedger(world, run)).toEqual(ledger);
   const { searchAttributes } = await world.client.workflow.getHandle(run.runId).describe();
   expect(searchAttributes).toMatchObject({ CountersignStatus: [status], CountersignPending: [0] });
   expect(await refusalOf(run.say({ messageId: 'late', text: 'Still there?', from: 'ann' }))).toMatchObject({
@@ -294,7 +294,7 @@ describe('a ceiling that is reached (INV-G4)', () => {
     const ledger = await run.ledger();
     expect(factsOf(ledger, 'limit.reached')).toMatchObject([{ limit }]);
     expect(ledger.at(-1)?.fact).toMatchObject({ kind: 'run.ended', status: 'limited' });
-    expect(await storedLedger(world, run)).toEqual(ledger);
+    expect(await recordedLedger(world, run)).toEqual(ledger);
     expect(await run.state()).toMatchObject({ status: 'limited', pending: 0 });
   }
 
@@ -388,7 +388,7 @@ describe('a ceiling that is reached (INV-G4)', () => {
     const ledger = await run.ledger();
     expect(factsOf(ledger, 'turn.proposed').map(({ usage }) => usage.inputTokens)).toEqual([1, 3, 5, 7]);
     expect(Object.values(await outcomes(run)).filter((outcome) => outcome !== 'succeeded')).toEqual([]);
-    expect(await storedLedger(world, run)).toEqual(ledger);
+    expect(await recordedLedger(world, run)).toEqual(ledger);
   });
 
   test('calls share the room of a turn: each is cut to its part, and the model is told why and where the rest is', async () => {

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { assertIntact, type RunHandle } from '../../client/index.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
-import { executions, factsOf, outcomes, refusalOf, storedLedger, transcript } from '../support/world/run-record.ts';
+import { executions, factsOf, outcomes, refusalOf, recordedLedger, transcript } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
 import { decisionOn, startWorld, type World } from '../support/world/world.ts';
 
@@ -103,7 +103,7 @@ test('ten messages in flight and two thousand in all: every answer is right, not
 
   const ledger = await run.ledger();
   assertIntact(ledger, run.runId);
-  expect(await storedLedger(world, run)).toEqual(ledger);
+  expect(await recordedLedger(world, run)).toEqual(ledger);
   expect(factsOf(ledger, 'decision.accepted')).toHaveLength(TURNS * CALLS);
   expect(factsOf(ledger, 'said')).toHaveLength(TURNS * SAYS);
   const ended = Object.values(await outcomes(run));

@@ -14,7 +14,7 @@ import {
   ledgerShows,
   outcomes,
   refusalOf,
-  storedLedger,
+  recordedLedger,
   traceOf,
   transcript,
 } from '../support/world/run-record.ts';
@@ -174,7 +174,7 @@ describe('a message may interrupt: requests are withdrawn for it and it is read 
       await decideNext(run, 'ann');
       expect(await run.result()).toMatchObject({ status: 'completed', output: 'done' });
       expect(bank.callsFor('urgent', 'pay')).toHaveLength(1);
-      expect(await storedLedger(world, run)).toEqual(await run.ledger());
+      expect(await recordedLedger(world, run)).toEqual(await run.ledger());
     });
 
     test('while the model thinks: its step is given up, and the next one reads the message', async () => {

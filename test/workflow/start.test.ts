@@ -22,7 +22,7 @@ import {
   outcomes,
   refusalOf,
   replayOwn,
-  storedLedger,
+  recordedLedger,
   transcript,
 } from '../support/world/run-record.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
@@ -398,7 +398,7 @@ describe('a run that fails says why with a code, keeps its ledger, and is never 
       });
       const ledger = await run.ledger();
       expect(ledger.at(-1)?.fact).toMatchObject({ kind: 'run.ended', status: 'failed', code: 'INTERNAL' });
-      expect(await storedLedger(world, run)).toEqual(ledger);
+      expect(await recordedLedger(world, run)).toEqual(ledger);
     });
   });
 
@@ -475,7 +475,7 @@ describe('`agent.output` is enforced', () => {
     expect(await run.state()).toMatchObject({ status: 'failed', turn: 2 });
     const ledger = await run.ledger();
     expect(factsOf(ledger, 'run.ended')).toMatchObject([{ status: 'failed', code: 'MODEL_OUTPUT_INVALID' }]);
-    expect(await storedLedger(world, run)).toEqual(ledger);
+    expect(await recordedLedger(world, run)).toEqual(ledger);
   });
 
   test('without a schema any text is the result', async () => {

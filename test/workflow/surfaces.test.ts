@@ -134,6 +134,21 @@ test('a waiting run is found by attributes, memo and current details, which name
   );
 });
 
+test('one upsert when a run begins to wait, one when it goes on, and one when it ends', async () => {
+  const calls = [{ tool: 'bank/pay', arguments: { to: 'Eve' } }];
+  const run = await world.start([{ calls }, END], bankOnly);
+  const [request] = await openRequests(run);
+  await run.decide(decisionOn(request, 'bob'));
+  await run.result();
+  const [{ events } = { events: [] }] = await executions(world, run.runId);
+  const shown = events.flatMap(({ upsertWorkflowSearchAttributesEventAttributes: attributes }) => {
+    const payload = attributes?.searchAttributes?.indexedFields?.['CountersignStatus'];
+    return payload === undefined ? [] : [defaultPayloadConverter.fromPayload(payload)];
+  });
+  expect(shown).toEqual(['waiting', 'running', 'completed']);
+  expect(events.filter((event) => event.workflowPropertiesModifiedEventAttributes)).toHaveLength(2);
+});
+
 test('hostile words of models, tools and people are inert wherever somebody reads them', async () => {
   const approver = { id: '[x](http://evil.example)', groups: [] };
   const run = await world.start(

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { assertIntact } from '../../client/index.ts';
 import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
-import { executions, factsOf, storedLedger } from '../support/world/run-record.ts';
+import { executions, factsOf, recordedLedger } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
 
@@ -58,5 +58,5 @@ test('a flood of refused decisions by signal keeps a run neither from ending nor
   const ledger = await run.ledger();
   expect(ledger.at(-1)?.fact).toMatchObject({ kind: 'run.ended', status: 'stopped' });
   expect(result).toMatchObject({ ledgerLength: ledger.length, ledgerHead: ledger.at(-1)?.hash });
-  expect(await storedLedger(world, run)).toEqual(ledger);
+  expect(await recordedLedger(world, run)).toEqual(ledger);
 }, 120_000);

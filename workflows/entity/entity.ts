@@ -50,6 +50,8 @@ export abstract class Entity {
   readonly keys = new KeyReading();
   protected readonly execution: Execution;
   #updates = 0;
+  /** Length of the history at the start of the task in which the last update came. */
+  #updatedAt = 0;
   #looked = 0;
   #isNudged = false;
 
@@ -81,6 +83,12 @@ export abstract class Entity {
   /** Counts an update, as Temporal does. */
   countUpdate(): void {
     this.#updates += 1;
+    this.#updatedAt = workflowInfo().historyLength;
+  }
+
+  /** True if an update is answered in this workflow task. */
+  get isAnswering(): boolean {
+    return this.#updatedAt === workflowInfo().historyLength;
   }
 
   /** Returns the number of the next input to be read, see `unread.ts`; it is the same in each replay. */

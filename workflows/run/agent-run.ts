@@ -3,8 +3,9 @@
  *
  * It owns the order of the steps and the ways to end. It does not own the rules (`domain/`), one turn (`turn.ts`) or
  * handing over (`roll.ts`).
- * 1. Every call has an outcome, whatever ends the run. The ledger is stored before the run ends (INV-D3), except when a
- *    run fails while the store is away too.
+ * 1. Every call has an outcome, whatever ends the run. Before the run ends, all of its record is where it is kept: in
+ *    Temporal's history, or in the store and the sinks (INV-D3, docs/adr/0059). The exception is a run that fails while
+ *    the store is away too.
  */
 import { ActivityFailure, TemporalFailure } from '@temporalio/common';
 import {
@@ -34,7 +35,7 @@ import { stopJudging } from './edits.ts';
 import { registerHandlers } from './handlers.ts';
 import { listTools } from './listing.ts';
 import { LiveRun } from './live-run.ts';
-import { endedHere, isToEndHere, roll, storeJournal, withdrawTasks } from './roll.ts';
+import { endedHere, isKeptByHistory, isToEndHere, ownTask, roll, storeJournal, withdrawTasks } from './roll.ts';
 import { act, answerOf, think } from './turn.ts';
 import { Surface } from './visibility.ts';
 
@@ -160,7 +161,8 @@ async function end(live: LiveRun, surface: Surface, ending: Ending): Promise<Run
   live.close(ending.status === 'limited' || ending.status === 'stopped' ? ending.because : undefined);
   if (ending.status === 'cancelled') live.record({ kind: 'cancel.requested' });
   live.withdrawAll();
-  live.endAs(ending.status);
+  const isStored = !isKeptByHistory(live);
+  live.endAs(ending.status, isStored);
   const output = ending.status === 'cancelled' ? '' : ending.output;
   live.record({
     kind: 'run.ended',
@@ -170,7 +172,7 @@ async function end(live: LiveRun, surface: Surface, ending: Ending): Promise<Run
   if (ending.status === 'cancelled' && !live.isPrepared)
     throw new CancelledFailure('The run was cancelled before it began.');
   if (live.judging.size > 0) await answerEditors(live);
-  const segment = await storeJournal(live);
+  const segment = isStored ? await storeJournal(live) : await ownTask(live);
   live.stored();
   surface.show();
   if (ending.status === 'cancelled') throw new CancelledFailure('The run was cancelled.');
@@ -185,7 +187,7 @@ async function end(live: LiveRun, surface: Surface, ending: Ending): Promise<Run
     ...(live.isPrepared ? spentOf(run, live.prepared.price) : {}),
     ledgerHead: journal.ledgerHead,
     ledgerLength: journal.ledgerLength,
-    segment,
+    ...defined({ segment }),
   };
 }
 
@@ -207,16 +209,17 @@ async function fail(live: LiveRun, surface: Surface, error: unknown): Promise<ne
     facts: {},
   };
   live.close(`${coded.code}: ${coded.message}`);
-  live.endAs('failed');
+  const isStored = live.isPrepared && !isKeptByHistory(live);
+  live.endAs('failed', isStored);
   if (tasksOf(live.run).length > 0) await withdrawTasks(live);
   live.withdrawAll();
   live.record({ kind: 'run.ended', status: 'failed', code: coded.code });
   if (live.judging.size > 0) await answerEditors(live);
-  if (live.isPrepared) {
+  if (isStored) {
     // The store may itself be at fault, so the run does not wait for it. The code that ended the run still names the
     // cause.
     await storeJournal(live, runActivities('store transcript and ledger')).catch(() => undefined);
-  }
+  } else if (isKeptByHistory(live)) await ownTask(live);
   live.stored();
   surface.show();
   throw final(failureOf(coded.code, coded.message, { ...coded.facts, runId: workflowInfo().workflowId }));

@@ -394,11 +394,11 @@ export class LiveRun extends Entity {
   }
 
   /**
-   * Marks the run as ended; it is over once it is stored. `stored` says that it is stored, or that nobody waits for
-   * that.
+   * Marks the run as ended; it is over once it is stored, if it is. `stored` says that it is stored, or that nobody
+   * waits for that.
    */
-  endAs(status: EndStatus): void {
-    if (this.#prepared?.endings === 'stored') this.#endsAs = status;
+  endAs(status: EndStatus, isStored: boolean): void {
+    if (isStored && this.#prepared?.endings === 'stored') this.#endsAs = status;
     this.enter(status);
   }
 

@@ -4,7 +4,7 @@
  * 1. Transcript and ledger are in the artifact store, acknowledged, before they leave this execution.
  * 2. A decision that arrives meanwhile is carried; nothing is dispatched until the next execution.
  */
-import { CancelledFailure, condition, isCancellation, makeContinueAsNewFunc } from '@temporalio/workflow';
+import { CancelledFailure, condition, isCancellation, makeContinueAsNewFunc, sleep } from '@temporalio/workflow';
 import type { ArtifactRef } from '../../contracts/schemas/json.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import type { RunResult } from '../../contracts/schemas/run-state.ts';
@@ -61,6 +61,17 @@ export async function storeJournal(
     const { segment, ledgerLength } = await storeOnce(live, store);
     if (live.journal.ledgerLength === ledgerLength) return segment;
   }
+}
+
+/** True if Temporal's history is the run's whole record, so that nothing is stored at its end (docs/adr/0059). */
+export function isKeptByHistory(live: LiveRun): boolean {
+  return live.isPrepared && live.prepared.records === 'history' && live.journal.segment === undefined;
+}
+
+/** Gives an end a task of its own, if the present task answers a message: see `untilAnswered`. */
+export async function ownTask(live: LiveRun): Promise<undefined> {
+  for (let tries = 0; live.isAnswering && tries < MOST_QUIET_TRIES; tries += 1)
+    await sleep(1, { summary: 'before the end' });
 }
 
 // Handing over in mid-turn may be interrupted, and the run may fail. This is what then becomes of server tasks.

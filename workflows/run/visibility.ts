@@ -47,6 +47,8 @@ export class Surface {
     if (!live.isPrepared) return this.#showEarlyEnd(status);
     setCurrentDetails(currentDetails(status, run, whyShown(live)));
     const asking = askingCalls(run).map(shownAs);
+    // The run goes on to wait for them in this very task.
+    if (asking.length > 0 && BEFORE.has(status) && live.prepared.upserts !== undefined) return;
     const shown = keyOf(status, asking);
     if (shown === this.#shown) return;
     this.#showAttributes();
@@ -129,6 +131,9 @@ function ending({ endsAs, because }: LiveRun): string {
   const why = because === undefined ? '' : `, ${because}`;
   return `ends ${endsAs}${why}, once transcript and ledger are stored`;
 }
+
+/** Statuses in which a request may be open, and the run does not wait for it yet. */
+const BEFORE: ReadonlySet<RunStatus> = new Set(['preparing', 'thinking']);
 
 const BUSY: ReadonlySet<RunStatus> = new Set(['preparing', 'thinking', 'acting', 'storing']);
 

@@ -16,6 +16,8 @@ import type { TranscriptPage } from '../../../contracts/schemas/run-state.ts';
 import type { CallResult, Message } from '../../../contracts/schemas/transcript.ts';
 import type { Recorded } from '../../../workers/replay/recorded-history.ts';
 import { replayHistories } from '../../../workers/replay/replay.ts';
+import { answersOf, bundleForReading } from '../../../workers/replay/replayed-run.ts';
+import { sharedBundle } from '../shared-bundle.ts';
 import { until } from '../until.ts';
 import type { World } from './world.ts';
 
@@ -202,6 +204,24 @@ export async function storedLedger(
     ref = segment.previous;
   }
   return stretches.flat();
+}
+
+/**
+ * Reads the ledger of a run that is over from where its record is kept, without asking the run: from the artifact
+ * store, or from Temporal's history, replayed where nothing of the run is known (docs/adr/0059).
+ */
+export async function recordedLedger(world: World, { runId: workflowId }: RunHandle): Promise<readonly LedgerEntry[]> {
+  const stored = await storedLedger(world, { runId: workflowId });
+  const chain = await executions(world, workflowId);
+  const [newest] = chain.slice(-1);
+  const keptByHistory = chain.length === 1 && stored.length === 0;
+  if (!keptByHistory || newest === undefined) return stored;
+  const options = {
+    bundle: await sharedBundle(bundleForReading),
+    config: world.config,
+    namespace: world.engine.server.namespace,
+  };
+  return (await answersOf(workflowId, newest, options)).answers.ledger?.entries ?? [];
 }
 
 /** Returns what a refused message must leave unchanged. */

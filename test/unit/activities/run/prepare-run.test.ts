@@ -24,6 +24,15 @@ async function prepared(config: ConfigInput, over: Partial<RunSpecInput> = {}) {
   return await createPrepareRun(Config.parse({ models, ...config }), async () => undefined)({ ...SPEC, ...over });
 }
 
+describe('INV-D3: the record of a run', () => {
+  const sign = { kid: 'w', privateKeyFile: 'ledger.pem' };
+
+  test("is its history where no sink keeps ledgers; a sink's workers say nothing, as in earlier releases", async () => {
+    expect(await prepared({})).toMatchObject({ records: 'history' });
+    expect(await prepared({ ledger: { sign, directory: 'ledger' } })).not.toHaveProperty('records');
+  });
+});
+
 describe('INV-G4: of its servers, those of which the operator says so', () => {
   const desk = (holdSeconds: number) => serving({ desk: { elicitation: { holdSeconds } }, files: {} });
 
