@@ -71,7 +71,7 @@ describe('a stretch', () => {
     ]);
     expect(await run.result()).toMatchObject({ status: 'completed', output: 'done', turns: 4, calls: 4 });
     expect((await activitiesOf(run.runId)).filter((name) => name !== 'prepareRun' && name !== 'discoverTools')).toEqual(
-      ['stretch', 'storeSegment'],
+      ['stretch'],
     );
     expect(shop.callsFor('plain').map(({ arguments: { n } }) => n)).toEqual([1, 2, 3, undefined]);
     const ledger = await run.ledger();
@@ -102,7 +102,7 @@ describe('a stretch', () => {
     ]);
     await decideNext(run, 'ann');
     expect(await run.result()).toMatchObject({ status: 'completed', output: 'paid' });
-    expect((await activitiesOf(run.runId)).slice(2)).toEqual(['stretch', 'callTool', 'stretch', 'storeSegment']);
+    expect((await activitiesOf(run.runId)).slice(2)).toEqual(['stretch', 'callTool', 'stretch']);
     expect(shop.callsFor('asked').map(({ tool }) => tool)).toEqual(['lookup', 'pay', 'lookup']);
   });
 
@@ -134,7 +134,7 @@ describe('a stretch', () => {
     expect(await run.result()).toMatchObject({ status: 'completed', output: 'heard' });
     const ledger = await run.ledger();
     expect(factsOf(ledger, 'outcome').map(({ outcome }) => outcome)).toEqual(['succeeded', 'succeeded']);
-    expect((await activitiesOf(run.runId)).slice(2)).toEqual(['stretch', 'stretch', 'storeSegment']);
+    expect((await activitiesOf(run.runId)).slice(2)).toEqual(['stretch', 'stretch']);
   });
 
   test.each(['finish', 'cancel'] as const)(
