@@ -94,6 +94,7 @@ export const ACTIVITIES = {
   readTrust: 'readTrust',
   judge: 'judge',
   modelStep: 'modelStep',
+  stretch: 'stretch',
   discoverTools: 'discoverTools',
   callTool: 'callTool',
   resumeCall: 'resumeCall',

@@ -52,9 +52,12 @@ import {
   type TrustStore,
 } from '../activities/trust/keys.ts';
 import type { StartProofParts } from '../activities/trust/start-proof.ts';
+import { createStretch, type StretchParts } from '../activities/stretch/stretch.ts';
 import { createVaultDirectory, VAULT_ROOT } from '../activities/vault/directory.ts';
 import { createVaultEnvironment, type Vault } from '../activities/vault/port.ts';
+import { QUERIES } from '../contracts/names.ts';
 import type { Config } from '../contracts/schemas/config.ts';
+import type { RunState } from '../contracts/schemas/run-state.ts';
 import type { StoreNamespace } from '../contracts/schemas/stores.ts';
 import { isTrustUrl, type TrustedJwk } from '../contracts/schemas/trust.ts';
 import type { CatalogActivities } from '../contracts/wire/catalog.ts';
@@ -120,13 +123,15 @@ export async function runSideActivities(
   const judge = createJudge(config, loadToolset, readCatalog, conditions, tellLog);
   const models = createModelRegistry(config.models, openEgress(config));
   const transcript = createTranscriptReader(artifacts, client);
+  const modelStep = coded(createModelStep({ models, toolset: loadToolset, transcript, judge }));
   return {
     prepareRun: coded(createPrepareRun(config, readCatalog, conditions, signing)),
     readTrust: coded(async (tenant) => await signing?.keys.setFor(tenant, 'new')),
     reviewChange: coded(createReviewChange(config, configuredCapabilities(config), signing)),
     judge: coded(judge),
     storeSegment: coded(createStoreSegment(artifacts, client, await openLedger(loaded))),
-    modelStep: coded(createModelStep({ models, toolset: loadToolset, transcript, judge })),
+    modelStep,
+    stretch: stretching({ modelStep }, client),
   };
 }
 
@@ -181,6 +186,31 @@ export async function toolSideActivities(
     discoverCatalog: coded(createDiscoverCatalog(discovered)),
   };
 }
+
+/** @param inner what a stretch is made of; without `callTool` it takes model steps only */
+export function stretching(
+  inner: Pick<StretchParts, 'modelStep' | 'callTool'>,
+  { activity, connection, workflow }: Pick<Client, 'activity' | 'connection' | 'workflow'>,
+): ModelActivities['stretch'] {
+  const soon = async (ask: () => Promise<void>): Promise<void> =>
+    await connection.withDeadline(Date.now() + HEARTBEAT_MS, ask);
+  return coded(
+    createStretch({
+      ...inner,
+      completion: {
+        heartbeat: async (...told) => await soon(async () => await activity.heartbeat(...told)),
+        complete: async (...done) => await activity.complete(...done),
+      },
+      cancelsCalls: async (workflowId, runId) => {
+        const state = await workflow.getHandle(workflowId, runId).query<RunState>(QUERIES.state);
+        return state.cancelsCalls === true;
+      },
+    }),
+  );
+}
+
+/** A heartbeat that takes longer is taken for one whose fate is unknown. */
+const HEARTBEAT_MS = 5_000;
 
 /** Logs to the process log, whatever its level. */
 function tellLog(message: string, meta: Readonly<Record<string, string>>): void {

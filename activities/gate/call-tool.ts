@@ -11,7 +11,7 @@
  *    call.
  */
 import { cancellationSignal, heartbeat, log } from '@temporalio/activity';
-import { READ_RESOURCE } from '../../contracts/names.ts';
+import { ACTIVITIES, READ_RESOURCE } from '../../contracts/names.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { InputRequests } from '../../contracts/schemas/input.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
@@ -95,7 +95,9 @@ async function dispatched(parts: Underway, checker: ArgumentChecker, input: Disp
   const unscheduled = checkScheduler(input, scheduler);
   if (unscheduled !== undefined) return unscheduled;
   const { run, server } = input;
-  const handedOut = checkFirst(scheduler);
+  const isInStretch = scheduler.activity === ACTIVITIES.stretch;
+  // Temporal tries a stretch again: its calls are repeatable, and its record says which have left.
+  const handedOut = isInStretch ? undefined : checkFirst(scheduler);
   if (handedOut !== undefined) {
     const facts = { workflowId: run.workflowId, callId: input.callId, server: server.name, tool: input.target.tool };
     log.warn('A call was handed out anew from outside, and not sent.', facts);
@@ -110,6 +112,8 @@ async function dispatched(parts: Underway, checker: ArgumentChecker, input: Disp
   const mistaken = checkTool(input, now?.tool) ?? checkCatalog(server, catalog);
   if (mistaken !== undefined || now === undefined)
     return mistaken ?? { kind: 'refused', code: 'TOOL_UNKNOWN', message: 'The tool is not known.' };
+  const mayRepeat = isRepeatable(parts.config, now.tool);
+  if (isInStretch && !mayRepeat) return notRepeatable(input);
   const weighed = await weigh(parts, checker, input, now, catalog);
   // A changed definition is checked against the server's own list. A call refused for another reason needs no question
   // to the server.
@@ -117,13 +121,19 @@ async function dispatched(parts: Underway, checker: ArgumentChecker, input: Disp
   // The run's own claim about the link is not believed, and a link that cannot be looked up is not sent.
   const unlinked = input.target.tool === READ_RESOURCE ? await checkLink(input, parts) : undefined;
   if (unlinked !== undefined) return unlinked;
-  const lost = await lostInReset(input, scheduler, isRepeatable(parts.config, now.tool), parts.readDiscarded);
+  const lost = await lostInReset(input, scheduler, mayRepeat, parts.readDiscarded);
   if (lost !== undefined) return lost;
   const meeting = { scheduler, now, catalog, weighed, said };
   // The list before the call counts against the same limits as the call.
   return await withinLimits(parts.limits, parts.server, input, (limited) =>
     callAsListed({ ...parts, server: limited }, checker, input, meeting),
   );
+}
+
+/** The run sends such a call by an activity of its own, which has one attempt (INV-X1). */
+function notRepeatable({ server, target }: DispatchInput): DispatchResult {
+  const message = `Tool "${target.tool}" of server "${server.name}" is not called repeatable by this worker, so it does not leave within a stretch.`;
+  return { kind: 'not-sent', code: 'TOOL_UNAVAILABLE', message };
 }
 
 interface Meeting {

@@ -101,6 +101,7 @@ export function currentScheduler(): Scheduler {
   const { workflowExecution, workflowType, workflowNamespace, namespace, attempt } = info;
   return {
     namespace: workflowNamespace ?? namespace,
+    activity: info.activityType,
     workflowType,
     workflowId: workflowExecution?.workflowId,
     runId: workflowExecution?.runId,
@@ -113,6 +114,8 @@ export function currentScheduler(): Scheduler {
 /** The scheduler by Temporal's word, not by the input's. */
 export interface Scheduler {
   readonly namespace: string;
+  /** Type of the activity. */
+  readonly activity: string;
   readonly workflowType: string | undefined;
   readonly workflowId: string | undefined;
   readonly runId: string | undefined;

@@ -97,12 +97,18 @@ export function createPrepareRun(
       sentTimes: 'told',
       awayServers: 'awaited',
       withdrawals: 'doubted',
+      ...stretchOf(config),
       upserts: 'settled',
       // A sink has acknowledged the whole ledger when the run ends.
       ...(config.ledger === undefined ? { records: 'history' } : {}),
       ...proven,
     };
   };
+}
+
+/** In trust mode `signed` the record of a stretch would have to be proven, which it is not: each step stands alone. */
+function stretchOf({ execution: { stretch }, trust }: Config): Pick<PreparedRun, 'stretch'> {
+  return stretch.turns === 0 || trust.mode === 'signed' ? {} : { stretch };
 }
 
 /**

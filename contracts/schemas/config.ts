@@ -246,6 +246,24 @@ export const Config = z.strictObject({
   /** Ceilings that no run may exceed; a larger limit is lowered to them. */
   limits: Ceilings.default({}),
   fairness: Fairness.prefault({}),
+  execution: z
+    .strictObject({
+      /**
+       * A stretch is one activity: model steps, and between them calls that are allowed and repeatable. It ends at the
+       * first of these bounds, or where the run has something to do.
+       */
+      stretch: z
+        .strictObject({
+          /** Model steps of one stretch. 0: each model step and each call is an activity of its own. */
+          turns: z.int().min(0).max(100).default(10),
+          /** No further model step begins after this time. A message to the model is read after it at the latest. */
+          seconds: z.int().min(1).max(300).default(15),
+          /** Bytes of the answers and results of one stretch; its record travels with each heartbeat. */
+          bytes: z.int().min(16_384).max(393_216).default(262_144),
+        })
+        .prefault({}),
+    })
+    .prefault({}),
   worker: z
     .strictObject({
       /** Memory of the process in MiB. Absent: the limit of its control group, or the memory of the machine. */

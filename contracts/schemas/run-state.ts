@@ -88,6 +88,8 @@ export const RunState = z.strictObject({
   held: z.array(HeldCall).optional(),
   /** Open requests whose deadline is after the end of the run's grant for their server; absent if there is none. */
   grantEnds: z.array(z.strictObject({ callId: z.string(), server: z.string(), at: z.string() })).optional(),
+  /** Set once calls under way are to be cancelled: the run was cancelled, or stopped together with its calls. */
+  cancelsCalls: z.literal(true).optional(),
   /** Calls that their servers work on as tasks; absent if there is none. */
   tasks: z.array(RunningTask).optional(),
 });

@@ -18,6 +18,7 @@ import type { CatalogDiscovery, DiscoverCatalogInput } from './catalog.ts';
 import type { PollInput, PollResult } from './legacy-2025.ts';
 import type { DiscoverInput, DispatchInput, DispatchResult, ResumeInput, TurnedAway } from './tools.ts';
 import type { RunIdentity, RunPriority, SignedSpec, ToolsetRef } from './identity.ts';
+import type { StretchBounds, StretchInput, StretchRecord } from './stretch.ts';
 
 /** Prices per million tokens, in millionths of the currency. */
 export interface ModelPrice {
@@ -103,6 +104,8 @@ export interface PreparedRun {
    * such a call for unsent.
    */
   readonly withdrawals?: 'doubted';
+  /** Bounds of the stretches in which the run goes on (docs/adr/0058). Absent: each step is an activity of its own. */
+  readonly stretch?: StretchBounds;
   /**
    * A run that has not continued as new stores nothing at its end: Temporal's history is its record (docs/adr/0059).
    * Absent: a sink keeps ledgers, or prepared by an earlier release; every run is stored.
@@ -201,6 +204,8 @@ export interface RunActivities {
 
 export interface ModelActivities {
   modelStep(input: ModelStepInput): Promise<ModelStepResult>;
+  /** Takes model steps, and makes the calls between them that need nobody. */
+  stretch(input: StretchInput): Promise<StretchRecord>;
 }
 
 /** Activities on workers that hold the server's credentials. */

@@ -94,6 +94,12 @@ export class Journal {
     return this.#transcriptDigest;
   }
 
+  /** Time of the newest entry that this execution has recorded, in epoch ms; 0 if there is none. */
+  get lastAt(): number {
+    const at = this.#entries.at(-1)?.at;
+    return at === undefined ? 0 : Date.parse(at);
+  }
+
   /** @param at epoch ms */
   record(at: number, fact: LedgerFact): void {
     const entry = sealEntry(this.ledgerLength, this.#ledgerHead, at, fact);

@@ -4,6 +4,8 @@
  */
 import type { Judgement, ProposedCall, ToolTarget } from '../../contracts/schemas/call.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
+import type { Limits } from '../../contracts/schemas/run-spec.ts';
+import type { CallResult } from '../../contracts/schemas/transcript.ts';
 import type { RefusedCall, Settled } from '../../contracts/wire/carry.ts';
 import { outcomeFact, requestOpenedFact, verdictFact } from '../request/digest.ts';
 import { answeredByStanding, stillStanding } from '../request/standing.ts';
@@ -11,7 +13,7 @@ import { duplicate, judged, refusedAgain } from '../state/call.ts';
 import { type Change, isSettled, type Run, type RunIds } from '../state/run.ts';
 import { hashOf } from '../text/canonical.ts';
 import { bounded } from '../text/escape.ts';
-import { EMPTY_TALLY, tallied } from './limits.ts';
+import { EMPTY_TALLY, overLimit, tallied } from './limits.ts';
 
 /**
  * Applies the judgements to the proposed calls. A call that the judge passed over is denied (INV-G4).
@@ -44,6 +46,30 @@ export function judgedAll(
     return next;
   });
   return { run: { ...current.run, calls }, facts };
+}
+
+/**
+ * Returns all judgements on the calls of a turn. A call over a limit is denied whatever policy says, because the first
+ * judgement of a call counts.
+ * @param callsBefore calls of the run before this turn
+ */
+export function judgementsOn(
+  calls: readonly ProposedCall[],
+  verdicts: readonly Judgement[],
+  limits: Limits,
+  callsBefore: number,
+): Judgement[] {
+  const over = [...overLimit(calls, limits, callsBefore)];
+  return [...over.map(([callId, verdict]): Judgement => ({ callId, verdict, repeatable: false })), ...verdicts];
+}
+
+/** Returns what the model reads of a turn: each settled call with its outcome, in the order of the proposals (INV-G3). */
+export function resultsOf({ calls }: Run): CallResult[] {
+  return calls.filter(isSettled).map(({ call, outcome, edit }): CallResult => {
+    const { callId, providerCallId, name } = call;
+    const edited = edit === undefined ? {} : { edited: { by: edit.by, arguments: call.arguments } };
+    return { callId, providerCallId, name, outcome, ...edited };
+  });
 }
 
 function passedOver({ callId }: ProposedCall): Judgement {
@@ -160,7 +186,8 @@ function refusalOf({ call, judgement, outcome, edit }: Settled): RefusedCall[] {
   }
 }
 
-function keyOf(call: ProposedCall, { server, tool }: ToolTarget): string {
+/** Names a call by what it would do: a repeat has the same key. */
+export function keyOf(call: ProposedCall, { server, tool }: ToolTarget): string {
   return hashOf({ server, tool, arguments: call.arguments });
 }
 

@@ -203,6 +203,19 @@ const DISPATCHED = new Either(
   { kind: new Word('input'), requests: 'fields' },
 );
 
+const STEP: Shape = {
+  parts: new Each(
+    new Either(
+      { type: new Word('call'), callId: 'text', providerCallId: 'text', name: 'text', arguments: 'fields' },
+      { type: new Either(new Word('text'), new Word('reasoning')), text: 'text' },
+    ),
+  ),
+  usage: { inputTokens: 'count', outputTokens: 'count' },
+  finish: 'text',
+  'judged?': JUDGED,
+  'malformed?': 'fields',
+};
+
 const ANSWERS = {
   prepareRun: {
     specHash: 'text',
@@ -216,17 +229,19 @@ const ANSWERS = {
   'readTrust?': TRUST,
   judge: JUDGED,
   storeSegment: REF,
-  modelStep: {
-    parts: new Each(
-      new Either(
-        { type: new Word('call'), callId: 'text', providerCallId: 'text', name: 'text', arguments: 'fields' },
-        { type: new Either(new Word('text'), new Word('reasoning')), text: 'text' },
-      ),
-    ),
-    usage: { inputTokens: 'count', outputTokens: 'count' },
-    finish: 'text',
-    'judged?': JUDGED,
-    'malformed?': 'fields',
+  modelStep: STEP,
+  stretch: {
+    turns: new Each({
+      step: STEP,
+      at: 'count',
+      'calls?': new Each({
+        callId: 'text',
+        digest: 'text',
+        sentAt: 'count',
+        'endedAt?': 'count',
+        'result?': DISPATCHED,
+      }),
+    }),
   },
   discoverTools: new Either(
     { server: 'text', tools: REF, refused: new Each('fields') },

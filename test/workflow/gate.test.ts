@@ -723,7 +723,7 @@ describe('a run that would lead a worker where it may not go (F28)', () => {
   test('a model at a metadata service: the same', async () => {
     const run = await world.start([END], { agent: { name: 'clerk', model: 'stolen' }, servers: [] });
     expect(await refusalOf(run.result())).toMatchObject({ code: 'EGRESS_FORBIDDEN' });
-    expect(await attempts(run.runId)).toContainEqual(['modelStep', 1]);
+    expect(await attempts(run.runId)).toContainEqual(['stretch', 1]);
   });
 
   test('a call that was approved, on a worker that may not go there any more: it fails, unsent, and the model reads why', async () => {

@@ -141,6 +141,9 @@ test('messages beyond what a run can hold are refused with a code; a long conver
 describe('a message may interrupt: requests are withdrawn for it and it is read at once (B-15, INV-D3)', () => {
   const WRONG = { messageId: 'm1', text: 'Wrong customer.', from: 'bob', interrupt: true } as const;
 
+  const SORRY = { type: 'text', text: 'Sorry.' } as const;
+  const usage = { inputTokens: 1, outputTokens: 1, finish: 'stop' } as const;
+
   async function rolesOf(run: RunHandle): Promise<string[]> {
     return (await transcript(world, run)).map((said) => (said.role === 'user' ? said.text : said.role));
   }
@@ -174,25 +177,37 @@ describe('a message may interrupt: requests are withdrawn for it and it is read 
       expect(await recordedLedger(world, run)).toEqual(await run.ledger());
     });
 
-    test('while the model thinks: nobody is asked for what it proposes before it has read it', async () => {
+    test('while the model thinks: its step is given up, and the next one reads the message', async () => {
       const run = await world.start([END], { agent: { name: 'clerk', model: 'late' }, servers: [{ name: 'bank' }] });
       // The provider is out of order; the step is tried again.
       await until(() => provider.received.length > 0, { what: 'the first try' });
       await run.say(WRONG);
-      const part = { type: 'call', id: 'c1', name: 'bank__pay', json: '{"purpose":"thinking"}' } as const;
-      const usage = { inputTokens: 1, outputTokens: 1, finish: 'stop' } as const;
-      provider.enqueue(
-        { status: 200, chunks: chatDialect.events({ parts: [part], ...usage }), ending: 'end' },
-        {
-          status: 200,
-          chunks: chatDialect.events({ parts: [{ type: 'text', text: 'Sorry.' }], ...usage }),
-          ending: 'end',
-        },
-      );
+      provider.enqueue({ status: 200, chunks: chatDialect.events({ parts: [SORRY], ...usage }), ending: 'end' });
       expect(await run.result()).toMatchObject({ status: 'completed', output: 'Sorry.' });
-      expect(await outcomes(run)).toEqual({ 't1.c0': 'cancelled' });
-      expect(await rolesOf(run)).toEqual(['Do it.', 'assistant', 'tool', 'Wrong customer.', 'assistant']);
-      expect(bank.callsFor('thinking')).toEqual([]);
+      expect(await rolesOf(run)).toEqual(['Do it.', 'Wrong customer.', 'assistant']);
+    });
+
+    test('while the model thinks, where each step stands alone: nobody is asked for what it proposes before it has read it', async () => {
+      const { stretch } = world.config.execution;
+      const { turns } = stretch;
+      stretch.turns = 0;
+      try {
+        const run = await world.start([END], { agent: { name: 'clerk', model: 'late' }, servers: [{ name: 'bank' }] });
+        const tries = provider.received.length;
+        await until(() => provider.received.length > tries, { what: 'the first try' });
+        await run.say(WRONG);
+        const part = { type: 'call', id: 'c1', name: 'bank__pay', json: '{"purpose":"thinking"}' } as const;
+        provider.enqueue(
+          { status: 200, chunks: chatDialect.events({ parts: [part], ...usage }), ending: 'end' },
+          { status: 200, chunks: chatDialect.events({ parts: [SORRY], ...usage }), ending: 'end' },
+        );
+        expect(await run.result()).toMatchObject({ status: 'completed', output: 'Sorry.' });
+        expect(await outcomes(run)).toEqual({ 't1.c0': 'cancelled' });
+        expect(await rolesOf(run)).toEqual(['Do it.', 'assistant', 'tool', 'Wrong customer.', 'assistant']);
+        expect(bank.callsFor('thinking')).toEqual([]);
+      } finally {
+        stretch.turns = turns;
+      }
     });
 
     test('while the run hands over: what it withdrew stays withdrawn in the next execution (INV-D3, F35)', async () => {

@@ -6,6 +6,7 @@ import { defined } from '../../contracts/defined.ts';
 import type { ServerBinding } from '../../contracts/schemas/tool.ts';
 import { MOST_TRIES } from '../../contracts/wire/legacy-2025.ts';
 import type { ModelActivities, RunActivities, ToolActivities } from '../../contracts/wire/run.ts';
+import type { StretchBounds } from '../../contracts/wire/stretch.ts';
 import type { Answering } from '../entity/unread.ts';
 import { provenActivities } from '../entity/zone-activities.ts';
 import type { RunPriority } from '../../contracts/wire/identity.ts';
@@ -34,7 +35,7 @@ export function runActivities(summary: string): Answering<RunActivities> {
  */
 export function modelActivities(summary: string, priority: RunPriority | undefined): Answering<ModelActivities> {
   return provenActivities<Answering<ModelActivities>>({
-    startToCloseTimeout: '15m',
+    startToCloseTimeout: STEP_SECONDS * 1_000,
     heartbeatTimeout: '60s',
     cancellationType: ActivityCancellationType.TRY_CANCEL,
     retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '60s' },
@@ -42,6 +43,39 @@ export function modelActivities(summary: string, priority: RunPriority | undefin
     ...inTurn(priority),
   });
 }
+
+/**
+ * Options for a stretch. It is tried again only as long as nothing is on record: if its worker is lost, Temporal tells the
+ * run what was. A stretch that is no longer wanted is waited for, because it returns what was done.
+ *
+ * The time holds a stretch, with a model step and a call that began at its end.
+ */
+export function stretchActivities(
+  summary: string,
+  { seconds }: StretchBounds,
+  callTimeoutSeconds: number,
+  priority: RunPriority | undefined,
+): Answering<Pick<ModelActivities, 'stretch'>> {
+  return provenActivities<Answering<ModelActivities>>({
+    startToCloseTimeout: (seconds + STEP_SECONDS + callTimeoutSeconds + BESIDE_CALL_SECONDS) * 1_000,
+    heartbeatTimeout: '30s',
+    cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+    retry: {
+      initialInterval: '1s',
+      backoffCoefficient: 2,
+      maximumInterval: '60s',
+      // Temporal's names of the timeouts by which it notices a lost worker.
+      nonRetryableErrorTypes: ['TemporalTimeout:Heartbeat', 'TemporalTimeout:StartToClose'],
+    },
+    summary,
+    ...inTurn(priority),
+  });
+}
+
+/** Time of one model step. */
+const STEP_SECONDS = 900;
+/** Two tokens, two sessions after a 401, and storing the result. */
+const BESIDE_CALL_SECONDS = 90;
 
 /**
  * Options for listing tools. Listing changes nothing, so Temporal retries it, without a trace in history, for as long
@@ -112,9 +146,8 @@ type CallOptions = readonly [
 function optionsOf(...[server, callTimeoutSeconds, summary, priority]: CallOptions): ActivityOptions {
   return {
     ...defined({ taskQueue: server.taskQueue }),
-    // The call's own deadline ends it first. The 90 s are for two tokens, two sessions after a 401, and storing the
-    // result.
-    startToCloseTimeout: callTimeoutSeconds * 1_000 + 90_000,
+    // The call's own deadline ends it first.
+    startToCloseTimeout: (callTimeoutSeconds + BESIDE_CALL_SECONDS) * 1_000,
     heartbeatTimeout: '30s',
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     retry: { maximumAttempts: 1 },

@@ -26,6 +26,7 @@ import type { RunResult } from '../../contracts/schemas/run-state.ts';
 import { type Carry, CARRY_VERSIONS } from '../../contracts/wire/carry.ts';
 import { tasksOf } from '../../domain/legacy-2025/tasks.ts';
 import { reachedLimit, spentOf } from '../../domain/run/limits.ts';
+import { callsOf } from '../../domain/state/run.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { assertBegun, type Beginning } from '../entity/beginning.ts';
 import { answered } from '../entity/unread.ts';
@@ -115,7 +116,10 @@ async function converse(live: LiveRun): Promise<Ending> {
       return { status: 'limited', output: '', because: limit.limit };
     }
     const step = await think(live);
-    if (live.run.calls.length > 0 || live.run.queue.length > 0) continue;
+    // A stretch that is no longer wanted returns what it has done; an answer that came after a stop is not asked for.
+    if (live.prepared.stretch && live.run.calls.length === 0 && live.work.consideredCancelled)
+      return interruption(live);
+    if (step === undefined || callsOf(step).length > 0 || live.run.queue.length > 0) continue;
     const answer = answerOf(step);
     if (answer.kind === 'final')
       return {

@@ -77,8 +77,10 @@ export async function settleCall(live: LiveRun, callId: string): Promise<void> {
         // A call that was sent never ends with an open question: only `dispatch` waits for its server.
         closeQuestion(live, callId);
         break;
-      case 'proposed':
       case 'in-flight':
+        await takeResult(live, state);
+        break;
+      case 'proposed':
         notExpected(live, state);
     }
   }
@@ -99,6 +101,18 @@ async function follow(live: LiveRun, state: OnTask): Promise<void> {
 function notExpected(live: LiveRun, { call, status }: CallState): void {
   const message = `The call stood at ${status}.`;
   settle(live, call.callId, { kind: 'failed', code: 'INTERNAL', message, executed: status === 'in-flight' });
+}
+
+/** Goes on with a call that a stretch has let go. Without its result nobody knows whether it ran. */
+async function takeResult(live: LiveRun, flight: InFlight): Promise<void> {
+  const { callId } = flight.call;
+  const told = live.told.get(callId);
+  if (told === undefined) return notExpected(live, flight);
+  live.told.delete(callId);
+  const { sentAt, result = { ...lostAnswer(LOST, undefined), sent: { at: new Date(sentAt).toISOString() } } } = told;
+  const again = sentAgain(live, flight, result);
+  if (again === undefined) conclude(live, flight, result, sentAt);
+  else await again;
 }
 
 async function dispatch(live: LiveRun, state: Sendable): Promise<void> {

@@ -13,7 +13,7 @@ import { isStaged } from '../../domain/policy/approvers.ts';
 import { authorizationsOf } from '../../domain/request/authorization.ts';
 import { shownToEditor } from '../../domain/request/edit.ts';
 import { provisionProofs } from '../../domain/request/provision.ts';
-import { earlierThan, resultRoom } from '../../domain/run/limits.ts';
+import { dispatchOf, type DispatchParts } from '../../domain/run/dispatch.ts';
 import { linkTo } from '../../domain/run/resource-link.ts';
 import type { Dispatched, InFlight } from '../../domain/state/call.ts';
 import { grantsFor } from '../../domain/state/run.ts';
@@ -24,45 +24,31 @@ type DecisionProof = Extract<DispatchProof, { kind: 'decision' }>;
 
 /** Builds the input for one dispatch of a call in flight. */
 export function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
-  const { call, judgement, attempts, consent } = state;
-  const { spec, prepared } = live;
+  const { consent } = state;
   const server = serverOf(live, state);
-  const grant = spec.grants?.find((entry) => entry.server === server.name);
-  const { runId, workflowId } = workflowInfo();
   const shown = state.edit === undefined ? undefined : shownToEditor(state);
-  return {
-    run: live.identity,
-    runId,
-    decidedIn: live.decidedIn,
-    callId: call.callId,
-    name: call.name,
-    target: judgement.target,
-    arguments: call.arguments,
-    proof:
-      (consent?.made.standing === undefined ? undefined : standingProof(live, state)) ??
-      (consent === undefined ? { kind: 'policy', rules: judgement.verdict.rules } : decisionProof(consent, shown)),
+  return dispatchOf(dispatchParts(live), state, server, live.run.calls, {
+    ...(consent === undefined ? {} : { proof: standingProof(live, state) ?? decisionProof(consent, shown) }),
     ...(state.retry === undefined ? {} : { retry: retryProof(state.retry) }),
     ...inputTo(live, state),
     ...authorizationProofs(live, state),
     ...linkOf(live, state),
     ...holdOf(live, state),
-    toolset: live.toolset,
-    ...defined({ runPolicy: spec.policy }),
-    ...(live.earlier.earlier === undefined
-      ? {}
-      : { earlier: earlierThan(live.earlier.earlier, live.run.calls, call.callId) }),
-    server,
-    ...defined({ grant }),
-    limits: {
-      ...resultRoom(prepared.limits, live.run.calls),
-      callTimeoutSeconds: prepared.limits.callTimeoutSeconds,
-    },
-    attempt: attempts,
-    // The key stays the same across attempts, continue-as-new and reset, because the call is the same call.
-    idempotencyKey: `${workflowId}/${call.callId}`,
-    ...defined({ tasks: prepared.tasks }),
+    ...(live.prepared.lostAnswers === undefined ? {} : { resumable: true }),
+  });
+}
+
+export function dispatchParts(live: LiveRun): DispatchParts {
+  const { spec, prepared, toolset, decidedIn } = live;
+  return {
+    run: live.identity,
+    runId: workflowInfo().runId,
+    decidedIn,
+    toolset,
+    limits: prepared.limits,
+    ...live.earlier,
     ...live.signedSpec,
-    ...(prepared.lostAnswers === undefined ? {} : { resumable: true }),
+    ...defined({ runPolicy: spec.policy, grants: spec.grants, tasks: prepared.tasks }),
   };
 }
 
@@ -117,9 +103,13 @@ function instant(ms: number): string {
 
 /** Gives the answers so far and the point at which the server resumes the call, if the run can wait for input. */
 export function inputTo(live: LiveRun, { input }: InFlight): Pick<DispatchInput, 'input'> {
-  if (!live.asksAbout('input')) return {};
-  if (input === undefined) return { input: { provided: [] } };
+  if (input === undefined || !live.asksAbout('input')) return inputBefore(live);
   return { input: { provided: provisionProofs(input.provided), leg: input.leg } };
+}
+
+/** Tells a call whose server has asked nothing yet that it may ask, if the run can wait for input. */
+export function inputBefore(live: LiveRun): Pick<DispatchInput, 'input'> {
+  return live.asksAbout('input') ? { input: { provided: [] } } : {};
 }
 
 // A dispatch gets each answer together with what its author was shown.

@@ -14,6 +14,7 @@ import type { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import type { Tally } from '../../contracts/schemas/run-state.ts';
 import type { CallResult, Message } from '../../contracts/schemas/transcript.ts';
 import type { TrustSet } from '../../contracts/schemas/trust.ts';
+import type { StretchedCall } from '../../contracts/wire/stretch.ts';
 import type { Carry, JournalHead } from '../../contracts/wire/carry.ts';
 import type { RunIdentity, ToolsetRef } from '../../contracts/wire/identity.ts';
 import type { ModelStepInput, PreparedRun } from '../../contracts/wire/run.ts';
@@ -71,6 +72,10 @@ export class LiveRun extends Entity {
   readonly judging = new UnderWay<CancellationScope>();
   /** Calls whose servers are being polled about their task; between two polls a run may hand over. */
   readonly polling = new UnderWay<string>();
+  /** The stretch under way, which an interruption ends. */
+  readonly stretching = new UnderWay<CancellationScope>();
+  /** Calls that a stretch has let go, and whose results need something of the run. */
+  readonly told = new Map<string, StretchedCall>();
   /** Servers whose tools are being listed. */
   readonly listing = new UnderWay<string>();
   readonly #turnAtStart: number;
@@ -218,6 +223,11 @@ export class LiveRun extends Entity {
     return this.#endsAs === undefined ? statusOf(this.#phase, this.#run) : 'storing';
   }
 
+  /** Turns that this execution may still have, at least 1. */
+  get turnsLeft(): number {
+    return Math.max(1, this.prepared.limits.turnsPerExecution - (this.#run.turn - this.#turnAtStart));
+  }
+
   protected override get turns(): Pick<Taken, 'turns'> {
     if (this.#prepared === undefined) return {};
     return { turns: { had: this.#run.turn - this.#turnAtStart, most: this.#prepared.limits.turnsPerExecution } };
@@ -329,16 +339,25 @@ export class LiveRun extends Entity {
     this.commit({ run: this.#run, facts });
   }
 
-  /** Applies a change, and withdraws what a waiting interruption overtakes. */
-  commit(change: Change): void {
-    this.#apply(change);
+  /**
+   * Applies a change, and withdraws what a waiting interruption overtakes.
+   * @param at epoch ms, at which the facts happened
+   */
+  commit(change: Change, at = Date.now()): void {
+    this.#apply(change, at);
     if (this.#run.queue.length > 0) this.#apply(interrupted(this.#run));
+    if (this.#run.queue.some(({ interrupt }) => interrupt === true)) this.endStretch();
     this.#show();
   }
 
-  #apply({ run, facts }: Change): void {
+  /** Ends the stretch under way: it begins nothing more, and returns what was done. */
+  endStretch(): void {
+    for (const scope of this.stretching.items) scope.cancel();
+  }
+
+  /** @param at epoch ms, at which the facts happened */
+  #apply({ run, facts }: Change, now = Date.now()): void {
     this.#run = run;
-    const now = Date.now();
     const { messages, grantEnds } = this.#prepared ?? {};
     for (const fact of facts) {
       const said = grantEnds === 'recorded' && fact.kind === 'request.opened' ? withGrantEnd(fact, this) : fact;

@@ -56,6 +56,7 @@ function stateOf(live: LiveRun): RunState {
     ...(live.listing.size === 0 ? {} : { listing: [...live.listing.items] }),
     ...(held.length === 0 ? {} : { held: held.map(shownThrottled) }),
     ...grantEnds(live),
+    ...(live.flights.consideredCancelled ? { cancelsCalls: true } : {}),
     ...(tasks.length === 0 ? {} : { tasks: tasks.map(shownTask) }),
   };
 }

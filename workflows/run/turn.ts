@@ -8,44 +8,74 @@ import { CancellationScope, condition, patched, workflowInfo } from '@temporalio
 import { defined } from '../../contracts/defined.ts';
 import type { Judgement, ProposedCall } from '../../contracts/schemas/call.ts';
 import type { JsonValue } from '../../contracts/schemas/json.ts';
-import type { CallResult } from '../../contracts/schemas/transcript.ts';
 import type { JudgeResult, ModelStepInput, ModelStepResult } from '../../contracts/wire/run.ts';
-import { costOf, overLimit } from '../../domain/run/limits.ts';
+import type { StretchedTurn } from '../../contracts/wire/stretch.ts';
+import { costOf } from '../../domain/run/limits.ts';
 import { withoutUnlinked } from '../../domain/run/resource-link.ts';
-import { judgedAll } from '../../domain/run/turn.ts';
+import { judgedAll, judgementsOn, resultsOf } from '../../domain/run/turn.ts';
 import type { CallStatus } from '../../domain/state/call.ts';
-import { callsOf, isSettled, proposed } from '../../domain/state/run.ts';
+import { callsOf, proposed } from '../../domain/state/run.ts';
 import { answered } from '../entity/unread.ts';
 import { modelActivities, runActivities } from './activities.ts';
 import { settleCall } from './call.ts';
 import type { LiveRun } from './live-run.ts';
+import { stretched, takeOver, timeOf } from './stretch.ts';
 
-/** Takes the next model step and judges the calls that it proposed. */
-export async function think(live: LiveRun): Promise<ModelStepResult> {
-  const { spec, run } = live;
+/**
+ * Takes the next model step and judges the calls that it proposed; in a stretch, also the turns that need nobody.
+ * @returns the newest model step; undefined if an interruption came before the model had answered
+ */
+export async function think(live: LiveRun): Promise<ModelStepResult | undefined> {
   live.enter('thinking');
-  const turn = run.turn + 1;
-  const { modelStep } = modelActivities(`turn ${turn}: ${spec.agent.model}`, live.prepared.priority);
-  const answer = await modelStep({
+  const input = stepInput(live);
+  const bounds = live.prepared.stretch;
+  if (bounds !== undefined) return await thinkOn(live, await stretched(live, input, bounds));
+  const { modelStep } = modelActivities(`turn ${input.turn}: ${input.model}`, live.prepared.priority);
+  const step = answered(live, 'modelStep', await modelStep(input));
+  const judging = propose(live, step);
+  if (judging !== undefined) await judging;
+  return step;
+}
+
+/** Takes the turns of a stretch over, one after the other. */
+async function thinkOn(live: LiveRun, turns: readonly StretchedTurn[]): Promise<ModelStepResult | undefined> {
+  for (const turn of turns) {
+    const isLast = turn.calls === undefined;
+    await propose(live, turn.step, isLast ? undefined : timeOf(live, turn.at));
+    takeOver(live, turn);
+  }
+  return turns.at(-1)?.step;
+}
+
+/**
+ * Takes a model's answer over. Not `async`: one more promise would change the order of commands in recorded runs
+ * (INV-D1).
+ * @param at epoch ms at which the model had answered; absent: now
+ * @returns what is to be awaited, if calls were proposed
+ */
+function propose(live: LiveRun, step: ModelStepResult, at?: number): Promise<void> | undefined {
+  const { run } = live;
+  live.markSeen();
+  live.say({ role: 'assistant', parts: [...step.parts] });
+  const calls = callsOf(step);
+  const { price } = live.prepared;
+  live.commit(proposed(run, calls, step.usage, price === undefined ? undefined : costOf(price, step.usage)), at);
+  return calls.length === 0 ? undefined : judgeAll(live, calls, run.totalCalls, step.judged, at);
+}
+
+function stepInput(live: LiveRun): ModelStepInput {
+  const { spec, run } = live;
+  return {
     run: live.identity,
     runId: workflowInfo().runId,
     model: spec.agent.model,
-    turn,
+    turn: run.turn + 1,
     ...conversationOf(live),
     toolset: live.toolset,
     ...defined({ runPolicy: spec.policy }),
     ...live.earlier,
     ...defined({ output: spec.agent.output }),
-  });
-  const step = answered(live, 'modelStep', answer);
-  live.markSeen();
-  live.say({ role: 'assistant', parts: [...step.parts] });
-  const calls = callsOf(step);
-  const callsBefore = run.totalCalls;
-  const { price } = live.prepared;
-  live.commit(proposed(live.run, calls, step.usage, price === undefined ? undefined : costOf(price, step.usage)));
-  if (calls.length > 0) await judgeAll(live, calls, callsBefore, step.judged);
-  return step;
+  };
 }
 
 /**
@@ -69,6 +99,7 @@ async function judgeAll(
   calls: readonly ProposedCall[],
   callsBefore: number,
   given: JudgeResult | undefined,
+  at = Date.now(),
 ): Promise<void> {
   const { prepared, spec } = live;
   const judged =
@@ -84,13 +115,11 @@ async function judgeAll(
         ...live.earlier,
       }),
     );
-  const denied = overLimit(calls, prepared.limits, callsBefore);
-  const over: Judgement[] = [...denied].map(([callId, verdict]) => ({ callId, verdict, repeatable: false }));
-  // Calls over a limit are denied whatever policy says, because the first judgement of a call counts.
   const judgements = judged.judgements.map((judgement) =>
     linkedOnly(live, callWith(calls, judgement.callId), judgement),
   );
-  live.commit(judgedAll(live.run, [...over, ...judgements], judged.policyVersion, live.ids, Date.now()));
+  const all = judgementsOn(calls, judgements, prepared.limits, callsBefore);
+  live.commit(judgedAll(live.run, all, judged.policyVersion, live.ids, at), at);
 }
 
 function callWith(calls: readonly ProposedCall[], callId: string): ProposedCall | undefined {
@@ -113,12 +142,7 @@ export async function act(live: LiveRun): Promise<'done' | 'roll'> {
     Promise.race([settling, condition(() => done || (live.reasonToRoll !== undefined && isSafePoint(live)))]),
   );
   if (!done) return 'roll';
-  const results = live.run.calls.filter(isSettled).map(({ call, outcome, edit }): CallResult => {
-    const { callId, providerCallId, name } = call;
-    const edited = edit === undefined ? {} : { edited: { by: edit.by, arguments: call.arguments } };
-    return { callId, providerCallId, name, outcome, ...edited };
-  });
-  live.closeTurn(results);
+  live.closeTurn(resultsOf(live.run));
   return 'done';
 }
 

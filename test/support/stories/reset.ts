@@ -162,6 +162,7 @@ export class Story {
       namespace,
       workflowId,
       runId,
+      activity: 'callTool',
       workflowType: RUN_WORKFLOW,
       attempt: 1,
       scheduledAt: 0,

@@ -29,6 +29,7 @@ export const spec = RunSpec.parse(given);
 export const artifacts = createMemoryStore();
 export const scheduler: Scheduler = {
   namespace: 'default',
+  activity: 'callTool',
   workflowType: 'agentRun',
   workflowId: 'run-1',
   runId: 'exec-2',

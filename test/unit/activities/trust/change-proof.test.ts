@@ -16,6 +16,7 @@ const [ann, ben, backend] = [person('ann', 'ann'), person('ben', 'ben'), service
 const WORKFLOW = 'catalog/default/bank';
 const scheduler: Scheduler = {
   namespace: 'default',
+  activity: 'callTool',
   workflowType: 'toolCatalog',
   workflowId: WORKFLOW,
   runId: 'exec-2',

@@ -128,6 +128,7 @@ const input: DispatchInput = {
 const { run: identity, runId } = input;
 const scheduler: Scheduler = {
   namespace: identity.namespace,
+  activity: 'callTool',
   workflowType: 'agentRun',
   workflowId: identity.workflowId,
   runId,

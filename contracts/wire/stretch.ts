@@ -1,0 +1,79 @@
+/**
+ * A stretch: one activity takes model steps, and makes the calls between them that need nobody and may be repeated
+ * (docs/adr/0058). It is written into history and into heartbeats: no secret stands here in clear (INV-S1).
+ */
+import type { Grant, Limits } from '../schemas/run-spec.ts';
+import type { Tally } from '../schemas/run-state.ts';
+import type { ServerBinding } from '../schemas/tool.ts';
+import type { Usage } from '../schemas/transcript.ts';
+import type { RefusedCall } from './carry.ts';
+import type { AuthorizationProof } from './proofs.ts';
+import type { ModelPrice, ModelStepInput, ModelStepResult } from './run.ts';
+import type { DispatchInput, DispatchResult } from './tools.ts';
+
+/** No further model step begins once one of these is reached. */
+export interface StretchBounds {
+  /** Model steps of one stretch, at least 1. */
+  readonly turns: number;
+  /** From the beginning of an attempt; a message that waits for the model is read after this time at the latest. */
+  readonly seconds: number;
+  /** UTF-8 bytes of the record as JSON. */
+  readonly bytes: number;
+}
+
+/** The counts of a run that decide what the next turn may do. */
+export interface StretchState {
+  /** Epoch ms of the run's start. */
+  readonly startedAt: number;
+  readonly turn: number;
+  readonly totalCalls: number;
+  readonly usage: Usage;
+  readonly spent?: number;
+  /** Set if some policy rule reads it. */
+  readonly tally?: Tally;
+  /** Keys of refused calls: a call that repeats one is left to the run. */
+  readonly refused?: readonly RefusedCall['key'][];
+}
+
+/** What each dispatch of a stretch has beside its call and what the model step has. */
+export type StretchDispatch = Pick<DispatchInput, 'decidedIn' | 'signedSpec' | 'input' | 'tasks'> & {
+  readonly limits: Limits;
+  readonly grants?: readonly Grant[];
+  /** By server: the answers that gave another grant. */
+  readonly authorizations?: Readonly<Record<string, readonly AuthorizationProof[]>>;
+};
+
+export interface StretchInput {
+  /** The first model step; the stretch makes the later ones of it. */
+  readonly step: ModelStepInput;
+  readonly state: StretchState;
+  readonly bounds: StretchBounds;
+  readonly price?: ModelPrice;
+  /** Servers whose calls may leave within the stretch. */
+  readonly servers: readonly ServerBinding[];
+  readonly dispatch: StretchDispatch;
+}
+
+/** A call that was acknowledged, and so may have left. Times are epoch ms of the worker's clock. */
+export interface StretchedCall {
+  readonly callId: string;
+  /** Hash of target and arguments. */
+  readonly digest: string;
+  readonly sentAt: number;
+  readonly endedAt?: number;
+  /** Absent: not known. */
+  readonly result?: DispatchResult;
+}
+
+export interface StretchedTurn {
+  readonly step: ModelStepResult;
+  /** When the model had answered, epoch ms. */
+  readonly at: number;
+  /** Set if all calls of the turn left within the stretch; else none did. */
+  readonly calls?: readonly StretchedCall[];
+}
+
+/** What a stretch has done; the details of its heartbeats, and its result. */
+export interface StretchRecord {
+  readonly turns: readonly StretchedTurn[];
+}

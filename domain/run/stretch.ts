@@ -1,0 +1,172 @@
+/**
+ * Says what a stretch may do, and what a run takes over of what it did (docs/adr/0058).
+ *
+ * The activity and the run apply the same transitions to the same answers, so both know the same conversation.
+ * 1. A call leaves within a stretch only if policy allows it, the operator calls it repeatable, and its server is among
+ *    those that the run has named. Else no call of its turn leaves (INV-G1, INV-X1).
+ * 2. Only what is on record may have left. A call on record without a result may have run (INV-X1), and the run sends it
+ *    again by an activity of its own.
+ */
+import { READ_RESOURCE } from '../../contracts/names.ts';
+import type {
+  StretchBounds,
+  StretchedCall,
+  StretchedTurn,
+  StretchInput,
+  StretchState,
+} from '../../contracts/wire/stretch.ts';
+import type { ModelStepResult } from '../../contracts/wire/run.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
+import { defined } from '../../contracts/defined.ts';
+import { dispatched, ended } from '../request/transitions.ts';
+import type { CallState, Cleared, InFlight } from '../state/call.ts';
+import { callOf, callsOf, type Change, proposed, type Run, type RunIds, startRun } from '../state/run.ts';
+import { byteLength, hashOf } from '../text/canonical.ts';
+import { dispatchOf } from './dispatch.ts';
+import { costOf, EMPTY_TALLY, reachedLimit } from './limits.ts';
+import { judgedAll, judgementsOn, keyOf, remembering } from './turn.ts';
+
+/** Counts of a run, as a stretch begins with them. */
+export function stretchState(run: Run, counts: boolean): StretchState {
+  const { startedAt, turn, totalCalls, usage, spent, tally, refusals = [] } = run;
+  return {
+    startedAt,
+    turn,
+    totalCalls,
+    usage,
+    ...defined({ spent, tally: counts ? tally : undefined }),
+    ...(refusals.length === 0 ? {} : { refused: refusals.map(({ key }) => key) }),
+  };
+}
+
+/** The run as an attempt of a stretch knows it. */
+export function stretchRun({ startedAt, turn, totalCalls, usage, spent, tally }: StretchState): Run {
+  return { ...remembering(startRun(startedAt)), turn, totalCalls, usage, ...defined({ spent, tally }) };
+}
+
+/**
+ * Opens a turn as the run will: its calls, each in the state that its verdict gives it.
+ * @param at epoch ms
+ */
+export function openedTurn(
+  run: Run,
+  step: ModelStepResult,
+  { step: { run: of, runId }, price, dispatch }: StretchInput,
+  at: number,
+): Run {
+  const calls = callsOf(step);
+  const open = proposed(run, calls, step.usage, price === undefined ? undefined : costOf(price, step.usage)).run;
+  if (step.judged === undefined) return open;
+  const { judgements, policyVersion } = step.judged;
+  const all = judgementsOn(calls, judgements, dispatch.limits, run.totalCalls);
+  const ids: RunIds = { namespace: of.namespace, workflowId: of.workflowId, runId, tenant: of.initiator.tenant };
+  return judgedAll(open, all, policyVersion, ids, at).run;
+}
+
+/** True if every call of the turn may leave within the stretch. */
+export function leavesWhole({ calls }: Run, { servers, state: { refused = [] } }: StretchInput): boolean {
+  const mayLeave = (state: CallState): state is Cleared =>
+    state.status === 'cleared' &&
+    state.judgement.repeatable &&
+    state.judgement.target.tool !== READ_RESOURCE &&
+    servers.some(({ name }) => name === state.judgement.target.server) &&
+    !refused.includes(keyOf(state.call, state.judgement.target));
+  return calls.length > 0 && calls.every(mayLeave);
+}
+
+/** The calls of a turn as they are put on record before they leave. */
+export function toLeave({ calls }: Run, at: number): StretchedCall[] {
+  return calls.flatMap((state) =>
+    state.status === 'cleared' ? [{ callId: state.call.callId, digest: digestOf(state), sentAt: at }] : [],
+  );
+}
+
+function digestOf({ call, judgement }: Cleared): string {
+  return hashOf({ target: judgement.target, arguments: call.arguments });
+}
+
+/** True if a result needs nothing more of the run than to be recorded. */
+export function isConcluded(result: DispatchResult | undefined): result is Extract<DispatchResult, { kind: 'ended' }> {
+  return result?.kind === 'ended' && result.outcome.kind !== 'unknown' && result.authorization === undefined;
+}
+
+/** True if the turn is over: each call has a result that needs nothing more. */
+export function isOver({ calls }: StretchedTurn): boolean {
+  return calls !== undefined && calls.every(({ result }) => isConcluded(result));
+}
+
+/** A change with the time at which it happened, epoch ms. */
+export interface Timed {
+  readonly at: number;
+  readonly apply: (run: Run) => Change;
+}
+
+/**
+ * What happened to the calls of a turn, in order of time: each was let go, and some have ended. A call whose result needs
+ * more of the run is left in flight.
+ */
+export function deedsOf(calls: readonly StretchedCall[]): readonly Timed[] {
+  return calls
+    .flatMap(({ callId, sentAt, endedAt = sentAt, result }): Timed[] => [
+      { at: sentAt, apply: (run) => letGo(run, callId) },
+      ...(isConcluded(result)
+        ? [{ at: endedAt, apply: (run: Run) => ended(run, callId, result.outcome, result.token) }]
+        : []),
+    ])
+    .toSorted((one, other) => one.at - other.at);
+}
+
+/** @throws if the call was not to leave: a fault of this code, since the activity asks the same question */
+function letGo(run: Run, callId: string): Change {
+  const change = dispatched(run, callId);
+  if (change === undefined) throw new Error(`Call ${callId} left in a stretch, and was not to leave.`);
+  return change;
+}
+
+/** The run after the calls of a turn, as far as they are known. */
+export function afterCalls(run: Run, calls: readonly StretchedCall[]): Run {
+  return deedsOf(calls).reduce((now, { apply }) => apply(now).run, run);
+}
+
+/** Returns the dispatch of one call of an open turn. */
+export function stretchDispatch(
+  { step, dispatch: { authorizations = {}, input, ...same }, servers }: StretchInput,
+  run: Run,
+  callId: string,
+): DispatchInput | undefined {
+  const state = callOf(run, callId);
+  if (state === undefined || state.status !== 'cleared') return undefined;
+  const server = servers.find(({ name }) => name === state.judgement.target.server);
+  if (server === undefined) return undefined;
+  const flight: InFlight = { ...state, status: 'in-flight', attempts: 1 };
+  const { toolset, runPolicy, runId, run: of } = step;
+  const parts = {
+    ...same,
+    run: of,
+    runId,
+    toolset,
+    earlier: step.earlier && (run.tally ?? EMPTY_TALLY),
+    ...defined({ runPolicy }),
+  };
+  const proofs = authorizations[server.name];
+  return dispatchOf(parts, flight, server, run.calls, defined({ input, authorizations: proofs }));
+}
+
+/**
+ * True if another model step may begin.
+ * @param began epoch ms of this attempt's beginning
+ */
+export function mayGoOn(
+  run: Run,
+  turns: readonly StretchedTurn[],
+  { bounds, dispatch }: StretchInput,
+  began: number,
+  now: number,
+): boolean {
+  if (turns.length >= bounds.turns || now - began >= bounds.seconds * 1_000) return false;
+  return fitsRecord(turns, bounds) && reachedLimit(run, dispatch.limits, now) === undefined;
+}
+
+export function fitsRecord(turns: readonly StretchedTurn[], { bytes }: StretchBounds): boolean {
+  return byteLength(JSON.stringify({ turns })) <= bytes;
+}

@@ -1,0 +1,162 @@
+/**
+ * Goes on in stretches: model steps, and the calls between them that need nobody and may be repeated, in one activity
+ * (docs/adr/0058). What people see of a run is as before.
+ */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { tsToMs } from '@temporalio/common/lib/time.js';
+import { assertIntact, type RunHandle } from '../../client/index.ts';
+import type { ConfigInput } from '../../contracts/schemas/config.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { executions, factsOf, results } from '../support/world/run-record.ts';
+import { until } from '../support/until.ts';
+import { decideNext, startWorld, type World } from '../support/world/world.ts';
+
+let shop: RecordingServer;
+let world: World;
+
+const ALLOWED = ['shop/lookup', 'shop/slow', 'shop/fail', 'shop/odd'];
+
+beforeAll(async () => {
+  shop = await startRecordingServer();
+  world = await startWorld({ config: configOf() });
+});
+afterAll(async () => {
+  await world.stop();
+  await shop.close();
+});
+
+function configOf(over: ConfigInput = {}): ConfigInput {
+  return {
+    servers: {
+      shop: { url: shop.url, credentials: { kind: 'none' }, repeatable: ['lookup', 'slow', 'fail', 'pay'] },
+    },
+    policy: { never: ALLOWED },
+    ...over,
+  };
+}
+
+const lookup = (purpose: string, n: number) => ({ tool: 'shop/lookup', arguments: { purpose, n } });
+
+/** Types of the activities of a run, in the order in which they were scheduled. */
+async function activitiesOf(runId: string): Promise<readonly string[]> {
+  return (await executions(world, runId)).flatMap(({ events }) =>
+    events.flatMap(({ activityTaskScheduledEventAttributes: scheduled }) => scheduled?.activityType?.name ?? []),
+  );
+}
+
+/** Waits until the stretch has heard that it is no longer wanted: Temporal says so with each heartbeat. */
+async function heardItsEnd(run: RunHandle): Promise<void> {
+  const handle = world.client.workflow.getHandle(run.runId);
+  let since: number | undefined;
+  await until(
+    async () => {
+      const [pending] = (await handle.describe()).raw.pendingActivities ?? [];
+      // PENDING_ACTIVITY_STATE_CANCEL_REQUESTED (temporal.api.enums.v1)
+      if (pending?.state !== 3) return undefined;
+      const at = tsToMs(pending.lastHeartbeatTime);
+      since ??= at;
+      return at > since || undefined;
+    },
+    { what: 'a heartbeat of a stretch that is no longer wanted' },
+  );
+}
+
+describe('a stretch', () => {
+  test('takes the steps and calls that need nobody in one activity; ledger and conversation are as ever', async () => {
+    const run = await world.start([
+      { calls: [lookup('plain', 1)] },
+      { calls: [lookup('plain', 2), lookup('plain', 3)] },
+      { calls: [{ tool: 'shop/fail', arguments: { purpose: 'plain' } }] },
+      { text: 'done' },
+    ]);
+    expect(await run.result()).toMatchObject({ status: 'completed', output: 'done', turns: 4, calls: 4 });
+    expect((await activitiesOf(run.runId)).filter((name) => name !== 'prepareRun' && name !== 'discoverTools')).toEqual(
+      ['stretch'],
+    );
+    expect(shop.callsFor('plain').map(({ arguments: { n } }) => n)).toEqual([1, 2, 3, undefined]);
+    const ledger = await run.ledger();
+    assertIntact(ledger, run.runId);
+    expect(factsOf(ledger, 'dispatched').map(({ callId, attempt }) => [callId, attempt])).toEqual([
+      ['t1.c0', 1],
+      ['t2.c0', 1],
+      ['t2.c1', 1],
+      ['t3.c0', 1],
+    ]);
+    expect(factsOf(ledger, 'outcome').map(({ outcome }) => outcome)).toEqual([
+      'succeeded',
+      'succeeded',
+      'succeeded',
+      'failed',
+    ]);
+    const times = ledger.map(({ at }) => at);
+    expect(times).toEqual(times.toSorted());
+    expect((await results(world, run)).map(({ callId }) => callId)).toEqual(['t1.c0', 't2.c0', 't2.c1', 't3.c0']);
+  });
+
+  test('ends where a person must be asked; the call that was asked leaves alone, and the run goes on in a stretch', async () => {
+    const run = await world.start([
+      { calls: [lookup('asked', 1)] },
+      { calls: [{ tool: 'shop/pay', arguments: { purpose: 'asked' } }] },
+      { calls: [lookup('asked', 2)] },
+      { text: 'paid' },
+    ]);
+    await decideNext(run, 'ann');
+    expect(await run.result()).toMatchObject({ status: 'completed', output: 'paid' });
+    expect((await activitiesOf(run.runId)).slice(2)).toEqual(['stretch', 'callTool', 'stretch']);
+    expect(shop.callsFor('asked').map(({ tool }) => tool)).toEqual(['lookup', 'pay', 'lookup']);
+  });
+
+  test('ends where a call may run only once: that call is an activity of one attempt (INV-X1)', async () => {
+    const run = await world.start([
+      { calls: [{ tool: 'shop/odd', arguments: { purpose: 'once' } }, lookup('once', 1)] },
+      { text: 'done' },
+    ]);
+    await run.result();
+    expect((await activitiesOf(run.runId)).slice(2)).toEqual([
+      'stretch',
+      'callTool',
+      'callTool',
+      'stretch',
+      'storeSegment',
+    ]);
+  });
+
+  test('an interruption ends it at once: what was done is on record, and the model reads the message next', async () => {
+    const run = await world.start([
+      { calls: [lookup('told', 1)] },
+      { calls: [{ tool: 'shop/slow', arguments: { purpose: 'told' } }] },
+      { text: 'heard' },
+    ]);
+    await shop.held('told');
+    await run.say({ messageId: 'm1', from: 'ann', text: 'Stop that.', interrupt: true });
+    await heardItsEnd(run);
+    shop.release('told');
+    expect(await run.result()).toMatchObject({ status: 'completed', output: 'heard' });
+    const ledger = await run.ledger();
+    expect(factsOf(ledger, 'outcome').map(({ outcome }) => outcome)).toEqual(['succeeded', 'succeeded']);
+    expect((await activitiesOf(run.runId)).slice(2)).toEqual(['stretch', 'stretch']);
+  });
+
+  test.each(['finish', 'cancel'] as const)(
+    'stop (%s) ends it; each call that was sent is in the ledger',
+    async (inFlight) => {
+      const purpose = `stop-${inFlight}`;
+      const run = await world.start([
+        { calls: [lookup(purpose, 1)] },
+        { calls: [{ tool: 'shop/slow', arguments: { purpose } }] },
+        { text: 'never' },
+      ]);
+      await shop.held(purpose);
+      await run.stop({ by: 'ann', reason: 'enough', inFlight });
+      if (inFlight === 'finish') {
+        await heardItsEnd(run);
+        shop.release(purpose);
+      } else await until(async () => shop.abandoned(purpose) === 1 || undefined, { what: 'the call that is given up' });
+      expect(await run.result()).toMatchObject({ status: 'stopped' });
+      const ledger = await run.ledger();
+      expect(factsOf(ledger, 'dispatched').map(({ callId }) => callId)).toEqual(['t1.c0', 't2.c0']);
+      expect(factsOf(ledger, 'outcome')[1]?.outcome).toBe(inFlight === 'finish' ? 'succeeded' : 'unknown');
+      shop.release(purpose);
+    },
+  );
+});

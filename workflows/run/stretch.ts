@@ -1,0 +1,98 @@
+/**
+ * Goes on in a stretch, and takes over what was done in it (docs/adr/0058).
+ *
+ * 1. The run applies the transitions of each step and call as if it had made them itself: the ledger shows every call,
+ *    with the time at which it happened.
+ * 2. Results that need more than recording, and the calls of a last turn that did not leave, are settled by `act`.
+ */
+import { ActivityFailure, TimeoutFailure } from '@temporalio/common';
+import { CancellationScope, isCancellation } from '@temporalio/workflow';
+import { defined } from '../../contracts/defined.ts';
+import type { ModelStepInput } from '../../contracts/wire/run.ts';
+import type { StretchBounds, StretchedTurn, StretchInput, StretchRecord } from '../../contracts/wire/stretch.ts';
+import { deedsOf, isConcluded, isOver, stretchState } from '../../domain/run/stretch.ts';
+import { resultsOf } from '../../domain/run/turn.ts';
+import { isAnswerOf } from '../../domain/shapes/inputs.ts';
+import { answered, assertFailure } from '../entity/unread.ts';
+import { stretchActivities } from './activities.ts';
+import { dispatchParts, grantProofs, inputBefore } from './dispatch-input.ts';
+import type { LiveRun } from './live-run.ts';
+
+/**
+ * @param first the first model step of the stretch
+ * @returns the turns that were taken; none if the stretch was ended before the model had answered
+ */
+export async function stretched(
+  live: LiveRun,
+  first: ModelStepInput,
+  bounds: StretchBounds,
+): Promise<readonly StretchedTurn[]> {
+  const { limits, priority } = live.prepared;
+  const summary = `from turn ${first.turn}: ${live.spec.agent.model}`;
+  const { stretch } = stretchActivities(summary, bounds, limits.callTimeoutSeconds, priority);
+  const scope = new CancellationScope();
+  try {
+    const answer = await live.stretching.during(scope, () =>
+      scope.run(() => stretch(stretchInput(live, first, bounds))),
+    );
+    return answered(live, 'stretch', answer).turns;
+  } catch (error) {
+    assertFailure(error);
+    const lost = lostRecord(error);
+    if (lost !== undefined) return lost.turns;
+    // An interruption has ended the stretch before it began.
+    if (isCancellation(error) && !live.work.consideredCancelled) return [];
+    throw error;
+  }
+}
+
+function stretchInput(live: LiveRun, step: ModelStepInput, bounds: StretchBounds): StretchInput {
+  const { prepared, run, spec } = live;
+  const { decidedIn, signedSpec, tasks, limits } = dispatchParts(live);
+  const servers = prepared.servers.filter(
+    // A server of another queue has its credentials there, and one that may ask people in mid-call needs the run.
+    ({ taskQueue, holdSeconds }) => taskQueue === undefined && (holdSeconds === undefined || !live.asksAbout('input')),
+  );
+  const proofs = servers.flatMap(({ name }) => {
+    const { authorizations } = grantProofs(live, name);
+    return authorizations === undefined ? [] : [[name, authorizations] as const];
+  });
+  return {
+    step,
+    state: stretchState(run, prepared.tally !== undefined),
+    bounds: { ...bounds, turns: Math.min(bounds.turns, live.turnsLeft) },
+    servers,
+    dispatch: {
+      decidedIn,
+      limits,
+      ...inputBefore(live),
+      ...(proofs.length === 0 ? {} : { authorizations: Object.fromEntries(proofs) }),
+      ...defined({ signedSpec, tasks, grants: spec.grants }),
+    },
+    ...defined({ price: prepared.price }),
+  };
+}
+
+/** What a stretch had on record when its worker was lost; undefined if it ended otherwise. */
+function lostRecord(error: unknown): StretchRecord | undefined {
+  const cause = error instanceof ActivityFailure ? error.cause : undefined;
+  if (!(cause instanceof TimeoutFailure)) return undefined;
+  const details: unknown = cause.lastHeartbeatDetails;
+  // Sound: it has every field that is read.
+  return isAnswerOf('stretch', details) ? (details as StretchRecord) : { turns: [] };
+}
+
+/**
+ * Takes over the calls of a turn that left within the stretch. The turn is closed if all have ended; else `act` goes on
+ * with those that have not.
+ */
+export function takeOver(live: LiveRun, turn: StretchedTurn): void {
+  for (const { at, apply } of deedsOf(turn.calls ?? [])) live.commit(apply(live.run), timeOf(live, at));
+  for (const call of turn.calls ?? []) if (!isConcluded(call.result)) live.told.set(call.callId, call);
+  if (isOver(turn)) live.closeTurn(resultsOf(live.run));
+}
+
+/** A time of a worker's clock as the ledger takes it: never before the entry before, never later than now. */
+export function timeOf({ journal }: LiveRun, at: number): number {
+  return Math.min(Date.now(), Math.max(at, journal.lastAt));
+}
