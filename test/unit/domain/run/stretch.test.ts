@@ -1,4 +1,8 @@
-/** What may leave within a stretch, and what the run takes over of it (INV-G1, INV-G3, INV-G4, INV-X1, docs/adr/0058). */
+/**
+ * What may leave within a stretch, and what the run takes over of it (INV-G1, INV-G3, INV-G4, INV-X1, docs/adr/0058).
+ *
+ * One file, because what leaves and what is taken over are two sides of the same transitions, compared at its end.
+ */
 import fc from 'fast-check';
 import { describe, expect, test } from '@jest/globals';
 import { callIdOf, READ_RESOURCE } from '../../../../contracts/names.ts';

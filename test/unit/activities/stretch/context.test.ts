@@ -1,0 +1,81 @@
+/** Activities within a stretch see Temporal's facts, and a cancellation and heartbeats of their own. */
+import { cancelled, cancellationDetails, cancellationSignal, Context, heartbeat } from '@temporalio/activity';
+import { ActivityCancellationDetails, CancelledFailure } from '@temporalio/common';
+import { expect, test } from '@jest/globals';
+import { within } from '../../../../activities/stretch/context.ts';
+import { environmentOfRun } from '../../../support/activities/tool-activities.ts';
+
+/** Runs an activity within another one, whose signal is the test's. */
+async function inside<T>(activity: () => Promise<T>, signal = new AbortController().signal): Promise<T> {
+  const environment = environmentOfRun();
+  const outer = async (): Promise<T> => await within(Context.current(), signal, activity);
+  return await environment.run<[], T, typeof outer>(outer);
+}
+
+test('it sees the same facts, and returns what it returns', async () => {
+  const environment = environmentOfRun({ attempt: 3 });
+  const outer = async (): Promise<boolean> => {
+    const { info } = Context.current();
+    const { signal } = new AbortController();
+    return await within(Context.current(), signal, async () => await Promise.resolve(Context.current().info === info));
+  };
+  expect(await environment.run<[], boolean, typeof outer>(outer)).toBe(true);
+  await expect(inside(async () => await Promise.reject(new Error('its own')))).rejects.toThrow('its own');
+});
+
+test('its heartbeats go nowhere', async () => {
+  const beats: unknown[] = [];
+  const environment = environmentOfRun();
+  environment.on('heartbeat', (details: unknown) => beats.push(details));
+  const outer = async (): Promise<void> => {
+    await within(Context.current(), new AbortController().signal, async () => {
+      heartbeat('inner');
+      await Promise.resolve();
+    });
+    heartbeat('outer');
+  };
+  await environment.run<[], void, typeof outer>(outer);
+  expect(beats).toEqual(['outer']);
+});
+
+test('it is cancelled by its own signal, with the reason of that', async () => {
+  const controller = new AbortController();
+  const reason = new CancelledFailure('no longer wanted');
+  const ending = inside(async () => {
+    const ended = cancelled();
+    controller.abort(reason);
+    expect(cancellationSignal().aborted).toBe(true);
+    return await ended;
+  }, controller.signal);
+  await expect(ending).rejects.toBe(reason);
+});
+
+test('a reason that is no error becomes a cancellation', async () => {
+  const controller = new AbortController();
+  const ending = inside(async () => {
+    const ended = cancelled();
+    controller.abort('enough');
+    return await ended;
+  }, controller.signal);
+  await expect(ending).rejects.toBeInstanceOf(CancelledFailure);
+});
+
+test('a signal that came before it counts, too', async () => {
+  const reason = new CancelledFailure('no longer wanted');
+  const ending = inside(async () => {
+    await cancelled();
+  }, AbortSignal.abort(reason));
+  await expect(ending).rejects.toBe(reason);
+});
+
+test('a cancellation of the outer one does not cancel it, and it learns why that came', async () => {
+  const environment = environmentOfRun();
+  const outer = async (): Promise<unknown> =>
+    await within(Context.current(), new AbortController().signal, async () => {
+      expect(cancellationDetails()).toBeUndefined();
+      environment.cancel('WORKER_SHUTDOWN', new ActivityCancellationDetails({ workerShutdown: true }));
+      expect(cancellationSignal().aborted).toBe(false);
+      return await Promise.resolve(cancellationDetails());
+    });
+  expect(await environment.run<[], unknown, typeof outer>(outer)).toMatchObject({ workerShutdown: true });
+});
