@@ -18,7 +18,7 @@ import type { CatalogDiscovery, DiscoverCatalogInput } from './catalog.ts';
 import type { PollInput, PollResult } from './legacy-2025.ts';
 import type { DiscoverInput, DispatchInput, DispatchResult, ResumeInput, TurnedAway } from './tools.ts';
 import type { RunIdentity, RunPriority, SignedSpec, ToolsetRef } from './identity.ts';
-import type { StretchBounds, StretchInput, StretchRecord } from './stretch.ts';
+import type { BegunRun, StretchBounds, StretchInput, StretchRecord } from './stretch.ts';
 
 /** Prices per million tokens, in millionths of the currency. */
 export interface ModelPrice {
@@ -195,7 +195,7 @@ export interface RunActivities {
    * Validates what a starter sent.
    * @throws a failure with a code and the path
    */
-  prepareRun(spec: RunSpecInput): Promise<PreparedRun>;
+  prepareRun(spec: RunSpecInput): Promise<BegunRun>;
   /** Reads the current keys for runs of a tenant; undefined in trust mode `temporal`. */
   readTrust(tenant: string): Promise<TrustSet | undefined>;
   judge(input: JudgeInput): Promise<JudgeResult>;
