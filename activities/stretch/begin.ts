@@ -27,18 +27,19 @@ export interface BeginParts extends StretchParts {
 const MOST_PREPARED_BYTES = 65_536;
 
 export function createBegin(parts: BeginParts): RunActivities['prepareRun'] {
-  return async (spec) => {
+  return async (spec, alone) => {
     const { prepared, found, turns } = recordLeft();
     // An attempt before this one got so far.
     if (prepared !== undefined) return begun(prepared, found, turns);
     const life = new Lifeline(parts);
-    return await life.through(async () => await begin(parts, life, spec));
+    return await life.through(async () => await begin(parts, life, spec, alone === true));
   };
 }
 
-async function begin(parts: BeginParts, life: Lifeline, spec: unknown): Promise<BegunRun> {
+async function begin(parts: BeginParts, life: Lifeline, spec: unknown, alone: boolean): Promise<BegunRun> {
   const prepared = await parts.prepareRun(spec);
-  if (prepared.stretch === undefined || byteLength(JSON.stringify(prepared)) > MOST_PREPARED_BYTES) return prepared;
+  const isSmall = byteLength(JSON.stringify(prepared)) <= MOST_PREPARED_BYTES;
+  if (alone || prepared.stretch === undefined || !isSmall) return prepared;
   life.record.begin({ prepared });
   // Sound: `prepareRun` has accepted it.
   const accepted = spec as RunSpec;

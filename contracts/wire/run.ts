@@ -192,10 +192,11 @@ export interface StoreSegmentInput {
 /** Short and repeatable activities on the run's own workers. */
 export interface RunActivities {
   /**
-   * Validates what a starter sent.
+   * Validates what a starter sent; on a worker of both roles the run goes on in it (docs/adr/0062).
+   * @param alone set if the run is to do the rest itself
    * @throws a failure with a code and the path
    */
-  prepareRun(spec: RunSpecInput): Promise<BegunRun>;
+  prepareRun(spec: RunSpecInput, alone?: true): Promise<BegunRun>;
   /** Reads the current keys for runs of a tenant; undefined in trust mode `temporal`. */
   readTrust(tenant: string): Promise<TrustSet | undefined>;
   judge(input: JudgeInput): Promise<JudgeResult>;

@@ -60,14 +60,20 @@ const MOST_BEGINNINGS = 20;
  * @throws what the check of the spec throws
  */
 export async function begin(live: LiveRun): Promise<void> {
-  const { prepareRun } = beginActivities('check the spec');
+  const { prepareRun } = beginActivities('check the spec, then go on');
+  let alone: [] | [alone: true] = [];
   for (let tries = 1; ; tries += 1) {
     const scope = new CancellationScope();
     try {
-      const answer = await live.stretching.during(scope, () => scope.run(() => prepareRun(live.spec)));
+      const answer = await live.stretching.during(scope, () => scope.run(() => prepareRun(live.spec, ...alone)));
       return take(live, answered(live, 'prepareRun', answer));
     } catch (error) {
       assertFailure(error);
+      if (isCancellation(error) && !live.work.consideredCancelled) {
+        // A message interrupted before a worker took it. The first model step is to read the message.
+        alone = [true];
+        continue;
+      }
       const lost = lostRecord(error);
       if (lost === undefined) throw error;
       const { prepared, found, turns } = lost;
