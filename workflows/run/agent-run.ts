@@ -29,7 +29,6 @@ import { reachedLimit, spentOf } from '../../domain/run/limits.ts';
 import { callsOf } from '../../domain/state/run.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { assertBegun, type Beginning } from '../entity/beginning.ts';
-import { answered } from '../entity/unread.ts';
 import { runActivities } from './activities.ts';
 import { stopJudging } from './edits.ts';
 import { registerHandlers } from './handlers.ts';

@@ -57,29 +57,25 @@ const MOST_BEGINNINGS = 20;
 
 /**
  * Checks the spec, and takes over what was done with it.
+ * @param alone set if the run does the rest itself
  * @throws what the check of the spec throws
  */
-export async function begin(live: LiveRun): Promise<void> {
+export async function begin(live: LiveRun, tries = 1, ...alone: [] | [alone: true]): Promise<void> {
   const { prepareRun } = beginActivities('check the spec, then go on');
-  let alone: [] | [alone: true] = [];
-  for (let tries = 1; ; tries += 1) {
-    const scope = new CancellationScope();
-    try {
-      const answer = await live.stretching.during(scope, () => scope.run(() => prepareRun(live.spec, ...alone)));
-      return take(live, answered(live, 'prepareRun', answer));
-    } catch (error) {
-      assertFailure(error);
-      if (isCancellation(error) && !live.work.consideredCancelled) {
-        // A message interrupted before a worker took it. The first model step is to read the message.
-        alone = [true];
-        continue;
-      }
-      const lost = lostRecord(error);
-      if (lost === undefined) throw error;
-      const { prepared, found, turns } = lost;
-      if (prepared !== undefined) return take(live, { ...prepared, ...defined({ found }), turns });
-      if (tries >= MOST_BEGINNINGS) throw error;
-    }
+  const scope = new CancellationScope();
+  try {
+    const answer = await live.stretching.during(scope, () => scope.run(() => prepareRun(live.spec, ...alone)));
+    take(live, answered(live, 'prepareRun', answer));
+  } catch (error) {
+    assertFailure(error);
+    // A message interrupted before a worker took the activity. The first model step is to read the message.
+    if (isCancellation(error) && !live.work.consideredCancelled) return await begin(live, tries, true);
+    const lost = lostRecord(error);
+    if (lost === undefined) throw error;
+    const { prepared, found, turns } = lost;
+    if (prepared !== undefined) return take(live, { ...prepared, ...defined({ found }), turns });
+    if (tries >= MOST_BEGINNINGS) throw error;
+    await begin(live, tries + 1, ...alone);
   }
 }
 
