@@ -1,23 +1,22 @@
 /**
- * A worker process is killed, frozen or told to end in the middle of a stretch (F1, F2, F5, docs/adr/0058). By the
+ * A worker process is killed or frozen in the middle of a stretch (F1, F2, F5, docs/adr/0058). By the
  * servers' own logs no call ran more often than the ledger says it was sent, and by the model's own log no turn on
  * record was asked again.
  */
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { defaultPayloadConverter } from '@temporalio/common';
-import { tsToMs } from '@temporalio/common/lib/time.js';
 import type { RunHandle } from '../../client/index.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
-import type { StretchRecord } from '../../contracts/wire/stretch.ts';
+import { type GrpcRoute, startGrpcRoute } from '../support/faults/grpc-route.ts';
 import { KILL_POINTS, type KillPoint, type KillServer, startKillServer } from '../support/faults/kill-points.ts';
 import { executionsOf, expectSound, type SoundOptions } from '../support/faults/oracle.ts';
+import { resultRecorded, stretchesEnded } from '../support/faults/stretches.ts';
 import { type Plan, startTurnProvider, type TurnProvider } from '../support/faults/turn-provider.ts';
-import { type FaultRoute, type FaultWorld, startFaultRoute, startFaultWorld } from '../support/faults/world.ts';
+import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
 import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
 import type { Era, ExecutedCall } from '../support/servers/raw-server.ts';
 import { until } from '../support/until.ts';
-import { codeOf, factsOf, replayOwn, traceOf } from '../support/world/run-record.ts';
+import { factsOf, replayOwn, traceOf } from '../support/world/run-record.ts';
 import { startWorkerProcess, type WorkerProcess } from '../support/world/worker-process.ts';
 import { decisionOn, openRequests } from '../support/world/world.ts';
 
@@ -54,20 +53,12 @@ const killedPlan = (tool: string): Plan => [
   ['shop/odd', 'shop/lookup'],
 ];
 
-const WAYS = ['finish', 'cancel', 'cancelled', 'interrupted'] as const;
-const endName = (place: 'step' | 'call', way: (typeof WAYS)[number]): string => `${place}-${way}`;
-
 const PLANS: Readonly<Record<string, Plan>> = {
   ...Object.fromEntries(PLACES.map(({ name }) => [name, killedPlan(`${name}/act`)])),
   'first-step': killedPlan('shop/lookup'),
   unrecorded: killedPlan('shop/lookup'),
+  untold: killedPlan('shop/lookup'),
   between: killedPlan('shop/lookup'),
-  ...Object.fromEntries(
-    WAYS.flatMap((way) => [
-      [endName('step', way), [['shop/lookup'], ['shop/lookup']]],
-      [endName('call', way), [['shop/lookup'], ['shop/slow']]],
-    ]),
-  ),
 };
 
 const FROZEN: Readonly<Record<string, Plan>> = {
@@ -82,10 +73,10 @@ let provider: TurnProvider;
 let frozenProvider: TurnProvider;
 let world: FaultWorld;
 let frozenWorld: FaultWorld;
-let route: FaultRoute;
+let route: GrpcRoute;
 let frozen: WorkerProcess;
-/** What the server of a run without a server of its own knew when its worker was killed. */
-let leftUnrecorded: readonly ExecutedCall[];
+/** By run: what the recording server had executed when the worker was killed. */
+const executedBefore = new Map<string, readonly ExecutedCall[]>();
 
 const partOf = <T>(parts: ReadonlyMap<string, T>, name: string): T => {
   const part = parts.get(name);
@@ -102,63 +93,18 @@ const policyOf = (names: readonly string[]): ConfigInput['policy'] => ({
   },
 });
 
-/** What Temporal has on record of the stretch of a run. */
-async function recordOf({ client }: FaultWorld, run: RunHandle): Promise<StretchRecord | undefined> {
-  const { raw } = await client.workflow.getHandle(run.runId).describe();
-  const [payload] = raw.pendingActivities?.[0]?.heartbeatDetails?.payloads ?? [];
-  // Sound: the details of a stretch are its record.
-  return payload && defaultPayloadConverter.fromPayload<StretchRecord>(payload);
-}
-
-/** Waits until Temporal has the result of this call on record. */
-async function recorded(of: FaultWorld, run: RunHandle, callId: string): Promise<void> {
-  await until(
-    async () => {
-      const calls = (await recordOf(of, run))?.turns.flatMap((turn) => turn.calls ?? []);
-      return calls?.find((call) => call.callId === callId)?.result !== undefined;
-    },
-    { what: `the result of ${callId} of ${run.runId} on record`, withinMs: 60_000 },
-  );
-}
-
-/** Waits until a worker has ended so many stretches of a run, by its own log. */
-async function endedBy(worker: WorkerProcess, { runId }: RunHandle, count: number): Promise<void> {
-  const isEnd = (line: string): boolean =>
-    line.includes('"activityType":"stretch"') && line.includes(runId) && /"message":"Activity (?!started)/.test(line);
-  await until(() => worker.output().split('\n').filter(isEnd).length >= count, {
-    what: `the end of ${count} stretches of ${runId}`,
-    withinMs: 60_000,
-  });
-}
-
-/** Waits until a stretch has heard that it is no longer wanted: Temporal says so with each heartbeat. */
-async function heardItsEnd(run: RunHandle): Promise<void> {
-  let since: number | undefined;
-  await until(
-    async () => {
-      const [pending] = (await world.client.workflow.getHandle(run.runId).describe()).raw.pendingActivities ?? [];
-      // PENDING_ACTIVITY_STATE_CANCEL_REQUESTED (temporal.api.enums.v1)
-      if (pending?.state !== 3) return undefined;
-      const at = tsToMs(pending.lastHeartbeatTime);
-      since ??= at;
-      return at > since;
-    },
-    { what: `a heartbeat of ${run.runId} after its end was asked for` },
-  );
-}
-
 /** Starts what is killed, and kills it once with each run at its place. */
 async function killAll(): Promise<void> {
   const { address, namespace } = world.engine.server;
-  // The way of this worker to Temporal, which can be cut while the worker goes on.
-  route = await startFaultRoute(`http://${address}/`);
+  route = await startGrpcRoute(address);
   const worker = await startWorkerProcess({
     configFile: world.configFile,
     bundleFile: join(world.engine.directory, 'bundle.json'),
-    address: new URL(route.url).host,
+    address: route.address,
     namespace,
   });
-  const names = [...places.keys(), 'first-step', 'unrecorded', 'between'];
+  const thinking = ['unrecorded', 'untold', 'between'];
+  const names = [...places.keys(), 'first-step', ...thinking];
   for (const name of names) {
     const servers = [{ name: 'shop' }, ...(places.has(name) ? [{ name }] : [])];
     runs.set(name, await world.start(name, { servers }));
@@ -168,25 +114,27 @@ async function killAll(): Promise<void> {
   );
   for (const { server } of places.values()) server.arm();
   provider.hold('first-step', 2);
-  for (const name of ['unrecorded', 'between']) provider.hold(name, 3);
+  for (const name of thinking) provider.hold(name, 3);
   await Promise.all(asked.map(async ({ run, open: [request] }) => await run.decide(decisionOn(request, 'bob'))));
   await Promise.all([
     ...[...places.values()].map(async ({ server }) => await server.held(1)),
-    ...[...places.keys()].map(async (name) => await recorded(world, partOf(runs, name), 't3.c1')),
+    ...[...places.keys()].map(async (name) => await resultRecorded(world.client, partOf(runs, name), 't3.c1')),
     provider.held('first-step', 2),
-    ...['unrecorded', 'between'].flatMap((name) => [
-      provider.held(name, 3),
-      recorded(world, partOf(runs, name), 't2.c0'),
-    ]),
+    ...thinking.flatMap((name) => [provider.held(name, 3), resultRecorded(world.client, partOf(runs, name), 't2.c0')]),
   ]);
-  await route.cut();
+  // What workers say at the end of a stretch does not reach Temporal.
+  route.lose('RespondActivityTaskCompleted', 'call');
+  // The first stretch of each ended where the person was asked.
+  const secondEnded = async (name: string) => await stretchesEnded(worker, partOf(runs, name), 2);
+  route.lose('RecordActivityTaskHeartbeat', 'answer');
+  provider.release('untold', 3);
+  await secondEnded('untold');
+  route.lose('RecordActivityTaskHeartbeat', 'call');
   provider.release('unrecorded', 3);
   const answered = [...places].filter(([, { point }]) => point === 'answered, not completed');
   await Promise.all(answered.map(async ([, { server }]) => await server.answer()));
-  // The first stretch of each ended where the person was asked.
-  const unreported = ['unrecorded', ...answered.map(([name]) => name)];
-  await Promise.all(unreported.map(async (name) => await endedBy(worker, partOf(runs, name), 2)));
-  leftUnrecorded = [...shop.callsFor('unrecorded')];
+  await Promise.all(['unrecorded', ...answered.map(([name]) => name)].map(secondEnded));
+  for (const name of ['unrecorded', 'untold']) executedBefore.set(name, [...shop.callsFor(name)]);
   await worker.kill();
   for (const { server } of places.values()) server.disarm();
   for (const [name, turn] of [
@@ -204,9 +152,9 @@ async function freezeAll(): Promise<void> {
   const [call, step] = [partOf(runs, 'frozen-call'), partOf(runs, 'frozen-step')];
   await Promise.all([
     shop.held('frozen-call'),
-    recorded(frozenWorld, call, 't2.c1'),
+    resultRecorded(frozenWorld.client, call, 't2.c1'),
     frozenProvider.held('frozen-step', 2),
-    recorded(frozenWorld, step, 't1.c0'),
+    resultRecorded(frozenWorld.client, step, 't1.c0'),
   ]);
   frozen.freeze();
   await frozenWorld.startWorker();
@@ -316,14 +264,27 @@ describe('a stretch that its worker does not live to end', () => {
     RECOVERY_MS,
   );
 
+  const keysOf = (name: string) => partOf(executedBefore, name).map(({ headers }) => headers['idempotency-key']);
+  const BEFORE = ['t1.c0', 't2.c0'];
+
   test(
     'before its calls are on record: nothing has left, and the step is asked for again',
     async () => {
-      expect(leftUnrecorded.map(({ headers }) => headers['idempotency-key'])).toEqual(
-        ['t1.c0', 't2.c0'].map((callId) => `${partOf(runs, 'unrecorded').runId}/${callId}`),
-      );
+      expect(keysOf('unrecorded')).toEqual(BEFORE.map((callId) => `${partOf(runs, 'unrecorded').runId}/${callId}`));
       expect(await attemptsAt('unrecorded')).toEqual(ONCE);
       expect(provider.turns('unrecorded')).toEqual([1, 2, 3, 3, 4, 5, 6]);
+    },
+    RECOVERY_MS,
+  );
+
+  test(
+    'its calls on record, which nobody has told it: nothing has left, and the run sends what may have',
+    async () => {
+      const run = partOf(runs, 'untold');
+      expect(keysOf('untold')).toEqual(BEFORE.map((callId) => `${run.runId}/${callId}`));
+      expect(await attemptsAt('untold')).toEqual({ ...ONCE, 't3.c0': [1, 2], 't3.c1': [1, 2] });
+      for (const callId of ['t3.c0', 't3.c1']) expect(executionsOf(shop.calls, run, callId)).toBe(1);
+      expect(provider.turns('untold')).toEqual([1, 2, 3, 4, 5, 6]);
     },
     RECOVERY_MS,
   );
@@ -353,7 +314,7 @@ test(
     const traces = await Promise.all([call, step].map(async ({ runId }) => await traceOf(frozenWorld, runId)));
 
     frozen.thaw();
-    await Promise.all([call, step].map(async (run) => await endedBy(frozen, run, 1)));
+    await Promise.all([call, step].map(async (run) => await stretchesEnded(frozen, run, 1)));
     frozen.terminate();
     expect(await frozen.ended).toBe(0);
     expect([shop.callsFor('frozen-call').length, shop.callsFor('frozen-step').length]).toEqual(before);
@@ -366,69 +327,6 @@ test(
   },
   RECOVERY_MS,
 );
-
-describe('a stretch that is no longer wanted', () => {
-  /** Ends the run, or interrupts it. */
-  async function end(run: RunHandle, way: (typeof WAYS)[number]): Promise<void> {
-    if (way === 'cancelled') await run.cancel();
-    else if (way === 'interrupted')
-      await run.say({ messageId: 'm1', from: 'ann', text: 'Stop that.', interrupt: true });
-    else await run.stop({ by: 'ann', reason: 'enough', inFlight: way });
-  }
-
-  /** Waits for the end, and checks that it is the one that was asked for. */
-  async function expectEnd(run: RunHandle, way: (typeof WAYS)[number]): Promise<void> {
-    if (way === 'cancelled') expect(await codeOf(run.result())).toBe('RUN_CANCELLED');
-    else expect(await run.result()).toMatchObject({ status: way === 'interrupted' ? 'completed' : 'stopped' });
-  }
-
-  test.each(WAYS)(
-    'during a model step (%s): the step is given up, and what was done before it is in the ledger',
-    async (way) => {
-      const name = endName('step', way);
-      provider.hold(name, 2);
-      const run = await world.start(name, { servers: [{ name: 'shop' }] });
-      const { left } = await provider.held(name, 2);
-      await end(run, way);
-      await left;
-      provider.release(name, 2);
-      await expectEnd(run, way);
-      const ledger = await expectSound(run, shop.calls, REPEATABLE);
-      const isOver = way !== 'interrupted';
-      expect(factsOf(ledger, 'dispatched').map(({ callId }) => callId)).toEqual([
-        't1.c0',
-        ...(isOver ? [] : ['t2.c0']),
-      ]);
-      expect(provider.turns(name)).toEqual(isOver ? [1, 2] : [1, 2, 2, 3]);
-      if (!isOver) expect(provider.texts(name)).toContainEqual(expect.stringContaining('Stop that.'));
-    },
-    RECOVERY_MS,
-  );
-
-  test.each(WAYS)(
-    'while a call is held (%s): the call ends as the sender said, and every call that left is in the ledger',
-    async (way) => {
-      const name = endName('call', way);
-      const run = await world.start(name, { servers: [{ name: 'shop' }] });
-      await shop.held(name);
-      await end(run, way);
-      const isGivenUp = way === 'cancel' || way === 'cancelled';
-      if (isGivenUp) await until(() => shop.abandoned(name) === 1, { what: 'the call that is given up' });
-      else await heardItsEnd(run);
-      shop.release(name);
-      await expectEnd(run, way);
-      const ledger = await expectSound(run, shop.calls, REPEATABLE);
-      expect(factsOf(ledger, 'dispatched').map(({ callId }) => callId)).toEqual(['t1.c0', 't2.c0']);
-      expect(factsOf(ledger, 'outcome').map(({ outcome }) => outcome)).toEqual([
-        'succeeded',
-        isGivenUp ? 'unknown' : 'succeeded',
-      ]);
-      expect(executionsOf(shop.calls, run, 't2.c0')).toBe(1);
-      expect(provider.turns(name)).toEqual(way === 'interrupted' ? [1, 2, 3] : [1, 2]);
-    },
-    RECOVERY_MS,
-  );
-});
 
 test('what was left behind replays', async () => {
   await replayOwn(world);
