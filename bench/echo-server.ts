@@ -1,6 +1,7 @@
 /**
  * The tool server of the bench, a process of its own: notes when each call arrived, on the monotonic clock that all
  * processes of a Linux machine share. An answer is as long as its call asks for. `GET /calls` gives and forgets them.
+ * A call names its run by its arguments, or by the idempotency key that this service sends with it.
  */
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage } from 'node:http';
@@ -10,7 +11,12 @@ import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprot
 
 const inputSchema = {
   type: 'object' as const,
-  properties: { run: { type: 'string' }, step: { type: 'integer' }, bytes: { type: 'integer' } },
+  properties: {
+    run: { type: 'string' },
+    step: { type: 'integer' },
+    bytes: { type: 'integer' },
+    text: { type: 'string' },
+  },
   required: ['run', 'step'],
 };
 const tools = [
@@ -24,8 +30,10 @@ function makeServer(): Server {
   server.setRequestHandler(ListToolsRequestSchema, () => ({ tools }));
   server.setRequestHandler(CallToolRequestSchema, ({ params }) => {
     const { run, step, bytes = 0 } = params.arguments ?? {};
+    const key = params._meta?.['countersign/idempotency-key'];
     calls.push({
-      run: String(run),
+      // The key is the run's id, a slash, and the call's.
+      run: typeof key === 'string' ? key.slice(0, key.lastIndexOf('/')) : String(run),
       step: Number(step),
       tool: params.name,
       atMs: Number(process.hrtime.bigint()) / 1e6,

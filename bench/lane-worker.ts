@@ -1,6 +1,7 @@
 /**
- * One worker process of the bench, in one of two lanes: `countersign` runs the service, `raw` the minimal workflow with the
- * same model and the same MCP adapter. Tells its parent when a run waits, and what it has used when asked.
+ * One worker process of the bench, in one of three lanes: `countersign` runs the service, `steps` the service without
+ * stretches, `raw` the minimal workflow with the same model and the same MCP adapter. Tells its parent when a run waits, and
+ * what it has used when asked.
  */
 import { fileURLToPath } from 'node:url';
 import { BroadcastChannel } from 'node:worker_threads';
@@ -33,6 +34,7 @@ import {
   toolOf,
   type ToWorker,
   wideScript,
+  WITHOUT_STRETCHES,
 } from './workload.ts';
 
 const [lane = '', address = '', toolUrl = '', directory = ''] = process.argv.slice(2);
@@ -80,7 +82,8 @@ interface Lane {
 
 async function serviceOptions(): Promise<Lane> {
   const scripts = { long: longScript(60), wide: wideScript(), talk: talkScript(50, 20_480) };
-  const config = Config.parse(benchConfig(toolUrl, scripts));
+  const switched = lane === 'steps' ? WITHOUT_STRETCHES : {};
+  const config = Config.parse({ ...benchConfig(toolUrl, scripts), ...switched });
   const loaded = { config, path: undefined, baseDirectory: directory };
   const bundle = await bundleWorkflows();
   const client = new Client({
@@ -116,7 +119,8 @@ async function rawOptions(): Promise<Lane> {
   const target = { name: 'echo', url: toolUrl, headers: {}, protocol: 'legacy' as const, secrets: [] };
   const { tools } = await server.list(target, AbortSignal.timeout(10_000));
   const activities = {
-    async model(_run: string, turn: number) {
+    async model(run: string, done: number) {
+      const turn = done + 1;
       await model.step({
         turn,
         messages: [],
@@ -125,18 +129,18 @@ async function rawOptions(): Promise<Lane> {
         onProgress: () => undefined,
       });
       const tool = toolOf(turn);
-      return tool === undefined ? { final: 'end' } : { tool, step: turn, gated: isGated(turn) };
+      return tool === undefined ? { text: 'end' } : { tool, gated: isGated(turn), arguments: { run, step: turn } };
     },
     async notifyApprover(run: string) {
       tell({ kind: 'waits', run });
     },
-    async callTool(run: string, tool: string, step: number) {
+    async callTool(tool: string, given: { readonly run: string; readonly step: number }) {
       const definition = tools.find(({ name }) => name === tool);
       if (definition === undefined) throw new Error(`no tool ${tool}`);
       const call = {
         definition,
-        arguments: { run, step },
-        idempotencyKey: `${run}/${step}`,
+        arguments: { ...given },
+        idempotencyKey: `${given.run}/${given.step}`,
         timeoutMs: 30_000,
         resultBytes: 65_536,
       };

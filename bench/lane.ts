@@ -10,7 +10,8 @@ import { BENCH_QUEUE, CALLS, type FromWorker, GATED_STEP, OPEN_REQUESTS } from '
 /** Models whose runs wait. */
 export type Waiting = 'bench' | 'wide' | 'talk';
 
-export type LaneName = 'raw' | 'countersign';
+/** `steps`: this service with its stretches switched off. */
+export type LaneName = 'raw' | 'countersign' | 'steps';
 
 export interface Pass {
   readonly runsPerSecond: number;
@@ -18,8 +19,15 @@ export interface Pass {
   readonly cpuMsPerRun: number;
   /** From sending the decision to the call's arrival at the tool server. */
   readonly approvalToToolMs: number;
-  /** Calls that came too few or too many, for each step of the script: 0 where every run made each of its calls once. */
+  /** Runs whose calls did not arrive once each and in order. */
   readonly wrong: number;
+}
+
+/** A call, as the tool server saw it. */
+interface Arrived {
+  readonly run: string;
+  readonly step: number;
+  readonly atMs: number;
 }
 
 export class Lane {
@@ -138,15 +146,15 @@ export class Lane {
       runsPerSecond: (runs * 1_000) / tookMs,
       p50Ms: median(times),
       cpuMsPerRun: cpuMs / runs,
-      approvalToToolMs: median(gatedDelays(calls, [...decidedAt.values()])),
-      wrong: wrongCalls(calls, runs),
+      approvalToToolMs: median(gatedDelays(calls, decidedAt)),
+      wrong: wrongRuns(calls, [...decidedAt.keys()]),
     };
   }
 
-  async #calls(): Promise<{ step: number; atMs: number }[]> {
+  async #calls(): Promise<readonly Arrived[]> {
     const answer = await fetch(this.#toolUrl.replace('/mcp', '/calls'));
     // Sound: our own server wrote it.
-    return (await answer.json()) as { step: number; atMs: number }[];
+    return (await answer.json()) as Arrived[];
   }
 
   get #service(): Countersign {
@@ -176,19 +184,18 @@ export function spec(model: string) {
   };
 }
 
-/** The script cannot name its run: a call that one run left out and another made twice, in the same step, is not seen. */
-function wrongCalls(calls: readonly { step: number }[], runs: number): number {
-  const steps = Array.from({ length: CALLS }, (_, index) => index + 1);
-  const known = steps.map((step) => calls.filter((call) => call.step === step).length);
-  const others = calls.length - known.reduce((sum, count) => sum + count, 0);
-  return known.reduce((sum, count) => sum + Math.abs(count - runs), others);
+function wrongRuns(calls: readonly Arrived[], runIds: readonly string[]): number {
+  const byRun = new Map<string, number[]>(runIds.map((runId) => [runId, []]));
+  for (const { run, step } of calls) byRun.set(run, [...(byRun.get(run) ?? []), step]);
+  return [...byRun.values()].filter(
+    (steps) => steps.length !== CALLS || steps.some((step, index) => step !== index + 1),
+  ).length;
 }
 
-/** The script cannot name its run, so calls and decisions are paired in order of time: exact at concurrency 1. */
-function gatedDelays(calls: readonly { step: number; atMs: number }[], decidedAt: readonly number[]): number[] {
-  const arrived = calls.filter(({ step }) => step === GATED_STEP).map(({ atMs }) => atMs);
-  const sent = decidedAt.toSorted((a, b) => a - b);
-  return arrived.toSorted((a, b) => a - b).map((at, index) => at - (sent[index] ?? at));
+function gatedDelays(calls: readonly Arrived[], decidedAt: ReadonlyMap<string, number>): number[] {
+  return calls
+    .filter(({ step }) => step === GATED_STEP)
+    .map(({ run, atMs }) => atMs - (decidedAt.get(run) ?? Number.NaN));
 }
 
 export function median(values: readonly number[]): number {

@@ -1,6 +1,7 @@
 /**
- * `npm run bench`: this service beside a minimal Temporal workflow that does the same model steps and tool calls, on one
- * server. One JSON line per figure, with the ratio to raw. Nothing is asserted. What is not measured: see README.md.
+ * `npm run bench`: this service, with its stretches and without, beside a minimal Temporal workflow that does the same model
+ * steps and tool calls. One JSON line per figure, with the ratio to raw. Nothing is asserted. What is not measured: see
+ * README.md.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -8,17 +9,24 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Countersign } from '../client/index.ts';
 import { defined } from '../contracts/defined.ts';
+import { Config } from '../contracts/schemas/config.ts';
 import { startDevServer } from '../workers/dev-server.ts';
-import { historySize } from './history.ts';
+import { type HistorySize, historySize } from './history.ts';
 import { Lane, type LaneName, median, type Pass, spec } from './lane.ts';
 import { end, forkBench, heard } from './process.ts';
-import { BENCH_QUEUE, CALLS, OPEN_REQUESTS } from './workload.ts';
+import { BENCH_QUEUE, benchConfig, OPEN_REQUESTS, WITHOUT_STRETCHES } from './workload.ts';
+
+const MIB = 1_048_576;
+// Configurations did not always know stretches.
+const HAS_STRETCHES = Config.safeParse({ ...benchConfig('http://127.0.0.1/mcp'), ...WITHOUT_STRETCHES }).success;
+const LANES: readonly LaneName[] = ['raw', 'countersign', ...(HAS_STRETCHES ? (['steps'] as const) : [])];
 
 const { values } = parseArgs({
   options: {
     runs: { type: 'string', default: '60' },
     loaded: { type: 'string', default: '200' },
-    waiting: { type: 'string', default: '200' },
+    waiting: { type: 'string', default: '1000' },
+    wide: { type: 'string', default: '200' },
     passes: { type: 'string', default: '1' },
   },
 });
@@ -29,36 +37,58 @@ const directory = await mkdtemp(join(tmpdir(), 'countersign-bench-'));
 const tools = forkBench('./echo-server.ts');
 try {
   const { url } = await heard<{ kind: 'ready'; url: string }, 'ready'>(tools, 'ready');
-  const raw = await measure('raw', url);
-  const own = await measure('countersign', url);
-  compare('runs per second, 1 at a time', '1/s', own.alone.runsPerSecond, raw.alone.runsPerSecond);
-  compare('runs per second, 50 at a time', '1/s', own.loaded.runsPerSecond, raw.loaded.runsPerSecond);
-  compare('run p50, 1 at a time', 'ms', own.alone.p50Ms, raw.alone.p50Ms);
-  compare('CPU per run of worker and server, 1 at a time', 'ms', own.alone.cpuMsPerRun, raw.alone.cpuMsPerRun);
-  compare('CPU per run of worker and server, 50 at a time', 'ms', own.loaded.cpuMsPerRun, raw.loaded.cpuMsPerRun);
-  compare('approval to tool p50, 1 at a time', 'ms', own.alone.approvalToToolMs, raw.alone.approvalToToolMs);
-  compare('history events per call', 'events', own.history.events / CALLS, raw.history.events / CALLS);
-  compare('history bytes per call', 'bytes', own.history.bytes / CALLS, raw.history.bytes / CALLS);
-  compare('memory per waiting cached run', 'bytes', own.waitingBytes, raw.waitingBytes);
-  compare(`memory per cached run with ${OPEN_REQUESTS} open requests`, 'bytes', own.wideBytes ?? Number.NaN);
-  compare('bundle', 'bytes', own.bundleBytes, raw.bundleBytes);
-  compare('calls missing or repeated', 'calls', own.alone.wrong + own.loaded.wrong, raw.alone.wrong + raw.loaded.wrong);
-  compare('bytes of turn 5', 'bytes', own.growth?.[4] ?? Number.NaN);
-  compare('bytes of turn 50', 'bytes', own.growth?.[49] ?? Number.NaN);
+  const lanes = new Map<LaneName, Measured>();
+  for (const name of LANES) lanes.set(name, await measure(name, url));
+  compare('runs per second, 1 at a time', '1/s', ({ alone }) => alone.runsPerSecond);
+  compare('runs per second, 50 at a time', '1/s', ({ loaded }) => loaded.runsPerSecond);
+  compare('run p50, 1 at a time', 'ms', ({ alone }) => alone.p50Ms);
+  compare('CPU per run of worker and server, 1 at a time', 'ms', ({ alone }) => alone.cpuMsPerRun);
+  compare('CPU per run of worker and server, 50 at a time', 'ms', ({ loaded }) => loaded.cpuMsPerRun);
+  compare('approval to tool p50, 1 at a time', 'ms', ({ alone }) => alone.approvalToToolMs);
+  compare('approval to tool p50, 50 at a time', 'ms', ({ loaded }) => loaded.approvalToToolMs);
+  compare('history events per run', 'events', ({ history }) => history.events);
+  compare('history bytes per run', 'bytes', ({ history }) => history.bytes);
+  compare(`worker memory with ${values.waiting} waiting runs`, 'MiB', ({ waiting }) => waiting.rssBytes / MIB);
+  compare('memory per waiting cached run', 'bytes', ({ waiting }) => waiting.bytesPerRun);
+  compare(`memory per cached run with ${OPEN_REQUESTS} open requests`, 'bytes', ({ wide }) => wide?.bytesPerRun);
+  compare('bundle', 'bytes', ({ bundleBytes }) => bundleBytes);
+  compare('runs with missing, repeated or misplaced calls', 'runs', ({ alone, loaded }) => alone.wrong + loaded.wrong);
+  compare('bytes of a run of 61 turns', 'bytes', ({ long }) => long?.bytes);
+  compare('bytes of turn 5', 'bytes', ({ long }) => long?.bytesPerTurn[4]);
+  compare('bytes of turn 50', 'bytes', ({ long }) => long?.bytesPerTurn[49]);
+
+  function compare(figure: string, unit: string, of: (lane: Measured) => number | undefined): void {
+    const shown = Object.fromEntries(
+      [...lanes].flatMap(([name, lane]) => {
+        const value = of(lane);
+        return value === undefined ? [] : [[name, rounded(value)]];
+      }),
+    );
+    const [own, raw] = [shown['countersign'], shown['raw']];
+    const ratio = own === undefined || raw === undefined || raw === 0 ? {} : { ratio: rounded(own / raw) };
+    process.stdout.write(`${JSON.stringify({ figure, unit, ...shown, ...ratio })}\n`);
+  }
 } finally {
   await end(tools);
   await rm(directory, { recursive: true, force: true });
 }
 process.exit(0);
 
+interface Memory {
+  /** Resident, while they all wait. */
+  readonly rssBytes: number;
+  readonly bytesPerRun: number;
+}
+
 interface Measured {
   readonly alone: Pass;
   readonly loaded: Pass;
-  readonly history: { readonly events: number; readonly bytes: number };
-  readonly waitingBytes: number;
-  readonly wideBytes?: number;
+  readonly history: HistorySize;
+  readonly waiting: Memory;
   readonly bundleBytes: number;
-  readonly growth?: readonly number[];
+  /** Of this service only. */
+  readonly wide?: Memory;
+  readonly long?: HistorySize;
 }
 
 /** A server of its own for each lane, so that neither pays for the other's rows. */
@@ -79,15 +109,16 @@ async function measure(name: LaneName, toolUrl: string): Promise<Measured> {
       });
     }
     const history = await historySize(lane.client, lane.lastRunId, name === 'raw' ? 'model' : 'modelStep');
-    const growth = name === 'raw' ? undefined : await growthOf(lane);
+    const long = name === 'raw' ? undefined : await longRun(lane);
+    const waiting = await memoryOf(lane, Number(values.waiting), 'bench');
+    const wide = name === 'raw' ? undefined : await memoryOf(lane, Number(values.wide), 'wide');
     return {
       alone: middle(passes.map(({ alone }) => alone)),
       loaded: middle(passes.map(({ loaded }) => loaded)),
       history,
-      waitingBytes: await waitingBytes(lane, Number(values.waiting), 'bench'),
-      ...(name === 'raw' ? {} : { wideBytes: await waitingBytes(lane, Number(values.waiting), 'wide') }),
+      waiting,
       bundleBytes: lane.bundleBytes,
-      ...defined({ growth }),
+      ...defined({ wide, long }),
     };
   } finally {
     await lane.close();
@@ -95,18 +126,19 @@ async function measure(name: LaneName, toolUrl: string): Promise<Measured> {
   }
 }
 
-async function growthOf(lane: Lane): Promise<readonly number[]> {
+async function longRun(lane: Lane): Promise<HistorySize> {
   const service = new Countersign({ client: lane.client, deadlineMs: 60_000 });
-  const run = await service.startRun({ runId: 'growth', taskQueue: BENCH_QUEUE, spec: spec('long') });
+  const run = await service.startRun({ runId: 'long', taskQueue: BENCH_QUEUE, spec: spec('long') });
   await run.result();
-  return (await historySize(lane.client, 'growth', 'modelStep')).bytesPerTurn;
+  return await historySize(lane.client, 'long', 'modelStep');
 }
 
-async function waitingBytes(lane: Lane, runs: number, model: 'bench' | 'wide'): Promise<number> {
+async function memoryOf(lane: Lane, runs: number, model: 'bench' | 'wide'): Promise<Memory> {
   const before = (await lane.usage()).rssBytes;
   for (let left = runs; left > 0; left -= 20)
     await Promise.all(Array.from({ length: Math.min(20, left) }, () => lane.startWaiting(model)));
-  return ((await lane.usage()).rssBytes - before) / runs;
+  const { rssBytes } = await lane.usage();
+  return { rssBytes, bytesPerRun: (rssBytes - before) / runs };
 }
 
 function middle(passes: readonly Pass[]): Pass {
@@ -118,13 +150,6 @@ function middle(passes: readonly Pass[]): Pass {
     approvalToToolMs: of('approvalToToolMs'),
     wrong: passes.reduce((sum, { wrong }) => sum + wrong, 0),
   };
-}
-
-function compare(figure: string, unit: string, countersign: number, raw?: number): void {
-  const ratio = raw === undefined || raw === 0 ? {} : { ratio: rounded(countersign / raw) };
-  process.stdout.write(
-    `${JSON.stringify({ figure, unit, countersign: rounded(countersign), ...(raw === undefined ? {} : { raw: rounded(raw) }), ...ratio })}\n`,
-  );
 }
 
 function rounded(value: number): number {

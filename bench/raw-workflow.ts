@@ -1,23 +1,27 @@
 /**
  * The engine's own cost: the least that a Temporal workflow can do for the same agent. One model activity and one tool
  * activity a turn, one notice, one update with a validator. No policy, no ledger, no expiry, no digest.
+ * `rawStretches` does it with stretches: one activity goes on until somebody must be asked, or the agent is done.
  */
 import { condition, defineUpdate, proxyActivities, setHandler } from '@temporalio/workflow';
 
-interface Proposed {
-  readonly final?: string;
+interface Said {
+  /** The final answer. */
+  readonly text?: string;
   readonly tool?: string;
-  readonly step?: number;
   readonly gated?: boolean;
+  readonly arguments?: object;
 }
 
 interface RawActivities {
-  model(run: string, turn: number): Promise<Proposed>;
+  model(run: string, done: number): Promise<Said>;
   notifyApprover(run: string): Promise<void>;
-  callTool(run: string, tool: string, step: number): Promise<unknown>;
+  callTool(tool: string, given: object): Promise<unknown>;
+  /** Tells the approver itself. */
+  stretch(run: string, before: number): Promise<{ readonly done: number; readonly said: Said }>;
 }
 
-const { model, notifyApprover, callTool } = proxyActivities<RawActivities>({
+const { model, notifyApprover, callTool, stretch } = proxyActivities<RawActivities>({
   startToCloseTimeout: '1 minute',
   retry: { maximumAttempts: 3 },
 });
@@ -25,6 +29,33 @@ const { model, notifyApprover, callTool } = proxyActivities<RawActivities>({
 export const decide = defineUpdate<string, [{ decision: string }]>('decide');
 
 export async function rawRun(run: string): Promise<string> {
+  const gate = openGate();
+  for (let done = 0; ; done += 1) {
+    const said = await model(run, done);
+    if (said.tool === undefined) return said.text ?? '';
+    if (said.gated === true) {
+      gate.ask();
+      await notifyApprover(run);
+      await gate.decided();
+    }
+    await callTool(said.tool, said.arguments ?? {});
+  }
+}
+
+export async function rawStretches(run: string): Promise<string> {
+  const gate = openGate();
+  // The activity tells the approver before its result is here, so the decision may be first.
+  gate.ask();
+  for (let before = 0; ;) {
+    const { done, said } = await stretch(run, before);
+    if (said.tool === undefined) return said.text ?? '';
+    await gate.decided();
+    await callTool(said.tool, said.arguments ?? {});
+    before = done + 1;
+  }
+}
+
+function openGate() {
   let isPending = false;
   let decision: string | undefined;
   setHandler(
@@ -39,16 +70,13 @@ export async function rawRun(run: string): Promise<string> {
       },
     },
   );
-  const isDecided = (): boolean => decision !== undefined;
-  for (let turn = 1; ; turn += 1) {
-    const proposed = await model(run, turn);
-    if (proposed.tool === undefined) return proposed.final ?? '';
-    if (proposed.gated === true) {
+  return {
+    ask(): void {
       isPending = true;
-      await notifyApprover(run);
-      await condition(isDecided);
+    },
+    async decided(): Promise<void> {
+      await condition(() => decision !== undefined);
       isPending = false;
-    }
-    await callTool(run, proposed.tool, proposed.step ?? 0);
-  }
+    },
+  };
 }

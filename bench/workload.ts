@@ -1,4 +1,4 @@
-/** What both lanes do: 6 turns, 5 tool calls one after the other, the third behind a decision. */
+/** What all lanes do: 6 turns, 5 tool calls one after the other, the third behind a decision. */
 import type { ConfigInput } from '../contracts/schemas/config.ts';
 import type { Script } from '../contracts/schemas/script.ts';
 
@@ -22,11 +22,23 @@ export function benchConfig(url: string, scripts: Readonly<Record<string, Script
   return {
     taskQueue: BENCH_QUEUE,
     egress: { allowLoopback: true },
-    servers: { echo: { url, trusted: true, credentials: { kind: 'none' }, protocol: 'legacy' } },
+    servers: {
+      echo: {
+        url,
+        trusted: true,
+        credentials: { kind: 'none' },
+        protocol: 'legacy',
+        // As an operator marks what may be called again: only such calls go into a stretch.
+        repeatable: ['echo'],
+      },
+    },
     policy: { strategy: 'annotations' },
     models: Object.fromEntries(models.map(([name, script]) => [name, { provider: 'scripted', script }])),
   };
 }
+
+/** Each model step and each call is an activity of its own. */
+export const WITHOUT_STRETCHES = { execution: { stretch: { turns: 0 } } };
 
 export function benchScript(): Script {
   const steps = Array.from({ length: CALLS }, (_, index) => ({

@@ -15,6 +15,7 @@ import { type Grant, MOST_SPEC_BYTES, RunSpec, type RunSpecInput } from '../../c
 import { Discovery } from '../../contracts/schemas/tool.ts';
 import { specHash } from '../../domain/request/digest.ts';
 import { screenSpec } from '../../domain/run/spec-screen.ts';
+import { isFields } from '../../domain/shapes/inputs.ts';
 import { byteLength } from '../../domain/text/canonical.ts';
 import { bounded, visible } from '../../domain/text/escape.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
@@ -179,6 +180,8 @@ function attributesOf(runId: string, { initiator, servers }: RunSpec): TypedSear
 /** `temporal.api.enums.v1.EventType`. */
 const WORKFLOW_EXECUTION_FAILED = 3;
 const WORKFLOW_TASK_COMPLETED = 7;
+/** Activities that ask the model. */
+const ASKS_MODEL: readonly string[] = ['modelStep', 'stretch'];
 const CLOSED: ReadonlySet<number> = new Set([2, 4, 21, 27, 28]);
 
 /** A name in `allowedTools` that its server does not have. */
@@ -214,13 +217,16 @@ export async function firstWord(engine: Engine, workflowId: string, withinMs: nu
       const { eventType } = event;
       if (eventType === WORKFLOW_EXECUTION_FAILED) return { word: 'failed', missing };
       // The model is asked only after all tools are listed.
-      const scheduled = event.activityTaskScheduledEventAttributes?.activityType?.name;
-      if (scheduled === 'modelStep' || CLOSED.has(eventType ?? 0)) return { word: 'listed', missing };
+      const scheduled = event.activityTaskScheduledEventAttributes?.activityType?.name ?? '';
+      if (ASKS_MODEL.includes(scheduled) || CLOSED.has(eventType ?? 0)) return { word: 'listed', missing };
       const payloads = event.activityTaskCompletedEventAttributes?.result?.payloads;
-      // The first activity of a run checks its spec; the following ones list tools.
+      // The first activity of a run checks its spec, and may list all tools; else the following ones list them.
       if (payloads) {
         word = 'prepared';
-        missing.push(...missingIn(await readable(engine.client, payloads)));
+        const answer = await readable(engine.client, payloads);
+        const found = foundIn(answer);
+        missing.push(...(found ?? [answer]).flatMap(missingIn));
+        if (found !== undefined) return { word: 'listed', missing };
       }
       if (eventType === WORKFLOW_TASK_COMPLETED && word === 'silent') word = 'taken';
     }
@@ -228,6 +234,12 @@ export async function firstWord(engine: Engine, workflowId: string, withinMs: nu
     if (page === undefined || nextPageToken === undefined || nextPageToken.length === 0 || Date.now() >= end)
       return { word, missing };
   }
+}
+
+/** Returns the lists in the answer of a first activity that has listed the tools of all servers. */
+function foundIn(answer: unknown): readonly unknown[] | undefined {
+  const found = isFields(answer) ? answer['found'] : undefined;
+  return Array.isArray(found) ? found : undefined;
 }
 
 /** Any namespace writer can write such a result, so what does not fit the shape is left out. */

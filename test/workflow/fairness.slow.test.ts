@@ -118,7 +118,7 @@ test("every activity that may queue carries its run's priority, and its tenant a
   const queuedAs = (execution?.history.events ?? []).flatMap(({ activityTaskScheduledEventAttributes: activity }) =>
     activity ? [[activity.activityType?.name, activity.priority?.priorityKey, activity.priority?.fairnessKey]] : [],
   );
-  for (const name of ['discoverTools', 'modelStep', 'callTool']) expect(queuedAs).toContainEqual([name, 2, 'quiet']);
+  for (const name of ['discoverTools', 'stretch', 'callTool']) expect(queuedAs).toContainEqual([name, 2, 'quiet']);
 });
 
 test('a tenant with one call does not wait for all calls of a tenant with many; who has priority goes first', async () => {

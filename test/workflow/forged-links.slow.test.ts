@@ -40,7 +40,7 @@ beforeAll(async () => {
   const inputs = await scheduledInputs(world, run.runId);
   // Sound: recorded by our own workflow.
   genuine = inputs.get(ACTIVITIES.callTool) as unknown as DispatchInput;
-  const first = await world.start([END], { servers: [{ name: 'more' }] }, { runId: 'discovered' });
+  const first = await world.start([END], { servers: [{ name: 'queued' }] }, { runId: 'discovered' });
   await first.result();
   // Sound: as above.
   discovery = (await scheduledInputs(world, 'discovered')).get(ACTIVITIES.discoverTools) as unknown as DiscoverInput;

@@ -83,7 +83,7 @@ async function startLinkServer(): Promise<LinkServer> {
 // Starts workers, servers whose results link to resources, and an issuer that records the requested scopes.
 
 export interface LinkScene {
-  /** One server under the names `docs` and `more`; `kept` is another, whose links nobody may read. */
+  /** One server under the names `docs`, `more` and `queued`; `kept` is another, whose links nobody may read. */
   readonly server: LinkServer;
   readonly everything: RunningMcpServer;
   readonly issuer: HostileServer;
@@ -119,6 +119,8 @@ export function useLinkScene(): () => LinkScene {
           docs: { url: server.url, credentials: { ...client, scopes }, resourceLinks: 'read' },
           more: { url: server.url, credentials, resourceLinks: 'read' },
           kept: { url: server.url, credentials },
+          // Its tools are listed by an activity of its own.
+          queued: { url: server.url, credentials, resourceLinks: 'read', taskQueue: 'queued' },
         },
         policy: { strategy: 'never', approvers: { ids: ['ann'], may: ['edit'] } },
         // The catalog has a tenant of its own: no other run has a catalog.

@@ -57,6 +57,15 @@ describe('journal', () => {
     expect(journal.entries(2, 3)[0]).toMatchObject({ seq: 2, at: '2026-01-01T00:00:00.002Z' });
   });
 
+  test('tells the time of its newest entry, so that none is recorded before it', () => {
+    expect(new Journal(EMPTY_JOURNAL).lastAt).toBe(0);
+    expect(filled(4).lastAt).toBe(START + 3);
+    const next = new Journal(filled(4).head(segment));
+    expect(next.lastAt).toBe(0);
+    const since = new Journal(filled(4).head(segment, 2));
+    expect(since.lastAt).toBe(START + 3);
+  });
+
   test('keeps messages in order, under a digest of all of them', () => {
     const journal = new Journal(EMPTY_JOURNAL);
     for (const message of conversation()) journal.append(message);

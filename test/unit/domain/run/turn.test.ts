@@ -6,15 +6,24 @@ import { callIdOf } from '../../../../contracts/names.ts';
 import type { Judgement, Outcome, ProposedCall } from '../../../../contracts/schemas/call.ts';
 import { askedAgain, dispatched, ended } from '../../../../domain/request/transitions.ts';
 import { heard, unqueued } from '../../../../domain/run/message-queue.ts';
-import { closeTurn, judgedAll, MOST_REFUSALS, remembering } from '../../../../domain/run/turn.ts';
+import {
+  closeTurn,
+  judgedAll,
+  judgementsOn,
+  MOST_REFUSALS,
+  remembering,
+  resultsOf,
+} from '../../../../domain/run/turn.ts';
 import { isSettled, proposed, type Run, startRun } from '../../../../domain/state/run.ts';
 import { hashOf } from '../../../../domain/text/canonical.ts';
 import { currentDetails, pendingMemo } from '../../../../domain/views/temporal-ui.ts';
 import { identicalCalls, proposedCall } from '../../../support/builders/call.ts';
 import { say, shown } from '../../../support/builders/decision.ts';
+import { acceptedEdit, editOf, ONE, SMALL } from '../../../support/builders/edit.ts';
 import { allowVerdict, denyVerdict, judgement } from '../../../support/builders/judgement.ts';
 import { outcomes } from '../../../support/builders/outcome.ts';
-import { POLICY_VERSION, proposedRun, runIds, START } from '../../../support/builders/run.ts';
+import { judgedRun, POLICY_VERSION, proposedRun, runIds, START } from '../../../support/builders/run.ts';
+import { limits } from '../../../support/builders/run-spec.ts';
 import { toolTarget } from '../../../support/builders/tool.ts';
 
 const { rejected, expired, cancelled, succeeded } = outcomes();
@@ -336,5 +345,48 @@ describe('verdicts', () => {
       START,
     );
     expect(again).toEqual({ run, facts: [] });
+  });
+});
+
+describe('limits and verdicts', () => {
+  const calls = identicalCalls(3);
+  const allowed = calls.map(({ callId }) => judgement({ callId, verdict: allowVerdict(), repeatable: true }));
+
+  test('INV-G4: a call over a limit is denied whatever policy says', () => {
+    const all = judgementsOn(calls, allowed, limits({ callsPerTurn: 2 }), 0);
+    const { run } = judgedAll(proposedRun(calls), all, POLICY_VERSION, runIds(), START);
+    expect(statusesOf(run)).toEqual(['cleared', 'cleared', 'settled']);
+    expect(outcomesOf(run)).toMatchObject([{ kind: 'denied', code: 'LIMIT_REACHED' }]);
+    expect(all.find(({ callId }) => callId === 't1.c2')).toMatchObject({ repeatable: false });
+  });
+
+  test('calls of earlier turns count', () => {
+    expect(judgementsOn(calls, allowed, limits({ calls: 9 }), 6)).toEqual(allowed);
+    const [first] = judgementsOn(calls, allowed, limits({ calls: 9 }), 7);
+    expect(first).toMatchObject({ callId: 't1.c2', verdict: { kind: 'deny', rules: ['limits/calls'] } });
+  });
+});
+
+describe('what the model reads of a turn', () => {
+  const calls = identicalCalls(3);
+  const judged = judgedRun(calls, () => ({ verdict: allowVerdict() }));
+
+  test('INV-G3: outcomes in the order of the proposals, whatever ended first', () => {
+    const { failed } = outcomes();
+    const over = ended(ended(ended(judged, 't1.c2', succeeded).run, 't1.c0', failed).run, 't1.c1', cancelled).run;
+    expect(resultsOf(over)).toEqual([
+      { callId: 't1.c0', providerCallId: 'call_0', name: 'files__write_file', outcome: failed },
+      { callId: 't1.c1', providerCallId: 'call_1', name: 'files__write_file', outcome: cancelled },
+      { callId: 't1.c2', providerCallId: 'call_2', name: 'files__write_file', outcome: succeeded },
+    ]);
+  });
+
+  test('nothing of a call that has not ended', () => {
+    expect(resultsOf(ended(judged, 't1.c1', succeeded).run).map(({ callId }) => callId)).toEqual(['t1.c1']);
+  });
+
+  test('who changed the arguments of a call, and to what', () => {
+    const [first] = resultsOf(ended(acceptedEdit(ONE, editOf(ONE)).run, 't1.c0', succeeded).run);
+    expect(first).toMatchObject({ outcome: succeeded, edited: { by: 'ann', arguments: SMALL } });
   });
 });
