@@ -21,7 +21,13 @@ import { Config } from '../contracts/schemas/config.ts';
 import { bundleWorkflows, createTracing } from '../workers/bundle.ts';
 import { connectClient } from '../workers/connection.ts';
 import { createDataConverter, createWorkerDataConverter } from '../workers/codec.ts';
-import { openArtifacts, openEgress, runSideActivities, toolSideActivities } from '../workers/composition.ts';
+import {
+  openArtifacts,
+  openEgress,
+  runSideActivities,
+  stretching,
+  toolSideActivities,
+} from '../workers/composition.ts';
 import { limitHeap, memoryOf, sizesFor } from '../workers/memory.ts';
 import {
   BENCH_QUEUE,
@@ -99,7 +105,9 @@ async function serviceOptions(): Promise<Lane> {
       tell({ kind: 'waits', run: input.run.workflowId });
     return step;
   };
-  const activities = { ...runSide, modelStep, ...(await toolSideActivities(loaded, artifacts, client)) };
+  const toolSide = await toolSideActivities(loaded, artifacts, client);
+  const stretch = stretching({ modelStep, callTool: toolSide.callTool }, client);
+  const activities = { ...runSide, ...toolSide, modelStep, stretch };
   return {
     bundleBytes: bundle.code.length,
     options: { workflowBundle: { code: bundle.code }, activities, dataConverter, plugins: [createTracing('off')] },
