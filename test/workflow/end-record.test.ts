@@ -3,6 +3,7 @@
  * stored, nobody is left without an answer, and any worker reads all of it (INV-D3, docs/adr/0059).
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { WorkflowNotFoundError } from '@temporalio/common';
 import { updateIdOf } from '../../client/engine/engine.ts';
 import type { RunHandle } from '../../client/index.ts';
 import { Stop } from '../../contracts/schemas/request.ts';
@@ -133,15 +134,15 @@ test('where no worker runs, or retention is over, the refusal says what to do', 
     namespace: world.client.options.namespace,
     workflowExecution: { workflowId: run.runId },
   });
-  await until(
-    async () => {
-      const { code } = await refusalOf(run.ledger()).catch(() => ({ code: undefined }));
-      return code === 'RUN_NOT_FOUND';
-    },
-    { what: 'the end of the history' },
-  );
+  const handle = world.client.workflow.getHandle(runId);
+  const isGone = async () =>
+    await handle.describe().then(
+      () => undefined,
+      (error: unknown) => error instanceof WorkflowNotFoundError || undefined,
+    );
+  await until(isGone, { what: 'the end of the history', withinMs: 90_000 });
   expect(await refusalOf(run.ledger())).toMatchObject({
     code: 'RUN_NOT_FOUND',
     message: expect.stringMatching(/retention.*ledger/),
   });
-});
+}, 120_000);
