@@ -9,17 +9,14 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Countersign } from '../client/index.ts';
 import { defined } from '../contracts/defined.ts';
-import { Config } from '../contracts/schemas/config.ts';
 import { startDevServer } from '../workers/dev-server.ts';
 import { type HistorySize, historySize } from './history.ts';
 import { Lane, type LaneName, median, type Pass, spec } from './lane.ts';
 import { end, forkBench, heard } from './process.ts';
-import { BENCH_QUEUE, benchConfig, OPEN_REQUESTS, WITHOUT_STRETCHES } from './workload.ts';
+import { BENCH_QUEUE, OPEN_REQUESTS } from './workload.ts';
 
 const MIB = 1_048_576;
-// Configurations did not always know stretches.
-const HAS_STRETCHES = Config.safeParse({ ...benchConfig('http://127.0.0.1/mcp'), ...WITHOUT_STRETCHES }).success;
-const LANES: readonly LaneName[] = ['raw', 'countersign', ...(HAS_STRETCHES ? (['steps'] as const) : [])];
+const LANES: readonly LaneName[] = ['raw', 'countersign', 'steps'];
 
 const { values } = parseArgs({
   options: {

@@ -38,7 +38,7 @@ export function benchConfig(url: string, scripts: Readonly<Record<string, Script
 }
 
 /** Each model step and each call is an activity of its own. */
-export const WITHOUT_STRETCHES = { execution: { stretch: { turns: 0 } } };
+export const WITHOUT_STRETCHES: Pick<ConfigInput, 'execution'> = { execution: { stretch: { turns: 0 } } };
 
 export function benchScript(): Script {
   const steps = Array.from({ length: CALLS }, (_, index) => ({

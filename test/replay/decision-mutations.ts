@@ -29,7 +29,7 @@ export const DECISION_CONTENT: readonly Mutation[] = [
   {
     name: 'the model is not told that its arguments were changed',
     noticedIn: 'agent-run.v2.edited-of-two',
-    change: removed('act', 'edited: $_'),
+    change: removed('resultsOf', 'edited: $_'),
   },
 ];
 

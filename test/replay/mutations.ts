@@ -119,7 +119,7 @@ export const OTHER_CONTENT: readonly Mutation[] = [
   {
     name: 'a dispatch is not told of the calls before it',
     noticedIn: 'agent-run.v2.counted-sent',
-    change: replaced('dispatchInput', 'earlierThan($before, $_, $callId)', 'earlierThan($before, [], $callId)'),
+    change: replaced('dispatchOf', 'earlierThan($before, $_, $callId)', 'earlierThan($before, [], $callId)'),
   },
   {
     name: 'a turn that is over is not counted',
@@ -129,7 +129,7 @@ export const OTHER_CONTENT: readonly Mutation[] = [
   {
     name: 'other tool arguments are sent',
     noticedIn: 'agent-run.v2.interrupted',
-    change: replaced('dispatchInput', 'arguments: $given', 'arguments: { ...$given, force: true }'),
+    change: replaced('dispatchOf', 'arguments: $given', 'arguments: { ...$given, force: true }'),
   },
   {
     name: 'a call may be sent twice',
@@ -139,7 +139,7 @@ export const OTHER_CONTENT: readonly Mutation[] = [
   {
     name: 'a call may take longer',
     noticedIn: 'agent-run.v2.interrupted',
-    change: replaced('optionsOf', '$ms + 90_000', '$ms + 3_600_000'),
+    change: replaced('optionsOf', '$seconds + BESIDE_CALL_SECONDS', '$seconds + 3_600'),
   },
   {
     name: 'a request waits longer',

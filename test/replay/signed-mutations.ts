@@ -7,7 +7,7 @@ export const SIGNED_QUESTIONS: readonly Mutation[] = [
   {
     name: 'dispatch is not told what was signed',
     noticedIn: 'agent-run.v2.signed',
-    change: removed('dispatchInput', '...$_.signedSpec'),
+    change: removed('dispatchParts', '...$_.signedSpec'),
   },
   {
     name: 'a vote loses its signature',

@@ -1,0 +1,113 @@
+/**
+ * A stretch whose run is stopped, cancelled or interrupted while a worker process asks the model or waits for a server
+ * (docs/adr/0058): the run ends, or reads the message, and every call that left is in the ledger.
+ */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { RunHandle } from '../../client/index.ts';
+import { executionsOf, expectSound, type SoundOptions } from '../support/faults/oracle.ts';
+import { heardItsEnd } from '../support/faults/stretches.ts';
+import { startTurnProvider, type TurnProvider } from '../support/faults/turn-provider.ts';
+import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { until } from '../support/until.ts';
+import { codeOf, factsOf, replayOwn } from '../support/world/run-record.ts';
+
+const LONG_MS = 120_000;
+const REPEATABLE: SoundOptions = { repeatable: ['lookup', 'slow'] };
+
+const WAYS = ['finish', 'cancel', 'cancelled', 'interrupted'] as const;
+type Way = (typeof WAYS)[number];
+
+const PLANS = Object.fromEntries(
+  WAYS.flatMap((way) => [
+    [`step-${way}`, [['shop/lookup'], ['shop/lookup']]],
+    [`call-${way}`, [['shop/lookup'], ['shop/slow']]],
+  ]),
+);
+
+let shop: RecordingServer;
+let provider: TurnProvider;
+let world: FaultWorld;
+
+beforeAll(async () => {
+  shop = await startRecordingServer();
+  provider = await startTurnProvider(PLANS);
+  world = await startFaultWorld({
+    config: {
+      servers: { shop: { url: shop.url, credentials: { kind: 'none' }, repeatable: ['lookup', 'slow'] } },
+      policy: { unknownOutcomes: 'record', servers: { shop: { tools: { lookup: 'allow', slow: 'allow' } } } },
+      models: provider.models(),
+      // The stretch ends where the scene says, however slow the machine is.
+      execution: { stretch: { seconds: 300 } },
+    },
+    client: { deadlineMs: 60_000 },
+  });
+  await world.startWorker();
+}, LONG_MS);
+
+afterAll(async () => {
+  await world?.stop();
+  await provider?.close();
+  await shop?.close();
+});
+
+/** Ends the run, or interrupts it. */
+async function end(run: RunHandle, way: Way): Promise<void> {
+  if (way === 'cancelled') await run.cancel();
+  else if (way === 'interrupted') await run.say({ messageId: 'm1', from: 'ann', text: 'Stop that.', interrupt: true });
+  else await run.stop({ by: 'ann', reason: 'enough', inFlight: way });
+}
+
+/** Waits for the end, and checks that it is the one that was asked for. */
+async function expectEnd(run: RunHandle, way: Way): Promise<void> {
+  if (way === 'cancelled') expect(await codeOf(run.result())).toBe('RUN_CANCELLED');
+  else expect(await run.result()).toMatchObject({ status: way === 'interrupted' ? 'completed' : 'stopped' });
+}
+
+test.each(WAYS)(
+  'during a model step of a stretch (%s): the step is given up, and what was done before it is in the ledger',
+  async (way) => {
+    const name = `step-${way}`;
+    provider.hold(name, 2);
+    const run = await world.start(name);
+    const { left } = await provider.held(name, 2);
+    await end(run, way);
+    await left;
+    provider.release(name, 2);
+    await expectEnd(run, way);
+    const ledger = await expectSound(run, shop.calls, REPEATABLE);
+    const isOver = way !== 'interrupted';
+    expect(factsOf(ledger, 'dispatched').map(({ callId }) => callId)).toEqual(['t1.c0', ...(isOver ? [] : ['t2.c0'])]);
+    expect(provider.turns(name)).toEqual(isOver ? [1, 2] : [1, 2, 2, 3]);
+    if (!isOver) expect(provider.texts(name)).toContainEqual(expect.stringContaining('Stop that.'));
+  },
+  LONG_MS,
+);
+
+test.each(WAYS)(
+  'while a call of a stretch is held (%s): the call ends as the sender said, and every call that left is in the ledger',
+  async (way) => {
+    const name = `call-${way}`;
+    const run = await world.start(name);
+    await shop.held(name);
+    await end(run, way);
+    const isGivenUp = way === 'cancel' || way === 'cancelled';
+    if (isGivenUp) await until(() => shop.abandoned(name) === 1, { what: 'the call that is given up' });
+    else await heardItsEnd(world.client, run);
+    shop.release(name);
+    await expectEnd(run, way);
+    const ledger = await expectSound(run, shop.calls, REPEATABLE);
+    expect(factsOf(ledger, 'dispatched').map(({ callId }) => callId)).toEqual(['t1.c0', 't2.c0']);
+    expect(factsOf(ledger, 'outcome').map(({ outcome }) => outcome)).toEqual([
+      'succeeded',
+      isGivenUp ? 'unknown' : 'succeeded',
+    ]);
+    expect(executionsOf(shop.calls, run, 't2.c0')).toBe(1);
+    expect(provider.turns(name)).toEqual(way === 'interrupted' ? [1, 2, 3] : [1, 2]);
+  },
+  LONG_MS,
+);
+
+test('what was left behind replays', async () => {
+  await replayOwn(world);
+});
