@@ -214,6 +214,7 @@ function stretching(
     completion: {
       heartbeat: async (...told) => await soon(async () => await activity.heartbeat(...told)),
       complete: async (...done) => await activity.complete(...done),
+      fail: async (...failed) => await activity.fail(...failed),
     },
     cancelsCalls: async (workflowId, runId) => {
       const state = await workflow.getHandle(workflowId, runId).query<RunState>(QUERIES.state);

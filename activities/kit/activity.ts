@@ -4,7 +4,14 @@
  * 1. An error without a code leaves only its name: its message may quote requests, answers and keys (INV-S1). The
  *    activity is tried again, as after a passing fault, and the worker's log has the place.
  */
-import { activityInfo, ApplicationFailure, CancelledFailure, Context, log } from '@temporalio/activity';
+import {
+  activityInfo,
+  ApplicationFailure,
+  CancelledFailure,
+  CompleteAsyncError,
+  Context,
+  log,
+} from '@temporalio/activity';
 import { isErrorCode, traitsOf } from '../../contracts/errors.ts';
 import { codedFailureIn, failureOf } from '../../contracts/failure.ts';
 import { isUndecodable, type Undecodable } from '../../contracts/payload-converter.ts';
@@ -13,7 +20,10 @@ import { isFields } from '../../domain/shapes/inputs.ts';
 
 type Activity<Input, More extends readonly unknown[], Output> = (input: Input, ...more: More) => Promise<Output>;
 
-/** Wraps an activity so that every error but a cancellation leaves it as a coded failure. */
+/**
+ * Wraps an activity so that every error leaves it as a coded failure, but a cancellation, or the word to the SDK that
+ * Temporal was told of the end.
+ */
 export function coded<Input, More extends readonly unknown[], Output>(
   activity: Activity<Input, More, Output>,
 ): Activity<Input, More, Output> {
@@ -22,17 +32,22 @@ export function coded<Input, More extends readonly unknown[], Output>(
     try {
       return await activity(input, ...more);
     } catch (error) {
-      if (error instanceof CancelledFailure) throw error;
+      if (error instanceof CancelledFailure || error instanceof CompleteAsyncError) throw error;
       tellFailure(error, input);
-      // The failure is complete, including whether the activity is tried again.
-      if (error instanceof ApplicationFailure && isErrorCode(error.type)) throw error;
-      const found = codedFailureIn(error);
-      if (found === undefined) throw faultOf(error);
-      const { code, message, facts } = found;
-      const { retryAfterMs } = facts;
-      throw failureOf(code, message, facts, typeof retryAfterMs === 'number' ? retryAfterMs : undefined);
+      throw codedFailure(error);
     }
   };
+}
+
+/** Returns the failure as which an error leaves an activity. */
+export function codedFailure(error: unknown): ApplicationFailure {
+  // The failure is complete, including whether the activity is tried again.
+  if (error instanceof ApplicationFailure && isErrorCode(error.type)) return error;
+  const found = codedFailureIn(error);
+  if (found === undefined) return faultOf(error);
+  const { code, message, facts } = found;
+  const { retryAfterMs } = facts;
+  return failureOf(code, message, facts, typeof retryAfterMs === 'number' ? retryAfterMs : undefined);
 }
 
 function faultOf(error: unknown): ApplicationFailure {

@@ -12,7 +12,9 @@ import type { ActivityCancellationDetailsHolder } from '@temporalio/common/lib/a
  */
 export async function within<T>(outer: Context, signal: AbortSignal, activity: () => Promise<T>): Promise<T> {
   const cancelled = new Promise<never>((_, reject) => {
-    signal.addEventListener('abort', () => reject(reasonOf(signal)), { once: true });
+    const told = (): void => reject(reasonOf(signal));
+    if (signal.aborted) told();
+    else signal.addEventListener('abort', told, { once: true });
   });
   // Nobody need wait for it.
   cancelled.catch(() => undefined);

@@ -3,12 +3,13 @@
  *
  * 1. A run that no longer wants the stretch ends the model step at once; calls under way are let finish, unless the run
  *    says otherwise. A worker that shuts down ends both.
- * 2. The SDK does not see heartbeats that went another way. It takes a long attempt for over and drops its answer, so such
- *    an answer goes the other way too.
+ * 2. The SDK does not see heartbeats that went another way. It takes a long attempt for over and drops its answer or its
+ *    failure, so these go the other way too.
  */
-import { CancelledFailure, CompleteAsyncError, Context } from '@temporalio/activity';
+import { type ApplicationFailure, CancelledFailure, CompleteAsyncError, Context } from '@temporalio/activity';
 import { failureOf } from '../../contracts/failure.ts';
 import type { BeginRecord } from '../../contracts/wire/stretch.ts';
+import { codedFailure } from '../kit/activity.ts';
 import { within } from './context.ts';
 import { KeptRecord } from './record.ts';
 
@@ -16,6 +17,7 @@ import { KeptRecord } from './record.ts';
 export interface Completion {
   heartbeat(taskToken: Uint8Array, record: BeginRecord): Promise<void>;
   complete(taskToken: Uint8Array, answer: unknown): Promise<void>;
+  fail(taskToken: Uint8Array, failure: ApplicationFailure): Promise<void>;
 }
 
 export interface LifelineParts {
@@ -52,6 +54,11 @@ export class Lifeline {
     return this.#steps.signal.aborted;
   }
 
+  /** True once calls that have not left are not to leave, because the worker or the attempt ends. */
+  get isEnded(): boolean {
+    return this.#calls.signal.aborted;
+  }
+
   /** Runs an activity that ends with the stretch. */
   async step<T>(activity: () => Promise<T>): Promise<T> {
     return await within(this.#context, this.#steps.signal, activity);
@@ -64,15 +71,21 @@ export class Lifeline {
 
   /** Does the work of the attempt, and gives its answer to Temporal. */
   async through<T>(work: () => Promise<T>): Promise<T> {
-    let answer: T;
+    const { completion } = this.#parts;
+    const { taskToken } = this.#context.info;
+    let tell: () => Promise<void>;
     try {
-      answer = await work();
+      const answer = await work();
+      this.assertWaitedFor();
+      if (!this.#isMissed) return answer;
+      tell = async () => await completion.complete(taskToken, answer);
+    } catch (error) {
+      if (!this.#isMissed || this.record.isLost) throw error;
+      tell = async () => await completion.fail(taskToken, codedFailure(error));
     } finally {
       this.record.stop();
     }
-    this.assertWaitedFor();
-    if (!this.#isMissed) return answer;
-    await this.#parts.completion.complete(this.#context.info.taskToken, answer);
+    await tell();
     throw new CompleteAsyncError();
   }
 

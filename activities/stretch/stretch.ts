@@ -123,8 +123,10 @@ class Attempt {
     const turns = [...this.#turns, { ...turn, calls: toLeave(run, turn.at) }];
     const isKept = fitsRecord(turns, this.#input.bounds) && (await this.#life.record.acknowledge(turns));
     this.#life.assertWaitedFor();
-    if (isKept) this.#turns = turns;
-    return isKept;
+    // A worker that shuts down leaves the calls to the run.
+    if (!isKept || this.#life.isEnded) return false;
+    this.#turns = turns;
+    return true;
   }
 
   /**

@@ -61,8 +61,10 @@ export class StretchBench {
               },
         completion: {
           heartbeat: async (token, record) => await this.#told(token, record),
-          complete: async (token, record) => {
+          complete: async (token, answer) => {
             assertOurs(token);
+            // Sound: it is what the activity would return.
+            const record = answer as StretchRecord;
             await this.#options.complete?.(record);
             this.completed.push(record);
           },

@@ -109,7 +109,7 @@ describe('what is put on record', () => {
     expect([one.answer, two.answer]).toEqual([true, true]);
     await passed(1_000);
     await temporal.answer();
-    expect(temporal.told).toEqual(temporal.told.toSorted((one, other) => one - other));
+    expect(temporal.told).toEqual(temporal.told.toSorted((before, after) => before - after));
     expect(temporal.told.at(-1)).toBe(2);
     expect(temporal.most).toBe(1);
   });
