@@ -5,6 +5,7 @@
  */
 import { fileURLToPath } from 'node:url';
 import { BroadcastChannel } from 'node:worker_threads';
+import { activityInfo } from '@temporalio/activity';
 import { Client } from '@temporalio/client';
 import {
   bundleWorkflowCode,
@@ -18,16 +19,11 @@ import { createMemoryStore } from '../activities/artifacts/memory.ts';
 import { createScriptedModel } from '../activities/models/scripted.ts';
 import { createMcpToolServer } from '../activities/mcp/mcp-server.ts';
 import { Config } from '../contracts/schemas/config.ts';
+import type { ModelStepResult } from '../contracts/wire/run.ts';
 import { bundleWorkflows, createTracing } from '../workers/bundle.ts';
 import { connectClient } from '../workers/connection.ts';
 import { createDataConverter, createWorkerDataConverter } from '../workers/codec.ts';
-import {
-  openArtifacts,
-  openEgress,
-  runSideActivities,
-  stretching,
-  toolSideActivities,
-} from '../workers/composition.ts';
+import { openArtifacts, openEgress, runSideActivities, toolSideActivities } from '../workers/composition.ts';
 import { limitHeap, memoryOf, sizesFor } from '../workers/memory.ts';
 import {
   BENCH_QUEUE,
@@ -98,20 +94,30 @@ async function serviceOptions(): Promise<Lane> {
   });
   const dataConverter = createWorkerDataConverter(config);
   const artifacts = await openArtifacts(loaded);
-  const runSide = await runSideActivities(loaded, artifacts, client);
-  const modelStep: typeof runSide.modelStep = async (input) => {
-    const step = await runSide.modelStep(input);
-    if (step.judged?.judgements.some(({ verdict }) => verdict.kind === 'ask') === true)
-      tell({ kind: 'waits', run: input.run.workflowId });
-    return step;
-  };
   const toolSide = await toolSideActivities(loaded, artifacts, client);
-  const stretch = stretching({ modelStep, callTool: toolSide.callTool }, client);
-  const activities = { ...runSide, ...toolSide, modelStep, stretch };
+  const runSide = await runSideActivities(loaded, artifacts, client, undefined, toolSide);
+  const { prepareRun, modelStep, stretch } = runSide;
+  const telling: Pick<typeof runSide, 'prepareRun' | 'modelStep' | 'stretch'> = {
+    prepareRun: async (...input) =>
+      tellingIfAsked(await prepareRun(...input), ({ turns = [] }) => turns.map(({ step }) => step)),
+    modelStep: async (input) => tellingIfAsked(await modelStep(input), (step) => [step]),
+    stretch: async (input) => tellingIfAsked(await stretch(input), ({ turns }) => turns.map(({ step }) => step)),
+  };
+  const activities = { ...runSide, ...toolSide, ...telling };
   return {
     bundleBytes: bundle.code.length,
     options: { workflowBundle: { code: bundle.code }, activities, dataConverter, plugins: [createTracing('off')] },
   };
+}
+
+/** Tells that the run of this activity waits, if people are asked about what its model proposed. */
+function tellingIfAsked<Answer>(answer: Answer, stepsOf: (answer: Answer) => readonly ModelStepResult[]): Answer {
+  const asks = stepsOf(answer).some(
+    ({ judged }) => judged?.judgements.some(({ verdict }) => verdict.kind === 'ask') === true,
+  );
+  const run = activityInfo().workflowExecution?.workflowId;
+  if (asks && run !== undefined) tell({ kind: 'waits', run });
+  return answer;
 }
 
 async function rawOptions(): Promise<Lane> {

@@ -52,7 +52,8 @@ import {
   type TrustStore,
 } from '../activities/trust/keys.ts';
 import type { StartProofParts } from '../activities/trust/start-proof.ts';
-import { createStretch, type StretchParts } from '../activities/stretch/stretch.ts';
+import { type BeginParts, createBegin } from '../activities/stretch/begin.ts';
+import { createStretch } from '../activities/stretch/stretch.ts';
 import { createVaultDirectory, VAULT_ROOT } from '../activities/vault/directory.ts';
 import { createVaultEnvironment, type Vault } from '../activities/vault/port.ts';
 import { QUERIES } from '../contracts/names.ts';
@@ -109,12 +110,16 @@ export async function openLedger({ config, baseDirectory }: LoadedConfig): Promi
   return createDelivery(await createHeadSigner(sign, baseDirectory), sinks);
 }
 
-/** @param client on the worker's connection: model steps query for uncached messages, and catalogs are read by query */
+/**
+ * @param client on the worker's connection: model steps query for uncached messages, and catalogs are read by query
+ * @param toolSide on a worker of both roles: runs go on in it without being asked
+ */
 export async function runSideActivities(
   loaded: LoadedConfig,
   artifacts: ArtifactStore,
   client: Client,
   signing?: StartProofParts,
+  toolSide?: Pick<ToolActivities, 'discoverTools' | 'callTool'>,
 ): Promise<RunSide> {
   const { config } = loaded;
   const loadToolset = createToolsetLoader(artifacts);
@@ -123,15 +128,22 @@ export async function runSideActivities(
   const judge = createJudge(config, loadToolset, readCatalog, conditions, tellLog);
   const models = createModelRegistry(config.models, openEgress(config));
   const transcript = createTranscriptReader(artifacts, client);
+  const prepareRun = createPrepareRun(config, readCatalog, conditions, signing);
   const modelStep = coded(createModelStep({ models, toolset: loadToolset, transcript, judge }));
   return {
-    prepareRun: coded(createPrepareRun(config, readCatalog, conditions, signing)),
+    ...stretching(
+      {
+        prepareRun,
+        modelStep,
+        ...(toolSide && { discoverTools: toolSide.discoverTools, callTool: toolSide.callTool }),
+      },
+      client,
+    ),
     readTrust: coded(async (tenant) => await signing?.keys.setFor(tenant, 'new')),
     reviewChange: coded(createReviewChange(config, configuredCapabilities(config), signing)),
     judge: coded(judge),
     storeSegment: coded(createStoreSegment(artifacts, client, await openLedger(loaded))),
     modelStep,
-    stretch: stretching({ modelStep }, client),
   };
 }
 
@@ -190,26 +202,28 @@ export async function toolSideActivities(
   };
 }
 
-/** @param inner what a stretch is made of; without `callTool` it takes model steps only */
-export function stretching(
-  inner: Pick<StretchParts, 'modelStep' | 'callTool'>,
+/**
+ * Makes the activities that go on by themselves.
+ * @param inner what they are made of; without `callTool` and `discoverTools` they take model steps only
+ */
+function stretching(
+  inner: Pick<BeginParts, 'prepareRun' | 'discoverTools' | 'modelStep' | 'callTool'>,
   { activity, connection, workflow }: Pick<Client, 'activity' | 'connection' | 'workflow'>,
-): ModelActivities['stretch'] {
+): Pick<RunSide, 'prepareRun' | 'stretch'> {
   const soon = async (ask: () => Promise<void>): Promise<void> =>
     await connection.withDeadline(Date.now() + HEARTBEAT_MS, ask);
-  return coded(
-    createStretch({
-      ...inner,
-      completion: {
-        heartbeat: async (...told) => await soon(async () => await activity.heartbeat(...told)),
-        complete: async (...done) => await activity.complete(...done),
-      },
-      cancelsCalls: async (workflowId, runId) => {
-        const state = await workflow.getHandle(workflowId, runId).query<RunState>(QUERIES.state);
-        return state.cancelsCalls === true;
-      },
-    }),
-  );
+  const parts: BeginParts = {
+    ...inner,
+    completion: {
+      heartbeat: async (...told) => await soon(async () => await activity.heartbeat(...told)),
+      complete: async (...done) => await activity.complete(...done),
+    },
+    cancelsCalls: async (workflowId, runId) => {
+      const state = await workflow.getHandle(workflowId, runId).query<RunState>(QUERIES.state);
+      return state.cancelsCalls === true;
+    },
+  };
+  return { prepareRun: coded(createBegin(parts)), stretch: coded(createStretch(parts)) };
 }
 
 /** A heartbeat that takes longer is taken for one whose fate is unknown. */

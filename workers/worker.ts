@@ -22,7 +22,7 @@ import type { Config } from '../contracts/schemas/config.ts';
 import { Diary, type Log, nameSubject } from './log.ts';
 import { bundleWorkflows, createTracing, readBuiltBundle, withStackTraces, type WorkflowBundle } from './bundle.ts';
 import { createDataConverter, createWorkerDataConverter } from './codec.ts';
-import { openArtifacts, openTrust, runSideActivities, stretching, toolSideActivities } from './composition.ts';
+import { openArtifacts, openTrust, runSideActivities, toolSideActivities } from './composition.ts';
 import { LivePolicy, withLivePolicy } from './config/live-policy.ts';
 import { type LoadedConfig, queuesOf, type WorkerRole } from './config/load.ts';
 import { zoneKeysOf } from './config/secrets.ts';
@@ -181,11 +181,9 @@ async function optionsByQueue(
   const { connection, options } = client;
   const artifacts = await openArtifacts(loaded, async () => await identityOf(connection, options.namespace));
   const signing = await openTrust(loaded, artifacts, client);
-  const runSide = role === 'tools' ? undefined : await runSideActivities(loaded, artifacts, client, signing);
   const toolSide = role === 'runs' ? undefined : await toolSideActivities(loaded, artifacts, client, signing, closed);
-  // A worker of both sides makes calls between model steps; one of role `runs` has nothing to make them with.
-  const both = runSide &&
-    toolSide && { stretch: stretching({ modelStep: runSide.modelStep, callTool: toolSide.callTool }, client) };
+  // A worker of both roles makes calls between model steps; one of role `runs` has nothing to make them with.
+  const runSide = role === 'tools' ? undefined : await runSideActivities(loaded, artifacts, client, signing, toolSide);
   const proof = signing === undefined ? [] : [createZoneInterceptor(signing)];
   const proving = { interceptors: { activity: [nameSubject(), ...proof] } };
   // Servers without a queue of their own are called from the run's queue, by the worker that serves both sides.
@@ -198,7 +196,7 @@ async function optionsByQueue(
     // no versioning on.
     const { buildId } = bundle;
     const code = loaded.config.worker.stackTraces ? withStackTraces(bundle.code) : bundle.code;
-    const activities = { ...runSide, ...toolSide, ...both };
+    const activities = { ...runSide, ...toolSide };
     return { taskQueue, workflowBundle: { code }, buildId, activities, ...proving };
   });
 }

@@ -95,7 +95,7 @@ async function dispatched(parts: Underway, checker: ArgumentChecker, input: Disp
   const unscheduled = checkScheduler(input, scheduler);
   if (unscheduled !== undefined) return unscheduled;
   const { run, server } = input;
-  const isInStretch = scheduler.activity === ACTIVITIES.stretch;
+  const isInStretch = STRETCHING.includes(scheduler.activity);
   // Temporal tries a stretch again: its calls are repeatable, and its record says which have left.
   const handedOut = isInStretch ? undefined : checkFirst(scheduler);
   if (handedOut !== undefined) {
@@ -129,6 +129,9 @@ async function dispatched(parts: Underway, checker: ArgumentChecker, input: Disp
     callAsListed({ ...parts, server: limited }, checker, input, meeting),
   );
 }
+
+/** Activities that make calls between model steps (docs/adr/0058, 0062). */
+const STRETCHING: readonly string[] = [ACTIVITIES.stretch, ACTIVITIES.prepareRun];
 
 /** The run sends such a call by an activity of its own, which has one attempt (INV-X1). */
 function notRepeatable({ server, target }: DispatchInput): DispatchResult {

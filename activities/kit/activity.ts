@@ -11,14 +11,16 @@ import { isUndecodable, type Undecodable } from '../../contracts/payload-convert
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { isFields } from '../../domain/shapes/inputs.ts';
 
-type Activity<Input, Output> = (input: Input) => Promise<Output>;
+type Activity<Input, More extends readonly unknown[], Output> = (input: Input, ...more: More) => Promise<Output>;
 
 /** Wraps an activity so that every error but a cancellation leaves it as a coded failure. */
-export function coded<Input, Output>(activity: Activity<Input, Output>): Activity<Input, Output> {
-  return async (input) => {
+export function coded<Input, More extends readonly unknown[], Output>(
+  activity: Activity<Input, More, Output>,
+): Activity<Input, More, Output> {
+  return async (input, ...more) => {
     if (isUndecodable(input)) throw unread(input);
     try {
-      return await activity(input);
+      return await activity(input, ...more);
     } catch (error) {
       if (error instanceof CancelledFailure) throw error;
       tellFailure(error, input);

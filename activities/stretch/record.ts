@@ -15,7 +15,7 @@ import {
   ActivityPausedError,
   ActivityResetError,
 } from '@temporalio/client';
-import type { StretchedTurn, StretchRecord } from '../../contracts/wire/stretch.ts';
+import type { BeginRecord, StretchedTurn } from '../../contracts/wire/stretch.ts';
 
 /** A message that ends the stretch is heard within this time. */
 const EVERY_MS = 1_000;
@@ -25,7 +25,7 @@ const EVERY_MS = 1_000;
  * was taken all the same
  * @throws ActivityNotFoundError if this attempt is over
  */
-export type TellTemporal = (record: StretchRecord) => Promise<void>;
+export type TellTemporal = (record: BeginRecord) => Promise<void>;
 
 /** What an attempt does when it hears that it is over. */
 export interface Heard {
@@ -40,6 +40,7 @@ export class KeptRecord {
   readonly #heard: Heard;
   readonly #timer: NodeJS.Timeout;
   #turns: readonly StretchedTurn[] = [];
+  #begun: Omit<BeginRecord, 'turns'> = {};
   #queue: Promise<void> = Promise.resolve();
   #beats = 0;
   #isDoubtful = false;
@@ -59,6 +60,11 @@ export class KeptRecord {
   /** True if Temporal no longer waits for this attempt: what it returns is dropped. */
   get isLost(): boolean {
     return this.#isLost;
+  }
+
+  /** Takes what a run has begun with. */
+  begin(begun: Omit<BeginRecord, 'turns'>): void {
+    this.#begun = begun;
   }
 
   /** Takes what is known by now; the next heartbeat tells it. */
@@ -93,7 +99,7 @@ export class KeptRecord {
   async #tellOnce(): Promise<void> {
     if (this.#isLost) return;
     try {
-      await this.#tell({ turns: this.#turns });
+      await this.#tell({ ...this.#begun, turns: this.#turns });
     } catch (error) {
       if (ENDING.some((kind) => error instanceof kind)) {
         this.#isCancelled = true;

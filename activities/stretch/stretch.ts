@@ -11,12 +11,12 @@
  * 3. It returns what was done also when it is cancelled, so that no call that was sent is missing from the ledger. It
  *    fails, and is tried again, only as long as nothing is on record.
  */
-import { activityInfo, CancelledFailure, CompleteAsyncError, Context } from '@temporalio/activity';
+import { activityInfo } from '@temporalio/activity';
 import { codedFailureIn, failureOf } from '../../contracts/failure.ts';
 import { isUndecodable } from '../../contracts/payload-converter.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
 import type { ModelActivities, ModelStepInput, ModelStepResult, ToolActivities } from '../../contracts/wire/run.ts';
-import type { StretchedCall, StretchedTurn, StretchInput, StretchRecord } from '../../contracts/wire/stretch.ts';
+import type { BeginRecord, StretchedCall, StretchedTurn, StretchInput } from '../../contracts/wire/stretch.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { extendDigest } from '../../domain/run/journal.ts';
 import {
@@ -33,31 +33,34 @@ import {
 import { closeTurn, resultsOf } from '../../domain/run/turn.ts';
 import { isAnswerOf } from '../../domain/shapes/inputs.ts';
 import type { Run } from '../../domain/state/run.ts';
-import { within } from './context.ts';
-import { KeptRecord } from './record.ts';
+import { Lifeline, type LifelineParts } from './lifeline.ts';
 
-export interface StretchParts {
+export interface StretchParts extends LifelineParts {
   readonly modelStep: ModelActivities['modelStep'];
   /** Absent on a worker that calls no servers: the stretch ends with each model step. */
   readonly callTool?: ToolActivities['callTool'] | undefined;
-  /** Sends heartbeats whose answer is awaited. */
-  readonly completion: Completion;
-  /** Asks a run that no longer wants the stretch whether calls under way are to be cancelled. */
-  readonly cancelsCalls: (workflowId: string, runId: string) => Promise<boolean>;
-}
-
-/** Temporal's interface for asynchronous completion (`AsyncCompletionClient`). */
-export interface Completion {
-  heartbeat(taskToken: Uint8Array, record: StretchRecord): Promise<void>;
-  complete(taskToken: Uint8Array, record: StretchRecord): Promise<void>;
 }
 
 export function createStretch(parts: StretchParts): ModelActivities['stretch'] {
   return async (input) => {
-    const left = recordIn(activityInfo().heartbeatDetails);
+    const left = recordLeft();
     // Somebody has made Temporal hand out again what an attempt has begun: the run goes on with what that attempt did.
-    return left.turns.length > 0 ? left : await new Attempt(parts, input).run();
+    if (left.turns.length > 0) return left;
+    const life = new Lifeline(parts);
+    return await life.through(async () => ({ turns: await goOn(parts, life, input) }));
   };
+}
+
+/**
+ * Takes model steps and makes their calls, for as long as it may.
+ * @throws only if nothing was done
+ */
+export async function goOn(
+  parts: Pick<StretchParts, 'modelStep' | 'callTool'>,
+  life: Lifeline,
+  input: StretchInput,
+): Promise<readonly StretchedTurn[]> {
+  return await new Attempt(parts, life, input).goOn();
 }
 
 /** Where the next model step stands: the run, and the conversation as the step gets it. */
@@ -67,50 +70,19 @@ interface Position {
 }
 
 class Attempt {
-  readonly #parts: StretchParts;
+  readonly #parts: Pick<StretchParts, 'modelStep' | 'callTool'>;
+  readonly #life: Lifeline;
   readonly #input: StretchInput;
-  readonly #context = Context.current();
   readonly #began = Date.now();
-  readonly #steps = new AbortController();
-  readonly #calls = new AbortController();
-  readonly #record: KeptRecord;
   #turns: StretchedTurn[] = [];
 
-  constructor(parts: StretchParts, input: StretchInput) {
+  constructor(parts: Pick<StretchParts, 'modelStep' | 'callTool'>, life: Lifeline, input: StretchInput) {
     this.#parts = parts;
+    this.#life = life;
     this.#input = input;
-    const { taskToken } = this.#context.info;
-    this.#record = new KeptRecord(async (record) => await parts.completion.heartbeat(taskToken, record), {
-      cancelled: () => void this.#cancelled(),
-      lost: () => this.#end('Temporal no longer waits for this stretch.'),
-    });
-    const { cancellationSignal } = this.#context;
-    const told = (): void => {
-      // The SDK misses heartbeats that did not go through it, and takes the attempt for over; Temporal does not.
-      if (!this.#isMissed) this.#end('The worker shuts down.');
-    };
-    if (cancellationSignal.aborted) told();
-    else cancellationSignal.addEventListener('abort', told, { once: true });
   }
 
-  async run(): Promise<StretchRecord> {
-    let record: StretchRecord;
-    try {
-      record = await this.#goOn();
-    } finally {
-      this.#record.stop();
-    }
-    if (!this.#isMissed) return record;
-    // The SDK drops the answer of an activity that it takes for over.
-    await this.#parts.completion.complete(this.#context.info.taskToken, record);
-    throw new CompleteAsyncError();
-  }
-
-  get #isMissed(): boolean {
-    return this.#context.cancellationDetails?.timedOut === true;
-  }
-
-  async #goOn(): Promise<StretchRecord> {
+  async goOn(): Promise<readonly StretchedTurn[]> {
     let at: Position = { run: stretchRun(this.#input.state), step: this.#input.step };
     while (this.#turns.length === 0 || this.#mayGoOn(at.run)) {
       const step = await this.#asked(at);
@@ -126,21 +98,21 @@ class Attempt {
       if (next === undefined) break;
       at = next;
     }
-    return this.#done();
+    return this.#turns;
   }
 
   #mayGoOn(run: Run): boolean {
-    if (this.#steps.signal.aborted) return false;
+    if (this.#life.isEnding) return false;
     return mayGoOn(run, this.#turns, this.#input, this.#began, Date.now());
   }
 
   /** Returns the model's answer; undefined if the run is to go on with what was done before. */
   async #asked({ step }: Position): Promise<ModelStepResult | undefined> {
     try {
-      return await within(this.#context, this.#steps.signal, async () => await this.#parts.modelStep(step));
+      return await this.#life.step(async () => await this.#parts.modelStep(step));
     } catch (error) {
       // The next stretch of the run asks the model again, and fails as it should.
-      if (this.#turns.length > 0 || this.#record.isCancelled) return undefined;
+      if (this.#turns.length > 0 || this.#life.record.isCancelled) return undefined;
       throw error;
     }
   }
@@ -149,8 +121,8 @@ class Attempt {
   async #kept(run: Run, turn: StretchedTurn): Promise<boolean> {
     if (this.#parts.callTool === undefined || !leavesWhole(run, this.#input)) return false;
     const turns = [...this.#turns, { ...turn, calls: toLeave(run, turn.at) }];
-    const isKept = fitsRecord(turns, this.#input.bounds) && (await this.#record.acknowledge(turns));
-    this.#assertNewest();
+    const isKept = fitsRecord(turns, this.#input.bounds) && (await this.#life.record.acknowledge(turns));
+    this.#life.assertWaitedFor();
     if (isKept) this.#turns = turns;
     return isKept;
   }
@@ -167,7 +139,7 @@ class Attempt {
         this.#note({ ...call, endedAt: Date.now(), result });
       }),
     );
-    this.#assertNewest();
+    this.#life.assertWaitedFor();
     const turn = this.#turns.at(-1);
     return turn !== undefined && isOver(turn) ? this.#after(opened, turn) : undefined;
   }
@@ -178,7 +150,7 @@ class Attempt {
     // Both were asked before the call was put on record.
     if (input === undefined || callTool === undefined) throw new Error(`Call ${callId} has no dispatch.`);
     try {
-      return await within(this.#context, this.#calls.signal, async () => await callTool(input));
+      return await this.#life.call(async () => await callTool(input));
     } catch (error) {
       // It was handed over, and so may have run (INV-X1).
       const message = codedFailureIn(error)?.message ?? 'The worker failed while the call was under way.';
@@ -191,7 +163,7 @@ class Attempt {
     if (last?.calls === undefined) return;
     const calls = last.calls.map((other) => (other.callId === call.callId ? call : other));
     this.#turns = [...this.#turns.slice(0, -1), { ...last, calls }];
-    this.#record.note(this.#turns);
+    this.#life.record.note(this.#turns);
   }
 
   /** The position after a turn whose calls have all ended: the model reads its own answer and their results. */
@@ -218,39 +190,14 @@ class Attempt {
       },
     };
   }
-
-  #done(): StretchRecord {
-    this.#assertNewest();
-    return { turns: this.#turns };
-  }
-
-  /** Ends an attempt that is over for Temporal; nothing that it says counts any more. */
-  #assertNewest(): void {
-    if (this.#record.isLost)
-      throw failureOf('INTERNAL', 'Temporal no longer waits for this stretch.', {}, undefined, true);
-  }
-
-  async #cancelled(): Promise<void> {
-    this.#steps.abort(new CancelledFailure('The run no longer wants this stretch.'));
-    const { workflowExecution } = this.#context.info;
-    if (workflowExecution === undefined) return;
-    const { workflowId, runId } = workflowExecution;
-    // Calls under way are let finish unless the run says otherwise.
-    const withCalls = await this.#parts.cancelsCalls(workflowId, runId).catch(() => false);
-    if (withCalls) this.#calls.abort(new CancelledFailure('The run was ended with its calls.'));
-  }
-
-  #end(reason: string): void {
-    this.#steps.abort(new CancelledFailure(reason));
-    this.#calls.abort(new CancelledFailure(reason));
-  }
 }
 
 /**
  * Reads what an attempt before this one has left.
  * @throws if it cannot be read: calls may have left by it, so another worker has to try
  */
-function recordIn(details: unknown): StretchRecord {
+export function recordLeft(): BeginRecord {
+  const details: unknown = activityInfo().heartbeatDetails;
   if (details === undefined || details === null) return { turns: [] };
   if (isUndecodable(details)) {
     const message = `The record of the attempt before ${details.says}. All workers need the same encryption.keys.`;
@@ -259,5 +206,5 @@ function recordIn(details: unknown): StretchRecord {
   if (!isAnswerOf('stretch', details))
     throw failureOf('INTERNAL', 'The record of the attempt before is not one of a stretch.', {}, undefined, true);
   // Sound: it has every field that is read.
-  return details as unknown as StretchRecord;
+  return details as BeginRecord;
 }

@@ -5,6 +5,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import activity from '@temporalio/activity';
 import temporal from '@temporalio/client';
 import worker from '@temporalio/worker';
 import { CALLS, END, GATED_STEP, TEXT } from './agent.mjs';
@@ -44,7 +45,7 @@ export async function open({ toolUrl, lane, root, versionOf }) {
   const { Config } = await built('contracts/schemas/config.js');
   const { bundleWorkflows, readBuiltBundle } = await built('workers/bundle.js');
   const { createDataConverter } = await built('workers/codec.js');
-  const { openArtifacts, runSideActivities, stretching, toolSideActivities } = await built('workers/composition.js');
+  const { openArtifacts, runSideActivities, toolSideActivities } = await built('workers/composition.js');
   const { connectClient } = await built('workers/connection.js');
   const { limitHeap, memoryOf, sizesFor } = await built('workers/memory.js');
   const { assertSetUp, setUpNamespace } = await built('workers/setup.js');
@@ -65,18 +66,32 @@ export async function open({ toolUrl, lane, root, versionOf }) {
   limitHeap(sizes.workflowHeapMiB);
   /** @type {Map<string, () => void>} */
   const waiting = new Map();
+  const toolSide = await toolSideActivities(loaded, artifacts, client);
+  const runSide = await runSideActivities(loaded, artifacts, client, undefined, toolSide);
+  const { prepareRun, modelStep, stretch } = runSide;
+  /** Hears that a run waits: people are asked about what its model proposed. */
+  const heard = (answer, steps) => {
+    const asks = steps.some(({ judged }) => judged?.judgements.some(({ verdict }) => verdict.kind === 'ask') === true);
+    if (asks) waiting.get(activity.activityInfo().workflowExecution.workflowId)?.();
+    return answer;
+  };
+  const stepsOf = ({ turns = [] }) => turns.map(({ step }) => step);
   const activities = {
-    ...(await runSideActivities(loaded, artifacts, client)),
-    ...(await toolSideActivities(loaded, artifacts, client)),
+    ...runSide,
+    ...toolSide,
+    prepareRun: async (...input) => {
+      const answer = await prepareRun(...input);
+      return heard(answer, stepsOf(answer));
+    },
+    modelStep: async (input) => {
+      const step = await modelStep(input);
+      return heard(step, [step]);
+    },
+    stretch: async (input) => {
+      const answer = await stretch(input);
+      return heard(answer, stepsOf(answer));
+    },
   };
-  const { modelStep, callTool } = activities;
-  activities.modelStep = async (input) => {
-    const step = await modelStep(input);
-    const asks = step.judged?.judgements.some(({ verdict }) => verdict.kind === 'ask') === true;
-    if (asks) waiting.get(input.run.workflowId)?.();
-    return step;
-  };
-  activities.stretch = stretching({ modelStep: activities.modelStep, callTool }, client);
   const running = await worker.Worker.create({
     ...commonOptions(config, sizes),
     connection: await worker.NativeConnection.connect({ address: ADDRESS }),

@@ -88,7 +88,7 @@ export async function readDeeds(client: Client, workflowId: string, before?: num
 
 async function readExecution(client: Client, events: readonly HistoryEvent[], deeds: RecordedDeeds): Promise<void> {
   const updates = new Map<string, string>();
-  const scheduled = { calls: new Map<string, string>(), polls: new Map<string, string>() };
+  const scheduled: Scheduled = { calls: new Map(), polls: new Map(), stretches: new Set() };
   for (const event of events) {
     const signal = event.workflowExecutionSignaledEventAttributes;
     const at = tsToMs(event.eventTime);
@@ -121,42 +121,81 @@ function noteSent(deeds: RecordedDeeds, sent: SentMessage, found: ((id: string) 
   found?.(id);
 }
 
+/** Activities within which calls are made; their results and last heartbeats tell of each. */
+const STRETCHES: readonly string[] = [ACTIVITIES.stretch, ACTIVITIES.prepareRun];
+
+/** Notes the calls that left within a stretch: each is on record before it leaves (docs/adr/0058). */
+function noteStretch(deeds: RecordedDeeds, record: unknown): void {
+  for (const call of listAt(record, 'turns').flatMap((turn) => listAt(turn, 'calls'))) {
+    const callId = textAt(call, 'callId');
+    if (callId === undefined) continue;
+    noteDispatch(deeds, callId, 1);
+    noteResult(deeds, callId, fieldOf(call, 'result'));
+  }
+}
+
+function listAt(value: unknown, field: string): readonly unknown[] {
+  const list = fieldOf(value, field);
+  return Array.isArray(list) ? list : [];
+}
+
+function noteDispatch(deeds: RecordedDeeds, callId: string, attempt: unknown): void {
+  deeds.dispatched.add(`${callId}/${typeof attempt === 'number' ? attempt : ''}`);
+  deeds.outcomes.delete(callId);
+  deeds.lost.delete(callId);
+}
+
+/**
+ * A call with an unknown outcome may be sent again, or become known to be lost; the run decides what its ledger says.
+ * @param result absent if nobody knows
+ */
+function noteResult(deeds: RecordedDeeds, callId: string, result: unknown): void {
+  const outcome = fieldOf(result, 'outcome');
+  const isEnded = textAt(result, 'kind') === 'ended';
+  if (isEnded && textAt(outcome, 'kind') !== 'unknown') {
+    deeds.outcomes.set(callId, hashOf(outcome));
+    deeds.lost.delete(callId);
+  } else if (isEnded || result === undefined) deeds.lost.add(callId);
+}
+
 /** `resumeCall` and `pollTask` send nothing to the tool; their results are outcomes of the call that they ask about. */
 const ABOUT_CALLS: readonly string[] = [ACTIVITIES.callTool, ACTIVITIES.resumeCall, ACTIVITIES.pollTask];
+
+interface Scheduled {
+  readonly calls: Map<string, string>;
+  readonly polls: Map<string, string>;
+  readonly stretches: Set<string>;
+}
 
 async function noteCall(
   client: Client,
   event: HistoryEvent,
-  { calls, polls }: Readonly<Record<'calls' | 'polls', Map<string, string>>>,
+  { calls, polls, stretches }: Scheduled,
   deeds: RecordedDeeds,
 ): Promise<void> {
   const scheduled = event.activityTaskScheduledEventAttributes;
   const activity = scheduled?.activityType?.name ?? '';
+  if (STRETCHES.includes(activity)) stretches.add(String(event.eventId));
   if (ABOUT_CALLS.includes(activity)) {
     const [input] = await decoded(client, scheduled?.input?.payloads);
     const asked = textAt(input, 'callId') ?? '';
     // Only the last poll's outcome counts; a failed poll says nothing.
     (activity === ACTIVITIES.pollTask ? polls : calls).set(String(event.eventId), asked);
-    if (activity === ACTIVITIES.callTool) {
-      const attempt = fieldOf(input, 'attempt');
-      deeds.dispatched.add(`${asked}/${typeof attempt === 'number' ? attempt : ''}`);
-      deeds.outcomes.delete(asked);
-      deeds.lost.delete(asked);
-    }
+    if (activity === ACTIVITIES.callTool) noteDispatch(deeds, asked, fieldOf(input, 'attempt'));
   }
   const completed = event.activityTaskCompletedEventAttributes;
-  const ended = completed ?? event.activityTaskFailedEventAttributes ?? event.activityTaskTimedOutEventAttributes;
+  const timedOut = event.activityTaskTimedOutEventAttributes;
+  const ended = completed ?? event.activityTaskFailedEventAttributes ?? timedOut;
   const at = String(ended?.scheduledEventId);
+  if (stretches.has(at)) {
+    const last = timedOut?.failure?.timeoutFailureInfo?.lastHeartbeatDetails;
+    return noteStretch(deeds, (await decoded(client, (completed?.result ?? last)?.payloads))[0]);
+  }
   const callId = calls.get(at) ?? (ended === completed ? polls.get(at) : undefined);
   if (callId === undefined) return;
   const [result] = await decoded(client, completed?.result?.payloads);
-  const outcome = fieldOf(result, 'outcome');
-  // A call with an unknown outcome may be sent again, or become known to be lost; the run decides what its ledger says.
-  const isEnded = textAt(result, 'kind') === 'ended';
-  if (isEnded && textAt(outcome, 'kind') !== 'unknown') {
-    deeds.outcomes.set(callId, hashOf(outcome));
-    deeds.lost.delete(callId);
-  } else if (isEnded || ended !== completed) deeds.lost.add(callId);
+  // An answer that is none says nothing; a call that failed or timed out has none.
+  noteResult(deeds, callId, ended === completed ? (result ?? null) : undefined);
 }
 
 /**

@@ -18,7 +18,7 @@ import type { CatalogDiscovery, DiscoverCatalogInput } from './catalog.ts';
 import type { PollInput, PollResult } from './legacy-2025.ts';
 import type { DiscoverInput, DispatchInput, DispatchResult, ResumeInput, TurnedAway } from './tools.ts';
 import type { RunIdentity, RunPriority, SignedSpec, ToolsetRef } from './identity.ts';
-import type { StretchBounds, StretchInput, StretchRecord } from './stretch.ts';
+import type { BegunRun, StretchBounds, StretchInput, StretchRecord } from './stretch.ts';
 
 /** Prices per million tokens, in millionths of the currency. */
 export interface ModelPrice {
@@ -192,10 +192,11 @@ export interface StoreSegmentInput {
 /** Short and repeatable activities on the run's own workers. */
 export interface RunActivities {
   /**
-   * Validates what a starter sent.
+   * Validates what a starter sent; on a worker of both roles the run goes on in it (docs/adr/0062).
+   * @param alone set if the run is to do the rest itself
    * @throws a failure with a code and the path
    */
-  prepareRun(spec: RunSpecInput): Promise<PreparedRun>;
+  prepareRun(spec: RunSpecInput, alone?: true): Promise<BegunRun>;
   /** Reads the current keys for runs of a tenant; undefined in trust mode `temporal`. */
   readTrust(tenant: string): Promise<TrustSet | undefined>;
   judge(input: JudgeInput): Promise<JudgeResult>;

@@ -4,11 +4,11 @@
  */
 import type { Grant, Limits } from '../schemas/run-spec.ts';
 import type { Tally } from '../schemas/run-state.ts';
-import type { ServerBinding } from '../schemas/tool.ts';
+import type { Discovery, ServerBinding } from '../schemas/tool.ts';
 import type { Usage } from '../schemas/transcript.ts';
 import type { RefusedCall } from './carry.ts';
 import type { AuthorizationProof } from './proofs.ts';
-import type { ModelPrice, ModelStepInput, ModelStepResult } from './run.ts';
+import type { ModelPrice, ModelStepInput, ModelStepResult, PreparedRun } from './run.ts';
 import type { DispatchInput, DispatchResult } from './tools.ts';
 
 /** No further model step begins once one of these is reached. */
@@ -77,3 +77,19 @@ export interface StretchedTurn {
 export interface StretchRecord {
   readonly turns: readonly StretchedTurn[];
 }
+
+/**
+ * What the first activity of a run has done. A worker of both roles goes on in it: it lists the tools of all servers, and
+ * takes the first stretch.
+ */
+export interface BeginRecord extends StretchRecord {
+  readonly prepared?: PreparedRun;
+  /** The lists of all servers, in the order of the spec; absent if the run is to list them itself. */
+  readonly found?: readonly Discovery[];
+}
+
+/** Answer of the first activity: the prepared run, and what else was done in it. */
+export type BegunRun = PreparedRun & {
+  readonly found?: readonly Discovery[];
+  readonly turns?: readonly StretchedTurn[];
+};

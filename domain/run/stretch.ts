@@ -15,7 +15,10 @@ import type {
   StretchInput,
   StretchState,
 } from '../../contracts/wire/stretch.ts';
-import type { ModelStepResult } from '../../contracts/wire/run.ts';
+import type { RunSpec } from '../../contracts/schemas/run-spec.ts';
+import type { Discovery, ServerBinding } from '../../contracts/schemas/tool.ts';
+import type { RunIdentity } from '../../contracts/wire/identity.ts';
+import type { ModelStepResult, PreparedRun } from '../../contracts/wire/run.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { defined } from '../../contracts/defined.ts';
 import { dispatched, ended } from '../request/transitions.ts';
@@ -23,7 +26,9 @@ import type { CallState, Cleared, InFlight } from '../state/call.ts';
 import { callOf, callsOf, type Change, proposed, type Run, type RunIds, startRun } from '../state/run.ts';
 import { byteLength, hashOf } from '../text/canonical.ts';
 import { dispatchOf } from './dispatch.ts';
+import { EMPTY_DIGEST } from './journal.ts';
 import { costOf, EMPTY_TALLY, reachedLimit } from './limits.ts';
+import { toolsetOf } from './toolset.ts';
 import { judgedAll, judgementsOn, keyOf, remembering } from './turn.ts';
 
 /** Counts of a run, as a stretch begins with them. */
@@ -169,4 +174,65 @@ export function mayGoOn(
 
 export function fitsRecord(turns: readonly StretchedTurn[], { bytes }: StretchBounds): boolean {
   return byteLength(JSON.stringify({ turns })) <= bytes;
+}
+
+/**
+ * Servers whose calls may leave within a stretch. A server of another queue has its credentials there, and one that may
+ * ask people in mid-call needs the run.
+ */
+export function stretchServers({ servers, pauses }: Pick<PreparedRun, 'servers' | 'pauses'>): readonly ServerBinding[] {
+  const mayAsk = pauses?.includes('input') === true;
+  return servers.filter(
+    ({ taskQueue, holdSeconds }) => taskQueue === undefined && (holdSeconds === undefined || !mayAsk),
+  );
+}
+
+/** Where a run stands in Temporal. `startedAt` is epoch ms. */
+export interface RunPlace {
+  readonly namespace: string;
+  readonly workflowId: string;
+  readonly runId: string;
+  readonly startedAt: number;
+}
+
+export function identityOf(
+  { namespace, workflowId }: Pick<RunPlace, 'namespace' | 'workflowId'>,
+  { initiator, specHash }: Pick<PreparedRun, 'initiator' | 'specHash'>,
+): RunIdentity {
+  return { namespace, workflowId, initiator, specHash };
+}
+
+/** The stretch with which a run begins, as the run itself would ask for it; undefined if it takes none. */
+export function firstStretch(
+  { agent, policy, grants }: Pick<RunSpec, 'agent' | 'policy' | 'grants'>,
+  prepared: PreparedRun,
+  found: readonly Discovery[],
+  place: RunPlace,
+): StretchInput | undefined {
+  const { limits, opening, pauses, price, servers, stretch, tally, tasks } = prepared;
+  if (stretch === undefined) return undefined;
+  return {
+    step: {
+      run: identityOf(place, prepared),
+      runId: place.runId,
+      model: agent.model,
+      turn: 1,
+      base: { length: 0, digest: EMPTY_DIGEST },
+      tail: opening,
+      toolset: toolsetOf(found, servers),
+      ...defined({ runPolicy: policy }),
+      ...(tally === undefined ? {} : { earlier: EMPTY_TALLY }),
+      ...defined({ output: agent.output }),
+    },
+    state: stretchState(startRun(place.startedAt), false),
+    bounds: { ...stretch, turns: Math.min(stretch.turns, limits.turnsPerExecution) },
+    servers: stretchServers(prepared),
+    dispatch: {
+      decidedIn: [place.runId],
+      limits,
+      ...(pauses?.includes('input') === true ? { input: { provided: [] } } : {}),
+      ...defined({ tasks, grants }),
+    },
+    ...defined({ price }),
+  };
 }

@@ -9,9 +9,13 @@
 import { defined } from '../../contracts/defined.ts';
 import { type CallId, callIdOf, isListing } from '../../contracts/names.ts';
 import type { AuthorizationPause } from '../../contracts/schemas/request.ts';
-import type { ServerBinding, ServerTools, ToolDefinition } from '../../contracts/schemas/tool.ts';
+import type { Grant } from '../../contracts/schemas/run-spec.ts';
+import type { Discovery, ServerBinding, ServerTools, ToolDefinition } from '../../contracts/schemas/tool.ts';
 import type { Settled } from '../../contracts/wire/carry.ts';
+import type { RunIdentity, ToolsetRef } from '../../contracts/wire/identity.ts';
 import type { AuthorizationNeed } from '../../contracts/wire/proofs.ts';
+import type { PreparedRun } from '../../contracts/wire/run.ts';
+import type { DiscoverInput } from '../../contracts/wire/tools.ts';
 import { authorizationPause } from '../request/authorization.ts';
 import { requestOpenedFact } from '../request/digest.ts';
 import { paused, type Pausing } from '../request/pause.ts';
@@ -159,4 +163,34 @@ function firstOf({ name, url }: Pick<ServerBinding, 'name' | 'url'>, index: numb
  */
 export function listingId(index: number): CallId {
   return callIdOf(0, index);
+}
+
+// How the tools of a run's servers are asked for, and what the run keeps of the answers.
+
+/** Asks one server for its tools, with the grant that the run was started with. */
+export function listingInput(
+  run: RunIdentity,
+  grants: readonly Grant[] | undefined,
+  { listings, tasks, links }: Partial<Pick<PreparedRun, 'listings' | 'tasks' | 'links'>>,
+  server: ServerBinding,
+  signed: Partial<Pick<DiscoverInput, 'signedSpec'>> = {},
+): DiscoverInput {
+  const grant = grants?.find((entry) => entry.server === server.name);
+  return {
+    run,
+    server,
+    ...defined({ grant }),
+    ...signed,
+    ...(listings === undefined ? {} : { mayAsk: true }),
+    ...defined({ tasks }),
+    ...(links?.includes(server.name) === true ? { links: true } : {}),
+  };
+}
+
+/** @param found in the order of the servers */
+export function toolsetOf(found: readonly Discovery[], servers: readonly ServerBinding[]): ToolsetRef[] {
+  return found.map(({ tools, server, grantExpiresAt }, index) => {
+    const allowedTools = servers[index]?.allowedTools;
+    return { server, tools, ...defined({ allowedTools, grantExpiresAt }) };
+  });
 }

@@ -216,37 +216,37 @@ const STEP: Shape = {
   'malformed?': 'fields',
 };
 
+const TURNS: Shape = new Each({
+  step: STEP,
+  at: 'count',
+  'calls?': new Each({
+    callId: 'text',
+    digest: 'text',
+    sentAt: 'count',
+    'endedAt?': 'count',
+    'result?': DISPATCHED,
+  }),
+});
+const FOUND: Shape = { server: 'text', tools: REF, refused: new Each('fields') };
+const PREPARED = {
+  specHash: 'text',
+  policyVersion: 'text',
+  limits: 'fields',
+  initiator: { id: 'text' },
+  servers: new Each({ name: 'text', url: 'text' }),
+  opening: new Each({ role: 'text' }),
+  'trust?': TRUST,
+} satisfies Shape;
+const RECORD: Shape = { turns: TURNS, 'prepared?': PREPARED, 'found?': new Each(FOUND) };
+
 const ANSWERS = {
-  prepareRun: {
-    specHash: 'text',
-    policyVersion: 'text',
-    limits: 'fields',
-    initiator: { id: 'text' },
-    servers: new Each({ name: 'text', url: 'text' }),
-    opening: new Each({ role: 'text' }),
-    'trust?': TRUST,
-  },
+  prepareRun: { ...PREPARED, 'found?': new Each(FOUND), 'turns?': TURNS },
   'readTrust?': TRUST,
   judge: JUDGED,
   storeSegment: REF,
   modelStep: STEP,
-  stretch: {
-    turns: new Each({
-      step: STEP,
-      at: 'count',
-      'calls?': new Each({
-        callId: 'text',
-        digest: 'text',
-        sentAt: 'count',
-        'endedAt?': 'count',
-        'result?': DISPATCHED,
-      }),
-    }),
-  },
-  discoverTools: new Either(
-    { server: 'text', tools: REF, refused: new Each('fields') },
-    { server: 'text', authorization: 'fields' },
-  ),
+  stretch: RECORD,
+  discoverTools: new Either(FOUND, { server: 'text', authorization: 'fields' }),
   callTool: DISPATCHED,
   resumeCall: DISPATCHED,
   pollTask: new Either(ENDED, { kind: new Word('working') }, { kind: new Word('unreached'), message: 'text' }),

@@ -5,12 +5,12 @@ import type { Mutation } from './mutant.ts';
 export const CROSSING_COMMANDS: readonly Mutation[] = [
   {
     name: 'a run that is stopped goes on checking its spec',
-    noticedIn: 'agent-run.v3.preparing-stopped',
-    change: replaced('agentRun', 'await live.work.run(() => prepare(live));', 'await prepare(live);'),
+    noticedIn: 'agent-run.v4.preparing-stopped',
+    change: replaced('agentRun', 'await live.work.run(() => begin(live));', 'await begin(live);'),
   },
   {
     name: 'a run that is cancelled before it began is stored',
-    noticedIn: 'agent-run.v3.preparing-cancelled',
+    noticedIn: 'agent-run.v4.preparing-cancelled',
     change: replaced('end', '!live.isPrepared', 'live.isPrepared'),
   },
   {

@@ -3,22 +3,32 @@
  * stored, nobody is left without an answer, and any worker reads all of it (INV-D3, docs/adr/0059).
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { WorkflowNotFoundError } from '@temporalio/common';
 import { updateIdOf } from '../../client/engine/engine.ts';
 import type { RunHandle } from '../../client/index.ts';
 import { Stop } from '../../contracts/schemas/request.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { commandsAt, documentOf } from '../support/cli.ts';
 import { until } from '../support/until.ts';
 import { startBank } from '../support/world/bank-world.ts';
 import { executions, factsOf, refusalOf, storedLedger, transcript } from '../support/world/run-record.ts';
 import { decideNext, openRequests, rolled, updateStage, type World } from '../support/world/world.ts';
 
+let other: RecordingServer;
 let world: World;
 
 beforeAll(async () => {
-  ({ world } = await startBank());
+  other = await startRecordingServer();
+  const open = { url: other.url, credentials: { kind: 'none' as const }, repeatable: ['lookup'] };
+  ({ world } = await startBank(
+    { policy: { servers: { open: { default: 'allow' } } }, servers: { open } },
+    { beside: [other] },
+  ));
 });
 afterAll(async () => world.stop());
 
 const PAY = { calls: [{ tool: 'bank/pay', arguments: { purpose: 'end' } }] };
+const LOOKUP = { calls: [{ tool: 'open/lookup', arguments: { purpose: 'end' } }] };
 const END = { text: 'done' };
 const servers = [{ name: 'bank' }];
 
@@ -47,6 +57,24 @@ test('a run that ends where it began stores nothing, and a worker that never had
   for await (const entry of run.watch()) watched.push(entry);
   expect(watched).toEqual(ledger);
   expect(await run.state()).toMatchObject({ status: 'completed', ledgerFrom: 0, transcriptFrom: 0 });
+});
+
+test('the command line reads and checks it, calls of stretches included', async () => {
+  const run = await world.start([LOOKUP, LOOKUP, PAY, LOOKUP, END], { servers: [{ name: 'open' }, { name: 'bank' }] });
+  await decideNext(run, 'ann');
+  await run.result();
+  const ledger = await run.ledger();
+  expect(factsOf(ledger, 'dispatched')).toHaveLength(4);
+  const command = commandsAt(world.engine);
+  expect(documentOf(await command(['ledger', run.runId, '--json']))).toMatchObject({ entries: ledger });
+  expect(documentOf(await command(['verify-ledger', run.runId, '--json']))).toMatchObject({
+    verdict: 'chained',
+    ended: true,
+    historyFrom: 0,
+    faults: [],
+  });
+  expect((await command(['show', run.runId])).exitCode).toBe(0);
+  expect((await command(['watch', run.runId])).exitCode).toBe(0);
 });
 
 test('a run that fails stores nothing either', async () => {
@@ -106,15 +134,15 @@ test('where no worker runs, or retention is over, the refusal says what to do', 
     namespace: world.client.options.namespace,
     workflowExecution: { workflowId: run.runId },
   });
-  await until(
-    async () => {
-      const { code } = await refusalOf(run.ledger()).catch(() => ({ code: undefined }));
-      return code === 'RUN_NOT_FOUND';
-    },
-    { what: 'the end of the history' },
-  );
+  const handle = world.client.workflow.getHandle(runId);
+  const isGone = async () =>
+    await handle.describe().then(
+      () => undefined,
+      (error: unknown) => error instanceof WorkflowNotFoundError || undefined,
+    );
+  await until(isGone, { what: 'the end of the history', withinMs: 90_000 });
   expect(await refusalOf(run.ledger())).toMatchObject({
     code: 'RUN_NOT_FOUND',
     message: expect.stringMatching(/retention.*ledger/),
   });
-});
+}, 120_000);

@@ -160,6 +160,19 @@ const WANTED: readonly WantedChange[] = [
     decision: 'docs/adr/0019',
   },
   {
+    // The first activity may go on for longer, and heartbeats.
+    what: 'activity prepareRun',
+    part: 'startToCloseMs',
+    adopt: (before, now) => (before === 60_000 && now === 7_200_000 ? now : before),
+    decision: 'docs/adr/0062',
+  },
+  {
+    what: 'activity prepareRun',
+    part: 'heartbeatMs',
+    adopt: (before, now) => (before === 0 && now === 30_000 ? now : before),
+    decision: 'docs/adr/0062',
+  },
+  {
     what: 'activity storeSegment',
     part: 'maximumAttempts',
     adopt: (before, now) => (before === 20 && now === 0 ? now : before),

@@ -45,6 +45,28 @@ export function modelActivities(summary: string, priority: RunPriority | undefin
 }
 
 /**
+ * Options for the first activity, which may go on with lists and a first stretch. Its priority is that of other activities
+ * without one: the run's own is not known yet.
+ */
+export function beginActivities(summary: string): Answering<Pick<RunActivities, 'prepareRun'>> {
+  return provenActivities<Answering<RunActivities>>({
+    startToCloseTimeout: '2h',
+    heartbeatTimeout: '30s',
+    cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+    retry: {
+      initialInterval: '200ms',
+      maximumInterval: '30s',
+      maximumAttempts: 20,
+      nonRetryableErrorTypes: LOST_WORKER,
+    },
+    summary,
+  });
+}
+
+/** Temporal's names of the timeouts by which it notices a lost worker. */
+const LOST_WORKER = ['TemporalTimeout:Heartbeat', 'TemporalTimeout:StartToClose'];
+
+/**
  * Options for a stretch. It is tried again only as long as nothing is on record: if its worker is lost, Temporal tells the
  * run what was. A stretch that is no longer wanted is waited for, because it returns what was done.
  *
@@ -64,8 +86,7 @@ export function stretchActivities(
       initialInterval: '1s',
       backoffCoefficient: 2,
       maximumInterval: '60s',
-      // Temporal's names of the timeouts by which it notices a lost worker.
-      nonRetryableErrorTypes: ['TemporalTimeout:Heartbeat', 'TemporalTimeout:StartToClose'],
+      nonRetryableErrorTypes: LOST_WORKER,
     },
     summary,
     ...inTurn(priority),

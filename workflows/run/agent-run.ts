@@ -29,13 +29,13 @@ import { reachedLimit, spentOf } from '../../domain/run/limits.ts';
 import { callsOf } from '../../domain/state/run.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { assertBegun, type Beginning } from '../entity/beginning.ts';
-import { answered } from '../entity/unread.ts';
 import { runActivities } from './activities.ts';
 import { stopJudging } from './edits.ts';
 import { registerHandlers } from './handlers.ts';
-import { listTools } from './listing.ts';
+import { listTools, pin } from './listing.ts';
 import { LiveRun } from './live-run.ts';
 import { endedHere, isKeptByHistory, isToEndHere, ownTask, roll, storeJournal, withdrawTasks } from './roll.ts';
+import { begin } from './stretch.ts';
 import { act, answerOf, think } from './turn.ts';
 import { Surface } from './visibility.ts';
 
@@ -66,7 +66,7 @@ export async function agentRun(spec: RunSpec, carry?: Carry | null): Promise<Run
   const surface = new Surface(live);
   let ending: Ending;
   try {
-    if (!live.isPrepared) await live.work.run(() => prepare(live));
+    if (!live.isPrepared) await live.work.run(() => begin(live));
     let isCounting = false;
     const count = (): void => {
       if (!isCounting) watchWallClock(live);
@@ -89,6 +89,8 @@ export async function agentRun(spec: RunSpec, carry?: Carry | null): Promise<Run
 }
 
 async function list(live: LiveRun, onWait: () => void): Promise<void> {
+  const { found } = live.begun;
+  if (found !== undefined) return pin(live, found);
   if ((await listTools(live, onWait)) === 'roll') await roll(live);
 }
 
@@ -227,11 +229,4 @@ async function fail(live: LiveRun, surface: Surface, error: unknown): Promise<ne
 
 function whatFailed(error: TemporalFailure): string {
   return error instanceof ActivityFailure ? `Activity ${error.activityType}` : 'The run';
-}
-
-// The first command of a run validates the spec.
-
-async function prepare(live: LiveRun): Promise<void> {
-  const answer = await runActivities('check the spec').prepareRun(live.spec);
-  live.prepare(answered(live, 'prepareRun', answer));
 }

@@ -12,13 +12,12 @@
  */
 import { initiatorRule } from '../../domain/policy/approvers.ts';
 import { CancellationScope, CancelledFailure, condition, isCancellation, patched } from '@temporalio/workflow';
-import { defined } from '../../contracts/defined.ts';
 import { isErrorCode } from '../../contracts/errors.ts';
 import { codedFailureIn, failureOf } from '../../contracts/failure.ts';
 import { isListing } from '../../contracts/names.ts';
 import type { Discovery, ServerBinding } from '../../contracts/schemas/tool.ts';
 import type { DiscoverInput, TurnedAway } from '../../contracts/wire/tools.ts';
-import { listingAsked, listingId, whyEnded } from '../../domain/run/toolset.ts';
+import { listingAsked, listingId, listingInput, toolsetOf, whyEnded } from '../../domain/run/toolset.ts';
 import { isAsking } from '../../domain/state/call.ts';
 import { callOf, isSettled } from '../../domain/state/run.ts';
 import { answered } from '../entity/unread.ts';
@@ -52,17 +51,10 @@ export async function listTools(live: LiveRun, onWait: () => void): Promise<'don
   return 'done';
 }
 
-function pin(live: LiveRun, found: readonly Discovery[]): void {
-  const toolset = found.map(({ tools, server, grantExpiresAt }, index) => {
-    const allowedTools = live.prepared.servers[index]?.allowedTools;
-    return {
-      server,
-      tools,
-      ...defined({ allowedTools, grantExpiresAt }),
-    };
-  });
+/** Takes the tools of all servers. */
+export function pin(live: LiveRun, found: readonly Discovery[]): void {
   live.pin(
-    toolset,
+    toolsetOf(found, live.prepared.servers),
     found.map(({ server, tools, count, refused, missing }) => ({
       kind: 'tools.discovered',
       server,
@@ -170,18 +162,8 @@ class Lists {
 }
 
 function inputFor(live: LiveRun, server: ServerBinding): DiscoverInput {
-  const { spec, prepared } = live;
-  const grant = spec.grants?.find((entry) => entry.server === server.name);
-  return {
-    run: live.identity,
-    server,
-    ...defined({ grant }),
-    ...live.signedSpec,
-    ...(prepared.listings === undefined ? {} : { mayAsk: true }),
-    ...defined({ tasks: prepared.tasks }),
-    ...(prepared.links?.includes(server.name) === true ? { links: true } : {}),
-    ...grantProofs(live, server.name),
-  };
+  const { spec, prepared, identity, signedSpec } = live;
+  return { ...listingInput(identity, spec.grants, prepared, server, signedSpec), ...grantProofs(live, server.name) };
 }
 
 function failedWith({ reason, message }: { reason: string; message: string }, { name }: ServerBinding): Error {

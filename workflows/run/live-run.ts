@@ -14,7 +14,7 @@ import type { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import type { Tally } from '../../contracts/schemas/run-state.ts';
 import type { CallResult, Message } from '../../contracts/schemas/transcript.ts';
 import type { TrustSet } from '../../contracts/schemas/trust.ts';
-import type { StretchedCall } from '../../contracts/wire/stretch.ts';
+import type { BegunRun, StretchedCall } from '../../contracts/wire/stretch.ts';
 import type { Carry, JournalHead } from '../../contracts/wire/carry.ts';
 import type { RunIdentity, ToolsetRef } from '../../contracts/wire/identity.ts';
 import type { ModelStepInput, PreparedRun } from '../../contracts/wire/run.ts';
@@ -74,6 +74,8 @@ export class LiveRun extends Entity {
   readonly polling = new UnderWay<string>();
   /** The stretch under way, which an interruption ends. */
   readonly stretching = new UnderWay<CancellationScope>();
+  /** What was done beyond preparing when the run began: lists of tools, and turns that are to be taken over. */
+  begun: Pick<BegunRun, 'found' | 'turns'> = {};
   /** Calls that a stretch has let go, and whose results need something of the run. */
   readonly told = new Map<string, StretchedCall>();
   /** Servers whose tools are being listed. */

@@ -9,12 +9,18 @@ import { ActivityFailure, TimeoutFailure } from '@temporalio/common';
 import { CancellationScope, isCancellation } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
 import type { ModelStepInput } from '../../contracts/wire/run.ts';
-import type { StretchBounds, StretchedTurn, StretchInput, StretchRecord } from '../../contracts/wire/stretch.ts';
-import { deedsOf, isConcluded, isOver, stretchState } from '../../domain/run/stretch.ts';
+import type {
+  BeginRecord,
+  BegunRun,
+  StretchBounds,
+  StretchedTurn,
+  StretchInput,
+} from '../../contracts/wire/stretch.ts';
+import { deedsOf, isConcluded, isOver, stretchServers, stretchState } from '../../domain/run/stretch.ts';
 import { resultsOf } from '../../domain/run/turn.ts';
 import { isAnswerOf } from '../../domain/shapes/inputs.ts';
 import { answered, assertFailure } from '../entity/unread.ts';
-import { stretchActivities } from './activities.ts';
+import { beginActivities, stretchActivities } from './activities.ts';
 import { dispatchParts, grantProofs, inputBefore } from './dispatch-input.ts';
 import type { LiveRun } from './live-run.ts';
 
@@ -46,13 +52,42 @@ export async function stretched(
   }
 }
 
+/** Most times that a run begins anew because its worker was lost before anything was on record. */
+const MOST_BEGINNINGS = 20;
+
+/**
+ * Checks the spec, and takes over what was done with it.
+ * @param alone set if the run does the rest itself
+ * @throws what the check of the spec throws
+ */
+export async function begin(live: LiveRun, tries = 1, ...alone: [] | [alone: true]): Promise<void> {
+  const { prepareRun } = beginActivities('check the spec, then go on');
+  const scope = new CancellationScope();
+  try {
+    const answer = await live.stretching.during(scope, () => scope.run(() => prepareRun(live.spec, ...alone)));
+    take(live, answered(live, 'prepareRun', answer));
+  } catch (error) {
+    assertFailure(error);
+    // A message interrupted before a worker took the activity. The first model step is to read the message.
+    if (isCancellation(error) && !live.work.consideredCancelled) return await begin(live, tries, true);
+    const lost = lostRecord(error);
+    if (lost === undefined) throw error;
+    const { prepared, found, turns } = lost;
+    if (prepared !== undefined) return take(live, { ...prepared, ...defined({ found }), turns });
+    if (tries >= MOST_BEGINNINGS) throw error;
+    await begin(live, tries + 1, ...alone);
+  }
+}
+
+function take(live: LiveRun, { found, turns, ...prepared }: BegunRun): void {
+  live.prepare(prepared);
+  if (found !== undefined) live.begun = { found, ...defined({ turns }) };
+}
+
 function stretchInput(live: LiveRun, step: ModelStepInput, bounds: StretchBounds): StretchInput {
   const { prepared, run, spec } = live;
   const { decidedIn, signedSpec, tasks, limits } = dispatchParts(live);
-  const servers = prepared.servers.filter(
-    // A server of another queue has its credentials there, and one that may ask people in mid-call needs the run.
-    ({ taskQueue, holdSeconds }) => taskQueue === undefined && (holdSeconds === undefined || !live.asksAbout('input')),
-  );
+  const servers = stretchServers(prepared);
   const proofs = servers.flatMap(({ name }) => {
     const { authorizations } = grantProofs(live, name);
     return authorizations === undefined ? [] : [[name, authorizations] as const];
@@ -74,12 +109,12 @@ function stretchInput(live: LiveRun, step: ModelStepInput, bounds: StretchBounds
 }
 
 /** What a stretch had on record when its worker was lost; undefined if it ended otherwise. */
-function lostRecord(error: unknown): StretchRecord | undefined {
+function lostRecord(error: unknown): BeginRecord | undefined {
   const cause = error instanceof ActivityFailure ? error.cause : undefined;
   if (!(cause instanceof TimeoutFailure)) return undefined;
   const details: unknown = cause.lastHeartbeatDetails;
   // Sound: it has every field that is read.
-  return isAnswerOf('stretch', details) ? (details as StretchRecord) : { turns: [] };
+  return isAnswerOf('stretch', details) ? (details as BeginRecord) : { turns: [] };
 }
 
 /**

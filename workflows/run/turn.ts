@@ -27,6 +27,11 @@ import { stretched, takeOver, timeOf } from './stretch.ts';
  */
 export async function think(live: LiveRun): Promise<ModelStepResult | undefined> {
   live.enter('thinking');
+  const begun = live.begun.turns;
+  if (begun !== undefined) {
+    live.begun = {};
+    return await thinkOn(live, begun);
+  }
   const input = stepInput(live);
   const bounds = live.prepared.stretch;
   if (bounds !== undefined) return await thinkOn(live, await stretched(live, input, bounds));

@@ -112,6 +112,7 @@ jest.unstable_mockModule('@temporalio/workflow', () => ({
   patched: () => true,
 }));
 jest.unstable_mockModule('../../../../workflows/run/activities.ts', () => ({
+  beginActivities: () => ({}),
   stretchActivities: () => ({
     stretch: async (input: StretchInput) => {
       given = input;

@@ -1,0 +1,91 @@
+/**
+ * The first activity of a run: it checks the spec, and, on a worker of both roles, goes on with listing the tools of all
+ * servers and with the first stretch (docs/adr/0062).
+ *
+ * 1. Only the check may fail the run. A list that does not come, and a model that does not answer, are left to the run,
+ *    which waits for them, tells people, and tries again.
+ * 2. What was done is on record before any call leaves, the prepared run included; `stretch.ts` says the rest.
+ */
+import type { RunSpec } from '../../contracts/schemas/run-spec.ts';
+import type { Discovery } from '../../contracts/schemas/tool.ts';
+import type { PreparedRun, RunActivities, ToolActivities } from '../../contracts/wire/run.ts';
+import type { BegunRun, StretchedTurn } from '../../contracts/wire/stretch.ts';
+import { firstStretch, identityOf, type RunPlace } from '../../domain/run/stretch.ts';
+import { listingInput } from '../../domain/run/toolset.ts';
+import { byteLength } from '../../domain/text/canonical.ts';
+import { currentScheduler } from '../kit/activity.ts';
+import { Lifeline } from './lifeline.ts';
+import { goOn, recordLeft, type StretchParts } from './stretch.ts';
+
+export interface BeginParts extends StretchParts {
+  readonly prepareRun: (spec: unknown) => Promise<PreparedRun>;
+  /** Absent on a worker that calls no servers: the run lists the tools itself. */
+  readonly discoverTools?: ToolActivities['discoverTools'] | undefined;
+}
+
+/** A prepared run travels with each heartbeat; a larger one takes its first stretch by itself. */
+const MOST_PREPARED_BYTES = 65_536;
+
+export function createBegin(parts: BeginParts): RunActivities['prepareRun'] {
+  return async (spec, alone) => {
+    const { prepared, found, turns } = recordLeft();
+    // An attempt before this one got so far.
+    if (prepared !== undefined) return begun(prepared, found, turns);
+    const life = new Lifeline(parts);
+    return await life.through(async () => await begin(parts, life, spec, alone === true));
+  };
+}
+
+async function begin(parts: BeginParts, life: Lifeline, spec: unknown, alone: boolean): Promise<BegunRun> {
+  const prepared = await parts.prepareRun(spec);
+  const isSmall = byteLength(JSON.stringify(prepared)) <= MOST_PREPARED_BYTES;
+  if (alone || prepared.stretch === undefined || !isSmall) return prepared;
+  life.record.begin({ prepared });
+  // Sound: `prepareRun` has accepted it.
+  const accepted = spec as RunSpec;
+  const place = placeOf();
+  const found = await listed(parts, life, accepted, prepared, place);
+  if (found === undefined || life.isEnding) return prepared;
+  life.record.begin({ prepared, found });
+  const input = firstStretch(accepted, prepared, found, place);
+  const turns = input && (await goOn(parts, life, input).catch(() => undefined));
+  return begun(prepared, found, turns);
+}
+
+/** Lists the tools of all servers; undefined if one of them does not give them at once. */
+async function listed(
+  { discoverTools }: BeginParts,
+  life: Lifeline,
+  { grants }: RunSpec,
+  prepared: PreparedRun,
+  place: RunPlace,
+): Promise<readonly Discovery[] | undefined> {
+  const { servers } = prepared;
+  if (discoverTools === undefined || servers.some(({ taskQueue }) => taskQueue !== undefined)) return undefined;
+  const run = identityOf(place, prepared);
+  const lists = servers.map(
+    async (server) => await life.step(async () => await discoverTools(listingInput(run, grants, prepared, server))),
+  );
+  try {
+    const each = await Promise.all(lists);
+    const found = each.filter((list) => 'tools' in list);
+    return found.length === servers.length ? found : undefined;
+  } catch {
+    await Promise.allSettled(lists);
+    return undefined;
+  }
+}
+
+function placeOf(): RunPlace {
+  const { namespace, workflowId = '', runId = '', scheduledAt } = currentScheduler();
+  return { namespace, workflowId, runId, startedAt: scheduledAt };
+}
+
+function begun(
+  prepared: PreparedRun,
+  found: readonly Discovery[] | undefined,
+  turns: readonly StretchedTurn[] | undefined,
+): BegunRun {
+  if (found === undefined) return prepared;
+  return turns === undefined || turns.length === 0 ? { ...prepared, found } : { ...prepared, found, turns };
+}

@@ -1,0 +1,102 @@
+/**
+ * Ties one attempt of a stretch to Temporal: its record goes there, and its end is heard from there.
+ *
+ * 1. A run that no longer wants the stretch ends the model step at once; calls under way are let finish, unless the run
+ *    says otherwise. A worker that shuts down ends both.
+ * 2. The SDK does not see heartbeats that went another way. It takes a long attempt for over and drops its answer, so such
+ *    an answer goes the other way too.
+ */
+import { CancelledFailure, CompleteAsyncError, Context } from '@temporalio/activity';
+import { failureOf } from '../../contracts/failure.ts';
+import type { BeginRecord } from '../../contracts/wire/stretch.ts';
+import { within } from './context.ts';
+import { KeptRecord } from './record.ts';
+
+/** Temporal's interface for asynchronous completion (`AsyncCompletionClient`). */
+export interface Completion {
+  heartbeat(taskToken: Uint8Array, record: BeginRecord): Promise<void>;
+  complete(taskToken: Uint8Array, answer: unknown): Promise<void>;
+}
+
+export interface LifelineParts {
+  /** Sends heartbeats whose answer is awaited. */
+  readonly completion: Completion;
+  /** Asks a run that no longer wants the stretch whether calls under way are to be cancelled. */
+  readonly cancelsCalls: (workflowId: string, runId: string) => Promise<boolean>;
+}
+
+export class Lifeline {
+  readonly record: KeptRecord;
+  readonly #parts: LifelineParts;
+  readonly #context = Context.current();
+  readonly #steps = new AbortController();
+  readonly #calls = new AbortController();
+
+  constructor(parts: LifelineParts) {
+    this.#parts = parts;
+    const { taskToken } = this.#context.info;
+    this.record = new KeptRecord(async (record) => await parts.completion.heartbeat(taskToken, record), {
+      cancelled: () => void this.#cancelled(),
+      lost: () => this.#end('Temporal no longer waits for this stretch.'),
+    });
+    const { cancellationSignal } = this.#context;
+    const told = (): void => {
+      if (!this.#isMissed) this.#end('The worker shuts down.');
+    };
+    if (cancellationSignal.aborted) told();
+    else cancellationSignal.addEventListener('abort', told, { once: true });
+  }
+
+  /** True once nothing new may begin. */
+  get isEnding(): boolean {
+    return this.#steps.signal.aborted;
+  }
+
+  /** Runs an activity that ends with the stretch. */
+  async step<T>(activity: () => Promise<T>): Promise<T> {
+    return await within(this.#context, this.#steps.signal, activity);
+  }
+
+  /** Runs an activity that may outlast the end of the stretch. */
+  async call<T>(activity: () => Promise<T>): Promise<T> {
+    return await within(this.#context, this.#calls.signal, activity);
+  }
+
+  /** Does the work of the attempt, and gives its answer to Temporal. */
+  async through<T>(work: () => Promise<T>): Promise<T> {
+    let answer: T;
+    try {
+      answer = await work();
+    } finally {
+      this.record.stop();
+    }
+    this.assertWaitedFor();
+    if (!this.#isMissed) return answer;
+    await this.#parts.completion.complete(this.#context.info.taskToken, answer);
+    throw new CompleteAsyncError();
+  }
+
+  /** Ends an attempt that is over for Temporal; nothing that it says counts any more. */
+  assertWaitedFor(): void {
+    if (!this.record.isLost) return;
+    throw failureOf('INTERNAL', 'Temporal no longer waits for this stretch.', {}, undefined, true);
+  }
+
+  get #isMissed(): boolean {
+    return this.#context.cancellationDetails?.timedOut === true;
+  }
+
+  async #cancelled(): Promise<void> {
+    this.#steps.abort(new CancelledFailure('The run no longer wants this stretch.'));
+    const { workflowExecution } = this.#context.info;
+    if (workflowExecution === undefined) return;
+    const { workflowId, runId } = workflowExecution;
+    const withCalls = await this.#parts.cancelsCalls(workflowId, runId).catch(() => false);
+    if (withCalls) this.#calls.abort(new CancelledFailure('The run was ended with its calls.'));
+  }
+
+  #end(reason: string): void {
+    this.#steps.abort(new CancelledFailure(reason));
+    this.#calls.abort(new CancelledFailure(reason));
+  }
+}

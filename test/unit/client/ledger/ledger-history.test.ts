@@ -1,0 +1,74 @@
+/** What history says of the calls of a run, for comparison with its ledger. */
+import { expect, test } from '@jest/globals';
+import type { Client } from '@temporalio/client';
+import { defaultPayloadConverter } from '@temporalio/common';
+import { msToTs } from '@temporalio/common/lib/time.js';
+import { loadDataConverter } from '@temporalio/common/lib/internal-non-workflow/index.js';
+import { readDeeds } from '../../../../client/ledger/history.ts';
+import { hashOf } from '../../../../domain/text/canonical.ts';
+
+const payloads = (value: unknown) => ({ payloads: [defaultPayloadConverter.toPayload(value)] });
+const STARTED = { eventId: 1, workflowExecutionStartedEventAttributes: { input: payloads({}) } };
+const scheduled = (eventId: number, name: string, input: unknown = {}) => ({
+  eventId,
+  activityTaskScheduledEventAttributes: { activityType: { name }, input: payloads(input) },
+});
+const completed = (scheduledEventId: number, result: unknown) => ({
+  activityTaskCompletedEventAttributes: { scheduledEventId, result: payloads(result) },
+});
+const lost = (scheduledEventId: number, told?: unknown) => ({
+  activityTaskTimedOutEventAttributes: {
+    scheduledEventId,
+    failure: { timeoutFailureInfo: told === undefined ? {} : { lastHeartbeatDetails: payloads(told) } },
+  },
+});
+
+async function deedsOf(...events: readonly object[]) {
+  const eventTime = msToTs(1_000);
+  const timed = [STARTED, ...events].map((event) => ({ ...event, eventTime }));
+  const handle = { describe: async () => ({ runId: 'r' }), fetchHistory: async () => ({ events: timed }) };
+  const options = { loadedDataConverter: loadDataConverter(undefined) };
+  // Sound: the reader uses nothing else of a client.
+  const client = { workflow: { getHandle: () => handle }, options } as unknown as Client;
+  const { dispatched, outcomes, lost: unknown } = await readDeeds(client, 'run-1');
+  return { dispatched: [...dispatched], outcomes: Object.fromEntries(outcomes), lost: [...unknown] };
+}
+
+const DONE = { kind: 'succeeded', result: { content: [] } };
+const ended = (callId: string, outcome: object = DONE) => ({ callId, result: { kind: 'ended', outcome } });
+const turns = (...calls: readonly object[]) => ({ turns: [{ calls }, { step: {} }] });
+
+test.each(['stretch', 'prepareRun'])('calls that left within %s, with the outcomes that it returned', async (name) => {
+  const record = turns(ended('t1.c0'), ended('t1.c1', { kind: 'unknown' }));
+  expect(await deedsOf(scheduled(5, name), completed(5, record))).toEqual({
+    dispatched: ['t1.c0/1', 't1.c1/1'],
+    outcomes: { 't1.c0': hashOf(DONE) },
+    lost: ['t1.c1'],
+  });
+});
+
+test('what a stretch had on record when its worker was lost, and the sending of a lost call again', async () => {
+  const events = [scheduled(5, 'stretch'), lost(5, turns(ended('t1.c0'), { callId: 't1.c1' }))];
+  const before = { dispatched: ['t1.c0/1', 't1.c1/1'], outcomes: { 't1.c0': hashOf(DONE) } };
+  expect(await deedsOf(...events)).toEqual({ ...before, lost: ['t1.c1'] });
+  const again = [scheduled(9, 'callTool', { callId: 't1.c1', attempt: 2 }), completed(9, ended('t1.c1').result)];
+  expect(await deedsOf(...events, ...again)).toEqual({
+    dispatched: [...before.dispatched, 't1.c1/2'],
+    outcomes: { 't1.c0': hashOf(DONE), 't1.c1': hashOf(DONE) },
+    lost: [],
+  });
+});
+
+test('a stretch without a record, or with one that is none, tells of no call', async () => {
+  const nothing = { dispatched: [], outcomes: {}, lost: [] };
+  expect(await deedsOf(scheduled(5, 'stretch'), lost(5))).toEqual(nothing);
+  expect(await deedsOf(scheduled(5, 'prepareRun'), completed(5, { specHash: 'hash' }))).toEqual(nothing);
+  expect(await deedsOf(scheduled(5, 'stretch'), completed(5, { turns: [7, { calls: [7] }] }))).toEqual(nothing);
+});
+
+test('a call of its own: sent, answered, lost', async () => {
+  const call = scheduled(5, 'callTool', { callId: 't1.c0', attempt: 1 });
+  expect(await deedsOf(call)).toEqual({ dispatched: ['t1.c0/1'], outcomes: {}, lost: [] });
+  expect(await deedsOf(call, completed(5, { kind: 'not-sent' }))).toMatchObject({ outcomes: {}, lost: [] });
+  expect(await deedsOf(call, lost(5))).toMatchObject({ outcomes: {}, lost: ['t1.c0'] });
+});
