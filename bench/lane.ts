@@ -24,7 +24,7 @@ export interface Pass {
 }
 
 /** A call, as the tool server saw it. */
-interface Arrived {
+export interface Arrived {
   readonly run: string;
   readonly step: number;
   readonly atMs: number;
@@ -184,7 +184,8 @@ export function spec(model: string) {
   };
 }
 
-function wrongRuns(calls: readonly Arrived[], runIds: readonly string[]): number {
+/** Counts runs whose calls did not arrive once each and in order. */
+export function wrongRuns(calls: readonly Arrived[], runIds: readonly string[]): number {
   const byRun = new Map<string, number[]>(runIds.map((runId) => [runId, []]));
   for (const { run, step } of calls) byRun.set(run, [...(byRun.get(run) ?? []), step]);
   return [...byRun.values()].filter(

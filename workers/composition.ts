@@ -147,11 +147,13 @@ export async function runSideActivities(
   };
 }
 
+/** @param closed gets what is to be closed once no activity runs any more */
 export async function toolSideActivities(
   loaded: LoadedConfig,
   artifacts: ArtifactStore,
   client: Client,
   signing?: StartProofParts,
+  closed: { close(): Promise<void> }[] = [],
 ): Promise<ToolActivities> {
   const { config, baseDirectory } = loaded;
   const egress = openEgress(config);
@@ -166,6 +168,7 @@ export async function toolSideActivities(
     }),
   );
   const server = createMcpToolServer({ artifacts, egress, legacy: LEGACY_CALLS });
+  closed.push({ close: async () => await server.close?.() });
   const seal = await loadStateSeal(config.grants.keys, baseDirectory);
   const macs = await loadQuestionMacs(config.grants.keys, baseDirectory);
   const readCatalog = createCatalogReader(client);

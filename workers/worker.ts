@@ -88,7 +88,15 @@ export async function startWorkers(asked: WorkersOptions): Promise<Workers> {
       connection,
       namespace,
     };
-    const options = await optionsByQueue(followed(loaded, connections), role, taskQueues, bundle, client, sizes);
+    const options = await optionsByQueue(
+      followed(loaded, connections),
+      role,
+      taskQueues,
+      bundle,
+      client,
+      sizes,
+      connections,
+    );
     const workers = await Promise.all(options.map((own) => Worker.create({ ...base, ...own })));
     const health = await startHealth(loaded, role, () => workers.every((worker) => worker.getState() === 'RUNNING'));
     if (health !== undefined) connections.push(health);
@@ -168,11 +176,12 @@ async function optionsByQueue(
   bundle: WorkflowBundle | undefined,
   client: Client,
   { maxConcurrentActivities }: Sizes,
+  closed: Closable[],
 ): Promise<OwnOptions[]> {
   const { connection, options } = client;
   const artifacts = await openArtifacts(loaded, async () => await identityOf(connection, options.namespace));
   const signing = await openTrust(loaded, artifacts, client);
-  const toolSide = role === 'runs' ? undefined : await toolSideActivities(loaded, artifacts, client, signing);
+  const toolSide = role === 'runs' ? undefined : await toolSideActivities(loaded, artifacts, client, signing, closed);
   // A worker of both roles makes calls between model steps; one of role `runs` has nothing to make them with.
   const runSide = role === 'tools' ? undefined : await runSideActivities(loaded, artifacts, client, signing, toolSide);
   const proof = signing === undefined ? [] : [createZoneInterceptor(signing)];

@@ -98,6 +98,17 @@ export function tokenRequest(
   };
 }
 
+/**
+ * Says for whom a session may be kept: for one Temporal run, and the authority with which it comes.
+ * @param runId by Temporal's word
+ */
+export function sessionOwner(request: TokenRequest, runId: string | undefined): Pick<ServerConnection, 'keptFor'> {
+  if (runId === undefined) return {};
+  const { run, server, serverUrl, initiator, grant, consented, credentials } = request;
+  const authority = defined({ grant, consented, credentials });
+  return { keptFor: hashOf({ run, runId, server, serverUrl, initiator, ...authority }) };
+}
+
 /** @param held secrets used earlier in this activity: the server has seen them and may echo them now */
 export function connectionOf(
   { name, url }: ServerBinding,
@@ -462,6 +473,8 @@ export interface AuthorizedList {
   readonly access: ServerAccess;
   readonly signal: AbortSignal;
   readonly options?: ListOptions;
+  /** The Temporal run whose calls may go on in the list's session. */
+  readonly runId?: string | undefined;
 }
 
 interface Listed {
@@ -480,13 +493,15 @@ export async function listAuthorized({
   access,
   signal,
   options,
+  runId,
 }: AuthorizedList): Promise<Listed> {
   const shown: string[] = [];
   const got = await withToken<Omit<Listed, 'token'> | { readonly error: unknown }>(broker, request, {
     use: async (token, known) => {
       shown.push(...shownOf(token));
       try {
-        const connection = connectionOf({ name: request.server, url: request.serverUrl }, access, token, known);
+        const binding = { name: request.server, url: request.serverUrl };
+        const connection = { ...connectionOf(binding, access, token, known), ...sessionOwner(request, runId) };
         return { listing: await server.list(connection, signal, options), secrets: secretsOf(connection), shown };
       } catch (error) {
         return { error: codedFailureIn(error) === undefined ? faultIn(request.server, error) : error };

@@ -93,7 +93,7 @@ export function createDiscoverTools({
     const request = tokenRequest({ run, server: binding, grant }, catalog, cancellationSignal());
     let listed: Awaited<ReturnType<typeof listAuthorized>>;
     try {
-      listed = await listOnce({ broker, server, limits }, request, access, run.initiator.tenant);
+      listed = await listOnce({ broker, server, limits }, request, access, run.initiator.tenant, scheduler.runId);
     } catch (error) {
       const authorization = input.mayAsk === true ? grantWanting(config, request, error) : undefined;
       if (authorization === undefined) throw error;
@@ -125,10 +125,13 @@ async function listOnce(
   request: TokenRequest,
   access: ServerAccess,
   tenant: string,
+  runId?: string,
 ): ReturnType<typeof listAuthorized> {
   const place = { name: request.server, url: request.serverUrl, tenant };
   const signal = cancellationSignal();
-  return await withinListLimits(limits, place, () => listAuthorized({ broker, server, request, access, signal }));
+  return await withinListLimits(limits, place, () =>
+    listAuthorized({ broker, server, request, access, signal, runId }),
+  );
 }
 
 /** Consent to another try is not asked for: a run that has done nothing is started again. */

@@ -42,6 +42,7 @@ import {
   needOfToken,
   renewalOf,
   type ServerAccess,
+  sessionOwner,
   shownOf,
   wanting,
 } from '../discovery/access.ts';
@@ -103,7 +104,11 @@ export async function callWithToken(
       const renewal =
         people === undefined ? undefined : renewalOf(parts.broker, request, minted, (next) => seen.push(next));
       try {
-        const connection = { ...connectionOf(input.server, access, minted, known), ...(renewal && { renewal }) };
+        const connection = {
+          ...connectionOf(input.server, access, minted, known),
+          ...sessionOwner(request, input.runId),
+          ...(renewal && { renewal }),
+        };
         return await send(parts, input, meant, connection, told, authority);
       } finally {
         renewal?.release();

@@ -248,6 +248,11 @@ export function isSessionRefusal(trace: Trace): boolean {
   return /protocol[ -]version|session|not initialized/i.test(bodyOf(trace.error));
 }
 
+/** A server that no longer knows a session says so by 404, whatever its words (MCP 2025-11-25, Session Management). */
+export function isSessionLost(trace: Trace): boolean {
+  return trace.kind === 'failed' && statusOf(trace.error) === 404;
+}
+
 function statusOf(error: unknown): number | undefined {
   return SdkHttpError.isInstance(error) ? error.status : undefined;
 }

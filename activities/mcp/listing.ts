@@ -15,6 +15,7 @@ import type { Egress, GuardedFetch } from '../egress/fetch.ts';
 import { ENDLESS_NUMBER, holdsEndlessNumber, MAX_NESTING, nestsTooDeeply } from '../kit/json.ts';
 import type { Scrubber } from '../scrubbing/scrubber.ts';
 import { faultOf, reasonOf, refusalIn } from './classify-failure.ts';
+import type { KeptSessions } from './kept-sessions.ts';
 import type { ServerConnection, ServerFault, ServerSign, ToolListing } from './port.ts';
 import {
   ConnectFailure,
@@ -46,6 +47,7 @@ export interface ListingRequest {
   readonly signal: AbortSignal;
   readonly connectMs: number;
   readonly priors: Priors;
+  readonly kept: KeptSessions;
   /** True if the remembered facts about the server may be used; else they are learned anew. */
   readonly known: boolean;
   readonly scrub: Scrubber;
@@ -70,8 +72,9 @@ export async function listTools(request: ListingRequest): Promise<ToolListing> {
 }
 
 async function listAs(request: ListingRequest, prior: Known | undefined): Promise<ToolListing> {
-  const { connection, signal, connectMs, priors, scrub, egress, fetch } = request;
+  const { connection, signal, connectMs, priors, kept, scrub, egress, fetch } = request;
   let session: Session;
+  let isWhole = false;
   try {
     const asks = connection.asks === true ? 'declared' : undefined;
     session = await openSession({ connection, signal, connectMs, egress, asks, ...prior, ...defined({ fetch }) });
@@ -88,9 +91,10 @@ async function listAs(request: ListingRequest, prior: Known | undefined): Promis
     if (tools === undefined) return { tools: [], refused: [], ...linked };
     const listed = new ListedTools(scrub, takesTasks(session));
     await walk(session, request, listed);
+    isWhole = !signal.aborted;
     return { ...listed.listing(), ...linked };
   } finally {
-    await session.close();
+    await (isWhole ? kept.keepOrEnd(connection, session) : session.close());
   }
 }
 

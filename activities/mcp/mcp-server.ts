@@ -1,12 +1,14 @@
 /**
- * The `ToolServer` on the MCP SDK: one session for each listing and each call.
+ * The `ToolServer` on the MCP SDK: one session for each listing and each call, or for the calls of a run that may share
+ * one (`kept-sessions.ts`).
  *
  * It owns the order of steps, what is sent again, deadline and cancellation. It does not own connections
  * (`session.ts`), or the meaning of a call's end (`classify-failure.ts`, `classify-result.ts`).
  * 1. A `tools/call`, or a read of a linked resource, is sent at most once (INV-X1). If the server continues it with
  *    questions, so is each leg.
  * 2. A second session is opened at most once: if the first never carried the call, or if the server's transport refused
- *    the call for its session or protocol version. It is never opened after the server has asked something.
+ *    the call for its session or protocol version. It is never opened after the server has asked something. A kept
+ *    session counts as the first.
  * 3. Everything returned is scrubbed (INV-S1); a token lives as long as the session it was given to.
  *
  * One file, because a call is one order of steps over its sessions, its legs and the request of each leg.
@@ -33,6 +35,7 @@ import {
   faultOf,
   halfway,
   INVALID_PARAMS,
+  isSessionLost,
   isSessionRefusal,
   type Names,
   saysAfterwards,
@@ -42,6 +45,7 @@ import {
 } from './classify-failure.ts';
 import { isRead, meaningOf, namesOf, oversized, quoted, scrubberFor, secretIds, uriOf } from './classify-result.ts';
 import { type Asked, readAsked } from './input-round.ts';
+import { createKeptSessions, type KeptSessions, sharesSession } from './kept-sessions.ts';
 import { listTools } from './listing.ts';
 import type {
   AskPeople,
@@ -84,6 +88,8 @@ export interface McpToolServerOptions {
   /** Replaces the guarded fetch, for tests. */
   readonly fetch?: GuardedFetch;
   readonly connectMs?: number;
+  /** How long a session of a run is kept without a call. */
+  readonly keptMs?: number;
   /** Without it, servers of 2025-11-25 and before get plain calls: no task, and no question is answered. */
   readonly legacy?: LegacyCalls;
 }
@@ -100,6 +106,7 @@ interface Sending extends Pick<Questions, 'scrubbed'> {
   /** Their ids are secret. */
   readonly sessions: string[];
   readonly priors: Priors;
+  readonly kept: KeptSessions;
   readonly options: Pick<SessionOptions, 'connectMs' | 'egress' | 'fetch'>;
   readonly legacy: LegacyCalls | undefined;
 }
@@ -110,15 +117,19 @@ export function createMcpToolServer({
   fetch,
   legacy,
   connectMs = CONNECT_MS,
+  keptMs,
 }: McpToolServerOptions): ToolServer {
   const priors = createPriors();
+  const kept = createKeptSessions(keptMs);
   const options = { connectMs, egress, ...defined({ fetch }) };
   return {
     list(connection, signal, { known = false } = {}) {
       const scrub = scrubberFor(connection);
       const quote = (text: string): string => quoted(scrub, text);
-      return listTools({ connection, signal, priors, known, scrub, quote, ...options });
+      return listTools({ connection, signal, priors, kept, known, scrub, quote, ...options });
     },
+
+    close: kept.close,
 
     async call(connection, call) {
       const sessions: string[] = [];
@@ -128,7 +139,7 @@ export function createMcpToolServer({
       const pulse = startPulse(call);
       const renewing = keepingUp(connection, pulse);
       const scrubbed = (value: unknown): unknown => scrubberWith([]).value(value);
-      const sending: Sending = { names, pulse, sessions, scrubbed, priors, options, legacy };
+      const sending: Sending = { names, pulse, sessions, scrubbed, priors, kept, options, legacy };
       const send = async (leg: ToolCall): Promise<CallEnding | Trace> => await attempt(renewing, leg, true, sending);
       try {
         const { ended, states } = await sendLegs(call, { names, scrubberWith, send });
@@ -153,10 +164,11 @@ async function attempt(
   known: boolean,
   sending: Sending,
 ): Promise<CallEnding | Trace> {
-  const { names, pulse, sessions, scrubbed, priors, legacy } = sending;
+  const { names, pulse, sessions, scrubbed, priors, kept, legacy } = sending;
+  const taken = known && sharesSession(call) ? kept.take(connection) : undefined;
   let session: Session;
   try {
-    session = await open(connection, call, known, sending);
+    session = taken ?? (await open(connection, call, known, sending));
   } catch (error) {
     if (!(error instanceof ConnectFailure)) throw error;
     const { cause, exchange, stopped } = error;
@@ -173,11 +185,18 @@ async function attempt(
   try {
     trace = await sendCall(session, call, pulse, { scrubbed, legacy });
   } finally {
-    await session.close(trace !== undefined && legacy?.isTask(trace) === true ? 'kept' : undefined);
+    if (trace !== undefined && isWhole(trace) && sharesSession(call)) await kept.keepOrEnd(connection, session);
+    else await session.close(trace !== undefined && legacy?.isTask(trace) === true ? 'kept' : undefined);
   }
-  if (!known || trace.asked === true || !isSessionRefusal(trace)) return trace;
+  if (!known || trace.asked === true) return trace;
+  if (!isSessionRefusal(trace) && (taken === undefined || !isSessionLost(trace))) return trace;
   priors.forget(connection);
   return await attempt(connection, call, false, sending);
+}
+
+/** True if nothing of the call is left in its session. */
+function isWhole(trace: Trace): boolean {
+  return trace.kind === 'answered' && trace.answer.kind === 'result' && trace.asked === undefined;
 }
 
 /** Opens a session with the remembered facts about the server, and drops those that turn out wrong. */

@@ -32,6 +32,11 @@ export interface ServerConnection {
   readonly asks?: true;
   /** Gives another token for requests beside the call, if people may be asked in the middle of it. */
   readonly renewal?: TokenRenewal;
+  /**
+   * Hash of the run and the authority with which it comes: its calls may share a session. Without it a session serves
+   * one call.
+   */
+  readonly keptFor?: string;
 }
 
 export interface TokenRenewal {
@@ -230,4 +235,6 @@ export interface ToolServer {
    */
   list(connection: ServerConnection, signal: AbortSignal, options?: ListOptions): Promise<ToolListing>;
   call(connection: ServerConnection, call: ToolCall): Promise<CallEnding>;
+  /** Ends the sessions that are kept between calls. */
+  close?(): Promise<void>;
 }

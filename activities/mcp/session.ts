@@ -1,10 +1,10 @@
 /**
- * One connection to one MCP server, for one discovery or one call: the session, the SDK's transport under it, and the
+ * One connection to one MCP server, for one discovery, one call, or the calls of one run after each other: the session, the SDK's transport under it, and the
  * record of its HTTP exchanges.
  *
  * It owns the choice of protocol era and an orderly end. It does not own what is asked over it, which addresses may be
  * contacted (`activities/egress/`), or what a failure means (`classify-failure.ts`).
- * 1. Client and transport are fresh every time: the SDK does not recover lost sessions (typescript-sdk#1708).
+ * 1. Client and transport are fresh for each session: the SDK does not recover lost sessions (typescript-sdk#1708).
  * 2. No client capability is declared, so a server may not ask for sampling or roots while a call is held open. Asking
  *    people for input is declared only if the caller says so, and only to servers before 2026-07-28 (`asks`).
  *
@@ -32,7 +32,7 @@ import { defined } from '../../contracts/defined.ts';
 import type { CountersignError } from '../../contracts/errors.ts';
 import { isFields } from '../../domain/shapes/inputs.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
-import { type Egress, egressRefusalIn, type GuardedFetch, isEventStream } from '../egress/fetch.ts';
+import { type Egress, egressRefusalIn, type GuardedFetch, isEventStream, type Outlet } from '../egress/fetch.ts';
 import type { ServerConnection, TokenRenewal } from './port.ts';
 
 /** Time in ms for a server to hear of a cancellation and to forget the session. */
@@ -507,8 +507,8 @@ function isAwaited(method: string): boolean {
 
 // The HTTP layer of one session: the facts of each exchange, Retry-After, and when another token is asked for.
 //
-// 1. A session has its own connections. A request on an idle one that the server is closing would fail after it was
-//    sent, and its outcome be unknown for no reason (INV-X1).
+// 1. A session has its own connections, and a kept one has none between two calls. A request on an idle one that the
+//    server is closing would fail after it was sent, and its outcome be unknown for no reason (INV-X1).
 // 2. There is no timeout here: a silent answer is not a dead one, and the deadline belongs to the call.
 // 3. A redirect of a call is not followed: no redirect proves that the server has not acted (RFC 9110 §15.4), and the
 //    call would be sent twice (INV-X1). If earlier requests of the session were redirected within the origin, the call
@@ -547,8 +547,10 @@ export interface Exchange {
 
 export interface Wire {
   readonly fetch: FetchLike;
-  /** False only if no connection has ever stood, so that nothing can have been sent. */
+  /** False only if no connection has stood since the session, or its latest rest, began: nothing can have been sent. */
   reached(): boolean;
+  /** Ends the connections, and forgets the facts of earlier exchanges. The next request connects anew. */
+  rest(): Promise<void>;
   /** Calls `tell` once that is so, and at once if it already is. */
   onReached(tell: () => void): void;
   exchange(): Exchange;
@@ -579,32 +581,36 @@ export function openWire({ egress, server, ...options }: WireOptions): Wire {
   };
   let exchange: Exchange = {};
   let callMade = false;
+  let use = 0;
   const moves = new Map<string, string>();
   const movedTo = (url: string): string => {
     let at = url;
     for (let steps = 0; steps < MOST_MOVES; steps += 1) at = moves.get(at) ?? at;
     return at;
   };
-  const outlet = egress.outlet({
-    what: `Server "${server.name}"`,
-    to: [server.url],
-    maxBytes: MAX_RESPONSE_BYTES,
-    maxValues: MAX_RESPONSE_VALUES,
-    onConnected: reach,
-  });
-  const send = options.fetch ?? outlet.fetch;
-  const record = (isCall: boolean, update: Exchange): void => {
-    if (isCall || !callMade) exchange = { ...exchange, ...update };
-  };
+  const opened = (): Outlet =>
+    egress.outlet({
+      what: `Server "${server.name}"`,
+      to: [server.url],
+      maxBytes: MAX_RESPONSE_BYTES,
+      maxValues: MAX_RESPONSE_VALUES,
+      onConnected: reach,
+    });
+  let outlet = opened();
   return {
     fetch: async (url, init) => {
+      const ofUse = use;
+      // The stream of an earlier use may still end.
+      const record = (isCall: boolean, update: Exchange): void => {
+        if (ofUse === use && (isCall || !callMade)) exchange = { ...exchange, ...update };
+      };
       const isCall = new Headers(init?.headers).has(IDEMPOTENCY_HEADER);
       callMade ||= isCall;
       if (isCall || !callMade) exchange = {};
       if (options.fetch !== undefined) reach();
       const target = movedTo(String(url));
       try {
-        const response = await send(target, init, {
+        const response = await (options.fetch ?? outlet.fetch)(target, init, {
           onTooLarge: () => record(isCall, { tooLarge: true }),
           onBytes: (count) => record(isCall, { received: (exchange.received ?? 0) + count }),
         });
@@ -623,13 +629,22 @@ export function openWire({ egress, server, ...options }: WireOptions): Wire {
       }
     },
     reached: () => reached,
+    rest: async () => {
+      const used = outlet;
+      outlet = opened();
+      use += 1;
+      exchange = {};
+      callMade = false;
+      reached = false;
+      await used.close();
+    },
     onReached: (tell) => {
       if (reached) tell();
       else tellReached = tell;
     },
     exchange: () => exchange,
     movedTo,
-    close: outlet.close,
+    close: async () => await outlet.close(),
   };
 }
 

@@ -1,0 +1,190 @@
+/** The calls of one run share a session of a server before 2026-07-28, and nobody else does (docs/adr/0061). */
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createMemoryStore } from '../../activities/artifacts/memory.ts';
+import { sessionOwner } from '../../activities/discovery/access.ts';
+import { LEGACY_CALLS } from '../../activities/mcp/legacy-2025/legacy-calls.ts';
+import { createMcpToolServer, type McpToolServerOptions } from '../../activities/mcp/mcp-server.ts';
+import type { ServerConnection, ToolServer } from '../../activities/mcp/port.ts';
+import type { TokenRequest } from '../../activities/tokens/port.ts';
+import { aCall, aConnection } from '../support/activities/tool-call.ts';
+import { loopbackEgress } from '../support/egress.ts';
+import { type RawServer, type SeenRequest, startRawServer } from '../support/servers/raw-server.ts';
+
+const OPENED = ['initialize', 'notifications/initialized'];
+const isCall = ({ rpcMethod }: SeenRequest): boolean => rpcMethod === 'tools/call';
+const isEnd = ({ httpMethod }: SeenRequest): boolean => httpMethod === 'DELETE';
+
+let server: RawServer;
+let tools: ToolServer;
+
+beforeEach(async () => {
+  server = await startRawServer({ era: 'legacy', sessions: 'checked' });
+  tools = create();
+});
+afterEach(async () => {
+  await tools.close?.();
+  await server.close();
+});
+
+function create(parts: Pick<McpToolServerOptions, 'keptMs'> = {}): ToolServer {
+  return createMcpToolServer({
+    legacy: LEGACY_CALLS,
+    artifacts: createMemoryStore(),
+    egress: loopbackEgress(),
+    ...parts,
+  });
+}
+
+function of(run: string | undefined, fields: Partial<ServerConnection> = {}): ServerConnection {
+  const owner = run === undefined ? {} : { keptFor: run };
+  return aConnection({ url: server.url, protocol: 'legacy', ...owner, ...fields });
+}
+
+const call = async (connection: ServerConnection, fields: Parameters<typeof aCall>[0] = {}) =>
+  await tools.call(connection, aCall(fields));
+const seen = (): string[] => server.seen.map(({ httpMethod, rpcMethod }) => rpcMethod ?? httpMethod);
+const sessionsOfCalls = (): unknown[] => server.seen.filter(isCall).map(({ headers }) => headers['mcp-session-id']);
+
+test('five calls of a run are seven requests, and the end of the worker ends the session', async () => {
+  for (let left = 5; left > 0; left -= 1) expect(await call(of('run-1'))).toMatchObject({ kind: 'executed' });
+  const calls = Array.from({ length: 5 }, () => 'tools/call');
+  expect(seen()).toEqual([...OPENED, ...calls]);
+  expect(new Set(sessionsOfCalls()).size).toBe(1);
+  await tools.close?.();
+  expect(seen()).toEqual([...OPENED, ...calls, 'DELETE']);
+});
+
+test('a session that is handed back after the end of the worker is ended too', async () => {
+  await tools.close?.();
+  await call(of('run-1'));
+  expect(seen()).toEqual([...OPENED, 'tools/call', 'DELETE']);
+});
+
+test('the calls of a run go on in the session of its list', async () => {
+  server.become({
+    era: 'legacy',
+    sessions: 'checked',
+    pages: [[{ name: 'write_file', inputSchema: { type: 'object' } }]],
+  });
+  await tools.list(of('run-1'), new AbortController().signal);
+  await call(of('run-1'));
+  expect(seen()).toEqual([...OPENED, 'tools/list', 'tools/call']);
+});
+
+describe('nobody else', () => {
+  test.each<[string, () => [ServerConnection, ServerConnection]]>([
+    ['two runs', () => [of('run-1'), of('run-2')]],
+    ['other headers', () => [of('run-1'), of('run-1', { headers: { 'x-tenant': 'other' } })]],
+  ])('%s have a session each', async (_, connections) => {
+    const [one, other] = connections();
+    for (const connection of [one, other, one, other]) await call(connection);
+    const sessions = sessionsOfCalls();
+    expect(new Set(sessions).size).toBe(2);
+    expect(sessions.slice(2)).toEqual(sessions.slice(0, 2));
+  });
+
+  test.each<[string, () => ServerConnection]>([
+    ['of nobody', () => of(undefined)],
+    ['with a token, which ends with its call (INV-S2)', () => of('run-1', { accessToken: 'token-1234' })],
+    ['at a server that may ask people', () => of('run-1', { asks: true })],
+  ])('a session %s serves one call', async (_, connection) => {
+    await call(connection());
+    await call(connection());
+    const one = [...OPENED, 'tools/call', 'DELETE'];
+    expect(seen()).toEqual([...one, ...one]);
+  });
+
+  test('a run has another owner with another grant, consent, initiator or execution', () => {
+    const run = { namespace: 'n', workflowId: 'w', specHash: 's', initiator: { id: 'ann', tenant: 't' } };
+    const request = {
+      run,
+      server: 'files',
+      serverUrl: 'https://files.example/mcp',
+      initiator: run.initiator,
+      signal: new AbortController().signal,
+    } as const satisfies TokenRequest;
+    const owners = [
+      sessionOwner(request, 'first'),
+      sessionOwner(request, 'second'),
+      sessionOwner({ ...request, consented: ['write'] }, 'first'),
+      sessionOwner({ ...request, grant: { server: 'files', sealed: 'x' } as never }, 'first'),
+      sessionOwner({ ...request, initiator: { id: 'bob', tenant: 't' } }, 'first'),
+      sessionOwner({ ...request, server: 'mail' }, 'first'),
+    ].map(({ keptFor }) => keptFor);
+    expect(new Set(owners).size).toBe(owners.length);
+    expect(sessionOwner({ ...request, tool: 'write_file' }, 'first').keptFor).toBe(owners[0]);
+    expect(sessionOwner(request, undefined)).toEqual({});
+  });
+});
+
+test('two calls at once have a session each, and one of them is kept', async () => {
+  await Promise.all([call(of('run-1')), call(of('run-1'))]);
+  expect(new Set(sessionsOfCalls()).size).toBe(2);
+  expect(server.seen.filter(isEnd)).toHaveLength(1);
+  await call(of('run-1'));
+  expect(new Set(sessionsOfCalls()).size).toBe(2);
+});
+
+test('an idle session is ended', async () => {
+  tools = create({ keptMs: 20 });
+  await call(of('run-1'));
+  const { headers } = await server.sees(isEnd);
+  expect([headers['mcp-session-id']]).toEqual(sessionsOfCalls());
+});
+
+test.each([
+  ['forgot it', () => server.forget()],
+  [
+    'answers 404 without a word',
+    () => {
+      let refused = 0;
+      server.become({
+        era: 'legacy',
+        sessions: true,
+        onCall: ({ status, execute, result }) => {
+          if (refused++ === 0) return status(404);
+          execute();
+          result({ content: [] });
+        },
+      });
+    },
+  ],
+] as const)('a kept session of a server that %s is opened anew, and the call runs once (F10)', async (_, lose) => {
+  await call(of('run-1'));
+  lose();
+  expect(await call(of('run-1'))).toMatchObject({ kind: 'executed' });
+  expect(server.executions()).toBe(2);
+});
+
+test('a call that was not answered leaves no session behind', async () => {
+  const cancel = new AbortController();
+  await call(of('run-1'));
+  server.become({ era: 'legacy', sessions: 'checked', onCall: () => cancel.abort() });
+  expect(await call(of('run-1'), { signal: cancel.signal })).toMatchObject({ kind: 'unknown' });
+  expect(server.seen.filter(isEnd)).toHaveLength(1);
+  server.become({ era: 'legacy', sessions: 'checked' });
+  await call(of('run-1'));
+  expect(new Set(sessionsOfCalls()).size).toBe(2);
+});
+
+test('a server that went away since the last call was not sent the next one', async () => {
+  await call(of('run-1'));
+  await server.close();
+  const next = aCall();
+  expect(await tools.call(of('run-1'), next)).toMatchObject({ kind: 'not-sent', code: 'TOOL_UNAVAILABLE' });
+  expect(next.beats).toEqual([{ phase: 'connecting' }]);
+  server = await startRawServer({ era: 'legacy' });
+});
+
+test('a later result holds no id of the session either (INV-S1)', async () => {
+  server.become({
+    era: 'legacy',
+    sessions: 'checked',
+    onCall: ({ request, text }) => text(`in session ${String(request.headers['mcp-session-id'])}`),
+  });
+  for (const _ of [1, 2]) {
+    const ending = await call(of('run-1'));
+    expect(JSON.stringify(ending)).toMatch('in session');
+    expect(JSON.stringify(ending)).not.toContain(String(sessionsOfCalls()[0]));
+  }
+});
