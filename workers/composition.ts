@@ -62,7 +62,7 @@ import type { RunState } from '../contracts/schemas/run-state.ts';
 import type { StoreNamespace } from '../contracts/schemas/stores.ts';
 import { isTrustUrl, type TrustedJwk } from '../contracts/schemas/trust.ts';
 import type { CatalogActivities } from '../contracts/wire/catalog.ts';
-import type { ModelActivities, RunActivities, ToolActivities } from '../contracts/wire/run.ts';
+import type { ModelActivities, RunActivities, ToolActivities } from '../contracts/wire/activities.ts';
 import { contactedUrls } from './config/checks.ts';
 import { type Environment, isBeside, type LoadedConfig } from './config/load.ts';
 import { limitedServers, tellLimits } from './limit-metrics.ts';

@@ -112,7 +112,7 @@ async function dispatched(parts: Underway, checker: ArgumentChecker, input: Disp
   const mistaken = checkTool(input, now?.tool) ?? checkCatalog(server, catalog);
   if (mistaken !== undefined || now === undefined)
     return mistaken ?? { kind: 'refused', code: 'TOOL_UNKNOWN', message: 'The tool is not known.' };
-  const mayRepeat = isRepeatable(parts.config, now.tool);
+  const mayRepeat = isRepeatable(parts.config, now, catalog);
   if (isInStretch && !mayRepeat) return notRepeatable(input);
   const weighed = await weigh(parts, checker, input, now, catalog);
   // A changed definition is checked against the server's own list. A call refused for another reason needs no question

@@ -150,8 +150,7 @@ async function send(
   return await server.call(connection, {
     definition: tool.definition,
     arguments: input.arguments,
-    // The key names the proven call, whatever key the input holds.
-    idempotencyKey: `${input.run.workflowId}/${input.callId}`,
+    idempotencyKey: idempotencyKeyOf(input),
     timeoutMs: input.limits.callTimeoutSeconds * 1_000,
     resultBytes: input.limits.resultBytes,
     ...defined({ sharedBy: input.limits.sharedBy }),
@@ -166,6 +165,18 @@ async function send(
     ...defined({ task, people: people?.ask }),
     ...(await inputOf(input, seal, config.trust.mode)),
   });
+}
+
+const KEY_DIGITS = 16;
+
+/**
+ * Names the proven call, whatever key the input holds. The digest keeps a call apart from another one under the same id:
+ * a model that is asked again, after a reset for instance, may propose otherwise.
+ */
+function idempotencyKeyOf({ run, callId, target, arguments: args }: DispatchInput): string {
+  const { serverUrl, tool } = target;
+  const digest = hashOf({ serverUrl, tool, arguments: args }).slice(0, KEY_DIGITS);
+  return `${run.workflowId}/${callId}/${digest}`;
 }
 
 function tooLate({ server, target }: DispatchInput): CallEnding {

@@ -147,7 +147,12 @@ export function createJudge(
       const verdict = await verdictOn(config, conditions, judged, clock);
       const { server, serverUrl, definition, hash } = now.tool;
       const target = { server, serverUrl, tool: definition.name, definitionHash: hash };
-      const resolved = { callId, target, repeatable: isRepeatable(config, now.tool), ...redactOf(config, now.tool) };
+      const resolved = {
+        callId,
+        target,
+        repeatable: isRepeatable(config, now, catalog),
+        ...redactOf(config, now.tool),
+      };
       if (verdict.kind === 'deny') return { ...resolved, verdict };
       if (verdict.kind === 'allow') tellBrokenGlass(tellGlass, verdict, run, resolved, 'allowed');
       // Nobody is asked about a call that cannot run.
@@ -207,15 +212,16 @@ function reachedBy({ allOf }: ApproverRule, catalog: CatalogSnapshot | undefined
 }
 
 /**
- * A read is repeatable by the operator's setting that
- * offers it.
+ * True if a call of the tool may be sent again: its operator lists it, or policy takes a trusted server's word that it only
+ * reads. A read of a linked resource is repeatable by the setting that offers it.
  */
-export function isRepeatable(
-  { servers }: PolicyConfig,
-  { server, definition }: Pick<OfferedTool, 'server' | 'definition'>,
-): boolean {
+export function isRepeatable(config: PolicyConfig, now: ToolNow, catalog: CatalogSnapshot | undefined): boolean {
+  const { servers, policy } = config;
+  const { server, definition } = now.tool;
   if (definition.name === READ_RESOURCE) return readsLinks(servers, server);
-  return ownValue(servers, server)?.repeatable.includes(definition.name) === true;
+  if (ownValue(servers, server)?.repeatable.includes(definition.name) === true) return true;
+  const isRead = definition.annotations?.readOnlyHint === true;
+  return isRead && policy.repeatable === 'trusted-reads' && trustsHints(config, now, catalog);
 }
 
 /** Set for calls too that nobody is asked about: a dispatch may ask after all. */

@@ -8,7 +8,8 @@
  */
 import type { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import type { Discovery } from '../../contracts/schemas/tool.ts';
-import type { PreparedRun, RunActivities, ToolActivities } from '../../contracts/wire/run.ts';
+import type { RunActivities, ToolActivities } from '../../contracts/wire/activities.ts';
+import type { PreparedRun } from '../../contracts/wire/run.ts';
 import type { BegunRun, StretchedTurn } from '../../contracts/wire/stretch.ts';
 import { firstStretch, identityOf, type RunPlace } from '../../domain/run/stretch.ts';
 import { listingInput } from '../../domain/run/toolset.ts';

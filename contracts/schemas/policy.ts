@@ -214,6 +214,11 @@ export const OrganisationPolicy = z.strictObject({
   givenTokens: z.enum(['allow', 'deny']).default('allow'),
   redact: z.array(Redaction).max(200).optional(),
   /**
+   * `trusted-reads`: tools that a trusted server marks `readOnlyHint` may be called again, beside those that
+   * `servers.NAME.repeatable` lists.
+   */
+  repeatable: z.enum(['listed', 'trusted-reads']).optional(),
+  /**
    * All groups that people can be in. If stated, a list with another group is reported; verdicts do not depend on it.
    */
   groups: z.array(Identifier).min(1).max(1_000).optional(),

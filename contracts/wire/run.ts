@@ -1,6 +1,6 @@
 /**
- * A run calls its activities through these interfaces: the sandbox knows their shapes and nothing of their code. Inputs
- * are written into history: no secret stands here in clear (INV-S1).
+ * What a run gives its own activities, and what they answer. It is written into history: no secret stands here in clear
+ * (INV-S1).
  *
  * Optional fields of `PreparedRun` switch on behaviour. An absent field means that an earlier release, or a policy
  * without need for it, prepared the run.
@@ -9,22 +9,28 @@ import type { PauseKind } from '../schemas/request.ts';
 import type { Judgement, ProposedCall } from '../schemas/call.ts';
 import type { ArtifactRef, JsonObject, JsonValue } from '../schemas/json.ts';
 import type { ApproverRule, Policy } from '../schemas/policy.ts';
-import type { Initiator, Limits, RunSpecInput } from '../schemas/run-spec.ts';
+import type { Initiator, Limits } from '../schemas/run-spec.ts';
 import type { Tally } from '../schemas/run-state.ts';
-import type { Discovery, ServerBinding } from '../schemas/tool.ts';
+import type { ServerBinding } from '../schemas/tool.ts';
 import type { AssistantPart, Message, Usage } from '../schemas/transcript.ts';
 import type { TrustSet } from '../schemas/trust.ts';
-import type { CatalogDiscovery, DiscoverCatalogInput } from './catalog.ts';
-import type { PollInput, PollResult } from './legacy-2025.ts';
-import type { DiscoverInput, DispatchInput, DispatchResult, ResumeInput, TurnedAway } from './tools.ts';
 import type { RunIdentity, RunPriority, SignedSpec, ToolsetRef } from './identity.ts';
-import type { BegunRun, StretchBounds, StretchInput, StretchRecord } from './stretch.ts';
 
 /** Prices per million tokens, in millionths of the currency. */
 export interface ModelPrice {
   readonly input: number;
   readonly output: number;
   readonly currency: string;
+}
+
+/** No further model step begins once one of these is reached. */
+export interface StretchBounds {
+  /** Model steps of one stretch, at least 1. */
+  readonly turns: number;
+  /** From the beginning of an attempt; a message that waits for the model is read after this time at the latest. */
+  readonly seconds: number;
+  /** UTF-8 bytes of the record as JSON. */
+  readonly bytes: number;
 }
 
 export interface PreparedRun {
@@ -187,35 +193,4 @@ export interface StoreSegmentInput {
   readonly previous?: ArtifactRef;
   readonly transcript: Stretch;
   readonly ledger: Stretch;
-}
-
-/** Short and repeatable activities on the run's own workers. */
-export interface RunActivities {
-  /**
-   * Validates what a starter sent; on a worker of both roles the run goes on in it (docs/adr/0062).
-   * @param alone set if the run is to do the rest itself
-   * @throws a failure with a code and the path
-   */
-  prepareRun(spec: RunSpecInput, alone?: true): Promise<BegunRun>;
-  /** Reads the current keys for runs of a tenant; undefined in trust mode `temporal`. */
-  readTrust(tenant: string): Promise<TrustSet | undefined>;
-  judge(input: JudgeInput): Promise<JudgeResult>;
-  storeSegment(input: StoreSegmentInput): Promise<ArtifactRef>;
-}
-
-export interface ModelActivities {
-  modelStep(input: ModelStepInput): Promise<ModelStepResult>;
-  /** Takes model steps, and makes the calls between them that need nobody. */
-  stretch(input: StretchInput): Promise<StretchRecord>;
-}
-
-/** Activities on workers that hold the server's credentials. */
-export interface ToolActivities {
-  discoverTools(input: DiscoverInput): Promise<Discovery | TurnedAway>;
-  callTool(input: DispatchInput): Promise<DispatchResult>;
-  /** Asks the server for a lost answer, and sends no call. */
-  resumeCall(input: ResumeInput): Promise<DispatchResult>;
-  /** Executes nothing, and may be repeated. */
-  pollTask(input: PollInput): Promise<PollResult>;
-  discoverCatalog(input: DiscoverCatalogInput): Promise<CatalogDiscovery>;
 }

@@ -6,20 +6,9 @@ import type { Grant, Limits } from '../schemas/run-spec.ts';
 import type { Tally } from '../schemas/run-state.ts';
 import type { Discovery, ServerBinding } from '../schemas/tool.ts';
 import type { Usage } from '../schemas/transcript.ts';
-import type { RefusedCall } from './carry.ts';
 import type { AuthorizationProof } from './proofs.ts';
-import type { ModelPrice, ModelStepInput, ModelStepResult, PreparedRun } from './run.ts';
+import type { ModelPrice, ModelStepInput, ModelStepResult, PreparedRun, StretchBounds } from './run.ts';
 import type { DispatchInput, DispatchResult } from './tools.ts';
-
-/** No further model step begins once one of these is reached. */
-export interface StretchBounds {
-  /** Model steps of one stretch, at least 1. */
-  readonly turns: number;
-  /** From the beginning of an attempt; a message that waits for the model is read after this time at the latest. */
-  readonly seconds: number;
-  /** UTF-8 bytes of the record as JSON. */
-  readonly bytes: number;
-}
 
 /** The counts of a run that decide what the next turn may do. */
 export interface StretchState {
@@ -32,7 +21,7 @@ export interface StretchState {
   /** Set if some policy rule reads it. */
   readonly tally?: Tally;
   /** Keys of refused calls: a call that repeats one is left to the run. */
-  readonly refused?: readonly RefusedCall['key'][];
+  readonly refused?: readonly string[];
 }
 
 /** What each dispatch of a stretch has beside its call and what the model step has. */

@@ -8,17 +8,11 @@
  *    again by an activity of its own.
  */
 import { READ_RESOURCE } from '../../contracts/names.ts';
-import type {
-  StretchBounds,
-  StretchedCall,
-  StretchedTurn,
-  StretchInput,
-  StretchState,
-} from '../../contracts/wire/stretch.ts';
+import type { StretchedCall, StretchedTurn, StretchInput, StretchState } from '../../contracts/wire/stretch.ts';
 import type { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import type { Discovery, ServerBinding } from '../../contracts/schemas/tool.ts';
 import type { RunIdentity } from '../../contracts/wire/identity.ts';
-import type { ModelStepResult, PreparedRun } from '../../contracts/wire/run.ts';
+import type { ModelStepResult, PreparedRun, StretchBounds } from '../../contracts/wire/run.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { defined } from '../../contracts/defined.ts';
 import { dispatched, ended } from '../request/transitions.ts';

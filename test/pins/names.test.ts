@@ -99,6 +99,7 @@ describe('names on the wire', () => {
       resumeCall: 'resumeCall',
       pollTask: 'pollTask',
       storeSegment: 'storeSegment',
+      stretch: 'stretch',
       reviewChange: 'reviewChange',
       discoverCatalog: 'discoverCatalog',
     });

@@ -40,6 +40,6 @@ export const TASK_CONTENT: readonly Mutation[] = [
   {
     name: 'whoever lists tools is not told that the run waits for tasks',
     noticedIn: 'agent-run.v2.task',
-    change: removed('inputFor', 'tasks: $_'),
+    change: replaced('listingInput', 'defined({ tasks })', 'defined({})'),
   },
 ];

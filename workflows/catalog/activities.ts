@@ -2,7 +2,7 @@
 import { defined } from '../../contracts/defined.ts';
 import type { CatalogConnection } from '../../contracts/schemas/catalog.ts';
 import type { CatalogActivities } from '../../contracts/wire/catalog.ts';
-import type { ToolActivities } from '../../contracts/wire/run.ts';
+import type { ToolActivities } from '../../contracts/wire/activities.ts';
 import type { Answering } from '../entity/unread.ts';
 import { provenActivities } from '../entity/zone-activities.ts';
 

@@ -1,5 +1,5 @@
 /** The activities of runs and catalogs alike, with their timeouts and retries. `answered` opens their answers. */
-import type { RunActivities } from '../../contracts/wire/run.ts';
+import type { RunActivities } from '../../contracts/wire/activities.ts';
 import type { Answering } from './unread.ts';
 import { provenActivities } from './zone-activities.ts';
 

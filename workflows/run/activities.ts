@@ -5,8 +5,8 @@ import { ActivityCancellationType, type ActivityOptions } from '@temporalio/work
 import { defined } from '../../contracts/defined.ts';
 import type { ServerBinding } from '../../contracts/schemas/tool.ts';
 import { MOST_TRIES } from '../../contracts/wire/legacy-2025.ts';
-import type { ModelActivities, RunActivities, ToolActivities } from '../../contracts/wire/run.ts';
-import type { StretchBounds } from '../../contracts/wire/stretch.ts';
+import type { ModelActivities, RunActivities, ToolActivities } from '../../contracts/wire/activities.ts';
+import type { StretchBounds } from '../../contracts/wire/run.ts';
 import type { Answering } from '../entity/unread.ts';
 import { provenActivities } from '../entity/zone-activities.ts';
 import type { RunPriority } from '../../contracts/wire/identity.ts';

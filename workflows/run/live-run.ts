@@ -1,7 +1,7 @@
 /**
  * One execution of a run as the workflow holds it.
  *
- * It owns the run's state and journal while this execution lives. It does not own the rules (`domain/`) or waiting
+ * One file, because it is one class: every change of a run goes through it. It owns the run's state and journal while this execution lives. It does not own the rules (`domain/`) or waiting
  * (`call.ts`).
  * 1. State changes only through the methods of this class. Changes that belong in the ledger record their facts.
  * 2. After every change, nobody is asked what a waiting interruption overtakes (B-15).

@@ -9,7 +9,7 @@ import type { ArtifactRef } from '../../contracts/schemas/json.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import type { RunResult } from '../../contracts/schemas/run-state.ts';
 import type { Carry } from '../../contracts/wire/carry.ts';
-import type { RunActivities } from '../../contracts/wire/run.ts';
+import type { RunActivities } from '../../contracts/wire/activities.ts';
 import { tasksOf } from '../../domain/legacy-2025/tasks.ts';
 import { storeActivities } from '../entity/activities.ts';
 import { storeOnce, untilAnswered } from '../entity/roll.ts';

@@ -8,14 +8,8 @@
 import { ActivityFailure, TimeoutFailure } from '@temporalio/common';
 import { CancellationScope, isCancellation } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
-import type { ModelStepInput } from '../../contracts/wire/run.ts';
-import type {
-  BeginRecord,
-  BegunRun,
-  StretchBounds,
-  StretchedTurn,
-  StretchInput,
-} from '../../contracts/wire/stretch.ts';
+import type { ModelStepInput, StretchBounds } from '../../contracts/wire/run.ts';
+import type { BeginRecord, BegunRun, StretchedTurn, StretchInput } from '../../contracts/wire/stretch.ts';
 import { deedsOf, isConcluded, isOver, stretchServers, stretchState } from '../../domain/run/stretch.ts';
 import { resultsOf } from '../../domain/run/turn.ts';
 import { isAnswerOf } from '../../domain/shapes/inputs.ts';

@@ -15,7 +15,7 @@ import { factsOf } from '../world/run-record.ts';
 
 /** Counts how often a server acted on one call of a run, by the idempotency key that every attempt carries. */
 export function executionsOf(log: readonly ExecutedCall[], { runId }: RunHandle, callId: string): number {
-  return log.filter(({ headers }) => headers['idempotency-key'] === `${runId}/${callId}`).length;
+  return log.filter(({ headers }) => String(headers['idempotency-key']).startsWith(`${runId}/${callId}/`)).length;
 }
 
 export interface SoundOptions {

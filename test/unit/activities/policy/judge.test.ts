@@ -1,6 +1,7 @@
 /** What the activity `judge` resolves, for as many calls as a turn may hold. */
 import { describe, expect, test } from '@jest/globals';
 import { createJudge } from '../../../../activities/policy/judge.ts';
+import { defined } from '../../../../contracts/defined.ts';
 import { callIdOf } from '../../../../contracts/names.ts';
 import type { CatalogSnapshot } from '../../../../contracts/schemas/catalog.ts';
 import { Config } from '../../../../contracts/schemas/config.ts';
@@ -255,4 +256,33 @@ test('a server may be called as a property that every object has', async () => {
   );
   const { judgements } = await odd({ ...asking(TOOL.modelName) });
   expect(judgements).toMatchObject([{ repeatable: false }]);
+});
+
+describe('a tool that a server calls read-only', () => {
+  const READ: OfferedTool = {
+    ...TOOL,
+    definition: { name: 'read_file', inputSchema: { type: 'object' }, annotations: { readOnlyHint: true } },
+  };
+  const files = { url: 'https://files.test/mcp', credentials: { kind: 'none' as const } };
+
+  test.each([
+    ['by policy, of a trusted server', { trusted: true }, 'trusted-reads', READ, true],
+    ['not of a server that is not trusted', {}, 'trusted-reads', READ, false],
+    ['not without the word of policy', { trusted: true }, undefined, READ, false],
+    ['not by a policy that names listed tools', { trusted: true }, 'listed', READ, false],
+    ['not if the server does not say so', { trusted: true }, 'trusted-reads', TOOL, false],
+    ['if the operator lists it, whatever policy says', { repeatable: ['read_file'] }, 'listed', TOOL, true],
+  ] as const)('is repeatable %s (INV-X1)', async (_, server, repeatable, tool, expected) => {
+    const config = Config.parse({
+      servers: { files: { ...files, ...server } },
+      policy: { ...defined({ repeatable }) },
+    });
+    const judgeRead = createJudge(
+      config,
+      async () => [tool],
+      async () => undefined,
+    );
+    const { judgements } = await judgeRead(asking('files__read_file'));
+    expect(judgements).toMatchObject([{ repeatable: expected }]);
+  });
 });
