@@ -5,11 +5,12 @@ import { OTHER_COMMANDS, OTHER_CONTENT, OTHER_REFUSALS } from './mutations.ts';
 import { changedAnswers, differences, named, NOTICING_MS, replayFailures } from './noticing.ts';
 import { PAUSE_COMMANDS, PAUSE_CONTENT, PAUSE_REFUSALS } from './pause-mutations.ts';
 import { SIGNED_COMMANDS, SIGNED_CONTENT, SIGNED_QUESTIONS, SIGNED_REFUSALS } from './signed-mutations.ts';
+import { STRETCH_COMMANDS, STRETCH_CONTENT } from './stretch-mutations.ts';
 import { TASK_COMMANDS, TASK_CONTENT } from './task-mutations.ts';
 
 jest.setTimeout(NOTICING_MS);
 
-test.each(named([...OTHER_COMMANDS, ...PAUSE_COMMANDS, ...SIGNED_COMMANDS, ...TASK_COMMANDS]))(
+test.each(named([...OTHER_COMMANDS, ...PAUSE_COMMANDS, ...SIGNED_COMMANDS, ...TASK_COMMANDS, ...STRETCH_COMMANDS]))(
   'Temporal notices: %s (INV-D1)',
   async (_, mutation) => {
     const errors = await replayFailures(await bundleMutant(mutation.change), mutation.noticedIn);
@@ -24,7 +25,7 @@ test.each(named(SIGNED_QUESTIONS))('the proof of an answer notices: %s (INV-D1)'
 
 // Negative controls: workflows that would break waiting runs do not pass. A replay suite that cannot fail proves nothing.
 
-test.each(named([...OTHER_CONTENT, ...SIGNED_CONTENT, ...PAUSE_CONTENT, ...TASK_CONTENT]))(
+test.each(named([...OTHER_CONTENT, ...SIGNED_CONTENT, ...PAUSE_CONTENT, ...TASK_CONTENT, ...STRETCH_CONTENT]))(
   'the comparison notices, and Temporal does not: %s (INV-D1)',
   async (_, mutation) => {
     const bundle = await bundleMutant(mutation.change);

@@ -113,7 +113,8 @@ describe.each(WAYS)('%s', (way) => {
     provider.enqueue({ status: 200, chunks: [': thinking\n\n'], ending: 'hang' });
     const run = await world.start([END], { agent: { name: 'clerk', model: 'slow' }, servers });
     const { left } = await provider.hanging();
-    expect((await run.state()).status).toBe('thinking');
+    // The model is first asked in the activity with which a run begins.
+    expect((await run.state()).status).toBe('preparing');
     await end(run, way);
     await expectEnded(run, way, {});
     if (way === 'stop') await left;

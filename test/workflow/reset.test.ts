@@ -57,9 +57,6 @@ async function requestIn(run: RunHandle, runId: string, generation = 1) {
 const isDispatch = ({ activityTaskScheduledEventAttributes: scheduled }: HistoryEvent): boolean =>
   scheduled?.activityType?.name === ACTIVITIES.callTool;
 
-const isStretch = ({ activityTaskScheduledEventAttributes: scheduled }: HistoryEvent): boolean =>
-  scheduled?.activityType?.name === ACTIVITIES.stretch;
-
 /** What was sent before the reset may have run: whoever knows says that it is sent again. */
 async function sendAgain(run: RunHandle, callId = 't1.c0'): Promise<void> {
   await run.resolveOutcome(resolutionOf(await lostCall(run, callId), 'ann', { kind: 'retry' }));
@@ -211,8 +208,8 @@ describe('what was sent in the part that a reset discards, with nobody asked', (
   test('is sent again where the operator calls it repeatable', async () => {
     const run = await world.start([{ calls: [call('open/lookup', 'repeated')] }, END]);
     await run.result();
-    // It left within the stretch of its model step.
-    await resetRun(world.client, { workflowId: run.runId }, isStretch);
+    // It left within the first stretch.
+    await resetRun(world.client, { workflowId: run.runId }, 'first');
     await run.result();
     expect(bank.callsFor('repeated')).toHaveLength(2);
     expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });

@@ -203,8 +203,9 @@ test('a server that fails again and again is left alone; calls wait, and go on w
     era: 'legacy',
     intercept: (_request, response, method) => {
       isListed ||= method === 'tools/list';
-      if (!isListed || method !== 'initialize') return false;
-      response.writeHead(500).end();
+      if (!isListed || (method !== 'initialize' && method !== 'tools/call')) return false;
+      // The session of the run's list is gone, and no other one is opened.
+      response.writeHead(method === 'initialize' ? 500 : 404).end();
       return true;
     },
   });

@@ -8,7 +8,7 @@ import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
 import { resetBeforeDecision } from './moving.ts';
 import type { Attempt } from './recording.ts';
 import { approve, calls, refused, type Scenario, scenario, type Scene } from './scene.ts';
-import type { Crossed, Serving } from './stage.ts';
+import type { Crossed, Serving, Stage } from './stage.ts';
 
 const WRITES = [calls(['write_note', 'monday'])];
 const STOP = { by: 'ben', reason: 'not today' };
@@ -17,7 +17,7 @@ const LATE: Attempt = { name: 'a message', update: 'say', input: { messageId: 'l
 const AGAIN: Attempt = { name: 'the same message', update: 'say', input: HINT };
 
 /** A crew is the set of workers that serve the runs of one scene. */
-class Crew {
+export class Crew {
   readonly #crossed: Crossed;
   #runs: Serving | undefined;
   #tools: Serving | undefined;
@@ -59,13 +59,14 @@ function edited(request: ApprovalRequest): Attempt {
 /** @returns the request that waits, if there is one */
 type Reach = (scene: Scene, crossed: Crossed, crew: Crew) => Promise<ApprovalRequest | undefined>;
 
-async function thinking(scene: Scene, crossed: Crossed, crew: Crew): Promise<undefined> {
+/** Brings the run to its first model step, which waits for a worker. */
+export async function thinking(scene: Scene, crossed: Crossed, crew: Crew): Promise<undefined> {
   await crew.runs('all');
   await scene.start({}, { on: crossed });
   await scene.scheduled(ACTIVITIES.discoverTools);
   await crew.runs('tasks');
   await crew.tools();
-  await scene.scheduled(ACTIVITIES.modelStep);
+  await Promise.any([scene.scheduled(ACTIVITIES.modelStep), scene.scheduled(ACTIVITIES.stretch)]);
 }
 
 /** Places at which a run is met: an activity was scheduled and waits. */
@@ -140,9 +141,12 @@ const MEETINGS = Object.entries(WHERE).flatMap(([where, { steps, reach }]) =>
   }),
 );
 
-function played(play: (scene: Scene, crossed: Crossed, crew: Crew) => Promise<void>): Scenario['play'] {
+export function played(
+  play: (scene: Scene, crossed: Crossed, crew: Crew) => Promise<void>,
+  on: (stage: Stage) => Promise<Crossed> = (stage) => stage.crossed(),
+): Scenario['play'] {
   return async (scene) => {
-    const crossed = await scene.stage.crossed();
+    const crossed = await on(scene.stage);
     const crew = new Crew(crossed);
     try {
       await play(scene, crossed, crew);

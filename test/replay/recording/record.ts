@@ -27,6 +27,7 @@ import { Scene } from './scene.ts';
 import { SIGNED_CATALOG } from './signed-catalog.ts';
 import { SIGNED } from './signed.ts';
 import { openStage } from './stage.ts';
+import { STRETCHING } from './stretching.ts';
 import { RULED, TALKING, UNREADABLE } from './talking.ts';
 import { TASKS } from './tasks.ts';
 import { UNPROVEN } from './unproven.ts';
@@ -54,6 +55,7 @@ const SCENARIOS = [
   ...SIGNED_CATALOG,
   ...UNREADABLE,
   ...UNPROVEN,
+  ...STRETCHING,
 ];
 const CORPUS = fileURLToPath(new URL('../histories', import.meta.url));
 

@@ -188,6 +188,18 @@ export class Scene {
     );
   }
 
+  /** Waits until Temporal has taken the worker of an activity for lost. */
+  async timedOut(): Promise<void> {
+    await until(
+      async () =>
+        (await this.handle.fetchHistory()).events?.some(({ activityTaskTimedOutEventAttributes: out }) => Boolean(out)),
+      {
+        what: `the timeout of an activity of ${this.workflowId}`,
+        withinMs: 90_000,
+      },
+    );
+  }
+
   /**
    * Starts a run whose first call is approved when no worker serves its queue any more.
    * @returns the request that was approved

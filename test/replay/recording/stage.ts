@@ -23,6 +23,7 @@ import type { WorkerRole } from '../../../workers/config/load.ts';
 import { connectClient } from '../../../workers/connection.ts';
 import { startDevServer } from '../../../workers/dev-server.ts';
 import { startWorkers, type Workers } from '../../../workers/worker.ts';
+import { type FaultRoute, startFaultRoute } from '../../support/faults/world.ts';
 import { startDeciders } from './deciders.ts';
 import { APPROVER } from './scene.ts';
 import { SIGNED_POLICY, signedKeys, type SignedKeys, writeKeys } from './signed.ts';
@@ -96,6 +97,12 @@ export interface Stage {
   linked(): Promise<Deployment>;
   /** Its queues are served only on request. */
   crossed(): Promise<Crossed>;
+  /** As `crossed`, and runs go on in stretches. */
+  crossedStretching(): Promise<Crossed>;
+  /** Runs go on in stretches. */
+  stretching(): Promise<Deployment>;
+  /** The same on a queue of its own. The way of its worker to Temporal can be cut, and another worker can be started. */
+  losing(taskQueue: string): Promise<Deployment & { readonly way: FaultRoute; serve(): Promise<Workers> }>;
   stop(): Promise<void>;
 }
 
@@ -141,6 +148,11 @@ const CATALOG_CONFIG: ConfigInput['catalog'] = {
   administrators: ['archive', 'cellar'].map((tenant) => ({ ...ADMINISTRATOR, tenant, ids: ['ann', 'zoe'] })),
   loosening: 'countersign',
 };
+
+/** As in the releases before docs/adr/0058. */
+const STEP_BY_STEP: ConfigInput['execution'] = { stretch: { turns: 0 } };
+/** A stretch ends where its scene says, however slow the machine is. */
+const STRETCHES: ConfigInput['execution'] = { stretch: { seconds: 300 } };
 
 /** The one server that runs know. */
 function serversOf(over: Partial<NonNullable<ConfigInput['servers']>[string]>): NonNullable<ConfigInput['servers']> {
@@ -200,13 +212,14 @@ export async function openStage(
         catalog: CATALOG_CONFIG,
         grants: { keys: [{ kid: 'corpus', privateKeyFile: 'zone.pem' }] },
         servers: serversOf(defined({ taskQueue: toolQueue })),
+        execution: STEP_BY_STEP,
         ...over,
       });
-    const serve = async (config: Config, role: WorkerRole): Promise<Workers> => {
+    const serve = async (config: Config, role: WorkerRole, by = address): Promise<Workers> => {
       const loaded = { config, baseDirectory: directory, path: undefined };
       const workers = await startWorkers({
         loaded,
-        connectionOptions: { address },
+        connectionOptions: { address: by },
         namespace,
         role,
         bundle,
@@ -264,6 +277,13 @@ export async function openStage(
         serveTools: () => serve(config, 'tools'),
       };
     };
+    const stretchingOn = (taskQueue: string): Config =>
+      configOf(taskQueue, { servers: serversOf({ repeatable: ['read_note', 'hold_note'] }), execution: STRETCHES });
+    const openCrossed = async (taskQueue: string, over: ConfigInput): Promise<Crossed> => {
+      const config = configOf(taskQueue, over, `${taskQueue}-tools`);
+      const serveTasks = async (): Promise<Serving> => await startDeciders({ address, namespace, config, bundle });
+      return { ...(await clientOf(config)), serve: (role) => serve(config, role), serveTasks };
+    };
     const openWith = async (
       name: string,
       over: Partial<NonNullable<ConfigInput['servers']>[string]>,
@@ -296,11 +316,16 @@ export async function openStage(
         const config = configOf('countersign-patient', { servers });
         return { ...(await deploy(config, 'runs')), serveTools: () => serve(config, 'tools') };
       }),
-      crossed: once(async () => {
-        const config = configOf('countersign-crossed', { policy: EDITABLE }, 'countersign-crossed-tools');
-        const serveTasks = async (): Promise<Serving> => await startDeciders({ address, namespace, config, bundle });
-        return { ...(await clientOf(config)), serve: (role) => serve(config, role), serveTasks };
-      }),
+      crossed: once(() => openCrossed('countersign-crossed', { policy: EDITABLE })),
+      crossedStretching: once(() => openCrossed('countersign-crossed-stretching', { execution: STRETCHES })),
+      stretching: once(async () => await deploy(stretchingOn('countersign-stretching'), 'all')),
+      losing: async (taskQueue) => {
+        const way = await startFaultRoute(`http://${address}/`);
+        closing.push(() => way.close());
+        const config = stretchingOn(taskQueue);
+        await serve(config, 'all', new URL(way.url).host);
+        return { ...(await clientOf(config)), way, serve: () => serve(config, 'all') };
+      },
       plain: await deploy(configOf('countersign'), 'all'),
       encrypted: await deploy(configOf('countersign-encrypted', { encryption: CORPUS_ENCRYPTION }), 'all'),
       split: {

@@ -15,9 +15,9 @@ export async function resultRecorded(client: Client, { runId }: Run, callId: str
     async () => {
       const { raw } = await client.workflow.getHandle(runId).describe();
       const [payload] = raw.pendingActivities?.[0]?.heartbeatDetails?.payloads ?? [];
-      // The details of a stretch are its record.
-      const record = payload && defaultPayloadConverter.fromPayload<StretchRecord>(payload);
-      const calls = record?.turns.flatMap((turn) => turn.calls ?? []);
+      // The details of a stretch are its record; a first activity has turns once it has lists of tools.
+      const record = payload && defaultPayloadConverter.fromPayload<Partial<StretchRecord>>(payload);
+      const calls = record?.turns?.flatMap((turn) => turn.calls ?? []);
       return calls?.find((call) => call.callId === callId)?.result !== undefined;
     },
     { what: `the result of ${callId} of ${runId} on record`, withinMs: 60_000 },
@@ -40,10 +40,12 @@ export async function heardItsEnd(client: Client, { runId }: Run): Promise<void>
   );
 }
 
-/** Waits until a worker has ended so many stretches of a run, by its own log of level `debug`. */
+/** Waits until a worker has ended so many stretches of a run, the first activity included, by its own log of level `debug`. */
 export async function stretchesEnded(worker: WorkerProcess, { runId }: Run, count: number): Promise<void> {
   const isEnd = (line: string): boolean =>
-    line.includes('"activityType":"stretch"') && line.includes(runId) && /"message":"Activity (?!started)/.test(line);
+    /"activityType":"(?:stretch|prepareRun)"/.test(line) &&
+    line.includes(runId) &&
+    /"message":"Activity (?!started)/.test(line);
   await until(() => worker.output().split('\n').filter(isEnd).length >= count, {
     what: `the end of ${count} stretches of ${runId}`,
     withinMs: 60_000,

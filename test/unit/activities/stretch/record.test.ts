@@ -142,6 +142,7 @@ describe('the timer', () => {
     await passed(20_000);
     expect(temporal.told).toHaveLength(1);
     await temporal.answer();
+    expect(temporal.told).toHaveLength(1);
     await passed(1_000);
     expect(temporal.told).toHaveLength(2);
   });

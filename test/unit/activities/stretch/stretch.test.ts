@@ -184,6 +184,7 @@ describe('a stretch', () => {
     });
     const { turns } = await bench.run();
     expect(turns.map(({ calls = [] }) => calls.map((call) => call.result))).toEqual([[result, endedAs()]]);
+    expect(bench.log).not.toContain('step 2');
   });
 
   test('a dispatch that throws may have run; the others go on (INV-X1, INV-G3)', async () => {

@@ -1,15 +1,24 @@
 /** A stretch sends for a call what the run would send for it in an activity of its own (INV-G1, docs/adr/0058). */
 import { describe, expect, jest, test } from '@jest/globals';
+import { defined } from '../../../../contracts/defined.ts';
 import type { Limits } from '../../../../contracts/schemas/run-spec.ts';
-import type { ServerBinding } from '../../../../contracts/schemas/tool.ts';
+import type { Discovery, ServerBinding } from '../../../../contracts/schemas/tool.ts';
 import type { Authorized } from '../../../../contracts/wire/carry.ts';
 import type { PreparedRun } from '../../../../contracts/wire/run.ts';
 import type { StretchInput } from '../../../../contracts/wire/stretch.ts';
 import type { DispatchInput } from '../../../../contracts/wire/tools.ts';
 import { dispatched } from '../../../../domain/request/transitions.ts';
 import { dispatchOf, type DispatchParts } from '../../../../domain/run/dispatch.ts';
+import { EMPTY_DIGEST } from '../../../../domain/run/journal.ts';
 import { EMPTY_TALLY } from '../../../../domain/run/limits.ts';
-import { openedTurn, stretchDispatch, stretchRun } from '../../../../domain/run/stretch.ts';
+import {
+  firstStretch,
+  openedTurn,
+  type RunPlace,
+  stretchDispatch,
+  stretchRun,
+} from '../../../../domain/run/stretch.ts';
+import { listingInput, toolsetOf } from '../../../../domain/run/toolset.ts';
 import type { InFlight } from '../../../../domain/state/call.ts';
 import type { Run } from '../../../../domain/state/run.ts';
 import { identicalCalls } from '../../../support/builders/call.ts';
@@ -228,5 +237,93 @@ describe('what a stretch sends for a call is what the run would send for it', ()
     expect(given?.servers).toEqual([SERVER]);
     await stretched(living({ prepared: { servers } }), stretchInput().step, stretchInput().bounds);
     expect(given?.servers.map(({ name }) => name)).toEqual(['files', 'desk']);
+  });
+});
+
+describe('the stretch with which a run begins (docs/adr/0062)', () => {
+  const { namespace, workflowId, runId } = runIds();
+  const place: RunPlace = { namespace, workflowId, runId, startedAt: START };
+  const bounds = stretchInput().bounds;
+  const tools = { sha256: 'f'.repeat(64), bytes: 3, contentType: 'application/json' };
+  const found: Discovery[] = [
+    { server: 'files', tools, count: 1, refused: [], grantExpiresAt: '2026-01-01T03:00:00.000Z' },
+    { server: 'desk', tools, count: 0, refused: [] },
+  ];
+  const servers = [
+    { ...SERVER, allowedTools: ['write_file'] },
+    { name: 'desk', url: 'https://desk.example/mcp', holdSeconds: 60 },
+  ];
+  const price = { input: 3, output: 7, currency: 'EUR' };
+
+  test.each<[string, Partial<PreparedRun>, Parameters<typeof runSpec>[0]]>([
+    ['plain', {}, {}],
+    ['with a policy and grants', {}, { grants: [GRANT], policy: { never: ['files/*'] } }],
+    ['with a shape of its answer', {}, { agent: { name: 'clerk', model: 'scripted', output: { type: 'object' } } }],
+    ['that counts calls and cost', { tally: true, price }, {}],
+    ['that can wait for input and tasks', { pauses: ['input', 'outcome'], tasks: true }, {}],
+    ['of few turns', { limits: limits({ turnsPerExecution: 2 }) }, {}],
+  ])('is the one that the run would ask for: %s', async (_what, over, spec) => {
+    const prepared = preparedRun({ servers, stretch: bounds, limits: limits(), ...over });
+    const asked = runSpec(spec);
+    const first = firstStretch(asked, prepared, found, place);
+    if (first === undefined) throw new Error('there is none');
+    const {
+      opening,
+      limits: { turnsPerExecution },
+      ...rest
+    } = prepared;
+    const run = { ...freshRun(), ...(prepared.price === undefined ? {} : { spent: 0 }) };
+    const live = living({ run, prepared: { ...rest, limits: prepared.limits } });
+    const { initiator, specHash } = prepared;
+    expect(first.step).toEqual({
+      run: { namespace, workflowId, initiator, specHash },
+      runId,
+      model: asked.agent.model,
+      turn: 1,
+      base: { length: 0, digest: EMPTY_DIGEST },
+      tail: opening,
+      toolset: toolsetOf(found, servers),
+      ...live.earlier,
+      ...defined({ runPolicy: asked.policy, output: asked.agent.output }),
+    });
+    // Sound: as in `living`.
+    const begun = Object.assign(live, {
+      spec: asked,
+      toolset: toolsetOf(found, servers),
+      identity: { namespace, workflowId, initiator, specHash },
+      decidedIn: [runId],
+      turnsLeft: turnsPerExecution,
+    });
+    await stretched(begun, { ...first.step, tail: opening, ...live.earlier }, bounds);
+    // The count of the cost begins with the first step.
+    expect(JSON.parse(JSON.stringify({ ...given, state: { ...given?.state, spent: undefined } }))).toEqual(
+      JSON.parse(JSON.stringify(first)),
+    );
+    expect(stretchRun(first.state)).toEqual(freshRun());
+  });
+
+  test('is none for a run that takes no stretches', () => {
+    expect(firstStretch(runSpec(), preparedRun(), found, place)).toBeUndefined();
+  });
+
+  test('names the tools that were found, in the order of the servers', () => {
+    expect(toolsetOf(found, servers)).toEqual([
+      { server: 'files', tools, allowedTools: ['write_file'], grantExpiresAt: '2026-01-01T03:00:00.000Z' },
+      { server: 'desk', tools },
+    ]);
+  });
+
+  test('asks each server for its tools with its own grant, and says what the run can do (INV-S2)', () => {
+    const { run } = stretchInput().step;
+    expect(listingInput(run, [{ server: 'mail', ref: 'vault-2' }], {}, SERVER)).toEqual({ run, server: SERVER });
+    expect(listingInput(run, [GRANT], { listings: 'asked', tasks: true, links: ['files'] }, SERVER)).toEqual({
+      run,
+      server: SERVER,
+      grant: GRANT,
+      mayAsk: true,
+      tasks: true,
+      links: true,
+    });
+    expect(listingInput(run, undefined, { links: ['mail'] }, SERVER)).toEqual({ run, server: SERVER });
   });
 });
