@@ -1,7 +1,7 @@
 /**
  * One worker process of the bench, in one of three lanes: `countersign` runs the service, `steps` the service without
- * stretches, `raw` the minimal workflow with the same model and the same MCP adapter. Tells its parent when a run waits, and
- * what it has used when asked.
+ * stretches, `raw` the minimal workflow with the same model and the same MCP adapter. It tells its parent when a run
+ * waits, and what it has used when asked.
  */
 import { fileURLToPath } from 'node:url';
 import { BroadcastChannel } from 'node:worker_threads';

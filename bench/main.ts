@@ -1,7 +1,7 @@
 /**
- * `npm run bench`: this service, with its stretches and without, beside a minimal Temporal workflow that does the same model
- * steps and tool calls. One JSON line per figure, with the ratio to raw. Nothing is asserted. What is not measured: see
- * README.md.
+ * `npm run bench`: this service, with its stretches and without, beside a minimal Temporal workflow that does the same
+ * model steps and tool calls. One JSON line per figure, with the ratio to raw. Nothing is asserted. README.md says what
+ * is not measured.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,10 +1,10 @@
 /**
- * Many runs that wait: how fast they start, what the worker keeps of them, how long a decision takes while the worker knows its run
- * (warm) and after another worker has taken over (cold), the first decision after SIGKILL, the inbox, and a replay of all. One JSON
- * line each; nothing is asserted.
+ * Measures many runs that wait: how fast they start, what the worker keeps of them, the inbox, and a replay of all. It
+ * also measures decisions while the worker knows their runs (warm), after another worker has taken over (cold), and the
+ * first one after SIGKILL. One JSON line each; nothing is asserted.
  *
- * `npx tsx bench/waiting.ts [--runs 1000] [--decided 100] [--main dist/cli/main.js]`, TEMPORAL_CLI_PATH set, or `--address` of another
- * service, whose default namespace is set up.
+ * `npx tsx bench/waiting.ts [--runs 1000] [--decided 100] [--main dist/cli/main.js]`, with TEMPORAL_CLI_PATH set, or with
+ * the `--address` of another service, whose default namespace is set up.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,5 +1,5 @@
 /**
- * How long one activation of a workflow may take on its thread.
+ * Sets how long one activation of a workflow may take on its thread.
  *
  * The SDK ends an activation by the time limit of `node:vm`. When the limit strikes between two promises, Node.js
  * loses its place in the stack of async hooks and aborts the whole process ("async hook stack has become corrupted",

@@ -209,7 +209,7 @@ function assertZone({ trust }: Config): void {
   throw new CountersignError('CONFIG_INVALID', message, { path: 'trust.zone.keys' });
 }
 
-/** What the workers of all queues have. */
+/** Returns the options that the workers of all queues share. */
 export function commonOptions(config: Config, sizes: Sizes): Partial<WorkerOptions> {
   const { worker } = config;
   return {

@@ -3,7 +3,7 @@
  * (docs/adr/0061). Errors keep theirs, so a failed task still names its line.
  *
  * 1. The SDK asks for the stack of a promise by `new Error()` without a message, as soon as the promise is made, and
- *    takes no stack for an answer. Nothing else here makes an error without a message.
+ *    accepts that there is none. No other code in the sandbox makes an error without a message.
  * 2. Those stacks serve Temporal's query `__stack_trace` alone. `worker.stackTraces` keeps them.
  */
 
@@ -25,7 +25,7 @@ export function quietPromises(sandbox: { Error: ErrorConstructor }): void {
   sandbox.Error = Quiet;
 }
 
-/** What the SDK reads the stack of. */
+/** Stands in for the error whose stack the SDK asks for. */
 const noStack = Object.freeze({ stack: undefined });
 
 quietPromises(globalThis);

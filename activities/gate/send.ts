@@ -170,8 +170,8 @@ async function send(
 const KEY_DIGITS = 16;
 
 /**
- * Names the proven call, whatever key the input holds. The digest keeps a call apart from another one under the same id:
- * a model that is asked again, after a reset for instance, may propose otherwise.
+ * Names the proven call, whatever key the input holds. The digest tells a call from another one with the same id: a
+ * model that is asked again, after a reset for instance, may propose another call.
  */
 function idempotencyKeyOf({ run, callId, target, arguments: args }: DispatchInput): string {
   const { serverUrl, tool } = target;

@@ -1,6 +1,6 @@
 /**
- * One connection to one MCP server, for one discovery, one call, or the calls of one run after each other: the session, the SDK's transport under it, and the
- * record of its HTTP exchanges.
+ * One connection to one MCP server: the session, the SDK's transport under it, and the record of its HTTP exchanges. It
+ * serves one discovery, one call, or the calls of one run after each other.
  *
  * It owns the choice of protocol era and an orderly end. It does not own what is asked over it, which addresses may be
  * contacted (`activities/egress/`), or what a failure means (`classify-failure.ts`).

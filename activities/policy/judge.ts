@@ -212,8 +212,8 @@ function reachedBy({ allOf }: ApproverRule, catalog: CatalogSnapshot | undefined
 }
 
 /**
- * True if a call of the tool may be sent again: its operator lists it, or policy takes a trusted server's word that it only
- * reads. A read of a linked resource is repeatable by the setting that offers it.
+ * True if a call of the tool may be sent again. Either the operator lists the tool, or policy takes a trusted server's
+ * word that it only reads. A read of a linked resource is repeatable by the setting that offers it.
  */
 export function isRepeatable(config: PolicyConfig, now: ToolNow, catalog: CatalogSnapshot | undefined): boolean {
   const { servers, policy } = config;

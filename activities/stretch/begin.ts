@@ -1,6 +1,6 @@
 /**
- * The first activity of a run: it checks the spec, and, on a worker of both roles, goes on with listing the tools of all
- * servers and with the first stretch (docs/adr/0062).
+ * The first activity of a run. It checks the spec. On a worker of both roles it also lists the tools of all servers, and
+ * takes the first stretch (docs/adr/0062).
  *
  * 1. Only the check may fail the run. A list that does not come, and a model that does not answer, are left to the run,
  *    which waits for them, tells people, and tries again.
@@ -24,7 +24,7 @@ export interface BeginParts extends StretchParts {
   readonly discoverTools?: ToolActivities['discoverTools'] | undefined;
 }
 
-/** A prepared run travels with each heartbeat; a larger one takes its first stretch by itself. */
+/** A prepared run travels with each heartbeat. One that is larger lists its tools and takes its first stretch itself. */
 const MOST_PREPARED_BYTES = 65_536;
 
 export function createBegin(parts: BeginParts): RunActivities['prepareRun'] {

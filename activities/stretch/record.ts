@@ -4,8 +4,8 @@
  *
  * 1. The record is the details of the activity's heartbeats. They go through the client for asynchronous completion,
  *    whose answer is awaited; `heartbeat()` of an activity is neither awaited nor acknowledged.
- * 2. One heartbeat is under way at a time, so an older record never replaces a newer one. After a heartbeat whose fate is
- *    unknown nothing more is acknowledged in this attempt.
+ * 2. One heartbeat is under way at a time, so an older record never replaces a newer one. After a heartbeat whose fate
+ *    is unknown, nothing more is acknowledged in this attempt.
  * 3. Temporal takes heartbeats only as long as it waits for this attempt: a worker that was frozen for too long is told
  *    so, and sends nothing more.
  */
@@ -21,13 +21,13 @@ import type { BeginRecord, StretchedTurn } from '../../contracts/wire/stretch.ts
 const EVERY_MS = 1_000;
 
 /**
- * @throws ActivityCancelledError, ActivityPausedError, ActivityResetError if the stretch is no longer wanted; the record
- * was taken all the same
+ * @throws ActivityCancelledError, ActivityPausedError, ActivityResetError if the stretch is no longer wanted; the
+ * record was taken all the same
  * @throws ActivityNotFoundError if this attempt is over
  */
 export type TellTemporal = (record: BeginRecord) => Promise<void>;
 
-/** What an attempt does when it hears that it is over. */
+/** Tells an attempt what its heartbeats have heard. */
 export interface Heard {
   /** The run no longer wants the stretch. */
   readonly cancelled: () => void;

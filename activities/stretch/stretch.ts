@@ -1,13 +1,13 @@
 /**
  * The activity `stretch`: model step → verdicts → calls that need nobody and may be repeated → results → next model
- * step, for as long as it may (docs/adr/0058).
+ * step, until one of its bounds, or until the run has something to do (docs/adr/0058).
  *
- * It owns the order and the record. It does not own model steps, verdicts or dispatches: these are the same functions as
- * the activities `modelStep` and `callTool`, with every check of theirs.
+ * It owns the order and the record. It does not own model steps, verdicts or dispatches: these are the functions behind
+ * the activities `modelStep` and `callTool`, with all of their checks.
  * 1. A turn's calls leave only once Temporal has acknowledged them with their verdicts (INV-G1). If the worker is lost
  *    then, the run takes those calls from the record, and never asks the model again for that step.
- * 2. A turn leaves whole or not at all: one call that must be asked, may run only once or belongs to another queue leaves
- *    the turn to the run.
+ * 2. A turn leaves whole or not at all. One call that must be asked, may run only once or belongs to another queue
+ *    leaves the whole turn to the run.
  * 3. It returns what was done also when it is cancelled, so that no call that was sent is missing from the ledger. It
  *    fails, and is tried again, only as long as nothing is on record.
  */
@@ -64,7 +64,7 @@ export async function goOn(
   return await new Attempt(parts, life, input).goOn();
 }
 
-/** Where the next model step stands: the run, and the conversation as the step gets it. */
+/** The run before its next model step, and the conversation as that step gets it. */
 interface Position {
   readonly run: Run;
   readonly step: ModelStepInput;

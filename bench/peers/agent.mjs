@@ -1,4 +1,5 @@
-// The agent that every peer runs: six turns of a scripted model, five tool calls one after the other, the third behind a decision.
+// The agent that every peer runs: six turns of a scripted model, five tool calls one after the other, the third behind
+// a decision.
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 

@@ -1,5 +1,6 @@
-// `node bench/peers/compare.mjs`: every peer in turn, each in a process of its own, on one PostgreSQL. Prints a line of JSON
-// for each, and then the table. Works in a copy under .build/peers, where the peers' packages are installed: this project has none of them.
+// `node bench/peers/compare.mjs`: every peer in turn, each in a process of its own, on one PostgreSQL. It prints a line
+// of JSON for each, and then the table. It works in a copy under .build/peers, where the peers' packages are installed:
+// this project has none of them.
 import { spawn } from 'node:child_process';
 import { appendFileSync, cpSync, mkdirSync } from 'node:fs';
 import { once } from 'node:events';

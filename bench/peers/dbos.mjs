@@ -1,5 +1,6 @@
 // DBOS Transact: a workflow whose model turns and tool calls are steps, on its own PostgreSQL.
-// The gate is `setEvent` and `recv`, with a topic for each call: with one topic for all, a second copy of an approval lets the next call run.
+// The gate is `setEvent` and `recv`, with a topic for each call: with one topic for all, a second copy of an approval
+// lets the next call run.
 import { DBOS } from '@dbos-inc/dbos-sdk';
 import { connectTools, modelSays } from './agent.mjs';
 import { freshDatabase, POOL } from './postgres.mjs';

@@ -1,4 +1,4 @@
-// Puts one peer under load, and says what a run took, what it cost, and whether its calls arrived once each and in order.
+// Puts one peer under load, and says what a run took and cost, and whether its calls arrived once each and in order.
 import { readdirSync, readFileSync } from 'node:fs';
 import { CALLS, GATED_STEP } from './agent.mjs';
 import { openProbe } from './postgres.mjs';

@@ -1,5 +1,6 @@
 // Raw Temporal: the least that a workflow can do for this agent (bench/raw-workflow.ts), with the SDK of this project.
-// Worker, starter and approver share this process, as in the other peers. Lane `stretch`: one activity goes on until somebody must be asked.
+// Worker, starter and approver share this process, as in the other peers. Lane `stretch`: one activity goes on until
+// somebody must be asked.
 import { fileURLToPath } from 'node:url';
 import client from '@temporalio/client';
 import worker from '@temporalio/worker';

@@ -256,7 +256,7 @@ export const Config = z.strictObject({
         .strictObject({
           /** Model steps of one stretch. 0: each model step and each call is an activity of its own. */
           turns: z.int().min(0).max(100).default(10),
-          /** No further model step begins after this time. A message to the model is read after it at the latest. */
+          /** No further model step begins after this time. A message to the model waits for it, and for a turn begun in it. */
           seconds: z.int().min(1).max(300).default(15),
           /** Bytes of the answers and results of one stretch; its record travels with each heartbeat. */
           bytes: z.int().min(16_384).max(393_216).default(262_144),

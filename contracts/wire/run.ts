@@ -1,5 +1,5 @@
 /**
- * What a run gives its own activities, and what they answer. It is written into history: no secret stands here in clear
+ * Inputs and answers of a run's own activities. They are written into history: no secret stands here in clear
  * (INV-S1).
  *
  * Optional fields of `PreparedRun` switch on behaviour. An absent field means that an earlier release, or a policy
@@ -27,7 +27,7 @@ export interface ModelPrice {
 export interface StretchBounds {
   /** Model steps of one stretch, at least 1. */
   readonly turns: number;
-  /** From the beginning of an attempt; a message that waits for the model is read after this time at the latest. */
+  /** From the beginning of an attempt. A message to the model waits for this time, and for a turn that began in it. */
   readonly seconds: number;
   /** UTF-8 bytes of the record as JSON. */
   readonly bytes: number;

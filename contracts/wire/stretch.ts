@@ -24,7 +24,7 @@ export interface StretchState {
   readonly refused?: readonly string[];
 }
 
-/** What each dispatch of a stretch has beside its call and what the model step has. */
+/** The parts of each dispatch of a stretch that neither its call nor the model step gives. */
 export type StretchDispatch = Pick<DispatchInput, 'decidedIn' | 'signedSpec' | 'input' | 'tasks'> & {
   readonly limits: Limits;
   readonly grants?: readonly Grant[];
@@ -62,14 +62,14 @@ export interface StretchedTurn {
   readonly calls?: readonly StretchedCall[];
 }
 
-/** What a stretch has done; the details of its heartbeats, and its result. */
+/** The turns that a stretch has taken. It is the details of its heartbeats, and its result. */
 export interface StretchRecord {
   readonly turns: readonly StretchedTurn[];
 }
 
 /**
- * What the first activity of a run has done. A worker of both roles goes on in it: it lists the tools of all servers, and
- * takes the first stretch.
+ * The work of the first activity of a run. A worker of both roles also lists the tools of all servers in it, and takes
+ * the first stretch.
  */
 export interface BeginRecord extends StretchRecord {
   readonly prepared?: PreparedRun;

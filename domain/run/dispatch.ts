@@ -7,7 +7,7 @@ import type { DispatchInput } from '../../contracts/wire/tools.ts';
 import type { CallState, InFlight } from '../state/call.ts';
 import { earlierThan, resultRoom } from './limits.ts';
 
-/** What the dispatches of all calls of a turn have in common. */
+/** The parts that the dispatches of all calls of a turn share. */
 export type DispatchParts = Pick<
   DispatchInput,
   'run' | 'runId' | 'decidedIn' | 'toolset' | 'runPolicy' | 'signedSpec' | 'tasks'
@@ -18,7 +18,7 @@ export type DispatchParts = Pick<
   readonly earlier?: Tally | undefined;
 };
 
-/** What the dispatch of one call has from people, from its server and from its link. */
+/** The parts that one dispatch has from people, from its server and from its link. */
 export type DispatchSaid = Partial<
   Pick<DispatchInput, 'proof' | 'retry' | 'input' | 'authorizations' | 'link' | 'hold' | 'resumable'>
 >;

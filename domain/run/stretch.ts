@@ -2,10 +2,10 @@
  * Says what a stretch may do, and what a run takes over of what it did (docs/adr/0058).
  *
  * The activity and the run apply the same transitions to the same answers, so both know the same conversation.
- * 1. A call leaves within a stretch only if policy allows it, the operator calls it repeatable, and its server is among
+ * 1. A call leaves within a stretch only if policy allows it, its tool is repeatable, and its server is among
  *    those that the run has named. Else no call of its turn leaves (INV-G1, INV-X1).
- * 2. Only what is on record may have left. A call on record without a result may have run (INV-X1), and the run sends it
- *    again by an activity of its own.
+ * 2. Only what is on record may have left. A call on record without a result may have run (INV-X1), and the run sends
+ *    it again by an activity of its own.
  */
 import { READ_RESOURCE } from '../../contracts/names.ts';
 import type { StretchedCall, StretchedTurn, StretchInput, StretchState } from '../../contracts/wire/stretch.ts';
@@ -101,8 +101,8 @@ export interface Timed {
 }
 
 /**
- * What happened to the calls of a turn, in order of time: each was let go, and some have ended. A call whose result needs
- * more of the run is left in flight.
+ * Returns what happened to the calls of a turn, in order of time: each was let go, and some have ended. A call whose
+ * result needs more of the run is left in flight.
  */
 export function deedsOf(calls: readonly StretchedCall[]): readonly Timed[] {
   return calls
@@ -181,7 +181,7 @@ export function stretchServers({ servers, pauses }: Pick<PreparedRun, 'servers' 
   );
 }
 
-/** Where a run stands in Temporal. `startedAt` is epoch ms. */
+/** The place of a run in Temporal. `startedAt` is epoch ms. */
 export interface RunPlace {
   readonly namespace: string;
   readonly workflowId: string;

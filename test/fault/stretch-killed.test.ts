@@ -1,7 +1,6 @@
 /**
- * A worker process is killed or frozen in the middle of a stretch (F1, F2, F5, docs/adr/0058). By the
- * servers' own logs no call ran more often than the ledger says it was sent, and by the model's own log no turn on
- * record was asked again.
+ * A worker process is killed or frozen in the middle of a stretch (F1, F2, F5, docs/adr/0058). By the servers' own logs
+ * no call ran more often than the ledger says it was sent. By the model's own log no turn on record was asked again.
  */
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';

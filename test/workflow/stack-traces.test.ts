@@ -1,4 +1,4 @@
-/** Where a run waits is told to Temporal's own query only by workers that keep stack traces; a failed task always names its place (docs/adr/0061). */
+/** Temporal's query for the stack of a run tells where it waits only at workers that keep stack traces (docs/adr/0061). */
 import { expect, test } from '@jest/globals';
 import { withStackTraces } from '../../workers/bundle.ts';
 import { startRecordingServer } from '../support/servers/recording-server.ts';

@@ -45,8 +45,8 @@ export function modelActivities(summary: string, priority: RunPriority | undefin
 }
 
 /**
- * Options for the first activity, which may go on with lists and a first stretch. Its priority is that of other activities
- * without one: the run's own is not known yet.
+ * Options for the first activity, which may go on with lists and a first stretch. It has no priority: the run's own is
+ * not known yet.
  */
 export function beginActivities(summary: string): Answering<Pick<RunActivities, 'prepareRun'>> {
   return provenActivities<Answering<RunActivities>>({
@@ -67,10 +67,10 @@ export function beginActivities(summary: string): Answering<Pick<RunActivities, 
 const LOST_WORKER = ['TemporalTimeout:Heartbeat', 'TemporalTimeout:StartToClose'];
 
 /**
- * Options for a stretch. It is tried again only as long as nothing is on record: if its worker is lost, Temporal tells the
- * run what was. A stretch that is no longer wanted is waited for, because it returns what was done.
+ * Options for a stretch. It is tried again only as long as nothing is on record: if its worker is lost, Temporal tells
+ * the run what was. A stretch that is no longer wanted is waited for, because it returns what was done.
  *
- * The time holds a stretch, with a model step and a call that began at its end.
+ * The timeout leaves room for a model step and a call that begin at the end of the stretch.
  */
 export function stretchActivities(
   summary: string,

@@ -1,8 +1,8 @@
 /**
  * One execution of a run as the workflow holds it.
  *
- * One file, because it is one class: every change of a run goes through it. It owns the run's state and journal while this execution lives. It does not own the rules (`domain/`) or waiting
- * (`call.ts`).
+ * It owns the run's state and journal while this execution lives. It does not own the rules (`domain/`) or waiting
+ * (`call.ts`). One file, because it is one class: every change of a run goes through it.
  * 1. State changes only through the methods of this class. Changes that belong in the ledger record their facts.
  * 2. After every change, nobody is asked what a waiting interruption overtakes (B-15).
  */
@@ -74,7 +74,7 @@ export class LiveRun extends Entity {
   readonly polling = new UnderWay<string>();
   /** The stretch under way, which an interruption ends. */
   readonly stretching = new UnderWay<CancellationScope>();
-  /** What was done beyond preparing when the run began: lists of tools, and turns that are to be taken over. */
+  /** The rest of what the first activity did: lists of tools, and turns that are to be taken over. */
   begun: Pick<BegunRun, 'found' | 'turns'> = {};
   /** Calls that a stretch has let go, and whose results need something of the run. */
   readonly told = new Map<string, StretchedCall>();

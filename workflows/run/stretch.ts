@@ -102,7 +102,7 @@ function stretchInput(live: LiveRun, step: ModelStepInput, bounds: StretchBounds
   };
 }
 
-/** What a stretch had on record when its worker was lost; undefined if it ended otherwise. */
+/** Returns what a stretch had on record when its worker was lost; undefined if it ended otherwise. */
 function lostRecord(error: unknown): BeginRecord | undefined {
   const cause = error instanceof ActivityFailure ? error.cause : undefined;
   if (!(cause instanceof TimeoutFailure)) return undefined;

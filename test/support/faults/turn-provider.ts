@@ -1,6 +1,6 @@
 /**
- * Serves a model provider that answers each model by a plan, turn by turn, and can hold the answer to one turn: a worker
- * that is killed is met in a model step, and what was asked again can be counted.
+ * Serves a model provider that answers each model by a plan, turn by turn, and can hold the answer to one turn. So a
+ * worker can be killed during a model step, and what was asked again can be counted.
  *
  * 1. The turn is told by the conversation that was sent, so an answer that was asked for twice is the same twice.
  */

@@ -1,4 +1,4 @@
-/** What leaves a stretch for a call is what the run would send for it in an activity of its own (INV-G1, docs/adr/0058). */
+/** A stretch sends for a call what the run would send for it in an activity of its own (INV-G1, docs/adr/0058). */
 import { describe, expect, jest, test } from '@jest/globals';
 import { defined } from '../../../../contracts/defined.ts';
 import type { Limits } from '../../../../contracts/schemas/run-spec.ts';
