@@ -135,6 +135,7 @@ export async function runSideActivities(
       {
         prepareRun,
         modelStep,
+        believesRecords: config.trust.mode === 'temporal',
         ...(toolSide && { discoverTools: toolSide.discoverTools, callTool: toolSide.callTool }),
       },
       client,

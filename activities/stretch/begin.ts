@@ -30,8 +30,8 @@ const MOST_BEGUN_BYTES = 65_536;
 /** Time of the lists and the model steps; a step of a later stretch has as much. */
 const MOST_MS = 900_000;
 
-function fits(begun: object): boolean {
-  return byteLength(JSON.stringify(begun)) <= MOST_BEGUN_BYTES;
+function fits(record: object): boolean {
+  return byteLength(JSON.stringify(record)) <= MOST_BEGUN_BYTES;
 }
 
 export function createBegin(parts: BeginParts): RunActivities['prepareRun'] {

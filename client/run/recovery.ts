@@ -135,7 +135,7 @@ export async function discardedPart(client: Client, history: History, from: numb
     const result = await readable(client, completed?.result?.payloads);
     for (const callId of repeatableIn(result)) repeatable.add(callId);
     if (!isDiscarded) continue;
-    for (const call of stretchedIn(result)) calls.set(`${event.eventId} ${call.callId}`, call);
+    for (const call of stretchedIn(result)) calls.set(`${String(event.eventId)} ${call.callId}`, call);
     const scheduled = event.activityTaskScheduledEventAttributes;
     if (scheduled?.activityType?.name === ACTIVITIES.callTool) {
       calls.set(String(event.eventId), callOf(event, await readable(client, scheduled.input?.payloads)));
