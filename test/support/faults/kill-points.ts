@@ -70,7 +70,13 @@ export async function startKillServer(era: Era, point: KillPoint): Promise<KillS
     onList: (answer) => {
       if (!holds('before the session')) answer();
     },
-    intercept: (_, __, rpcMethod) => rpcMethod === 'notifications/initialized' && holds('connected, not sent'),
+    intercept: (_, response, rpcMethod) => {
+      if (rpcMethod === 'notifications/initialized') return holds('connected, not sent');
+      if (!isArmed || point !== 'connected, not sent' || rpcMethod !== 'tools/call') return false;
+      // The session that is kept since the list is lost, so the call opens another one.
+      response.writeHead(404).end();
+      return true;
+    },
     onCall: (exchange) => {
       if (holds('sent, not acted on')) return;
       act(exchange);
