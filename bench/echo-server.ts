@@ -8,6 +8,7 @@ import { createServer, type IncomingMessage } from 'node:http';
 import { Server } from '@modelcontextprotocol/sdk/server/index.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
+import { runOf } from './workload.ts';
 
 const inputSchema = {
   type: 'object' as const,
@@ -32,8 +33,7 @@ function makeServer(): Server {
     const { run, step, bytes = 0 } = params.arguments ?? {};
     const key = params._meta?.['countersign/idempotency-key'];
     calls.push({
-      // The key is the run's id, a slash, and the call's.
-      run: typeof key === 'string' ? key.slice(0, key.lastIndexOf('/')) : String(run),
+      run: typeof key === 'string' ? runOf(key) : String(run),
       step: Number(step),
       tool: params.name,
       atMs: Number(process.hrtime.bigint()) / 1e6,

@@ -16,6 +16,15 @@ export function toolOf(turn: number): 'echo' | 'write' | undefined {
   return isGated(turn) ? 'write' : 'echo';
 }
 
+/**
+ * The run of a call, by its idempotency key: `RUN/CALL/DIGEST` from this service, `RUN/STEP` from the raw workflow. The
+ * id of a run of the bench has no slash.
+ */
+export function runOf(key: string): string {
+  const end = key.indexOf('/');
+  return end < 0 ? key : key.slice(0, end);
+}
+
 /** @param scripts of further models, by name */
 export function benchConfig(url: string, scripts: Readonly<Record<string, Script>> = {}): ConfigInput {
   const models = Object.entries({ bench: benchScript(), ...scripts });

@@ -69,9 +69,11 @@ describe('a server of 2026-07-28', () => {
       { servers: [{ name: 'docs' }] },
     );
     await run.result();
+    const keyOf = (callId: string): unknown =>
+      expect.stringMatching(new RegExp(`^${run.runId}/${callId.replace('.', String.raw`\.`)}/[0-9a-f]{16}$`));
     expect(server.reads.toSorted((one, other) => one.uri.localeCompare(other.uri))).toEqual([
-      { uri: 'doc://blob', token: `Bearer ${tokenFor('read')}`, key: `${run.runId}/t2.c1` },
-      { uri: 'doc://text', token: `Bearer ${tokenFor('read')}`, key: `${run.runId}/t2.c0` },
+      { uri: 'doc://blob', token: `Bearer ${tokenFor('read')}`, key: keyOf('t2.c1') },
+      { uri: 'doc://text', token: `Bearer ${tokenFor('read')}`, key: keyOf('t2.c0') },
     ]);
     const [, words, bytes] = await ends(world, run);
     expect(words).toMatchObject(content({ text: 'words of doc://text for Bearer [redacted]' }));

@@ -3,12 +3,11 @@
  * (docs/adr/0058). What people see of a run is as before.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { tsToMs } from '@temporalio/common/lib/time.js';
-import { assertIntact, type RunHandle } from '../../client/index.ts';
+import { assertIntact } from '../../client/index.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
+import { heardItsEnd } from '../support/faults/stretches.ts';
 import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
 import { executions, factsOf, results } from '../support/world/run-record.ts';
-import { until } from '../support/until.ts';
 import { decideNext, startWorld, type World } from '../support/world/world.ts';
 
 let shop: RecordingServer;
@@ -41,23 +40,6 @@ const lookup = (purpose: string, n: number) => ({ tool: 'shop/lookup', arguments
 async function activitiesOf(runId: string): Promise<readonly string[]> {
   return (await executions(world, runId)).flatMap(({ events }) =>
     events.flatMap(({ activityTaskScheduledEventAttributes: scheduled }) => scheduled?.activityType?.name ?? []),
-  );
-}
-
-/** Waits until the stretch has heard that it is no longer wanted: Temporal says so with each heartbeat. */
-async function heardItsEnd(run: RunHandle): Promise<void> {
-  const handle = world.client.workflow.getHandle(run.runId);
-  let since: number | undefined;
-  await until(
-    async () => {
-      const [pending] = (await handle.describe()).raw.pendingActivities ?? [];
-      // PENDING_ACTIVITY_STATE_CANCEL_REQUESTED (temporal.api.enums.v1)
-      if (pending?.state !== 3) return undefined;
-      const at = tsToMs(pending.lastHeartbeatTime);
-      since ??= at;
-      return at > since || undefined;
-    },
-    { what: 'a heartbeat of a stretch that is no longer wanted' },
   );
 }
 
@@ -122,34 +104,11 @@ describe('a stretch', () => {
     ]);
     await shop.held('told');
     await run.say({ messageId: 'm1', from: 'ann', text: 'Stop that.', interrupt: true });
-    await heardItsEnd(run);
+    await heardItsEnd(world.client, run);
     shop.release('told');
     expect(await run.result()).toMatchObject({ status: 'completed', output: 'heard' });
     const ledger = await run.ledger();
     expect(factsOf(ledger, 'outcome').map(({ outcome }) => outcome)).toEqual(['succeeded', 'succeeded']);
     expect(await activitiesOf(run.runId)).toEqual(['prepareRun', 'stretch']);
   });
-
-  test.each(['finish', 'cancel'] as const)(
-    'stop (%s) ends it; each call that was sent is in the ledger',
-    async (inFlight) => {
-      const purpose = `stop-${inFlight}`;
-      const run = await world.start([
-        { calls: [lookup(purpose, 1)] },
-        { calls: [{ tool: 'shop/slow', arguments: { purpose } }] },
-        { text: 'never' },
-      ]);
-      await shop.held(purpose);
-      await run.stop({ by: 'ann', reason: 'enough', inFlight });
-      if (inFlight === 'finish') {
-        await heardItsEnd(run);
-        shop.release(purpose);
-      } else await until(async () => shop.abandoned(purpose) === 1 || undefined, { what: 'the call that is given up' });
-      expect(await run.result()).toMatchObject({ status: 'stopped' });
-      const ledger = await run.ledger();
-      expect(factsOf(ledger, 'dispatched').map(({ callId }) => callId)).toEqual(['t1.c0', 't2.c0']);
-      expect(factsOf(ledger, 'outcome')[1]?.outcome).toBe(inFlight === 'finish' ? 'succeeded' : 'unknown');
-      shop.release(purpose);
-    },
-  );
 });

@@ -272,21 +272,24 @@ describe('nothing leaves before Temporal has its turn on record (INV-G1)', () =>
 
   test('one that hears so later ends its step and its calls, and fails: what it says does not count', async () => {
     const signals: AbortSignal[] = [];
+    const gate = new Gate<DispatchResult>();
     const bench = new StretchBench({
       model: [stepOf(1, [{}])],
       server: async () => {
         signals.push(cancellationSignal());
-        return await new Promise(() => undefined);
+        return await gate.pass();
       },
       heartbeat: () => {
         if (bench.records.length > 1) throw OVER;
       },
     });
-    const running = bench.run();
+    const failure = failureOfRun(bench.run());
     await settle();
     await beat();
     expect(signals.map(({ aborted }) => aborted)).toEqual([true]);
-    running.catch(() => undefined);
+    await gate.open(endedAs());
+    expect(await failure).toMatchObject({ type: 'INTERNAL', nonRetryable: false });
+    expect(bench.log).not.toContain('step 2');
   });
 });
 
