@@ -135,6 +135,7 @@ export async function runSideActivities(
       {
         prepareRun,
         modelStep,
+        believesRecords: config.trust.mode === 'temporal',
         ...(toolSide && { discoverTools: toolSide.discoverTools, callTool: toolSide.callTool }),
       },
       client,
@@ -207,7 +208,7 @@ export async function toolSideActivities(
  * @param inner what they are made of; without `callTool` and `discoverTools` they take model steps only
  */
 function stretching(
-  inner: Pick<BeginParts, 'prepareRun' | 'discoverTools' | 'modelStep' | 'callTool'>,
+  inner: Pick<BeginParts, 'prepareRun' | 'discoverTools' | 'modelStep' | 'callTool' | 'believesRecords'>,
   { activity, connection, workflow }: Pick<Client, 'activity' | 'connection' | 'workflow'>,
 ): Pick<RunSide, 'prepareRun' | 'stretch'> {
   const soon = async (ask: () => Promise<void>): Promise<void> =>

@@ -25,10 +25,18 @@ export interface BeginParts extends StretchParts {
 }
 
 /** A prepared run travels with each heartbeat. One that is larger lists its tools and takes its first stretch itself. */
-const MOST_PREPARED_BYTES = 65_536;
+const MOST_BEGUN_BYTES = 65_536;
+
+/** Time of the lists and the model steps; a step of a later stretch has as much. */
+const MOST_MS = 900_000;
+
+function fits(record: object): boolean {
+  return byteLength(JSON.stringify(record)) <= MOST_BEGUN_BYTES;
+}
 
 export function createBegin(parts: BeginParts): RunActivities['prepareRun'] {
   return async (spec, alone) => {
+    if (!parts.believesRecords) return await parts.prepareRun(spec);
     const { prepared, found, turns } = recordLeft();
     // An attempt before this one got so far.
     if (prepared !== undefined) return begun(prepared, found, turns);
@@ -39,17 +47,22 @@ export function createBegin(parts: BeginParts): RunActivities['prepareRun'] {
 
 async function begin(parts: BeginParts, life: Lifeline, spec: unknown, alone: boolean): Promise<BegunRun> {
   const prepared = await parts.prepareRun(spec);
-  const isSmall = byteLength(JSON.stringify(prepared)) <= MOST_PREPARED_BYTES;
-  if (alone || prepared.stretch === undefined || !isSmall) return prepared;
+  if (alone || prepared.stretch === undefined || !fits({ prepared })) return prepared;
   life.record.begin({ prepared });
   // Sound: `prepareRun` has accepted it.
   const accepted = spec as RunSpec;
   const place = placeOf();
+  life.endAt(Math.min(Date.now() + MOST_MS, place.startedAt + prepared.limits.wallClockSeconds * 1_000));
   const found = await listed(parts, life, accepted, prepared, place);
   if (found === undefined || life.isEnding) return prepared;
-  life.record.begin({ prepared, found });
   const input = firstStretch(accepted, prepared, found, place);
-  const turns = input && (await goOn(parts, life, input).catch(() => undefined));
+  if (input === undefined || !fits({ prepared, found })) return begun(prepared, found, undefined);
+  life.record.begin({ prepared, found });
+  const turns = await goOn(parts, life, input).catch((error: unknown) => {
+    // The run asks the model itself. What was done is on record, and is not dropped.
+    if (life.record.isEmpty) return undefined;
+    throw error;
+  });
   return begun(prepared, found, turns);
 }
 

@@ -33,6 +33,7 @@ export class Lifeline {
   readonly #context = Context.current();
   readonly #steps = new AbortController();
   readonly #calls = new AbortController();
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(parts: LifelineParts) {
     this.#parts = parts;
@@ -47,6 +48,12 @@ export class Lifeline {
     };
     if (cancellationSignal.aborted) told();
     else cancellationSignal.addEventListener('abort', told, { once: true });
+  }
+
+  /** Ends the model step, and begins nothing more, at that time. @param at epoch ms */
+  endAt(at: number): void {
+    const over = (): void => this.#steps.abort(new CancelledFailure('The time of this stretch is over.'));
+    this.#timer = setTimeout(over, Math.max(0, at - Date.now()));
   }
 
   /** True once nothing new may begin. */
@@ -84,6 +91,7 @@ export class Lifeline {
       tell = async () => await completion.fail(taskToken, codedFailure(error));
     } finally {
       this.record.stop();
+      clearTimeout(this.#timer);
     }
     await tell();
     throw new CompleteAsyncError();

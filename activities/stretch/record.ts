@@ -62,6 +62,11 @@ export class KeptRecord {
     return this.#isLost;
   }
 
+  /** True if no turn is on record. */
+  get isEmpty(): boolean {
+    return this.#turns.length === 0;
+  }
+
   /** Takes what a run has begun with. */
   begin(begun: Omit<BeginRecord, 'turns'>): void {
     this.#begun = begun;

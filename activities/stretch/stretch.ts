@@ -40,11 +40,13 @@ export interface StretchParts extends LifelineParts {
   readonly modelStep: ModelActivities['modelStep'];
   /** Absent on a worker that calls no servers: the stretch ends with each model step. */
   readonly callTool?: ToolActivities['callTool'] | undefined;
+  /** False in trust mode `signed`: whoever writes to the namespace can write a record. */
+  readonly believesRecords: boolean;
 }
 
 export function createStretch(parts: StretchParts): ModelActivities['stretch'] {
   return async (input) => {
-    const left = recordLeft();
+    const left = parts.believesRecords ? recordLeft() : { turns: [] };
     // Somebody has made Temporal hand out again what an attempt has begun: the run goes on with what that attempt did.
     if (left.turns.length > 0) return left;
     const life = new Lifeline(parts);
@@ -139,7 +141,7 @@ class Attempt {
     await Promise.all(
       calls.map(async (call) => {
         const result = await this.#sentOne(opened.run, call);
-        this.#note({ ...call, endedAt: Date.now(), result });
+        this.#note({ ...call, endedAt: Math.max(call.sentAt, Date.now()), result });
       }),
     );
     this.#life.assertWaitedFor();

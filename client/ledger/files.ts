@@ -138,6 +138,12 @@ export function fieldOf(value: unknown, field: string): unknown {
   return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[field] : undefined;
 }
 
+/** Returns the list in a field of a value that came from outside; none if there is no list. */
+export function listAt(value: unknown, field: string): readonly unknown[] {
+  const list = fieldOf(value, field);
+  return Array.isArray(list) ? list : [];
+}
+
 export function textAt(value: unknown, field: string): string | undefined {
   const found = fieldOf(value, field);
   return typeof found === 'string' ? found : undefined;

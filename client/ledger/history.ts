@@ -24,7 +24,7 @@ import { type Answerable, isEdit } from '../../domain/state/call.ts';
 import { hashOf, sha256Hex } from '../../domain/text/canonical.ts';
 import { decoded, executionChain, type HistoryEvent } from '../engine/executions.ts';
 import type { LedgerFault } from './check.ts';
-import { fieldOf, textAt } from './files.ts';
+import { fieldOf, listAt, textAt } from './files.ts';
 
 /** A message as it stands in history. */
 interface SentMessage {
@@ -132,11 +132,6 @@ function noteStretch(deeds: RecordedDeeds, record: unknown): void {
     noteDispatch(deeds, callId, 1);
     noteResult(deeds, callId, fieldOf(call, 'result'));
   }
-}
-
-function listAt(value: unknown, field: string): readonly unknown[] {
-  const list = fieldOf(value, field);
-  return Array.isArray(list) ? list : [];
 }
 
 function noteDispatch(deeds: RecordedDeeds, callId: string, attempt: unknown): void {

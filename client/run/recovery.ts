@@ -13,7 +13,7 @@ import { CountersignError } from '../../contracts/errors.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
 import { endingOf, type SendEnding } from '../../domain/history/discarded-send.ts';
 import { type History, type HistoryEvent, readable } from '../engine/executions.ts';
-import { fieldOf, textAt } from '../ledger/files.ts';
+import { fieldOf, listAt, textAt } from '../ledger/files.ts';
 
 /** Temporal sends messages and stops to the run again after the reset (temporal.api.enums.v1.ResetReapplyType). */
 const REAPPLY_ALL = 3;
@@ -135,6 +135,7 @@ export async function discardedPart(client: Client, history: History, from: numb
     const result = await readable(client, completed?.result?.payloads);
     for (const callId of repeatableIn(result)) repeatable.add(callId);
     if (!isDiscarded) continue;
+    for (const call of stretchedIn(result)) calls.set(`${String(event.eventId)} ${call.callId}`, call);
     const scheduled = event.activityTaskScheduledEventAttributes;
     if (scheduled?.activityType?.name === ACTIVITIES.callTool) {
       calls.set(String(event.eventId), callOf(event, await readable(client, scheduled.input?.payloads)));
@@ -152,7 +153,7 @@ export async function discardedPart(client: Client, history: History, from: numb
   return {
     events: events.filter(({ eventId }) => Number(eventId) >= from).length,
     answers,
-    calls: [...calls.values()].map((call) => ({ ...call, repeatable: repeatable.has(call.callId) })),
+    calls: [...calls.values()].map((call) => ({ ...call, repeatable: call.repeatable || repeatable.has(call.callId) })),
   };
 }
 
@@ -188,8 +189,34 @@ function answerOf(
   };
 }
 
-/** Returns the ids of calls that are repeatable by their verdict, in a model step's result or the judge's. */
+/** Returns the calls that were made within a stretch, by its result. Only repeatable ones are (docs/adr/0058). */
+function stretchedIn(result: unknown): readonly DiscardedCall[] {
+  return listAt(result, 'turns').flatMap((turn) => {
+    const judgements = listAt(fieldOf(fieldOf(turn, 'step'), 'judged'), 'judgements');
+    return listAt(turn, 'calls').map((call): DiscardedCall => {
+      const callId = textAt(call, 'callId') ?? 'cannot be read';
+      const judged = judgements.find((each) => textAt(each, 'callId') === callId);
+      const target = fieldOf(judged, 'target');
+      const sentAt = fieldOf(call, 'sentAt');
+      return {
+        callId,
+        server: textAt(target, 'server') ?? '',
+        tool: textAt(target, 'tool') ?? '',
+        at: new Date(typeof sentAt === 'number' ? sentAt : 0).toISOString(),
+        ending: endingOf(fieldOf(call, 'result')),
+        repeatable: true,
+      };
+    });
+  });
+}
+
+/**
+ * Returns the ids of calls that are repeatable by their verdict, in the result of a model step, of the judge or of a
+ * stretch.
+ */
 function repeatableIn(result: unknown): readonly string[] {
+  const turns = listAt(result, 'turns');
+  if (turns.length > 0) return turns.flatMap((turn) => repeatableIn(fieldOf(turn, 'step')));
   const judged = fieldOf(result, 'judged') ?? result;
   const judgements = fieldOf(judged, 'judgements');
   if (!Array.isArray(judgements)) return [];

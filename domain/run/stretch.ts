@@ -109,7 +109,7 @@ export function deedsOf(calls: readonly StretchedCall[]): readonly Timed[] {
     .flatMap(({ callId, sentAt, endedAt = sentAt, result }): Timed[] => [
       { at: sentAt, apply: (run) => letGo(run, callId) },
       ...(isConcluded(result)
-        ? [{ at: endedAt, apply: (run: Run) => ended(run, callId, result.outcome, result.token) }]
+        ? [{ at: Math.max(sentAt, endedAt), apply: (run: Run) => ended(run, callId, result.outcome, result.token) }]
         : []),
     ])
     .toSorted((one, other) => one.at - other.at);

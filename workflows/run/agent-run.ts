@@ -110,12 +110,15 @@ async function converse(live: LiveRun): Promise<Ending> {
       if (live.work.consideredCancelled) return interruption(live);
       continue;
     }
-    if (live.reasonToRoll !== undefined) await roll(live);
-    live.takeQueue();
-    const limit = reachedLimit(live.run, live.prepared.limits, Date.now());
-    if (limit !== undefined) {
-      live.record({ kind: 'limit.reached', ...limit });
-      return { status: 'limited', output: '', because: limit.limit };
+    // The turns with which the run began come before everything that happened since.
+    if (live.begun.turns === undefined) {
+      if (live.reasonToRoll !== undefined) await roll(live);
+      live.takeQueue();
+      const limit = reachedLimit(live.run, live.prepared.limits, Date.now());
+      if (limit !== undefined) {
+        live.record({ kind: 'limit.reached', ...limit });
+        return { status: 'limited', output: '', because: limit.limit };
+      }
     }
     const step = await think(live);
     // A stretch that is no longer wanted returns what it has done; an answer that came after a stop is not asked for.
@@ -173,8 +176,9 @@ async function end(live: LiveRun, surface: Surface, ending: Ending): Promise<Run
   });
   if (ending.status === 'cancelled' && !live.isPrepared)
     throw new CancelledFailure('The run was cancelled before it began.');
-  if (live.judging.size > 0) await answerEditors(live);
-  const segment = isStored ? await storeJournal(live) : await ownTask(live);
+  const answersEditors = live.judging.size > 0;
+  if (answersEditors) await answerEditors(live);
+  const segment = isStored ? await storeJournal(live) : await ownTask(live, answersEditors);
   live.stored();
   surface.show();
   if (ending.status === 'cancelled') throw new CancelledFailure('The run was cancelled.');
@@ -216,12 +220,13 @@ async function fail(live: LiveRun, surface: Surface, error: unknown): Promise<ne
   if (tasksOf(live.run).length > 0) await withdrawTasks(live);
   live.withdrawAll();
   live.record({ kind: 'run.ended', status: 'failed', code: coded.code });
-  if (live.judging.size > 0) await answerEditors(live);
+  const answersEditors = live.judging.size > 0;
+  if (answersEditors) await answerEditors(live);
   if (isStored) {
     // The store may itself be at fault, so the run does not wait for it. The code that ended the run still names the
     // cause.
     await storeJournal(live, runActivities('store transcript and ledger')).catch(() => undefined);
-  } else if (isKeptByHistory(live)) await ownTask(live);
+  } else if (isKeptByHistory(live)) await ownTask(live, answersEditors);
   live.stored();
   surface.show();
   throw final(failureOf(coded.code, coded.message, { ...coded.facts, runId: workflowInfo().workflowId }));

@@ -5,7 +5,7 @@
  *    with the time at which it happened.
  * 2. Results that need more than recording, and the calls of a last turn that did not leave, are settled by `act`.
  */
-import { ActivityFailure, TimeoutFailure } from '@temporalio/common';
+import { ActivityFailure, CancelledFailure, TimeoutFailure } from '@temporalio/common';
 import { CancellationScope, isCancellation } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
 import type { ModelStepInput, StretchBounds } from '../../contracts/wire/run.ts';
@@ -13,7 +13,7 @@ import type { BeginRecord, BegunRun, StretchedTurn, StretchInput } from '../../c
 import { deedsOf, isConcluded, isOver, stretchServers, stretchState } from '../../domain/run/stretch.ts';
 import { resultsOf } from '../../domain/run/turn.ts';
 import { isAnswerOf } from '../../domain/shapes/inputs.ts';
-import { answered, assertFailure } from '../entity/unread.ts';
+import { answered, assertFailure, assertReadable } from '../entity/unread.ts';
 import { beginActivities, stretchActivities } from './activities.ts';
 import { dispatchParts, grantProofs, inputBefore } from './dispatch-input.ts';
 import type { LiveRun } from './live-run.ts';
@@ -38,11 +38,11 @@ export async function stretched(
     return answered(live, 'stretch', answer).turns;
   } catch (error) {
     assertFailure(error);
-    const lost = lostRecord(error);
+    const lost = lostRecord(live, error);
     if (lost !== undefined) return lost.turns;
-    // An interruption has ended the stretch before it began.
-    if (isCancellation(error) && !live.work.consideredCancelled) return [];
-    throw error;
+    // An interruption has ended the stretch before anything was done in it.
+    if (isWithdrawn(error) && !live.work.consideredCancelled) return [];
+    throw asCancelled(error);
   }
 }
 
@@ -63,9 +63,9 @@ export async function begin(live: LiveRun, tries = 1, ...alone: [] | [alone: tru
   } catch (error) {
     assertFailure(error);
     // A message interrupted before a worker took the activity. The first model step is to read the message.
-    if (isCancellation(error) && !live.work.consideredCancelled) return await begin(live, tries, true);
-    const lost = lostRecord(error);
-    if (lost === undefined) throw error;
+    if (isWithdrawn(error) && !live.work.consideredCancelled) return await begin(live, tries, true);
+    const lost = lostRecord(live, error);
+    if (lost === undefined) throw asCancelled(error);
     const { prepared, found, turns } = lost;
     if (prepared !== undefined) return take(live, { ...prepared, ...defined({ found }), turns });
     if (tries >= MOST_BEGINNINGS) throw error;
@@ -102,13 +102,29 @@ function stretchInput(live: LiveRun, step: ModelStepInput, bounds: StretchBounds
   };
 }
 
-/** Returns what a stretch had on record when its worker was lost; undefined if it ended otherwise. */
-function lostRecord(error: unknown): BeginRecord | undefined {
+/**
+ * Returns what a stretch had on record when its worker was lost; undefined if it ended otherwise. In mode `signed` nothing
+ * that Temporal says of an activity is proven.
+ */
+function lostRecord(live: LiveRun, error: unknown): BeginRecord | undefined {
   const cause = error instanceof ActivityFailure ? error.cause : undefined;
-  if (!(cause instanceof TimeoutFailure)) return undefined;
+  if (live.isSigned || !(cause instanceof TimeoutFailure)) return undefined;
   const details: unknown = cause.lastHeartbeatDetails;
+  // Calls may have left by it: a worker that has the key takes it over.
+  assertReadable(details);
   // Sound: it has every field that is read.
   return isAnswerOf('stretch', details) ? (details as BeginRecord) : { turns: [] };
+}
+
+/** True if the activity was cancelled, or failed in a try after which Temporal made no other because it was. */
+function isWithdrawn(error: unknown): boolean {
+  return isCancellation(error) || (error instanceof ActivityFailure && error.retryState === 'CANCEL_REQUESTED');
+}
+
+function asCancelled(error: unknown): unknown {
+  return isWithdrawn(error) && !isCancellation(error)
+    ? new CancelledFailure('The step failed, and was no longer wanted.')
+    : error;
 }
 
 /**

@@ -33,7 +33,8 @@ export async function think(live: LiveRun): Promise<ModelStepResult | undefined>
     return await thinkOn(live, begun);
   }
   const input = stepInput(live);
-  const bounds = live.prepared.stretch;
+  // Nobody proves the record of a stretch (docs/adr/0058).
+  const bounds = live.isSigned ? undefined : live.prepared.stretch;
   if (bounds !== undefined) return await thinkOn(live, await stretched(live, input, bounds));
   const { modelStep } = modelActivities(`turn ${input.turn}: ${input.model}`, live.prepared.priority);
   const step = answered(live, 'modelStep', await modelStep(input));
@@ -104,7 +105,7 @@ async function judgeAll(
   calls: readonly ProposedCall[],
   callsBefore: number,
   given: JudgeResult | undefined,
-  at = Date.now(),
+  at?: number,
 ): Promise<void> {
   const { prepared, spec } = live;
   const judged =
@@ -124,7 +125,8 @@ async function judgeAll(
     linkedOnly(live, callWith(calls, judgement.callId), judgement),
   );
   const all = judgementsOn(calls, judgements, prepared.limits, callsBefore);
-  live.commit(judgedAll(live.run, all, judged.policyVersion, live.ids, at), at);
+  const judgedAt = at ?? Date.now();
+  live.commit(judgedAll(live.run, all, judged.policyVersion, live.ids, judgedAt), judgedAt);
 }
 
 function callWith(calls: readonly ProposedCall[], callId: string): ProposedCall | undefined {

@@ -14,7 +14,7 @@ import { startTaskServer } from '../servers/task-server.ts';
 import { zoneKey } from '../signing/keys.ts';
 import { type OwnWorker, startOwnWorker } from '../world/own-worker.ts';
 import { scheduledInputs } from '../world/run-record.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../world/world.ts';
+import { decisionOn, openRequests, requestAfter, rolled, startWorld, type World } from '../world/world.ts';
 
 export interface Forger {
   readonly bank: RecordingServer;
@@ -120,8 +120,27 @@ async function recordGenuine(world: World, url: string): Promise<Forger['genuine
     // The activity takes the name of a tenant, and answers nothing in trust mode `temporal`.
     [ACTIVITIES.readTrust, {}],
     ...ofCatalog,
+    ...(await recordSteps(world)),
     ...recorded,
   ]);
+}
+
+/** Records the inputs of a run whose steps are activities of their own, and which continues as new. */
+async function recordSteps(world: World): Promise<Forger['genuine']> {
+  const { stretch } = world.config.execution;
+  const { turns } = stretch;
+  stretch.turns = 0;
+  try {
+    const pay = { tool: 'bank/pay', arguments: { purpose: 'stepped', amount: 1 } };
+    const run = await world.start([{ calls: [pay] }, { text: 'done' }]);
+    const [request] = await openRequests(run);
+    await rolled(world, run.runId);
+    await run.decide(decisionOn(await requestAfter(run, request), 'ann'));
+    await run.result();
+    return await scheduledInputs(world, run.runId);
+  } finally {
+    stretch.turns = turns;
+  }
 }
 
 /** Records the inputs of runs whose calls outlive the worker that sent them. */

@@ -23,6 +23,8 @@ export interface BenchOptions {
   readonly heartbeat?: Ask<StretchRecord, void>;
   readonly complete?: Ask<StretchRecord, void>;
   readonly cancelsCalls?: () => Promise<boolean>;
+  /** False in trust mode `signed`. */
+  readonly believesRecords?: boolean;
   /** What an attempt before this one has left. */
   readonly left?: unknown;
 }
@@ -52,6 +54,7 @@ export class StretchBench {
     const stretch = coded(
       createStretch({
         modelStep: async (step) => await this.#answer(step),
+        believesRecords: this.#options.believesRecords ?? true,
         callTool:
           'server' in this.#options && this.#options.server === undefined
             ? undefined

@@ -1,0 +1,157 @@
+/** The first activity of a run: it goes on where it may, and only the check of the spec fails the run (docs/adr/0062). */
+import { expect, test } from '@jest/globals';
+import { MockActivityEnvironment } from '@temporalio/testing';
+import { DefaultLogger } from '@temporalio/worker';
+import { type BeginParts, createBegin } from '../../../../activities/stretch/begin.ts';
+import type { RunSpecInput } from '../../../../contracts/schemas/run-spec.ts';
+import type { Discovery, ServerBinding } from '../../../../contracts/schemas/tool.ts';
+import type { PreparedRun } from '../../../../contracts/wire/run.ts';
+import type { BeginRecord, BegunRun } from '../../../../contracts/wire/stretch.ts';
+import { preparedRun } from '../../../support/builders/prepared-run.ts';
+import { runSpecInput } from '../../../support/builders/run-spec.ts';
+
+const BOUNDS = { turns: 5, seconds: 15, bytes: 100_000 };
+const SERVERS: readonly ServerBinding[] = ['files', 'mail'].map((name) => ({ name, url: `https://${name}.test/mcp` }));
+const ANSWER = {
+  parts: [{ type: 'text' as const, text: 'Hi.' }],
+  usage: { inputTokens: 1, outputTokens: 1 },
+  finish: 'stop' as const,
+};
+
+function found(server: string, over: Partial<Discovery> = {}): Discovery {
+  const tools = { sha256: 'e'.repeat(64), bytes: 2, contentType: 'application/json' };
+  return { server, tools, count: 1, refused: [], ...over };
+}
+
+function prepared(over: Partial<PreparedRun> = {}): PreparedRun {
+  return { ...preparedRun(), servers: SERVERS, stretch: BOUNDS, ...over };
+}
+
+async function begun(
+  over: Partial<BeginParts> = {},
+  { left, alone }: { left?: BeginRecord; alone?: true } = {},
+): Promise<{ readonly answer: BegunRun; readonly told: readonly BeginRecord[] }> {
+  const told: BeginRecord[] = [];
+  const activity = createBegin({
+    prepareRun: async () => prepared(),
+    discoverTools: async ({ server }) => found(server.name),
+    modelStep: async () => ANSWER,
+    callTool: async () => {
+      throw new Error('no call was proposed');
+    },
+    believesRecords: true,
+    cancelsCalls: async () => false,
+    completion: {
+      heartbeat: async (_, record) => void told.push(record),
+      complete: async () => undefined,
+      fail: async () => undefined,
+    },
+    ...over,
+  });
+  const environment = new MockActivityEnvironment(
+    { scheduledTimestampMs: Date.now(), ...(left && { heartbeatDetails: left }) },
+    { logger: new DefaultLogger('ERROR') },
+  );
+  const more: [] | [true] = alone === true ? [true] : [];
+  const answer = await environment.run<[RunSpecInput, ...([] | [true])], BegunRun, typeof activity>(
+    activity,
+    runSpecInput(),
+    ...more,
+  );
+  return { answer, told };
+}
+
+test('lists the tools of all servers, and takes the first stretch', async () => {
+  const { answer } = await begun();
+  expect(answer.found?.map(({ server }) => server)).toEqual(['files', 'mail']);
+  expect(answer.turns).toMatchObject([{ step: ANSWER }]);
+});
+
+test.each<[string, Partial<BeginParts>, { alone?: true }]>([
+  ['the run is to do the rest itself', {}, { alone: true }],
+  ['the run takes no stretches', { prepareRun: async () => preparedRun() }, {}],
+  ['the worker calls no servers', { discoverTools: undefined }, {}],
+  ['records are not believed', { believesRecords: false }, {}],
+  [
+    'a server has a queue of its own',
+    { prepareRun: async () => prepared({ servers: SERVERS.map((server) => ({ ...server, taskQueue: 'mail' })) }) },
+    {},
+  ],
+  [
+    'one list does not come',
+    {
+      discoverTools: async ({ server }) => {
+        if (server.name === 'mail') throw new Error('away');
+        return found(server.name);
+      },
+    },
+    {},
+  ],
+  [
+    'one list wants another grant',
+    {
+      discoverTools: async ({ server }) =>
+        server.name === 'mail'
+          ? { server: 'mail', authorization: { reason: 'TOOL_FORBIDDEN', message: 'no', wants: 'grant' } }
+          : found(server.name),
+    },
+    {},
+  ],
+  [
+    'what it prepared is large',
+    { prepareRun: async () => prepared({ opening: [{ role: 'user', text: 'x'.repeat(70_000) }] }) },
+    {},
+  ],
+])('answers the prepared run alone where %s', async (_, parts, options) => {
+  const { answer } = await begun(parts, options);
+  expect(answer.specHash).toBe(preparedRun().specHash);
+  expect(answer.found).toBeUndefined();
+  expect(answer.turns).toBeUndefined();
+});
+
+test('takes no stretch where its lists are too large for the record', async () => {
+  const refused = Array.from({ length: 50 }, (_, n) => ({ name: `t${n}`, reason: 'x'.repeat(1_500) }));
+  const { answer } = await begun({ discoverTools: async ({ server }) => found(server.name, { refused }) });
+  expect(answer.found).toHaveLength(2);
+  expect(answer.turns).toBeUndefined();
+});
+
+test('leaves a model that does not answer to the run, with the lists', async () => {
+  const { answer } = await begun({
+    modelStep: async () => {
+      throw new Error('away');
+    },
+  });
+  expect(answer.found).toHaveLength(2);
+  expect(answer.turns).toBeUndefined();
+});
+
+test('fails where the spec is refused', async () => {
+  const refusing = begun({
+    prepareRun: async () => {
+      throw new Error('refused');
+    },
+  });
+  await expect(refusing).rejects.toThrow('refused');
+});
+
+test('returns what an attempt before it has left, and asks nobody', async () => {
+  const left: BeginRecord = {
+    prepared: prepared(),
+    found: [found('files'), found('mail')],
+    turns: [{ step: ANSWER, at: 1 }],
+  };
+  const nobody = async (): Promise<never> => {
+    throw new Error('asked');
+  };
+  const { answer } = await begun({ prepareRun: nobody, discoverTools: nobody, modelStep: nobody }, { left });
+  expect(answer.turns).toEqual(left.turns);
+  expect(answer.found).toEqual(left.found);
+});
+
+test('INV-S2: a record is not read where nobody proves it (trust mode signed)', async () => {
+  const forged: BeginRecord = { prepared: prepared({ specHash: 'f'.repeat(64) }), found: [found('files')], turns: [] };
+  const { answer, told } = await begun({ believesRecords: false }, { left: forged });
+  expect(answer.specHash).toBe(preparedRun().specHash);
+  expect(told).toEqual([]);
+});
