@@ -37,7 +37,7 @@ export const STRETCH_COMMANDS: readonly Mutation[] = [
   {
     name: 'an interruption before the stretch begins cancels the run',
     noticedIn: 'agent-run.v4.stretch-unbegun-interrupted',
-    change: never('stretched', 'isCancellation($_)'),
+    change: never('stretched', 'isWithdrawn($_)'),
   },
   {
     name: 'what a stretch has done when it is ended is not waited for',

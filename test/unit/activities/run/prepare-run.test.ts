@@ -33,6 +33,19 @@ describe('INV-D3: the record of a run', () => {
   });
 });
 
+describe('INV-G1: a run goes on in stretches', () => {
+  test('with the bounds of the operator', async () => {
+    expect((await prepared({ execution: { stretch: { turns: 3 } } })).stretch).toMatchObject({ turns: 3 });
+  });
+
+  test.each<[string, ConfigInput]>([
+    ['where the operator wants none', { execution: { stretch: { turns: 0 } } }],
+    ['in trust mode signed: nobody proves the record', { trust: { mode: 'signed', jwks: 'trust.jwks' } }],
+  ])('but not %s', async (_where, config) => {
+    expect(await prepared(config)).not.toHaveProperty('stretch');
+  });
+});
+
 describe('INV-G4: of its servers, those of which the operator says so', () => {
   const desk = (holdSeconds: number) => serving({ desk: { elicitation: { holdSeconds } }, files: {} });
 
