@@ -115,10 +115,13 @@ export function deedsOf(calls: readonly StretchedCall[]): readonly Timed[] {
     .toSorted((one, other) => one.at - other.at);
 }
 
-/** @throws if the call was not to leave: a fault of this code, since the activity asks the same question */
+/** A call is said to have left that was not to leave. */
+export class NotToLeave extends Error {}
+
+/** @throws NotToLeave The activity asks the same question, so it is a fault, or somebody else has answered for it. */
 function letGo(run: Run, callId: string): Change {
   const change = dispatched(run, callId);
-  if (change === undefined) throw new Error(`Call ${callId} left in a stretch, and was not to leave.`);
+  if (change === undefined) throw new NotToLeave(`Call ${callId} left in a stretch, and was not to leave.`);
   return change;
 }
 

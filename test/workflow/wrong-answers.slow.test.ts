@@ -8,6 +8,7 @@ import type { RunHandle } from '../../client/index.ts';
 import { defined } from '../../contracts/defined.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
+import type { BegunRun } from '../../contracts/wire/stretch.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
 import { answersOf, Impostor, type TakenActivity, valueOf, workflowsOnly } from '../support/forgery/impostor.ts';
 import { encoded, readable } from '../support/forgery/raw-messages.ts';
@@ -165,18 +166,37 @@ const NO_TURNS: readonly unknown[] = [
   [{ step: { parts: [], usage: { inputTokens: 0, outputTokens: 0 }, finish: 'stop' }, at: 1, calls: [null] }],
 ];
 
-test('a run ends with INTERNAL where the turns of a stretch, or the lists and turns of its first activity, are none', async () => {
+test('a run ends with INTERNAL where the turns of a stretch are none', async () => {
+  const answers = NO_TURNS.map((turns) => readable({ turns }));
+  await expectEnds(stretches, stretch, answers);
+});
+
+test('a run ends with INTERNAL where the lists or the turns of its first activity are none', async () => {
   const begun = valueOf<object>(stretches.genuine.get(prepareRun));
   expect(begun).toMatchObject({ found: [{ server: 'bank' }], turns: [{ step: {} }] });
-  await expectEnds(
-    stretches,
-    stretch,
-    NO_TURNS.map((turns) => readable({ turns })),
-  );
   await expectEnds(stretches, prepareRun, [
     ...NO_TURNS.map((turns) => readable({ ...begun, turns })),
     ...[7, {}, [null], [{ server: 'bank' }]].map((found) => readable({ ...begun, found })),
   ]);
+});
+
+test('a run ends with INTERNAL where a call is said to have left that was not to leave', async () => {
+  const begun = valueOf<BegunRun>(stretches.genuine.get(prepareRun));
+  const [turn] = begun.turns ?? [];
+  if (turn === undefined) throw new Error('a turn');
+  const left = { callId: 't1.c0', digest: 'none', sentAt: turn.at };
+  const { judged: _, ...unjudged } = turn.step;
+  const turns: readonly (readonly object[])[] = [
+    [{ ...turn, calls: [{ ...left, callId: 't9.c9' }] }],
+    [{ ...turn, calls: [left, left] }],
+    [{ ...turn, step: { ...turn.step, judged: { policyVersion: 'none', judgements: [] } }, calls: [left] }],
+    [{ ...turn, step: { ...unjudged, parts: [] }, calls: [left] }],
+  ];
+  await expectEnds(
+    stretches,
+    prepareRun,
+    turns.map((wrong) => readable({ ...begun, turns: wrong })),
+  );
 });
 
 test('a call for which no answer comes has an outcome that nobody knows', async () => {

@@ -8,9 +8,10 @@
 import { ActivityFailure, CancelledFailure, TimeoutFailure } from '@temporalio/common';
 import { CancellationScope, isCancellation } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
+import { failureOf } from '../../contracts/failure.ts';
 import type { ModelStepInput, StretchBounds } from '../../contracts/wire/run.ts';
 import type { BeginRecord, BegunRun, StretchedTurn, StretchInput } from '../../contracts/wire/stretch.ts';
-import { deedsOf, isConcluded, isOver, stretchServers, stretchState } from '../../domain/run/stretch.ts';
+import { deedsOf, isConcluded, isOver, NotToLeave, stretchServers, stretchState } from '../../domain/run/stretch.ts';
 import { resultsOf } from '../../domain/run/turn.ts';
 import { isAnswerOf } from '../../domain/shapes/inputs.ts';
 import { answered, assertFailure, assertReadable } from '../entity/unread.ts';
@@ -130,9 +131,16 @@ function asCancelled(error: unknown): unknown {
 /**
  * Takes over the calls of a turn that left within the stretch. The turn is closed if all have ended; else `act` goes on
  * with those that have not.
+ * @throws ApplicationFailure if a call is said to have left that was not to leave
  */
 export function takeOver(live: LiveRun, turn: StretchedTurn): void {
-  for (const { at, apply } of deedsOf(turn.calls ?? [])) live.commit(apply(live.run), timeOf(live, at));
+  try {
+    for (const { at, apply } of deedsOf(turn.calls ?? [])) live.commit(apply(live.run), timeOf(live, at));
+  } catch (error) {
+    // As any answer that is none: the error itself would fail the workflow task for ever (docs/adr/0046).
+    if (error instanceof NotToLeave) throw failureOf('INTERNAL', error.message);
+    throw error;
+  }
   for (const call of turn.calls ?? []) if (!isConcluded(call.result)) live.told.set(call.callId, call);
   if (isOver(turn)) live.closeTurn(resultsOf(live.run));
 }
