@@ -5,9 +5,11 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Payload } from '@temporalio/common';
 import type { RunHandle } from '../../client/index.ts';
+import { defined } from '../../contracts/defined.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
+import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { answersOf, Impostor, type TakenActivity, workflowsOnly } from '../support/forgery/impostor.ts';
+import { answersOf, Impostor, type TakenActivity, valueOf, workflowsOnly } from '../support/forgery/impostor.ts';
 import { encoded, readable } from '../support/forgery/raw-messages.ts';
 import { ADMINISTRATOR, ANN, connected } from '../support/scenes/catalogs.ts';
 import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
@@ -24,45 +26,78 @@ const WRONG: readonly Payload[] = [
   readable([null]),
   readable({ kind: 'ended', parts: [null], calls: 7 }),
 ];
-const { prepareRun, discoverTools, modelStep, callTool, storeSegment, reviewChange, discoverCatalog } = ACTIVITIES;
+const { prepareRun, stretch, discoverTools, modelStep, callTool, storeSegment, reviewChange, discoverCatalog } =
+  ACTIVITIES;
+
+/** A world, the one who answers in it for its workers, and what its workers answered when nobody did. */
+interface Scene {
+  readonly world: World;
+  readonly impostor: Impostor;
+  readonly genuine: Map<string, Payload>;
+}
 
 let engine: TestEngine;
 let bank: RecordingServer;
-let world: World;
-let impostor: Impostor;
-const genuine = new Map<string, Payload>();
+/** Each step and each call of its runs is an activity of its own. */
+let steps: Scene;
+/** Its runs go on in stretches. */
+let stretches: Scene;
 
 beforeAll(async () => {
   engine = await startEngine();
   bank = await startRecordingServer();
-  world = await startWorld({
+  steps = await sceneOf({ execution: { stretch: { turns: 0 } } });
+  stretches = await sceneOf({ taskQueue: 'stretches' }, steps.world);
+  const shelf = steps.world.countersign.catalog('bank', 'shelf');
+  await connected(shelf, bank.url);
+  await learn(steps, shelf.workflowId, reviewChange, discoverCatalog);
+  await learnFromRun(steps, prepareRun, discoverTools, modelStep, callTool, storeSegment);
+  await learnFromRun(stretches, prepareRun, callTool, storeSegment, stretch);
+});
+afterAll(async () => {
+  await stretches.world.stop();
+  await steps.world.stop();
+  await engine.stop();
+  await bank.close();
+});
+
+async function sceneOf(over: ConfigInput, like?: World): Promise<Scene> {
+  const world = await startWorld({
     engine,
+    ...defined({ bundle: like?.bundle }),
     config: {
       policy: { servers: { bank: { default: 'allow' } } },
       servers: { bank: { url: bank.url, credentials: { kind: 'none' } } },
       // In a tenant of its own: no run here has a catalog.
       catalog: { administrators: [{ ...ADMINISTRATOR, tenant: 'shelf' }] },
+      ...over,
     },
   });
-  impostor = new Impostor(world);
-  const run = await world.start(STEPS);
+  return { world, impostor: new Impostor(world), genuine: new Map() };
+}
+
+/** @param types activities that the workers must have done for this workflow */
+async function learn({ world, genuine }: Scene, runId: string, ...types: readonly string[]): Promise<void> {
+  for (const type of types) {
+    const [answer] = await answersOf(world, { runId }, type);
+    if (answer === undefined) throw new Error(`nobody answered ${type}`);
+    genuine.set(type, answer);
+  }
+}
+
+async function learnFromRun(scene: Scene, ...types: readonly string[]): Promise<void> {
+  const run = await startRun(scene);
   await run.result();
-  const shelf = world.countersign.catalog('bank', 'shelf');
-  await connected(shelf, bank.url);
-  for (const [runId, types] of [
-    [run.runId, [prepareRun, discoverTools, modelStep, callTool, storeSegment]],
-    [shelf.workflowId, [reviewChange, discoverCatalog]],
-  ] as const)
-    for (const type of types) genuine.set(type, (await answersOf(world, { runId }, type))[0] ?? {});
-});
-afterAll(async () => {
-  await world.stop();
-  await engine.stop();
-  await bank.close();
-});
+  await learn(scene, run.runId, ...types);
+}
+
+/** A run that rolls once, and so stores a segment. */
+async function startRun({ world }: Scene): Promise<RunHandle> {
+  return await world.start(STEPS, { limits: { turnsPerExecution: 1 } });
+}
 
 /** Somebody else answers for all workers while `act` goes on. */
-async function unattended(act: () => Promise<void>): Promise<void> {
+async function unattended({ world }: Scene, act: () => Promise<void>): Promise<void> {
   await world.workers.stop();
   const end = await workflowsOnly(world);
   try {
@@ -74,7 +109,7 @@ async function unattended(act: () => Promise<void>): Promise<void> {
 }
 
 /** The first activity of this type; whatever comes before is answered as a worker did. */
-async function taken(workflowId: string, type: string): Promise<TakenActivity> {
+async function taken({ impostor, genuine }: Scene, workflowId: string, type: string): Promise<TakenActivity> {
   for (;;) {
     const task = await impostor.take();
     if (task.workflowId === workflowId && task.type === type) return task;
@@ -82,36 +117,75 @@ async function taken(workflowId: string, type: string): Promise<TakenActivity> {
   }
 }
 
-async function expectNoFailedTask(workflowId: string): Promise<void> {
+async function expectNoFailedTask({ world }: Scene, workflowId: string): Promise<void> {
   const events = (await executions(world, workflowId)).flatMap((execution) => execution.events);
   expect(events.filter((event) => event.workflowTaskFailedEventAttributes)).toEqual([]);
+}
+
+/** Each run ends with INTERNAL once the first activity of this type has one of these answers. */
+async function expectEnds(scene: Scene, type: string, answers: readonly Payload[]): Promise<void> {
+  const runs: RunHandle[] = [];
+  await unattended(scene, async () => {
+    for (const wrong of answers) {
+      const run = await startRun(scene);
+      runs.push(run);
+      await scene.impostor.complete(await taken(scene, run.runId, type), wrong);
+    }
+  });
+  for (const run of runs) {
+    expect(await codeOf(run.result())).toBe('INTERNAL');
+    await expectNoFailedTask(scene, run.runId);
+  }
 }
 
 test.each([prepareRun, discoverTools, modelStep, storeSegment])(
   'a run ends with INTERNAL where what comes for %s is no answer',
   async (type) => {
-    const runs: RunHandle[] = [];
-    await unattended(async () => {
-      for (const wrong of WRONG) {
-        const run = await world.start(STEPS);
-        runs.push(run);
-        await impostor.complete(await taken(run.runId, type), wrong);
-      }
-    });
-    for (const run of runs) {
-      expect(await codeOf(run.result())).toBe('INTERNAL');
-      await expectNoFailedTask(run.runId);
-    }
+    await expectEnds(steps, type, WRONG);
   },
 );
 
+test.each([prepareRun, stretch])(
+  'a run that goes on in stretches ends with INTERNAL where what comes for %s is no answer',
+  async (type) => {
+    await expectEnds(stretches, type, WRONG);
+  },
+);
+
+/** What is no list of turns, and lists of what are no turns. */
+const NO_TURNS: readonly unknown[] = [
+  7,
+  'turns',
+  {},
+  [null],
+  [{}],
+  [{ at: 1 }],
+  [{ step: null, at: 1 }],
+  [{ step: { parts: [], usage: { inputTokens: 0, outputTokens: 0 }, finish: 'stop' }, at: -1 }],
+  [{ step: { parts: [], usage: { inputTokens: 0, outputTokens: 0 }, finish: 'stop' }, at: 1, calls: [null] }],
+];
+
+test('a run ends with INTERNAL where the turns of a stretch, or the lists and turns of its first activity, are none', async () => {
+  const begun = valueOf<object>(stretches.genuine.get(prepareRun));
+  expect(begun).toMatchObject({ found: [{ server: 'bank' }], turns: [{ step: {} }] });
+  await expectEnds(
+    stretches,
+    stretch,
+    NO_TURNS.map((turns) => readable({ turns })),
+  );
+  await expectEnds(stretches, prepareRun, [
+    ...NO_TURNS.map((turns) => readable({ ...begun, turns })),
+    ...[7, {}, [null], [{ server: 'bank' }]].map((found) => readable({ ...begun, found })),
+  ]);
+});
+
 test('a call for which no answer comes has an outcome that nobody knows', async () => {
   const runs: RunHandle[] = [];
-  await unattended(async () => {
+  await unattended(steps, async () => {
     for (const wrong of WRONG) {
-      const run = await world.start(STEPS);
+      const run = await startRun(steps);
       runs.push(run);
-      await impostor.complete(await taken(run.runId, callTool), wrong);
+      await steps.impostor.complete(await taken(steps, run.runId, callTool), wrong);
     }
   });
   for (const run of runs) {
@@ -119,30 +193,30 @@ test('a call for which no answer comes has an outcome that nobody knows', async 
     expect(request?.about).toMatchObject({ kind: 'outcome' });
     await run.stop({ by: 'ann', reason: 'Enough.' });
     expect(await run.result()).toMatchObject({ status: 'stopped' });
-    await expectNoFailedTask(run.runId);
+    await expectNoFailedTask(steps, run.runId);
   }
 });
 
 test('a catalog refuses the message, or its refresh fails, and it goes on', async () => {
-  const shelf = world.countersign.catalog('bank', 'shelf');
+  const shelf = steps.world.countersign.catalog('bank', 'shelf');
   const before = (await shelf.snapshot()).entries;
-  await unattended(async () => {
+  await unattended(steps, async () => {
     for (const wrong of WRONG) {
       const asking = shelf.refresh({ by: ANN }).then(
         () => 'accepted',
         () => 'refused',
       );
-      await impostor.complete(await taken(shelf.workflowId, reviewChange), wrong);
+      await steps.impostor.complete(await taken(steps, shelf.workflowId, reviewChange), wrong);
       expect(await asking).toBe('refused');
     }
     for (const wrong of WRONG) {
       const asking = shelf.refresh({ by: ANN });
-      await impostor.complete(await taken(shelf.workflowId, discoverCatalog), wrong);
+      await steps.impostor.complete(await taken(steps, shelf.workflowId, discoverCatalog), wrong);
       const { refresh = 0 } = await asking;
       expect(await shelf.settled(refresh)).toMatchObject({ ok: false });
     }
   });
   expect((await shelf.snapshot()).entries).toEqual(before);
   expect(await shelf.refresh({ by: ANN })).toMatchObject({ status: 'applied' });
-  await expectNoFailedTask(shelf.workflowId);
+  await expectNoFailedTask(steps, shelf.workflowId);
 });
