@@ -85,8 +85,6 @@ test(
       'run-edit-stopped-at-once',
       'run-judging-cancelled',
       'run-judging-stopped',
-      'run-preparing-cancelled',
-      'run-preparing-stopped',
       'run-reset-stopped',
       'run-rolling-cancelled',
       'run-rolling-stopped',

@@ -235,7 +235,7 @@ export async function converse(
       const described = await describedPieces(world, run.runId);
       return described.some(reported) ? [...described] : undefined;
     },
-    { what: 'a heartbeat with progress' },
+    { what: 'a heartbeat with progress', withinMs: 60_000 },
   );
   if (name === 'given') {
     const [request] = await openRequests(run);
