@@ -135,3 +135,33 @@ export async function untilAnswered<T>(
     await pause(pauseMs);
   }
 }
+
+// A worker loses queries for a run that it is letting go of: of those that wait at that moment, the SDK answers one
+// (docs/adr/0063).
+
+/** A worker that holds the run answers in a fraction of this time. */
+const LOST_AFTER_MS = 2_000;
+const MOST_AT_ONCE = 3;
+
+/**
+ * Asks again while no answer comes, and takes the first one that does. Only for what changes nothing.
+ * @param pause must not keep a process alive: nobody ends it when the answer comes
+ * @throws the error of the attempt that fails first
+ */
+export async function askedAgain<T>(ask: () => Promise<T>, pause: (ms: number) => Promise<unknown>): Promise<T> {
+  let isOver = false;
+  const asked = async (times: number): Promise<T> => {
+    const answer = ask();
+    if (times === MOST_AT_ONCE) return await answer;
+    const again = async (): Promise<T> => {
+      await pause(LOST_AFTER_MS);
+      return await (isOver ? answer : asked(times + 1));
+    };
+    return await Promise.race([answer, again()]);
+  };
+  try {
+    return await asked(1);
+  } finally {
+    isOver = true;
+  }
+}

@@ -29,7 +29,7 @@ import { loadClientConnectConfig } from '@temporalio/envconfig';
 import type { InjectedSinks, NativeConnectionOptions, Runtime } from '@temporalio/worker';
 import { defined } from '../contracts/defined.ts';
 import { CountersignError } from '../contracts/errors.ts';
-import { isRefusedQuery, untilAnswered } from '../contracts/failure.ts';
+import { askedAgain, isRefusedQuery, untilAnswered } from '../contracts/failure.ts';
 import { METRICS } from '../contracts/names.ts';
 import type { QueryGuardSinks } from '../workflows/interceptors/query-guard.ts';
 
@@ -161,12 +161,16 @@ export function countRefused({ metricMeter }: Pick<Runtime, 'metricMeter'>): Inj
   };
 }
 
-/** Repeats refused queries of activities, which ask runs and catalogs too. */
+async function unrefPause(ms: number): Promise<void> {
+  await pause(ms, undefined, { ref: false });
+}
+
+/** Repeats refused and lost queries of activities, which ask runs and catalogs too. */
 export function askingAgain(): WorkflowClientInterceptor {
   return {
     query: async (input, next) => {
       try {
-        return await untilAnswered(() => next(input), pause);
+        return await untilAnswered(async () => await askedAgain(() => next(input), unrefPause), pause);
       } catch (error) {
         if (!isRefusedQuery(error)) throw error;
         // The SDK would report an unknown query, on which callers act; this is another error.

@@ -39,6 +39,7 @@ import { catalogId } from '../../domain/catalog/state.ts';
 import { parseConnect } from '../../domain/shapes/inputs.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { assertMessageFits, type Engine, updateIdOf } from '../engine/engine.ts';
+import { askWorkflow } from '../engine/query.ts';
 import { namingOf } from '../engine/trouble.ts';
 import { type ArtifactReader, readLedger } from '../ledger/ledger.ts';
 import { sendSigned, type SignedRun, type Signer } from '../signing/signing.ts';
@@ -192,8 +193,8 @@ export class CatalogHandle {
   async #query(known?: string): Promise<CatalogSnapshot | CatalogUnchanged> {
     return await this.#engine.read(this, () =>
       known === undefined
-        ? this.#handle.query<CatalogSnapshot, []>(QUERIES.snapshot)
-        : this.#handle.query<CatalogSnapshot | CatalogUnchanged, [string]>(QUERIES.snapshot, known),
+        ? askWorkflow<CatalogSnapshot>(this.#handle, QUERIES.snapshot)
+        : askWorkflow<CatalogSnapshot | CatalogUnchanged>(this.#handle, QUERIES.snapshot, known),
     );
   }
 

@@ -8,6 +8,7 @@ import { parseAs } from '../../contracts/schemas/parse.ts';
 import type { LedgerPage } from '../../contracts/schemas/run-state.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
 import { type LedgerCheck, verifyChain } from '../../domain/run/journal.ts';
+import { askWorkflow } from '../engine/query.ts';
 
 /** The artifact store of the workers, or a copy of it, in which closed segments are. */
 export interface ArtifactReader {
@@ -23,22 +24,21 @@ export interface LedgerSource {
 
 /** Reads the page that begins with this entry, or with the first one that the execution holds. */
 export async function ledgerPage(client: Client, source: LedgerSource, from: number): Promise<LedgerPage> {
-  return await client.workflow
-    .getHandle(source.workflowId, source.runId)
-    .query<LedgerPage, [number, number]>(QUERIES.ledger, from, Number.MAX_SAFE_INTEGER);
+  const workflow = client.workflow.getHandle(source.workflowId, source.runId);
+  return await askWorkflow<LedgerPage>(workflow, QUERIES.ledger, from, Number.MAX_SAFE_INTEGER);
 }
 
 /**
  * Yields the entries from this number on that are written by now.
- * @param ask reads a page
+ * @param pageFrom reads a page
  */
 export async function* entriesFrom(
   source: LedgerSource,
   from: number,
-  ask: (from: number) => Promise<LedgerPage>,
+  pageFrom: (from: number) => Promise<LedgerPage>,
 ): AsyncGenerator<LedgerEntry> {
   for (let next = from; ;) {
-    const page = await ask(next);
+    const page = await pageFrom(next);
     // This can also happen between two pages, since the run may continue as new meanwhile.
     if (page.from > next) yield* await storedEntries(source, page, next);
     yield* page.entries;

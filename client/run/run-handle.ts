@@ -33,6 +33,7 @@ import type { Advance, RunResult, RunState } from '../../contracts/schemas/run-s
 import { requestDigest } from '../../domain/request/digest.ts';
 import { byteLength } from '../../domain/text/canonical.ts';
 import { assertMessageFits, type Engine, updateIdOf } from '../engine/engine.ts';
+import { askWorkflow } from '../engine/query.ts';
 import { tellUnserved } from '../engine/trouble.ts';
 import { type ArtifactReader, readLedger } from '../ledger/ledger.ts';
 import { type FreshGrant, sealFresh } from '../signing/sealing.ts';
@@ -257,7 +258,7 @@ export class RunHandle {
   }
 
   async #query<T>(name: string): Promise<T> {
-    return await this.#engine.query(this.runId, () => this.#handle.query<T>(name));
+    return await this.#engine.query(this.runId, () => askWorkflow<T>(this.#handle, name));
   }
 
   async #answer<T>(purpose: 'decide' | 'provideInput' | 'authorize' | 'resolveOutcome', message: Answer): Promise<T> {

@@ -19,6 +19,7 @@ import type { RunningTask } from '../../contracts/schemas/legacy-2025.ts';
 import type { RunState } from '../../contracts/schemas/run-state.ts';
 import type { Engine } from '../engine/engine.ts';
 import { nextEvents } from '../engine/executions.ts';
+import { askWorkflow } from '../engine/query.ts';
 import { type ArtifactReader, entriesFrom, ledgerPage } from '../ledger/ledger.ts';
 import { type CallProgress, readProgress, tellingOnce, tellWhile } from './progress.ts';
 import { type Retry, tellingRetriesOnce } from './retries.ts';
@@ -52,11 +53,11 @@ export async function* watchRun(
     let runId: string | undefined = (await reader.poll(() => handle.describe(), engine.deadlineMs)).runId;
     while (runId !== undefined) {
       const source = { workflowId, runId, artifacts };
-      const ask = async (from: number) => await reader.read(() => ledgerPage(client, source, from));
+      const pageFrom = async (from: number) => await reader.read(() => ledgerPage(client, source, from));
       const follower: Follower = new Follower(engine, reader, { workflowId, runId });
       for (;;) {
         const ended: boolean = follower.ended;
-        for await (const entry of entriesFrom(source, next, ask)) {
+        for await (const entry of entriesFrom(source, next, pageFrom)) {
           yield entry;
           next = entry.seq + 1;
           if (patience.signal?.aborted === true) return;
@@ -64,7 +65,7 @@ export async function* watchRun(
         if (ended) break;
         if (onTasks !== undefined) {
           const execution = client.workflow.getHandle(workflowId, runId);
-          const { tasks = [] } = await reader.read(() => execution.query<RunState>(QUERIES.state));
+          const { tasks = [] } = await reader.read(() => askWorkflow<RunState>(execution, QUERIES.state));
           const news = tasks.filter((task) => told.get(task.callId) !== task.message);
           for (const { callId, message } of news) told.set(callId, message);
           if (news.length > 0) onTasks(news);

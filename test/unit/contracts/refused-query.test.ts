@@ -1,6 +1,10 @@
-/** A refused query is known by its mark, whatever wraps it, and asked again a bounded number of times, never all at once. */
+/**
+ * A refused query is known by its mark, whatever wraps it, and asked again a bounded number of times, never all at once.
+ * A query without an answer is asked again while the first one waits (docs/adr/0063).
+ */
 import { expect, test } from '@jest/globals';
-import { isRefusedQuery, REFUSED_QUERY, untilAnswered } from '../../../contracts/failure.ts';
+import { askedAgain, isRefusedQuery, REFUSED_QUERY, untilAnswered } from '../../../contracts/failure.ts';
+import { until } from '../../support/until.ts';
 
 const refused = (): Error => new Error('wrapped', { cause: new Error(`Query failed: ${REFUSED_QUERY}`) });
 
@@ -52,4 +56,49 @@ test('not for ever, not for another reason, and not where there is no time left'
 
   const late = (): Promise<never> => rejecting(new Error('no time'));
   await expect(untilAnswered(never, late)).rejects.toThrow('no time');
+});
+
+/** Attempts and pauses, each of which ends when the test says so. */
+function asking() {
+  const attempts: { readonly answer: (text: string) => void; readonly fail: (error: Error) => void }[] = [];
+  const pauses: { readonly ms: number; readonly end: () => void }[] = [];
+  const ask = async (): Promise<string> =>
+    await new Promise<string>((answer, fail) => {
+      attempts.push({ answer, fail });
+    });
+  const pause = async (ms: number): Promise<void> => {
+    await new Promise<void>((end) => {
+      pauses.push({ ms, end });
+    });
+  };
+  return { attempts, pauses, answer: askedAgain(ask, pause) };
+}
+
+test('a query that is answered is not asked again', async () => {
+  const { attempts, pauses, answer } = asking();
+  attempts[0]?.answer('at once');
+  expect(await answer).toBe('at once');
+  expect(pauses.map(({ ms }) => ms)).toEqual([2_000]);
+  pauses[0]?.end();
+  await new Promise((ran) => setImmediate(ran));
+  expect(attempts.length).toBe(1);
+});
+
+test.each([0, 1, 2])('three are asked at most; that of number %s answers for all', async (index) => {
+  const { attempts, pauses, answer } = asking();
+  for (const count of [2, 3]) {
+    pauses.at(-1)?.end();
+    await until(() => attempts.length === count, { what: 'another attempt' });
+  }
+  expect(pauses.length).toBe(2);
+  attempts[index]?.answer(`of ${index}`);
+  expect(await answer).toBe(`of ${index}`);
+});
+
+test('a failure is told at once', async () => {
+  const { attempts, pauses, answer } = asking();
+  pauses[0]?.end();
+  await until(() => attempts.length === 2, { what: 'another attempt' });
+  attempts[1]?.fail(refused());
+  await expect(answer).rejects.toThrow('wrapped');
 });

@@ -1,0 +1,30 @@
+/**
+ * Readers that come while a worker lets go of a run are all answered (docs/adr/0063). The SDK loses some of their queries:
+ * without the second question about one run of twelve leaves a reader without an answer until the deadline.
+ */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { startBank } from '../support/world/bank-world.ts';
+import type { World } from '../support/world/world.ts';
+
+const RUNS = 20;
+const READERS = 8;
+
+let world: World;
+
+beforeAll(async () => {
+  ({ world } = await startBank({
+    policy: { approvers: { ids: ['ann'] }, servers: { bank: { tools: { lookup: 'allow' } } } },
+  }));
+});
+afterAll(async () => world.stop());
+
+test('eight at once, as soon as a run has ended', async () => {
+  for (let count = 0; count < RUNS; count += 1) {
+    const run = await world.start([{ calls: [{ tool: 'bank/lookup', arguments: {} }], repeat: 3 }, { text: 'done' }], {
+      limits: { turnsPerExecution: 2 },
+    });
+    await run.result();
+    const states = await Promise.all(Array.from({ length: READERS }, async () => await run.state()));
+    expect(states.map(({ status }) => status)).toEqual(Array.from({ length: READERS }, () => 'completed'));
+  }
+});
