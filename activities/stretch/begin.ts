@@ -37,9 +37,9 @@ function fits(record: object): boolean {
 export function createBegin(parts: BeginParts): RunActivities['prepareRun'] {
   return async (spec, alone) => {
     if (!parts.believesRecords) return await parts.prepareRun(spec);
-    const { prepared, found, turns } = recordLeft();
+    const { prepared, turns, ...listed } = recordLeft();
     // An attempt before this one got so far.
-    if (prepared !== undefined) return begun(prepared, found, turns);
+    if (prepared !== undefined) return begun(prepared, listed, turns);
     const life = new Lifeline(parts);
     return await life.through(async () => await begin(parts, life, spec, alone === true));
   };
@@ -47,6 +47,7 @@ export function createBegin(parts: BeginParts): RunActivities['prepareRun'] {
 
 async function begin(parts: BeginParts, life: Lifeline, spec: unknown, alone: boolean): Promise<BegunRun> {
   const prepared = await parts.prepareRun(spec);
+  const preparedAt = Date.now();
   if (alone || prepared.stretch === undefined || !fits({ prepared })) return prepared;
   life.record.begin({ prepared });
   // Sound: `prepareRun` has accepted it.
@@ -56,14 +57,15 @@ async function begin(parts: BeginParts, life: Lifeline, spec: unknown, alone: bo
   const found = await listed(parts, life, accepted, prepared, place);
   if (found === undefined || life.isEnding) return prepared;
   const input = firstStretch(accepted, prepared, found, place);
-  if (input === undefined || !fits({ prepared, found })) return begun(prepared, found, undefined);
-  life.record.begin({ prepared, found });
+  const lists: Listed = { found, times: { prepared: preparedAt, listed: Date.now() } };
+  if (input === undefined || !fits({ prepared, ...lists })) return begun(prepared, lists, undefined);
+  life.record.begin({ prepared, ...lists });
   const turns = await goOn(parts, life, input).catch((error: unknown) => {
     // The run asks the model itself. What was done is on record, and is not dropped.
     if (life.record.isEmpty) return undefined;
     throw error;
   });
-  return begun(prepared, found, turns);
+  return begun(prepared, lists, turns);
 }
 
 /** Lists the tools of all servers; undefined if one of them does not give them at once. */
@@ -95,11 +97,10 @@ function placeOf(): RunPlace {
   return { namespace, workflowId, runId, startedAt: scheduledAt };
 }
 
-function begun(
-  prepared: PreparedRun,
-  found: readonly Discovery[] | undefined,
-  turns: readonly StretchedTurn[] | undefined,
-): BegunRun {
-  if (found === undefined) return prepared;
-  return turns === undefined || turns.length === 0 ? { ...prepared, found } : { ...prepared, found, turns };
+/** The lists of all servers, and when they were there. */
+type Listed = Pick<BegunRun, 'found' | 'times'>;
+
+function begun(prepared: PreparedRun, listed: Listed, turns: readonly StretchedTurn[] | undefined): BegunRun {
+  if (listed.found === undefined) return prepared;
+  return turns === undefined || turns.length === 0 ? { ...prepared, ...listed } : { ...prepared, ...listed, turns };
 }

@@ -8,11 +8,19 @@ import type { ActivityCancellationDetailsHolder } from '@temporalio/common/lib/a
 
 /**
  * @param signal ends the inner activity; its reason is a `CancelledFailure`
+ * @param hear takes the details of its heartbeats, which go no further: the record of the stretch is its heartbeat, and
+ * those of inner activities would replace it
  * @returns what the inner activity returns
  */
-export async function within<T>(outer: Context, signal: AbortSignal, activity: () => Promise<T>): Promise<T> {
+export async function within<T>(
+  outer: Context,
+  signal: AbortSignal,
+  activity: () => Promise<T>,
+  hear: (details: unknown) => void = () => undefined,
+): Promise<T> {
+  let told = (): void => undefined;
   const cancelled = new Promise<never>((_, reject) => {
-    const told = (): void => reject(reasonOf(signal));
+    told = () => reject(reasonOf(signal));
     if (signal.aborted) told();
     else signal.addEventListener('abort', told, { once: true });
   });
@@ -22,10 +30,13 @@ export async function within<T>(outer: Context, signal: AbortSignal, activity: (
   const details: ActivityCancellationDetailsHolder = Object.defineProperty({}, 'details', {
     get: () => outer.cancellationDetails,
   });
-  // The record of the stretch is its heartbeat: those of inner activities would replace it.
-  const silent = (): void => undefined;
-  const inner = new Context(outer.info, cancelled, signal, silent, undefined, outer.log, outer.metricMeter, details);
-  return await asyncLocalStorage.run(inner, activity);
+  const inner = new Context(outer.info, cancelled, signal, hear, undefined, outer.log, outer.metricMeter, details);
+  try {
+    return await asyncLocalStorage.run(inner, activity);
+  } finally {
+    // The signal outlives the activity, and many others share it.
+    signal.removeEventListener('abort', told);
+  }
 }
 
 function reasonOf({ reason }: AbortSignal): Error {

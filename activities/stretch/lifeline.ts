@@ -8,14 +8,15 @@
  */
 import { type ApplicationFailure, CancelledFailure, CompleteAsyncError, Context } from '@temporalio/activity';
 import { failureOf } from '../../contracts/failure.ts';
-import type { BeginRecord } from '../../contracts/wire/stretch.ts';
+import type { StretchBeat } from '../../contracts/wire/stretch.ts';
+import { progressIn } from '../../domain/shapes/reported-progress.ts';
 import { codedFailure } from '../kit/activity.ts';
 import { within } from './context.ts';
 import { KeptRecord } from './record.ts';
 
 /** Temporal's interface for asynchronous completion (`AsyncCompletionClient`). */
 export interface Completion {
-  heartbeat(taskToken: Uint8Array, record: BeginRecord): Promise<void>;
+  heartbeat(taskToken: Uint8Array, beat: StretchBeat): Promise<void>;
   complete(taskToken: Uint8Array, answer: unknown): Promise<void>;
   fail(taskToken: Uint8Array, failure: ApplicationFailure): Promise<void>;
 }
@@ -38,7 +39,7 @@ export class Lifeline {
   constructor(parts: LifelineParts) {
     this.#parts = parts;
     const { taskToken } = this.#context.info;
-    this.record = new KeptRecord(async (record) => await parts.completion.heartbeat(taskToken, record), {
+    this.record = new KeptRecord(async (beat) => await parts.completion.heartbeat(taskToken, beat), {
       cancelled: () => void this.#cancelled(),
       lost: () => this.#end('Temporal no longer waits for this stretch.'),
     });
@@ -71,9 +72,17 @@ export class Lifeline {
     return await within(this.#context, this.#steps.signal, activity);
   }
 
-  /** Runs an activity that may outlast the end of the stretch. */
-  async call<T>(activity: () => Promise<T>): Promise<T> {
-    return await within(this.#context, this.#calls.signal, activity);
+  /** Runs the activity of a call. It may outlast the end of the stretch, and its progress is told while it runs. */
+  async call<T>(callId: string, activity: () => Promise<T>): Promise<T> {
+    const hear = (details: unknown): void => {
+      const progress = progressIn(details);
+      if (progress?.callId === callId) this.record.report(progress);
+    };
+    try {
+      return await within(this.#context, this.#calls.signal, activity, hear);
+    } finally {
+      this.record.forget(callId);
+    }
   }
 
   /** Does the work of the attempt, and gives its answer to Temporal. */

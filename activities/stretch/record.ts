@@ -6,7 +6,9 @@
  *    whose answer is awaited; `heartbeat()` of an activity is neither awaited nor acknowledged.
  * 2. One heartbeat is under way at a time, so an older record never replaces a newer one. After a heartbeat whose fate
  *    is unknown, nothing more is acknowledged in this attempt.
- * 3. Temporal takes heartbeats only as long as it waits for this attempt: a worker that was frozen for too long is told
+ * 3. Progress of calls rides on the heartbeats that are sent anyway. None is sent for it, so none is in the way of a
+ *    record, and each has the newest record.
+ * 4. Temporal takes heartbeats only as long as it waits for this attempt: a worker that was frozen for too long is told
  *    so, and sends nothing more.
  */
 import {
@@ -15,7 +17,9 @@ import {
   ActivityPausedError,
   ActivityResetError,
 } from '@temporalio/client';
-import type { BeginRecord, StretchedTurn } from '../../contracts/wire/stretch.ts';
+import { defined } from '../../contracts/defined.ts';
+import type { BeginRecord, ReportedProgress, StretchBeat, StretchedTurn } from '../../contracts/wire/stretch.ts';
+import { MOST_REPORTED } from '../../domain/shapes/reported-progress.ts';
 
 /** A message that ends the stretch is heard within this time. */
 const EVERY_MS = 1_000;
@@ -25,7 +29,7 @@ const EVERY_MS = 1_000;
  * record was taken all the same
  * @throws ActivityNotFoundError if this attempt is over
  */
-export type TellTemporal = (record: BeginRecord) => Promise<void>;
+export type TellTemporal = (beat: StretchBeat) => Promise<void>;
 
 /** Tells an attempt what its heartbeats have heard. */
 export interface Heard {
@@ -39,6 +43,8 @@ export class KeptRecord {
   readonly #tell: TellTemporal;
   readonly #heard: Heard;
   readonly #timer: NodeJS.Timeout;
+  /** By call id; the call that was heard of last comes last. */
+  readonly #progress = new Map<string, ReportedProgress>();
   #turns: readonly StretchedTurn[] = [];
   #begun: Omit<BeginRecord, 'turns'> = {};
   #queue: Promise<void> = Promise.resolve();
@@ -77,6 +83,17 @@ export class KeptRecord {
     this.#turns = turns;
   }
 
+  /** Takes how far a call under way has come; the next heartbeat tells it. */
+  report(progress: ReportedProgress): void {
+    this.#progress.delete(progress.callId);
+    this.#progress.set(progress.callId, progress);
+  }
+
+  /** Drops the progress of a call that has ended. */
+  forget(callId: string): void {
+    this.#progress.delete(callId);
+  }
+
   /** Returns true once Temporal has the record and the stretch is still wanted. */
   async acknowledge(turns: readonly StretchedTurn[]): Promise<boolean> {
     this.#turns = turns;
@@ -104,7 +121,10 @@ export class KeptRecord {
   async #tellOnce(): Promise<void> {
     if (this.#isLost) return;
     try {
-      await this.#tell({ ...this.#begun, turns: this.#turns });
+      const progress = [...this.#progress.values()].slice(-MOST_REPORTED);
+      const reported = progress.length === 0 ? undefined : progress;
+      // In this order people read it: Temporal UI shows the first lines.
+      await this.#tell({ ...defined({ progress: reported }), turns: this.#turns, ...this.#begun });
     } catch (error) {
       if (ENDING.some((kind) => error instanceof kind)) {
         this.#isCancelled = true;

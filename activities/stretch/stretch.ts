@@ -12,6 +12,7 @@
  *    fails, and is tried again, only as long as nothing is on record.
  */
 import { activityInfo } from '@temporalio/activity';
+import { defined } from '../../contracts/defined.ts';
 import { codedFailureIn, failureOf } from '../../contracts/failure.ts';
 import { isUndecodable } from '../../contracts/payload-converter.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
@@ -155,7 +156,7 @@ class Attempt {
     // Both were asked before the call was put on record.
     if (input === undefined || callTool === undefined) throw new Error(`Call ${callId} has no dispatch.`);
     try {
-      return await this.#life.call(async () => await callTool(input));
+      return await this.#life.call(callId, async () => await callTool(input));
     } catch (error) {
       // It was handed over, and so may have run (INV-X1).
       const message = codedFailureIn(error)?.message ?? 'The worker failed while the call was under way.';
@@ -211,5 +212,7 @@ export function recordLeft(): BeginRecord {
   if (!isAnswerOf('stretch', details))
     throw failureOf('INTERNAL', 'The record of the attempt before is not one of a stretch.', {}, undefined, true);
   // Sound: it has every field that is read.
-  return details as BeginRecord;
+  const { turns, prepared, found, times } = details as BeginRecord;
+  // Without the progress of calls: what is returned here goes into history.
+  return { turns, ...defined({ prepared, found, times }) };
 }

@@ -7,25 +7,22 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
-import { isCallId, isFields, isFiniteNumber, isInstant } from '../../domain/shapes/inputs.ts';
+import { ACTIVITIES } from '../../contracts/names.ts';
+import type { ReportedProgress } from '../../contracts/wire/stretch.ts';
+import { progressIn, progressOfStretch } from '../../domain/shapes/reported-progress.ts';
 import { readable } from '../engine/executions.ts';
 import { retriesIn, type Retry } from './retries.ts';
 
-export interface CallProgress {
-  readonly callId: string;
-  /** Time at which the call was sent. */
-  readonly sentAt: string;
-  /** In the server's own units; the number only grows. */
-  readonly progress: number;
-  /** The amount at which the call is done, if the server says so. */
-  readonly total?: number;
-}
+export type CallProgress = ReportedProgress;
 
 /** Interval between two readings while a call is in flight. */
 const EVERY_MS = 1_000;
 
+/** Activities that make the calls of whole turns; each has heartbeats for all of them. */
+const STRETCHES: readonly string[] = [ACTIVITIES.stretch, ACTIVITIES.prepareRun];
+
 /** Activities that wait for a server's answer. */
-const WAITING = ['callTool', 'resumeCall'];
+const WAITING: readonly string[] = [ACTIVITIES.callTool, ACTIVITIES.resumeCall, ...STRETCHES];
 
 export interface Underway {
   /** True if any activity is pending. */
@@ -42,21 +39,22 @@ export async function readProgress(client: Client, workflowId: string, runId: st
     WAITING.includes(activityType?.name ?? ''),
   );
   const told = await Promise.all(
-    pending.map(async ({ heartbeatDetails }) => progressIn(await readable(client, heartbeatDetails?.payloads))),
+    pending.map(async ({ activityType, heartbeatDetails }) =>
+      progressOf(activityType?.name ?? '', await readable(client, heartbeatDetails?.payloads)),
+    ),
   );
   return {
     // Every pending activity counts here: any step may fail, and no history event tells of that.
     waits: (raw.pendingActivities ?? []).length > 0,
-    progress: told.filter((each) => each !== undefined),
+    progress: told.flat(),
     retries: await retriesIn(client, described),
   };
 }
 
-function progressIn(details: unknown): CallProgress | undefined {
-  if (!isFields(details)) return undefined;
-  const { callId, sentAt, progress, total } = details;
-  if (!isCallId(callId) || !isInstant(sentAt) || !isFiniteNumber(progress)) return undefined;
-  return { callId, sentAt, progress, ...(isFiniteNumber(total) ? { total } : {}) };
+function progressOf(activity: string, details: unknown): readonly CallProgress[] {
+  if (STRETCHES.includes(activity)) return progressOfStretch(details);
+  const told = progressIn(details);
+  return told === undefined ? [] : [told];
 }
 
 /**

@@ -62,9 +62,15 @@ export interface StretchedTurn {
   readonly calls?: readonly StretchedCall[];
 }
 
-/** The turns that a stretch has taken. It is the details of its heartbeats, and its result. */
+/** The turns that a stretch has taken. It is its result, and its heartbeats carry it. */
 export interface StretchRecord {
   readonly turns: readonly StretchedTurn[];
+}
+
+/** When a run was prepared, and when its tools had been listed: epoch ms of the worker's clock. */
+export interface BegunTimes {
+  readonly prepared: number;
+  readonly listed: number;
 }
 
 /**
@@ -75,10 +81,33 @@ export interface BeginRecord extends StretchRecord {
   readonly prepared?: PreparedRun;
   /** The lists of all servers, in the order of the spec; absent if the run is to list them itself. */
   readonly found?: readonly Discovery[];
+  /** Set with `found`. */
+  readonly times?: BegunTimes;
+}
+
+/** How far a call under way has come, as its server reported it (`notifications/progress`). */
+export interface ReportedProgress {
+  readonly callId: string;
+  /** Time at which the call was sent. */
+  readonly sentAt: string;
+  /** In the server's own units; the number only grows. */
+  readonly progress: number;
+  /** The amount at which the call is done, if the server says so. */
+  readonly total?: number;
+}
+
+/**
+ * One heartbeat of a stretch: its record, and the progress of calls under way. The progress is for people who watch; the
+ * run does not read it.
+ */
+export interface StretchBeat extends BeginRecord {
+  readonly progress?: readonly ReportedProgress[];
 }
 
 /** Answer of the first activity: the prepared run, and what else was done in it. */
 export type BegunRun = PreparedRun & {
   readonly found?: readonly Discovery[];
+  /** Set with `found`; absent in runs of earlier builds, whose ledgers have the time at which the activity ended. */
+  readonly times?: BegunTimes;
   readonly turns?: readonly StretchedTurn[];
 };

@@ -20,6 +20,7 @@ import { type Answerable, type Asking, type CallState, judgementOf } from '../st
 import { askingCalls, type Run, type RunIds, waitOf } from '../state/run.ts';
 import { byteLength, canonicalJson } from '../text/canonical.ts';
 import { bounded, boundedBytes, codeSpan, markdown, named, visible } from '../text/escape.ts';
+import { NO_STRETCHED_TURNS, stretchedLines, type StretchedTurns } from './stretched.ts';
 
 /** Questions of one request in the current details. */
 const SHOWN_QUESTIONS = 5;
@@ -42,7 +43,12 @@ export function summaryOf(state: CallState, about: string): string {
 const UNDER_WAY: ReadonlySet<RunStatus> = new Set(['preparing', 'thinking', 'acting', 'storing']);
 
 /** Returns Markdown for Temporal's current details. */
-export function currentDetails(status: RunStatus, run: Run, because?: string): string {
+export function currentDetails(
+  status: RunStatus,
+  run: Run,
+  because?: string,
+  stretched: StretchedTurns = NO_STRETCHED_TURNS,
+): string {
   const asking = askingCalls(run);
   const why = because === undefined ? '' : ` (${markdown(bounded(because, 200))})`;
   const lines = [`**${status}**${why} · turn ${run.turn} · ${run.totalCalls} calls`];
@@ -50,8 +56,13 @@ export function currentDetails(status: RunStatus, run: Run, because?: string): s
   for (const state of asking.slice(0, 20)) lines.push(...requestLines(state));
   if (asking.length > 20) lines.push(`… and ${asking.length - 20} more: ask the \`requests\` query.`);
   lines.push(...heldLines(run), ...taskLines(run), ...standingLines(run));
-  // A workflow does not learn of activity attempts; Temporal shows them under Pending Activities.
-  if (UNDER_WAY.has(status)) lines.push('', 'What is tried again, with attempt and reason: *Pending Activities*');
+  // A workflow does not learn of attempts and heartbeats of activities; Temporal shows them under Pending Activities.
+  if (UNDER_WAY.has(status))
+    lines.push(
+      '',
+      'What a stretch has done so far, and what is tried again, with attempt and reason: *Pending Activities*',
+    );
+  lines.push(...stretchedLines(stretched));
   // Broken glass goes right under the first line.
   lines.splice(1, 0, ...brokenGlass(run));
   return lines.join('\n');

@@ -1,6 +1,7 @@
 /** How far a call has come that a worker waits for is told to whoever watches, as its server says it, and stands in no history. */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { CallProgress } from '../../client/index.ts';
+import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import { runCommand } from '../support/cli.ts';
 import { formsOf, keptOf } from '../support/scenes/tasks.ts';
 import { type ResumableServer, startResumableServer } from '../support/servers/resumable-server.ts';
@@ -11,9 +12,11 @@ let world: World;
 
 beforeAll(async () => {
   server = await startResumableServer();
-  const policy = { servers: { mine: { default: 'allow' } } } as const;
+  const policy = { servers: { mine: { default: 'allow' }, again: { default: 'allow' } } } as const;
+  const one = { url: server.url, credentials: { kind: 'none' } } as const;
   world = await startWorld({
-    config: { policy, servers: { mine: { url: server.url, credentials: { kind: 'none' } } } },
+    // The same server twice: calls of `again` may be repeated, and so leave within a stretch.
+    config: { policy, servers: { mine: one, again: { ...one, repeatable: ['slow'] } } },
   });
 });
 afterAll(async () => {
@@ -49,6 +52,52 @@ test('a long call is told each time its server has said how far it is, and once;
   const isKept = (text: string): boolean => formsOf(text).some((form) => kept.includes(form));
   // What is there is found in this way.
   expect([isKept('"purpose":"long"'), isKept('"progress":0.')]).toEqual([true, false]);
+});
+
+describe('a call within a stretch', () => {
+  /** Turns before the slow one, so that the call under way is in the first activity, or in a later stretch. */
+  const repeated = async (purpose: string, over: Partial<RunSpecInput> = {}) =>
+    await world.start(
+      [
+        { calls: [{ tool: 'again/slow', arguments: { purpose: `${purpose}-before` } }] },
+        { calls: [{ tool: 'again/slow', arguments: { purpose } }] },
+        { text: 'done' },
+      ],
+      over,
+      { runId: purpose },
+    );
+
+  test.each([
+    ['prepareRun', {}],
+    ['stretch', { limits: { turnsPerExecution: 1 } }],
+  ])('is told as one of its own activity: in `%s`', async (activity, over) => {
+    server.release(`${activity}-before`);
+    const run = await repeated(activity, over);
+    await server.held(activity);
+    await server.progress(activity, 0.25);
+    const heard: CallProgress[] = [];
+    const doing = new Set<string>();
+    const onProgress = async (news: readonly CallProgress[]): Promise<void> => {
+      heard.push(...news);
+      const { raw } = await world.client.workflow.getHandle(run.runId).describe();
+      for (const { activityType } of raw.pendingActivities ?? []) doing.add(activityType?.name ?? '');
+      if (heard.length === 1) await server.progress(activity, 0.75);
+      else server.release(activity);
+    };
+    const kinds: string[] = [];
+    for await (const { fact } of run.watch({ onProgress: (news) => void onProgress(news) })) kinds.push(fact.kind);
+    expect([...doing]).toEqual([activity]);
+    expect(heard).toEqual([
+      { callId: 't2.c0', sentAt: expect.any(String), progress: 0.25 },
+      { callId: 't2.c0', sentAt: heard[0]?.sentAt, progress: 0.75 },
+    ]);
+    const told = kinds.filter((kind) => kind !== 'run.rolled');
+    expect(told.slice(-3)).toEqual(['outcome', 'turn.proposed', 'run.ended']);
+    const kept = await keptOf(world, run);
+    expect(formsOf('"progress":0.').some((form) => kept.includes(form))).toBe(false);
+    // What is done is on record, with what the server answered.
+    expect(formsOf(`${activity} is done in`).some((form) => kept.includes(form))).toBe(true);
+  });
 });
 
 test('`countersign watch` says it on the error stream, and its entries are what they are without', async () => {

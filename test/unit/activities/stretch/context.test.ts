@@ -1,4 +1,5 @@
 /** Activities within a stretch see Temporal's facts, and a cancellation and heartbeats of their own. */
+import { getEventListeners } from 'node:events';
 import { cancelled, cancellationDetails, cancellationSignal, Context, heartbeat } from '@temporalio/activity';
 import { ActivityCancellationDetails, CancelledFailure } from '@temporalio/common';
 import { expect, test } from '@jest/globals';
@@ -36,6 +37,32 @@ test('its heartbeats go nowhere', async () => {
   };
   await environment.run<[], void, typeof outer>(outer);
   expect(beats).toEqual(['outer']);
+});
+
+test('its heartbeats are heard by whoever runs it', async () => {
+  const environment = environmentOfRun();
+  const heard: unknown[] = [];
+  const outer = async (): Promise<void> =>
+    await within(
+      Context.current(),
+      new AbortController().signal,
+      async () => {
+        heartbeat({ progress: 1 });
+        await Promise.resolve();
+      },
+      (details) => void heard.push(details),
+    );
+  await environment.run<[], void, typeof outer>(outer);
+  expect(heard).toEqual([{ progress: 1 }]);
+});
+
+test('it leaves nothing at a signal that outlives it', async () => {
+  const { signal } = new AbortController();
+  await inside(async () => {
+    expect(getEventListeners(signal, 'abort')).toHaveLength(1);
+    await Promise.resolve();
+  }, signal);
+  expect(getEventListeners(signal, 'abort')).toEqual([]);
 });
 
 test('it is cancelled by its own signal, with the reason of that', async () => {

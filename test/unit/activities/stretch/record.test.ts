@@ -8,7 +8,7 @@ import {
 } from '@temporalio/client';
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { KeptRecord } from '../../../../activities/stretch/record.ts';
-import type { StretchedTurn } from '../../../../contracts/wire/stretch.ts';
+import type { ReportedProgress, StretchBeat, StretchedTurn } from '../../../../contracts/wire/stretch.ts';
 import { START } from '../../../support/builders/run.ts';
 import { stepOf, stretchedCall } from '../../../support/stretch/input.ts';
 
@@ -25,6 +25,7 @@ function turnsOf(count: number): StretchedTurn[] {
 class Held {
   /** Number of turns in each record that came, in order. */
   readonly told: number[] = [];
+  readonly beats: StretchBeat[] = [];
   readonly heard: string[] = [];
   readonly record: KeptRecord;
   #underWay = 0;
@@ -33,8 +34,9 @@ class Held {
 
   constructor() {
     this.record = new KeptRecord(
-      async ({ turns }) => {
-        this.told.push(turns.length);
+      async (beat) => {
+        this.told.push(beat.turns.length);
+        this.beats.push(beat);
         this.#underWay += 1;
         this.#most = Math.max(this.#most, this.#underWay);
         try {
@@ -121,6 +123,58 @@ describe('what is put on record', () => {
     temporal.record.note(turnsOf(2));
     await passed(1_000);
     expect(temporal.told).toEqual([1, 2]);
+  });
+});
+
+describe('progress of calls under way', () => {
+  const at = (callId: string, progress: number): ReportedProgress => ({
+    callId,
+    sentAt: '2026-01-01T00:00:00.000Z',
+    progress,
+  });
+
+  test('rides on the next heartbeat with the newest record, and no heartbeat is sent for it', async () => {
+    acknowledging(1);
+    await passed(0);
+    await temporal.answer();
+    temporal.record.report(at('t1.c0', 0.25));
+    temporal.record.report(at('t1.c0', 0.5));
+    await passed(999);
+    expect(temporal.beats).toHaveLength(1);
+    acknowledging(2);
+    await passed(0);
+    await temporal.answer();
+    expect(temporal.beats.map(({ turns, progress }) => [turns.length, progress])).toEqual([
+      [1, undefined],
+      [2, [at('t1.c0', 0.5)]],
+    ]);
+  });
+
+  test('never brings an older record back: it waits behind a record that is under way, and goes with that record', async () => {
+    await passed(1_000);
+    temporal.record.report(at('t1.c0', 1));
+    const one = acknowledging(1);
+    await passed(5_000);
+    temporal.record.report(at('t1.c0', 2));
+    await temporal.answer();
+    expect(one.answer).toBeUndefined();
+    await temporal.answer();
+    expect(one.answer).toBe(true);
+    await passed(1_000);
+    expect(temporal.told).toEqual([0, 1, 1]);
+    expect(temporal.beats.at(-1)?.progress).toEqual([at('t1.c0', 2)]);
+  });
+
+  test('is dropped with its call; of many calls those heard of last are told, and the heartbeat stays small', async () => {
+    for (let index = 0; index < 64; index += 1) temporal.record.report(at(`t1.c${index}`, 1));
+    temporal.record.report(at('t1.c3', 2));
+    temporal.record.forget('t1.c63');
+    await passed(1_000);
+    const { progress = [] } = temporal.beats[0] ?? {};
+    expect(progress).toHaveLength(20);
+    expect(progress.at(-1)).toEqual(at('t1.c3', 2));
+    expect(progress.map(({ callId }) => callId)).not.toContain('t1.c63');
+    expect(JSON.stringify(progress).length).toBeLessThan(4_096);
   });
 });
 

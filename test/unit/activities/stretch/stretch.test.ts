@@ -351,6 +351,61 @@ describe('a stretch ends', () => {
   });
 });
 
+describe('the progress of calls under way', () => {
+  const SENT = { phase: 'sent', sentAt: '2026-01-01T00:00:00.000Z' };
+
+  test('is in the heartbeat with the record, until the call has ended; the result has none', async () => {
+    const [first, second] = [new Gate<void>(), new Gate<void>()];
+    const bench = new StretchBench({
+      model: [stepOf(1, [{}, {}]), ANSWER],
+      server: async ({ callId }) => {
+        heartbeat({ phase: 'connecting', callId });
+        heartbeat({ ...SENT, callId, progress: callId === 't1.c0' ? 1 : 5, total: 8, resume: 'sealed' });
+        await (callId === 't1.c0' ? first : second).pass();
+        return endedAs();
+      },
+    });
+    const running = bench.run();
+    await settle();
+    await beat();
+    const progress = [
+      { callId: 't1.c0', sentAt: SENT.sentAt, progress: 1, total: 8 },
+      { callId: 't1.c1', sentAt: SENT.sentAt, progress: 5, total: 8 },
+    ];
+    const [kept, beaten] = bench.records;
+    expect(kept).not.toHaveProperty('progress');
+    expect(beaten).toEqual({ ...kept, progress });
+    await first.open();
+    await beat();
+    expect(bench.records.at(-1)).toMatchObject({ progress: progress.slice(1) });
+    await second.open();
+    const answer = await running;
+    expect(Object.keys(answer)).toEqual(['turns']);
+    expect(JSON.stringify(bench.records)).not.toContain('sealed');
+  });
+
+  test('of another call, and what is none, is not told', async () => {
+    const gate = new Gate<void>();
+    const bench = new StretchBench({
+      model: [stepOf(1, [{}]), ANSWER],
+      server: async () => {
+        heartbeat({ ...SENT, callId: 't9.c9', progress: 1 });
+        heartbeat({ ...SENT, callId: 't1.c0', progress: Number.POSITIVE_INFINITY });
+        heartbeat('odd');
+        await gate.pass();
+        return endedAs();
+      },
+    });
+    const running = bench.run();
+    await settle();
+    await beat();
+    expect(bench.records).toHaveLength(2);
+    for (const record of bench.records) expect(record).not.toHaveProperty('progress');
+    await gate.open();
+    await running;
+  });
+});
+
 describe('a record that another attempt has left', () => {
   const left: StretchRecord = { turns: [{ step: stepOf(1, [{}]), at: START, calls: [stretchedCall()] }] };
 
@@ -359,6 +414,12 @@ describe('a record that another attempt has left', () => {
     expect(await bench.run()).toEqual(left);
     await beat();
     expect(bench.log).toEqual([]);
+  });
+
+  test('is returned without the progress of calls that were under way: that goes into no history', async () => {
+    const progress = [{ callId: 't1.c0', sentAt: '2026-01-01T00:00:00.000Z', progress: 1 }];
+    const bench = new StretchBench({ model: [], left: { ...left, progress } });
+    expect(await bench.run()).toEqual(left);
   });
 
   test.each([undefined, null, { turns: [] }])('that is empty is none: %p', async (empty) => {

@@ -1,5 +1,5 @@
 /** Telling how far calls have come is beside the watch: it ends no watch, and ends with it. */
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import type { Client } from '@temporalio/client';
 import { defaultPayloadConverter, toPayloads } from '@temporalio/common';
 import {
@@ -71,8 +71,12 @@ test('each word of a server is told once, for each call', () => {
 
 /** As Temporal describes an execution whose activities said this last. */
 async function read(...heartbeats: readonly unknown[]): Promise<Underway> {
+  return await readOf('callTool', ...heartbeats);
+}
+
+async function readOf(name: string, ...heartbeats: readonly unknown[]): Promise<Underway> {
   const pendingActivities = heartbeats.map((details) => ({
-    activityType: { name: 'callTool' },
+    activityType: { name },
     heartbeatDetails: { payloads: toPayloads(defaultPayloadConverter, details) },
   }));
   const client = {
@@ -104,4 +108,25 @@ test.each([
 
 test.each([{ total: '\u001b[2J' }, { total: null }])('of a heartbeat is left out %p', async (odd) => {
   expect(await read({ ...at(1), ...odd })).toEqual({ waits: true, progress: [at(1)], retries: [] });
+});
+
+describe.each(['stretch', 'prepareRun'])('the heartbeat of `%s`', (name) => {
+  const beat = (progress: unknown): object => ({ turns: [], progress });
+  const heard = async (...beats: readonly unknown[]): Promise<Underway['progress']> =>
+    (await readOf(name, ...beats)).progress;
+
+  test('says it of each call under way', async () => {
+    const other = { ...at(3), callId: 't1.c1', total: 4 };
+    expect(await heard(beat([at(0.5), other]))).toEqual([at(0.5), other]);
+  });
+
+  test('says nothing where it has only a record', async () => {
+    expect(await heard({ turns: [] }, undefined, 'odd', beat('odd'), at(1))).toEqual([]);
+  });
+
+  test('is read as far as it can be believed, and no further than a worker writes', async () => {
+    const odd = [{ ...at(1), callId: '\u001b[2J' }, null, { ...at(1), progress: '9' }, at(2)];
+    expect(await heard(beat(odd))).toEqual([at(2)]);
+    expect(await heard(beat(Array.from({ length: 1_000 }, () => at(1))))).toHaveLength(20);
+  });
 });
