@@ -37,9 +37,9 @@ function fits(record: object): boolean {
 export function createBegin(parts: BeginParts): RunActivities['prepareRun'] {
   return async (spec, alone) => {
     if (!parts.believesRecords) return await parts.prepareRun(spec);
-    const { prepared, turns, ...listed } = recordLeft();
+    const { prepared, turns, ...lists } = recordLeft();
     // An attempt before this one got so far.
-    if (prepared !== undefined) return begun(prepared, listed, turns);
+    if (prepared !== undefined) return begun(prepared, lists, turns);
     const life = new Lifeline(parts);
     return await life.through(async () => await begin(parts, life, spec, alone === true));
   };
@@ -100,7 +100,7 @@ function placeOf(): RunPlace {
 /** The lists of all servers, and when they were there. */
 type Listed = Pick<BegunRun, 'found' | 'times'>;
 
-function begun(prepared: PreparedRun, listed: Listed, turns: readonly StretchedTurn[] | undefined): BegunRun {
-  if (listed.found === undefined) return prepared;
-  return turns === undefined || turns.length === 0 ? { ...prepared, ...listed } : { ...prepared, ...listed, turns };
+function begun(prepared: PreparedRun, lists: Listed, turns: readonly StretchedTurn[] | undefined): BegunRun {
+  if (lists.found === undefined) return prepared;
+  return turns === undefined || turns.length === 0 ? { ...prepared, ...lists } : { ...prepared, ...lists, turns };
 }

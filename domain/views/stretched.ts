@@ -59,13 +59,13 @@ function deeds(run: Run, calls: readonly StretchedCall[]): string {
 function deedOf(run: Run, { callId, result }: StretchedCall): string {
   const state = callOf(run, callId);
   const target = state && judgementOf(state)?.target;
-  const tool = target === undefined ? callId : `${shown(target.server)}/${shown(target.tool)}`;
+  const tool = target === undefined ? callId : `${nameOf(target.server)}/${nameOf(target.tool)}`;
   if (result?.kind !== 'ended') return `${tool} (left to the run)`;
   const { outcome } = result;
   if (outcome.kind === 'succeeded') return tool;
   return `${tool} (${outcome.kind}${'code' in outcome ? `: ${markdown(bounded(outcome.code, 64))}` : ''})`;
 }
 
-function shown(name: string): string {
+function nameOf(name: string): string {
   return markdown(named(bounded(name, 100)));
 }

@@ -88,7 +88,7 @@ describe('a stretch', () => {
       (await handle.query<{ currentDetails?: string }>('__temporal_workflow_metadata')).currentDetails;
     expect(await details()).toMatch(/^\*\*preparing\*\*[^]*What a stretch has done so far[^]*Pending Activities/);
     // The call is under way for as long as its worker's clock takes to move on.
-    await until(async () => Promise.resolve(Date.now() > held + 1 ? true : undefined));
+    await until(async () => await Promise.resolve(Date.now() > held + 1 ? true : undefined));
     shop.release('when');
     await run.result();
     const ledger = await run.ledger();

@@ -30,14 +30,13 @@ export async function stretched(
   bounds: StretchBounds,
 ): Promise<readonly StretchedTurn[]> {
   const { limits, priority } = live.prepared;
-  const turns = Math.min(bounds.turns, live.turnsLeft);
-  const summary = `from turn ${first.turn}: ${live.spec.agent.model}, at most ${turns} turns, none begun after ${bounds.seconds} s`;
+  const input = stretchInput(live, first, bounds);
+  const { turns, seconds } = input.bounds;
+  const summary = `from turn ${first.turn}: ${live.spec.agent.model}, at most ${turns} turns, none begun after ${seconds} s`;
   const { stretch } = stretchActivities(summary, bounds, limits.callTimeoutSeconds, priority);
   const scope = new CancellationScope();
   try {
-    const answer = await live.stretching.during(scope, () =>
-      scope.run(() => stretch(stretchInput(live, first, { ...bounds, turns }))),
-    );
+    const answer = await live.stretching.during(scope, () => scope.run(() => stretch(input)));
     return answered(live, 'stretch', answer).turns;
   } catch (error) {
     assertFailure(error);
@@ -94,7 +93,7 @@ function stretchInput(live: LiveRun, step: ModelStepInput, bounds: StretchBounds
   return {
     step,
     state: stretchState(run, prepared.tally !== undefined),
-    bounds,
+    bounds: { ...bounds, turns: Math.min(bounds.turns, live.turnsLeft) },
     servers,
     dispatch: {
       decidedIn,

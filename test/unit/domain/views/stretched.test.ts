@@ -83,6 +83,8 @@ describe('a turn', () => {
 describe('the current details', () => {
   test('say nothing of stretches where there was none', () => {
     expect(stretchedLines(NO_STRETCHED_TURNS)).toEqual([]);
+    const { run, calls } = turnOf([tool('read')]);
+    expect(stretchedLines(withStretched(NO_STRETCHED_TURNS, run, calls, START)).slice(3)).toEqual([`${AT} files/read`]);
   });
 
   test('have the newest ten turns, newest first, below what waits', () => {
