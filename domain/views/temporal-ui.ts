@@ -8,6 +8,7 @@ import { defined } from '../../contracts/defined.ts';
 import type { InputPause, OutcomePause, Pause, PendingMemo } from '../../contracts/schemas/request.ts';
 import type { RunStatus } from '../../contracts/schemas/run-state.ts';
 import type { Extension } from '../../contracts/wire/carry.ts';
+import type { StretchedCall } from '../../contracts/wire/stretch.ts';
 import { type Catalog, hasDrifted } from '../catalog/state.ts';
 import { shownTask, tasksOf } from '../legacy-2025/tasks.ts';
 import { describeRule } from '../policy/approvers.ts';
@@ -17,10 +18,9 @@ import { digestOf } from '../request/digest.ts';
 import { shownStanding } from '../request/standing.ts';
 import { shownThrottled, throttledCalls } from '../request/throttling.ts';
 import { type Answerable, type Asking, type CallState, judgementOf } from '../state/call.ts';
-import { askingCalls, type Run, type RunIds, waitOf } from '../state/run.ts';
+import { askingCalls, callOf, type Run, type RunIds, waitOf } from '../state/run.ts';
 import { byteLength, canonicalJson } from '../text/canonical.ts';
 import { bounded, boundedBytes, codeSpan, markdown, named, visible } from '../text/escape.ts';
-import { NO_STRETCHED_TURNS, stretchedLines, type StretchedTurns } from './stretched.ts';
 
 /** Questions of one request in the current details. */
 const SHOWN_QUESTIONS = 5;
@@ -47,7 +47,7 @@ export function currentDetails(
   status: RunStatus,
   run: Run,
   because?: string,
-  stretched: StretchedTurns = NO_STRETCHED_TURNS,
+  stretched: readonly string[] = [],
 ): string {
   const asking = askingCalls(run);
   const why = because === undefined ? '' : ` (${markdown(bounded(because, 200))})`;
@@ -62,10 +62,45 @@ export function currentDetails(
       '',
       'What a stretch has done so far, and what is tried again, with attempt and reason: *Pending Activities*',
     );
-  lines.push(...stretchedLines(stretched));
+  if (stretched.length > 0) lines.push('', '### calls made in stretches, newest turn first', '', ...stretched);
   // Broken glass goes right under the first line.
   lines.splice(1, 0, ...brokenGlass(run));
   return lines.join('\n');
+}
+
+/** Turns of stretches, and tools of each. */
+const STRETCHED = 10;
+
+/**
+ * Puts the turn that `run` is in before the lines on earlier turns of stretches. History has one activity for all of
+ * their calls.
+ * @param at epoch ms at which the model had answered
+ */
+export function withStretched(
+  lines: readonly string[],
+  run: Run,
+  calls: readonly StretchedCall[],
+  at: number,
+): readonly string[] {
+  const deeds = calls.map((call) => deedOf(run, call));
+  const told = [...new Set(deeds)].map((deed) => {
+    const times = deeds.filter((other) => other === deed).length;
+    return times === 1 ? deed : `${deed} ×${times}`;
+  });
+  const more = told.length > STRETCHED ? ', …' : '';
+  const line = `- turn ${run.turn} at ${new Date(at).toISOString()}: ${told.slice(0, STRETCHED).join(', ')}${more}`;
+  return [line, ...lines].slice(0, STRETCHED);
+}
+
+/** Names the tool of a call, and how the call ended unless it succeeded. */
+function deedOf(run: Run, { callId, result }: StretchedCall): string {
+  const state = callOf(run, callId);
+  const target = state && judgementOf(state)?.target;
+  const tool = target === undefined ? callId : toolIn(target.server, target.tool);
+  if (result?.kind !== 'ended') return `${tool} (left to the run)`;
+  const { outcome } = result;
+  if (outcome.kind === 'succeeded') return tool;
+  return `${tool} (${'code' in outcome ? markdown(bounded(outcome.code, 64)) : outcome.kind})`;
 }
 
 /** Lists the calls of this turn that broken glass let pass without their approvers. */

@@ -41,7 +41,6 @@ import {
   startRun,
   statusOf,
 } from '../../domain/state/run.ts';
-import { NO_STRETCHED_TURNS, type StretchedTurns } from '../../domain/views/stretched.ts';
 import { Entity, UnderWay } from '../entity/entity.ts';
 import { isChecking } from '../interceptors/zone.ts';
 
@@ -79,8 +78,8 @@ export class LiveRun extends Entity {
   begun: Pick<BegunRun, 'found' | 'times' | 'turns'> = {};
   /** Calls that a stretch has let go, and whose results need something of the run. */
   readonly told = new Map<string, StretchedCall>();
-  /** Turns of stretches, as people see them. */
-  stretched: StretchedTurns = NO_STRETCHED_TURNS;
+  /** The newest turns of stretches, as people see them. */
+  stretched: readonly string[] = [];
   /** Servers whose tools are being listed. */
   readonly listing = new UnderWay<string>();
   readonly #turnAtStart: number;

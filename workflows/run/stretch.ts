@@ -14,7 +14,7 @@ import type { BeginRecord, BegunRun, StretchedTurn, StretchInput } from '../../c
 import { deedsOf, isConcluded, isOver, NotToLeave, stretchServers, stretchState } from '../../domain/run/stretch.ts';
 import { resultsOf } from '../../domain/run/turn.ts';
 import { isAnswerOf } from '../../domain/shapes/inputs.ts';
-import { withStretched } from '../../domain/views/stretched.ts';
+import { withStretched } from '../../domain/views/temporal-ui.ts';
 import { answered, assertFailure, assertReadable } from '../entity/unread.ts';
 import { beginActivities, stretchActivities } from './activities.ts';
 import { dispatchParts, grantProofs, inputBefore } from './dispatch-input.ts';

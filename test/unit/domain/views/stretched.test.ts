@@ -3,8 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { StretchedCall } from '../../../../contracts/wire/stretch.ts';
 import { openedTurn } from '../../../../domain/run/stretch.ts';
 import type { Run } from '../../../../domain/state/run.ts';
-import { NO_STRETCHED_TURNS, stretchedLines, withStretched } from '../../../../domain/views/stretched.ts';
-import { currentDetails } from '../../../../domain/views/temporal-ui.ts';
+import { currentDetails, withStretched } from '../../../../domain/views/temporal-ui.ts';
 import { outcomes } from '../../../support/builders/outcome.ts';
 import { START } from '../../../support/builders/run.ts';
 import { toolTarget } from '../../../support/builders/tool.ts';
@@ -35,7 +34,7 @@ function turnOf(
 }
 
 function lineOf({ run, calls }: Turn): string | undefined {
-  return withStretched(NO_STRETCHED_TURNS, run, calls, START).lines[0];
+  return withStretched([], run, calls, START)[0];
 }
 
 const tool = (name: string): Proposal => ({ target: toolTarget({ tool: name }) });
@@ -53,7 +52,7 @@ describe('a turn', () => {
       2: { result: endedAs(cancelled) },
     };
     expect(lineOf(turnOf([tool('a'), tool('b'), tool('c'), tool('d')], results))).toBe(
-      `${AT} files/a (failed: TOOL&#95;FAILED), files/b (unknown: OUTCOME&#95;UNKNOWN), files/c (cancelled), files/d`,
+      `${AT} files/a (TOOL&#95;FAILED), files/b (OUTCOME&#95;UNKNOWN), files/c (cancelled), files/d`,
     );
   });
 
@@ -68,12 +67,12 @@ describe('a turn', () => {
 
   test('of many tools names ten', () => {
     const many = Array.from({ length: 12 }, (_, index) => tool(`tool${index}`));
-    expect(lineOf(turnOf(many))).toMatch(/files\/tool9, … and 2 more$/);
+    expect(lineOf(turnOf(many))).toMatch(/files\/tool9, …$/);
   });
 
-  test('holds no markup, and no long name, of a server; a call that nobody judged goes by its id', () => {
-    const hostile = lineOf(turnOf([tool('[x](http://evil.example)\u202e'), tool('n'.repeat(128))])) ?? '';
-    expect(hostile).not.toMatch(/\]\(|\u202e|n{101}/u);
+  test('holds no markup of a server; a call that nobody judged goes by its id', () => {
+    const hostile = lineOf(turnOf([tool('[x](http://evil.example)\u202e')])) ?? '';
+    expect(hostile).not.toMatch(/\]\(|\u202e/u);
     const { calls } = turnOf([tool('a')]);
     const { judged: _, ...step } = stepOf(1, [tool('a')]);
     expect(lineOf({ run: openedTurn(freshRun(), step, stretchInput(), START), calls })).toBe(`${AT} t1.c0`);
@@ -81,17 +80,11 @@ describe('a turn', () => {
 });
 
 describe('the current details', () => {
-  test('say nothing of stretches where there was none', () => {
-    expect(stretchedLines(NO_STRETCHED_TURNS)).toEqual([]);
-    const { run, calls } = turnOf([tool('read')]);
-    expect(stretchedLines(withStretched(NO_STRETCHED_TURNS, run, calls, START)).slice(3)).toEqual([`${AT} files/read`]);
-  });
-
   test('have the newest ten turns, newest first, below what waits', () => {
     const { run, calls } = turnOf([tool('read')]);
-    const all = Array.from({ length: 12 }, (_, index) => index + 1).reduce(
+    const all = Array.from({ length: 12 }, (_, index) => index + 1).reduce<readonly string[]>(
       (before, number) => withStretched(before, { ...run, turn: number }, calls, START),
-      NO_STRETCHED_TURNS,
+      [],
     );
     const lines = currentDetails('completed', run, undefined, all).split('\n');
     expect(lines.slice(1, 5)).toEqual([
@@ -100,8 +93,7 @@ describe('the current details', () => {
       '',
       '- turn 12 at 2026-01-01T00:00:00.000Z: files/read',
     ]);
-    expect(lines.at(-2)).toMatch(/^- turn 3 /);
-    expect(lines.at(-1)).toBe('- … and 2 before, which the ledger has');
-    expect(lines).toHaveLength(15);
+    expect(lines.at(-1)).toMatch(/^- turn 3 /);
+    expect(lines).toHaveLength(14);
   });
 });
