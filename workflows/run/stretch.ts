@@ -32,7 +32,7 @@ export async function stretched(
   const { limits, priority } = live.prepared;
   const input = stretchInput(live, first, bounds);
   const { turns, seconds } = input.bounds;
-  const summary = `from turn ${first.turn}: ${live.spec.agent.model}, at most ${turns} turns, none begun after ${seconds} s`;
+  const summary = `from turn ${first.turn}: ${live.spec.agent.model}, at most ${turns} turns, ${seconds} s`;
   const { stretch } = stretchActivities(summary, bounds, limits.callTimeoutSeconds, priority);
   const scope = new CancellationScope();
   try {
