@@ -74,9 +74,9 @@ export async function begin(live: LiveRun, tries = 1, ...alone: [] | [alone: tru
   }
 }
 
-function take(live: LiveRun, { found, turns, ...prepared }: BegunRun): void {
+function take(live: LiveRun, { found, turns, failed, ...prepared }: BegunRun): void {
   live.prepare(prepared);
-  if (found !== undefined) live.begun = { found, ...defined({ turns }) };
+  if (found !== undefined) live.begun = { found, ...defined({ turns, failed }) };
 }
 
 function stretchInput(live: LiveRun, step: ModelStepInput, bounds: StretchBounds): StretchInput {
