@@ -2,19 +2,21 @@
  * The first activity of a run. It checks the spec. On a worker of both roles it also lists the tools of all servers, and
  * takes the first stretch (docs/adr/0062).
  *
- * 1. Only the check may fail the run. A list that does not come, and a model that does not answer, are left to the run,
- *    which waits for them, tells people, and tries again.
+ * 1. Only the check fails the activity. A list that does not come, and a model that does not answer, are left to the run,
+ *    which waits for them, tells people, and tries again. A model's final refusal is told to the run, which fails by it.
  * 2. What was done is on record before any call leaves, the prepared run included; `stretch.ts` says the rest.
  */
+import { defined } from '../../contracts/defined.ts';
+import { codedFailureIn } from '../../contracts/failure.ts';
 import type { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import type { Discovery } from '../../contracts/schemas/tool.ts';
 import type { RunActivities, ToolActivities } from '../../contracts/wire/activities.ts';
 import type { PreparedRun } from '../../contracts/wire/run.ts';
-import type { BegunRun, StretchedTurn } from '../../contracts/wire/stretch.ts';
+import type { BegunRun, StretchInput } from '../../contracts/wire/stretch.ts';
 import { firstStretch, identityOf, type RunPlace } from '../../domain/run/stretch.ts';
 import { listingInput } from '../../domain/run/toolset.ts';
 import { byteLength } from '../../domain/text/canonical.ts';
-import { currentScheduler } from '../kit/activity.ts';
+import { codedFailure, currentScheduler } from '../kit/activity.ts';
 import { Lifeline } from './lifeline.ts';
 import { goOn, recordLeft, type StretchParts } from './stretch.ts';
 
@@ -39,7 +41,7 @@ export function createBegin(parts: BeginParts): RunActivities['prepareRun'] {
     if (!parts.believesRecords) return await parts.prepareRun(spec);
     const { prepared, turns, ...lists } = recordLeft();
     // An attempt before this one got so far.
-    if (prepared !== undefined) return begun(prepared, lists, turns);
+    if (prepared !== undefined) return begun(prepared, lists, { turns });
     const life = new Lifeline(parts);
     return await life.through(async () => await begin(parts, life, spec, alone === true));
   };
@@ -58,14 +60,23 @@ async function begin(parts: BeginParts, life: Lifeline, spec: unknown, alone: bo
   if (found === undefined || life.isEnding) return prepared;
   const input = firstStretch(accepted, prepared, found, place);
   const lists: Listed = { found, times: { prepared: preparedAt, listed: Date.now() } };
-  if (input === undefined || !fits({ prepared, ...lists })) return begun(prepared, lists, undefined);
+  if (input === undefined || !fits({ prepared, ...lists })) return begun(prepared, lists, {});
   life.record.begin({ prepared, ...lists });
-  const turns = await goOn(parts, life, input).catch((error: unknown) => {
-    // The run asks the model itself. What was done is on record, and is not dropped.
-    if (life.record.isEmpty) return undefined;
-    throw error;
-  });
-  return begun(prepared, lists, turns);
+  return begun(prepared, lists, await firstTurns(parts, life, input));
+}
+
+type FirstTurns = Partial<Pick<BegunRun, 'turns' | 'failed'>>;
+
+async function firstTurns(parts: BeginParts, life: Lifeline, input: StretchInput): Promise<FirstTurns> {
+  try {
+    return { turns: await goOn(parts, life, input) };
+  } catch (error) {
+    // What was done is on record, and is not dropped.
+    if (!life.record.isEmpty) throw error;
+    const failure = codedFailure(error);
+    // The same request would be refused again. After any other failure the run asks the model itself.
+    return failure.nonRetryable === true ? defined({ failed: codedFailureIn(failure) }) : {};
+  }
 }
 
 /** Lists the tools of all servers; undefined if one of them does not give them at once. */
@@ -100,7 +111,7 @@ function placeOf(): RunPlace {
 /** The lists of all servers, and when they were there. */
 type Listed = Pick<BegunRun, 'found' | 'times'>;
 
-function begun(prepared: PreparedRun, lists: Listed, turns: readonly StretchedTurn[] | undefined): BegunRun {
+function begun(prepared: PreparedRun, lists: Listed, { turns = [], failed }: FirstTurns): BegunRun {
   if (lists.found === undefined) return prepared;
-  return turns === undefined || turns.length === 0 ? { ...prepared, ...lists } : { ...prepared, ...lists, turns };
+  return { ...prepared, ...lists, ...defined({ turns: turns.length === 0 ? undefined : turns, failed }) };
 }

@@ -241,7 +241,13 @@ const TIMES: Shape = { prepared: 'count', listed: 'count' };
 const RECORD: Shape = { turns: TURNS, 'prepared?': PREPARED, 'found?': new Each(FOUND), 'times?': TIMES };
 
 const ANSWERS = {
-  prepareRun: { ...PREPARED, 'found?': new Each(FOUND), 'times?': TIMES, 'turns?': TURNS },
+  prepareRun: {
+    ...PREPARED,
+    'found?': new Each(FOUND),
+    'times?': TIMES,
+    'turns?': TURNS,
+    'failed?': { ...WHY, facts: 'fields' },
+  },
   'readTrust?': TRUST,
   judge: JUDGED,
   storeSegment: REF,

@@ -56,7 +56,7 @@ export function currentDetails(
   for (const state of asking.slice(0, 20)) lines.push(...requestLines(state));
   if (asking.length > 20) lines.push(`… and ${asking.length - 20} more: ask the \`requests\` query.`);
   lines.push(...heldLines(run), ...taskLines(run), ...standingLines(run));
-  // A workflow does not learn of attempts and heartbeats of activities; Temporal shows them under Pending Activities.
+  // A workflow does not learn of attempts and heartbeats.
   if (UNDER_WAY.has(status))
     lines.push(
       '',
@@ -68,14 +68,7 @@ export function currentDetails(
   return lines.join('\n');
 }
 
-/** Turns of stretches, and tools of each. */
-const STRETCHED = 10;
-
-/**
- * Puts the turn that `run` is in before the lines on earlier turns of stretches. History has one activity for all of
- * their calls.
- * @param at epoch ms at which the model had answered
- */
+/** Puts this turn before the lines on earlier turns of stretches. @param at epoch ms of the model's answer */
 export function withStretched(
   lines: readonly string[],
   run: Run,
@@ -87,20 +80,17 @@ export function withStretched(
     const times = deeds.filter((other) => other === deed).length;
     return times === 1 ? deed : `${deed} ×${times}`;
   });
-  const more = told.length > STRETCHED ? ', …' : '';
-  const line = `- turn ${run.turn} at ${new Date(at).toISOString()}: ${told.slice(0, STRETCHED).join(', ')}${more}`;
-  return [line, ...lines].slice(0, STRETCHED);
+  const line = `- turn ${run.turn} at ${new Date(at).toISOString()}: ${bounded(told.join(', '), 500)}`;
+  return [line, ...lines].slice(0, 10);
 }
 
-/** Names the tool of a call, and how the call ended unless it succeeded. */
+/** Names the tool, and how the call ended unless it succeeded. */
 function deedOf(run: Run, { callId, result }: StretchedCall): string {
   const state = callOf(run, callId);
   const target = state && judgementOf(state)?.target;
   const tool = target === undefined ? callId : toolIn(target.server, target.tool);
-  if (result?.kind !== 'ended') return `${tool} (left to the run)`;
-  const { outcome } = result;
-  if (outcome.kind === 'succeeded') return tool;
-  return `${tool} (${'code' in outcome ? markdown(bounded(outcome.code, 64)) : outcome.kind})`;
+  const kind = result?.kind === 'ended' ? result.outcome.kind : 'left to the run';
+  return kind === 'succeeded' ? tool : `${tool} (${kind})`;
 }
 
 /** Lists the calls of this turn that broken glass let pass without their approvers. */

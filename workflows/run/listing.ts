@@ -51,10 +51,7 @@ export async function listTools(live: LiveRun, onWait: () => void): Promise<'don
   return 'done';
 }
 
-/**
- * Takes the tools of all servers.
- * @param at epoch ms at which they had been listed; absent: now
- */
+/** Takes the tools of all servers. @param at epoch ms; absent: now */
 export function pin(live: LiveRun, found: readonly Discovery[], at?: number): void {
   live.pin(
     toolsetOf(found, live.prepared.servers),

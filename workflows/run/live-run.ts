@@ -74,8 +74,8 @@ export class LiveRun extends Entity {
   readonly polling = new UnderWay<string>();
   /** The stretch under way, which an interruption ends. */
   readonly stretching = new UnderWay<CancellationScope>();
-  /** The rest of what the first activity did: lists of tools, and turns that are to be taken over. */
-  begun: Pick<BegunRun, 'found' | 'times' | 'turns'> = {};
+  /** The rest of what the first activity did: lists of tools, and turns that are to be taken over, or why there are none. */
+  begun: Pick<BegunRun, 'found' | 'times' | 'turns' | 'failed'> = {};
   /** Calls that a stretch has let go, and whose results need something of the run. */
   readonly told = new Map<string, StretchedCall>();
   /** The newest turns of stretches, as people see them. */
@@ -248,7 +248,7 @@ export class LiveRun extends Entity {
 
   /**
    * Takes what `prepareRun` found; its fields say what the run compares and remembers from now on.
-   * @param at epoch ms at which the run was prepared; absent: now
+   * @param at epoch ms; absent: now
    */
   prepare({ opening, ...prepared }: PreparedRun, at?: number): void {
     this.#prepared = prepared;
@@ -269,10 +269,7 @@ export class LiveRun extends Entity {
     });
   }
 
-  /**
-   * Takes the tools of all servers; the run calls no others.
-   * @param at epoch ms at which they had been listed; absent: now
-   */
+  /** Takes the tools of all servers; the run calls no others. @param at epoch ms; absent: now */
   pin(toolset: readonly ToolsetRef[], facts: Change['facts'], at?: number): void {
     this.#toolset = toolset;
     this.commit({ run: listed(this.#run), facts }, at);

@@ -77,9 +77,9 @@ export async function begin(live: LiveRun, tries = 1, ...alone: [] | [alone: tru
   }
 }
 
-function take(live: LiveRun, { found, times, turns, ...prepared }: BegunRun): void {
+function take(live: LiveRun, { found, times, turns, failed, ...prepared }: BegunRun): void {
   live.prepare(prepared, times && timeOf(live, Math.max(live.run.startedAt, times.prepared)));
-  if (found !== undefined) live.begun = { found, ...defined({ times, turns }) };
+  if (found !== undefined) live.begun = { found, ...defined({ times, turns, failed }) };
 }
 
 function stretchInput(live: LiveRun, step: ModelStepInput, bounds: StretchBounds): StretchInput {

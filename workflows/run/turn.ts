@@ -4,7 +4,7 @@
  * 1. Results go to the model in the order of the proposals, whatever the order in which they came (INV-G3).
  * 2. Calls settle side by side; the turn waits, but no call waits for another.
  */
-import { CancellationScope, condition, patched, workflowInfo } from '@temporalio/workflow';
+import { ApplicationFailure, CancellationScope, condition, patched, workflowInfo } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
 import type { Judgement, ProposedCall } from '../../contracts/schemas/call.ts';
 import type { JsonValue } from '../../contracts/schemas/json.ts';
@@ -24,14 +24,18 @@ import { stretched, takeOver, timeOf } from './stretch.ts';
 /**
  * Takes the next model step and judges the calls that it proposed; in a stretch, also the turns that need nobody.
  * @returns the newest model step; undefined if an interruption came before the model had answered
+ * @throws ApplicationFailure if the model has refused the first step for good
  */
 export async function think(live: LiveRun): Promise<ModelStepResult | undefined> {
   live.enter('thinking');
-  const begun = live.begun.turns;
+  const { turns: begun, failed } = live.begun;
   if (begun !== undefined) {
     live.begun = {};
     return await thinkOn(live, begun);
   }
+  // A run that was ended meanwhile ends as it was told to.
+  if (failed !== undefined && !live.work.consideredCancelled)
+    throw ApplicationFailure.nonRetryable(failed.message, failed.code, failed.facts);
   const input = stepInput(live);
   // Nobody proves the record of a stretch (docs/adr/0058).
   const bounds = live.isSigned ? undefined : live.prepared.stretch;
