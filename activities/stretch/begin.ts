@@ -27,7 +27,7 @@ export interface BeginParts extends StretchParts {
 }
 
 /** A prepared run travels with each heartbeat. One that is larger lists its tools and takes its first stretch itself. */
-const MOST_BEGUN_BYTES = 65_536;
+export const MOST_BEGUN_BYTES = 65_536;
 
 /** Time of the lists and the model steps; a step of a later stretch has as much. */
 const MOST_MS = 900_000;

@@ -2,10 +2,17 @@
  * Goes on in stretches: model steps, and the calls between them that need nobody and may be repeated, in one activity
  * (docs/adr/0058). What people see of a run is as before.
  */
+import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { MASK } from '../../activities/scrubbing/scrubber.ts';
 import { assertIntact } from '../../client/index.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
+import type { StretchRecord } from '../../contracts/wire/stretch.ts';
+import { CanaryScanner } from '../support/canary/scan.ts';
+import { startCanaryServer } from '../support/canary/server.ts';
+import { valueOf } from '../support/forgery/impostor.ts';
+import { until } from '../support/until.ts';
 import { heardItsEnd } from '../support/faults/stretches.ts';
 import { answered, failed } from '../support/models/bench.ts';
 import { chatDialect } from '../support/models/chat.ts';
@@ -212,6 +219,49 @@ describe('a model that refuses the first step', () => {
     const run = await world.start([{ text: 'not asked for' }], { agent });
     expect(await run.result()).toMatchObject({ status: 'completed', output: 'Back again.' });
   });
+});
+
+test('INV-S1: the record of a stretch under way holds no secret that its servers give away', async () => {
+  const secret = `secret~${randomBytes(20).toString('hex')}+/x==`;
+  const leaking = await startCanaryServer();
+  const tools = ['words', 'error', 'structured', 'image', 'resource', 'encoded', 'pieces', 'rpc-refused', 'held'];
+  const telling = await beside({
+    taskQueue: 'telling',
+    servers: {
+      leaking: {
+        url: leaking.url,
+        credentials: { kind: 'none' },
+        headers: { 'x-api-key': secret },
+        repeatable: tools,
+      },
+    },
+    policy: { servers: { leaking: { default: 'allow' } } },
+  });
+  try {
+    const calls = tools.map((tool) => ({ tool: `leaking/${tool}`, arguments: { note: 'n' } }));
+    const run = await telling.start([{ calls }, { text: 'done' }]);
+    await leaking.held();
+    const details = await until(
+      async () => {
+        const { raw } = await telling.client.workflow.getHandle(run.runId).describe();
+        const [payload] = raw.pendingActivities?.[0]?.heartbeatDetails?.payloads ?? [];
+        const [turn] = payload ? (valueOf<Partial<StretchRecord>>(payload).turns ?? []) : [];
+        const known = turn?.calls?.filter(({ result }) => result !== undefined) ?? [];
+        return known.length === tools.length - 1 ? (payload?.data ?? undefined) : undefined;
+      },
+      { what: 'a record with all results but one' },
+    );
+    expect(Buffer.from(details).toString()).toContain(MASK);
+    expect(new CanaryScanner([{ name: 'header', value: secret }]).scan('the record', details)).toEqual([]);
+    leaking.release();
+    expect(await run.result()).toMatchObject({ status: 'completed' });
+    expect(await activitiesOf(run.runId, telling)).toContain('prepareRun');
+    expect(leaking.seen.some(({ headers }) => headers['x-api-key'] === secret)).toBe(true);
+  } finally {
+    leaking.release();
+    await telling.stop();
+    await leaking.close();
+  }
 });
 
 test('a trusted server whose tool says that it only reads: its calls leave within a stretch where policy says so, and no others', async () => {

@@ -203,13 +203,18 @@ test('a run that was stopped before it heard that its model refuses is stopped, 
   });
 });
 
-test('a run ends with INTERNAL where a call is said to have left that was not to leave', async () => {
+test('a run ends with INTERNAL where turns contradict each other, or a call is said to have left that was not to leave', async () => {
   const begun = valueOf<BegunRun>(stretches.genuine.get(prepareRun));
   const [turn] = begun.turns ?? [];
   if (turn === undefined) throw new Error('a turn');
   const left = { callId: 't1.c0', digest: 'none', sentAt: turn.at };
   const { judged: _, ...unjudged } = turn.step;
+  const { parts } = turn.step;
+  const twice = { ...turn.step, parts: [...parts, ...parts] };
   const turns: readonly (readonly object[])[] = [
+    [turn, turn],
+    [{ ...turn, step: twice }],
+    [{ ...turn, calls: [] }],
     [{ ...turn, calls: [{ ...left, callId: 't9.c9' }] }],
     [{ ...turn, calls: [left, left] }],
     [{ ...turn, step: { ...turn.step, judged: { policyVersion: 'none', judgements: [] } }, calls: [left] }],

@@ -10,6 +10,8 @@ import type { Judgement, ProposedCall } from '../../contracts/schemas/call.ts';
 import type { JsonValue } from '../../contracts/schemas/json.ts';
 import type { JudgeResult, ModelStepInput, ModelStepResult } from '../../contracts/wire/run.ts';
 import type { StretchedTurn } from '../../contracts/wire/stretch.ts';
+import { failureOf } from '../../contracts/failure.ts';
+import { followsOn } from '../../domain/run/stretch.ts';
 import { costOf } from '../../domain/run/limits.ts';
 import { withoutUnlinked } from '../../domain/run/resource-link.ts';
 import { judgedAll, judgementsOn, resultsOf } from '../../domain/run/turn.ts';
@@ -47,8 +49,12 @@ export async function think(live: LiveRun): Promise<ModelStepResult | undefined>
   return step;
 }
 
-/** Takes the turns of a stretch over, one after the other. */
+/**
+ * Takes the turns of a stretch over, one after the other.
+ * @throws ApplicationFailure if they contradict each other
+ */
 async function thinkOn(live: LiveRun, turns: readonly StretchedTurn[]): Promise<ModelStepResult | undefined> {
+  if (!followsOn(live.run.turn, turns)) throw failureOf('INTERNAL', 'The turns of a stretch contradict each other.');
   for (const turn of turns) {
     const isLast = turn.calls === undefined;
     await propose(live, turn.step, isLast ? undefined : timeOf(live, turn.at));
