@@ -75,11 +75,9 @@ export class LiveRun extends Entity {
   /** The stretch under way, which an interruption ends. */
   readonly stretching = new UnderWay<CancellationScope>();
   /** The rest of what the first activity did: lists of tools, and turns that are to be taken over, or why there are none. */
-  begun: Pick<BegunRun, 'found' | 'times' | 'turns' | 'failed'> = {};
+  begun: Pick<BegunRun, 'found' | 'turns' | 'failed'> = {};
   /** Calls that a stretch has let go, and whose results need something of the run. */
   readonly told = new Map<string, StretchedCall>();
-  /** The newest turns of stretches, as people see them. */
-  stretched: readonly string[] = [];
   /** Servers whose tools are being listed. */
   readonly listing = new UnderWay<string>();
   readonly #turnAtStart: number;
@@ -246,18 +244,15 @@ export class LiveRun extends Entity {
     this.#show = show;
   }
 
-  /**
-   * Takes what `prepareRun` found; its fields say what the run compares and remembers from now on.
-   * @param at epoch ms; absent: now
-   */
-  prepare({ opening, ...prepared }: PreparedRun, at?: number): void {
+  /** Takes what `prepareRun` found; its fields say what the run compares and remembers from now on. */
+  prepare({ opening, ...prepared }: PreparedRun): void {
     this.#prepared = prepared;
     if (prepared.repeats === 'answered') this.#run = remembering(this.#run);
     if (prepared.messageIds === 'compared') this.#run = comparing(this.#run);
     if (prepared.decisionIds === 'compared') this.#run = comparingDecisions(this.#run);
     if (prepared.price !== undefined) this.#run = { ...this.#run, spent: 0 };
     if (prepared.trust !== undefined) this.believe(prepared.trust, Date.now());
-    this.commit({ run: this.#run, facts: [startedFact({ ...prepared, opening }, this.spec.agent)] }, at);
+    this.record(startedFact({ ...prepared, opening }, this.spec.agent));
     for (const message of opening) this.say(message);
   }
 
@@ -269,10 +264,10 @@ export class LiveRun extends Entity {
     });
   }
 
-  /** Takes the tools of all servers; the run calls no others. @param at epoch ms; absent: now */
-  pin(toolset: readonly ToolsetRef[], facts: Change['facts'], at?: number): void {
+  /** Takes the tools of all servers; the run calls no others. */
+  pin(toolset: readonly ToolsetRef[], facts: Change['facts']): void {
     this.#toolset = toolset;
-    this.commit({ run: listed(this.#run), facts }, at);
+    this.commit({ run: listed(this.#run), facts });
   }
 
   /** Notes that a model step has seen the whole transcript. */
