@@ -23,9 +23,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 /** These files are not in the bundle, but decide which modules are. */
 const MAKERS = [
   fileURLToPath(import.meta.url),
-  ...['codec', 'tracing'].map((name) =>
-    fileURLToPath(new URL(`./${name}${extname(fileURLToPath(import.meta.url))}`, import.meta.url)),
-  ),
+  fileURLToPath(new URL(`./codec${extname(fileURLToPath(import.meta.url))}`, import.meta.url)),
   createRequire(import.meta.url).resolve('@temporalio/worker/package.json'),
 ];
 
@@ -195,7 +193,7 @@ async function hashOf(place: string, files: readonly string[], code: string): Pr
 
 /**
  * Sets up OpenTelemetry, in place since the first recorded history: interceptors change what a run replays, so they
- * cannot be added later (ADR 0006). Without an exporter spans are dropped.
+ * cannot be added later (ADR 0006). With `off` no span is made (docs/adr/0065).
  */
 export function createTracing(tracing: Config['tracing']): OpenTelemetryPlugin {
   return new OpenTelemetryPlugin({
