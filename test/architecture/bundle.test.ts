@@ -82,10 +82,10 @@ test('all runs of a thread share the modules of domain/ (docs/adr/0065)', () => 
   const shared = reached(modules, entry.slice(0, entry.indexOf('exports.importWorkflows')));
   const own = [...reached(modules, entry)].filter((id) => !shared.has(id)).map((id) => modules.get(id) ?? '');
   expect(own.some((body) => body.includes('function agentRun('))).toBe(true);
-  const namesIn = (top: string, declared: RegExp): string[] =>
+  const namesIn = (top: string, pattern: RegExp): string[] =>
     sourceFiles()
       .filter(({ folder }) => folder === top)
-      .flatMap(({ text }) => [...text.matchAll(declared)].map(([, name = '']) => name));
+      .flatMap(({ text }) => [...text.matchAll(pattern)].map(([, name = '']) => name));
   const ambiguous = new Set(namesIn('workflows', /^(?:export )?(?:async )?function (\w+)/gm));
   const pure = namesIn('domain', /^export function (\w+)/gm).filter((name) => !ambiguous.has(name));
   expect(pure.length).toBeGreaterThan(100);
