@@ -33,11 +33,17 @@ export function coded<Input, More extends readonly unknown[], Output>(
       return await activity(input, ...more);
     } catch (error) {
       if (error instanceof CancelledFailure || error instanceof CompleteAsyncError) throw error;
-      tellFailure(error, input);
-      throw codedFailure(error);
+      const failure = codedFailure(error);
+      // A stretch passes on what an activity inside of it has told.
+      if (!TOLD.has(failure)) tellFailure(error, input);
+      TOLD.add(failure);
+      throw failure;
     }
   };
 }
+
+/** Failures that the log has. */
+const TOLD = new WeakSet<ApplicationFailure>();
 
 /** Returns the failure as which an error leaves an activity. */
 export function codedFailure(error: unknown): ApplicationFailure {

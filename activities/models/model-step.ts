@@ -35,7 +35,7 @@ import type { Model, ModelAnswer, ModelPart } from './port.ts';
  * with more beside it.
  */
 const MOST_ANSWER_BYTES = 1_048_576;
-const MOST_RESULT_BYTES = 1_500_000;
+export const MOST_RESULT_BYTES = 1_500_000;
 
 export interface ModelStepDependencies {
   readonly models: (name: string) => Model | undefined;

@@ -39,7 +39,7 @@ import { ownValue } from '../kit/json.ts';
 const TASK_BYTES = 3_145_728;
 
 /** Results and arguments of an open turn travel through continue-as-new, which holds 2 MiB with all beside them. */
-const TURN_BYTES = 1_310_720;
+export const TURN_BYTES = 1_310_720;
 
 /** Default limit of a turn's results: about 65,000 tokens. */
 const RESULT_BYTES_PER_TURN = 262_144;

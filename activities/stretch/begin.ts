@@ -2,19 +2,21 @@
  * The first activity of a run. It checks the spec. On a worker of both roles it also lists the tools of all servers, and
  * takes the first stretch (docs/adr/0062).
  *
- * 1. Only the check may fail the run. A list that does not come, and a model that does not answer, are left to the run,
- *    which waits for them, tells people, and tries again.
+ * 1. Only the check fails the activity. A list that does not come, and a model that does not answer, are left to the run,
+ *    which waits for them, tells people, and tries again. A model's final refusal is told to the run, which fails by it.
  * 2. What was done is on record before any call leaves, the prepared run included; `stretch.ts` says the rest.
  */
+import { defined } from '../../contracts/defined.ts';
+import { codedFailureIn } from '../../contracts/failure.ts';
 import type { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import type { Discovery } from '../../contracts/schemas/tool.ts';
 import type { RunActivities, ToolActivities } from '../../contracts/wire/activities.ts';
 import type { PreparedRun } from '../../contracts/wire/run.ts';
-import type { BegunRun, StretchedTurn } from '../../contracts/wire/stretch.ts';
+import type { BegunRun, StretchInput } from '../../contracts/wire/stretch.ts';
 import { firstStretch, identityOf, type RunPlace } from '../../domain/run/stretch.ts';
 import { listingInput } from '../../domain/run/toolset.ts';
 import { byteLength } from '../../domain/text/canonical.ts';
-import { currentScheduler } from '../kit/activity.ts';
+import { codedFailure, currentScheduler } from '../kit/activity.ts';
 import { Lifeline } from './lifeline.ts';
 import { goOn, recordLeft, type StretchParts } from './stretch.ts';
 
@@ -25,7 +27,7 @@ export interface BeginParts extends StretchParts {
 }
 
 /** A prepared run travels with each heartbeat. One that is larger lists its tools and takes its first stretch itself. */
-const MOST_BEGUN_BYTES = 65_536;
+export const MOST_BEGUN_BYTES = 65_536;
 
 /** Time of the lists and the model steps; a step of a later stretch has as much. */
 const MOST_MS = 900_000;
@@ -39,7 +41,7 @@ export function createBegin(parts: BeginParts): RunActivities['prepareRun'] {
     if (!parts.believesRecords) return await parts.prepareRun(spec);
     const { prepared, found, turns } = recordLeft();
     // An attempt before this one got so far.
-    if (prepared !== undefined) return begun(prepared, found, turns);
+    if (prepared !== undefined) return begun(prepared, found, { turns });
     const life = new Lifeline(parts);
     return await life.through(async () => await begin(parts, life, spec, alone === true));
   };
@@ -56,14 +58,23 @@ async function begin(parts: BeginParts, life: Lifeline, spec: unknown, alone: bo
   const found = await listed(parts, life, accepted, prepared, place);
   if (found === undefined || life.isEnding) return prepared;
   const input = firstStretch(accepted, prepared, found, place);
-  if (input === undefined || !fits({ prepared, found })) return begun(prepared, found, undefined);
+  if (input === undefined || !fits({ prepared, found })) return begun(prepared, found, {});
   life.record.begin({ prepared, found });
-  const turns = await goOn(parts, life, input).catch((error: unknown) => {
-    // The run asks the model itself. What was done is on record, and is not dropped.
-    if (life.record.isEmpty) return undefined;
-    throw error;
-  });
-  return begun(prepared, found, turns);
+  return begun(prepared, found, await firstTurns(parts, life, input));
+}
+
+type FirstTurns = Partial<Pick<BegunRun, 'turns' | 'failed'>>;
+
+async function firstTurns(parts: BeginParts, life: Lifeline, input: StretchInput): Promise<FirstTurns> {
+  try {
+    return { turns: await goOn(parts, life, input) };
+  } catch (error) {
+    // What was done is on record, and is not dropped.
+    if (!life.record.isEmpty) throw error;
+    const failure = codedFailure(error);
+    // The same request would be refused again. After any other failure the run asks the model itself.
+    return failure.nonRetryable === true ? defined({ failed: codedFailureIn(failure) }) : {};
+  }
 }
 
 /** Lists the tools of all servers; undefined if one of them does not give them at once. */
@@ -98,8 +109,8 @@ function placeOf(): RunPlace {
 function begun(
   prepared: PreparedRun,
   found: readonly Discovery[] | undefined,
-  turns: readonly StretchedTurn[] | undefined,
+  { turns = [], failed }: FirstTurns,
 ): BegunRun {
   if (found === undefined) return prepared;
-  return turns === undefined || turns.length === 0 ? { ...prepared, found } : { ...prepared, found, turns };
+  return { ...prepared, found, ...defined({ turns: turns.length === 0 ? undefined : turns, failed }) };
 }

@@ -199,7 +199,8 @@ class Attempt {
 
 /**
  * Reads what an attempt before this one has left.
- * @throws if it cannot be read: calls may have left by it, so another worker has to try
+ * @throws if it cannot be read: calls may have left by it, so another worker has to try. One of a wrong form is nobody's,
+ * and ends the run
  */
 export function recordLeft(): BeginRecord {
   const details: unknown = activityInfo().heartbeatDetails;
@@ -209,7 +210,7 @@ export function recordLeft(): BeginRecord {
     throw failureOf('CONFIG_INVALID', message, { path: 'encryption.keys' }, undefined, true);
   }
   if (!isAnswerOf('stretch', details))
-    throw failureOf('INTERNAL', 'The record of the attempt before is not one of a stretch.', {}, undefined, true);
+    throw failureOf('INTERNAL', 'The record of the attempt before is not one of a stretch.', {}, undefined, false);
   // Sound: it has every field that is read.
   return details as BeginRecord;
 }

@@ -258,7 +258,10 @@ export const Config = z.strictObject({
           turns: z.int().min(0).max(100).default(10),
           /** No further model step begins after this time. A message to the model waits for it, and for a turn begun in it. */
           seconds: z.int().min(1).max(300).default(15),
-          /** Bytes of the answers and results of one stretch; its record travels with each heartbeat. */
+          /**
+           * Bytes of the answers and results of one stretch; its record travels with each heartbeat. A further model step,
+           * or the results of a turn, may come on top: together they stay below the 2 MiB of a payload.
+           */
           bytes: z.int().min(16_384).max(393_216).default(262_144),
         })
         .prefault({}),

@@ -2,6 +2,7 @@
  * A stretch: one activity takes model steps, and makes the calls between them that need nobody and may be repeated
  * (docs/adr/0058). It is written into history and into heartbeats: no secret stands here in clear (INV-S1).
  */
+import type { CodedFailure } from '../failure.ts';
 import type { Grant, Limits } from '../schemas/run-spec.ts';
 import type { Tally } from '../schemas/run-state.ts';
 import type { Discovery, ServerBinding } from '../schemas/tool.ts';
@@ -81,4 +82,6 @@ export interface BeginRecord extends StretchRecord {
 export type BegunRun = PreparedRun & {
   readonly found?: readonly Discovery[];
   readonly turns?: readonly StretchedTurn[];
+  /** The model's final refusal of the first step: the run fails by it, and does not ask again. */
+  readonly failed?: CodedFailure;
 };

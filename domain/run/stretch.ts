@@ -7,7 +7,7 @@
  * 2. Only what is on record may have left. A call on record without a result may have run (INV-X1), and the run sends
  *    it again by an activity of its own.
  */
-import { READ_RESOURCE } from '../../contracts/names.ts';
+import { callIdOf, READ_RESOURCE } from '../../contracts/names.ts';
 import type { StretchedCall, StretchedTurn, StretchInput, StretchState } from '../../contracts/wire/stretch.ts';
 import type { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import type { Discovery, ServerBinding } from '../../contracts/schemas/tool.ts';
@@ -92,6 +92,22 @@ export function isConcluded(result: DispatchResult | undefined): result is Extra
 /** True if the turn is over: each call has a result that needs nothing more. */
 export function isOver({ calls }: StretchedTurn): boolean {
   return calls !== undefined && calls.every(({ result }) => isConcluded(result));
+}
+
+/**
+ * True if the turns of a record can have happened one after the other: each has the ids of its place, all of its calls
+ * left or none, and each but the last is over.
+ * @param turn the number of the run's newest turn
+ */
+export function followsOn(turn: number, turns: readonly StretchedTurn[]): boolean {
+  return turns.every((each, index) => {
+    const ids = callsOf(each.step).map(({ callId }) => callId);
+    const left = each.calls?.map(({ callId }) => callId) ?? ids;
+    const isInPlace = ids.every((callId, at) => callId === callIdOf(turn + 1 + index, at));
+    const isWhole = left.length === ids.length && left.every((callId, at) => callId === ids[at]);
+    const isLast = index === turns.length - 1;
+    return isInPlace && isWhole && (isLast || (ids.length > 0 && isOver(each)));
+  });
 }
 
 /** A change with the time at which it happened, epoch ms. */

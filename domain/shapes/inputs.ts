@@ -240,7 +240,7 @@ const PREPARED = {
 const RECORD: Shape = { turns: TURNS, 'prepared?': PREPARED, 'found?': new Each(FOUND) };
 
 const ANSWERS = {
-  prepareRun: { ...PREPARED, 'found?': new Each(FOUND), 'turns?': TURNS },
+  prepareRun: { ...PREPARED, 'found?': new Each(FOUND), 'turns?': TURNS, 'failed?': { ...WHY, facts: 'fields' } },
   'readTrust?': TRUST,
   judge: JUDGED,
   storeSegment: REF,

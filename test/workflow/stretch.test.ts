@@ -2,25 +2,40 @@
  * Goes on in stretches: model steps, and the calls between them that need nobody and may be repeated, in one activity
  * (docs/adr/0058). What people see of a run is as before.
  */
+import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { MASK } from '../../activities/scrubbing/scrubber.ts';
 import { assertIntact } from '../../client/index.ts';
+import { codedFailureIn } from '../../contracts/failure.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
+import type { StretchRecord } from '../../contracts/wire/stretch.ts';
+import { CanaryScanner } from '../support/canary/scan.ts';
+import { startCanaryServer } from '../support/canary/server.ts';
+import { valueOf } from '../support/forgery/impostor.ts';
+import { until } from '../support/until.ts';
 import { heardItsEnd } from '../support/faults/stretches.ts';
+import { answered, failed } from '../support/models/bench.ts';
+import { chatDialect } from '../support/models/chat.ts';
+import { said } from '../support/models/dialect.ts';
+import { type ModelProvider, startModelProvider } from '../support/models/provider.ts';
 import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
 import { executions, factsOf, results } from '../support/world/run-record.ts';
 import { decideNext, startWorld, type World } from '../support/world/world.ts';
 
 let shop: RecordingServer;
+let provider: ModelProvider;
 let world: World;
 
 const ALLOWED = ['shop/lookup', 'shop/slow', 'shop/fail', 'shop/odd'];
 
 beforeAll(async () => {
   shop = await startRecordingServer();
+  provider = await startModelProvider(chatDialect.schema);
   world = await startWorld({ config: configOf() });
 });
 afterAll(async () => {
   await world.stop();
+  await provider.close();
   await shop.close();
 });
 
@@ -30,15 +45,21 @@ function configOf(over: ConfigInput = {}): ConfigInput {
       shop: { url: shop.url, credentials: { kind: 'none' }, repeatable: ['lookup', 'slow', 'fail', 'pay'] },
     },
     policy: { never: ALLOWED },
+    models: { real: { provider: 'openai-compatible', model: chatDialect.model, baseUrl: provider.baseUrl } },
     ...over,
   };
+}
+
+/** Starts workers with another configuration beside those of the file. */
+async function beside(over: ConfigInput): Promise<World> {
+  return await startWorld({ engine: world.engine, bundle: world.bundle, config: configOf(over) });
 }
 
 const lookup = (purpose: string, n: number) => ({ tool: 'shop/lookup', arguments: { purpose, n } });
 
 /** Types of the activities of a run, in the order in which they were scheduled. */
-async function activitiesOf(runId: string): Promise<readonly string[]> {
-  return (await executions(world, runId)).flatMap(({ events }) =>
+async function activitiesOf(runId: string, where = world): Promise<readonly string[]> {
+  return (await executions(where, runId)).flatMap(({ events }) =>
     events.flatMap(({ activityTaskScheduledEventAttributes: scheduled }) => scheduled?.activityType?.name ?? []),
   );
 }
@@ -111,4 +132,126 @@ describe('a stretch', () => {
     expect(factsOf(ledger, 'outcome').map(({ outcome }) => outcome)).toEqual(['succeeded', 'succeeded']);
     expect(await activitiesOf(run.runId)).toEqual(['prepareRun', 'stretch']);
   });
+});
+
+test.each(['prepareRun', 'stretch'])(
+  'a lost worker is final to Temporal (%s): the run itself takes over what was on record, and no other attempt does',
+  async (type) => {
+    const run = await world.start([
+      { calls: [{ tool: 'shop/odd', arguments: { purpose: `final ${type}` } }] },
+      { text: 'done' },
+    ]);
+    await run.result();
+    const policies = (await executions(world, run.runId)).flatMap(({ events }) =>
+      events.flatMap(({ activityTaskScheduledEventAttributes: scheduled }) =>
+        scheduled?.activityType?.name === type ? [scheduled.retryPolicy?.nonRetryableErrorTypes] : [],
+      ),
+    );
+    expect(policies).toEqual([['TemporalTimeout:Heartbeat', 'TemporalTimeout:StartToClose']]);
+  },
+);
+
+describe('a model that refuses the first step', () => {
+  const agent = { name: 'clerk', model: 'real' };
+
+  test('for good is asked once: the run fails as one whose steps are activities of their own', async () => {
+    const single = await beside({ taskQueue: 'single', execution: { stretch: { turns: 0 } } });
+    try {
+      const ends: unknown[] = [];
+      for (const where of [world, single]) {
+        provider.enqueue(failed(401, JSON.stringify({ error: { message: 'No.', type: 'authentication_error' } })));
+        const run = await where.start([{ text: 'not asked for' }], { agent });
+        const failure = codedFailureIn(await run.result().catch((error: unknown) => error));
+        const ledger = (await run.ledger()).map(({ fact }) => ({ ...fact, at: undefined }));
+        ends.push({ ...failure, facts: { ...failure?.facts, runId: undefined }, ledger });
+      }
+      expect(ends[0]).toMatchObject({ code: 'MODEL_REJECTED', facts: { status: 401 } });
+      expect(ends[0]).toEqual(ends[1]);
+      expect(provider.received).toHaveLength(2);
+      expect(await activitiesOf(world.runs.at(-1) ?? '')).toEqual(['prepareRun']);
+    } finally {
+      await single.stop();
+    }
+  });
+
+  test('for a while is asked again', async () => {
+    provider.enqueue(failed(503, '{}'), answered(chatDialect.events(said([{ type: 'text', text: 'Back again.' }]))));
+    const run = await world.start([{ text: 'not asked for' }], { agent });
+    expect(await run.result()).toMatchObject({ status: 'completed', output: 'Back again.' });
+  });
+});
+
+test('INV-S1: the record of a stretch under way holds no secret that its servers give away', async () => {
+  const secret = `secret~${randomBytes(20).toString('hex')}+/x==`;
+  const leaking = await startCanaryServer();
+  const tools = ['words', 'error', 'structured', 'image', 'resource', 'encoded', 'pieces', 'rpc-refused', 'held'];
+  const telling = await beside({
+    taskQueue: 'telling',
+    servers: {
+      leaking: {
+        url: leaking.url,
+        credentials: { kind: 'none' },
+        headers: { 'x-api-key': secret },
+        repeatable: tools,
+      },
+    },
+    policy: { servers: { leaking: { default: 'allow' } } },
+  });
+  try {
+    const calls = tools.map((tool) => ({ tool: `leaking/${tool}`, arguments: { note: 'n' } }));
+    const run = await telling.start([{ calls }, { text: 'done' }]);
+    await leaking.held();
+    const details = await until(
+      async () => {
+        const { raw } = await telling.client.workflow.getHandle(run.runId).describe();
+        const [payload] = raw.pendingActivities?.[0]?.heartbeatDetails?.payloads ?? [];
+        const [turn] = payload ? (valueOf<Partial<StretchRecord>>(payload).turns ?? []) : [];
+        const known = turn?.calls?.filter(({ result }) => result !== undefined) ?? [];
+        return known.length === tools.length - 1 ? (payload?.data ?? undefined) : undefined;
+      },
+      { what: 'a record with all results but one' },
+    );
+    expect(Buffer.from(details).toString()).toContain(MASK);
+    expect(new CanaryScanner([{ name: 'header', value: secret }]).scan('the record', details)).toEqual([]);
+    leaking.release();
+    expect(await run.result()).toMatchObject({ status: 'completed' });
+    expect(await activitiesOf(run.runId, telling)).toContain('prepareRun');
+    expect(leaking.seen.some(({ headers }) => headers['x-api-key'] === secret)).toBe(true);
+  } finally {
+    leaking.release();
+    await telling.stop();
+    await leaking.close();
+  }
+});
+
+test('a trusted server whose tool says that it only reads: its calls leave within a stretch where policy says so, and no others', async () => {
+  const servers = { shop: { url: shop.url, credentials: { kind: 'none' }, trusted: true } } as const;
+  const trusting = await beside({
+    taskQueue: 'trusting',
+    servers,
+    policy: { never: ALLOWED, repeatable: 'trusted-reads' },
+  });
+  const listing = await beside({ taskQueue: 'listing', servers });
+  try {
+    const steps = (purpose: string) => [
+      { calls: [lookup(purpose, 1)] },
+      { calls: [{ tool: 'shop/fail', arguments: { purpose } }] },
+      { text: 'done' },
+    ];
+    const read = await trusting.start(steps('read'));
+    await read.result();
+    expect(await activitiesOf(read.runId, trusting)).toEqual(['prepareRun', 'callTool', 'stretch']);
+    const listed = await listing.start(steps('listed'));
+    await listed.result();
+    expect(await activitiesOf(listed.runId, listing)).toEqual([
+      'prepareRun',
+      'callTool',
+      'stretch',
+      'callTool',
+      'stretch',
+    ]);
+  } finally {
+    await trusting.stop();
+    await listing.stop();
+  }
 });

@@ -180,13 +180,41 @@ test('a run ends with INTERNAL where the lists or the turns of its first activit
   ]);
 });
 
-test('a run ends with INTERNAL where a call is said to have left that was not to leave', async () => {
+test('a run ends with INTERNAL where the failure of its first step is none, or has no code of ours', async () => {
+  const begun = valueOf<BegunRun>(stretches.genuine.get(prepareRun));
+  const { turns: _, ...rest } = begun;
+  const none = [7, {}, { code: 'MODEL_REJECTED', message: 'No.' }, { code: 'NONE', message: 'No.', facts: {} }];
+  await expectEnds(
+    stretches,
+    prepareRun,
+    none.map((failed) => readable({ ...rest, failed })),
+  );
+});
+
+test('a run that was stopped before it heard that its model refuses is stopped, and does not fail', async () => {
+  const { turns: _, ...rest } = valueOf<BegunRun>(stretches.genuine.get(prepareRun));
+  await unattended(stretches, async () => {
+    const run = await startRun(stretches);
+    const task = await taken(stretches, run.runId, prepareRun);
+    await run.stop({ by: 'ann', reason: 'Enough.' });
+    const failed = { code: 'MODEL_REJECTED', message: 'No.', facts: {} };
+    await stretches.impostor.complete(task, readable({ ...rest, failed }));
+    expect(await run.result()).toMatchObject({ status: 'stopped' });
+  });
+});
+
+test('a run ends with INTERNAL where turns contradict each other, or a call is said to have left that was not to leave', async () => {
   const begun = valueOf<BegunRun>(stretches.genuine.get(prepareRun));
   const [turn] = begun.turns ?? [];
   if (turn === undefined) throw new Error('a turn');
   const left = { callId: 't1.c0', digest: 'none', sentAt: turn.at };
   const { judged: _, ...unjudged } = turn.step;
+  const { parts } = turn.step;
+  const twice = { ...turn.step, parts: [...parts, ...parts] };
   const turns: readonly (readonly object[])[] = [
+    [turn, turn],
+    [{ ...turn, step: twice }],
+    [{ ...turn, calls: [] }],
     [{ ...turn, calls: [{ ...left, callId: 't9.c9' }] }],
     [{ ...turn, calls: [left, left] }],
     [{ ...turn, step: { ...turn.step, judged: { policyVersion: 'none', judgements: [] } }, calls: [left] }],

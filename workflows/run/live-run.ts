@@ -74,8 +74,8 @@ export class LiveRun extends Entity {
   readonly polling = new UnderWay<string>();
   /** The stretch under way, which an interruption ends. */
   readonly stretching = new UnderWay<CancellationScope>();
-  /** The rest of what the first activity did: lists of tools, and turns that are to be taken over. */
-  begun: Pick<BegunRun, 'found' | 'turns'> = {};
+  /** The rest of what the first activity did: lists of tools, and turns that are to be taken over, or why there are none. */
+  begun: Pick<BegunRun, 'found' | 'turns' | 'failed'> = {};
   /** Calls that a stretch has let go, and whose results need something of the run. */
   readonly told = new Map<string, StretchedCall>();
   /** Servers whose tools are being listed. */

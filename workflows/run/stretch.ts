@@ -74,9 +74,9 @@ export async function begin(live: LiveRun, tries = 1, ...alone: [] | [alone: tru
   }
 }
 
-function take(live: LiveRun, { found, turns, ...prepared }: BegunRun): void {
+function take(live: LiveRun, { found, turns, failed, ...prepared }: BegunRun): void {
   live.prepare(prepared);
-  if (found !== undefined) live.begun = { found, ...defined({ turns }) };
+  if (found !== undefined) live.begun = { found, ...defined({ turns, failed }) };
 }
 
 function stretchInput(live: LiveRun, step: ModelStepInput, bounds: StretchBounds): StretchInput {
@@ -106,6 +106,7 @@ function stretchInput(live: LiveRun, step: ModelStepInput, bounds: StretchBounds
 /**
  * Returns what a stretch had on record when its worker was lost; undefined if it ended otherwise. In mode `signed` nothing
  * that Temporal says of an activity is proven.
+ * @throws ApplicationFailure if the record has a wrong form
  */
 function lostRecord(live: LiveRun, error: unknown): BeginRecord | undefined {
   const cause = error instanceof ActivityFailure ? error.cause : undefined;
@@ -113,8 +114,11 @@ function lostRecord(live: LiveRun, error: unknown): BeginRecord | undefined {
   const details: unknown = cause.lastHeartbeatDetails;
   // Calls may have left by it: a worker that has the key takes it over.
   assertReadable(details);
+  if (details === undefined || details === null) return { turns: [] };
+  // Calls may have left that it does not name.
+  if (!isAnswerOf('stretch', details)) throw failureOf('INTERNAL', 'What came as the record of a stretch is none.');
   // Sound: it has every field that is read.
-  return isAnswerOf('stretch', details) ? (details as BeginRecord) : { turns: [] };
+  return details as BeginRecord;
 }
 
 /** True if the activity was cancelled, or failed in a try after which Temporal made no other because it was. */

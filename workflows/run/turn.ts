@@ -4,12 +4,14 @@
  * 1. Results go to the model in the order of the proposals, whatever the order in which they came (INV-G3).
  * 2. Calls settle side by side; the turn waits, but no call waits for another.
  */
-import { CancellationScope, condition, patched, workflowInfo } from '@temporalio/workflow';
+import { ApplicationFailure, CancellationScope, condition, patched, workflowInfo } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
 import type { Judgement, ProposedCall } from '../../contracts/schemas/call.ts';
 import type { JsonValue } from '../../contracts/schemas/json.ts';
 import type { JudgeResult, ModelStepInput, ModelStepResult } from '../../contracts/wire/run.ts';
 import type { StretchedTurn } from '../../contracts/wire/stretch.ts';
+import { failureOf } from '../../contracts/failure.ts';
+import { followsOn } from '../../domain/run/stretch.ts';
 import { costOf } from '../../domain/run/limits.ts';
 import { withoutUnlinked } from '../../domain/run/resource-link.ts';
 import { judgedAll, judgementsOn, resultsOf } from '../../domain/run/turn.ts';
@@ -24,14 +26,18 @@ import { stretched, takeOver, timeOf } from './stretch.ts';
 /**
  * Takes the next model step and judges the calls that it proposed; in a stretch, also the turns that need nobody.
  * @returns the newest model step; undefined if an interruption came before the model had answered
+ * @throws ApplicationFailure if the model has refused the first step for good
  */
 export async function think(live: LiveRun): Promise<ModelStepResult | undefined> {
   live.enter('thinking');
-  const begun = live.begun.turns;
+  const { turns: begun, failed } = live.begun;
   if (begun !== undefined) {
     live.begun = {};
     return await thinkOn(live, begun);
   }
+  // A run that was ended meanwhile ends as it was told to.
+  if (failed !== undefined && !live.work.consideredCancelled)
+    throw ApplicationFailure.nonRetryable(failed.message, failed.code, failed.facts);
   const input = stepInput(live);
   // Nobody proves the record of a stretch (docs/adr/0058).
   const bounds = live.isSigned ? undefined : live.prepared.stretch;
@@ -43,8 +49,12 @@ export async function think(live: LiveRun): Promise<ModelStepResult | undefined>
   return step;
 }
 
-/** Takes the turns of a stretch over, one after the other. */
+/**
+ * Takes the turns of a stretch over, one after the other.
+ * @throws ApplicationFailure if they contradict each other
+ */
 async function thinkOn(live: LiveRun, turns: readonly StretchedTurn[]): Promise<ModelStepResult | undefined> {
+  if (!followsOn(live.run.turn, turns)) throw failureOf('INTERNAL', 'The turns of a stretch contradict each other.');
   for (const turn of turns) {
     const isLast = turn.calls === undefined;
     await propose(live, turn.step, isLast ? undefined : timeOf(live, turn.at));

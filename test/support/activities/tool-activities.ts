@@ -2,6 +2,7 @@
 import { ActivityCancellationDetails } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
+import { defined } from '../../../contracts/defined.ts';
 import type { JsonObject } from '../../../contracts/schemas/json.ts';
 import type { ServerBinding } from '../../../contracts/schemas/tool.ts';
 import type { RunIdentity } from '../../../contracts/wire/identity.ts';
@@ -23,6 +24,8 @@ export interface Tried {
   readonly scheduledAt?: number;
   /** Start of this attempt; default: that of the first. */
   readonly attemptAt?: number;
+  /** Type of the activity, where it matters. */
+  readonly activity?: string;
 }
 
 /**
@@ -38,10 +41,11 @@ export async function inActivity<Input, Output>(
 }
 
 export function environmentOfRun(tried: Tried = { attempt: 1 }): MockActivityEnvironment {
-  const { attempt, scheduledAt = Date.now(), attemptAt = scheduledAt } = tried;
+  const { attempt, scheduledAt = Date.now(), attemptAt = scheduledAt, activity } = tried;
   return new MockActivityEnvironment(
     {
       attempt,
+      ...defined({ activityType: activity }),
       scheduledTimestampMs: scheduledAt,
       currentAttemptScheduledTimestampMs: attemptAt,
       scheduleToCloseTimeoutMs: 240_000,

@@ -254,10 +254,9 @@ export async function refusedRuns({
   provider,
   secrets: { GIVEN, API_KEY },
 }: CanaryScene): Promise<readonly Piece[]> {
-  const refusal = (): ReturnType<typeof failed> =>
-    failed(400, JSON.stringify({ error: { message: formsOf(API_KEY).join(' '), type: 'invalid_request_error' } }));
-  // What a model says to the first activity of a run is left to the run, which asks once more (docs/adr/0062).
-  provider.enqueue(refusal(), refusal());
+  provider.enqueue(
+    failed(400, JSON.stringify({ error: { message: formsOf(API_KEY).join(' '), type: 'invalid_request_error' } })),
+  );
   const runs = [
     await world.start('main', { servers: [{ name: 'refused' }] }),
     await world.start('main', { servers: [{ name: 'closed' }] }, { authorizations: { closed: GIVEN } }),

@@ -43,6 +43,35 @@ test('in a run that was reset it is asked anew, as each that was scheduled befor
   expect(done).toEqual([]);
 });
 
+describe.each(['stretch', 'prepareRun'])('a call that its stretch takes for repeatable (activity %s)', (activity) => {
+  const config = (repeatable: string[]) =>
+    Config.parse({
+      policy: { strategy: 'never' },
+      servers: { files: { url, credentials: { kind: 'none' }, repeatable } },
+    });
+
+  test('leaves where this worker calls it repeatable', async () => {
+    const { dispatched, done } = dispatchScene();
+    const tried = { attempt: 1, activity };
+    expect(await dispatched({ config: config(['write_file']) }, {}, tried)).toMatchObject({ kind: 'ended' });
+    expect(done).toContain('called');
+  });
+
+  test('does not leave where it does not: Temporal tries a stretch again, and the call may run only once (INV-X1)', async () => {
+    const { dispatched, done } = dispatchScene();
+    expect(await dispatched({ config: config([]) }, {}, { attempt: 1, activity })).toEqual({
+      kind: 'not-sent',
+      code: 'TOOL_UNAVAILABLE',
+      message: expect.stringContaining('not called repeatable by this worker'),
+    });
+    expect(done).toEqual([]);
+    // Nor in a later attempt, which would be sent otherwise.
+    const again = { attempt: 2, scheduledAt: AT, attemptAt: AT + 1_000, activity };
+    expect(await dispatched({ config: config([]) }, {}, again)).toMatchObject({ kind: 'not-sent' });
+    expect(done).toEqual([]);
+  });
+});
+
 describe('what goes wrong in a dispatch before its call has left, and what its run is told of that', () => {
   const { done, partsWith, dispatched } = dispatchScene();
   beforeEach(() => {

@@ -19,6 +19,12 @@ const thrownBy = async (error: Error): Promise<unknown> =>
     (reason: unknown) => reason,
   );
 
+function loggedLines(): { readonly lines: { message: string; meta: unknown }[]; readonly logger: Logger } {
+  const lines: { message: string; meta: unknown }[] = [];
+  const warn = (message: string, meta: unknown): void => void lines.push({ message, meta });
+  return { lines, logger: { warn, trace: noop, debug: noop, info: noop, error: noop, log: noop } };
+}
+
 describe('a failure of an activity', () => {
   test.each([
     ['MODEL_UNKNOWN', true],
@@ -36,10 +42,7 @@ describe('a failure of an activity', () => {
   });
 
   test('is told in the log: what it was about, why, which try, and since when', async () => {
-    const lines: { message: string; meta: unknown }[] = [];
-    const warn = (message: string, meta: unknown): void => void lines.push({ message, meta });
-    // Sound: nothing else of a logger is used here.
-    const logger = { warn, trace: noop, debug: noop, info: noop, error: noop, log: noop } as unknown as Logger;
+    const { lines, logger } = loggedLines();
     const environment = new MockActivityEnvironment({ attempt: 3, activityType: 'discoverTools' }, { logger });
     const away = coded(async (_: object) => {
       throw new CountersignError('DISCOVERY_FAILED', 'Server "files" is away.');
@@ -60,6 +63,20 @@ describe('a failure of an activity', () => {
         },
       },
     ]);
+  });
+
+  test.each([
+    ['with a code', new CountersignError('MODEL_REJECTED', 'No.')],
+    ['without one', new TypeError('No.')],
+  ])('%s that another activity passes on is told once, by the inner one', async (_, error) => {
+    const { lines, logger } = loggedLines();
+    const environment = new MockActivityEnvironment({ activityType: 'stretch' }, { logger });
+    const inner = coded(async (_step: object) => {
+      throw error;
+    });
+    const outer = coded(async (input: object) => await inner({ ...input, model: 'main' }));
+    await expect(environment.run(outer, {})).rejects.toThrow();
+    expect(lines.filter(({ message }) => message.startsWith('A step'))).toMatchObject([{ meta: { model: 'main' } }]);
   });
 
   test('INV-S1: without a code leaves its name, nothing that it says, and is tried again', async () => {

@@ -1,5 +1,7 @@
 /** The first activity of a run: it goes on where it may, and only the check of the spec fails the run (docs/adr/0062). */
 import { expect, test } from '@jest/globals';
+import { ActivityCancelledError, ActivityPausedError } from '@temporalio/client';
+import { CancelledFailure } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
 import { type BeginParts, createBegin } from '../../../../activities/stretch/begin.ts';
@@ -7,8 +9,10 @@ import type { RunSpecInput } from '../../../../contracts/schemas/run-spec.ts';
 import type { Discovery, ServerBinding } from '../../../../contracts/schemas/tool.ts';
 import type { PreparedRun } from '../../../../contracts/wire/run.ts';
 import type { BeginRecord, BegunRun } from '../../../../contracts/wire/stretch.ts';
+import { failureOf } from '../../../../contracts/failure.ts';
 import { preparedRun } from '../../../support/builders/prepared-run.ts';
 import { runSpecInput } from '../../../support/builders/run-spec.ts';
+import { until } from '../../../support/until.ts';
 
 const BOUNDS = { turns: 5, seconds: 15, bytes: 100_000 };
 const SERVERS: readonly ServerBinding[] = ['files', 'mail'].map((name) => ({ name, url: `https://${name}.test/mcp` }));
@@ -125,6 +129,53 @@ test('leaves a model that does not answer to the run, with the lists', async () 
   expect(answer.found).toHaveLength(2);
   expect(answer.turns).toBeUndefined();
 });
+
+test('tells the run why its model refuses the first step for good, and the run need not ask again', async () => {
+  const { answer } = await begun({
+    modelStep: async () => {
+      throw failureOf('MODEL_REJECTED', 'No.', { status: 401 });
+    },
+  });
+  expect(answer).toMatchObject({ failed: { code: 'MODEL_REJECTED', message: 'No.', facts: { status: 401 } } });
+  expect(answer.found).toHaveLength(2);
+  expect(answer.turns).toBeUndefined();
+});
+
+test.each([
+  ['may pass', failureOf('MODEL_UNAVAILABLE', 'Away.')],
+  ['is the end of the step', new CancelledFailure('over')],
+])('leaves a failure of the first step that %s to the run, which asks again', async (_, failure) => {
+  const { answer } = await begun({
+    modelStep: async () => {
+      throw failure;
+    },
+  });
+  expect(answer.found).toHaveLength(2);
+  expect(answer.failed).toBeUndefined();
+});
+
+test.each([ActivityPausedError, ActivityCancelledError])(
+  'leaves a refusal to the run once the activity is no longer wanted (%p)',
+  async (Ended) => {
+    const told: BeginRecord[] = [];
+    const { answer } = await begun({
+      modelStep: async () => {
+        await until(() => told.length > 0, { what: 'a heartbeat' });
+        throw failureOf('MODEL_REJECTED', 'No.');
+      },
+      completion: {
+        heartbeat: async (_, record) => {
+          told.push(record);
+          throw new Ended('ended');
+        },
+        complete: async () => undefined,
+        fail: async () => undefined,
+      },
+    });
+    expect(answer.found).toHaveLength(2);
+    expect(answer.failed).toBeUndefined();
+  },
+);
 
 test('fails where the spec is refused', async () => {
   const refusing = begun({

@@ -18,6 +18,7 @@ import {
   afterCalls,
   deedsOf,
   fitsRecord,
+  followsOn,
   isConcluded,
   isOver,
   leavesWhole,
@@ -212,6 +213,68 @@ describe('what the run does with a result', () => {
   function turnWith(calls: readonly StretchedCall[]): StretchedTurn {
     return { step: stepOf(1, [{}, {}]), at: START, calls };
   }
+});
+
+describe('turns that follow each other', () => {
+  const over = (turn: number): StretchedTurn => ({
+    step: stepOf(turn, [{}, {}]),
+    at: START,
+    calls: [0, 1].map((index) => stretchedCall({ callId: callIdOf(turn, index) })),
+  });
+  const last: StretchedTurn = { step: stepOf(5, []), at: START };
+  const { calls: _, ...unsent } = over(4);
+  const [first = stretchedCall(), second = stretchedCall()] = over(4).calls ?? [];
+
+  test.each<[string, readonly StretchedTurn[]]>([
+    ['none', []],
+    ['turns whose calls have ended, and an answer', [over(3), over(4), last]],
+    ['a last turn that did not leave', [over(3), unsent]],
+    [
+      'a last turn with calls under way',
+      [
+        over(3),
+        {
+          ...over(4),
+          calls: [
+            first,
+            stretchedCall({ ...second, result: { kind: 'not-sent', code: 'TOOL_UNAVAILABLE', message: '' } }),
+          ],
+        },
+      ],
+    ],
+  ])('are those of a stretch: %s', (_what, turns) => {
+    expect(followsOn(2, turns)).toBe(true);
+  });
+
+  test.each<[string, readonly StretchedTurn[]]>([
+    ['a turn that comes twice', [over(3), over(3)]],
+    ['turns in another order', [over(4), over(3)]],
+    ['a turn that is left out', [over(4)]],
+    [
+      'one call id twice',
+      [
+        over(3),
+        {
+          ...unsent,
+          step: stepOf(4, [{}, {}], { parts: [over(4), over(4)].flatMap(({ step }) => step.parts.slice(0, 1)) }),
+        },
+      ],
+    ],
+    [
+      'a call that the turn did not propose',
+      [over(3), { ...over(4), calls: [first, stretchedCall({ callId: 't9.c9' })] }],
+    ],
+    ['one call that left twice', [over(3), { ...over(4), calls: [first, first] }]],
+    ['a turn of which a part left', [over(3), { ...over(4), calls: [first] }]],
+    ['a turn of which nothing left, before another', [over(3), unsent, last]],
+    [
+      'calls under way before another turn',
+      [{ ...over(3), calls: (over(3).calls ?? []).map(({ result: __, ...call }) => call) }, over(4)],
+    ],
+    ['an answer before another turn', [{ step: stepOf(3, []), at: START, calls: [] }, over(4)]],
+  ])('are not taken over: %s', (_what, turns) => {
+    expect(followsOn(2, turns)).toBe(false);
+  });
 });
 
 describe('what happened to the calls of a turn', () => {
