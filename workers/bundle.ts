@@ -6,10 +6,10 @@
  *    replay runs otherwise than this build says.
  */
 import { createHash } from 'node:crypto';
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { dirname, extname, relative, resolve, sep } from 'node:path';
+import { dirname, extname, join, relative, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { ConsoleSpanExporter, NoopSpanProcessor, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
@@ -23,9 +23,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 /** These files are not in the bundle, but decide which modules are. */
 const MAKERS = [
   fileURLToPath(import.meta.url),
-  ...['codec', 'tracing'].map((name) =>
-    fileURLToPath(new URL(`./${name}${extname(fileURLToPath(import.meta.url))}`, import.meta.url)),
-  ),
+  fileURLToPath(new URL(`./codec${extname(fileURLToPath(import.meta.url))}`, import.meta.url)),
   createRequire(import.meta.url).resolve('@temporalio/worker/package.json'),
 ];
 
@@ -38,6 +36,8 @@ export interface WorkflowBundle {
 type Webpack = Parameters<NonNullable<BundleOptions['webpackConfigHook']>>[0];
 type WebpackPlugin = NonNullable<Webpack['plugins']>[number];
 
+const TRACE_SDK = '@opentelemetry/sdk-trace-base';
+
 /** Interceptors of every bundle, in this order; those of tracing follow (docs/adr/0044, 0046, 0047). */
 const INTERCEPTORS = ['interceptors/trace-headers', 'interceptors/query-guard', 'interceptors/zone'] as const;
 
@@ -47,6 +47,16 @@ export function workflowFile(name: string): string {
   return fileURLToPath(new URL(`../workflows/${name}${extension}`, import.meta.url));
 }
 
+/** Returns every module of `domain/`: they are pure, so all runs of a thread share one copy of them (docs/adr/0065). */
+function domainOf(fileOf: (name: string) => string): string[] {
+  const entry = fileOf('index');
+  const folder = join(dirname(entry), '../domain');
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith(extname(entry)) && !name.endsWith('.d.ts'))
+    .map((name) => join(folder, name))
+    .toSorted();
+}
+
 /**
  * Makes a bundle in about two seconds; make one and share it.
  *
@@ -54,17 +64,19 @@ export function workflowFile(name: string): string {
  * @param interceptorModules of replays only, beside those that every bundle has: a module here changes what a run
  * replays
  * @param fileOf where workflow code lies; a copy of it needs its own interceptors, which share state with it
+ * @param tracing `off` leaves OpenTelemetry's SDK out; both bundles replay the same histories (docs/adr/0065)
  */
 export async function bundleWorkflows(
   workflowsPath = workflowFile('index'),
   interceptorModules: readonly string[] = [],
   fileOf = workflowFile,
+  tracing: Config['tracing'] = 'off',
 ): Promise<WorkflowBundle & { readonly files: readonly string[] }> {
   const modules: BundledModule[] = [];
   const { code } = await bundleWorkflowCode({
     workflowsPath,
     ...CONVERTER_FILES,
-    preloadModules: ['quiet-promises', 'preloaded-schemas'].map((name) => fileOf(name)),
+    preloadModules: [...['quiet-promises', 'preloaded-schemas'].map((name) => fileOf(name)), ...domainOf(fileOf)],
     workflowInterceptorModules: [...INTERCEPTORS.map((name) => fileOf(name)), ...interceptorModules],
     plugins: [createTracing('off')],
     webpackConfigHook: (webpack) => ({
@@ -74,6 +86,10 @@ export async function bundleWorkflows(
       // Unused code of packages is left out: all of zod would be three times as much.
       optimization: { ...webpack.optimization, moduleIds: 'natural', sideEffects: true, usedExports: true },
       plugins: [...(webpack.plugins ?? []), listModules(modules)],
+      resolve: {
+        ...webpack.resolve,
+        alias: { ...webpack.resolve?.alias, ...(tracing === 'off' && { [`${TRACE_SDK}$`]: fileOf('untraced') }) },
+      },
       // Stack traces keep file and line; the sources themselves would double what every worker holds of the bundle.
       devtool: 'inline-nosources-source-map',
       output: { ...webpack.output, pathinfo: false, devtoolModuleFilenameTemplate: sourceName },
@@ -177,7 +193,7 @@ async function hashOf(place: string, files: readonly string[], code: string): Pr
 
 /**
  * Sets up OpenTelemetry, in place since the first recorded history: interceptors change what a run replays, so they
- * cannot be added later (ADR 0006). Without an exporter spans are dropped.
+ * cannot be added later (ADR 0006). With `off` no span is made (docs/adr/0065).
  */
 export function createTracing(tracing: Config['tracing']): OpenTelemetryPlugin {
   return new OpenTelemetryPlugin({

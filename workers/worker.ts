@@ -31,7 +31,7 @@ import { startHealth } from './health.ts';
 import { queueOptions } from './limit-metrics.ts';
 import { limitHeap, memoryOf, type Sizes, sizesFor } from './memory.ts';
 import { assertSetUp, identityOf, packageVersion } from './setup.ts';
-import { PATIENT_THREADS } from './task-time.ts';
+import { untimeThreads } from './workflow-threads.ts';
 import { createZoneInterceptor, ZoneCodec } from './zone.ts';
 
 export interface WorkersOptions {
@@ -72,7 +72,7 @@ export async function startWorkers(asked: WorkersOptions): Promise<Workers> {
       async (mostMs) => await connected(connectionOptions, namespace, mostMs),
     );
     connections.push(connection, clientConnection);
-    const { bundle, origin } = await bundleFor(role, asked.bundle);
+    const { bundle, origin } = await bundleFor(role, asked.bundle, loaded.config.tracing);
     const memory = memoryOf(loaded.config.worker);
     const sizes = sizesFor(memory, loaded.config.worker, taskQueues.length);
     if (bundle !== undefined) limitHeap(sizes.workflowHeapMiB);
@@ -97,6 +97,7 @@ export async function startWorkers(asked: WorkersOptions): Promise<Workers> {
       sizes,
       connections,
     );
+    untimeThreads();
     const workers = await Promise.all(options.map((own) => Worker.create({ ...base, ...own })));
     const health = await startHealth(loaded, role, () => workers.every((worker) => worker.getState() === 'RUNNING'));
     if (health !== undefined) connections.push(health);
@@ -117,16 +118,20 @@ export async function startWorkers(asked: WorkersOptions): Promise<Workers> {
   }
 }
 
-/** Only the run's queue carries workflows. The bundle of `npm run build` saves seconds if it is of the same code. */
+/**
+ * Only the run's queue carries workflows. The bundle of `npm run build` saves seconds if it is of the same code; it has
+ * no spans.
+ */
 async function bundleFor(
   role: WorkerRole,
   given: WorkflowBundle | undefined,
+  tracing: Config['tracing'],
 ): Promise<{ readonly bundle?: WorkflowBundle; readonly origin?: string }> {
   if (role === 'tools') return {};
   if (given !== undefined) return { bundle: given, origin: 'given' };
-  const built = await readBuiltBundle();
+  const built = tracing === 'off' ? await readBuiltBundle() : undefined;
   if (built !== undefined) return { bundle: built, origin: 'built' };
-  return { bundle: await bundleWorkflows(), origin: 'made at start' };
+  return { bundle: await bundleWorkflows(undefined, [], undefined, tracing), origin: 'made at start' };
 }
 
 const CONNECT_MS = 10_000;
@@ -213,9 +218,9 @@ function assertZone({ trust }: Config): void {
 export function commonOptions(config: Config, sizes: Sizes): Partial<WorkerOptions> {
   const { worker } = config;
   return {
-    ...PATIENT_THREADS,
     dataConverter: createWorkerDataConverter(config, new ZoneCodec(zoneKeysOf(config))),
-    plugins: [createTracing(config.tracing)],
+    // Without it the interceptors of the bundle make no spans, and activities have none.
+    plugins: config.tracing === 'off' ? [] : [createTracing(config.tracing)],
     sinks: countRefused(Runtime.instance()),
     maxCachedWorkflows: sizes.maxCachedWorkflows,
     maxConcurrentWorkflowTaskExecutions: sizes.maxConcurrentWorkflowTaskExecutions,

@@ -75,9 +75,14 @@ async function discardedBy(
 /** Returns a discarded send of this call's own id, or of an equal call that nobody was asked about since. */
 function sentAs(asked: Asked, sends: readonly Dispatch[], since: readonly Dispatch[]): DiscardedSend | undefined {
   const { idempotencyKey: key } = asked;
-  const own = sends.filter(({ idempotencyKey }) => idempotencyKey === undefined || idempotencyKey === key);
-  if (own.length > 0) return newest(own);
   const deed = deedOf(asked);
+  const own = sends.filter(
+    // A stretch sent what may be repeated: under this id it says nothing of another call.
+    (send) =>
+      send.idempotencyKey === undefined ||
+      (send.idempotencyKey === key && (!send.inStretch || deed === undefined || send.deed === deed)),
+  );
+  if (own.length > 0) return newest(own);
   const same = sends.filter((send) => deed !== undefined && send.deed === deed);
   const mine = since.findLast(({ idempotencyKey }) => idempotencyKey === key);
   // Nobody was asked on account of earlier attempts of this call, or of calls that were not sent.

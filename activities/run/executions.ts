@@ -12,8 +12,10 @@ import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-wor
 import { tsToMs } from '@temporalio/common/lib/time.js';
 import { LRUCache } from 'lru-cache';
 import { ACTIVITIES } from '../../contracts/names.ts';
+import type { StretchedTurn } from '../../contracts/wire/stretch.ts';
 import { deedOf, type DiscardedSend, endingOf, type SendEnding } from '../../domain/history/discarded-send.ts';
-import { isFields } from '../../domain/shapes/inputs.ts';
+import { isAnswerOf, isFields } from '../../domain/shapes/inputs.ts';
+import { callsOf } from '../../domain/state/run.ts';
 import type { LedgerStream } from '../ledger/port.ts';
 
 type History = Awaited<ReturnType<ReturnType<Client['workflow']['getHandle']>['fetchHistory']>>;
@@ -28,6 +30,8 @@ export interface Dispatch extends DiscardedSend {
   readonly eventId: number;
   /** A reset copies events; the mark of an event is the same in every execution that holds a copy. */
   readonly mark: string;
+  /** True if it left within a stretch, and was repeatable then. */
+  readonly inStretch: boolean;
   /** Undefined if its input cannot be read. */
   readonly idempotencyKey: string | undefined;
   /** The effect of the call, in the form of `deedOf`. */
@@ -83,7 +87,7 @@ export class Histories {
       if (isForgotten(error)) return undefined;
       throw error;
     }
-    const execution = await this.#parsed(runId, events);
+    const execution = await this.#parsed(workflowId, runId, events);
     if (execution.isClosed) this.#closed.set(runId, execution);
     return execution;
   }
@@ -95,14 +99,14 @@ export class Histories {
     return found;
   }
 
-  async #parsed(runId: string, events: readonly HistoryEvent[]): Promise<Execution> {
+  async #parsed(workflowId: string, runId: string, events: readonly HistoryEvent[]): Promise<Execution> {
     const started = events[0]?.workflowExecutionStartedEventAttributes;
     const resets = events.filter(({ workflowTaskFailedEventAttributes: failed }) => failed?.newRunId);
     const last = events.at(-1);
     return {
       runId,
       firstRunId: started?.firstExecutionRunId ?? '',
-      dispatches: await this.#dispatches(runId, events),
+      dispatches: await this.#dispatches(workflowId, runId, events),
       resetAt: Number(resets.at(-1)?.eventId ?? 0),
       bases: resets.flatMap(({ workflowTaskFailedEventAttributes: failed }) => failed?.baseRunId || []),
       before: started?.continuedExecutionRunId || undefined,
@@ -111,7 +115,7 @@ export class Histories {
     };
   }
 
-  async #dispatches(runId: string, events: readonly HistoryEvent[]): Promise<Dispatch[]> {
+  async #dispatches(workflowId: string, runId: string, events: readonly HistoryEvent[]): Promise<Dispatch[]> {
     const found = new Map<string, Dispatch>();
     for (const event of events) {
       const id = String(event.eventId);
@@ -119,16 +123,42 @@ export class Histories {
       if (scheduled?.activityType?.name === ACTIVITIES.callTool) {
         const [input] = await this.#decoded(scheduled.input?.payloads);
         const at = tsToMs(event.eventTime);
-        const mark = `${id} ${at} ${event.eventTime?.nanos ?? 0}`;
-        const eventId = Number(id);
-        found.set(id, { eventId, mark, at, runId, ...readInput(input), ending: 'unknown' });
+        const sent = { eventId: Number(id), mark: markOf(event), at, runId, inStretch: false };
+        found.set(id, { ...sent, ...readInput(input), ending: 'unknown' });
       }
+      for (const sent of await this.#stretchedIn(event))
+        found.set(sent.mark, { ...sent, runId, idempotencyKey: `${workflowId}/${sent.callId}` });
       const ending = await this.#endingIn(event);
       const dispatch = ending && found.get(String(ending.scheduledEventId));
       if (ending !== undefined && dispatch !== undefined)
         found.set(String(dispatch.eventId), { ...dispatch, ending: ending.ending });
     }
     return [...found.values()];
+  }
+
+  /** Returns the calls that left within a stretch: by its result or, where its worker was lost, by its last record. */
+  async #stretchedIn(event: HistoryEvent): Promise<Omit<Dispatch, 'runId' | 'idempotencyKey'>[]> {
+    const lost = event.activityTaskTimedOutEventAttributes?.failure?.timeoutFailureInfo;
+    const told = event.activityTaskCompletedEventAttributes?.result ?? lost?.lastHeartbeatDetails;
+    if (!told) return [];
+    const [record] = await this.#decoded(told.payloads);
+    const turns = isFields(record) ? record['turns'] : undefined;
+    if (!isAnswerOf('stretch', { turns })) return [];
+    // Sound: it has every field that is read.
+    return (turns as readonly StretchedTurn[]).flatMap(({ step, calls = [] }) =>
+      calls.map(({ callId, sentAt, result }) => ({
+        eventId: Number(event.eventId),
+        mark: `${markOf(event)} ${callId}`,
+        at: sentAt,
+        inStretch: true,
+        callId,
+        deed: deedOf({
+          target: step.judged?.judgements.find((judgement) => judgement.callId === callId)?.target,
+          arguments: callsOf(step).find((call) => call.callId === callId)?.arguments,
+        }),
+        ending: endingOf(result),
+      })),
+    );
   }
 
   async #endingIn(event: HistoryEvent): Promise<{ scheduledEventId: unknown; ending: SendEnding } | undefined> {
@@ -146,6 +176,10 @@ export class Histories {
       return [];
     }
   }
+}
+
+function markOf({ eventId, eventTime }: HistoryEvent): string {
+  return `${String(eventId)} ${tsToMs(eventTime)} ${eventTime?.nanos ?? 0}`;
 }
 
 function readInput(input: unknown): Pick<Dispatch, 'callId' | 'idempotencyKey' | 'deed'> {

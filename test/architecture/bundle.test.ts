@@ -16,7 +16,7 @@ import { sourceFiles } from './source-tree.ts';
  * linked resources (0042), questions on open connections, with what was told to them (0040); and the guard against runs that a query rebuilt (0044).
  * Half a megabyte is zod, once for each worker thread (0052).
  */
-const MAX_BYTES = 3_600_000;
+const MAX_BYTES = 3_450_000;
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -55,6 +55,53 @@ test('every module of schemas in the bundle stands in the list of those that the
   const others = ['parse.ts'];
   expect(bundled.length).toBeGreaterThan(10);
   expect([...listed.map((as) => named.get(as) ?? as), ...others].toSorted()).toEqual(bundled.toSorted());
+});
+
+/** Numbers of the modules that these lines ask for, and of those that they ask for in turn. */
+function reached(modules: ReadonlyMap<string, string>, lines: string): ReadonlySet<string> {
+  const seen = new Set<string>();
+  const asked = [lines];
+  for (let text = asked.pop(); text !== undefined; text = asked.pop())
+    for (const [, id = ''] of text.matchAll(/__webpack_require__\((?:\/\*[^*]*\*\/ )?(\d+)\)/g))
+      if (!seen.has(id)) {
+        seen.add(id);
+        asked.push(modules.get(id) ?? '');
+      }
+  return seen;
+}
+
+test('all runs of a thread share the modules of domain/ (docs/adr/0065)', () => {
+  const { instructions } = partsOfBundle(code);
+  const modules = new Map(
+    [...instructions.matchAll(/\n\/\* (\d+) \*\/\n([^]*?)\n\/\*\*\*\/ \}\)/g)].map(([, id = '', body = '']) => [
+      id,
+      body,
+    ]),
+  );
+  const entry = instructions.slice(instructions.indexOf('exports.preloadModules = '));
+  const shared = reached(modules, entry.slice(0, entry.indexOf('exports.importWorkflows')));
+  const own = [...reached(modules, entry)].filter((id) => !shared.has(id)).map((id) => modules.get(id) ?? '');
+  expect(own.some((body) => body.includes('function agentRun('))).toBe(true);
+  const namesIn = (top: string, pattern: RegExp): string[] =>
+    sourceFiles()
+      .filter(({ folder }) => folder === top)
+      .flatMap(({ text }) => [...text.matchAll(pattern)].map(([, name = '']) => name));
+  const ambiguous = new Set(namesIn('workflows', /^(?:export )?(?:async )?function (\w+)/gm));
+  const pure = namesIn('domain', /^export function (\w+)/gm).filter((name) => !ambiguous.has(name));
+  expect(pure.length).toBeGreaterThan(100);
+  const evaluatedInRuns = pure.filter((name) => own.some((body) => body.includes(`\nfunction ${name}(`)));
+  // Of `domain/run/carry.ts`, which webpack merges into the one module that uses it.
+  expect(evaluatedInRuns).toEqual(['fromCarry']);
+});
+
+test('no module of domain/ or contracts/ keeps what a run could leave for another', () => {
+  const kept =
+    /^(?:export )?(?:let|var) |^(?:export )?const \w+(?:: [^=]+)? = new (?:Map|Set|WeakMap|WeakSet)(?:<[^>]*>)?\(\)/m;
+  const found = sourceFiles().filter(
+    ({ folder, text }) => (folder === 'domain' || folder === 'contracts') && kept.test(text),
+  );
+  expect(found.map(({ path }) => path)).toEqual([]);
+  expect(kept.test('const seen = new Map<string, number>();')).toBe(true);
 });
 
 test('the bundle holds our workflows', () => {

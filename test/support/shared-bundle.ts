@@ -43,6 +43,11 @@ export async function sharedBundle(make: () => Promise<WorkflowBundle> = bundleW
   return bundle;
 }
 
+/** Makes the bundle of workers whose runs make spans (docs/adr/0065). */
+export async function bundleTraced(): Promise<WorkflowBundle> {
+  return await bundleWorkflows(undefined, [], undefined, 'console');
+}
+
 /** Puts a map without places, since the SDK takes no bundle without a map. */
 function withoutMap(code: string): string {
   const at = code.lastIndexOf(MAP);

@@ -215,6 +215,25 @@ describe('what was sent in the part that a reset discards, with nobody asked', (
     expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
   });
 
+  test('is asked about where it left within a stretch, and the operator no longer calls it repeatable', async () => {
+    const run = await world.start([{ calls: [call('open/lookup', 'revoked')] }, END]);
+    await run.result();
+    const { open } = world.config.servers;
+    if (open === undefined) throw new Error('no server');
+    const { repeatable } = open;
+    open.repeatable = [];
+    try {
+      await resetRun(world.client, { workflowId: run.runId }, 'first');
+      const asked = await lostCall(run);
+      expect(asked.about).toMatchObject({ message: expect.stringContaining('says that it succeeded') });
+      await run.resolveOutcome(resolutionOf(asked, 'ann', { kind: 'succeeded', result: 'It was found.' }));
+      await run.result();
+      expect(bank.callsFor('revoked')).toHaveLength(1);
+    } finally {
+      open.repeatable = repeatable;
+    }
+  });
+
   test('counts for a call that does the same under another id, and for one only', async () => {
     const pay = call('open/pay', 'moved');
     const { agent } = world.spec([{ calls: [pay] }, END]);

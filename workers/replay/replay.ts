@@ -14,10 +14,10 @@ import { type ReplayWorkerOptions, Worker } from '@temporalio/worker';
 import { defined } from '../../contracts/defined.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import { isFields } from '../../domain/shapes/inputs.ts';
-import { createTracing, type WorkflowBundle } from '../bundle.ts';
+import type { WorkflowBundle } from '../bundle.ts';
 import { createWorkerDataConverter } from '../codec.ts';
 import { zoneKeysOf } from '../config/secrets.ts';
-import { PATIENT_THREADS } from '../task-time.ts';
+import { untimeThreads } from '../workflow-threads.ts';
 import { UncheckedZoneCodec, ZoneCodec } from '../zone.ts';
 import type { Deed, History, Recorded } from './recorded-history.ts';
 
@@ -47,6 +47,7 @@ export interface ReplayOutcome {
 type Histories = AsyncIterable<Recorded> | Iterable<Recorded>;
 
 export async function* replayHistories(histories: Histories, options: ReplayOptions): AsyncGenerator<ReplayOutcome> {
+  untimeThreads();
   const source = new Source(histories);
   while (!source.isDrained) {
     try {
@@ -92,13 +93,11 @@ export function workerOptions({
   const withNamespace = { namespace };
   const zone = zoneKeysOf(config);
   return {
-    ...PATIENT_THREADS,
     ...withNamespace,
     replayName: name,
     sinks,
     workflowBundle: { code: bundle.code },
     dataConverter: createWorkerDataConverter(config, zone.length > 0 ? new ZoneCodec(zone) : new UncheckedZoneCodec()),
-    plugins: [createTracing('off')],
   };
 }
 

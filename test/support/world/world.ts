@@ -12,13 +12,13 @@ import { Config, type ConfigInput } from '../../../contracts/schemas/config.ts';
 import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
 import type { RunSpecInput } from '../../../contracts/schemas/run-spec.ts';
 import { Script } from '../../../contracts/schemas/script.ts';
-import type { WorkflowBundle } from '../../../workers/bundle.ts';
+import { bundleWorkflows, type WorkflowBundle } from '../../../workers/bundle.ts';
 import { createDataConverter } from '../../../workers/codec.ts';
 import type { WorkerRole } from '../../../workers/config/load.ts';
 import { startWorkers, type Workers } from '../../../workers/worker.ts';
 import { LOOPBACK } from '../egress.ts';
 import { startEngine, type TestEngine } from '../engine.ts';
-import { sharedBundle } from '../shared-bundle.ts';
+import { bundleTraced, sharedBundle } from '../shared-bundle.ts';
 import { keepZoneKey, type ZoneKey } from '../signing/keys.ts';
 import { type TestKey, withZone, writeTrust } from '../signing/people.ts';
 import { until } from '../until.ts';
@@ -82,7 +82,8 @@ export async function startWorld(options: WorldOptions): Promise<World> {
     worker: { shutdownGraceSeconds: 1, ...options.config.worker },
   });
   const loaded = { config, baseDirectory: engine.directory, path: options.path };
-  const bundle = options.bundle ?? (await sharedBundle());
+  const isTraced = (options.config?.tracing ?? 'off') !== 'off';
+  const bundle = options.bundle ?? (await sharedBundle(isTraced ? bundleTraced : bundleWorkflows));
   const { address, namespace } = engine.server;
   const launch = () =>
     startWorkers({ loaded, connectionOptions: { address }, namespace, bundle, role: options.role ?? 'all' });

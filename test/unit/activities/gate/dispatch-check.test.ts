@@ -1,4 +1,8 @@
-/** What stands between a call and its server: its definition, its link, and what a reset has discarded. */
+/**
+ * What stands between a call and its server: its definition, its link, and what a reset has discarded.
+ *
+ * One file, because each is one check of the same dispatch.
+ */
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { defaultPayloadConverter } from '@temporalio/common';
@@ -261,6 +265,63 @@ const dispatched = (eventId: number, input: object) => ({
   },
 });
 
+describe('a call that left within a stretch before the reset', () => {
+  const sent = (over: object = {}) => ({ callId: 't1.c0', digest: 'd', sentAt: 2_000_000, ...over });
+  const turnOf = (call: object, args: object = INPUT.arguments, callId = 't1.c0') => ({
+    at: 1_000_000,
+    step: {
+      parts: [{ type: 'call', callId, providerCallId: 'p', name: 'bank__pay', arguments: args }],
+      usage: { inputTokens: 1, outputTokens: 1 },
+      finish: 'calls',
+      judged: { policyVersion: 'v', judgements: [{ callId, verdict: { kind: 'allow' }, target: INPUT.target }] },
+    },
+    calls: [call],
+  });
+  const timedOut = (eventId: number, record: object) => ({
+    eventId,
+    eventTime: at,
+    activityTaskTimedOutEventAttributes: {
+      scheduledEventId: 9,
+      failure: {
+        timeoutFailureInfo: { lastHeartbeatDetails: { payloads: [defaultPayloadConverter.toPayload(record)] } },
+      },
+    },
+  });
+  const readAfter = async (...discarded: readonly object[]) =>
+    await namespaceOf({
+      'r-1': { originalRunId: 'r-1', events: discarded },
+      'r-2': { originalRunId: 'r-1', events: [reset(7, 'r-1')] },
+    }).read('run-1', 'r-2', INPUT);
+  const succeeded = { kind: 'ended', outcome: { kind: 'succeeded', result: { content: [] } } };
+
+  test('is found in the result of the stretch, and in the last record of a lost worker', async () => {
+    const found = { kind: 'sent', send: { callId: 't1.c0', at: 2_000_000, runId: 'r-1' } };
+    const ended = { turns: [turnOf(sent({ result: succeeded }))] };
+    expect(await readAfter(endedAs(10, 9, ended))).toMatchObject({ ...found, send: { ending: 'succeeded' } });
+    const open = { turns: [turnOf(sent())] };
+    expect(await readAfter(timedOut(10, open))).toMatchObject({ ...found, send: { ending: 'unknown' } });
+  });
+
+  test('counts for the same call under another id, and not for another call under its id', async () => {
+    const moved = { turns: [turnOf(sent({ callId: 't3.c1' }), INPUT.arguments, 't3.c1')] };
+    expect(await readAfter(endedAs(10, 9, moved))).toMatchObject({ kind: 'sent', send: { callId: 't3.c1' } });
+    expect(await readAfter(endedAs(10, 9, { turns: [turnOf(sent(), { other: 1 })] }))).toBeUndefined();
+  });
+
+  test('that did not leave, or stands before the reset, is none', async () => {
+    const { calls: _, ...unsent } = turnOf(sent());
+    expect(await readAfter(endedAs(10, 9, { turns: [unsent] }))).toBeUndefined();
+    expect(await readAfter(endedAs(10, 9, { turns: 'none' }))).toBeUndefined();
+    expect(await readAfter(endedAs(10, 9, { turns: [turnOf(sent({ result: NOT_SENT }))] }))).toBeUndefined();
+    const kept = endedAs(5, 4, { turns: [turnOf(sent({ result: succeeded }))] });
+    const { read } = namespaceOf({
+      'r-1': { originalRunId: 'r-1', events: [kept] },
+      'r-2': { originalRunId: 'r-1', events: [kept, reset(7, 'r-1')] },
+    });
+    expect(await read('run-1', 'r-2', INPUT)).toBeUndefined();
+  });
+});
+
 test('a run that was never reset costs one request for each execution, which is kept', async () => {
   const { read, requests } = namespaceOf({ 'r-2': { originalRunId: 'r-2', before: 'r-1' } });
   const input = { ...INPUT, decidedIn: ['r-1', 'r-2'] };
@@ -300,6 +361,7 @@ test('a dispatch that cannot be read may be any call', async () => {
 
 const endedAs = (eventId: number, scheduledEventId: number, result: object) => ({
   eventId,
+  eventTime: at,
   activityTaskCompletedEventAttributes: {
     scheduledEventId,
     result: { payloads: [defaultPayloadConverter.toPayload(result)] },
