@@ -39,9 +39,9 @@ function fits(record: object): boolean {
 export function createBegin(parts: BeginParts): RunActivities['prepareRun'] {
   return async (spec, alone) => {
     if (!parts.believesRecords) return await parts.prepareRun(spec);
-    const { prepared, found, turns } = recordLeft();
+    const { prepared, turns, ...lists } = recordLeft();
     // An attempt before this one got so far.
-    if (prepared !== undefined) return begun(prepared, found, { turns });
+    if (prepared !== undefined) return begun(prepared, lists, { turns });
     const life = new Lifeline(parts);
     return await life.through(async () => await begin(parts, life, spec, alone === true));
   };
@@ -49,6 +49,7 @@ export function createBegin(parts: BeginParts): RunActivities['prepareRun'] {
 
 async function begin(parts: BeginParts, life: Lifeline, spec: unknown, alone: boolean): Promise<BegunRun> {
   const prepared = await parts.prepareRun(spec);
+  const preparedAt = Date.now();
   if (alone || prepared.stretch === undefined || !fits({ prepared })) return prepared;
   life.record.begin({ prepared });
   // Sound: `prepareRun` has accepted it.
@@ -58,9 +59,10 @@ async function begin(parts: BeginParts, life: Lifeline, spec: unknown, alone: bo
   const found = await listed(parts, life, accepted, prepared, place);
   if (found === undefined || life.isEnding) return prepared;
   const input = firstStretch(accepted, prepared, found, place);
-  if (input === undefined || !fits({ prepared, found })) return begun(prepared, found, {});
-  life.record.begin({ prepared, found });
-  return begun(prepared, found, await firstTurns(parts, life, input));
+  const lists: Listed = { found, times: { prepared: preparedAt, listed: Date.now() } };
+  if (input === undefined || !fits({ prepared, ...lists })) return begun(prepared, lists, {});
+  life.record.begin({ prepared, ...lists });
+  return begun(prepared, lists, await firstTurns(parts, life, input));
 }
 
 type FirstTurns = Partial<Pick<BegunRun, 'turns' | 'failed'>>;
@@ -106,11 +108,10 @@ function placeOf(): RunPlace {
   return { namespace, workflowId, runId, startedAt: scheduledAt };
 }
 
-function begun(
-  prepared: PreparedRun,
-  found: readonly Discovery[] | undefined,
-  { turns = [], failed }: FirstTurns,
-): BegunRun {
-  if (found === undefined) return prepared;
-  return { ...prepared, found, ...defined({ turns: turns.length === 0 ? undefined : turns, failed }) };
+/** The lists of all servers, and when they were there. */
+type Listed = Pick<BegunRun, 'found' | 'times'>;
+
+function begun(prepared: PreparedRun, lists: Listed, { turns = [], failed }: FirstTurns): BegunRun {
+  if (lists.found === undefined) return prepared;
+  return { ...prepared, ...lists, ...defined({ turns: turns.length === 0 ? undefined : turns, failed }) };
 }

@@ -213,7 +213,7 @@ export function recordLeft(): BeginRecord {
   if (!isAnswerOf('stretch', details))
     throw failureOf('INTERNAL', 'The record of the attempt before is not one of a stretch.', {}, undefined, false);
   // Sound: it has every field that is read.
-  const { turns, prepared, found } = details as BeginRecord;
+  const { turns, prepared, found, times } = details as BeginRecord;
   // Without the progress of calls: what is returned here goes into history.
-  return { turns, ...defined({ prepared, found }) };
+  return { turns, ...defined({ prepared, found, times }) };
 }

@@ -68,6 +68,12 @@ export interface StretchRecord {
   readonly turns: readonly StretchedTurn[];
 }
 
+/** When a run was prepared, and when its tools had been listed: epoch ms of the worker's clock. */
+export interface BegunTimes {
+  readonly prepared: number;
+  readonly listed: number;
+}
+
 /**
  * The work of the first activity of a run. A worker of both roles also lists the tools of all servers in it, and takes
  * the first stretch.
@@ -76,6 +82,8 @@ export interface BeginRecord extends StretchRecord {
   readonly prepared?: PreparedRun;
   /** The lists of all servers, in the order of the spec; absent if the run is to list them itself. */
   readonly found?: readonly Discovery[];
+  /** Set with `found`. */
+  readonly times?: BegunTimes;
 }
 
 /** How far a call under way has come, as its server reported it (`notifications/progress`). */
@@ -100,6 +108,8 @@ export interface StretchBeat extends BeginRecord {
 /** Answer of the first activity: the prepared run, and what else was done in it. */
 export type BegunRun = PreparedRun & {
   readonly found?: readonly Discovery[];
+  /** Set with `found`; absent in runs of earlier builds, whose ledgers have the time at which the activity ended. */
+  readonly times?: BegunTimes;
   readonly turns?: readonly StretchedTurn[];
   /** The model's final refusal of the first step: the run fails by it, and does not ask again. */
   readonly failed?: CodedFailure;

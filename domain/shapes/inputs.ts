@@ -237,10 +237,17 @@ const PREPARED = {
   opening: new Each({ role: 'text' }),
   'trust?': TRUST,
 } satisfies Shape;
-const RECORD: Shape = { turns: TURNS, 'prepared?': PREPARED, 'found?': new Each(FOUND) };
+const TIMES: Shape = { prepared: 'count', listed: 'count' };
+const RECORD: Shape = { turns: TURNS, 'prepared?': PREPARED, 'found?': new Each(FOUND), 'times?': TIMES };
 
 const ANSWERS = {
-  prepareRun: { ...PREPARED, 'found?': new Each(FOUND), 'turns?': TURNS, 'failed?': { ...WHY, facts: 'fields' } },
+  prepareRun: {
+    ...PREPARED,
+    'found?': new Each(FOUND),
+    'times?': TIMES,
+    'turns?': TURNS,
+    'failed?': { ...WHY, facts: 'fields' },
+  },
   'readTrust?': TRUST,
   judge: JUDGED,
   storeSegment: REF,

@@ -8,6 +8,7 @@ import { defined } from '../../contracts/defined.ts';
 import type { InputPause, OutcomePause, Pause, PendingMemo } from '../../contracts/schemas/request.ts';
 import type { RunStatus } from '../../contracts/schemas/run-state.ts';
 import type { Extension } from '../../contracts/wire/carry.ts';
+import type { StretchedCall } from '../../contracts/wire/stretch.ts';
 import { type Catalog, hasDrifted } from '../catalog/state.ts';
 import { shownTask, tasksOf } from '../legacy-2025/tasks.ts';
 import { describeRule } from '../policy/approvers.ts';
@@ -17,7 +18,7 @@ import { digestOf } from '../request/digest.ts';
 import { shownStanding } from '../request/standing.ts';
 import { shownThrottled, throttledCalls } from '../request/throttling.ts';
 import { type Answerable, type Asking, type CallState, judgementOf } from '../state/call.ts';
-import { askingCalls, type Run, type RunIds, waitOf } from '../state/run.ts';
+import { askingCalls, callOf, type Run, type RunIds, waitOf } from '../state/run.ts';
 import { byteLength, canonicalJson } from '../text/canonical.ts';
 import { bounded, boundedBytes, codeSpan, markdown, named, visible } from '../text/escape.ts';
 
@@ -42,7 +43,12 @@ export function summaryOf(state: CallState, about: string): string {
 const UNDER_WAY: ReadonlySet<RunStatus> = new Set(['preparing', 'thinking', 'acting', 'storing']);
 
 /** Returns Markdown for Temporal's current details. */
-export function currentDetails(status: RunStatus, run: Run, because?: string): string {
+export function currentDetails(
+  status: RunStatus,
+  run: Run,
+  because?: string,
+  stretched: readonly string[] = [],
+): string {
   const asking = askingCalls(run);
   const why = because === undefined ? '' : ` (${markdown(bounded(because, 200))})`;
   const lines = [`**${status}**${why} · turn ${run.turn} · ${run.totalCalls} calls`];
@@ -50,11 +56,41 @@ export function currentDetails(status: RunStatus, run: Run, because?: string): s
   for (const state of asking.slice(0, 20)) lines.push(...requestLines(state));
   if (asking.length > 20) lines.push(`… and ${asking.length - 20} more: ask the \`requests\` query.`);
   lines.push(...heldLines(run), ...taskLines(run), ...standingLines(run));
-  // A workflow does not learn of activity attempts; Temporal shows them under Pending Activities.
-  if (UNDER_WAY.has(status)) lines.push('', 'What is tried again, with attempt and reason: *Pending Activities*');
+  // A workflow does not learn of attempts and heartbeats.
+  if (UNDER_WAY.has(status))
+    lines.push(
+      '',
+      'What a stretch has done so far, and what is tried again, with attempt and reason: *Pending Activities*',
+    );
+  if (stretched.length > 0) lines.push('', '### calls made in stretches, newest turn first', '', ...stretched);
   // Broken glass goes right under the first line.
   lines.splice(1, 0, ...brokenGlass(run));
   return lines.join('\n');
+}
+
+/** Puts this turn before the lines on earlier turns of stretches. @param at epoch ms of the model's answer */
+export function withStretched(
+  lines: readonly string[],
+  run: Run,
+  calls: readonly StretchedCall[],
+  at: number,
+): readonly string[] {
+  const deeds = calls.map((call) => deedOf(run, call));
+  const told = [...new Set(deeds)].map((deed) => {
+    const times = deeds.filter((other) => other === deed).length;
+    return times === 1 ? deed : `${deed} ×${times}`;
+  });
+  const line = `- turn ${run.turn} at ${new Date(at).toISOString()}: ${bounded(told.join(', '), 500)}`;
+  return [line, ...lines].slice(0, 10);
+}
+
+/** Names the tool, and how the call ended unless it succeeded. */
+function deedOf(run: Run, { callId, result }: StretchedCall): string {
+  const state = callOf(run, callId);
+  const target = state && judgementOf(state)?.target;
+  const tool = target === undefined ? callId : toolIn(target.server, target.tool);
+  const kind = result?.kind === 'ended' ? result.outcome.kind : 'left to the run';
+  return kind === 'succeeded' ? tool : `${tool} (${kind})`;
 }
 
 /** Lists the calls of this turn that broken glass let pass without their approvers. */

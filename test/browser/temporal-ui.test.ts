@@ -115,6 +115,24 @@ test('the event history names tool, call and who countersigned beside each activ
   await picture('event-history');
 });
 
+test('the run page says which calls were made in stretches: the turns, their tools, and what failed', async () => {
+  const { url } = await world.startReader('sales-question');
+  await page.goto(`${url}/user-metadata`);
+  const details = section('Current Details');
+  await details.getByText('calls made in stretches, newest turn first').waitFor();
+  const lines = await details.locator('li').allInnerTexts();
+  expect(lines.map((line) => line.replace(/ at .+?Z:/, ':'))).toEqual([
+    'turn 3: files/read_text_file (failed)',
+    'turn 2: files/list_directory',
+    'turn 1: files/read_text_file ×2',
+  ]);
+  // The frame is lower than its text.
+  await details.getByText('turn 1').scrollIntoViewIfNeeded();
+  await picture('stretch-run');
+  await page.goto(`${url}/history`);
+  await page.getByText('check the spec, then').locator('visible=true').first().waitFor();
+});
+
 test('the workflow list, asked for runs with something pending, shows those and no other', async () => {
   const done = await world.startWriter('done-report');
   await done.handle.decide(decisionOn(done.request, 'ben'));

@@ -39,6 +39,8 @@ export interface UiWorld {
   readonly hostile: RecordingServer;
   /** Reads one file at once, asks before it writes another. */
   startWriter(runId: string): Promise<WaitingRun>;
+  /** Takes its turns in one stretch, to its end: two reads at once, a list, a read of a file that is not there. */
+  startReader(runId: string): Promise<Pick<WaitingRun, 'handle' | 'url'>>;
   /** Asks for a payment, with these arguments. */
   startPayer(runId: string, args: JsonObject): Promise<WaitingRun>;
   stop(): Promise<void>;
@@ -56,7 +58,7 @@ export async function startUiWorld(): Promise<UiWorld> {
     engine,
     config: {
       servers: {
-        files: { url: files.url, credentials: { kind: 'none' } },
+        files: { url: files.url, credentials: { kind: 'none' }, repeatable: ['read_text_file', 'list_directory'] },
         bank: { url: hostile.url, credentials: { kind: 'none' } },
       },
       policy: {
@@ -64,6 +66,7 @@ export async function startUiWorld(): Promise<UiWorld> {
           files: {
             tools: {
               read_text_file: 'allow',
+              list_directory: 'allow',
               write_file: { action: 'ask', approvers: { ids: ['ben'], groups: ['finance'] } },
             },
           },
@@ -110,6 +113,21 @@ export async function startUiWorld(): Promise<UiWorld> {
         servers: [{ name: 'files' }],
       });
       return await start(runId, spec);
+    },
+    startReader: async (runId) => {
+      const read = (path: string) => ({ tool: 'files/read_text_file', arguments: { path } });
+      const list = { tool: 'files/list_directory', arguments: { path: '.' } };
+      const steps = [
+        { calls: [read('notes.txt'), read('notes.txt')] },
+        { calls: [list] },
+        { calls: [read('gone.txt')] },
+        { text: 'Sales rose.' },
+      ];
+      const spec = world.spec(steps, { input: 'How are sales?', servers: [{ name: 'files' }] });
+      const handle = await countersign.startRun({ taskQueue: config.taskQueue, runId, spec });
+      await handle.result();
+      const { runId: execution } = await world.client.workflow.getHandle(runId).describe();
+      return { handle, url: `${url}/${runId}/${execution}` };
     },
     startPayer: async (runId, args) =>
       await start(

@@ -12,13 +12,13 @@ import type { StretchRecord } from '../../contracts/wire/stretch.ts';
 import { CanaryScanner } from '../support/canary/scan.ts';
 import { startCanaryServer } from '../support/canary/server.ts';
 import { valueOf } from '../support/forgery/impostor.ts';
-import { until } from '../support/until.ts';
 import { heardItsEnd } from '../support/faults/stretches.ts';
 import { answered, failed } from '../support/models/bench.ts';
 import { chatDialect } from '../support/models/chat.ts';
 import { said } from '../support/models/dialect.ts';
 import { type ModelProvider, startModelProvider } from '../support/models/provider.ts';
 import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { until } from '../support/until.ts';
 import { executions, factsOf, results } from '../support/world/run-record.ts';
 import { decideNext, startWorld, type World } from '../support/world/world.ts';
 
@@ -93,6 +93,45 @@ describe('a stretch', () => {
     const times = ledger.map(({ at }) => at);
     expect(times).toEqual(times.toSorted());
     expect((await results(world, run)).map(({ callId }) => callId)).toEqual(['t1.c0', 't2.c0', 't2.c1', 't3.c0']);
+  });
+
+  test('tells when each thing happened, also what came before the first activity had ended', async () => {
+    const run = await world.start([
+      { calls: [lookup('when', 1)] },
+      { calls: [{ tool: 'shop/slow', arguments: { purpose: 'when' } }] },
+      { text: 'done' },
+    ]);
+    await shop.held('when');
+    const held = Date.now();
+    const handle = world.client.workflow.getHandle(run.runId);
+    const details = async (): Promise<string | undefined> =>
+      (await handle.query<{ currentDetails?: string }>('__temporal_workflow_metadata')).currentDetails;
+    expect(await details()).toMatch(/^\*\*preparing\*\*[^]*What a stretch has done so far[^]*Pending Activities/);
+    // The call is under way for as long as its worker's clock takes to move on.
+    await until(async () => await Promise.resolve(Date.now() > held + 1 ? true : undefined));
+    shop.release('when');
+    await run.result();
+    const ledger = await run.ledger();
+    assertIntact(ledger, run.runId);
+    const before = ledger.filter(({ at }) => Date.parse(at) <= held).map(({ fact }) => fact.kind);
+    expect(before).toEqual([
+      'run.started',
+      'tools.discovered',
+      'turn.proposed',
+      'verdict',
+      'dispatched',
+      'outcome',
+      'turn.proposed',
+      'verdict',
+      'dispatched',
+    ]);
+    const { startTime } = await handle.describe();
+    // Temporal UI lists the calls, each turn with its time.
+    const [first, second] = ledger.flatMap(({ fact, at }) => (fact.kind === 'turn.proposed' ? [at] : []));
+    expect(await details()).toContain(
+      `newest turn first\n\n- turn 2 at ${second}: shop/slow\n- turn 1 at ${first}: shop/lookup`,
+    );
+    expect(Date.parse(ledger[0]?.at ?? '')).toBeGreaterThanOrEqual(startTime.getTime());
   });
 
   test('ends where a person must be asked; the call that was asked leaves alone, and the run goes on in a stretch', async () => {

@@ -35,7 +35,7 @@ import { registerHandlers } from './handlers.ts';
 import { listTools, pin } from './listing.ts';
 import { LiveRun } from './live-run.ts';
 import { endedHere, isKeptByHistory, isToEndHere, ownTask, roll, storeJournal, withdrawTasks } from './roll.ts';
-import { begin } from './stretch.ts';
+import { begin, timeOf } from './stretch.ts';
 import { act, answerOf, think } from './turn.ts';
 import { Surface } from './visibility.ts';
 
@@ -89,8 +89,8 @@ export async function agentRun(spec: RunSpec, carry?: Carry | null): Promise<Run
 }
 
 async function list(live: LiveRun, onWait: () => void): Promise<void> {
-  const { found } = live.begun;
-  if (found !== undefined) return pin(live, found);
+  const { found, times } = live.begun;
+  if (found !== undefined) return pin(live, found, times && timeOf(live, times.listed));
   if ((await listTools(live, onWait)) === 'roll') await roll(live);
 }
 

@@ -51,8 +51,8 @@ export async function listTools(live: LiveRun, onWait: () => void): Promise<'don
   return 'done';
 }
 
-/** Takes the tools of all servers. */
-export function pin(live: LiveRun, found: readonly Discovery[]): void {
+/** Takes the tools of all servers. @param at epoch ms; absent: now */
+export function pin(live: LiveRun, found: readonly Discovery[], at?: number): void {
   live.pin(
     toolsetOf(found, live.prepared.servers),
     found.map(({ server, tools, count, refused, missing }) => ({
@@ -63,6 +63,7 @@ export function pin(live: LiveRun, found: readonly Discovery[]): void {
       refused: refused.map(({ name, reason }) => `${name}: ${reason}`),
       ...(missing === undefined ? {} : { missing: missing.map(({ name }) => name) }),
     })),
+    at,
   );
 }
 

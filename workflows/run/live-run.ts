@@ -75,9 +75,11 @@ export class LiveRun extends Entity {
   /** The stretch under way, which an interruption ends. */
   readonly stretching = new UnderWay<CancellationScope>();
   /** The rest of what the first activity did: lists of tools, and turns that are to be taken over, or why there are none. */
-  begun: Pick<BegunRun, 'found' | 'turns' | 'failed'> = {};
+  begun: Pick<BegunRun, 'found' | 'times' | 'turns' | 'failed'> = {};
   /** Calls that a stretch has let go, and whose results need something of the run. */
   readonly told = new Map<string, StretchedCall>();
+  /** The newest turns of stretches, as people see them. */
+  stretched: readonly string[] = [];
   /** Servers whose tools are being listed. */
   readonly listing = new UnderWay<string>();
   readonly #turnAtStart: number;
@@ -244,15 +246,18 @@ export class LiveRun extends Entity {
     this.#show = show;
   }
 
-  /** Takes what `prepareRun` found; its fields say what the run compares and remembers from now on. */
-  prepare({ opening, ...prepared }: PreparedRun): void {
+  /**
+   * Takes what `prepareRun` found; its fields say what the run compares and remembers from now on.
+   * @param at epoch ms; absent: now
+   */
+  prepare({ opening, ...prepared }: PreparedRun, at?: number): void {
     this.#prepared = prepared;
     if (prepared.repeats === 'answered') this.#run = remembering(this.#run);
     if (prepared.messageIds === 'compared') this.#run = comparing(this.#run);
     if (prepared.decisionIds === 'compared') this.#run = comparingDecisions(this.#run);
     if (prepared.price !== undefined) this.#run = { ...this.#run, spent: 0 };
     if (prepared.trust !== undefined) this.believe(prepared.trust, Date.now());
-    this.record(startedFact({ ...prepared, opening }, this.spec.agent));
+    this.commit({ run: this.#run, facts: [startedFact({ ...prepared, opening }, this.spec.agent)] }, at);
     for (const message of opening) this.say(message);
   }
 
@@ -264,10 +269,10 @@ export class LiveRun extends Entity {
     });
   }
 
-  /** Takes the tools of all servers; the run calls no others. */
-  pin(toolset: readonly ToolsetRef[], facts: Change['facts']): void {
+  /** Takes the tools of all servers; the run calls no others. @param at epoch ms; absent: now */
+  pin(toolset: readonly ToolsetRef[], facts: Change['facts'], at?: number): void {
     this.#toolset = toolset;
-    this.commit({ run: listed(this.#run), facts });
+    this.commit({ run: listed(this.#run), facts }, at);
   }
 
   /** Notes that a model step has seen the whole transcript. */

@@ -14,6 +14,7 @@ import type { BeginRecord, BegunRun, StretchedTurn, StretchInput } from '../../c
 import { deedsOf, isConcluded, isOver, NotToLeave, stretchServers, stretchState } from '../../domain/run/stretch.ts';
 import { resultsOf } from '../../domain/run/turn.ts';
 import { isAnswerOf } from '../../domain/shapes/inputs.ts';
+import { withStretched } from '../../domain/views/temporal-ui.ts';
 import { answered, assertFailure, assertReadable } from '../entity/unread.ts';
 import { beginActivities, stretchActivities } from './activities.ts';
 import { dispatchParts, grantProofs, inputBefore } from './dispatch-input.ts';
@@ -29,13 +30,13 @@ export async function stretched(
   bounds: StretchBounds,
 ): Promise<readonly StretchedTurn[]> {
   const { limits, priority } = live.prepared;
-  const summary = `from turn ${first.turn}: ${live.spec.agent.model}`;
+  const input = stretchInput(live, first, bounds);
+  const { turns, seconds } = input.bounds;
+  const summary = `from turn ${first.turn}: ${live.spec.agent.model}, at most ${turns} turns, ${seconds} s`;
   const { stretch } = stretchActivities(summary, bounds, limits.callTimeoutSeconds, priority);
   const scope = new CancellationScope();
   try {
-    const answer = await live.stretching.during(scope, () =>
-      scope.run(() => stretch(stretchInput(live, first, bounds))),
-    );
+    const answer = await live.stretching.during(scope, () => scope.run(() => stretch(input)));
     return answered(live, 'stretch', answer).turns;
   } catch (error) {
     assertFailure(error);
@@ -56,7 +57,9 @@ const MOST_BEGINNINGS = 20;
  * @throws what the check of the spec throws
  */
 export async function begin(live: LiveRun, tries = 1, ...alone: [] | [alone: true]): Promise<void> {
-  const { prepareRun } = beginActivities('check the spec, then go on');
+  const { prepareRun } = beginActivities(
+    alone.length > 0 ? 'check the spec' : 'check the spec, then go on from turn 1 as far as it may',
+  );
   const scope = new CancellationScope();
   try {
     const answer = await live.stretching.during(scope, () => scope.run(() => prepareRun(live.spec, ...alone)));
@@ -67,16 +70,16 @@ export async function begin(live: LiveRun, tries = 1, ...alone: [] | [alone: tru
     if (isWithdrawn(error) && !live.work.consideredCancelled) return await begin(live, tries, true);
     const lost = lostRecord(live, error);
     if (lost === undefined) throw asCancelled(error);
-    const { prepared, found, turns } = lost;
-    if (prepared !== undefined) return take(live, { ...prepared, ...defined({ found }), turns });
+    const { prepared, found, times, turns } = lost;
+    if (prepared !== undefined) return take(live, { ...prepared, ...defined({ found, times }), turns });
     if (tries >= MOST_BEGINNINGS) throw error;
     await begin(live, tries + 1, ...alone);
   }
 }
 
-function take(live: LiveRun, { found, turns, failed, ...prepared }: BegunRun): void {
-  live.prepare(prepared);
-  if (found !== undefined) live.begun = { found, ...defined({ turns, failed }) };
+function take(live: LiveRun, { found, times, turns, failed, ...prepared }: BegunRun): void {
+  live.prepare(prepared, times && timeOf(live, Math.max(live.run.startedAt, times.prepared)));
+  if (found !== undefined) live.begun = { found, ...defined({ times, turns, failed }) };
 }
 
 function stretchInput(live: LiveRun, step: ModelStepInput, bounds: StretchBounds): StretchInput {
@@ -138,6 +141,7 @@ function asCancelled(error: unknown): unknown {
  * @throws ApplicationFailure if a call is said to have left that was not to leave
  */
 export function takeOver(live: LiveRun, turn: StretchedTurn): void {
+  const answeredAt = timeOf(live, turn.at);
   try {
     for (const { at, apply } of deedsOf(turn.calls ?? [])) live.commit(apply(live.run), timeOf(live, at));
   } catch (error) {
@@ -145,6 +149,7 @@ export function takeOver(live: LiveRun, turn: StretchedTurn): void {
     if (error instanceof NotToLeave) throw failureOf('INTERNAL', error.message);
     throw error;
   }
+  if (turn.calls !== undefined) live.stretched = withStretched(live.stretched, live.run, turn.calls, answeredAt);
   for (const call of turn.calls ?? []) if (!isConcluded(call.result)) live.told.set(call.callId, call);
   if (isOver(turn)) live.closeTurn(resultsOf(live.run));
 }

@@ -31,6 +31,8 @@ export class Surface {
         ? ''
         : keyOf('preparing', []);
     live.showWith(() => this.#showSoon());
+    // The first activity may take minutes, and people look meanwhile.
+    if (!live.isPrepared) setCurrentDetails(currentDetails(live.status, live.run));
   }
 
   /** Shows all changes of one task at once. A promise is cheap, and a waiting `condition` is not. */
@@ -45,7 +47,7 @@ export class Surface {
     const live = this.#live;
     const { status, run } = live;
     if (!live.isPrepared) return this.#showEarlyEnd(status);
-    setCurrentDetails(currentDetails(status, run, whyShown(live)));
+    setCurrentDetails(currentDetails(status, run, whyShown(live), live.stretched));
     const asking = askingCalls(run).map(shownAs);
     // The run goes on to wait for them in this very task.
     if (asking.length > 0 && BEFORE.has(status) && live.prepared.upserts !== undefined) return;

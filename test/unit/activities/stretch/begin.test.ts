@@ -68,6 +68,7 @@ async function begun(
 test('lists the tools of all servers, and takes the first stretch', async () => {
   const { answer } = await begun();
   expect(answer.found?.map(({ server }) => server)).toEqual(['files', 'mail']);
+  expect(answer.times?.listed).toBeGreaterThanOrEqual(answer.times?.prepared ?? Number.NaN);
   expect(answer.turns).toMatchObject([{ step: ANSWER }]);
 });
 
@@ -188,6 +189,7 @@ test('fails where the spec is refused', async () => {
 
 test('returns what an attempt before it has left, and asks nobody', async () => {
   const left: BeginRecord = {
+    times: { prepared: 1, listed: 2 },
     prepared: prepared(),
     found: [found('files'), found('mail')],
     turns: [{ step: ANSWER, at: 1 }],
@@ -198,6 +200,7 @@ test('returns what an attempt before it has left, and asks nobody', async () => 
   const { answer } = await begun({ prepareRun: nobody, discoverTools: nobody, modelStep: nobody }, { left });
   expect(answer.turns).toEqual(left.turns);
   expect(answer.found).toEqual(left.found);
+  expect(answer.times).toEqual(left.times);
 });
 
 test('INV-S2: a record is not read where nobody proves it (trust mode signed)', async () => {
