@@ -89,8 +89,10 @@ function deedOf(run: Run, { callId, result }: StretchedCall): string {
   const state = callOf(run, callId);
   const target = state && judgementOf(state)?.target;
   const tool = target === undefined ? callId : toolIn(target.server, target.tool);
-  const kind = result?.kind === 'ended' ? result.outcome.kind : 'left to the run';
-  return kind === 'succeeded' ? tool : `${tool} (${kind})`;
+  if (result?.kind !== 'ended') return `${tool} (left to the run)`;
+  const { outcome } = result;
+  if (outcome.kind === 'succeeded') return tool;
+  return `${tool} (${'code' in outcome ? markdown(bounded(outcome.code, 64)) : outcome.kind})`;
 }
 
 /** Lists the calls of this turn that broken glass let pass without their approvers. */

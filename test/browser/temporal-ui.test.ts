@@ -122,7 +122,7 @@ test('the run page says which calls were made in stretches: the turns, their too
   await details.getByText('calls made in stretches, newest turn first').waitFor();
   const lines = await details.locator('li').allInnerTexts();
   expect(lines.map((line) => line.replace(/ at .+?Z:/, ':'))).toEqual([
-    'turn 3: files/read_text_file (failed)',
+    'turn 3: files/read_text_file (TOOL_FAILED)',
     'turn 2: files/list_directory',
     'turn 1: files/read_text_file ×2',
   ]);

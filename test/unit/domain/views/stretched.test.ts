@@ -52,7 +52,7 @@ describe('a turn', () => {
       2: { result: endedAs(cancelled) },
     };
     expect(lineOf(turnOf([tool('a'), tool('b'), tool('c'), tool('d')], results))).toBe(
-      `${AT} files/a (failed), files/b (unknown), files/c (cancelled), files/d`,
+      `${AT} files/a (TOOL&#95;FAILED), files/b (OUTCOME&#95;UNKNOWN), files/c (cancelled), files/d`,
     );
   });
 
