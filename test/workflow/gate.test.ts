@@ -723,7 +723,8 @@ describe('a run that would lead a worker where it may not go (F28)', () => {
   test('a model at a metadata service: the same', async () => {
     const run = await world.start([END], { agent: { name: 'clerk', model: 'stolen' }, servers: [] });
     expect(await refusalOf(run.result())).toMatchObject({ code: 'EGRESS_FORBIDDEN' });
-    expect(await attempts(run.runId)).toContainEqual(['stretch', 1]);
+    // In the first activity, and it is not asked again.
+    expect(await attempts(run.runId)).toEqual([['prepareRun', 1]]);
   });
 
   test('a call that was approved, on a worker that may not go there any more: it fails, unsent, and the model reads why', async () => {
