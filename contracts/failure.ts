@@ -146,21 +146,23 @@ const MOST_AT_ONCE = 3;
 /**
  * Asks again while no answer comes, and takes the first one that does. Only for what changes nothing.
  * @param pause must not keep a process alive: nobody ends it when the answer comes
- * @throws the error of the attempt that fails first
+ * @throws the error of the first attempt, or the refusal of a later one: another failure of a later one says nothing
+ *   against the first
  */
 export async function askedAgain<T>(ask: () => Promise<T>, pause: (ms: number) => Promise<unknown>): Promise<T> {
   let isOver = false;
-  const asked = async (times: number): Promise<T> => {
-    const answer = ask();
-    if (times === MOST_AT_ONCE) return await answer;
-    const again = async (): Promise<T> => {
-      await pause(LOST_AFTER_MS);
-      return await (isOver ? answer : asked(times + 1));
-    };
-    return await Promise.race([answer, again()]);
+  const first = ask();
+  const again = async (times: number): Promise<T> => {
+    await pause(LOST_AFTER_MS);
+    if (isOver) return await first;
+    const answer = ask().catch(async (error: unknown) => {
+      if (isRefusedQuery(error)) throw error;
+      return await first;
+    });
+    return await (times === MOST_AT_ONCE ? answer : Promise.race([answer, again(times + 1)]));
   };
   try {
-    return await asked(1);
+    return await Promise.race([first, again(2)]);
   } finally {
     isOver = true;
   }

@@ -46,25 +46,29 @@ function endIfSilent(
   log: Pick<Logger, 'error'>,
 ): void {
   const send = client.send.bind(client);
-  let unanswered = 0;
+  /** Runs of the messages without an answer, oldest first: a thread takes one message at a time. */
+  const unanswered = new Set<{ readonly runId: string }>();
   let silentFor = 0;
   client.send = async (input) => {
-    unanswered += 1;
+    const asked = { runId: 'runId' in input ? input.runId : 'none' };
+    unanswered.add(asked);
     try {
       return await send(input);
     } finally {
-      unanswered -= 1;
+      unanswered.delete(asked);
       silentFor = 0;
     }
   };
   // Looks are counted, not time: a process that was stopped for a while has not looked meanwhile.
   const look = setInterval(() => {
-    silentFor = unanswered === 0 ? 0 : silentFor + 1;
+    silentFor = unanswered.size === 0 ? 0 : silentFor + 1;
     if (silentFor < looks) return;
     clearInterval(look);
     const seconds = (looks * lookMs) / 1_000;
+    const [asked] = unanswered;
     log.error(
-      `A workflow thread has not answered for ${seconds} s. The worker ends. This is a fault in workflow code: please report it with the run's history.`,
+      `A workflow thread has not answered for ${seconds} s. The worker ends. This is a fault in workflow code: please report it with the history of this Temporal run.`,
+      { temporalRunId: asked?.runId },
     );
     void client.workerThread.terminate();
   }, lookMs);

@@ -1,6 +1,7 @@
 /**
  * Stands in for OpenTelemetry's SDK in a bundle whose spans nobody reads (`tracing: off`, docs/adr/0065). The tracing
- * interceptors stay as they are, since a run replays their promises; their tracer makes no spans.
+ * interceptors stay as they are, since a run replays their promises; their tracer makes no spans, and drops the trace
+ * that a run was started with.
  *
  * It exports what these interceptors take from `@opentelemetry/sdk-trace-base`.
  */

@@ -13,7 +13,7 @@ import { tsToMs } from '@temporalio/common/lib/time.js';
 import { LRUCache } from 'lru-cache';
 import { ACTIVITIES } from '../../contracts/names.ts';
 import type { StretchedTurn } from '../../contracts/wire/stretch.ts';
-import { deedOf, type DiscardedSend, endingOf, type SendEnding } from '../../domain/history/discarded-send.ts';
+import { deedOf, type DiscardedSend, endingOf } from '../../domain/history/discarded-send.ts';
 import { isAnswerOf, isFields } from '../../domain/shapes/inputs.ts';
 import { callsOf } from '../../domain/state/run.ts';
 import type { LedgerStream } from '../ledger/port.ts';
@@ -30,7 +30,7 @@ export interface Dispatch extends DiscardedSend {
   readonly eventId: number;
   /** A reset copies events; the mark of an event is the same in every execution that holds a copy. */
   readonly mark: string;
-  /** True if it left within a stretch, and was repeatable then. */
+  /** True if it left within a stretch, and was repeatable then; also for a record of a stretch that cannot be read. */
   readonly inStretch: boolean;
   /** Undefined if its input cannot be read. */
   readonly idempotencyKey: string | undefined;
@@ -52,6 +52,9 @@ export interface Execution {
   readonly after: string | undefined;
   readonly isClosed: boolean;
 }
+
+/** Activities that may dispatch calls on their way. */
+const STRETCHING: ReadonlySet<string> = new Set([ACTIVITIES.stretch, ACTIVITIES.prepareRun]);
 
 const GRPC_NOT_FOUND = 5;
 const MOST_KEPT = 2_000;
@@ -117,55 +120,29 @@ export class Histories {
 
   async #dispatches(workflowId: string, runId: string, events: readonly HistoryEvent[]): Promise<Dispatch[]> {
     const found = new Map<string, Dispatch>();
+    const stretches = new Set<string>();
     for (const event of events) {
       const id = String(event.eventId);
       const scheduled = event.activityTaskScheduledEventAttributes;
+      if (STRETCHING.has(scheduled?.activityType?.name ?? '')) stretches.add(id);
       if (scheduled?.activityType?.name === ACTIVITIES.callTool) {
         const [input] = await this.#decoded(scheduled.input?.payloads);
         const at = tsToMs(event.eventTime);
         const sent = { eventId: Number(id), mark: markOf(event), at, runId, inStretch: false };
         found.set(id, { ...sent, ...readInput(input), ending: 'unknown' });
       }
-      for (const sent of await this.#stretchedIn(event))
-        found.set(sent.mark, { ...sent, runId, idempotencyKey: `${workflowId}/${sent.callId}` });
-      const ending = await this.#endingIn(event);
-      const dispatch = ending && found.get(String(ending.scheduledEventId));
-      if (ending !== undefined && dispatch !== undefined)
-        found.set(String(dispatch.eventId), { ...dispatch, ending: ending.ending });
+      const completed = event.activityTaskCompletedEventAttributes;
+      const timedOut = event.activityTaskTimedOutEventAttributes;
+      const told = completed?.result ?? timedOut?.failure?.timeoutFailureInfo?.lastHeartbeatDetails;
+      const scheduledId = String((completed ?? timedOut)?.scheduledEventId);
+      const dispatch = found.get(scheduledId);
+      if (!told || (!stretches.has(scheduledId) && dispatch === undefined)) continue;
+      const [value] = await this.#decoded(told.payloads);
+      if (dispatch === undefined) {
+        for (const sent of stretchedIn(event, value, workflowId)) found.set(sent.mark, { ...sent, runId });
+      } else if (completed) found.set(scheduledId, { ...dispatch, ending: endingOf(value) });
     }
     return [...found.values()];
-  }
-
-  /** Returns the calls that left within a stretch: by its result or, where its worker was lost, by its last record. */
-  async #stretchedIn(event: HistoryEvent): Promise<Omit<Dispatch, 'runId' | 'idempotencyKey'>[]> {
-    const lost = event.activityTaskTimedOutEventAttributes?.failure?.timeoutFailureInfo;
-    const told = event.activityTaskCompletedEventAttributes?.result ?? lost?.lastHeartbeatDetails;
-    if (!told) return [];
-    const [record] = await this.#decoded(told.payloads);
-    const turns = isFields(record) ? record['turns'] : undefined;
-    if (!isAnswerOf('stretch', { turns })) return [];
-    // Sound: it has every field that is read.
-    return (turns as readonly StretchedTurn[]).flatMap(({ step, calls = [] }) =>
-      calls.map(({ callId, sentAt, result }) => ({
-        eventId: Number(event.eventId),
-        mark: `${markOf(event)} ${callId}`,
-        at: sentAt,
-        inStretch: true,
-        callId,
-        deed: deedOf({
-          target: step.judged?.judgements.find((judgement) => judgement.callId === callId)?.target,
-          arguments: callsOf(step).find((call) => call.callId === callId)?.arguments,
-        }),
-        ending: endingOf(result),
-      })),
-    );
-  }
-
-  async #endingIn(event: HistoryEvent): Promise<{ scheduledEventId: unknown; ending: SendEnding } | undefined> {
-    const completed = event.activityTaskCompletedEventAttributes;
-    if (!completed) return undefined;
-    const [result] = await this.#decoded(completed.result?.payloads);
-    return { scheduledEventId: completed.scheduledEventId, ending: endingOf(result) };
   }
 
   /** An unreadable input proves nothing. */
@@ -176,6 +153,36 @@ export class Histories {
       return [];
     }
   }
+}
+
+/**
+ * Returns the calls that left within a stretch: by its result or, where its worker was lost, by its last record. A
+ * record that cannot be read may name any call.
+ */
+function stretchedIn(event: HistoryEvent, record: unknown, workflowId: string): Omit<Dispatch, 'runId'>[] {
+  const base = { eventId: Number(event.eventId), inStretch: true };
+  const turns = isFields(record) ? record['turns'] : undefined;
+  // The first activity of a run may have taken no turn.
+  if (isFields(record) && turns === undefined) return [];
+  if (!isAnswerOf('stretch', { turns })) {
+    const unread = { ...readInput(undefined), mark: markOf(event), at: tsToMs(event.eventTime) };
+    return [{ ...base, ...unread, ending: 'unknown' }];
+  }
+  // Sound: it has every field that is read.
+  return (turns as readonly StretchedTurn[]).flatMap(({ step, calls = [] }) =>
+    calls.map(({ callId, sentAt, result }) => ({
+      ...base,
+      mark: `${markOf(event)} ${callId}`,
+      at: sentAt,
+      callId,
+      idempotencyKey: `${workflowId}/${callId}`,
+      deed: deedOf({
+        target: step.judged?.judgements.find((judgement) => judgement.callId === callId)?.target,
+        arguments: callsOf(step).find((call) => call.callId === callId)?.arguments,
+      }),
+      ending: endingOf(result),
+    })),
+  );
 }
 
 function markOf({ eventId, eventTime }: HistoryEvent): string {

@@ -160,8 +160,8 @@ function valuesIn(value: unknown): number {
 // the proof that a worker of the zone wrote them (docs/adr/0047), belong to others. Further fields are allowed: other
 // releases answer with more.
 
-/** A field whose name ends with `?` may be missing. */
-type Shape = 'text' | 'count' | 'fields' | Word | Each | Either | { readonly [name: string]: Shape };
+/** A field whose name ends with `?` may be missing. `time` is epoch ms of a date that can be written. */
+type Shape = 'text' | 'count' | 'time' | 'fields' | Word | Each | Either | { readonly [name: string]: Shape };
 class Word {
   readonly word: string;
   constructor(word: string) {
@@ -181,6 +181,9 @@ class Either {
   }
 }
 
+/** Of ECMA-262's time values. */
+const LATEST_TIME = 8.64e15;
+
 const REF: Shape = { sha256: 'text', bytes: 'count', contentType: 'text' };
 const TRUST: Shape = { keys: new Each('fields'), maxAgeSeconds: 'count' };
 const WHY = { code: 'text', message: 'text' } as const;
@@ -189,10 +192,13 @@ const VERDICT = new Either(
   { kind: new Word('ask'), approvers: { allOf: new Each('fields') }, deadlineSeconds: 'count' },
   { kind: new Word('deny'), ...WHY },
 );
-const JUDGED: Shape = { policyVersion: 'text', judgements: new Each({ callId: 'text', verdict: VERDICT }) };
+const JUDGED: Shape = {
+  policyVersion: 'text',
+  judgements: new Each({ callId: 'text', verdict: VERDICT, 'target?': { server: 'text', tool: 'text' } }),
+};
 const ENDED: Shape = {
   kind: new Word('ended'),
-  outcome: { kind: 'text', 'result?': { content: new Each('fields') } },
+  outcome: { kind: 'text', 'code?': 'text', 'result?': { content: new Each('fields') } },
 };
 const DISPATCHED = new Either(
   ENDED,
@@ -218,12 +224,12 @@ const STEP: Shape = {
 
 const TURNS: Shape = new Each({
   step: STEP,
-  at: 'count',
+  at: 'time',
   'calls?': new Each({
     callId: 'text',
     digest: 'text',
-    sentAt: 'count',
-    'endedAt?': 'count',
+    sentAt: 'time',
+    'endedAt?': 'time',
     'result?': DISPATCHED,
   }),
 });
@@ -237,7 +243,7 @@ const PREPARED = {
   opening: new Each({ role: 'text' }),
   'trust?': TRUST,
 } satisfies Shape;
-const TIMES: Shape = { prepared: 'count', listed: 'count' };
+const TIMES: Shape = { prepared: 'time', listed: 'time' };
 const RECORD: Shape = { turns: TURNS, 'prepared?': PREPARED, 'found?': new Each(FOUND), 'times?': TIMES };
 
 const ANSWERS = {
@@ -274,12 +280,14 @@ const ANSWERS = {
 export type Answerer = keyof typeof ANSWERS;
 
 export function isAnswerOf(activity: Answerer, value: unknown): boolean {
-  return fits({ [activity.replace('?', '')]: value }, { [activity]: ANSWERS[activity] });
+  const isNothing = value === undefined || value === null;
+  return (activity.endsWith('?') && isNothing) || fits(value, ANSWERS[activity]);
 }
 
 function fits(value: unknown, shape: Shape): boolean {
   if (shape === 'text') return typeof value === 'string';
   if (shape === 'count') return Number.isSafeInteger(value) && Number(value) >= 0;
+  if (shape === 'time') return fits(value, 'count') && Number(value) <= LATEST_TIME;
   if (shape instanceof Word) return value === shape.word;
   if (shape instanceof Each) return Array.isArray(value) && value.every((item) => fits(item, shape.shape));
   if (shape instanceof Either) return shape.shapes.some((one) => fits(value, one));
@@ -287,6 +295,6 @@ function fits(value: unknown, shape: Shape): boolean {
   if (shape === 'fields') return true;
   return Object.entries(shape).every(([name, inner]) => {
     const field = value[name.replace('?', '')];
-    return (name.endsWith('?') && (field === undefined || field === null)) || fits(field, inner);
+    return (name.endsWith('?') && field === undefined) || fits(field, inner);
   });
 }

@@ -17,6 +17,7 @@ import { shownOf } from '../request/deadline.ts';
 import { digestOf } from '../request/digest.ts';
 import { shownStanding } from '../request/standing.ts';
 import { shownThrottled, throttledCalls } from '../request/throttling.ts';
+import { isConcluded } from '../run/stretch.ts';
 import { type Answerable, type Asking, type CallState, judgementOf } from '../state/call.ts';
 import { askingCalls, callOf, type Run, type RunIds, waitOf } from '../state/run.ts';
 import { byteLength, canonicalJson } from '../text/canonical.ts';
@@ -58,10 +59,7 @@ export function currentDetails(
   lines.push(...heldLines(run), ...taskLines(run), ...standingLines(run));
   // A workflow does not learn of attempts and heartbeats.
   if (UNDER_WAY.has(status))
-    lines.push(
-      '',
-      'What a stretch has done so far, and what is tried again, with attempt and reason: *Pending Activities*',
-    );
+    lines.push('', 'What goes on now, and what is tried again, with attempt and reason: *Pending Activities*');
   if (stretched.length > 0) lines.push('', '### calls made in stretches, newest turn first', '', ...stretched);
   // Broken glass goes right under the first line.
   lines.splice(1, 0, ...brokenGlass(run));
@@ -89,10 +87,10 @@ function deedOf(run: Run, { callId, result }: StretchedCall): string {
   const state = callOf(run, callId);
   const target = state && judgementOf(state)?.target;
   const tool = target === undefined ? callId : toolIn(target.server, target.tool);
-  if (result?.kind !== 'ended') return `${tool} (left to the run)`;
+  if (!isConcluded(result)) return `${tool} (left to the run)`;
   const { outcome } = result;
   if (outcome.kind === 'succeeded') return tool;
-  return `${tool} (${'code' in outcome ? markdown(bounded(outcome.code, 64)) : outcome.kind})`;
+  return `${tool} (${markdown(bounded('code' in outcome ? outcome.code : outcome.kind, 64))})`;
 }
 
 /** Lists the calls of this turn that broken glass let pass without their approvers. */

@@ -96,7 +96,7 @@ test('all runs of a thread share the modules of domain/ (docs/adr/0065)', () => 
 
 test('no module of domain/ or contracts/ keeps what a run could leave for another', () => {
   const kept =
-    /^(?:export )?(?:let|var) |^(?:export )?const \w+(?:: [^=]+)? = new (?:Map|Set|WeakMap|WeakSet)(?:<[^>]*>)?\(\)/m;
+    /^(?:export )?(?:let|var) |^(?:export )?const \w+(?:: [^=]+)? = (?:new (?:Map|Set|WeakMap|WeakSet)(?:<[^>]*>)?\(\)|\[\]|\{\});|^  static (?!readonly)/m;
   const found = sourceFiles().filter(
     ({ folder, text }) => (folder === 'domain' || folder === 'contracts') && kept.test(text),
   );

@@ -106,7 +106,7 @@ describe('a stretch', () => {
     const handle = world.client.workflow.getHandle(run.runId);
     const details = async (): Promise<string | undefined> =>
       (await handle.query<{ currentDetails?: string }>('__temporal_workflow_metadata')).currentDetails;
-    expect(await details()).toMatch(/^\*\*preparing\*\*[^]*What a stretch has done so far[^]*Pending Activities/);
+    expect(await details()).toMatch(/^\*\*preparing\*\*[^]*What goes on now[^]*Pending Activities/);
     // The call is under way for as long as its worker's clock takes to move on.
     await until(async () => await Promise.resolve(Date.now() > held + 1 ? true : undefined));
     shop.release('when');

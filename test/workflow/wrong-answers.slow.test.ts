@@ -155,6 +155,7 @@ test.each([prepareRun, stretch])(
 
 /** What is no list of turns, and lists of what are no turns. */
 const NO_TURNS: readonly unknown[] = [
+  null,
   7,
   'turns',
   {},
@@ -163,6 +164,8 @@ const NO_TURNS: readonly unknown[] = [
   [{ at: 1 }],
   [{ step: null, at: 1 }],
   [{ step: { parts: [], usage: { inputTokens: 0, outputTokens: 0 }, finish: 'stop' }, at: -1 }],
+  [{ step: { parts: [], usage: { inputTokens: 0, outputTokens: 0 }, finish: 'stop' }, at: 8.64e15 + 1 }],
+  [{ step: { parts: [], usage: { inputTokens: 0, outputTokens: 0 }, finish: 'stop' }, at: 1, calls: null }],
   [{ step: { parts: [], usage: { inputTokens: 0, outputTokens: 0 }, finish: 'stop' }, at: 1, calls: [null] }],
 ];
 
@@ -176,14 +179,15 @@ test('a run ends with INTERNAL where the lists or the turns of its first activit
   expect(begun).toMatchObject({ found: [{ server: 'bank' }], turns: [{ step: {} }] });
   await expectEnds(stretches, prepareRun, [
     ...NO_TURNS.map((turns) => readable({ ...begun, turns })),
-    ...[7, {}, [null], [{ server: 'bank' }]].map((found) => readable({ ...begun, found })),
+    ...[null, 7, {}, [null], [{ server: 'bank' }]].map((found) => readable({ ...begun, found })),
+    ...[null, 7, { prepared: 1, listed: null }].map((times) => readable({ ...begun, times })),
   ]);
 });
 
 test('a run ends with INTERNAL where the failure of its first step is none, or has no code of ours', async () => {
   const begun = valueOf<BegunRun>(stretches.genuine.get(prepareRun));
   const { turns: _, ...rest } = begun;
-  const none = [7, {}, { code: 'MODEL_REJECTED', message: 'No.' }, { code: 'NONE', message: 'No.', facts: {} }];
+  const none = [null, 7, {}, { code: 'MODEL_REJECTED', message: 'No.' }, { code: 'NONE', message: 'No.', facts: {} }];
   await expectEnds(
     stretches,
     prepareRun,
@@ -201,6 +205,19 @@ test('a run that was stopped before it heard that its model refuses is stopped, 
     await stretches.impostor.complete(task, readable({ ...rest, failed }));
     expect(await run.result()).toMatchObject({ status: 'stopped' });
   });
+});
+
+test('a message that came while the model refused makes another request: the model is asked', async () => {
+  const { turns: _, ...rest } = valueOf<BegunRun>(stretches.genuine.get(prepareRun));
+  let run: RunHandle | undefined;
+  await unattended(stretches, async () => {
+    run = await startRun(stretches);
+    const task = await taken(stretches, run.runId, prepareRun);
+    await run.say({ messageId: 'm1', text: 'Quickly, please.', from: 'ann' });
+    const failed = { code: 'MODEL_REJECTED', message: 'No.', facts: {} };
+    await stretches.impostor.complete(task, readable({ ...rest, failed }));
+  });
+  expect(await run?.result()).toMatchObject({ status: 'completed' });
 });
 
 test('a run ends with INTERNAL where turns contradict each other, or a call is said to have left that was not to leave', async () => {

@@ -74,8 +74,11 @@ export class LiveRun extends Entity {
   readonly polling = new UnderWay<string>();
   /** The stretch under way, which an interruption ends. */
   readonly stretching = new UnderWay<CancellationScope>();
-  /** The rest of what the first activity did: lists of tools, and turns that are to be taken over, or why there are none. */
-  begun: Pick<BegunRun, 'found' | 'times' | 'turns' | 'failed'> = {};
+  /**
+   * The rest of what the first activity did: lists of tools, and turns that are to be taken over, or why there are none.
+   * `said` is the number of messages that the model was asked with.
+   */
+  begun: Pick<BegunRun, 'found' | 'times' | 'turns' | 'failed'> & { readonly said?: number } = {};
   /** Calls that a stretch has let go, and whose results need something of the run. */
   readonly told = new Map<string, StretchedCall>();
   /** The newest turns of stretches, as people see them. */

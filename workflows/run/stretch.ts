@@ -79,7 +79,8 @@ export async function begin(live: LiveRun, tries = 1, ...alone: [] | [alone: tru
 
 function take(live: LiveRun, { found, times, turns, failed, ...prepared }: BegunRun): void {
   live.prepare(prepared, times && timeOf(live, Math.max(live.run.startedAt, times.prepared)));
-  if (found !== undefined) live.begun = { found, ...defined({ times, turns, failed }) };
+  const said = live.journal.transcriptLength;
+  if (found !== undefined) live.begun = { said, found, ...defined({ times, turns, failed }) };
 }
 
 function stretchInput(live: LiveRun, step: ModelStepInput, bounds: StretchBounds): StretchInput {
@@ -119,7 +120,7 @@ function lostRecord(live: LiveRun, error: unknown): BeginRecord | undefined {
   assertReadable(details);
   if (details === undefined || details === null) return { turns: [] };
   // Calls may have left that it does not name.
-  if (!isAnswerOf('stretch', details)) throw failureOf('INTERNAL', 'What came as the record of a stretch is none.');
+  if (!isAnswerOf('stretch', details)) throw failureOf('INTERNAL', 'The record of a stretch has a wrong form.');
   // Sound: it has every field that is read.
   return details as BeginRecord;
 }

@@ -30,13 +30,14 @@ import { stretched, takeOver, timeOf } from './stretch.ts';
  */
 export async function think(live: LiveRun): Promise<ModelStepResult | undefined> {
   live.enter('thinking');
-  const { turns: begun, failed } = live.begun;
+  const { turns: begun, failed, said } = live.begun;
   if (begun !== undefined) {
     live.begun = {};
     return await thinkOn(live, begun);
   }
-  // A run that was ended meanwhile ends as it was told to.
-  if (failed !== undefined && !live.work.consideredCancelled)
+  // A run that was ended meanwhile ends as it was told to. With a message that came meanwhile the request is another one.
+  const isSameRequest = live.journal.transcriptLength === said;
+  if (failed !== undefined && isSameRequest && !live.work.consideredCancelled)
     throw ApplicationFailure.nonRetryable(failed.message, failed.code, failed.facts);
   const input = stepInput(live);
   // Nobody proves the record of a stretch (docs/adr/0058).

@@ -95,10 +95,26 @@ test.each([0, 1, 2])('three are asked at most; that of number %s answers for all
   expect(await answer).toBe(`of ${index}`);
 });
 
-test('a failure is told at once', async () => {
+test('a refusal is told at once, whichever attempt has it', async () => {
   const { attempts, pauses, answer } = asking();
   pauses[0]?.end();
   await until(() => attempts.length === 2, { what: 'another attempt' });
   attempts[1]?.fail(refused());
   await expect(answer).rejects.toThrow('wrapped');
+});
+
+test('the first attempt may still be answered after a later one has failed', async () => {
+  const { attempts, pauses, answer } = asking();
+  pauses[0]?.end();
+  await until(() => attempts.length === 2, { what: 'another attempt' });
+  attempts[1]?.fail(new Error('the buffer is full'));
+  await new Promise((ran) => setImmediate(ran));
+  attempts[0]?.answer('late');
+  expect(await answer).toBe('late');
+});
+
+test('a failure of the first attempt is told at once', async () => {
+  const { attempts, answer } = asking();
+  attempts[0]?.fail(new Error('away'));
+  await expect(answer).rejects.toThrow('away');
 });

@@ -13,11 +13,11 @@ type Creators = Parameters<typeof untimeThreads>[0] & object;
 /** A creator of one thread, which answers when the test says so. */
 async function madeThread() {
   const answers: (() => void)[] = [];
-  const log = { error: jest.fn() };
+  const log = { error: jest.fn<(message: string, meta: object) => void>() };
   const workerThread = Object.assign(new EventEmitter(), { terminate: jest.fn() });
   const client = {
     workerThread,
-    send: async (): Promise<void> => {
+    send: async (_: { readonly runId: string }): Promise<void> => {
       await new Promise<void>((answered) => {
         answers.push(answered);
       });
@@ -52,18 +52,19 @@ test('without work it may be silent for ever', async () => {
 
 test('with work it is ended at the last look, and the log says so; later looks do nothing', async () => {
   const { client, workerThread, log } = await madeThread();
-  void client.send();
+  void client.send({ runId: 'run-a' });
   jest.advanceTimersByTime(2_999);
   expect(workerThread.terminate).not.toHaveBeenCalled();
   jest.advanceTimersByTime(100_000);
   expect(workerThread.terminate).toHaveBeenCalledTimes(1);
-  expect(log.error).toHaveBeenCalledWith(expect.stringContaining('has not answered for 3 s'));
+  const told = [expect.stringContaining('has not answered for 3 s'), { temporalRunId: 'run-a' }];
+  expect(log.error.mock.calls).toEqual([told]);
 });
 
 test('each answer begins the count anew', async () => {
   const { client, answers, workerThread } = await madeThread();
-  const first = client.send();
-  void client.send();
+  const first = client.send({ runId: 'run-0' });
+  void client.send({ runId: 'run-a' });
   jest.advanceTimersByTime(2_999);
   answers[0]?.();
   await first;
@@ -75,7 +76,7 @@ test('each answer begins the count anew', async () => {
 
 test('a thread that has ended is looked at no more', async () => {
   const { client, workerThread } = await madeThread();
-  void client.send();
+  void client.send({ runId: 'run-a' });
   workerThread.emit('exit', 0);
   expect(jest.getTimerCount()).toBe(0);
 });

@@ -287,9 +287,14 @@ describe('a call that left within a stretch before the reset', () => {
       },
     },
   });
+  const scheduled = (eventId: number, name = 'stretch') => ({
+    eventId,
+    eventTime: at,
+    activityTaskScheduledEventAttributes: { activityType: { name } },
+  });
   const readAfter = async (...discarded: readonly object[]) =>
     await namespaceOf({
-      'r-1': { originalRunId: 'r-1', events: discarded },
+      'r-1': { originalRunId: 'r-1', events: [scheduled(9), ...discarded] },
       'r-2': { originalRunId: 'r-1', events: [reset(7, 'r-1')] },
     }).read('run-1', 'r-2', INPUT);
   const succeeded = { kind: 'ended', outcome: { kind: 'succeeded', result: { content: [] } } };
@@ -311,14 +316,29 @@ describe('a call that left within a stretch before the reset', () => {
   test('that did not leave, or stands before the reset, is none', async () => {
     const { calls: _, ...unsent } = turnOf(sent());
     expect(await readAfter(endedAs(10, 9, { turns: [unsent] }))).toBeUndefined();
-    expect(await readAfter(endedAs(10, 9, { turns: 'none' }))).toBeUndefined();
     expect(await readAfter(endedAs(10, 9, { turns: [turnOf(sent({ result: NOT_SENT }))] }))).toBeUndefined();
     const kept = endedAs(5, 4, { turns: [turnOf(sent({ result: succeeded }))] });
     const { read } = namespaceOf({
-      'r-1': { originalRunId: 'r-1', events: [kept] },
-      'r-2': { originalRunId: 'r-1', events: [kept, reset(7, 'r-1')] },
+      'r-1': { originalRunId: 'r-1', events: [scheduled(4), kept] },
+      'r-2': { originalRunId: 'r-1', events: [scheduled(4), kept, reset(7, 'r-1')] },
     });
     expect(await read('run-1', 'r-2', INPUT)).toBeUndefined();
+  });
+
+  test('may be any call where the record cannot be read, or has a wrong form', async () => {
+    const sealed = { metadata: { encoding: Buffer.from('binary/of-a-lost-key') }, data: Buffer.from('x') };
+    const unread = { scheduledEventId: 9, result: { payloads: [sealed] } };
+    const completed = { eventId: 10, eventTime: at, activityTaskCompletedEventAttributes: unread };
+    const any = { kind: 'sent', send: { at: 1_000_000, ending: 'unknown' } };
+    expect(await readAfter(completed)).toMatchObject(any);
+    for (const turns of ['none', null, [{}], [turnOf(sent({ sentAt: 8.64e15 + 1 }))]])
+      expect(await readAfter(endedAs(10, 9, { turns }))).toMatchObject(any);
+    expect(await readAfter(timedOut(10, { turns: 'none' }))).toMatchObject(any);
+  });
+
+  test('is none where the first activity took no turn, or another activity answers', async () => {
+    expect(await readAfter(scheduled(11, 'prepareRun'), endedAs(12, 11, { specHash: 'a' }))).toBeUndefined();
+    expect(await readAfter(scheduled(11, 'modelStep'), endedAs(12, 11, { parts: 'none' }))).toBeUndefined();
   });
 });
 

@@ -283,6 +283,7 @@ describe('what is refused', () => {
 
 describe('answers of activities', () => {
   const REF = { sha256: 'a', bytes: 1, contentType: 'application/json' };
+  const STEP = { parts: [], usage: { inputTokens: 1, outputTokens: 1 }, finish: 'stop' };
 
   test.each([
     ['storeSegment', REF],
@@ -294,6 +295,7 @@ describe('answers of activities', () => {
     ['callTool', { kind: 'not-sent', code: 'TOOL_UNAVAILABLE', message: 'away' }],
     ['discoverTools', { server: 'bank', authorization: {} }],
     ['discoverTools', { server: 'bank', tools: REF, refused: [] }],
+    ['stretch', { turns: [{ step: STEP, at: 8.64e15 }], times: { prepared: 1, listed: 2 } }],
   ] as const)('%s answers with %j', (activity, value) => {
     expect(isAnswerOf(activity, value)).toBe(true);
   });
@@ -312,7 +314,23 @@ describe('answers of activities', () => {
     ['callTool', { kind: 'ended' }],
     ['callTool', { kind: 'else', outcome: { kind: 'succeeded' } }],
     ['callTool', { kind: 'ended', outcome: { kind: 'succeeded', result: {} } }],
+    ['callTool', { kind: 'ended', outcome: { kind: 'failed', code: 7 } }],
+    ['callTool', { kind: 'ended', outcome: { kind: 'failed', code: null } }],
     ['judge', { policyVersion: 'p', judgements: [{ callId: 't1.c0', verdict: { kind: 'ask' } }] }],
+    [
+      'judge',
+      {
+        policyVersion: 'p',
+        judgements: [{ callId: 't1.c0', verdict: { kind: 'allow' }, target: { server: 7, tool: 'x' } }],
+      },
+    ],
+    ['stretch', { turns: null }],
+    ['stretch', { turns: [{ step: STEP, at: 1, calls: null }] }],
+    ['stretch', { turns: [{ step: STEP, at: 8.64e15 + 1 }] }],
+    ['stretch', { turns: [{ step: STEP, at: 1, calls: [{ callId: 't1.c0', digest: 'd', sentAt: 8.64e15 + 1 }] }] }],
+    ['stretch', { turns: [], times: null }],
+    ['stretch', { turns: [], times: { prepared: 1, listed: 8.64e15 + 1 } }],
+    ['stretch', { turns: [], found: null }],
     ['modelStep', { parts: [null], usage: { inputTokens: 1, outputTokens: 1 }, finish: 'stop' }],
   ] as const)('%s does not answer with %j', (activity, value) => {
     expect(isAnswerOf(activity, value)).toBe(false);

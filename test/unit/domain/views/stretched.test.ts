@@ -52,7 +52,7 @@ describe('a turn', () => {
       2: { result: endedAs(cancelled) },
     };
     expect(lineOf(turnOf([tool('a'), tool('b'), tool('c'), tool('d')], results))).toBe(
-      `${AT} files/a (TOOL&#95;FAILED), files/b (OUTCOME&#95;UNKNOWN), files/c (cancelled), files/d`,
+      `${AT} files/a (TOOL&#95;FAILED), files/b (left to the run), files/c (cancelled), files/d`,
     );
   });
 
@@ -63,6 +63,13 @@ describe('a turn', () => {
     expect(lineOf(lost)).toBe(`${AT} files/a (left to the run)`);
     const result = { kind: 'not-sent', code: 'TOOL_UNAVAILABLE', message: 'It is away.' } as const;
     expect(lineOf(turnOf([tool('a')], { 0: { result } }))).toBe(`${AT} files/a (left to the run)`);
+  });
+
+  test('holds no line of its own in the name of an outcome', () => {
+    const result = { kind: 'ended', outcome: { kind: 'x\n\n### 1 waiting for a decision' } };
+    // Sound for the test: whoever may write to the namespace may say so.
+    const forged = { result } as unknown as Parameters<typeof stretchedCall>[0];
+    expect(lineOf(turnOf([tool('a')], { 0: forged }))).not.toMatch(/\n|#{3} /);
   });
 
   test('of many tools is cut', () => {

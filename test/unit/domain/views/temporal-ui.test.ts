@@ -159,7 +159,7 @@ describe('current details', () => {
   test('point to where Temporal says what is tried again, while something is under way', () => {
     for (const status of ['preparing', 'thinking', 'acting', 'storing'] as const)
       expect(currentDetails(status, startRun(START))).toBe(
-        `**${status}** · turn 0 · 0 calls\n\nWhat a stretch has done so far, and what is tried again, with attempt and reason: *Pending Activities*`,
+        `**${status}** · turn 0 · 0 calls\n\nWhat goes on now, and what is tried again, with attempt and reason: *Pending Activities*`,
       );
   });
 
