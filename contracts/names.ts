@@ -104,6 +104,9 @@ export const ACTIVITIES = {
   discoverCatalog: 'discoverCatalog',
 } as const;
 
+/** Activities within which calls are made; their results and last heartbeats tell of each. */
+export const STRETCHING: readonly string[] = [ACTIVITIES.stretch, ACTIVITIES.prepareRun];
+
 /** Our tool for reading linked resources. Servers cannot list this name: listed names have no colon. */
 export const READ_RESOURCE = 'resources:read';
 

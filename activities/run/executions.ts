@@ -11,11 +11,9 @@ import { type Client, isGrpcServiceError, WorkflowNotFoundError } from '@tempora
 import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
 import { tsToMs } from '@temporalio/common/lib/time.js';
 import { LRUCache } from 'lru-cache';
-import { ACTIVITIES } from '../../contracts/names.ts';
-import type { StretchedTurn } from '../../contracts/wire/stretch.ts';
-import { deedOf, type DiscardedSend, endingOf } from '../../domain/history/discarded-send.ts';
-import { isAnswerOf, isFields } from '../../domain/shapes/inputs.ts';
-import { callsOf } from '../../domain/state/run.ts';
+import { ACTIVITIES, STRETCHING } from '../../contracts/names.ts';
+import { deedOf, type DiscardedSend, endingOf, stretchedSends } from '../../domain/history/discarded-send.ts';
+import { isFields } from '../../domain/shapes/inputs.ts';
 import type { LedgerStream } from '../ledger/port.ts';
 
 type History = Awaited<ReturnType<ReturnType<Client['workflow']['getHandle']>['fetchHistory']>>;
@@ -52,9 +50,6 @@ export interface Execution {
   readonly after: string | undefined;
   readonly isClosed: boolean;
 }
-
-/** Activities that may dispatch calls on their way. */
-const STRETCHING: ReadonlySet<string> = new Set([ACTIVITIES.stretch, ACTIVITIES.prepareRun]);
 
 const GRPC_NOT_FOUND = 5;
 const MOST_KEPT = 2_000;
@@ -124,7 +119,7 @@ export class Histories {
     for (const event of events) {
       const id = String(event.eventId);
       const scheduled = event.activityTaskScheduledEventAttributes;
-      if (STRETCHING.has(scheduled?.activityType?.name ?? '')) stretches.add(id);
+      if (STRETCHING.includes(scheduled?.activityType?.name ?? '')) stretches.add(id);
       if (scheduled?.activityType?.name === ACTIVITIES.callTool) {
         const [input] = await this.#decoded(scheduled.input?.payloads);
         const at = tsToMs(event.eventTime);
@@ -155,34 +150,23 @@ export class Histories {
   }
 }
 
-/**
- * Returns the calls that left within a stretch: by its result or, where its worker was lost, by its last record. A
- * record that cannot be read may name any call.
- */
+/** Returns the calls that left within a stretch. A record that cannot be read may name any call. */
 function stretchedIn(event: HistoryEvent, record: unknown, workflowId: string): Omit<Dispatch, 'runId'>[] {
   const base = { eventId: Number(event.eventId), inStretch: true };
-  const turns = isFields(record) ? record['turns'] : undefined;
-  // The first activity of a run may have taken no turn.
-  if (isFields(record) && turns === undefined) return [];
-  if (!isAnswerOf('stretch', { turns })) {
+  const sends = stretchedSends(record);
+  if (sends === undefined) {
     const unread = { ...readInput(undefined), mark: markOf(event), at: tsToMs(event.eventTime) };
     return [{ ...base, ...unread, ending: 'unknown' }];
   }
-  // Sound: it has every field that is read.
-  return (turns as readonly StretchedTurn[]).flatMap(({ step, calls = [] }) =>
-    calls.map(({ callId, sentAt, result }) => ({
-      ...base,
-      mark: `${markOf(event)} ${callId}`,
-      at: sentAt,
-      callId,
-      idempotencyKey: `${workflowId}/${callId}`,
-      deed: deedOf({
-        target: step.judged?.judgements.find((judgement) => judgement.callId === callId)?.target,
-        arguments: callsOf(step).find((call) => call.callId === callId)?.arguments,
-      }),
-      ending: endingOf(result),
-    })),
-  );
+  return sends.map(({ callId, at, ending, deed }) => ({
+    ...base,
+    mark: `${markOf(event)} ${callId}`,
+    idempotencyKey: `${workflowId}/${callId}`,
+    callId,
+    at,
+    ending,
+    deed,
+  }));
 }
 
 function markOf({ eventId, eventTime }: HistoryEvent): string {

@@ -7,7 +7,7 @@
  */
 import type { Client } from '@temporalio/client';
 import { tsToMs } from '@temporalio/common/lib/time.js';
-import { ACTIVITIES, SIGNALS, UPDATES } from '../../contracts/names.ts';
+import { ACTIVITIES, SIGNALS, STRETCHING, UPDATES } from '../../contracts/names.ts';
 import type { AnyEntry, LedgerFact } from '../../contracts/schemas/ledger.ts';
 import { recordedHash } from '../../domain/request/outcome.ts';
 import { responsesHash } from '../../domain/request/provision.ts';
@@ -121,9 +121,6 @@ function noteSent(deeds: RecordedDeeds, sent: SentMessage, found: ((id: string) 
   found?.(id);
 }
 
-/** Activities within which calls are made; their results and last heartbeats tell of each. */
-const STRETCHES: readonly string[] = [ACTIVITIES.stretch, ACTIVITIES.prepareRun];
-
 /** Notes the calls that left within a stretch: each is on record before it leaves (docs/adr/0058). */
 function noteStretch(deeds: RecordedDeeds, record: unknown): void {
   for (const call of listAt(record, 'turns').flatMap((turn) => listAt(turn, 'calls'))) {
@@ -170,7 +167,7 @@ async function noteCall(
 ): Promise<void> {
   const scheduled = event.activityTaskScheduledEventAttributes;
   const activity = scheduled?.activityType?.name ?? '';
-  if (STRETCHES.includes(activity)) stretches.add(String(event.eventId));
+  if (STRETCHING.includes(activity)) stretches.add(String(event.eventId));
   if (ABOUT_CALLS.includes(activity)) {
     const [input] = await decoded(client, scheduled?.input?.payloads);
     const asked = textAt(input, 'callId') ?? '';

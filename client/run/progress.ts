@@ -7,7 +7,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
-import { ACTIVITIES } from '../../contracts/names.ts';
+import { ACTIVITIES, STRETCHING } from '../../contracts/names.ts';
 import type { ReportedProgress } from '../../contracts/wire/stretch.ts';
 import { progressIn, progressOfStretch } from '../../domain/shapes/reported-progress.ts';
 import { readable } from '../engine/executions.ts';
@@ -18,11 +18,8 @@ export type CallProgress = ReportedProgress;
 /** Interval between two readings while a call is in flight. */
 const EVERY_MS = 1_000;
 
-/** Activities that make the calls of whole turns; each has heartbeats for all of them. */
-const STRETCHES: readonly string[] = [ACTIVITIES.stretch, ACTIVITIES.prepareRun];
-
 /** Activities that wait for a server's answer. */
-const WAITING: readonly string[] = [ACTIVITIES.callTool, ACTIVITIES.resumeCall, ...STRETCHES];
+const WAITING: readonly string[] = [ACTIVITIES.callTool, ACTIVITIES.resumeCall, ...STRETCHING];
 
 export interface Underway {
   /** True if any activity is pending. */
@@ -52,7 +49,7 @@ export async function readProgress(client: Client, workflowId: string, runId: st
 }
 
 function progressOf(activity: string, details: unknown): readonly CallProgress[] {
-  if (STRETCHES.includes(activity)) return progressOfStretch(details);
+  if (STRETCHING.includes(activity)) return progressOfStretch(details);
   const told = progressIn(details);
   return told === undefined ? [] : [told];
 }

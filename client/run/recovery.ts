@@ -10,8 +10,8 @@ import type { Client } from '@temporalio/client';
 import { tsToMs } from '@temporalio/common/lib/time.js';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import { ACTIVITIES } from '../../contracts/names.ts';
-import { endingOf, type SendEnding } from '../../domain/history/discarded-send.ts';
+import { ACTIVITIES, STRETCHING } from '../../contracts/names.ts';
+import { endingOf, type SendEnding, stretchedSends } from '../../domain/history/discarded-send.ts';
 import { type History, type HistoryEvent, readable } from '../engine/executions.ts';
 import { fieldOf, listAt, textAt } from '../ledger/files.ts';
 
@@ -126,21 +126,28 @@ interface DiscardedPart {
 export async function discardedPart(client: Client, history: History, from: number): Promise<DiscardedPart> {
   const events = history.events ?? [];
   const repeatable = new Set<string>();
+  const stretches = new Set<string>();
   const calls = new Map<string, DiscardedCall>();
   const answers: DiscardedAnswer[] = [];
   for (const event of events) {
     const isDiscarded = Number(event.eventId) >= from;
+    const scheduled = event.activityTaskScheduledEventAttributes;
+    if (STRETCHING.includes(scheduled?.activityType?.name ?? '')) stretches.add(String(event.eventId));
     const completed = event.activityTaskCompletedEventAttributes;
     // An unreadable payload is shown as such and not thrown, since the run is broken already.
     const result = await readable(client, completed?.result?.payloads);
     for (const callId of repeatableIn(result)) repeatable.add(callId);
     if (!isDiscarded) continue;
-    for (const call of stretchedIn(result)) calls.set(`${String(event.eventId)} ${call.callId}`, call);
-    const scheduled = event.activityTaskScheduledEventAttributes;
+    const timedOut = event.activityTaskTimedOutEventAttributes;
+    const beat = timedOut?.failure?.timeoutFailureInfo?.lastHeartbeatDetails;
+    if ((completed || beat) && stretches.has(String((completed ?? timedOut)?.scheduledEventId))) {
+      const record = completed ? result : await readable(client, beat?.payloads);
+      for (const call of stretchedIn(event, record)) calls.set(`${String(event.eventId)} ${call.callId}`, call);
+    }
     if (scheduled?.activityType?.name === ACTIVITIES.callTool) {
       calls.set(String(event.eventId), callOf(event, await readable(client, scheduled.input?.payloads)));
     }
-    const ended = completed ?? event.activityTaskTimedOutEventAttributes ?? event.activityTaskCanceledEventAttributes;
+    const ended = completed ?? timedOut ?? event.activityTaskCanceledEventAttributes;
     const call = calls.get(String(ended?.scheduledEventId));
     if (ended && call)
       calls.set(String(ended.scheduledEventId), {
@@ -189,25 +196,12 @@ function answerOf(
   };
 }
 
-/** Returns the calls that were made within a stretch, by its result. Only repeatable ones are (docs/adr/0058). */
-function stretchedIn(result: unknown): readonly DiscardedCall[] {
-  return listAt(result, 'turns').flatMap((turn) => {
-    const judgements = listAt(fieldOf(fieldOf(turn, 'step'), 'judged'), 'judgements');
-    return listAt(turn, 'calls').map((call): DiscardedCall => {
-      const callId = textAt(call, 'callId') ?? 'cannot be read';
-      const judged = judgements.find((each) => textAt(each, 'callId') === callId);
-      const target = fieldOf(judged, 'target');
-      const sentAt = fieldOf(call, 'sentAt');
-      return {
-        callId,
-        server: textAt(target, 'server') ?? '',
-        tool: textAt(target, 'tool') ?? '',
-        at: new Date(typeof sentAt === 'number' ? sentAt : 0).toISOString(),
-        ending: endingOf(fieldOf(call, 'result')),
-        repeatable: true,
-      };
-    });
+/** Returns the calls that were made within a stretch. Only repeatable ones are (docs/adr/0058). */
+function stretchedIn(event: HistoryEvent, record: unknown): readonly DiscardedCall[] {
+  const sends = stretchedSends(record)?.map(({ callId, server, tool, at, ending }) => {
+    return { callId, server, tool, at: new Date(at).toISOString(), ending, repeatable: true };
   });
+  return sends ?? [callOf(event, undefined)];
 }
 
 /**

@@ -6,7 +6,9 @@
  * 1. A dispatch counts as sent unless the history proves that it was not (INV-X1).
  * 2. A history is outside input: an entry that does not read as the result of a dispatch proves nothing.
  */
-import { isFields } from '../shapes/inputs.ts';
+import type { StretchedTurn } from '../../contracts/wire/stretch.ts';
+import { isAnswerOf, isFields } from '../shapes/inputs.ts';
+import { callsOf } from '../state/run.ts';
 import { canonicalJson, sha256Hex } from '../text/canonical.ts';
 
 export type SendEnding =
@@ -58,6 +60,34 @@ function endingOfOutcome(outcome: unknown): SendEnding {
     default:
       return 'unknown';
   }
+}
+
+/** A call that left within a stretch. */
+export interface StretchedSend extends Omit<DiscardedSend, 'runId'> {
+  readonly server: string;
+  readonly tool: string;
+  /** As of `deedOf`. */
+  readonly deed: string | undefined;
+}
+
+/**
+ * Reads the record of a stretch, which is its result or, where its worker was lost, in its last heartbeat.
+ * @returns undefined if it cannot be read, or has a wrong form: then it may name any call
+ */
+export function stretchedSends(record: unknown): readonly StretchedSend[] | undefined {
+  const turns = isFields(record) ? record['turns'] : undefined;
+  // The first activity of a run may have taken no turn.
+  if (isFields(record) && turns === undefined) return [];
+  if (!isAnswerOf('stretch', { turns })) return undefined;
+  // Sound: it has every field that is read.
+  return (turns as readonly StretchedTurn[]).flatMap(({ step, calls = [] }) =>
+    calls.map(({ callId, sentAt, result }) => {
+      const target = step.judged?.judgements.find((judgement) => judgement.callId === callId)?.target;
+      const args = callsOf(step).find((call) => call.callId === callId)?.arguments;
+      const { server = '', tool = '' } = target ?? {};
+      return { callId, server, tool, at: sentAt, ending: endingOf(result), deed: deedOf({ target, arguments: args }) };
+    }),
+  );
 }
 
 /** Hashes what a call does: server, tool and arguments. Undefined if the dispatch's input lacks one of them. */

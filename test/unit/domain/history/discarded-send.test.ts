@@ -6,6 +6,7 @@ import {
   describeSend,
   endingOf,
   type SendEnding,
+  stretchedSends,
 } from '../../../../domain/history/discarded-send.ts';
 
 const ended = (outcome: unknown) => ({ kind: 'ended', outcome });
@@ -52,4 +53,36 @@ test('people read when it was sent, in which Temporal run, under which id, and w
     'The same call, then t1.c0, was handed to a worker at 1970-01-01T00:00:00.000Z in Temporal run r-1, before the run was reset. That history says not how it ended.',
   );
   expect(describeForgotten()).toContain('nobody can tell whether this call was sent');
+});
+
+test('a call that a stretch sent has the target of its judgement, and does the same as a dispatch of it', () => {
+  const target = { server: 'bank', serverUrl: 'https://bank.example/', tool: 'pay', definitionHash: 'a' };
+  const step = {
+    parts: [{ type: 'call', callId: 't1.c0', providerCallId: 'p', name: 'bank__pay', arguments: { amount: 1 } }],
+    usage: { inputTokens: 1, outputTokens: 1 },
+    finish: 'calls',
+    judged: { policyVersion: 'v', judgements: [{ callId: 't1.c0', verdict: { kind: 'allow' }, target }] },
+  };
+  const result = ended({ kind: 'succeeded' });
+  const calls = [{ callId: 't1.c0', digest: 'd', sentAt: 7, result }];
+  const deed = deedOf({ target, arguments: { amount: 1 } });
+  expect(stretchedSends({ turns: [{ step, at: 7, calls }] })).toEqual([
+    { callId: 't1.c0', server: 'bank', tool: 'pay', at: 7, ending: 'succeeded', deed },
+  ]);
+});
+
+test('a call that a stretch is said to have sent may have no proposal and no judgement in it', () => {
+  const usage = { inputTokens: 1, outputTokens: 1 };
+  const step = { parts: [], usage, finish: 'stop' };
+  const calls = [{ callId: 't1.c0', digest: 'd', sentAt: 7 }];
+  const sent = { callId: 't1.c0', server: '', tool: '', at: 7, ending: 'unknown', deed: undefined };
+  expect(
+    stretchedSends({
+      turns: [
+        { step, at: 7, calls },
+        { step, at: 7 },
+      ],
+    }),
+  ).toEqual([sent]);
+  expect([{}, { turns: null }, undefined].map(stretchedSends)).toEqual([[], undefined, undefined]);
 });
