@@ -24,7 +24,7 @@ export interface CountersignOptions {
   readonly taskQueue?: string;
   /** Signs starts and messages of runs and catalogs in trust mode `signed`. */
   readonly signer?: Signer;
-  /** Deadline of every call except `result` and `watch`, which take their own; default 10 s. */
+  /** Deadline of every call except `result` and `watch`, which take their own; default 10 s, for messages to runs and catalogs 20 s. */
   readonly deadlineMs?: number;
 }
 
@@ -36,7 +36,7 @@ export class Countersign {
   readonly #signer: Signer | undefined;
 
   constructor(options: CountersignOptions) {
-    const { client, servers = {}, artifacts, taskQueue = DEFAULT_TASK_QUEUE, signer, deadlineMs = 10_000 } = options;
+    const { client, servers = {}, artifacts, taskQueue = DEFAULT_TASK_QUEUE, signer, deadlineMs } = options;
     this.#engine = new Engine(client, deadlineMs);
     this.#servers = servers;
     this.#artifacts = artifacts;

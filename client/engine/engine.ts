@@ -18,14 +18,25 @@ const LOOK_AFTER_MS = 2_000;
 /** Errors that mean that nobody answers. */
 const SILENCE: readonly ErrorCode[] = ['ENGINE_UNAVAILABLE', 'RUN_STUCK'];
 
+/** Deadline of a call where the caller names none. */
+const DEADLINE_MS = 10_000;
+/**
+ * Deadline of a message where the caller names none. It outlasts a workflow task that got lost: Temporal hands it out
+ * again after 10 s (docs/adr/0067).
+ */
+const MESSAGE_DEADLINE_MS = 20_000;
+
 export class Engine {
   readonly client: Client;
   readonly deadlineMs: number;
+  readonly #messageDeadlineMs: number;
   readonly #lanes = new Lanes();
 
-  constructor(client: Client, deadlineMs: number) {
+  /** @param deadlineMs of every call and message; without it, each has its own default */
+  constructor(client: Client, deadlineMs?: number) {
     this.client = client;
-    this.deadlineMs = deadlineMs;
+    this.deadlineMs = deadlineMs ?? DEADLINE_MS;
+    this.#messageDeadlineMs = deadlineMs ?? MESSAGE_DEADLINE_MS;
   }
 
   get namespace(): string {
@@ -62,7 +73,7 @@ export class Engine {
 
   /** The deadline includes the wait for the turn. */
   async #inTurn<T>(about: Subject, act: () => Promise<T>): Promise<T> {
-    const end = Date.now() + this.deadlineMs;
+    const end = Date.now() + this.#messageDeadlineMs;
     return await this.#lanes.run(
       workflowIdOf(about),
       async () => await this.call(about, act, Math.max(1, end - Date.now())),

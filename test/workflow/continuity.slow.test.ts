@@ -33,6 +33,8 @@ beforeAll(async () => {
   forgetful = await startWorld({
     engine,
     bundle,
+    // A worker that lets go of a run after each task loses tasks and queries (docs/adr/0063, 0067).
+    client: { deadlineMs: 60_000 },
     config: { ...config, servers, taskQueue: 'forgetful', worker: { maxCachedWorkflows: 0 } },
   });
   stepping = await startWorld({

@@ -1,0 +1,38 @@
+/** A message outlasts a workflow task that got lost; a reading does not wait that long (docs/adr/0067). */
+import { expect, jest, test } from '@jest/globals';
+import type { Client } from '@temporalio/client';
+import { Engine } from '../../../../client/engine/engine.ts';
+
+/** Temporal's default timeout of a workflow task, in milliseconds. */
+const TASK_TIMEOUT_MS = 10_000;
+const NOW = 1_000_000;
+
+/** Milliseconds that a reading and a message may take. */
+async function deadlinesOf(deadlineMs?: number): Promise<{ readonly reading: number; readonly message: number }> {
+  const times: number[] = [];
+  const withDeadline = async (deadline: number, act: () => Promise<unknown>): Promise<unknown> => {
+    times.push(deadline - NOW);
+    return await act();
+  };
+  const clock = jest.spyOn(Date, 'now').mockReturnValue(NOW);
+  try {
+    // Sound: neither asks anything else of its client.
+    const engine = new Engine({ connection: { withDeadline } } as unknown as Client, deadlineMs);
+    await engine.read('run', async () => 'read');
+    await engine.update('run', undefined, async () => 'taken');
+  } finally {
+    clock.mockRestore();
+  }
+  const [reading = 0, message = 0] = times;
+  return { reading, message };
+}
+
+test('by default a message waits longer than the timeout of a task', async () => {
+  const { reading, message } = await deadlinesOf();
+  expect(reading).toBe(10_000);
+  expect(message).toBeGreaterThan(TASK_TIMEOUT_MS + 5_000);
+});
+
+test('a deadline that the caller names holds for both', async () => {
+  expect(await deadlinesOf(3_000)).toEqual({ reading: 3_000, message: 3_000 });
+});
