@@ -44,9 +44,7 @@ test('the Temporal CLI is the one that is named, else one on PATH, else the erro
   const bin = await folder({ temporal: '' });
   expect(findTemporalCli({ TEMPORAL_CLI_PATH: process.execPath, PATH: bin })).toBe(process.execPath);
   expect(findTemporalCli({ PATH: `${await folder()}:${bin}` })).toBe(join(bin, 'temporal'));
-  expect(() => findTemporalCli({ TEMPORAL_CLI_PATH: '/nope', PATH: bin })).toThrow(
-    /TEMPORAL_CLI_PATH names \/nope/,
-  );
+  expect(() => findTemporalCli({ TEMPORAL_CLI_PATH: '/nope', PATH: bin })).toThrow(/TEMPORAL_CLI_PATH names \/nope/);
   expect(() => findTemporalCli({})).toThrow(/npm run dev/);
 });
 
