@@ -3,9 +3,10 @@ import { relative, resolve } from 'node:path';
 import { CountersignError } from '../../contracts/errors.ts';
 import { loadConfig, type LoadedConfig } from '../../workers/config/load.ts';
 import { filesystemServerUrl, startFilesystemServer } from '../../workers/filesystem-server.ts';
+import { findTemporalCli } from '../../workers/temporal-cli.ts';
 import { prepareFolder, writeConfig } from '../dev/folder.ts';
 import { demoModel } from '../dev/model.ts';
-import { choosePort, findTemporalCli, Stack } from '../dev/stack.ts';
+import { choosePort, Stack } from '../dev/stack.ts';
 import * as option from '../session/options.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { print, verb } from '../session/verb.ts';
@@ -68,7 +69,7 @@ async function startAll(
   terminal: Terminal,
   interrupted: Promise<void>,
 ): Promise<DevAddresses | undefined> {
-  const executable = findTemporalCli(terminal);
+  const executable = findTemporalCli(terminal.env);
   const model = demoModel(terminal.env);
   const namespace = options.namespace ?? 'default';
   // Ports are checked before the first slow step, so that a mistake is reported at once.

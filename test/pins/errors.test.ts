@@ -98,6 +98,7 @@ const PINNED: Readonly<Record<string, readonly [boolean, number, number]>> = {
   TRANSCRIPT_MISMATCH: [false, 500, 70],
   ENGINE_UNAVAILABLE: [true, 503, 6],
   RESULT_UNCERTAIN: [true, 504, 6],
+  BUNDLE_INCOMPLETE: [false, 422, 7],
   SETUP_INCOMPLETE: [false, 503, 6],
   INTERNAL: [false, 500, 70],
 };
