@@ -78,7 +78,6 @@ export async function createProgram(terminal: Terminal, asJson: boolean, asked =
     );
   for (const [name, option] of Object.entries(GLOBAL_OPTIONS)) program.addOption(option(name));
   const one = VERBS.get(asked);
-  const verbs = await Promise.all((one === undefined ? [...VERBS.values()] : [one]).map((load) => load()));
-  for (const add of verbs) add(program, terminal);
+  for (const load of one === undefined ? VERBS.values() : [one]) (await load())(program, terminal);
   return program;
 }

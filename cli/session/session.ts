@@ -384,6 +384,6 @@ function unreachable(address: string | undefined, cause: unknown): CountersignEr
   const trouble = troubleOf(cause, '');
   // Temporal answered and refused access, so starting another server would not help.
   if (trouble.code === 'CONFIG_INVALID') return trouble;
-  const message = `Temporal does not answer at ${addressOf(address)}. Start it (npm run dev), or name another with --address.`;
+  const message = `Temporal does not answer at ${addressOf(address)}. Start it (countersign dev, for trials), or name another with --address.`;
   return new CountersignError('ENGINE_UNAVAILABLE', message, {}, { cause });
 }

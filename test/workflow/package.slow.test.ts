@@ -212,7 +212,7 @@ function loadedBy(args: readonly string[]): readonly string[] {
 /** @returns packages of workers, models, stores, tracing and policy among the files */
 function heavyIn(paths: readonly string[]): readonly string[] {
   const heavy =
-    /node_modules\/(@temporalio\/(?:worker|core-bridge)|ai|@ai-sdk\/[^/]+|aws4fetch|undici|@opentelemetry\/sdk[^/]*|@modelcontextprotocol\/[^/]+|@marcbachmann\/cel-js|re2js|@cfworker\/json-schema|oauth4webapi|pino|yaml|jose)\//;
+    /node_modules\/(@temporalio\/(?:worker|core-bridge)|ai|@ai-sdk\/[^/]+|aws4fetch|undici|@opentelemetry\/sdk[^/]*|@modelcontextprotocol\/[^/]+|@marcbachmann\/cel-js|re2js|@cfworker\/json-schema|oauth4webapi|pino|jose)\//;
   expect(
     paths.some((path) => path.includes('node_modules/@temporalio/') || path.includes('countersign/dist/cli/')),
   ).toBe(true);
