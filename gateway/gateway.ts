@@ -145,13 +145,22 @@ function assertKnowsPeople({ config, trust }: GatewayOptions): void {
     throw new CountersignError('CONFIG_INVALID', `The gateway does not start: ${path} ${reason}.`, { path });
   };
   if (oidc === undefined && development !== true)
-    refuse('gateway', 'must say whose tokens it believes: state gateway.oidc, or on your own machine gateway.development: true');
+    refuse(
+      'gateway',
+      'must say whose tokens it believes: state gateway.oidc, or on your own machine gateway.development: true',
+    );
   if (development === true && !isLoopbackHost(host))
-    refuse('gateway.development', `lets everybody sign in as anybody, and ${host} is reached from elsewhere: listen on 127.0.0.1`);
+    refuse(
+      'gateway.development',
+      `lets everybody sign in as anybody, and ${host} is reached from elsewhere: listen on 127.0.0.1`,
+    );
   if (trust.mode === 'temporal') return;
   const { speaking } = trust;
   if (speaking === undefined)
-    return refuse('gateway.signing', 'is missing: in trust mode signed the gateway needs a key that may speak for people');
+    return refuse(
+      'gateway.signing',
+      'is missing: in trust mode signed the gateway needs a key that may speak for people',
+    );
   if (oidc !== undefined && speaking.voice.iss !== oidc.issuer)
     refuse('gateway.signing', `has a key for issuer ${speaking.voice.iss}, and tokens are of ${oidc.issuer}`);
 }

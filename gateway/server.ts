@@ -162,7 +162,8 @@ function requestIdOf({ headers }: { readonly headers: Readonly<Record<string, un
 const LOCAL_NAME = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
 
 function assertLocalName({ headers: { host, origin } }: FastifyRequest): void {
-  const isLocal = LOCAL_NAME.test(host ?? '') && (origin === undefined || LOCAL_NAME.test(origin.replace(/^https?:\/\//, '')));
+  const isLocal =
+    LOCAL_NAME.test(host ?? '') && (origin === undefined || LOCAL_NAME.test(origin.replace(/^https?:\/\//, '')));
   if (!isLocal)
     throw new CountersignError(
       'ACTION_FORBIDDEN',
