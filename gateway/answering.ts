@@ -126,8 +126,7 @@ export class Answering {
     const decisionId = body.decisionId ?? idIn(key) ?? randomUUID();
     const sent = JSON.stringify([runId, decisionId]);
     // A message sent again names the same execution, also after the request is gone.
-    const execution =
-      body.runId ?? this.#executions.get(sent) ?? current?.runId ?? (await opened.state(runId)).runId;
+    const execution = body.runId ?? this.#executions.get(sent) ?? current?.runId ?? (await opened.state(runId)).runId;
     this.#executions.set(sent, execution);
     const approver = this.#approverOf(asker, runId);
     try {

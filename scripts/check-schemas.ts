@@ -8,17 +8,6 @@ import { z } from 'zod';
 import {
   ApprovalRequest,
   Authorization,
-  Decision,
-  DecisionAck,
-  Forget,
-  PauseAck,
-  Provision,
-  Resolution,
-  Say,
-  Stop,
-} from '../contracts/schemas/request.ts';
-import { Outcome, Verdict } from '../contracts/schemas/call.ts';
-import {
   CatalogAck,
   CatalogConnect,
   CatalogDecision,
@@ -26,16 +15,30 @@ import {
   CatalogFile,
   CatalogRefresh,
   CatalogSnapshot,
+  Config,
+  Decision,
+  DecisionAck,
+  Forget,
+  IssuedClaims,
+  LedgerEntry,
+  LedgerLine,
+  LedgerRecord,
+  Outcome,
+  PauseAck,
+  Policy,
+  PolicyCases,
+  Provision,
+  Resolution,
+  RunResult,
+  RunSpec,
+  RunState,
+  Say,
+  Segment,
   SetToolPolicies,
-} from '../contracts/schemas/catalog.ts';
-import { Config } from '../contracts/schemas/config.ts';
-import { IssuedClaims } from '../contracts/schemas/credentials.ts';
-import { LedgerEntry, LedgerLine, LedgerRecord, Segment } from '../contracts/schemas/ledger.ts';
-import { Policy } from '../contracts/schemas/policy.ts';
-import { PolicyCases } from '../contracts/schemas/policy-cases.ts';
-import { RunSpec } from '../contracts/schemas/run-spec.ts';
-import { RunResult, RunState } from '../contracts/schemas/run-state.ts';
-import { ToolDefinition } from '../contracts/schemas/tool.ts';
+  Stop,
+  ToolDefinition,
+  Verdict,
+} from '../contracts/schemas/index.ts';
 
 interface Published {
   readonly schema: z.ZodType;

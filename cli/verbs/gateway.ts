@@ -52,7 +52,8 @@ export async function startOn(
   });
 }
 
-function linesTo(terminal: Terminal): GatewayOptions['log'] {
+/** Writes the gateway's own lines as JSON to standard error. */
+export function linesTo(terminal: Terminal): GatewayOptions['log'] {
   return {
     warn: (message, fields) =>
       terminal.err(`${safeJson({ level: 'warn', time: new Date().toISOString(), message, ...fields })}\n`),
