@@ -47,6 +47,7 @@ async function as(claims: Claims | string): Promise<Caller> {
 async function asking(purpose: string, count = 1): Promise<{ run: RunHandle; first: ApprovalRequest }> {
   const run = await world.start([{ calls: Array.from({ length: count }, () => pay(purpose)) }, END]);
   const [first] = await openRequests(run, count);
+  if (first === undefined) throw new Error('no request');
   await until(() => gateway.projection.run(run.runId)?.row.pending === count, { what: 'the projection' });
   return { run, first };
 }
