@@ -14,7 +14,7 @@ import type { Signer } from '../client/signing/signing.ts';
 import { defined } from '../contracts/defined.ts';
 import { CountersignError, nodeCodeOf } from '../contracts/errors.ts';
 import type { GatewayConfig } from '../contracts/schemas/gateway.ts';
-import { Answering } from './answering.ts';
+import { Answering } from './inbox/answering.ts';
 import type { AskProvider } from './identity/keys.ts';
 import { People, type Voice } from './identity/person.ts';
 import { Tokens } from './identity/tokens.ts';
@@ -22,14 +22,14 @@ import { Feeds } from './projection/feeds.ts';
 import { NewsDesk } from './projection/news.ts';
 import { Opened } from './projection/opened.ts';
 import { Projection, secondsSince } from './projection/projection.ts';
-import { Reading } from './reading.ts';
+import { Reading } from './inbox/reading.ts';
 import { addEventRoutes } from './routes/events.ts';
 import type { RouteParts } from './routes/parts.ts';
 import { addRequestRoutes } from './routes/requests.ts';
 import { addRunRoutes } from './routes/runs.ts';
 import { addServiceRoutes } from './routes/service.ts';
-import { createServer, type GatewayLog, type Server } from './server.ts';
-import { Streams } from './streams.ts';
+import { createServer, type GatewayLog, type Server } from './http/server.ts';
+import { Streams } from './http/streams.ts';
 
 export interface GatewayOptions {
   readonly config: GatewayConfig;

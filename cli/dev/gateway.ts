@@ -5,10 +5,9 @@ import type { Gateway } from '../../gateway/gateway.ts';
 import { createDataConverter } from '../../workers/codec.ts';
 import type { LoadedConfig } from '../../workers/config/load.ts';
 import { connectClient } from '../../workers/connection.ts';
-import { gatewayParts } from '../session/gateway-settings.ts';
+import { gatewayParts, linesTo, startOn } from '../session/gateway.ts';
 import { loadClientSettings } from '../session/session.ts';
 import type { Terminal } from '../session/terminal.ts';
-import { linesTo, startOn } from '../verbs/gateway.ts';
 
 /** Everybody who is asked by the demo's policy may also start and stop runs. */
 const DEVELOPERS = { ids: ['ann'], groups: ['reviewers'] };

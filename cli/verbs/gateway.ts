@@ -1,11 +1,8 @@
 /** Implements `countersign gateway`, which serves the HTTP API until it is asked to end. */
 import type { Terminal } from '../session/terminal.ts';
-import type { Session } from '../session/session.ts';
-import { artifactReader } from '../session/session.ts';
-import { type GatewaySettings, loadGatewaySettings } from '../session/gateway-settings.ts';
-import { type Answer, print, safeJson, verb } from '../session/verb.ts';
-import { packageVersion } from '../../workers/setup.ts';
-import type { Gateway, GatewayOptions } from '../../gateway/gateway.ts';
+import { type GatewaySettings, linesTo, loadGatewaySettings, startOn } from '../session/gateway.ts';
+import { type Answer, print, verb } from '../session/verb.ts';
+import type { Gateway } from '../../gateway/gateway.ts';
 
 export const GATEWAY = verb({
   name: 'gateway',
@@ -30,35 +27,6 @@ export const GATEWAY = verb({
     return undefined;
   },
 });
-
-/** Starts a gateway on the connection of a session. */
-export async function startOn(
-  { client, settings: { taskQueue, artifacts } }: Pick<Session, 'client' | 'settings'>,
-  { config, trust, ask }: GatewaySettings,
-  log: GatewayOptions['log'],
-): Promise<Gateway> {
-  // Its HTTP server takes half a second to load, so other commands do without it.
-  const { startGateway } = await import('../../gateway/gateway.ts');
-  const version = packageVersion();
-  return await startGateway({
-    config,
-    trust,
-    ask,
-    client,
-    taskQueue,
-    artifacts: artifactReader(artifacts),
-    version,
-    log,
-  });
-}
-
-/** Writes the gateway's own lines as JSON to standard error. */
-export function linesTo(terminal: Terminal): GatewayOptions['log'] {
-  return {
-    warn: (message, fields) =>
-      terminal.err(`${safeJson({ level: 'warn', time: new Date().toISOString(), message, ...fields })}\n`),
-  };
-}
 
 function warnOfDevelopment(terminal: Terminal, { config }: GatewaySettings): void {
   if (config.development === true)

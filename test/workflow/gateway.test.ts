@@ -77,8 +77,8 @@ describe('a request', () => {
     await run.result();
     expect(bank.callsFor('listed')).toHaveLength(1);
     expect(factsOf(await run.ledger(), 'decision.accepted')[0]?.approver).toEqual({ id: 'ben', groups: [] });
-    // The same decision gets its first answer; another one is told who was first (S2.3).
-    expect((await ben('POST', decisionsOf(run), said)).body).toMatchObject({ code: 'RUN_CLOSED' });
+    // The same decision gets its first answer, also after the end (INV-D3).
+    expect((await ben('POST', decisionsOf(run), said)).body).toEqual(ack.body);
   });
 
   test('refuses with the status of its code: stale 412, decided 409, unknown and not visible 404', async () => {

@@ -9,20 +9,20 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Client } from '@temporalio/client';
-import { Countersign, type CountersignOptions } from '../client/countersign.ts';
-import type { RunHandle } from '../client/run/run-handle.ts';
-import { CountersignError } from '../contracts/errors.ts';
-import type { DecisionBody, StartRun } from '../contracts/schemas/http-api.ts';
-import { Identifier } from '../contracts/schemas/json.ts';
-import type { Approver } from '../contracts/schemas/request.ts';
-import type { RunSpecInput } from '../contracts/schemas/run-spec.ts';
-import type { Signer } from '../client/signing/signing.ts';
-import { namedIn } from '../domain/request/decision.ts';
+import { Countersign, type CountersignOptions } from '../../client/countersign.ts';
+import type { RunHandle } from '../../client/run/run-handle.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import type { DecisionBody, StartRun } from '../../contracts/schemas/http-api.ts';
+import { Identifier } from '../../contracts/schemas/json.ts';
+import type { Approver } from '../../contracts/schemas/request.ts';
+import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
+import type { Signer } from '../../client/signing/signing.ts';
+import { namedIn } from '../../domain/request/decision.ts';
 import type { z } from 'zod';
-import type { Asker } from './identity/person.ts';
-import { Misfit } from './problem.ts';
-import type { Opened } from './projection/opened.ts';
-import type { Projection } from './projection/projection.ts';
+import type { Asker } from '../identity/person.ts';
+import { Misfit } from '../http/problem.ts';
+import type { Opened } from '../projection/opened.ts';
+import type { Projection } from '../projection/projection.ts';
 import type { Reading, Seen } from './reading.ts';
 
 /** Bound of the groups in one message. */

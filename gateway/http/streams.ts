@@ -5,7 +5,7 @@
  * 2. A stream ends with the token that opened it.
  */
 import type { ServerResponse } from 'node:http';
-import type { GatewayConfig } from '../contracts/schemas/gateway.ts';
+import type { GatewayConfig } from '../../contracts/schemas/gateway.ts';
 import { tooMany } from './problem.ts';
 
 const HEARTBEAT_MS = 15_000;

@@ -13,11 +13,14 @@ import { GatewayConfig } from '../../contracts/schemas/gateway.ts';
 import { Name } from '../../contracts/schemas/json.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { Assertion } from '../../contracts/schemas/trust.ts';
-import type { GatewayOptions, Speaking } from '../../gateway/gateway.ts';
+import type { Gateway, GatewayOptions, Speaking } from '../../gateway/gateway.ts';
 import { openProvider } from '../../workers/composition.ts';
 import { readConfigFile, substitute } from '../../workers/config/load.ts';
+import { packageVersion } from '../../workers/setup.ts';
 import type { GlobalOptions } from './options.ts';
+import { artifactReader, type Session } from './session.ts';
 import type { Terminal } from './terminal.ts';
+import { safeJson } from './verb.ts';
 
 type Parts = Pick<GatewayOptions, 'config' | 'trust' | 'ask'>;
 
@@ -102,4 +105,33 @@ function parsed(text: string): unknown {
 
 function isRecord(value: unknown): value is Record<string, unknown> {
   return value !== null && typeof value === 'object' && !Array.isArray(value);
+}
+
+/** Starts a gateway on the connection of a session. */
+export async function startOn(
+  { client, settings: { taskQueue, artifacts } }: Pick<Session, 'client' | 'settings'>,
+  { config, trust, ask }: GatewaySettings,
+  log: GatewayOptions['log'],
+): Promise<Gateway> {
+  // Its HTTP server takes half a second to load, so other commands do without it.
+  const { startGateway } = await import('../../gateway/gateway.ts');
+  const version = packageVersion();
+  return await startGateway({
+    config,
+    trust,
+    ask,
+    client,
+    taskQueue,
+    artifacts: artifactReader(artifacts),
+    version,
+    log,
+  });
+}
+
+/** Writes the gateway's own lines as JSON to standard error. */
+export function linesTo(terminal: Terminal): GatewayOptions['log'] {
+  return {
+    warn: (message, fields) =>
+      terminal.err(`${safeJson({ level: 'warn', time: new Date().toISOString(), message, ...fields })}\n`),
+  };
 }

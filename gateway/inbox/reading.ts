@@ -7,8 +7,8 @@
  */
 import type { Client } from '@temporalio/client';
 import { z } from 'zod';
-import { CountersignError } from '../contracts/errors.ts';
-import { WAITS_FOR } from '../contracts/names.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import { WAITS_FOR } from '../../contracts/names.ts';
 import type {
   RequestPage,
   RequestQuery,
@@ -17,16 +17,16 @@ import type {
   RunQuery,
   RunRow,
   ShownRequest,
-} from '../contracts/schemas/http-api.ts';
-import type { ApproverRule } from '../contracts/schemas/policy.ts';
-import type { ApprovalRequest } from '../contracts/schemas/request.ts';
-import { rememberable, seesRequest, seesRun } from '../domain/request/onlooker.ts';
-import { permittedTo } from '../domain/request/permitted.ts';
-import type { Asker } from './identity/person.ts';
-import { Misfit } from './problem.ts';
-import type { Opened } from './projection/opened.ts';
-import { compared, deadlineOf, type Known, type Projection } from './projection/projection.ts';
-import { rowOf } from './projection/visibility.ts';
+} from '../../contracts/schemas/http-api.ts';
+import type { ApproverRule } from '../../contracts/schemas/policy.ts';
+import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import { rememberable, seesRequest, seesRun } from '../../domain/request/onlooker.ts';
+import { permittedTo } from '../../domain/request/permitted.ts';
+import type { Asker } from '../identity/person.ts';
+import { Misfit } from '../http/problem.ts';
+import type { Opened } from '../projection/opened.ts';
+import { compared, deadlineOf, type Known, type Projection } from '../projection/projection.ts';
+import { rowOf } from '../projection/visibility.ts';
 
 /** Runs that are asked at a time to fill a page. */
 const BATCH = 16;
@@ -66,7 +66,7 @@ export class Reading {
 
   /** True if some request of the run names the person; also one of an earlier turn. */
   async #isNamedIn({ row, approvers }: Pick<Known, 'row' | 'approvers'>, asker: Asker): Promise<boolean> {
-    const isOf = (approvers: ApproverRule): boolean => seesRequest(row, { approvers }, asker);
+    const isOf = (rule: ApproverRule): boolean => seesRequest(row, { approvers: rule }, asker);
     if (waitsFor(approvers, asker) === 'yes' || this.#opened.knownRules(row.runId).some(isOf)) return true;
     try {
       if (row.pending > 0 && (await this.#opened.requests(row.runId)).some((each) => isOf(each.approvers))) return true;
