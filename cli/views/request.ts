@@ -10,10 +10,9 @@ import { canonicalJson } from '../../domain/text/canonical.ts';
 import { bounded, spaced, visible } from '../../domain/text/escape.ts';
 import { shownArguments } from '../../domain/policy/redaction.ts';
 import type { Paint } from '../session/terminal.ts';
-import { duration, fields, given, shortInstant, timeLeft, toolText } from './format.ts';
+import { argumentsText, duration, fields, given, shortInstant, timeLeft, toolText } from './format.ts';
 import { inputRows } from './input.ts';
 
-const SHOWN_ARGUMENTS = 2_000;
 const SHOWN_DESCRIPTION = 300;
 
 export interface RequestView {
@@ -46,7 +45,7 @@ export function requestText(
   const head = `${paint('bold', visible(callId))}  ${paint('bold', toolText(server, tool))}  ${statusText(request, now, paint)}`;
   const rows = [
     ...aboutRows(request),
-    ['arguments', shown(canonicalJson(shownTo(request, reveal).arguments), full ? undefined : SHOWN_ARGUMENTS)],
+    ['arguments', argumentsText(shownTo(request, reveal).arguments, full)],
     ['changed', given(edited, (edit) => editText(edit, full))],
     [
       'kept back',
@@ -78,8 +77,7 @@ export function requestText(
 }
 
 function editText({ by, at, proposed }: NonNullable<ApprovalRequest['edited']>, full: boolean): string {
-  const before = shown(canonicalJson(proposed), full ? undefined : SHOWN_ARGUMENTS);
-  return `by ${visible(by)} at ${shortInstant(at)}; proposed were ${before}`;
+  return `by ${visible(by)} at ${shortInstant(at)}; proposed were ${argumentsText(proposed, full)}`;
 }
 
 function grantEndText(at: string): string {

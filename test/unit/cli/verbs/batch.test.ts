@@ -22,6 +22,7 @@ const of = (callId: string, over: Partial<ApprovalRequest> = {}): ApprovalReques
   ...approvalRequest(),
   callId,
   approvers: approverRule(['ann']),
+  deadline: '2999-01-01T00:00:00.000Z',
   ...over,
 });
 const SHOWN = [
