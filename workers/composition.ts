@@ -16,7 +16,7 @@ import { createCatalogReader, createToolsetLoader } from '../activities/catalog/
 import { configuredCapabilities, createReviewChange } from '../activities/catalog/review.ts';
 import { createDiscoverCatalog, createDiscoverTools } from '../activities/gate/discover-tools.ts';
 import { createLiveTools } from '../activities/discovery/access.ts';
-import { createEgress, type Egress } from '../activities/egress/fetch.ts';
+import { createEgress, type Egress, type Outlet } from '../activities/egress/fetch.ts';
 import { createCallTool } from '../activities/gate/call-tool.ts';
 import { createHeldRun, loadQuestionMacs } from '../activities/gate/legacy-2025/open-question.ts';
 import { createPollTask } from '../activities/gate/legacy-2025/poll-task.ts';
@@ -240,6 +240,17 @@ export function openEgress(config: Config): Egress {
   const urls = [...contactedUrls(config).map(({ url }) => url), ...providersOf(config)];
   return createEgress({ rules: config.egress, origins: new Set(urls.map((url) => new URL(url).origin)) });
 }
+
+/** Opens the way to the identity provider of the gateway, and to nobody else. */
+export function openProvider(config: Config): Outlet | undefined {
+  const { oidc } = config.gateway ?? {};
+  if (oidc === undefined) return undefined;
+  const to = [oidc.issuer, ...(oidc.jwksUri === undefined ? [] : [oidc.jwksUri]), ...config.egress.issuerEndpoints];
+  return openEgress(config).outlet({ what: 'gateway.oidc', to, maxBytes: MOST_METADATA_BYTES });
+}
+
+/** Bytes of metadata and keys of an identity provider. */
+const MOST_METADATA_BYTES = 1_048_576;
 
 /** Returns the URLs of models without a `baseUrl`. */
 function providersOf({ models }: Config): string[] {

@@ -7,7 +7,7 @@ import { CountersignError } from '../../contracts/errors.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { PolicyCase, PolicyCases } from '../../contracts/schemas/policy-cases.ts';
-import { describeRule } from '../../domain/policy/approvers.ts';
+import { inWords } from '../../domain/policy/approvers.ts';
 import type { Considered } from '../../domain/policy/judge.ts';
 import { visible } from '../../domain/text/escape.ts';
 import type { LayerTrace } from '../../workers/config/offline-judge.ts';
@@ -132,7 +132,7 @@ function explained(call: string, verdict: Verdict, layers: readonly LayerTrace[]
   const ask = verdict.kind === 'ask' ? verdict.approvers : undefined;
   const rows = [
     ['because', verdict.rules.map(visible).join(', ')],
-    ['may decide', verdict.kind === 'ask' ? visible(describeRule(verdict.approvers)) : undefined],
+    ['may decide', verdict.kind === 'ask' ? visible(inWords(verdict.approvers)) : undefined],
     ['within', verdict.kind === 'ask' ? duration(verdict.deadlineSeconds * 1_000) : undefined],
     ['reminder', given(ask?.remindAfterSeconds, (seconds) => `after ${duration(seconds * 1_000)}`)],
     [

@@ -8,10 +8,14 @@ import { shownTo } from './request.ts';
 import type { ApprovalRequest, DecisionAck, DecisionInput, PauseAck } from '../../contracts/schemas/request.ts';
 
 /** @param reveal true to show what policy keeps out of lists */
-export function planAnswer(runId: string, { kind, requests, others }: BatchPlan, reveal: boolean): Answer {
+export function planAnswer(
+  runId: string,
+  { kind, requests, digest: together, others }: BatchPlan,
+  reveal: boolean,
+): Answer {
   const shown = requests.map((request) => shownTo(request, reveal));
   return {
-    json: { runId, would: kind, requests: shown, others },
+    json: { runId, would: kind, digest: together, requests: shown, others },
     text: (paint) => {
       const calls = shown.map(
         ({ callId, server, tool, arguments: args, digest }) =>
@@ -22,7 +26,7 @@ export function planAnswer(runId: string, { kind, requests, others }: BatchPlan,
       );
       const left = othersText(others);
       if (calls.length === 0) return `Nothing of run ${visible(runId)} waits that you may decide.${left}`;
-      return `Would ${kind}:\n${calls.join('\n')}${left}`;
+      return `Would ${kind}:\n${calls.join('\n')}\ndigest of these together: ${together}${left}`;
     },
   };
 }
@@ -114,6 +118,8 @@ export interface BatchPlan {
   readonly kind: DecisionInput['kind'];
   readonly requests: readonly ApprovalRequest[];
   readonly decisions: readonly DecisionInput[];
+  /** Hash of the digests of all requests, in their order. */
+  readonly digest: string;
   /** Calls that wait for other people; `--all` leaves them out. */
   readonly others: readonly string[];
 }

@@ -100,6 +100,12 @@ export function argumentsText(value: object, full: boolean): string {
   return cuts === 0 ? text : `${text} [${count(cuts, 'text')} cut: --full shows all]`;
 }
 
+/** Writes a foreign name as one word of a shell, since people copy what we print (POSIX.1 §2.2.2). */
+export function shellWord(text: string): string {
+  const shown = visible(text);
+  return /^[\w@%+=:,./-]+$/.test(shown) ? shown : `'${shown.replaceAll("'", "'\\''")}'`;
+}
+
 /** Shortens a hash to what tells it from others. */
 export function short(hash: string): string {
   return `${visible(hash.slice(0, 12))}…`;

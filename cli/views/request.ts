@@ -5,7 +5,7 @@
  *    the rest.
  */
 import type { ApprovalRequest, AuthorizationPause } from '../../contracts/schemas/request.ts';
-import { describeRule, ruleAt } from '../../domain/policy/approvers.ts';
+import { inWords, ruleAt } from '../../domain/policy/approvers.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import { bounded, spaced, visible } from '../../domain/text/escape.ts';
 import { shownArguments } from '../../domain/policy/redaction.ts';
@@ -53,7 +53,7 @@ export function requestText(
     ],
     ['server', visible(serverUrl)],
     ['digest', visible(request.digest)],
-    ['may decide', visible(describeRule(ruleAt(approvers, now - Date.parse(request.openedAt))))],
+    ['may decide', visible(inWords(ruleAt(approvers, now - Date.parse(request.openedAt))))],
     ['others asked', given(request.escalatedAt, (since) => `since ${shortInstant(since)}`)],
     ['reminder', reminderText(request)],
     ['agreed', votes?.map(({ approver, at }) => `${visible(approver.id)} at ${shortInstant(at)}`).join(', ')],

@@ -12,7 +12,7 @@ import type { Extension } from '../../contracts/wire/carry.ts';
 import type { StretchedCall } from '../../contracts/wire/stretch.ts';
 import { type Catalog, hasDrifted } from '../catalog/state.ts';
 import { shownTask, tasksOf } from '../legacy-2025/tasks.ts';
-import { describeRule, personOf } from '../policy/approvers.ts';
+import { inWords, personOf } from '../policy/approvers.ts';
 import { withoutRedacted } from '../policy/redaction.ts';
 import { shownOf } from '../request/deadline.ts';
 import { digestOf } from '../request/digest.ts';
@@ -28,7 +28,7 @@ import { jsonLine } from '../text/shown-json.ts';
 /** Questions of one request in the current details. */
 const SHOWN_QUESTIONS = 5;
 /** Characters of one string among arguments. */
-const SHOWN_STRING = 60;
+const SHOWN_STRING = 120;
 const MEMO_REQUESTS = 5;
 const MEMO_BYTES = 1_536;
 /** Temporal takes 400 bytes, counted with the encoding of the payload. */
@@ -178,7 +178,7 @@ function requestLines(state: Asking): string[] {
   const voices = voicesIn(state).map(({ approver }) => approver.id);
   return [
     `- **${call.callId}** ${toolIn(server, tool)} until ${new Date(request.deadline).toISOString()}`,
-    `  - who: ${markdown(describeRule(approvers))}`,
+    `  - who: ${markdown(inWords(approvers))}`,
     ...aboutLines(request.about),
     ...(unsure === undefined || request.about?.kind === 'outcome'
       ? []

@@ -354,7 +354,7 @@ test('a request shows who may decide, until when, by which rule, under which dig
   const text = requestText(request, { full: false, now: NOW }, plain);
   for (const part of [
     request.digest,
-    'ann or group:ops',
+    'ann or anybody in ops',
     '2026-01-01 01:00:00Z, 50 min left',
     'organisation/default',
     'waits for 10 min',
