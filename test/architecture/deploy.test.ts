@@ -35,6 +35,7 @@ const compose = parse(readDeployed('compose.yaml'), { merge: true }) as Compose;
 const { services } = compose;
 const ours = Object.entries(services).filter(([, { image }]) => image.startsWith('countersign:'));
 const worker = unit('countersign-worker@.service');
+const gatewayUnit = unit('countersign-gateway.service');
 const setup = unit('countersign-setup.service');
 
 const loaded = await loadConfig(join(ROOT, 'deploy/countersign.yaml'), { ANTHROPIC_API_KEY: 'key' }, ROOT);
@@ -85,7 +86,7 @@ test('it runs the command as nobody special, on a Node that the package takes', 
   expect(existsSync(join(ROOT, 'cli/main.ts'))).toBe(true);
   const [, command = ''] = /^\["(\w+)"\]$/.exec(told('CMD')[0] ?? '') ?? [];
   expect(taken([command])).toBe('worker');
-  expect(told('EXPOSE')).toEqual([String(config.health?.port)]);
+  expect(told('EXPOSE')).toEqual([config.health?.port, config.gateway?.port].map(String));
   expect(told('ENV')).toContain('COUNTERSIGN_CONFIG=/etc/countersign/countersign.yaml');
   expect(read('workers/config/load.ts')).toContain("'COUNTERSIGN_CONFIG'");
   const bases = stages().map(([from]) => from?.text ?? '');
@@ -97,7 +98,7 @@ test('it runs the command as nobody special, on a Node that the package takes', 
 });
 
 test('Compose starts verbs of the program, with files, volumes and variables that are there', () => {
-  expect(ours.map(([name]) => name)).toEqual(['store', 'setup', 'worker']);
+  expect(ours.map(([name]) => name)).toEqual(['store', 'setup', 'worker', 'gateway']);
   for (const [, { build, read_only: isReadOnly, user, cap_drop: dropped, volumes = [] }] of ours) {
     expect({ isReadOnly, user, dropped }).toEqual({ isReadOnly: true, user: told('USER')[0], dropped: ['ALL'] });
     expect(existsSync(join(ROOT, 'deploy', build?.context ?? '', build?.dockerfile ?? ''))).toBe(true);
@@ -110,10 +111,12 @@ test('Compose starts verbs of the program, with files, volumes and variables tha
   }
   expect(taken(services['setup']?.command ?? [])).toBe('setup');
   expect(taken(services['worker']?.command ?? [])).toBe('worker');
+  expect(taken(services['gateway']?.command ?? [])).toBe('gateway');
   for (const { depends_on: needs = [] } of Object.values(services))
     expect(Object.keys(services)).toEqual(
       expect.arrayContaining(Array.isArray(needs) ? [...needs] : Object.keys(needs)),
     );
+  expect(Object.keys(services['gateway']?.environment ?? {})).toEqual(['TEMPORAL_ADDRESS', 'TEMPORAL_NAMESPACE']);
   const passed = Object.keys(services['worker']?.environment ?? {});
   const wanted = [...readDeployed('countersign.yaml').matchAll(/\$\{(\w+)\}/g)].map(([, name]) => name);
   expect(passed).toEqual(['TEMPORAL_ADDRESS', 'TEMPORAL_NAMESPACE', ...wanted]);
@@ -132,6 +135,11 @@ test('its ports and probes are those of the configuration, and open on this mach
   expect(probe.slice(0, 3)).toEqual(['CMD', '/nodejs/bin/node', '--eval']);
   expect(probe[3]).toContain(`http://127.0.0.1:${config.health?.port}/healthz`);
   expect(config.health?.host).toBe('0.0.0.0');
+  const { gateway } = services;
+  expect(gateway?.ports).toEqual([`127.0.0.1:${config.gateway?.port}:${config.gateway?.port}`]);
+  expect(gateway?.healthcheck?.test[3]).toContain(`http://127.0.0.1:${config.gateway?.port}/health'`);
+  expect(read('gateway/routes/service.ts')).toContain("'/health'");
+  expect(config.gateway).toMatchObject({ host: '0.0.0.0', oidc: {} });
   expect(read('contracts/names.ts')).toContain("'/healthz'");
 });
 
@@ -154,16 +162,20 @@ test('the units start verbs of the installed package, as a user of their own', (
   const [same, ...line] = (setup.get('ExecStart')?.[0] ?? '').split(' ').slice(1);
   expect(same).toBe(main);
   expect(taken(line)).toBe('setup');
+  const [again, ...gatewayLine] = (gatewayUnit.get('ExecStart')?.[0] ?? '').split(' ').slice(1);
+  expect(again).toBe(main);
+  expect(taken(gatewayLine)).toBe('gateway');
+  expect(gatewayUnit.get('EnvironmentFile')).toEqual(['/etc/countersign/gateway.environment']);
+  for (const each of [worker, setup, gatewayUnit]) expect(each.get('User')).toEqual(['countersign']);
   for (const each of [worker, setup]) {
-    expect(each.get('User')).toEqual(['countersign']);
     expect(each.get('Environment')).toContain(told('ENV').find((text) => text.startsWith('COUNTERSIGN_CONFIG=')));
     expect(each.get('EnvironmentFile')).toEqual(['/etc/countersign/environment']);
   }
 });
 
 test('systemd finds nothing wrong in the units, where it is installed', () => {
-  const units = ['countersign-worker@.service', 'countersign-setup.service'].map((name) =>
-    join(ROOT, 'deploy/systemd', name),
+  const units = ['countersign-worker@.service', 'countersign-gateway.service', 'countersign-setup.service'].map(
+    (name) => join(ROOT, 'deploy/systemd', name),
   );
   const { error, stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', ...units], { encoding: 'utf8' });
   if (error !== undefined) return;
@@ -181,6 +193,8 @@ test('the guide names each file, service and path of it', () => {
     'deploy/example.env',
     'deploy/systemd/countersign-worker@.service',
     'countersign-setup',
+    'deploy/systemd/countersign-gateway.service',
+    '/etc/countersign/gateway.environment',
     '/etc/countersign/environment',
     '/opt/countersign',
     `${config.artifacts.directory}/.countersign-store`,

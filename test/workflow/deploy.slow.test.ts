@@ -113,53 +113,77 @@ test('its command says its version', () => {
   expect(said).toMatchObject({ status: 0, stdout: `${version}\n`, stderr: '' });
 });
 
-test(
-  'setup and worker of it run as its user, with nothing to write but the state, until they are asked to end',
-  async () => {
-    const state = join(image, 'var/lib/countersign/artifacts');
-    // What the service `store` of deploy/compose.yaml does.
-    writeFileSync(join(state, '.countersign-store'), '');
-    const own = parse(readDeployed('countersign.yaml')) as ConfigInput;
-    // As it is, but for this machine: where the volume lies, and no port, which somebody else may have.
-    const { health: _, ...rest } = own;
-    const config: ConfigInput = { ...rest, artifacts: { directory: state } };
-    const configFile = join(image, 'countersign.yaml');
-    writeFileSync(configFile, stringify(config));
-    execFileSync('chmod', ['-R', 'a-w', join(image, 'app')]);
-    const { address, namespace } = engine.server;
-    const env = {
-      COUNTERSIGN_CONFIG: configFile,
-      TEMPORAL_ADDRESS: address,
-      TEMPORAL_NAMESPACE: namespace,
-      ANTHROPIC_API_KEY: 'none',
-      NODE_ENV: 'production',
-    };
-    const as = isRoot() ? { uid: USER, gid: USER } : {};
-    const setup = spawnSync(process.execPath, [command(), 'setup'], { env, cwd: '/', encoding: 'utf8', ...as });
-    expect(setup).toMatchObject({ status: 0, stderr: '' });
+/** Writes the file of `deploy/`, for this machine: the volume lies elsewhere, and ports may be taken. */
+function writeConfig(): string {
+  const state = join(image, 'var/lib/countersign/artifacts');
+  // Sound: the configuration is checked when it is loaded.
+  const { health: _, ...own } = parse(readDeployed('countersign.yaml')) as ConfigInput;
+  const gateway = { ...own.gateway, host: '127.0.0.1', port: 0 };
+  const path = join(image, 'countersign.yaml');
+  writeFileSync(path, stringify({ ...own, gateway, artifacts: { directory: state } } satisfies ConfigInput));
+  return path;
+}
 
+/** The environment of a service of `deploy/compose.yaml`, at this test's Temporal. */
+function environment(extra: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
+  const { address, namespace } = engine.server;
+  const temporal = { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace };
+  return { NODE_ENV: 'production', COUNTERSIGN_CONFIG: join(image, 'countersign.yaml'), ...temporal, ...extra };
+}
+
+/** Runs a command of the image as its user until it says `sign`, looks at it, and asks it to end. */
+async function served(
+  words: readonly string[],
+  env: NodeJS.ProcessEnv,
+  sign: string,
+  look: (said: string) => Promise<void> | void,
+): Promise<void> {
+  const as = isRoot() ? { uid: USER, gid: USER } : {};
+  const child = spawn(process.execPath, [command(), ...words], { env, cwd: '/', stdio: 'pipe', ...as });
+  const ended = new Promise<number | null>((resolve) => void child.once('exit', resolve));
+  const lines: string[] = [];
+  const said = (): string => lines.join('');
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => void lines.push(text));
+  try {
+    await until(
+      () => {
+        if (child.exitCode !== null) throw new Hopeless(said());
+        return said().includes(sign);
+      },
+      { what: sign, withinMs: 60_000 },
+    );
+    await look(said());
+    child.kill('SIGTERM');
+    expect(await ended).toBe(0);
+  } finally {
+    child.kill('SIGKILL');
+    await ended;
+  }
+}
+
+test(
+  'setup, worker and gateway of it run as its user, with nothing to write but the state, until they are asked to end',
+  async () => {
+    // What the service `store` of deploy/compose.yaml does.
+    writeFileSync(join(image, 'var/lib/countersign/artifacts/.countersign-store'), '');
+    writeConfig();
+    execFileSync('chmod', ['-R', 'a-w', join(image, 'app')]);
+    const secrets = { ANTHROPIC_API_KEY: 'none' };
+    const as = isRoot() ? { uid: USER, gid: USER } : {};
+    const options = { env: environment(secrets), cwd: '/', encoding: 'utf8', ...as } as const;
+    expect(spawnSync(process.execPath, [command(), 'setup'], options)).toMatchObject({ status: 0, stderr: '' });
+
+    // Sound: the form of CMD, which `test/architecture/deploy.test.ts` holds.
     const words = JSON.parse(told('CMD')[0] ?? '[]') as readonly string[];
-    const worker = spawn(process.execPath, [command(), ...words], { env, cwd: '/', stdio: 'pipe', ...as });
-    const ended = new Promise<number | null>((resolve) => void worker.once('exit', resolve));
-    const lines: string[] = [];
-    const said = (): string => lines.join('');
-    for (const stream of [worker.stdout, worker.stderr])
-      stream.setEncoding('utf8').on('data', (text: string) => void lines.push(text));
-    try {
-      await until(
-        () => {
-          if (worker.exitCode !== null) throw new Hopeless(said());
-          return said().includes('worker (all) of namespace');
-        },
-        { what: 'a polling worker', withinMs: 60_000 },
-      );
-      expect(said()).toContain('"bundle":"built"');
-      worker.kill('SIGTERM');
-      expect(await ended).toBe(0);
-    } finally {
-      worker.kill('SIGKILL');
-      await ended;
-    }
+    await served(words, environment(secrets), 'worker (all) of namespace', (said) =>
+      expect(said).toContain('"bundle":"built"'),
+    );
+    await served(['gateway', '--json'], environment(), '"url":', async (said) => {
+      const [, url = ''] = /"url":"([^"]+)"/.exec(said) ?? [];
+      await until(async () => (await fetch(`${url}/health`)).ok, { what: 'a gateway whose lists are current' });
+      expect((await fetch(`${url}/v1/requests`)).status).toBe(401);
+    });
   },
   LIMIT_MS,
 );
