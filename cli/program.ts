@@ -14,6 +14,7 @@ const VERBS: ReadonlyMap<string, () => Promise<Verb>> = new Map(
     dev: async () => (await import('./verbs/dev.ts')).DEV,
     setup: async () => (await import('./verbs/worker.ts')).SETUP,
     worker: async () => (await import('./verbs/worker.ts')).WORKER,
+    gateway: async () => (await import('./verbs/gateway.ts')).GATEWAY,
     catalog: async () => (await import('./verbs/catalog.ts')).CATALOG,
     policy: async () => (await import('./verbs/policy.ts')).POLICY,
     start: async () => (await import('./verbs/start.ts')).START,

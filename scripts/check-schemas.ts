@@ -1,5 +1,5 @@
 /**
- * Keeps docs/schema/ equal to the zod schemas, so that nobody writes a client against shapes that are no longer true.
+ * Keeps docs/schema/ equal to the zod schemas and the gateway's routes, so that nobody writes a client against shapes that are no longer true.
  *
  * `npx tsx scripts/check-schemas.ts` compares and exits 1 naming what is stale; with `--write` it writes the files.
  */
@@ -38,7 +38,10 @@ import {
   Stop,
   ToolDefinition,
   Verdict,
+  WebhookMessage,
 } from '../contracts/schemas/index.ts';
+import { GatewayConfig } from '../contracts/schemas/gateway.ts';
+import { openApiDocument } from '../gateway/gateway.ts';
 
 interface Published {
   readonly schema: z.ZodType;
@@ -60,6 +63,7 @@ const PUBLISHED: Readonly<Record<string, Published>> = {
   stop: { schema: Stop, io: 'input', title: 'Stop: ends a run without failing it' },
   'policy-cases': { schema: PolicyCases, io: 'input', title: 'Policy cases: calls, and what policy must say of them' },
   policy: { schema: Policy, io: 'input', title: 'Policy: what may run, what is asked, what is refused' },
+  'webhook-message': { schema: WebhookMessage, io: 'output', title: 'Message to people, as a webhook gets it' },
   config: { schema: Config, io: 'input', title: 'countersign.yaml: configuration of a worker' },
   'catalog-connect': { schema: CatalogConnect, io: 'input', title: 'Connect: a server for the catalog of a tenant' },
   'catalog-refresh': { schema: CatalogRefresh, io: 'input', title: 'Refresh: lists the tools of a server anew' },
@@ -90,6 +94,8 @@ const PUBLISHED: Readonly<Record<string, Published>> = {
 
 const FOLDER = new URL('../docs/schema/', import.meta.url);
 const ENDING = '.schema.json';
+/** The gateway's API, as it serves it. */
+const OPENAPI = 'openapi.json';
 
 function written({ schema, io, title }: Published): string {
   const { $schema, ...body } = z.toJSONSchema(schema, { io });
@@ -105,11 +111,13 @@ function stored(file: string): string | undefined {
   }
 }
 
-function main(writes: boolean): number {
+async function main(writes: boolean): Promise<number> {
   mkdirSync(FOLDER, { recursive: true });
   const wanted = new Map(
     Object.entries(PUBLISHED).map(([name, published]) => [`${name}${ENDING}`, written(published)]),
   );
+  const api = await openApiDocument(GatewayConfig.parse({}));
+  wanted.set(OPENAPI, `${JSON.stringify(api, null, 2)}\n`);
   const stale = [...wanted].filter(([file, text]) => stored(file) !== text).map(([file]) => file);
   const left = readdirSync(FOLDER).filter((file) => file.endsWith(ENDING) && !wanted.has(file));
   if (writes) {
@@ -129,4 +137,4 @@ const [flag, ...more] = process.argv.slice(2);
 if ((flag !== undefined && flag !== '--write') || more.length > 0) {
   console.error('usage: npx tsx scripts/check-schemas.ts [--write]');
   process.exitCode = 2;
-} else process.exitCode = main(flag === '--write');
+} else process.exitCode = await main(flag === '--write');

@@ -6,12 +6,13 @@ import { expect, test } from '@jest/globals';
 import { ROOT, sourceFiles } from './source-tree.ts';
 
 /** Where a request may begin. What clients and commands have to say they say to Temporal. */
-const SENDING = ['activities', 'workers', 'client', 'cli'];
+const SENDING = ['activities', 'workers', 'client', 'gateway', 'cli'];
 
 /** Path → why it may have a package that opens connections. An entry that is no longer needed fails too. */
 const ALLOWED: Readonly<Record<string, string>> = {
   'activities/egress/address.ts': 'reads addresses (`isIP`)',
   'activities/egress/fetch.ts': 'is the guarded way: it judges what is connected to',
+  'activities/notify/mail.ts': 'speaks SMTP, to the address that the guarded way has judged',
   'cli/dev/stack.ts': 'listens, and sends nothing',
   'client/artifacts/readers.ts': 'reads artifacts for backends, from the store that they name',
   'workers/dev-server.ts': 'listens, and sends nothing',
@@ -23,7 +24,7 @@ const UNGUARDED: Readonly<Record<string, string>> = {
 };
 
 const NETWORK =
-  /^(?:undici|node-fetch|axios|got|ky|superagent|ws|eventsource|(?:node:)?(?:https?|http2|net|tls|dgram|dns))(?:\/|$)/;
+  /^(?:undici|nodemailer|node-fetch|axios|got|ky|superagent|ws|eventsource|(?:node:)?(?:https?|http2|net|tls|dgram|dns))(?:\/|$)/;
 
 const files = sourceFiles().filter(({ folder }) => SENDING.includes(folder));
 

@@ -19,6 +19,12 @@ declare module 'oidc-provider' {
     extraTokenClaims?: (context: KoaContext) => Record<string, unknown> | undefined;
     jwks?: { keys: readonly object[] };
     cookies?: { keys: readonly string[] };
+    claims?: Readonly<Record<string, readonly string[]>>;
+    conformIdTokenClaims?: boolean;
+    findAccount?: (
+      context: unknown,
+      id: string,
+    ) => { accountId: string; claims: () => Readonly<Record<string, unknown>> };
   }
 
   export interface OidcClient {

@@ -118,6 +118,46 @@ export async function startProvider(options: ProviderOptions): Promise<RunningPr
   return { issuer, seen, elsewhere, close };
 }
 
+/** Starts a provider at which people sign in by browser: its own forms take any name for a person. */
+export async function startLoginProvider(client: {
+  readonly id: string;
+  readonly secret: string;
+  readonly redirectUri: string;
+  /** Claims of every person, beside the id. */
+  readonly claims: Readonly<Record<string, unknown>>;
+}): Promise<RunningAuthorizationServer> {
+  let handle: Handler = (_request, response) => {
+    response.writeHead(503).end();
+  };
+  const { issuer, close } = await listen((request, response) => {
+    handle(request, response);
+  });
+  const { Provider } = await import('oidc-provider');
+  const configuration: ProviderConfiguration = {
+    clients: [
+      {
+        client_id: client.id,
+        client_secret: client.secret,
+        token_endpoint_auth_method: 'client_secret_post',
+        grant_types: ['authorization_code'],
+        redirect_uris: [client.redirectUri],
+        response_types: ['code'],
+        application_type: 'native',
+      },
+    ],
+    scopes: ['openid', 'profile'],
+    claims: { openid: ['sub', ...Object.keys(client.claims)] },
+    conformIdTokenClaims: false,
+    findAccount: (_context, accountId) => ({ accountId, claims: () => ({ sub: accountId, ...client.claims }) }),
+    cookies: { keys: ['test'] },
+    jwks: { keys: [await signingKey()] },
+    features: { devInteractions: { enabled: true } },
+  };
+  const provider = withOwnClones(() => new Provider(issuer, configuration));
+  handle = provider.callback();
+  return { issuer, seen: [], close };
+}
+
 const GRANT_PARAMETERS = [
   'scope',
   'resource',
