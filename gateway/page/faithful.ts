@@ -1,0 +1,160 @@
+/**
+ * Shows foreign text and values in a page as they are: nothing hides, nothing moves its neighbours.
+ *
+ * 1. What a browser would not show, or would combine, stands as its code point.
+ * 2. Right-to-left letters are isolated (UAX #9): they cannot reorder the numbers beside them, and a mark says that they
+ *    are there.
+ * 3. A long text or list folds. What follows stays in sight, and the fold says how much is in it.
+ */
+import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
+import { Html, html, type Shown } from './html.ts';
+
+/** Characters of a text that stand outside of its fold. */
+const SHOWN_CHARACTERS = 400;
+/** Members of a list or object that stand outside of its fold. */
+const SHOWN_MEMBERS = 40;
+/** Levels of nesting that are shown as a tree; what is deeper is shown as JSON. */
+const MOST_LEVELS = 12;
+
+// As `domain/text/escape.ts`, without the line break and the tab, which a page shows, and with marks that combine:
+// a stroke through a digit makes another amount of it.
+const HIDDEN = String.raw`(?![\n\t])[\p{C}\p{Zl}\p{Zp}\p{M}\p{Default_Ignorable_Code_Point}\u2800]|(?! )\p{Zs}`;
+const LETTER = String.raw`[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]`;
+/** A hidden character, or letters that are read from right to left, with the spaces between them. */
+const APART = new RegExp(String.raw`${HIDDEN}|(?:(?!\p{M})${LETTER})+(?: +(?:(?!\p{M})${LETTER})+)*`, 'gu');
+const RIGHT_TO_LEFT = new RegExp(LETTER, 'u');
+/** A word with Latin letters and letters that look like them. */
+const MIXED =
+  /\p{Script=Latin}[\p{L}\p{N}]*[\p{Script=Cyrillic}\p{Script=Greek}]|[\p{Script=Cyrillic}\p{Script=Greek}][\p{L}\p{N}]*\p{Script=Latin}/u;
+
+/** A text of somebody else inside a line of ours. */
+export function foreign(text: string): Html {
+  return html`<bdi dir="ltr">${letters(text)}</bdi>`;
+}
+
+/** A text of somebody else as a block, with its line breaks. */
+export function foreignBlock(text: string): Html {
+  return html`<div class="text" dir="ltr">${folded(text)}${marks(text)}</div>`;
+}
+
+/**
+ * Writes hidden characters as code points. Each run of right-to-left letters is isolated: beside it, a number would move
+ * to its other side (UAX #9, rule N1), and the order of an amount and its words would not be the order in the data.
+ */
+function letters(text: string): Shown {
+  const shown: Shown[] = [];
+  let end = 0;
+  for (const { 0: found, index } of text.matchAll(APART)) {
+    shown.push(text.slice(end, index));
+    shown.push(
+      RIGHT_TO_LEFT.test(found)
+        ? html`<bdi>${found}</bdi>`
+        : html`<span class="hidden-char">${codePoint(found)}</span>`,
+    );
+    end = index + found.length;
+  }
+  return [...shown, text.slice(end)];
+}
+
+function codePoint(char: string): string {
+  // Sound: a match of a Unicode regular expression is never empty.
+  const point = char.codePointAt(0) as number;
+  return `U+${point.toString(16).toUpperCase().padStart(4, '0')}`;
+}
+
+function folded(text: string): Html {
+  const points = [...text];
+  if (points.length <= SHOWN_CHARACTERS + SHOWN_CHARACTERS / 4) return html`${letters(text)}`;
+  const rest = points.slice(SHOWN_CHARACTERS);
+  return html`${letters(points.slice(0, SHOWN_CHARACTERS).join(''))}
+    <details class="fold">
+      <summary>${count(rest.length)} more characters</summary>
+      ${letters(rest.join(''))}
+    </details>`;
+}
+
+/** Says what a reader of the text should know about its letters. */
+function marks(text: string): Shown {
+  return [
+    RIGHT_TO_LEFT.test(text) && html` <span class="mark">right-to-left letters</span>`,
+    MIXED.test(text) && html` <span class="mark">letters of several alphabets in one word</span>`,
+    /^\s|\s$/u.test(text) && html` <span class="mark">begins or ends with a space</span>`,
+  ];
+}
+
+/** Shows a JSON object as a tree. */
+export function tree(values: JsonObject): Html {
+  return members(values, 0);
+}
+
+/** Shows the same as JSON text in ASCII: each character that is not stands as an escape (RFC 8259 §7). */
+export function rawJson(value: JsonValue): Html {
+  const text = JSON.stringify(value, undefined, 2).replaceAll(/[^\n -~]/gu, (char) =>
+    [...Array(char.length).keys()].map((at) => `\\u${char.charCodeAt(at).toString(16).padStart(4, '0')}`).join(''),
+  );
+  return html`<pre class="raw" tabindex="0" dir="ltr">${text}</pre>`;
+}
+
+function members(values: JsonObject, level: number): Html {
+  const entries = Object.entries(values);
+  if (entries.length === 0) return html`<span class="empty-value">no members</span>`;
+  const list = (some: readonly [string, JsonValue][]): Html =>
+    html`<dl class="tree">
+      ${some.map(
+        ([name, value]) =>
+          html`<div class="member">
+            <dt>${nameOf(name)}</dt>
+            <dd>${valueOf(value, level + 1)}</dd>
+          </div>`,
+      )}
+    </dl>`;
+  return cut(entries, (some) => list(some));
+}
+
+function nameOf(name: string): Html {
+  return name === ''
+    ? html`<span class="empty-value">no name</span>`
+    : html`<bdi dir="ltr">${folded(name)}</bdi>${marks(name)}`;
+}
+
+function items(values: readonly JsonValue[], level: number): Html {
+  if (values.length === 0) return html`<span class="empty-value">empty list</span>`;
+  const list = (some: readonly JsonValue[], from: number): Html =>
+    html`<ol class="items" start="${from}">
+      ${some.map((value) => html`<li>${valueOf(value, level + 1)}</li>`)}
+    </ol>`;
+  return cut(values, list);
+}
+
+/** Folds what is beyond the first members; the fold stands right behind them and counts the others. */
+function cut<T>(all: readonly T[], list: (some: readonly T[], from: number) => Html): Html {
+  if (all.length <= SHOWN_MEMBERS) return list(all, 0);
+  const rest = all.slice(SHOWN_MEMBERS);
+  return html`${list(all.slice(0, SHOWN_MEMBERS), 0)}
+    <details class="fold">
+      <summary>${count(rest.length)} more</summary>
+      ${list(rest, SHOWN_MEMBERS)}
+    </details>`;
+}
+
+function valueOf(value: JsonValue, level: number): Html {
+  if (typeof value === 'string')
+    return value === ''
+      ? html`<span class="empty-value">empty text</span>`
+      : html`<span class="value text-value" dir="ltr"><bdi dir="ltr">${folded(value)}</bdi>${marks(value)}</span>`;
+  if (typeof value !== 'object' || value === null)
+    return html`<span class="value ${typeof value === 'number' ? 'number-value' : 'word-value'}"
+      >${JSON.stringify(value)}</span
+    >`;
+  if (level > MOST_LEVELS) return rawJson(value);
+  return isList(value) ? items(value, level) : members(value, level);
+}
+
+/** `Array.isArray` does not know lists that are read only. */
+function isList(value: JsonValue): value is readonly JsonValue[] {
+  return Array.isArray(value);
+}
+
+function count(number: number): string {
+  return number.toLocaleString('en');
+}

@@ -1,0 +1,343 @@
+/**
+ * Serves the pages. They work without JavaScript: reading by links, deciding by forms.
+ *
+ * 1. Who is asking comes from the gateway; a form counts only with the secret of its session (CSRF).
+ * 2. Nothing comes from elsewhere, and nothing inline runs (Content-Security-Policy).
+ * 3. A refused form comes back with what was typed, and with the reason.
+ */
+import { readFileSync } from 'node:fs';
+import { timingSafeEqual } from 'node:crypto';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { CountersignError } from '../../contracts/errors.ts';
+import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import { html } from './html.ts';
+import { inboxView, requestPath } from './inbox.ts';
+import { pageText, trouble } from './layout.ts';
+import { answerOf, editedOf } from './form.ts';
+import type { Listed, PageSource, RunRead, Viewer } from './port.ts';
+import { comparedView, requestView, type Typed } from './request.ts';
+import { type Chosen, reviewView, type Told, toldView } from './review.ts';
+import { runsView, runView } from './run.ts';
+
+export interface PageOptions {
+  readonly source: PageSource;
+  /** Undefined if nobody is signed in. */
+  readonly viewerOf: (request: FastifyRequest) => Promise<Viewer | undefined>;
+  /** Where one signs in; the page that was wanted follows as `?to=`. */
+  readonly signIn: string;
+  /** HTTP status of an error of the table. */
+  readonly statusOf: (error: CountersignError) => number;
+}
+
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "form-action 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+/** Bytes of a form: arguments may have 256 KiB, and percent-encoding makes three of one. */
+const FORM_BYTES = 1_048_576;
+/** Requests that one review holds. */
+const MOST_REVIEWED = 50;
+
+export function registerPages(app: FastifyInstance, options: PageOptions): void {
+  const { source, viewerOf, signIn } = options;
+  app.addContentTypeParser(
+    'application/x-www-form-urlencoded',
+    { parseAs: 'string', bodyLimit: FORM_BYTES },
+    (_request, body, done) => done(null, new URLSearchParams(String(body))),
+  );
+  app.addHook('onSend', async (_request, reply) => {
+    void reply.headers({
+      'content-security-policy': POLICY,
+      'x-content-type-options': 'nosniff',
+      'referrer-policy': 'same-origin',
+      'cross-origin-opener-policy': 'same-origin',
+    });
+  });
+
+  type Asked = FastifyRequest<{ Params: { runId: string; callId: string }; Querystring: { show?: string } }>;
+  const page =
+    (answer: (asked: Asked, viewer: Viewer, reply: FastifyReply) => Promise<unknown>) =>
+    async (asked: FastifyRequest, reply: FastifyReply): Promise<unknown> => {
+      const viewer = await viewerOf(asked);
+      if (viewer === undefined)
+        return await reply.redirect(
+          `${signIn}?to=${encodeURIComponent(asked.method === 'GET' ? asked.url : '/')}`,
+          303,
+        );
+      void reply.type('text/html; charset=utf-8').header('cache-control', 'no-store');
+      try {
+        if (asked.method === 'POST') assertOwnForm(asked.body, viewer);
+        // Sound: each route below names its parameters.
+        return await answer(asked as Asked, viewer, reply);
+      } catch (error) {
+        return refused(reply, viewer, error, options);
+      }
+    };
+
+  app.get(
+    '/',
+    page(async ({ query }, viewer) => {
+      const everyone = query.show === 'all';
+      const inbox = await source.inbox(viewer, everyone);
+      return pageText({
+        title: 'Inbox',
+        viewer,
+        at: 'inbox',
+        live: true,
+        waiting: inbox.mine,
+        main: inboxView(inbox, viewer, everyone, Date.now()),
+      });
+    }),
+  );
+
+  app.get(
+    '/runs',
+    page(async (_asked, viewer) =>
+      pageText({
+        title: 'Runs',
+        viewer,
+        at: 'runs',
+        live: true,
+        main: runsView(await source.runs(viewer), Date.now()),
+      }),
+    ),
+  );
+
+  app.get(
+    '/runs/:runId',
+    page(async ({ params: { runId } }, viewer) => {
+      const read = await source.run(viewer, runId);
+      return pageText({ title: runId, viewer, at: 'runs', live: true, main: runView(read, viewer, Date.now()) });
+    }),
+  );
+
+  app.get(
+    '/runs/:runId/requests/:callId',
+    page(async ({ params }, viewer) => requestPage(await opened(source, viewer, params), viewer)),
+  );
+
+  app.post(
+    '/runs/:runId/requests/:callId',
+    page(async ({ params, body }, viewer, reply) => {
+      const form = formOf(body);
+      const { read, request } = await opened(source, viewer, params);
+      try {
+        await source.send(viewer, { runId: params.runId, ...answerOf(form, request) });
+      } catch (error) {
+        const told = coded(error);
+        void reply.code(options.statusOf(told));
+        return requestPage(
+          await opened(source, viewer, params).catch(() => ({ read, request })),
+          viewer,
+          told,
+          Object.fromEntries(form),
+        );
+      }
+      return await reply.redirect(requestPath(request), 303);
+    }),
+  );
+
+  app.post(
+    '/runs/:runId/requests/:callId/edit',
+    page(async ({ params, body }, viewer, reply) => {
+      const form = formOf(body);
+      const { read, request } = await opened(source, viewer, params);
+      try {
+        if (form.get('digest') !== request.digest)
+          throw new CountersignError(
+            'DIGEST_MISMATCH',
+            'The request changed since you opened it; look at it again.',
+            {},
+          );
+        const changed = editedOf(form, request);
+        const main = comparedView({ read, request, viewer, now: Date.now() }, changed);
+        return pageText({ title: `Change ${request.tool}`, viewer, main });
+      } catch (error) {
+        const told = coded(error);
+        void reply.code(options.statusOf(told));
+        return requestPage({ read, request }, viewer, told, { ...Object.fromEntries(form), kind: 'edit' });
+      }
+    }),
+  );
+
+  app.post(
+    '/review',
+    page(async ({ body }, viewer) => {
+      const chosen = formOf(body).getAll('chosen').slice(0, MOST_REVIEWED).map(chosenOf);
+      const { requests } = await source.inbox(viewer, false);
+      const found = chosen.flatMap((each) => requests.filter((listed) => isSame(listed, each)));
+      return pageText({
+        title: 'Review',
+        viewer,
+        at: 'inbox',
+        main: reviewView(found, chosen.length - found.length, viewer, Date.now()),
+      });
+    }),
+  );
+
+  app.post(
+    '/review/decide',
+    page(async ({ body }, viewer) => {
+      const form = formOf(body);
+      const kind = form.get('kind') === 'approve' ? 'approve' : 'reject';
+      const words = form.get('words') ?? '';
+      const told: Told[] = [];
+      // One after the other: the first refusals may be a reason to look again, and each has its own answer.
+      for (const [runId, callId, digest, temporalRun] of form.getAll('chosen').slice(0, MOST_REVIEWED).map(chosenOf)) {
+        const message = {
+          kind,
+          callId,
+          digest,
+          runId: temporalRun,
+          decisionId: `${kind}-${digest.slice(0, 32)}`,
+          ...(kind === 'reject'
+            ? { reason: words === '' ? 'Rejected with others.' : words }
+            : words === ''
+              ? {}
+              : { comment: words }),
+        };
+        try {
+          await source.send(viewer, { runId, update: 'decide', message });
+          told.push({ runId, callId });
+        } catch (error) {
+          told.push({ runId, callId, refused: coded(error).message });
+        }
+      }
+      return pageText({ title: 'Decided', viewer, at: 'inbox', main: toldView(told) });
+    }),
+  );
+
+  app.post(
+    '/runs/:runId/say',
+    page(async ({ params: { runId }, body }, viewer, reply) => {
+      await source.say(viewer, runId, formOf(body).get('text') ?? '');
+      return await reply.redirect(`/runs/${encodeURIComponent(runId)}`, 303);
+    }),
+  );
+
+  app.post(
+    '/runs/:runId/stop',
+    page(async ({ params: { runId }, body }, viewer, reply) => {
+      await source.stop(viewer, runId, formOf(body).get('reason') ?? '');
+      return await reply.redirect(`/runs/${encodeURIComponent(runId)}`, 303);
+    }),
+  );
+
+  registerAssets(app);
+  registerLive(app, options);
+}
+
+const ASSETS = [
+  ['page.css', 'text/css; charset=utf-8'],
+  ['page.js', 'text/javascript; charset=utf-8'],
+  ['icon.svg', 'image/svg+xml'],
+] as const;
+
+function registerAssets(app: FastifyInstance): void {
+  for (const [name, type] of ASSETS) {
+    const bytes = readFileSync(new URL(`assets/${name}`, import.meta.url));
+    app.get(`/assets/${name}`, async (_request, reply) =>
+      reply.type(type).header('cache-control', 'public, max-age=300').send(bytes),
+    );
+  }
+}
+
+/** Tells pages that something changed; each then loads itself again, at most once a second. */
+function registerLive(app: FastifyInstance, { source, viewerOf }: PageOptions): void {
+  app.get('/live', async (request, reply) => {
+    if ((await viewerOf(request)) === undefined) return await reply.code(401).send();
+    reply.hijack();
+    const { raw } = reply;
+    raw.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' });
+    raw.write('retry: 2000\n\nevent: change\ndata: {}\n\n');
+    // A reader that does not read gets no more: nothing gathers in memory.
+    const tell = (): void => void (raw.writableNeedDrain || raw.write('event: change\ndata: {}\n\n'));
+    const beat = setInterval(() => void (raw.writableNeedDrain || raw.write(': still here\n\n')), BEAT_MS);
+    const end = source.changes(tell);
+    raw.on('close', () => {
+      clearInterval(beat);
+      end();
+    });
+    return reply;
+  });
+}
+
+/** Keeps proxies from closing a silent stream. */
+const BEAT_MS = 15_000;
+
+interface Opened {
+  readonly read: RunRead;
+  readonly request: ApprovalRequest;
+}
+
+async function opened(
+  source: PageSource,
+  viewer: Viewer,
+  { runId, callId }: { readonly runId: string; readonly callId: string },
+): Promise<Opened> {
+  const read = await source.run(viewer, runId);
+  const request = read.requests.find((each) => each.callId === callId);
+  if (request !== undefined) return { read, request };
+  throw new CountersignError(
+    'CALL_UNKNOWN',
+    `Call ${callId} waits for nobody any more; the run's page says what became of it.`,
+    { runId, callId },
+  );
+}
+
+function requestPage({ read, request }: Opened, viewer: Viewer, error?: CountersignError, typed: Typed = {}): string {
+  const view = requestView({ read, request, viewer, now: Date.now(), typed });
+  return pageText({
+    title: `${request.tool} on ${request.server}`,
+    viewer,
+    at: 'inbox',
+    live: true,
+    main: html`${error !== undefined && trouble('That did not count', error.message, error.code)}${view}`,
+  });
+}
+
+function refused(reply: FastifyReply, viewer: Viewer, error: unknown, { statusOf }: PageOptions): string {
+  const told = coded(error);
+  void reply.code(statusOf(told));
+  const main = html`${trouble('That did not work', told.message, told.code)}
+    <p><a class="button" href="/">Back to the inbox</a></p>`;
+  return pageText({ title: 'Not possible', viewer, main });
+}
+
+function coded(error: unknown): CountersignError {
+  return error instanceof CountersignError
+    ? error
+    : new CountersignError('INTERNAL', 'Something failed in the gateway; its log says what.', {}, { cause: error });
+}
+
+function formOf(body: unknown): URLSearchParams {
+  return body instanceof URLSearchParams ? body : new URLSearchParams();
+}
+
+function assertOwnForm(body: unknown, { csrf }: Viewer): void {
+  const sent = Buffer.from(formOf(body).get('csrf') ?? '');
+  const own = Buffer.from(csrf);
+  if (sent.length === own.length && timingSafeEqual(sent, own)) return;
+  throw new CountersignError(
+    'MESSAGE_INVALID',
+    'This form belongs to another session; load the page again and send it anew.',
+    { path: 'csrf' },
+  );
+}
+
+function chosenOf(text: string): readonly [...Chosen, string] {
+  const parts: unknown = JSON.parse(text);
+  const [runId, callId, digest, temporalRun = ''] = Array.isArray(parts) ? parts.map(String) : [];
+  return [runId ?? '', callId ?? '', digest ?? '', temporalRun];
+}
+
+function isSame({ request }: Listed, [runId, callId, digest]: readonly [...Chosen, string]): boolean {
+  return request.workflowId === runId && request.callId === callId && request.digest === digest;
+}
