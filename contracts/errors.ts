@@ -19,6 +19,7 @@ const usage = { retryable: false, httpStatus: 422, exitCode: 2 } as const;
 const refused = { retryable: false, httpStatus: 403, exitCode: 3 } as const;
 const missing = { retryable: false, httpStatus: 404, exitCode: 4 } as const;
 const conflict = { retryable: false, httpStatus: 409, exitCode: 5 } as const;
+const stale = { retryable: false, httpStatus: 412, exitCode: 5 } as const;
 const unavailable = { retryable: true, httpStatus: 503, exitCode: 6 } as const;
 const failedCheck = { retryable: false, httpStatus: 422, exitCode: 7 } as const;
 const upstream = { retryable: false, httpStatus: 502, exitCode: 3 } as const;
@@ -49,8 +50,9 @@ export const ERRORS = {
   CALL_UNKNOWN: missing,
   REQUEST_NOT_OPEN: conflict,
   ALREADY_DECIDED: conflict,
-  DIGEST_MISMATCH: conflict,
-  DECISION_STALE_RUN: conflict,
+  // A decision echoes what was shown, as a precondition.
+  DIGEST_MISMATCH: stale,
+  DECISION_STALE_RUN: stale,
   DECISION_EXPIRED: { retryable: false, httpStatus: 410, exitCode: 5 },
   APPROVER_NOT_ENTITLED: refused,
   EXTENSION_FORBIDDEN: refused,
@@ -133,6 +135,13 @@ export const ERRORS = {
   REPLAY_FAILED: failedCheck,
   POLICY_CASES_FAILED: failedCheck,
   TRANSCRIPT_MISMATCH: fault,
+  // The gateway.
+  SIGN_IN_REQUIRED: { retryable: false, httpStatus: 401, exitCode: 3 },
+  ACTION_FORBIDDEN: refused,
+  ROUTE_UNKNOWN: missing,
+  BODY_UNREADABLE: { retryable: false, httpStatus: 400, exitCode: 3 },
+  BODY_TOO_LARGE: { retryable: false, httpStatus: 413, exitCode: 3 },
+  RATE_LIMITED: { retryable: true, httpStatus: 429, exitCode: 6 },
   // The engine.
   ENGINE_UNAVAILABLE: unavailable,
   RESULT_UNCERTAIN: { retryable: true, httpStatus: 504, exitCode: 6 },

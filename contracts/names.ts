@@ -75,12 +75,21 @@ export const SEARCH_ATTRIBUTES = {
   pending: { name: 'CountersignPending', type: 'INT' },
   nextDeadline: { name: 'CountersignNextDeadline', type: 'DATETIME' },
   waitingSince: { name: 'CountersignWaitingSince', type: 'DATETIME' },
-  approverGroups: { name: 'CountersignApproverGroups', type: 'KEYWORD_LIST' },
+  /** Who is asked by now; for its values see `WAITS_FOR`. */
+  approvers: { name: 'CountersignApprovers', type: 'KEYWORD_LIST' },
   tools: { name: 'CountersignTools', type: 'KEYWORD_LIST' },
   servers: { name: 'CountersignServers', type: 'KEYWORD_LIST' },
   initiator: { name: 'CountersignInitiator', type: 'KEYWORD' },
   tenant: { name: 'CountersignTenant', type: 'KEYWORD' },
   root: { name: 'CountersignRoot', type: 'KEYWORD' },
+} as const;
+
+/** Values of `CountersignApprovers`. */
+export const WAITS_FOR = {
+  id: (id: string): string => `id:${id}`,
+  group: (group: string): string => `group:${group}`,
+  /** Stands for those whom one attribute cannot hold; whoever lists what waits for somebody lists these runs, too. */
+  more: 'more',
 } as const;
 
 /** Memo key under which a run lists its open requests (see `PendingMemo`). */

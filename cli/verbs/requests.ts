@@ -24,15 +24,23 @@ export const REQUESTS = verb({
     full: option.flag('show all text, however long'),
     reveal: option.flag('show arguments that policy keeps out of lists: look at them before you decide'),
     tenant: option.text('<name>', 'only runs of this tenant'),
-    group: option.text('<name>', 'only runs that wait for this group'),
+    as: option.text('<id>', 'only runs that wait for this person, by id or by a group named with --group'),
+    group: option.several('<name>', 'only runs that wait for this group'),
     most: option.parsed(option.wholeNumber, '<count>', 'runs at the most (default: 100)'),
   },
-  examples: ['requests', 'requests --group ops', 'requests nightly-42 --full', 'requests nightly-42 --json'],
+  examples: [
+    'requests',
+    'requests --as ben --group finance',
+    'requests --group ops',
+    'requests nightly-42 --full',
+    'requests nightly-42 --json',
+  ],
   run: async ({ args: { run }, options, session }) => {
-    const { tenant, group, most } = options;
+    const { tenant, as, group, most } = options;
+    const approver = as === undefined && group === undefined ? undefined : defined({ id: as, groups: group });
     return await session(async (opened) =>
       run === undefined
-        ? inboxAnswer(await opened.countersign.waiting(defined({ tenant, group, most })))
+        ? inboxAnswer(await opened.countersign.waiting(defined({ tenant, approver, most })), approver !== undefined)
         : await requestsOf(opened, run, options),
     );
   },
@@ -44,12 +52,13 @@ interface Showing {
   readonly reveal?: true;
 }
 
-function inboxAnswer(runs: readonly WaitingRun[]): Answer {
+/** @param isFiltered true if only what waits for somebody was listed */
+function inboxAnswer(runs: readonly WaitingRun[], isFiltered: boolean): Answer {
   const now = Date.now();
   return {
     json: { runs },
     text: (paint) => {
-      if (runs.length === 0) return 'No run waits for a decision.';
+      if (runs.length === 0) return isFiltered ? 'No run waits for them.' : 'No run waits for a decision.';
       const rows = runs.map(({ runId, pending }) => [
         visible(runId),
         String(pending.count),

@@ -53,6 +53,20 @@ export async function readLedger(client: Client, source: LedgerSource): Promise<
   return entries;
 }
 
+/** Reads at most so many entries from this number on. */
+export async function readEntries(
+  client: Client,
+  source: LedgerSource,
+  { from, most }: { readonly from: number; readonly most: number },
+): Promise<readonly LedgerEntry[]> {
+  const entries: LedgerEntry[] = [];
+  for await (const entry of entriesFrom(source, from, (next) => ledgerPage(client, source, next))) {
+    entries.push(entry);
+    if (entries.length >= most) break;
+  }
+  return entries;
+}
+
 /** Yields the entries from this number up to the first entry of the page. */
 async function storedEntries(
   { workflowId, artifacts }: LedgerSource,

@@ -1,7 +1,7 @@
 /** Lists the runs that wait for a decision, without waking them, and sends several decisions at once. */
 import type { Client } from '@temporalio/client';
 import { CountersignError } from '../../contracts/errors.ts';
-import { PENDING_MEMO, RUN_WORKFLOW, SEARCH_ATTRIBUTES } from '../../contracts/names.ts';
+import { PENDING_MEMO, RUN_WORKFLOW, SEARCH_ATTRIBUTES, WAITS_FOR } from '../../contracts/names.ts';
 import { isUndecodable, unreadable } from '../../contracts/payload-converter.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { type DecisionAck, type DecisionInput, PendingMemo } from '../../contracts/schemas/request.ts';
@@ -10,8 +10,8 @@ import { listExecutions } from '../engine/executions.ts';
 
 export interface InboxFilter {
   readonly tenant?: string;
-  /** Lists only runs that wait for this group. */
-  readonly group?: string;
+  /** Lists only runs that wait for this person, by id or by one of the groups. */
+  readonly approver?: { readonly id?: string; readonly groups?: readonly string[] };
   /** Most runs to list; default 100. */
   readonly most?: number;
 }
@@ -22,13 +22,16 @@ export interface WaitingRun {
   readonly pending: PendingMemo;
 }
 
-export async function listWaiting(client: Client, { tenant, group, most = 100 }: InboxFilter): Promise<WaitingRun[]> {
+export async function listWaiting(
+  client: Client,
+  { tenant, approver, most = 100 }: InboxFilter,
+): Promise<WaitingRun[]> {
   const conditions = [
     `WorkflowType = ${quoted(RUN_WORKFLOW)}`,
     `ExecutionStatus = 'Running'`,
     `${SEARCH_ATTRIBUTES.pending.name} > 0`,
     ...(tenant === undefined ? [] : [`${SEARCH_ATTRIBUTES.tenant.name} = ${quoted(tenant)}`]),
-    ...(group === undefined ? [] : [`${SEARCH_ATTRIBUTES.approverGroups.name} = ${quoted(group)}`]),
+    ...(approver === undefined ? [] : [`${SEARCH_ATTRIBUTES.approvers.name} IN (${waitsFor(approver).join(', ')})`]),
   ];
   const waiting: WaitingRun[] = [];
   let unread: CountersignError | undefined;
@@ -50,6 +53,11 @@ export async function listWaiting(client: Client, { tenant, group, most = 100 }:
   // One unreadable memo hides none of the others. If none can be read, a key is missing.
   if (waiting.length === 0 && unread !== undefined) throw unread;
   return waiting;
+}
+
+function waitsFor({ id, groups = [] }: NonNullable<InboxFilter['approver']>): string[] {
+  const named = [...(id === undefined ? [] : [WAITS_FOR.id(id)]), ...groups.map(WAITS_FOR.group)];
+  return [...named, WAITS_FOR.more].map(quoted);
 }
 
 /** Writes a string of the visibility query language: a backslash escapes quotes (Temporal list filter). */

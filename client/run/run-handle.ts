@@ -35,7 +35,7 @@ import { byteLength } from '../../domain/text/canonical.ts';
 import { assertMessageFits, type Engine, updateIdOf } from '../engine/engine.ts';
 import { askWorkflow } from '../engine/query.ts';
 import { tellUnserved } from '../engine/trouble.ts';
-import { type ArtifactReader, readLedger } from '../ledger/ledger.ts';
+import { type ArtifactReader, readEntries, readLedger } from '../ledger/ledger.ts';
 import { type FreshGrant, sealFresh } from '../signing/sealing.ts';
 import { type Said, sendSigned, type Signer } from '../signing/signing.ts';
 import { type BatchAnswer, decideAll } from './inbox.ts';
@@ -242,6 +242,12 @@ export class RunHandle {
   async ledger(): Promise<readonly LedgerEntry[]> {
     const source = { workflowId: this.runId, artifacts: this.#artifacts };
     return await this.#engine.query(this.runId, () => readLedger(this.#engine.client, source));
+  }
+
+  /** Reads at most `most` entries of the ledger, from number `from` on; fewer at its end. */
+  async ledgerEntries(page: { readonly from: number; readonly most: number }): Promise<readonly LedgerEntry[]> {
+    const source = { workflowId: this.runId, artifacts: this.#artifacts };
+    return await this.#engine.query(this.runId, () => readEntries(this.#engine.client, source, page));
   }
 
   /**

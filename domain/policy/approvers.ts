@@ -29,6 +29,15 @@ export function mayDecide(rule: ApproverRule, voter: Voter): boolean {
   return rule.together === true ? rule.allOf.some(isNamed) : rule.allOf.every(isNamed);
 }
 
+/**
+ * True if some clause names the person at some time. Such a person may see the request, also before an escalation and
+ * after it. Whoever may decide is named.
+ */
+export function isNamed({ allOf }: ApproverRule, { id, groups }: Approver): boolean {
+  const people = allOf.flatMap(stagesOf);
+  return people.some((each) => each.ids.includes(id) || each.groups.some((group) => groups.includes(group)));
+}
+
 /** True if these people together have met every clause. */
 export function isMet(rule: ApproverRule, voters: readonly Voter[]): boolean {
   return canBeMet(rule) && rule.allOf.every((clause) => missing(clause, voters) === 0);

@@ -94,7 +94,8 @@ export function provenDeadline(
   return current;
 }
 
-function latestDeadline({ extendableToSeconds }: ApproverRule, openedAt: number): number | undefined {
+/** Returns the time to which a deadline may be postponed at most; undefined if it may not. */
+export function latestDeadline({ extendableToSeconds }: ApproverRule, openedAt: number): number | undefined {
   return extendableToSeconds === undefined ? undefined : openedAt + extendableToSeconds * 1_000;
 }
 

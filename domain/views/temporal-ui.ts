@@ -5,6 +5,7 @@
  * 2. Search attributes and memo hold no arguments: everybody who may list runs can read both.
  */
 import { defined } from '../../contracts/defined.ts';
+import { WAITS_FOR } from '../../contracts/names.ts';
 import type { InputPause, OutcomePause, Pause, PendingMemo } from '../../contracts/schemas/request.ts';
 import type { RunStatus } from '../../contracts/schemas/run-state.ts';
 import type { Extension } from '../../contracts/wire/carry.ts';
@@ -277,29 +278,40 @@ export interface PendingAttributes {
   readonly pending: number;
   readonly nextDeadline: Date | undefined;
   readonly waitingSince: Date | undefined;
-  readonly approverGroups: readonly string[];
+  /** Who is asked by now, as `WAITS_FOR` names them. */
+  readonly approvers: readonly string[];
   readonly tools: readonly string[];
 }
 
 export function pendingAttributes(run: Run): PendingAttributes {
   const asking = askingCalls(run);
   const { nextDeadline, waitingSince } = waitOf(run);
-  const groups = asking.flatMap(({ request }) => shownOf(request).approvers.allOf.flatMap((clause) => clause.groups));
+  const approvers = asking.flatMap(({ request }) =>
+    shownOf(request).approvers.allOf.flatMap(({ ids, groups }) => [
+      ...ids.map(WAITS_FOR.id),
+      ...groups.map(WAITS_FOR.group),
+    ]),
+  );
   const tools = asking.map(({ judgement }) => visible(`${judgement.target.server}/${judgement.target.tool}`));
   return {
     pending: asking.length,
     nextDeadline: nextDeadline === undefined ? undefined : new Date(nextDeadline),
     waitingSince: waitingSince === undefined ? undefined : new Date(waitingSince),
-    approverGroups: listedWithin(groups).slice(0, LISTED_TOOLS),
+    approvers: listedWithin(approvers, WAITS_FOR.more),
     tools: listedWithin(tools).slice(0, LISTED_TOOLS),
   };
 }
 
-/** Keeps each value once, and only as many as one attribute can hold: a longer value would stop the run. */
-export function listedWithin(values: readonly string[]): readonly string[] {
-  const kept = [...new Set(values)];
-  while (byteLength(JSON.stringify(kept)) > ATTRIBUTE_BYTES) kept.pop();
-  return kept;
+/**
+ * Keeps each value once, and only as many as one attribute can hold: a longer value would stop the run.
+ * @param more takes the place of the values that are left out
+ */
+export function listedWithin(values: readonly string[], more?: string): readonly string[] {
+  const all = [...new Set(values)];
+  const kept = [...all];
+  const told = (): string[] => (more === undefined || kept.length === all.length ? kept : [...kept, more]);
+  while (byteLength(JSON.stringify(told())) > ATTRIBUTE_BYTES) kept.pop();
+  return told();
 }
 
 // Temporal UI shows this text of a catalog: Markdown, with foreign names made visible and inert.

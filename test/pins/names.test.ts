@@ -111,7 +111,7 @@ describe('names on the wire', () => {
       CountersignPending: 'INT',
       CountersignNextDeadline: 'DATETIME',
       CountersignWaitingSince: 'DATETIME',
-      CountersignApproverGroups: 'KEYWORD_LIST',
+      CountersignApprovers: 'KEYWORD_LIST',
       CountersignTools: 'KEYWORD_LIST',
       CountersignServers: 'KEYWORD_LIST',
       CountersignInitiator: 'KEYWORD',

@@ -36,6 +36,12 @@ test('a run by commands: start, requests, approve, result, ledger, verify-ledger
     expect.objectContaining({ callId: 't1.c0', tool: 'pay', digest: request?.digest }),
   ]);
 
+  // What waits for somebody is listed by id and by group, and nothing else is.
+  const waitsFor = async (...who: string[]): Promise<string> => (await service.cli(['requests', ...who])).out;
+  expect(await waitsFor('--as', 'ann')).toContain('life');
+  expect(await waitsFor('--as', 'zoe', '--group', 'sales', '--group', 'ops')).toContain('life');
+  expect(await waitsFor('--as', 'ops', '--group', 'ann')).toBe('No run waits for them.\n');
+
   const approved = documentOf<DecisionAck>(
     await service.approve('life', 't1.c0', 'ann', '--digest', request?.digest ?? '', '--comment', 'checked'),
   );

@@ -88,7 +88,7 @@ test('a waiting run is found by attributes, memo and current details, which name
     CountersignPending: [1],
     CountersignTools: ['bank/pay'],
     CountersignServers: ['bank'],
-    CountersignApproverGroups: ['treasury'],
+    CountersignApprovers: ['id:bob', 'group:treasury'],
     CountersignInitiator: ['ann'],
     CountersignTenant: ['acme'],
     CountersignRoot: [run.runId],
@@ -109,12 +109,18 @@ test('a waiting run is found by attributes, memo and current details, which name
 
   const inbox = await until(
     async () => {
-      const found = await world.countersign.waiting({ tenant: 'acme', group: 'treasury' });
+      const found = await world.countersign.waiting({ tenant: 'acme', approver: { groups: ['treasury'] } });
       return found.length > 0 ? found : undefined;
     },
     { what: 'the run in the inbox' },
   );
   expect(inbox).toMatchObject([{ runId: run.runId, pending: { count: 1 } }]);
+  const found = async (approver: { id?: string; groups?: string[] }): Promise<string[]> =>
+    (await world.countersign.waiting({ tenant: 'acme', approver })).map(({ runId }) => runId);
+  expect(await found({ id: 'bob' })).toEqual([run.runId]);
+  expect(await found({ id: 'zoe', groups: ['ops', 'treasury'] })).toEqual([run.runId]);
+  // A group's name is nobody's id, and an id no group's name.
+  expect(await found({ id: 'treasury', groups: ['bob'] })).toEqual([]);
   expect(await world.countersign.waiting({ tenant: "acme' OR '1' = '1" })).toEqual([]);
 
   await run.decide(decisionOn(request, 'bob'));

@@ -208,7 +208,10 @@ describe('reminders, escalations and confirmation by the acting user (E-3, F-3, 
     await ledgerShows(run, 'request.escalated');
     await world.restartWorkers();
     await until(
-      async () => (await world.countersign.waiting({ group: 'directors' })).find(({ runId }) => runId === run.runId),
+      async () =>
+        (await world.countersign.waiting({ approver: { groups: ['directors'] } })).find(
+          ({ runId }) => runId === run.runId,
+        ),
       { what: 'the group that is asked by now, in visibility' },
     );
     const [metadata] = [await handle.query<{ currentDetails: string }>('__temporal_workflow_metadata')];

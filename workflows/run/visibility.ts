@@ -71,7 +71,7 @@ export class Surface {
 
   #showAttributes(): void {
     const live = this.#live;
-    const { pending, nextDeadline, waitingSince, approverGroups, tools } = pendingAttributes(live.run);
+    const { pending, nextDeadline, waitingSince, approvers, tools } = pendingAttributes(live.run);
     const pairs: SearchAttributeUpdatePair[] = [
       { key: SEARCH_ATTRIBUTES.status, value: shownStatus(live.status) },
       { key: SEARCH_ATTRIBUTES.pending, value: pending },
@@ -80,7 +80,7 @@ export class Surface {
       pairs.push(
         { key: SEARCH_ATTRIBUTES.nextDeadline, value: nextDeadline ?? null },
         { key: SEARCH_ATTRIBUTES.waitingSince, value: waitingSince ?? null },
-        { key: SEARCH_ATTRIBUTES.approverGroups, value: approverGroups.length > 0 ? [...approverGroups] : null },
+        { key: SEARCH_ATTRIBUTES.approvers, value: approvers.length > 0 ? [...approvers] : null },
         { key: SEARCH_ATTRIBUTES.tools, value: tools.length > 0 ? [...tools] : null },
       );
     }

@@ -21,7 +21,9 @@ describe('the table of codes', () => {
   test('what may succeed when sent again is never called the fault of the sender', () => {
     for (const code of codesWhere(({ retryable }) => retryable)) {
       expect(traitsOf(code)).toMatchObject({ exitCode: 6 });
-      expect(traitsOf(code).httpStatus).toBeGreaterThanOrEqual(500);
+      // Whoever asks too often may ask again later.
+      if (code === 'RATE_LIMITED') expect(traitsOf(code).httpStatus).toBe(429);
+      else expect(traitsOf(code).httpStatus).toBeGreaterThanOrEqual(500);
     }
   });
 
@@ -43,13 +45,15 @@ describe('the table of codes', () => {
     ];
     expect(statusesOf(2)).toEqual([422]);
     expect(statusesOf(4)).toEqual([404]);
-    expect(new Set(statusesOf(5))).toEqual(new Set([409, 410]));
+    expect(new Set(statusesOf(5))).toEqual(new Set([409, 410, 412]));
     expect(statusesOf(70)).toEqual([500]);
   });
 
   test('S2.3: an unknown call is not found, one that was decided is a conflict, bad shape is unprocessable', () => {
     expect(traitsOf('CALL_UNKNOWN').httpStatus).toBe(404);
     expect(traitsOf('ALREADY_DECIDED').httpStatus).toBe(409);
+    expect(traitsOf('DECISION_EXPIRED').httpStatus).toBe(410);
+    expect(traitsOf('DIGEST_MISMATCH').httpStatus).toBe(412);
     expect(traitsOf('DECISION_INVALID').httpStatus).toBe(422);
   });
 });

@@ -249,7 +249,7 @@ describe('a reminder or escalation', () => {
     expect(shownOf(requestOf(asked))).toEqual({ approvers: rule });
     expect(plainDetails(asked)).toMatch(/who: .*after 20 s only group:ops-heads/);
     expect(pendingMemo(asked, runIds()).requests[0]).not.toHaveProperty('reminded');
-    expect(pendingAttributes(asked).approverGroups).toEqual(['ops', 'law']);
+    expect(pendingAttributes(asked).approvers).toEqual(['id:ann', 'group:ops', 'group:law']);
   });
 
   test('is seen afterwards: that it was reminded, since when others are asked, and who by now', () => {
@@ -260,10 +260,10 @@ describe('a reminder or escalation', () => {
     expect(details).toContain('others are asked since 2026-01-01T00:00:20.000Z');
     expect(details).toMatch(/who: group:ops-heads and ann or group:law, after 30 s only group:law-heads/);
     expect(pendingMemo(run, runIds()).requests).toMatchObject([{ reminded: true }]);
-    const groups = [run, tell(run, 't1.c0', at(30)).run].map((each) => pendingAttributes(each).approverGroups);
+    const groups = [run, tell(run, 't1.c0', at(30)).run].map((each) => pendingAttributes(each).approvers);
     expect(groups).toEqual([
-      ['ops-heads', 'law'],
-      ['ops-heads', 'law-heads'],
+      ['group:ops-heads', 'id:ann', 'group:law'],
+      ['group:ops-heads', 'group:law-heads'],
     ]);
   });
 });

@@ -258,7 +258,7 @@ describe('search attributes', () => {
       pending: 2,
       nextDeadline: new Date(START + 3_600_000),
       waitingSince: new Date(START),
-      approverGroups: ['ops', 'sec'],
+      approvers: ['group:ops', 'id:ann', 'group:sec'],
       tools: ['files/write_file'],
     });
   });
@@ -268,19 +268,28 @@ describe('search attributes', () => {
       pending: 0,
       nextDeadline: undefined,
       waitingSince: undefined,
-      approverGroups: [],
+      approvers: [],
       tools: [],
     });
   });
 
-  test('name at most ten tools and ten groups', () => {
+  test('name at most ten tools, and all approvers that fit', () => {
     const groups = Array.from({ length: 12 }, (_, index) => `g${index}`);
     const run = judgedRun(identicalCalls(12), (_call, index) => ({
       target: toolTarget({ tool: `tool-${index}` }),
       verdict: askVerdict({ approvers: approverRule([], groups) }),
     }));
-    const { tools, approverGroups } = pendingAttributes(run);
-    expect([tools.length, approverGroups.length]).toEqual([10, 10]);
+    const { tools, approvers } = pendingAttributes(run);
+    expect([tools.length, approvers.length]).toEqual([10, 12]);
+  });
+
+  test('say that there are more approvers than fit, so that nobody misses what waits for them', () => {
+    const ids = Array.from({ length: 100 }, (_, index) => `${index}`.padEnd(200, 'x'));
+    const run = judgedRun(identicalCalls(1), () => ({ verdict: askVerdict({ approvers: approverRule(ids) }) }));
+    const { approvers } = pendingAttributes(run);
+    expect(approvers).toEqual([...ids.slice(0, approvers.length - 1).map((id) => `id:${id}`), 'more']);
+    expect(approvers.length).toBeGreaterThan(5);
+    expect(JSON.stringify(approvers).length).toBeLessThanOrEqual(2_000);
   });
 
   test('hold nothing invisible, which some stores of visibility refuse', () => {

@@ -1,0 +1,74 @@
+/** Configures the gateway: where it listens, whose tokens it believes, and what people may do by it. */
+import { z } from 'zod';
+import { HttpUrl, Identifier, people } from './json.ts';
+
+/** Name of a claim; a dot leads into an object: `realm_access.roles`. */
+const Claim = z.string().min(1).max(200);
+
+/** Signature algorithms that may be believed. None of them is symmetric. */
+const Algorithm = z.enum(['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA']);
+
+/** An OpenID provider whose access tokens say who is asking (RFC 9068, RFC 7519). */
+export const OidcConfig = z.strictObject({
+  /** Exactly as in the claim `iss`. */
+  issuer: HttpUrl,
+  /** The claim `aud` must name it. */
+  audience: z.string().min(1).max(1_000),
+  /** Default: the provider's own metadata say where its keys are. */
+  jwksUri: HttpUrl.optional(),
+  algorithms: z.array(Algorithm).min(1).default(['RS256', 'PS256', 'ES256', 'EdDSA']),
+  claims: z
+    .strictObject({
+      /** The id by which policies name a person. */
+      id: Claim.default('sub'),
+      groups: Claim.default('groups'),
+      /** Without this claim in a token, its owner belongs to `tenant`. */
+      tenant: Claim.default('tenant'),
+    })
+    .prefault({}),
+  /** Tenant of tokens that name none; absent: such tokens are refused. */
+  tenant: Identifier.optional(),
+});
+export type OidcConfig = z.infer<typeof OidcConfig>;
+
+export const GatewayConfig = z.strictObject({
+  /** The address to listen on; 0.0.0.0 means every address of the machine. */
+  host: z.string().min(1).default('127.0.0.1'),
+  port: z.int().min(0).max(65_535).default(8235),
+  oidc: OidcConfig.optional(),
+  /** For development: everybody who reaches the port may say who they are. Only on a loopback address. */
+  development: z.literal(true).optional(),
+  /** What people may do, each in their own tenant, beyond deciding what asks them. Nobody is named by default. */
+  may: z
+    .strictObject({
+      /** Start runs, in their own name. */
+      start: z.strictObject(people).prefault({}),
+      /** See every run and request. */
+      read: z.strictObject(people).prefault({}),
+      /** See every run, write to it and stop it. */
+      administer: z.strictObject(people).prefault({}),
+    })
+    .prefault({}),
+  /**
+   * In trust mode `signed`: the file of the private key that signs for people (`countersign keys new --service`),
+   * relative to the configuration file. It speaks for the issuer, the tenants and the groups that it states.
+   */
+  signing: z.strictObject({ keyFile: z.string().min(1) }).optional(),
+  limits: z
+    .strictObject({
+      bodyBytes: z.int().min(1_024).max(4_194_304).default(1_048_576),
+      /** Of one person; of one address where nobody has signed in. */
+      requestsPerMinute: z.int().min(1).max(1_000_000).default(600),
+      /** A request must arrive whole in this time. */
+      requestSeconds: z.int().min(1).max(600).default(30),
+      connections: z.int().min(1).max(100_000).default(2_000),
+      /** Event streams of all people. */
+      streams: z.int().min(1).max(100_000).default(1_000),
+      streamsPerPerson: z.int().min(1).max(1_000).default(20),
+      /** Runs that the lists hold. */
+      runs: z.int().min(100).max(1_000_000).default(50_000),
+    })
+    .prefault({}),
+});
+export type GatewayConfig = z.infer<typeof GatewayConfig>;
+export type GatewayConfigInput = z.input<typeof GatewayConfig>;

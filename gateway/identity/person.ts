@@ -1,0 +1,88 @@
+/**
+ * Says who is asking: an id, groups and a tenant from a verified token, and what the operator lets such a person do.
+ *
+ * 1. Nothing of a request but its token says who sends it.
+ * 2. In trust mode `signed` a person is `issuer|subject`, and only the groups and tenants count for which the gateway's
+ *    key may speak.
+ */
+import { CountersignError } from '../../contracts/errors.ts';
+import type { GatewayConfig } from '../../contracts/schemas/gateway.ts';
+import type { Person } from '../../contracts/schemas/http-api.ts';
+import { Identifier } from '../../contracts/schemas/json.ts';
+import type { Approver } from '../../contracts/schemas/request.ts';
+import type { Assertion } from '../../contracts/schemas/trust.ts';
+import type { Onlooker } from '../../domain/request/offers.ts';
+
+export type Right = Person['may'][number];
+
+export interface Asker extends Onlooker {
+  readonly may: ReadonlySet<Right>;
+}
+
+/** What a token says, as the provider wrote it. */
+export interface Claimed {
+  readonly id: unknown;
+  readonly groups: unknown;
+  readonly tenant: unknown;
+}
+
+/** The key of the gateway speaks for these alone. */
+export type Voice = Pick<Assertion, 'iss' | 'groups' | 'tenants'>;
+
+/** Groups of one token; a longer list is cut off by providers, and would be incomplete. */
+const MOST_GROUPS = 1_000;
+
+export class People {
+  readonly #may: GatewayConfig['may'];
+  readonly #voice: Voice | undefined;
+
+  /** @param voice in trust mode `signed` */
+  constructor(may: GatewayConfig['may'], voice?: Voice) {
+    this.#may = may;
+    this.#voice = voice;
+  }
+
+  /** @throws CountersignError `SIGN_IN_REQUIRED` if the claims name nobody of whom runs could be told */
+  personOf({ id: subject, groups: claimed, tenant }: Claimed): Asker {
+    const id = this.#voice === undefined ? subject : `${this.#voice.iss}|${String(subject)}`;
+    if (typeof subject !== 'string' || !Identifier.safeParse(id).success) throw unusable('id');
+    if (typeof tenant !== 'string' || !Identifier.safeParse(tenant).success) throw unusable('tenant');
+    if (this.#voice !== undefined && !this.#voice.tenants.includes(tenant))
+      throw signIn(`The key of this gateway may not speak for tenant ${tenant}.`);
+    const groups = groupsIn(claimed).filter((group) => this.#voice?.groups.includes(group) ?? true);
+    // Sound: checked above; with a voice, it is a text of two parts.
+    const person = { id: id as string, groups, tenant };
+    const may = new Set(
+      (['start', 'read', 'administer'] as const).filter((right) => isAmong(this.#may[right], person, subject)),
+    );
+    return { ...person, may, seesAll: may.has('read') || may.has('administer') };
+  }
+}
+
+/** @param subject the id without its issuer */
+function isAmong({ ids, groups }: GatewayConfig['may'][Right], person: Approver, subject: string): boolean {
+  return ids.includes(person.id) || ids.includes(subject) || groups.some((group) => person.groups.includes(group));
+}
+
+/** A text is a list of one: some providers write it so. Names that no policy can hold are left out. */
+function groupsIn(claimed: unknown): readonly string[] {
+  if (claimed === undefined || claimed === null) return [];
+  const listed: readonly unknown[] = Array.isArray(claimed) ? claimed : [claimed];
+  if (listed.length > MOST_GROUPS) throw unusable('groups');
+  return listed.flatMap((group) => (typeof group === 'string' && Identifier.safeParse(group).success ? [group] : []));
+}
+
+export function shownPerson({ id, groups, tenant, may }: Asker): Person {
+  return { id, groups: [...groups], tenant, may: [...may] };
+}
+
+export function signIn(reason: string): CountersignError {
+  return new CountersignError(
+    'SIGN_IN_REQUIRED',
+    `${reason} Send a token of the configured issuer: Authorization: Bearer ….`,
+  );
+}
+
+function unusable(claim: string): CountersignError {
+  return signIn(`The token has no usable claim for ${claim} (gateway.oidc.claims).`);
+}

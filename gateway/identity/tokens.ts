@@ -1,0 +1,139 @@
+/**
+ * Verifies bearer tokens: access tokens of the configured provider, and those of the development login.
+ *
+ * 1. Signature, issuer, audience and time are checked before a claim is read; what is missing is refused (INV-G4).
+ * 2. A refusal says what to correct, and repeats nothing of the token.
+ */
+import { randomBytes } from 'node:crypto';
+import { decodeJwt, errors, type JWTPayload, jwtVerify, SignJWT } from 'jose';
+import { CountersignError } from '../../contracts/errors.ts';
+import type { GatewayConfig, OidcConfig } from '../../contracts/schemas/gateway.ts';
+import { type AskProvider, ProviderKeys } from './keys.ts';
+import { type Asker, type Claimed, type People, signIn } from './person.ts';
+
+/** Clocks of providers and gateways may differ by so much. */
+const SKEW_SECONDS = 30;
+const LONGEST_TOKEN = 16_384;
+
+export class Tokens {
+  readonly #people: People;
+  readonly #oidc: OidcConfig | undefined;
+  readonly #keys: ProviderKeys | undefined;
+  readonly #development: Development | undefined;
+
+  constructor(
+    { oidc, development }: Pick<GatewayConfig, 'oidc' | 'development'>,
+    people: People,
+    ask: AskProvider,
+    now?: () => number,
+  ) {
+    this.#people = people;
+    this.#oidc = oidc;
+    this.#keys = oidc && new ProviderKeys(oidc, ask, now);
+    this.#development = development && new Development();
+  }
+
+  get isDevelopment(): boolean {
+    return this.#development !== undefined;
+  }
+
+  /** @throws CountersignError `SIGN_IN_REQUIRED`, `TRUST_UNAVAILABLE` */
+  async askerOf(authorization: string | undefined): Promise<Asker> {
+    const token = /^Bearer +([A-Za-z0-9_.~+/-]+=*)$/i.exec(authorization ?? '')?.[1];
+    if (token === undefined || token.length > LONGEST_TOKEN) throw signIn('There is no bearer token.');
+    if (this.#development !== undefined && issuerOf(token) === DEVELOPMENT_ISSUER)
+      return this.#people.personOf(await this.#development.claimsOf(token));
+    if (this.#oidc === undefined || this.#keys === undefined) throw signIn('The token is not one of this gateway.');
+    return this.#people.personOf(claimedIn(await this.#verified(token, this.#oidc, this.#keys), this.#oidc));
+  }
+
+  /** Issues a token of the development login. @throws CountersignError `ROUTE_UNKNOWN` where there is none */
+  async signInAs(claimed: Required<Claimed>): Promise<{ token: string; expiresAt: string; asker: Asker }> {
+    if (this.#development === undefined)
+      throw new CountersignError('ROUTE_UNKNOWN', 'This gateway has no development login.');
+    const asker = this.#people.personOf(claimed);
+    return { ...(await this.#development.issue(claimed)), asker };
+  }
+
+  async #verified(token: string, oidc: OidcConfig, keys: ProviderKeys): Promise<JWTPayload> {
+    try {
+      const { payload } = await jwtVerify(token, async (header, flat) => await keys.find(header, flat), {
+        issuer: oidc.issuer,
+        audience: oidc.audience,
+        algorithms: oidc.algorithms,
+        clockTolerance: SKEW_SECONDS,
+        requiredClaims: ['exp'],
+      });
+      return payload;
+    } catch (error) {
+      throw error instanceof CountersignError ? error : signIn(refusalOf(error));
+    }
+  }
+}
+
+function refusalOf(error: unknown): string {
+  if (error instanceof errors.JWTExpired) return 'The token has expired.';
+  if (error instanceof errors.JWTClaimValidationFailed)
+    return error.claim === 'aud'
+      ? 'The token is for another audience.'
+      : error.claim === 'iss'
+        ? 'The token is of another issuer.'
+        : `The token has no valid claim ${error.claim}.`;
+  return 'The token is not valid.';
+}
+
+/** Reads the issuer of a token that is not verified yet: it only chooses by what the token is verified. */
+function issuerOf(token: string): string | undefined {
+  try {
+    return decodeJwt(token).iss;
+  } catch {
+    return undefined;
+  }
+}
+
+function claimedIn(payload: JWTPayload, { claims, tenant }: OidcConfig): Claimed {
+  return {
+    id: claimAt(payload, claims.id),
+    groups: claimAt(payload, claims.groups),
+    tenant: claimAt(payload, claims.tenant) ?? tenant,
+  };
+}
+
+/** A claim of that very name comes first: names of claims may hold dots, as URLs do. */
+function claimAt(payload: JWTPayload, name: string): unknown {
+  if (Object.hasOwn(payload, name)) return payload[name];
+  return name.split('.').reduce<unknown>((at, part) => {
+    if (typeof at !== 'object' || at === null || !Object.hasOwn(at, part)) return undefined;
+    // Sound: an object may be read at any of its own keys; what comes out is unknown.
+    return (at as Readonly<Record<string, unknown>>)[part];
+  }, payload);
+}
+
+// The development login issues tokens to everybody who asks, under a key that ends with the process.
+
+const DEVELOPMENT_ISSUER = 'countersign-development';
+const LIFE_SECONDS = 43_200;
+
+class Development {
+  readonly #key = randomBytes(32);
+
+  async issue({ id, groups, tenant }: Claimed): Promise<{ token: string; expiresAt: string }> {
+    const exp = Math.floor(Date.now() / 1_000) + LIFE_SECONDS;
+    const token = await new SignJWT({ groups, tenant })
+      .setProtectedHeader({ alg: 'HS256' })
+      .setIssuer(DEVELOPMENT_ISSUER)
+      .setSubject(String(id))
+      .setExpirationTime(exp)
+      .sign(this.#key);
+    return { token, expiresAt: new Date(exp * 1_000).toISOString() };
+  }
+
+  async claimsOf(token: string): Promise<Claimed> {
+    try {
+      const { payload } = await jwtVerify(token, this.#key, { issuer: DEVELOPMENT_ISSUER, algorithms: ['HS256'] });
+      return { id: payload.sub, groups: payload['groups'], tenant: payload['tenant'] };
+    } catch {
+      throw signIn('The development token is not of this process. Sign in again.');
+    }
+  }
+}

@@ -1,0 +1,92 @@
+/**
+ * Tells errors as problem details (RFC 9457), from the error table.
+ *
+ * 1. A status comes from the table alone: one code has one status everywhere.
+ * 2. Nothing of a fault is told but its code; the log has the rest, under the request id.
+ */
+import { troubleOf } from '../client/engine/trouble.ts';
+import { defined } from '../contracts/defined.ts';
+import { CountersignError, type ErrorFacts } from '../contracts/errors.ts';
+import type { ProblemDetails } from '../contracts/schemas/http-api.ts';
+import { type Problem, problemsOf } from '../contracts/schemas/parse.ts';
+import type { z } from 'zod';
+
+/** An input that does not fit its schema. */
+export class Misfit extends CountersignError {
+  readonly errors: readonly Problem[];
+  constructor(errors: readonly Problem[], where: string) {
+    const [first] = errors;
+    const told = first === undefined ? 'does not fit its schema' : `${first.path} ${first.reason}`.trim();
+    super('USAGE', `The ${where} is not valid: ${told}. Correct it and try again.`, defined({ path: first?.path }));
+    this.errors = errors;
+  }
+}
+
+export function misfitOf(error: z.core.$ZodError, input: unknown, where: string): Misfit {
+  return new Misfit(problemsOf(error, input), where);
+}
+
+/** Errors of Fastify itself, by their code. */
+const OF_FASTIFY: Readonly<Record<string, () => CountersignError>> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: () =>
+    new CountersignError('BODY_TOO_LARGE', 'The body has more bytes than this gateway takes. Nothing was changed.'),
+  FST_ERR_RATE_LIMITED: () => tooMany('requests in a minute'),
+};
+
+/** Seconds after which a caller may ask again. */
+export const RETRY_AFTER_SECONDS = 60;
+
+export function tooMany(what: string): CountersignError {
+  return new CountersignError(
+    'RATE_LIMITED',
+    `That was more than this gateway allows: ${what}. Try again later (Retry-After).`,
+  );
+}
+
+/** Gives any error a code of the table. */
+export function codedOf(error: unknown): CountersignError {
+  if (error instanceof CountersignError) return error;
+  const code = typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
+  const own = OF_FASTIFY[code];
+  if (own !== undefined) return own();
+  const status = typeof error === 'object' && error !== null && 'statusCode' in error ? Number(error.statusCode) : 0;
+  if (status >= 400 && status < 500)
+    return new CountersignError(
+      'BODY_UNREADABLE',
+      'The request cannot be read: send one JSON document with Content-Type: application/json. Nothing was changed.',
+    );
+  return troubleOf(error, '');
+}
+
+/** What no reader outside may be told. */
+const FAULT = 'The gateway met a fault; its log says more under the request id. Try again later.';
+
+export function problemOf(error: CountersignError, requestId: string): ProblemDetails {
+  const { code, message, facts, traits } = error;
+  return {
+    type: `https://countersign.dev/errors/${code}`,
+    title: titleOf(code),
+    status: traits.httpStatus,
+    detail: code === 'INTERNAL' ? FAULT : message,
+    code,
+    requestId,
+    retryable: traits.retryable,
+    facts: code === 'INTERNAL' ? {} : plainFacts(facts),
+    ...(error instanceof Misfit ? { errors: error.errors.map(({ path, reason }) => ({ path, reason })) } : ofPath(error)),
+  };
+}
+
+/** Shape errors of the client library name one path. */
+function ofPath({ facts: { path }, message, traits }: CountersignError): Pick<ProblemDetails, 'errors'> {
+  return path === undefined || traits.httpStatus !== 422 ? {} : { errors: [{ path, reason: message }] };
+}
+
+function plainFacts(facts: ErrorFacts): ProblemDetails['facts'] {
+  const told = Object.entries(facts).flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]));
+  return Object.fromEntries(told);
+}
+
+function titleOf(code: string): string {
+  const words = code.toLowerCase().replaceAll('_', ' ');
+  return `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
+}

@@ -1,0 +1,123 @@
+/**
+ * Reads runs from Temporal's visibility, in pages, and decodes only rows that have changed.
+ *
+ * 1. Anybody may write to a namespace: what of a row cannot be read is left out, and ends no list.
+ */
+import type { Client } from '@temporalio/client';
+import { tsToMs } from '@temporalio/common/lib/time.js';
+import { readable } from '../../client/engine/executions.ts';
+import { defined } from '../../contracts/defined.ts';
+import { PENDING_MEMO, RUN_WORKFLOW, SEARCH_ATTRIBUTES } from '../../contracts/names.ts';
+import type { RunRow } from '../../contracts/schemas/http-api.ts';
+import { PendingMemo } from '../../contracts/schemas/request.ts';
+
+/** What Temporal gives at most for one page. */
+const PAGE_SIZE = 1_000;
+
+const OF_RUNS = `WorkflowType = '${RUN_WORKFLOW}'`;
+
+/** The open executions of all runs. */
+export const RUNNING = `${OF_RUNS} AND ExecutionStatus = 'Running'`;
+
+/** Runs that ended at this time or later. */
+export function endedSince(since: Date): string {
+  return `${OF_RUNS} AND CloseTime >= '${since.toISOString()}' AND ExecutionStatus != 'ContinuedAsNew'`;
+}
+
+type Execution = Awaited<ReturnType<Client['workflowService']['listWorkflowExecutions']>>['executions'][number];
+
+/** A row of visibility. */
+export interface SeenRow {
+  readonly runId: string;
+  /** Two rows with equal marks show the same. */
+  readonly mark: string;
+  readonly read: () => Promise<ReadRow>;
+}
+
+export interface ReadRow {
+  readonly row: RunRow;
+  /** The first open requests; absent if nothing waits, or if the memo cannot be read. */
+  readonly memo: PendingMemo | undefined;
+  /** Groups that may answer; absent if the run names none. */
+  readonly approvers: readonly string[] | undefined;
+}
+
+/** Lists the rows of a query; a page is asked for when the one before it is used up. */
+export async function* rowsOf(client: Client, query: string): AsyncGenerator<SeenRow> {
+  let nextPageToken: Uint8Array | undefined;
+  do {
+    const page = await client.workflowService.listWorkflowExecutions({
+      namespace: client.options.namespace,
+      pageSize: PAGE_SIZE,
+      query,
+      ...defined({ nextPageToken }),
+    });
+    for (const execution of page.executions) yield seenIn(client, execution);
+    nextPageToken = page.nextPageToken.length === 0 ? undefined : page.nextPageToken;
+  } while (nextPageToken !== undefined);
+}
+
+const SHOWN = Object.values(SEARCH_ATTRIBUTES).map(({ name }) => name);
+
+function seenIn(client: Client, execution: Execution): SeenRow {
+  const fields = execution.searchAttributes?.indexedFields ?? {};
+  const memo = execution.memo?.fields?.[PENDING_MEMO];
+  const parts = [...SHOWN.map((name) => fields[name]?.data), memo?.data].map((data) =>
+    data ? Buffer.from(data).toString('base64') : '',
+  );
+  return {
+    runId: execution.execution?.workflowId ?? '',
+    mark: [execution.execution?.runId, execution.status, ...parts].join(' '),
+    read: async () => rowIn(execution, memo ? await readable(client, [memo]) : undefined),
+  };
+}
+
+/** `temporal.api.enums.v1.WorkflowExecutionStatus`, for runs that could not say themselves how they ended. */
+const ENDED: Readonly<Record<number, string>> = { 3: 'failed', 4: 'cancelled', 5: 'terminated', 7: 'failed' };
+
+function rowIn(execution: Execution, memo: unknown): ReadRow {
+  const { approverGroups, initiator, nextDeadline, pending, servers, status, tenant, waitingSince } = SEARCH_ATTRIBUTES;
+  const value = (name: string): unknown => jsonOf(execution.searchAttributes?.indexedFields?.[name]?.data);
+  const text = (name: string): string | undefined => {
+    const found = value(name);
+    return typeof found === 'string' ? found : undefined;
+  };
+  const list = (name: string): string[] | undefined => {
+    const found = value(name);
+    const listed: readonly unknown[] = Array.isArray(found) ? found : [found];
+    const texts = listed.filter((each) => typeof each === 'string');
+    return texts.length === 0 ? undefined : texts;
+  };
+  const time = (name: string): string | undefined => {
+    const ms = Date.parse(text(name) ?? '');
+    return Number.isNaN(ms) ? undefined : new Date(ms).toISOString();
+  };
+  const count = Number(value(pending.name) ?? 0);
+  const isOpen = execution.status === 1;
+  const read = PendingMemo.safeParse(memo);
+  return {
+    row: {
+      runId: execution.execution?.workflowId ?? '',
+      status: isOpen ? (text(status.name) ?? 'running') : (ENDED[execution.status ?? 0] ?? text(status.name) ?? 'ended'),
+      // A run without these has not begun, or is not ours: nobody but readers of that tenant sees it.
+      tenant: text(tenant.name) ?? '',
+      initiator: text(initiator.name) ?? '',
+      servers: list(servers.name) ?? [],
+      startedAt: new Date(execution.startTime ? tsToMs(execution.startTime) : 0).toISOString(),
+      ...(execution.closeTime && !isOpen ? { endedAt: new Date(tsToMs(execution.closeTime)).toISOString() } : {}),
+      pending: isOpen && Number.isSafeInteger(count) ? count : 0,
+      ...defined({ nextDeadline: time(nextDeadline.name), waitingSince: time(waitingSince.name) }),
+    },
+    memo: isOpen && read.success ? read.data : undefined,
+    approvers: list(approverGroups.name),
+  };
+}
+
+function jsonOf(data: Uint8Array | null | undefined): unknown {
+  if (!data) return undefined;
+  try {
+    return JSON.parse(Buffer.from(data).toString('utf8'));
+  } catch {
+    return undefined;
+  }
+}
