@@ -72,7 +72,9 @@ export function problemOf(error: CountersignError, requestId: string): ProblemDe
     requestId,
     retryable: traits.retryable,
     facts: code === 'INTERNAL' ? {} : plainFacts(facts),
-    ...(error instanceof Misfit ? { errors: error.errors.map(({ path, reason }) => ({ path, reason })) } : ofPath(error)),
+    ...(error instanceof Misfit
+      ? { errors: error.errors.map(({ path, reason }) => ({ path, reason })) }
+      : ofPath(error)),
   };
 }
 

@@ -7,7 +7,7 @@
  * 3. A long text or list folds. What follows stays in sight, and the fold says how much is in it.
  */
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
-import { Html, html, type Shown } from './html.ts';
+import { type Html, markup, type Shown } from './markup.ts';
 
 /** Characters of a text that stand outside of its fold. */
 const SHOWN_CHARACTERS = 400;
@@ -16,12 +16,14 @@ const SHOWN_MEMBERS = 40;
 /** Levels of nesting that are shown as a tree; what is deeper is shown as JSON. */
 const MOST_LEVELS = 12;
 
-// As `domain/text/escape.ts`, without the line break and the tab, which a page shows, and with marks that combine:
-// a stroke through a digit makes another amount of it.
-const HIDDEN = String.raw`(?![\n\t])[\p{C}\p{Zl}\p{Zp}\p{M}\p{Default_Ignorable_Code_Point}\u2800]|(?! )\p{Zs}`;
+// As `domain/text/escape.ts`, without the line break and the tab, which a page shows.
+const INVISIBLE = String.raw`(?![\n\t])[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]|(?! )\p{Zs}`;
+// Marks that combine with any letter, such as a stroke through a digit, and marks that their script would not put there.
+const MARK = String.raw`\p{Me}|(?=\p{M})\p{Script=Inherited}|(?<=^|[\0-\x7f]|\p{M}{3})\p{M}`;
+const HIDDEN = `${INVISIBLE}|${MARK}`;
 const LETTER = String.raw`[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]`;
 /** A hidden character, or letters that are read from right to left, with the spaces between them. */
-const APART = new RegExp(String.raw`${HIDDEN}|(?:(?!\p{M})${LETTER})+(?: +(?:(?!\p{M})${LETTER})+)*`, 'gu');
+const APART = new RegExp(`${HIDDEN}|(?:(?!${HIDDEN})${LETTER})+(?: +(?:(?!${HIDDEN})${LETTER})+)*`, 'gu');
 const RIGHT_TO_LEFT = new RegExp(LETTER, 'u');
 /** A word with Latin letters and letters that look like them. */
 const MIXED =
@@ -29,12 +31,12 @@ const MIXED =
 
 /** A text of somebody else inside a line of ours. */
 export function foreign(text: string): Html {
-  return html`<bdi dir="ltr">${letters(text)}</bdi>`;
+  return markup`<bdi dir="ltr">${letters(text)}</bdi>`;
 }
 
 /** A text of somebody else as a block, with its line breaks. */
 export function foreignBlock(text: string): Html {
-  return html`<div class="text" dir="ltr">${folded(text)}${marks(text)}</div>`;
+  return markup`<div class="text" dir="ltr">${folded(text)}${marks(text)}</div>`;
 }
 
 /**
@@ -48,8 +50,8 @@ function letters(text: string): Shown {
     shown.push(text.slice(end, index));
     shown.push(
       RIGHT_TO_LEFT.test(found)
-        ? html`<bdi>${found}</bdi>`
-        : html`<span class="hidden-char">${codePoint(found)}</span>`,
+        ? markup`<bdi>${found}</bdi>`
+        : markup`<span class="hidden-char">${codePoint(found)}</span>`,
     );
     end = index + found.length;
   }
@@ -64,21 +66,18 @@ function codePoint(char: string): string {
 
 function folded(text: string): Html {
   const points = [...text];
-  if (points.length <= SHOWN_CHARACTERS + SHOWN_CHARACTERS / 4) return html`${letters(text)}`;
+  if (points.length <= SHOWN_CHARACTERS + SHOWN_CHARACTERS / 4) return markup`${letters(text)}`;
   const rest = points.slice(SHOWN_CHARACTERS);
-  return html`${letters(points.slice(0, SHOWN_CHARACTERS).join(''))}
-    <details class="fold">
-      <summary>${count(rest.length)} more characters</summary>
-      ${letters(rest.join(''))}
-    </details>`;
+  const fold = markup`<details class="fold"><summary>${count(rest.length)} more characters</summary>${letters(rest.join(''))}</details>`;
+  return markup`${letters(points.slice(0, SHOWN_CHARACTERS).join(''))}${fold}`;
 }
 
 /** Says what a reader of the text should know about its letters. */
 function marks(text: string): Shown {
   return [
-    RIGHT_TO_LEFT.test(text) && html` <span class="mark">right-to-left letters</span>`,
-    MIXED.test(text) && html` <span class="mark">letters of several alphabets in one word</span>`,
-    /^\s|\s$/u.test(text) && html` <span class="mark">begins or ends with a space</span>`,
+    RIGHT_TO_LEFT.test(text) && markup` <span class="mark">right-to-left letters</span>`,
+    MIXED.test(text) && markup` <span class="mark">letters of several alphabets in one word</span>`,
+    /^\s|\s$/u.test(text) && markup` <span class="mark">begins or ends with a space</span>`,
   ];
 }
 
@@ -89,20 +88,28 @@ export function tree(values: JsonObject): Html {
 
 /** Shows the same as JSON text in ASCII: each character that is not stands as an escape (RFC 8259 §7). */
 export function rawJson(value: JsonValue): Html {
-  const text = JSON.stringify(value, undefined, 2).replaceAll(/[^\n -~]/gu, (char) =>
+  return markup`<pre class="raw" tabindex="0" dir="ltr">${asciiJson(value)}</pre>`;
+}
+
+export function asciiJson(value: JsonValue): string {
+  return JSON.stringify(value, undefined, 2).replaceAll(/[^\n -~]/gu, (char) =>
     [...Array(char.length).keys()].map((at) => `\\u${char.charCodeAt(at).toString(16).padStart(4, '0')}`).join(''),
   );
-  return html`<pre class="raw" tabindex="0" dir="ltr">${text}</pre>`;
+}
+
+/** True if a browser shows every character of the text, and in the order of the text. */
+export function isPlain(text: string): boolean {
+  return text.search(APART) < 0;
 }
 
 function members(values: JsonObject, level: number): Html {
   const entries = Object.entries(values);
-  if (entries.length === 0) return html`<span class="empty-value">no members</span>`;
+  if (entries.length === 0) return markup`<span class="empty-value">no members</span>`;
   const list = (some: readonly [string, JsonValue][]): Html =>
-    html`<dl class="tree">
+    markup`<dl class="tree">
       ${some.map(
         ([name, value]) =>
-          html`<div class="member">
+          markup`<div class="member">
             <dt>${nameOf(name)}</dt>
             <dd>${valueOf(value, level + 1)}</dd>
           </div>`,
@@ -113,15 +120,15 @@ function members(values: JsonObject, level: number): Html {
 
 function nameOf(name: string): Html {
   return name === ''
-    ? html`<span class="empty-value">no name</span>`
-    : html`<bdi dir="ltr">${folded(name)}</bdi>${marks(name)}`;
+    ? markup`<span class="empty-value">no name</span>`
+    : markup`<div dir="ltr">${folded(name)}${marks(name)}</div>`;
 }
 
 function items(values: readonly JsonValue[], level: number): Html {
-  if (values.length === 0) return html`<span class="empty-value">empty list</span>`;
+  if (values.length === 0) return markup`<span class="empty-value">empty list</span>`;
   const list = (some: readonly JsonValue[], from: number): Html =>
-    html`<ol class="items" start="${from}">
-      ${some.map((value) => html`<li>${valueOf(value, level + 1)}</li>`)}
+    markup`<ol class="items" start="${from}">
+      ${some.map((value) => markup`<li>${valueOf(value, level + 1)}</li>`)}
     </ol>`;
   return cut(values, list);
 }
@@ -130,7 +137,7 @@ function items(values: readonly JsonValue[], level: number): Html {
 function cut<T>(all: readonly T[], list: (some: readonly T[], from: number) => Html): Html {
   if (all.length <= SHOWN_MEMBERS) return list(all, 0);
   const rest = all.slice(SHOWN_MEMBERS);
-  return html`${list(all.slice(0, SHOWN_MEMBERS), 0)}
+  return markup`${list(all.slice(0, SHOWN_MEMBERS), 0)}
     <details class="fold">
       <summary>${count(rest.length)} more</summary>
       ${list(rest, SHOWN_MEMBERS)}
@@ -140,12 +147,10 @@ function cut<T>(all: readonly T[], list: (some: readonly T[], from: number) => H
 function valueOf(value: JsonValue, level: number): Html {
   if (typeof value === 'string')
     return value === ''
-      ? html`<span class="empty-value">empty text</span>`
-      : html`<span class="value text-value" dir="ltr"><bdi dir="ltr">${folded(value)}</bdi>${marks(value)}</span>`;
+      ? markup`<span class="empty-value">empty text</span>`
+      : markup`<div class="value text-value" dir="ltr">${folded(value)}${marks(value)}</div>`;
   if (typeof value !== 'object' || value === null)
-    return html`<span class="value ${typeof value === 'number' ? 'number-value' : 'word-value'}"
-      >${JSON.stringify(value)}</span
-    >`;
+    return markup`<span class="value ${typeof value === 'number' ? 'number-value' : 'word-value'}">${JSON.stringify(value)}</span>`;
   if (level > MOST_LEVELS) return rawJson(value);
   return isList(value) ? items(value, level) : members(value, level);
 }

@@ -4,7 +4,7 @@ import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { FormField, FormValue } from '../../contracts/schemas/input.ts';
 import type { Sent } from './port.ts';
-import { kindOf } from './request.ts';
+import { kindOf } from './answers.ts';
 
 const UPDATES = { outcome: 'resolveOutcome', input: 'provideInput', authorization: 'authorize' } as const;
 
@@ -34,7 +34,7 @@ export function answerOf(form: URLSearchParams, request: ApprovalRequest): Omit<
       ...base,
       ...(kind === 'extend' && until !== null ? { until: instantOf(until) } : {}),
       ...(form.has('arguments') ? { arguments: objectOf(needed(form, 'arguments'), 'arguments') } : {}),
-      ...rememberOf(form),
+      ...rememberOf(form, request),
     },
   };
 }
@@ -77,10 +77,12 @@ function jsonOf(text: string, path: string): JsonValue {
   }
 }
 
-function rememberOf(form: URLSearchParams): { remember?: object } {
+function rememberOf(form: URLSearchParams, { arguments: args }: ApprovalRequest): { remember?: object } {
   const scope = form.get('remember');
   if (scope === null || scope === '') return {};
-  return { remember: scope === 'arguments' ? { scope, names: form.getAll('names') } : { scope } };
+  const chosen = form.getAll('names');
+  const names = Object.keys(args).filter((_, index) => chosen.includes(String(index)));
+  return { remember: scope === 'arguments' ? { scope, names } : { scope } };
 }
 
 /**
@@ -88,8 +90,8 @@ function rememberOf(form: URLSearchParams): { remember?: object } {
  * @throws CountersignError `DECISION_INVALID`
  */
 export function editedOf(form: URLSearchParams, { arguments: shown }: ApprovalRequest): JsonObject {
-  const own = Object.entries(shown).map(([name, value]) => {
-    const text = form.get(`argument.${name}`);
+  const own = Object.entries(shown).map(([name, value], index) => {
+    const text = form.get(`argument.${index}`);
     if (text === null) throw invalid(`arguments.${name}`, 'is missing; load the page again');
     return [name, editedValue(name, text.replaceAll('\r\n', '\n'), value)] as const;
   });
@@ -103,8 +105,8 @@ function editedValue(name: string, text: string, before: JsonValue): JsonValue {
     case 'text':
       return text;
     case 'number': {
-      const number = Number(text);
-      if (text.trim() === '' || !Number.isFinite(number)) throw invalid(path, 'must be a number');
+      const number = jsonOf(text, path);
+      if (typeof number !== 'number') throw invalid(path, 'must be a number');
       return number;
     }
     case 'yes or no':
@@ -118,10 +120,10 @@ type Questions = Extract<NonNullable<ApprovalRequest['about']>, { kind: 'input' 
 
 function responsesOf(form: URLSearchParams, questions: Questions): Record<string, object> {
   return Object.fromEntries(
-    Object.entries(questions).map(([key, question]) => {
+    Object.entries(questions).map(([key, question], at) => {
       if (question.kind === 'url') return [key, { action: 'accept' }];
-      const content = Object.entries(question.fields).flatMap(([name, field]) => {
-        const value = fieldValue(form, `field.${key}.${name}`, field);
+      const content = Object.entries(question.fields).flatMap(([name, field], index) => {
+        const value = fieldValue(form, `field.${at}.${index}`, field, name);
         return value === undefined ? [] : [[name, value] as const];
       });
       return [key, { action: 'accept', content: Object.fromEntries(content) }];
@@ -129,13 +131,13 @@ function responsesOf(form: URLSearchParams, questions: Questions): Record<string
   );
 }
 
-function fieldValue(form: URLSearchParams, id: string, field: FormField): FormValue | undefined {
+function fieldValue(form: URLSearchParams, id: string, field: FormField, name: string): FormValue | undefined {
   if (field.type === 'choices') return form.getAll(id);
   const text = form.get(id);
   if (text === null || text === '') return undefined;
   if (field.type === 'boolean') return text === 'true';
   if (field.type !== 'number' && field.type !== 'integer') return text;
-  const number = Number(text);
-  if (!Number.isFinite(number)) throw invalid(id, 'must be a number');
+  const number = jsonOf(text, name);
+  if (typeof number !== 'number') throw invalid(name, 'must be a number');
   return number;
 }

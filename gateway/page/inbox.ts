@@ -1,9 +1,10 @@
 /** The page of what waits: sorted by deadline, one row for each request, several of them decided together. */
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
-import { choicesOf } from '../../domain/request/choices.ts';
+import { offersTo } from '../../domain/request/offers.ts';
 import { shownArguments } from '../../domain/policy/redaction.ts';
+import { visible } from '../../domain/text/escape.ts';
 import { foreign } from './faithful.ts';
-import { type Html, html, type Shown } from './html.ts';
+import { type Html, markup, type Shown } from './markup.ts';
 import { csrf } from './layout.ts';
 import type { Inbox, Listed, RunFacts, Viewer } from './port.ts';
 import { ago, clock, left } from './times.ts';
@@ -18,23 +19,23 @@ export function requestPath({ workflowId, callId }: Pick<ApprovalRequest, 'workf
 
 export function inboxView(inbox: Inbox, viewer: Viewer, everyone: boolean, now: number): Html {
   const { requests, mine, more, asOf } = inbox;
-  return html`<div class="head">
+  return markup`<div class="head">
       <h1>
         ${everyone ? 'All open requests' : 'Waiting for you'}
         <span class="count">${requests.length + (more ?? 0)}</span>
       </h1>
       <div class="tabs" role="group" aria-label="Which requests">
-        <a href="/" ${!everyone && html` aria-current="true"`}>For you <span class="count">${mine}</span></a
-        ><a href="/?show=all" ${everyone && html` aria-current="true"`}>All that you may see</a>
+        <a href="/" ${!everyone && markup` aria-current="true"`}>For you <span class="count">${mine}</span></a
+        ><a href="/?show=all" ${everyone && markup` aria-current="true"`}>All that you may see</a>
       </div>
     </div>
     ${requests.length === 0 ? empty(everyone) : list(requests, viewer, now)}
-    ${more !== undefined && html`<p class="note">${more} more are not shown; decide some of these, or use the API's filters.</p>`}
+    ${more !== undefined && markup`<p class="note">${more} more are not shown; decide some of these, or use the API's filters.</p>`}
     <p class="note">As of ${clock(asOf)}.</p>`;
 }
 
 function empty(everyone: boolean): Html {
-  return html`<section class="empty">
+  return markup`<section class="empty">
     <h2>Nothing waits ${everyone ? 'for anybody' : 'for you'}</h2>
     <p>
       New requests appear here by themselves. Calls that policy allows run without a request; each run's page lists
@@ -46,7 +47,7 @@ function empty(everyone: boolean): Html {
 
 function list(requests: readonly Listed[], viewer: Viewer, now: number): Html {
   const rows = requests.map((listed) => row(listed, viewer, now));
-  return html`<form method="post" action="/review">
+  return markup`<form method="post" action="/review">
     ${csrf(viewer)}
     <ul class="requests" aria-label="Open requests">
       ${rows}
@@ -60,16 +61,16 @@ function list(requests: readonly Listed[], viewer: Viewer, now: number): Html {
 
 function row({ request, run }: Listed, viewer: Viewer, now: number): Html {
   const { callId, workflowId, server, tool, deadline, openedAt, about, digest } = request;
-  const mayApprove = choicesOf(request, viewer, now).approve;
-  return html`<li class="row" data-row>
+  const mayApprove = offersTo(request, viewer, now, run.initiator ?? '').includes('approve');
+  return markup`<li class="row" data-row>
     <span class="pick"
-      >${mayApprove && html`<input type="checkbox" name="chosen" value="${JSON.stringify([workflowId, callId, digest])}" aria-label="Choose ${tool}, call ${callId} of ${workflowId}" />`}</span
+      >${mayApprove && markup`<input type="checkbox" name="chosen" value="${JSON.stringify([workflowId, callId, digest])}" aria-label="Choose ${visible(tool)}, call ${callId} of ${visible(workflowId)}" />`}</span
     >
     <a class="row-link" href="${requestPath(request)}"
       ><span class="tool">${foreign(tool)}</span> <span class="server">on ${foreign(server)}</span></a
     >
     <span class="row-arguments"
-      >${about === undefined ? summary(request) : html`<span class="mark">${QUESTIONS[about.kind]}</span>`}</span
+      >${about === undefined ? summary(request) : markup`<span class="mark">${QUESTIONS[about.kind]}</span>`}</span
     >
     <span class="row-run">${runWords(run)}</span>
     <span class="row-votes">${votes(request)}</span>
@@ -90,13 +91,13 @@ function summary(request: ApprovalRequest): Shown {
   return [
     ...shown.map(
       ([name, value]) =>
-        html`<span class="pair"
+        markup`<span class="pair"
           ><span class="name">${foreign(short(name))}</span>
           ${foreign(short(typeof value === 'string' ? value : JSON.stringify(value)))}</span
         > `,
     ),
-    all.length > shown.length && html`<span class="more">and ${all.length - shown.length} more</span>`,
-    all.length === 0 && html`<span class="more">no arguments</span>`,
+    all.length > shown.length && markup`<span class="more">and ${all.length - shown.length} more</span>`,
+    all.length === 0 && markup`<span class="more">no arguments</span>`,
   ];
 }
 
@@ -109,15 +110,15 @@ function short(text: string): string {
 
 function runWords({ runId, agent, initiator }: RunFacts): Shown {
   return [
-    agent !== undefined && html`${foreign(agent)} `,
-    initiator !== undefined && html`for ${foreign(initiator)} `,
-    html`<span class="run-id">${foreign(runId)}</span>`,
+    agent !== undefined && markup`${foreign(agent)} `,
+    initiator !== undefined && markup`for ${foreign(initiator)} `,
+    markup`<span class="run-id">${foreign(runId)}</span>`,
   ];
 }
 
 function votes({ votes: given = [] }: ApprovalRequest): Shown {
   return (
     given.length > 0 &&
-    html`<span class="mark good">${given.map(({ approver }) => [foreign(approver.id), ' '])} agreed</span>`
+    markup`<span class="mark good">${given.map(({ approver }) => [foreign(approver.id), ' '])} agreed</span>`
   );
 }

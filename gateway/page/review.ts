@@ -1,7 +1,6 @@
 /** The page on which several requests are shown once more, before one decision goes to each of them. */
-import { tree } from './faithful.ts';
-import { foreign } from './faithful.ts';
-import { type Html, html } from './html.ts';
+import { foreign, tree } from './faithful.ts';
+import { type Html, markup } from './markup.ts';
 import { requestPath } from './inbox.ts';
 import { csrf } from './layout.ts';
 import type { Listed, Viewer } from './port.ts';
@@ -12,17 +11,17 @@ export type Chosen = readonly [runId: string, callId: string, digest: string];
 
 export function reviewView(listed: readonly Listed[], gone: number, viewer: Viewer, now: number): Html {
   const one = listed.length === 1;
-  return html`<div class="head">
+  return markup`<div class="head">
       <p class="crumbs"><a href="/">Inbox</a></p>
       <h1>Review ${listed.length} ${one ? 'request' : 'requests'}</h1>
     </div>
-    ${gone > 0 && html`<p class="banner warning">${gone} of those that you chose changed or closed meanwhile, and ${gone === 1 ? 'is' : 'are'} not here.</p>`}
+    ${gone > 0 && markup`<p class="banner warning">${gone} of those that you chose changed or closed meanwhile, and ${gone === 1 ? 'is' : 'are'} not here.</p>`}
     <form method="post" action="/review/decide">
       ${csrf(viewer)}
       <ol class="reviewed">
         ${listed.map(
           ({ request, run }) =>
-            html`<li class="card">
+            markup`<li class="card">
               <input
                 type="hidden"
                 name="chosen"
@@ -40,7 +39,7 @@ export function reviewView(listed: readonly Listed[], gone: number, viewer: View
       </ol>
       ${
         listed.length > 0 &&
-        html`<div class="together">
+        markup`<div class="together">
           <label>Comment or reason <input name="words" maxlength="4096" /></label
           ><button class="button approve" name="kind" value="approve" data-key="a">
             Approve ${one ? 'it' : `all ${listed.length}`}</button
@@ -61,12 +60,12 @@ export interface Told {
 
 export function toldView(all: readonly Told[]): Html {
   const taken = all.filter(({ refused }) => refused === undefined).length;
-  return html`<div class="head">
+  return markup`<div class="head">
       <p class="crumbs"><a href="/">Inbox</a></p>
       <h1>${taken} of ${all.length} decided</h1>
     </div>
     <ul class="plain card">
-      ${all.map(({ runId, callId, refused }) => html`<li><span class="outcome ${refused === undefined ? 'succeeded' : 'failed'}">${refused === undefined ? 'decided' : 'refused'}</span> <a href="/runs/${encodeURIComponent(runId)}">${foreign(runId)}</a>, call ${callId}${refused !== undefined && html`: ${foreign(refused)}`}</li>`)}
+      ${all.map(({ runId, callId, refused }) => markup`<li><span class="outcome ${refused === undefined ? 'succeeded' : 'failed'}">${refused === undefined ? 'decided' : 'refused'}</span> <a href="/runs/${encodeURIComponent(runId)}">${foreign(runId)}</a>, call ${callId}${refused !== undefined && markup`: ${foreign(refused)}`}</li>`)}
     </ul>
     <p><a class="button" href="/">Back to the inbox</a></p>`;
 }

@@ -10,12 +10,13 @@ import { timingSafeEqual } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
-import { html } from './html.ts';
+import { markup } from './markup.ts';
 import { inboxView, requestPath } from './inbox.ts';
 import { pageText, trouble } from './layout.ts';
 import { answerOf, editedOf } from './form.ts';
 import type { Listed, PageSource, RunRead, Viewer } from './port.ts';
-import { comparedView, requestView, type Typed } from './request.ts';
+import { comparedView, type Typed } from './answers.ts';
+import { requestView } from './request.ts';
 import { type Chosen, reviewView, type Told, toldView } from './review.ts';
 import { runsView, runView } from './run.ts';
 
@@ -157,7 +158,7 @@ export function registerPages(app: FastifyInstance, options: PageOptions): void 
             {},
           );
         const changed = editedOf(form, request);
-        const main = comparedView({ read, request, viewer, now: Date.now() }, changed);
+        const main = comparedView({ request, viewer, now: Date.now() }, changed);
         return pageText({ title: `Change ${request.tool}`, viewer, main });
       } catch (error) {
         const told = coded(error);
@@ -299,14 +300,14 @@ function requestPage({ read, request }: Opened, viewer: Viewer, error?: Counters
     viewer,
     at: 'inbox',
     live: true,
-    main: html`${error !== undefined && trouble('That did not count', error.message, error.code)}${view}`,
+    main: markup`${error !== undefined && trouble('That did not count', error.message, error.code)}${view}`,
   });
 }
 
 function refused(reply: FastifyReply, viewer: Viewer, error: unknown, { statusOf }: PageOptions): string {
   const told = coded(error);
   void reply.code(statusOf(told));
-  const main = html`${trouble('That did not work', told.message, told.code)}
+  const main = markup`${trouble('That did not work', told.message, told.code)}
     <p><a class="button" href="/">Back to the inbox</a></p>`;
   return pageText({ title: 'Not possible', viewer, main });
 }
@@ -332,10 +333,18 @@ function assertOwnForm(body: unknown, { csrf }: Viewer): void {
   );
 }
 
+/** @throws CountersignError `DECISION_INVALID` */
 function chosenOf(text: string): readonly [...Chosen, string] {
-  const parts: unknown = JSON.parse(text);
-  const [runId, callId, digest, temporalRun = ''] = Array.isArray(parts) ? parts.map(String) : [];
-  return [runId ?? '', callId ?? '', digest ?? '', temporalRun];
+  try {
+    const [runId, callId, digest, temporalRun = ''] = (JSON.parse(text) as readonly unknown[]).map(String);
+    if (runId !== undefined && callId !== undefined && digest !== undefined)
+      return [runId, callId, digest, temporalRun];
+  } catch {
+    // Told below.
+  }
+  throw new CountersignError('DECISION_INVALID', 'chosen is no request; load the inbox again. Nothing was sent.', {
+    path: 'chosen',
+  });
 }
 
 function isSame({ request }: Listed, [runId, callId, digest]: readonly [...Chosen, string]): boolean {

@@ -1,30 +1,30 @@
 /** The page of one run: what it did, turn by turn, what it waits for, what it cost; and the list of runs. */
 import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import { foreign } from './faithful.ts';
-import { type Html, html, type Shown } from './html.ts';
+import { type Html, markup, type Shown } from './markup.ts';
 import { requestPath } from './inbox.ts';
 import { csrf, facts } from './layout.ts';
 import type { RunFacts, RunRead, Viewer } from './port.ts';
-import { conversationView } from './request.ts';
+import { conversationView } from './conversation.ts';
 import { ago, clock, left } from './times.ts';
 
 export function runsView(runs: readonly RunFacts[], now: number): Html {
-  return html`<div class="head">
+  return markup`<div class="head">
       <h1>Runs <span class="count">${runs.length}</span></h1>
     </div>
     ${
       runs.length === 0
-        ? html`<section class="empty">
+        ? markup`<section class="empty">
             <h2>No runs yet</h2>
             <p>A backend starts runs with the library or the API, a person with <code>countersign start</code>.</p>
           </section>`
-        : html`<ul class="requests runs" aria-label="Runs">
+        : markup`<ul class="requests runs" aria-label="Runs">
             ${runs.map(
               ({ runId, agent, initiator, startedAt, status }) =>
-                html`<li class="row" data-row>
+                markup`<li class="row" data-row>
                   <a class="row-link" href="/runs/${encodeURIComponent(runId)}">${foreign(runId)}</a
                   ><span class="row-run"
-                    >${agent !== undefined && foreign(agent)}${initiator !== undefined && html` for ${foreign(initiator)}`}</span
+                    >${agent !== undefined && foreign(agent)}${initiator !== undefined && markup` for ${foreign(initiator)}`}</span
                   ><span class="outcome ${status}">${status}</span><span class="row-time">${ago(startedAt, now)}</span>
                 </li>`,
             )}
@@ -39,24 +39,24 @@ export function runView(
 ): Html {
   const open = requests.filter(({ status }) => status === 'open');
   const isOver = ENDED.has(state.status);
-  return html`<div class="head">
+  return markup`<div class="head">
       <p class="crumbs"><a href="/runs">Runs</a></p>
       <h1>${foreign(run.runId)}</h1>
       <p class="state">
         <span class="outcome ${state.status}">${state.status}</span
-        >${state.because !== undefined && html` ${foreign(state.because)}`}
+        >${state.because !== undefined && markup` ${foreign(state.because)}`}
       </p>
     </div>
     <div class="columns">
       <div class="what">
         ${
           open.length > 0 &&
-          html`<section aria-labelledby="waits">
+          markup`<section aria-labelledby="waits">
             <h2 id="waits">Waits for people</h2>
             <ul class="requests">
               ${open.map(
                 (request) =>
-                  html`<li class="row" data-row>
+                  markup`<li class="row" data-row>
                     <a class="row-link" href="${requestPath(request)}"
                       ><span class="tool">${foreign(request.tool)}</span> on ${foreign(request.server)}</a
                     ><span class="row-time">${left(request.deadline, now)}</span>
@@ -87,15 +87,15 @@ export function runView(
             state.spent !== undefined && `${(state.spent.millionths / 1_000_000).toFixed(4)} ${state.spent.currency}`,
           ],
           ['Ledger', `${state.ledgerLength} entries, chained`],
-          ['Ledger head', html`<code>${state.ledgerHead.slice(0, 16)}…</code>`],
+          ['Ledger head', markup`<code>${state.ledgerHead.slice(0, 16)}…</code>`],
           [
             'Temporal UI',
-            rest.temporalUi !== undefined && html`<a href="${rest.temporalUi}" rel="noreferrer">Open</a>`,
+            rest.temporalUi !== undefined && markup`<a href="${rest.temporalUi}" rel="noreferrer">Open</a>`,
           ],
         ])}
         ${
           !isOver &&
-          html`<details class="choice">
+          markup`<details class="choice">
               <summary>Say something to the agent</summary>
               <form method="post" action="/runs/${encodeURIComponent(run.runId)}/say">
                 ${csrf(viewer)}<label>Message<textarea name="text" rows="3" required></textarea></label
@@ -117,8 +117,8 @@ export function runView(
 const ENDED: ReadonlySet<string> = new Set(['completed', 'stopped', 'limited', 'cancelled', 'failed']);
 
 function timeline(ledger: readonly LedgerEntry[]): Html {
-  return html`<ol class="timeline">
-    ${ledger.map((entry) => html`<li class="${classOf(entry)}"><span class="at">${clock(entry.at)}</span><span class="event">${words(entry)}</span></li>`)}
+  return markup`<ol class="timeline">
+    ${ledger.map((entry) => markup`<li class="${classOf(entry)}"><span class="at">${clock(entry.at)}</span><span class="event">${words(entry)}</span></li>`)}
   </ol>`;
 }
 
@@ -131,32 +131,32 @@ function classOf({ fact }: LedgerEntry): string {
 function words({ fact }: LedgerEntry): Shown {
   switch (fact.kind) {
     case 'run.started':
-      return html`Started by ${foreign(fact.initiator)} with ${foreign(fact.agent)} on ${foreign(fact.model)}`;
+      return markup`Started by ${foreign(fact.initiator)} with ${foreign(fact.agent)} on ${foreign(fact.model)}`;
     case 'tools.discovered':
-      return html`${foreign(fact.server)}: ${fact.count} tools`;
+      return markup`${foreign(fact.server)}: ${fact.count} tools`;
     case 'turn.proposed':
-      return html`Turn ${fact.turn}:
+      return markup`Turn ${fact.turn}:
       ${fact.calls === 0 ? 'an answer' : `${fact.calls} ${fact.calls === 1 ? 'call' : 'calls'}`}`;
     case 'verdict':
-      return html`<strong>${fact.verdict}</strong> ${fact.callId} ${foreign(fact.tool)} by
+      return markup`<strong>${fact.verdict}</strong> ${fact.callId} ${foreign(fact.tool)} by
         ${fact.rules.map((rule) => [foreign(rule), ' '])}`;
     case 'request.opened':
-      return html`Request for ${fact.callId}, until ${clock(fact.deadline)}`;
+      return markup`Request for ${fact.callId}, until ${clock(fact.deadline)}`;
     case 'decision.accepted':
-      return html`${foreign(fact.approver.id)}: ${fact.decision}${fact.edited !== undefined && ' with other arguments'}
-      ${fact.callId}${fact.comment !== undefined && html` “${foreign(fact.comment)}”`}`;
+      return markup`${foreign(fact.approver.id)}: ${fact.decision}${fact.edited !== undefined && ' with other arguments'}
+      ${fact.callId}${fact.comment !== undefined && markup` “${foreign(fact.comment)}”`}`;
     case 'dispatched':
-      return html`${fact.callId} leaves, attempt ${fact.attempt}`;
+      return markup`${fact.callId} leaves, attempt ${fact.attempt}`;
     case 'outcome':
-      return html`<span class="outcome ${fact.outcome}">${fact.outcome}</span>
-        ${fact.callId}${fact.code !== undefined && html` <code>${fact.code}</code>`}`;
+      return markup`<span class="outcome ${fact.outcome}">${fact.outcome}</span>
+        ${fact.callId}${fact.code !== undefined && markup` <code>${fact.code}</code>`}`;
     case 'said':
-      return html`${foreign(fact.from)} wrote`;
+      return markup`${foreign(fact.from)} wrote`;
     case 'stop.requested':
-      return html`${foreign(fact.by)} stops the run: ${foreign(fact.reason)}`;
+      return markup`${foreign(fact.by)} stops the run: ${foreign(fact.reason)}`;
     case 'run.ended':
-      return html`Ended: <span class="outcome ${fact.status}">${fact.status}</span>`;
+      return markup`Ended: <span class="outcome ${fact.status}">${fact.status}</span>`;
     default:
-      return html`${fact.kind}${'callId' in fact && ` ${fact.callId}`}`;
+      return markup`${fact.kind}${'callId' in fact && ` ${fact.callId}`}`;
   }
 }

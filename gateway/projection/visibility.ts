@@ -98,7 +98,9 @@ function rowIn(execution: Execution, memo: unknown): ReadRow {
   return {
     row: {
       runId: execution.execution?.workflowId ?? '',
-      status: isOpen ? (text(status.name) ?? 'running') : (ENDED[execution.status ?? 0] ?? text(status.name) ?? 'ended'),
+      status: isOpen
+        ? (text(status.name) ?? 'running')
+        : (ENDED[execution.status ?? 0] ?? text(status.name) ?? 'ended'),
       // A run without these has not begun, or is not ours: nobody but readers of that tenant sees it.
       tenant: text(tenant.name) ?? '',
       initiator: text(initiator.name) ?? '',

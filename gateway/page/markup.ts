@@ -18,8 +18,8 @@ export class Html {
 
 export type Shown = Html | string | number | false | undefined | readonly Shown[];
 
-/** Tag of a template: `html`<p>${text}</p>``. `false` and `undefined` are left out; lists are joined. */
-export function html(parts: TemplateStringsArray, ...values: readonly Shown[]): Html {
+/** Tag of a template: `markup`<p>${text}</p>``. `false` and `undefined` are left out; lists are joined. */
+export function markup(parts: TemplateStringsArray, ...values: readonly Shown[]): Html {
   return new Html(parts.reduce((text, part, index) => `${text}${escaped(values[index - 1])}${part}`));
 }
 
