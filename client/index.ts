@@ -9,6 +9,7 @@ export type { RunSpecInput } from '../contracts/schemas/run-spec.ts';
 export type { RunResult, RunState } from '../contracts/schemas/run-state.ts';
 export { visible } from '../domain/text/escape.ts';
 export { shownArguments } from '../domain/policy/redaction.ts';
+export { maySee, type Permission, permittedTo } from '../domain/request/permitted.ts';
 export type { BucketInput } from '../contracts/schemas/stores.ts';
 export { readArtifactsFromBucket } from './artifacts/readers.ts';
 export { readArtifactsFrom } from './artifacts/readers.ts';

@@ -30,11 +30,7 @@ export function misfitOf(error: z.core.$ZodError, input: unknown, where: string)
 const OF_FASTIFY: Readonly<Record<string, () => CountersignError>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: () =>
     new CountersignError('BODY_TOO_LARGE', 'The body has more bytes than this gateway takes. Nothing was changed.'),
-  FST_ERR_RATE_LIMITED: () => tooMany('requests in a minute'),
 };
-
-/** Seconds after which a caller may ask again. */
-export const RETRY_AFTER_SECONDS = 60;
 
 export function tooMany(what: string): CountersignError {
   return new CountersignError(

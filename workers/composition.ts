@@ -241,6 +241,17 @@ export function openEgress(config: Config): Egress {
   return createEgress({ rules: config.egress, origins: new Set(urls.map((url) => new URL(url).origin)) });
 }
 
+/** Opens the way to the identity provider of the gateway, and to nobody else. */
+export function openProvider(config: Config): Outlet | undefined {
+  const { oidc } = config.gateway ?? {};
+  if (oidc === undefined) return undefined;
+  const to = [oidc.issuer, ...(oidc.jwksUri === undefined ? [] : [oidc.jwksUri]), ...config.egress.issuerEndpoints];
+  return openEgress(config).outlet({ what: 'gateway.oidc', to, maxBytes: MOST_METADATA_BYTES });
+}
+
+/** Bytes of metadata and keys of an identity provider. */
+const MOST_METADATA_BYTES = 1_048_576;
+
 /** Returns the URLs of models without a `baseUrl`. */
 function providersOf({ models }: Config): string[] {
   return Object.values(models).flatMap((model) =>

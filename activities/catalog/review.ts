@@ -13,6 +13,7 @@
 import type { CatalogConnection, ToolSetting } from '../../contracts/schemas/catalog.ts';
 import type { Config, UnsupportedSetting } from '../../contracts/schemas/config.ts';
 import type { Review, ReviewInput } from '../../contracts/wire/catalog.ts';
+import { comparing } from '../../domain/policy/approvers.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { urlObjection } from '../egress/fetch.ts';
 import { currentScheduler } from '../kit/activity.ts';
@@ -41,6 +42,7 @@ export function createReviewChange(
           .map(({ ids, groups, may }) => ({ ids, groups, may })),
         newTools,
         loosening,
+        ...comparing(config.policy),
       },
       objections: [
         ...(connection === undefined ? [] : connectionObjections(config, input, connection)),

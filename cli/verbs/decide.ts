@@ -24,7 +24,7 @@ import {
   type DecisionInput,
   Remember,
 } from '../../contracts/schemas/request.ts';
-import { mayDecide } from '../../domain/policy/approvers.ts';
+import { permittedTo } from '../../domain/request/permitted.ts';
 import { hashOf, sha256Hex } from '../../domain/text/canonical.ts';
 import { assertSame, sentUnder, type Told } from '../session/answered.ts';
 import { readInput } from '../session/files.ts';
@@ -325,12 +325,7 @@ export async function planBatch(
   // Requests about something else than consent are answered one by one, by somebody who has read them.
   const open = shown.filter(({ status, about }) => status === 'open' && about === undefined);
   const now = Date.now();
-  const mine = open.filter(
-    ({ approvers, openedAt, votes = [] }) =>
-      mayDecide(approvers, { ...approver, after: now - Date.parse(openedAt) }) &&
-      // An approver counts only once, but may still reject a call after approving it.
-      (judged.kind !== 'approve' || votes.every((vote) => vote.approver.id !== approver.id)),
-  );
+  const mine = open.filter((request) => permittedTo(request, approver, now).has(judged.kind));
   const requests = options.all === true ? mine : await openNamed(run, shown, [...new Set(callIds)]);
   return {
     kind: judged.kind,

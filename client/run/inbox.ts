@@ -5,6 +5,7 @@ import { PENDING_MEMO, RUN_WORKFLOW, SEARCH_ATTRIBUTES, WAITS_FOR } from '../../
 import { isUndecodable, unreadable } from '../../contracts/payload-converter.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { type DecisionAck, type DecisionInput, PendingMemo } from '../../contracts/schemas/request.ts';
+import { personOf } from '../../domain/policy/approvers.ts';
 import { Lanes } from '../engine/engine.ts';
 import { listExecutions } from '../engine/executions.ts';
 
@@ -56,8 +57,10 @@ export async function listWaiting(
 }
 
 function waitsFor({ id, groups = [] }: NonNullable<InboxFilter['approver']>): string[] {
-  const named = [...(id === undefined ? [] : [WAITS_FOR.id(id)]), ...groups.map(WAITS_FOR.group)];
-  return [...named, WAITS_FOR.more].map(quoted);
+  // Where policy ignores the case of ids, they are listed in lower case.
+  const ids = id === undefined ? [] : [id, personOf({ idCase: 'ignored' }, id)];
+  const named = [...ids.map(WAITS_FOR.id), ...groups.map(WAITS_FOR.group), WAITS_FOR.more];
+  return [...new Set(named)].map(quoted);
 }
 
 /** Writes a string of the visibility query language: a backslash escapes quotes (Temporal list filter). */

@@ -204,6 +204,7 @@ export const CatalogRules = z.strictObject({
   ),
   newTools: z.enum(['ask', 'strategy']),
   loosening: z.enum(['allow', 'countersign']),
+  idCase: z.literal('ignored').optional(),
 });
 export type CatalogRules = z.infer<typeof CatalogRules>;
 

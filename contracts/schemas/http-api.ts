@@ -16,7 +16,6 @@ import {
   DecisionAck,
   Forget,
   Offer,
-  PauseAck,
   Provision,
   Resolution,
   Say,
@@ -108,6 +107,7 @@ const page = {
 };
 
 export const RunPage = z.strictObject({ runs: z.array(RunRow), ...page });
+export type RunPage = z.infer<typeof RunPage>;
 export const RunDetail = z.strictObject({
   run: RunRow.optional(),
   state: RunState,
@@ -147,6 +147,7 @@ export const RequestRow = z.strictObject({
 });
 export type RequestRow = z.infer<typeof RequestRow>;
 export const RequestPage = z.strictObject({ requests: z.array(RequestRow), ...page });
+export type RequestPage = z.infer<typeof RequestPage>;
 
 const most = z.coerce.number().int().min(1).max(200).default(50);
 const cursor = z.string().min(1).max(2_000).optional();
@@ -242,8 +243,6 @@ export const AuthorizationBody = z.discriminatedUnion('kind', [
   grant.omit(inPath).extend(chosen),
   declineAuthorization.omit(inPath).extend(chosen),
 ]);
-export { DecisionAck, PauseAck };
-
 export const SayBody = Say.omit({ from: true }).extend({
   /** Default: the Idempotency-Key, else a random one. */
   messageId: Identifier.optional(),

@@ -19,7 +19,10 @@ export const Instant = z.iso.datetime({
   error: 'must be a time like 2026-01-31T09:00:00.000Z',
 });
 
-/** An identifier that people and logs see: printable ASCII without spaces. */
+/**
+ * An identifier that people and logs see: printable ASCII without spaces. Unicode normalization (NFKC) changes no such
+ * text, so each is its own normal form, and no two look alike by accents or other scripts.
+ */
 export const Identifier = z
   .string()
   .regex(/^[\x21-\x7e]{1,200}$/, 'must be 1 to 200 printable ASCII characters without spaces');

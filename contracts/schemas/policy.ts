@@ -205,6 +205,9 @@ export const Redaction = z.strictObject({
 });
 export type Redaction = z.infer<typeof Redaction>;
 
+export const IdCase = z.enum(['matters', 'ignored']);
+export type IdCase = z.infer<typeof IdCase>;
+
 /** An organisation's policy, with settings that only the operator may state. */
 export const OrganisationPolicy = z.strictObject({
   ...Policy.shape,
@@ -222,6 +225,8 @@ export const OrganisationPolicy = z.strictObject({
    * All groups that people can be in. If stated, a list with another group is reported; verdicts do not depend on it.
    */
   groups: z.array(Identifier).min(1).max(1_000).optional(),
+  /** `ignored`: ids of people that differ in the case of letters only are one person. Absent: `matters`. */
+  idCase: IdCase.optional(),
 });
 export type OrganisationPolicy = z.infer<typeof OrganisationPolicy>;
 
@@ -250,6 +255,8 @@ export const ApproverRule = z.strictObject({
    * all.
    */
   together: z.literal(true).optional(),
+  /** The policy's word at the time of asking; a request keeps it. Absent: the case of ids matters. */
+  idCase: z.literal('ignored').optional(),
   /** Validity of the approval, from the decision that completed it. */
   validForSeconds: z.int().min(1).optional(),
   /** Latest deadline after a postponement, from the opening of the request. */

@@ -294,6 +294,8 @@ export const ApprovalRequest = z.strictObject({
   decidedAt: z.string().optional(),
   /** The standing decision that answered it. */
   standing: z.string().optional(),
+  /** Set if the call has begun or may have run: its arguments cannot be changed, nor its tool answered for. */
+  asItIs: z.literal(true).optional(),
 });
 export type ApprovalRequest = z.infer<typeof ApprovalRequest>;
 

@@ -9,6 +9,7 @@ import { defined } from '../../contracts/defined.ts';
 import type { Approver } from '../../contracts/schemas/request.ts';
 import type { CatalogDecision, CatalogRules, PendingChange, ToolChange } from '../../contracts/schemas/catalog.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
+import { isSamePerson } from '../policy/approvers.ts';
 import { DEFAULT_DEADLINE_SECONDS } from '../policy/times.ts';
 import { hashOf } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
@@ -82,7 +83,7 @@ export function agreed(
     return refuse('DECISION_EXPIRED', `Change ${changeId} waited until ${pending.deadline}; ask for it again.`, {
       changeId,
     });
-  if (by.id === pending.by.id && verdict === 'approve')
+  if (isSamePerson(rules, by.id, pending.by.id) && verdict === 'approve')
     return refuse('APPROVER_NOT_ENTITLED', `Somebody else than ${by.id} must agree to change ${changeId}.`, {
       changeId,
     });

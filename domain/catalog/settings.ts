@@ -17,6 +17,7 @@ import type {
 } from '../../contracts/schemas/catalog.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApproverList } from '../../contracts/schemas/policy.ts';
+import { isNamedIn } from '../policy/approvers.ts';
 import { DEFAULT_DEADLINE_SECONDS } from '../policy/times.ts';
 import { signatureEvidence } from '../signing/jws.ts';
 import { bounded, visible } from '../text/escape.ts';
@@ -200,12 +201,8 @@ function letsIn(list: ApproverList | undefined, other: ApproverList | undefined)
 
 // Administrators have their rights from the configuration.
 
-export function rightsOf({ administrators }: CatalogRules, { id, groups }: Approver): ReadonlySet<CatalogRight> {
-  return new Set(
-    administrators
-      .filter((who) => who.ids.includes(id) || who.groups.some((group) => groups.includes(group)))
-      .flatMap(({ may }) => may),
-  );
+export function rightsOf(rules: CatalogRules, by: Approver): ReadonlySet<CatalogRight> {
+  return new Set(rules.administrators.filter((who) => isNamedIn(rules, who, by)).flatMap(({ may }) => may));
 }
 
 /** Returns the first missing right, for the refusal; undefined if the person has all of them. */

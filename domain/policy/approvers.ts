@@ -5,12 +5,13 @@
  * 2. Clauses count people, not votes: nobody counts twice for a clause.
  * 3. A vote counts by the time at which it was given, not by what a timer has done. A person who counted when they
  *    agreed goes on counting.
- * 4. Answers to other questions than consent have approvers too, if nobody was asked for consent: those whom
+ * 4. People are told apart by `personOf`, everywhere: in lists, in four eyes, and where agreement is counted.
+ * 5. Answers to other questions than consent have approvers too, if nobody was asked for consent: those whom
  *    `policy.approvers` names in each layer, or else the initiator.
  */
 import { defined } from '../../contracts/defined.ts';
 import type { Approver } from '../../contracts/schemas/request.ts';
-import type { ApproverClause, ApproverRule, PolicyInput } from '../../contracts/schemas/policy.ts';
+import type { ApproverClause, ApproverRule, IdCase, PolicyInput } from '../../contracts/schemas/policy.ts';
 import { DEFAULT_DEADLINE_SECONDS } from './times.ts';
 
 /** A person who votes on a request. */
@@ -19,38 +20,56 @@ export interface Voter extends Approver {
   readonly after?: number;
 }
 
+interface People {
+  readonly ids: string[];
+  readonly groups: string[];
+}
+
+/** How ids are compared; rules and catalogs say it. */
+export interface Compared {
+  readonly idCase?: IdCase | undefined;
+}
+
+/** Returns the form of an id in which people are compared. Ids are in Unicode's normal form anyway (`Identifier`). */
+export function personOf({ idCase }: Compared, id: string): string {
+  // Ids are ASCII: the result depends on no locale and no version of Unicode, so replays agree.
+  return idCase === 'ignored' ? id.toLowerCase() : id;
+}
+
+export function isSamePerson(compared: Compared, one: string, other: string): boolean {
+  return personOf(compared, one) === personOf(compared, other);
+}
+
+/** True if one of these lists names the person, by id or by group. */
+export function isNamedIn(compared: Compared, { ids, groups }: People, person: Approver): boolean {
+  return (
+    ids.some((id) => isSamePerson(compared, id, person.id)) || groups.some((group) => person.groups.includes(group))
+  );
+}
+
 /**
  * True if the person may decide at all. Someone who counts for one clause may. Rules recorded before `together` existed
  * require a person to count for all clauses: what was refused then must stay refused in replay (INV-D1).
  */
 export function mayDecide(rule: ApproverRule, voter: Voter): boolean {
   if (!canBeMet(rule)) return false;
-  const isNamed = (clause: ApproverClause): boolean => counts(clause, voter);
+  const isNamed = (clause: ApproverClause): boolean => counts(rule, clause, voter);
   return rule.together === true ? rule.allOf.some(isNamed) : rule.allOf.every(isNamed);
-}
-
-/**
- * True if some clause names the person at some time. Such a person may see the request, also before an escalation and
- * after it. Whoever may decide is named.
- */
-export function isNamed({ allOf }: ApproverRule, { id, groups }: Approver): boolean {
-  const people = allOf.flatMap(stagesOf);
-  return people.some((each) => each.ids.includes(id) || each.groups.some((group) => groups.includes(group)));
 }
 
 /** True if these people together have met every clause. */
 export function isMet(rule: ApproverRule, voters: readonly Voter[]): boolean {
-  return canBeMet(rule) && rule.allOf.every((clause) => missing(clause, voters) === 0);
+  return canBeMet(rule) && rule.allOf.every((clause) => missing(rule, clause, voters) === 0);
 }
 
 /** True if the voter would bring the rule nearer to being met. */
 export function isWanted(rule: ApproverRule, voters: readonly Voter[], voter: Voter): boolean {
-  return rule.allOf.some((clause) => missing(clause, voters) > missing(clause, [...voters, voter]));
+  return rule.allOf.some((clause) => missing(rule, clause, voters) > missing(rule, clause, [...voters, voter]));
 }
 
 /** Returns the least number of further people needed. */
 export function stillNeeded(rule: ApproverRule, voters: readonly Voter[]): number {
-  return Math.max(0, ...rule.allOf.map((clause) => missing(clause, voters)));
+  return Math.max(0, ...rule.allOf.map((clause) => missing(rule, clause, voters)));
 }
 
 /** True if the rule escalates, so that time decides who may vote. */
@@ -58,9 +77,14 @@ export function isStaged({ allOf }: ApproverRule): boolean {
   return allOf.some(({ escalate }) => escalate !== undefined);
 }
 
+/** Returns every list of people that counts at some time. */
+export function peopleEver({ allOf }: ApproverRule): readonly People[] {
+  return allOf.flatMap(stagesOf);
+}
+
 /** Returns every group that counts at some time. */
-export function groupsOf({ allOf }: ApproverRule): string[] {
-  return allOf.flatMap((clause) => stagesOf(clause).flatMap(({ groups }) => groups));
+export function groupsOf(rule: ApproverRule): string[] {
+  return peopleEver(rule).flatMap(({ groups }) => groups);
 }
 
 /**
@@ -77,11 +101,6 @@ export function ruleAt(rule: ApproverRule, after: number): ApproverRule {
 
 function isLater(escalate: ApproverClause['escalate'], after: number): escalate is NonNullable<typeof escalate> {
   return escalate !== undefined && after >= escalate.afterSeconds * 1_000;
-}
-
-interface People {
-  readonly ids: string[];
-  readonly groups: string[];
 }
 
 function peopleAt({ ids, groups, escalate }: ApproverClause, after: number): People {
@@ -101,15 +120,14 @@ function canBeMet({ allOf }: ApproverRule): boolean {
   );
 }
 
-function missing(clause: ApproverClause, voters: readonly Voter[]): number {
-  const people = new Set(voters.filter((voter) => counts(clause, voter)).map(({ id }) => id));
+function missing(rule: ApproverRule, clause: ApproverClause, voters: readonly Voter[]): number {
+  const people = new Set(voters.filter((voter) => counts(rule, clause, voter)).map(({ id }) => personOf(rule, id)));
   return Math.max(0, (clause.need ?? 1) - people.size);
 }
 
-function counts(clause: ApproverClause, voter: Voter): boolean {
-  if (clause.not?.includes(voter.id) === true) return false;
-  const { ids, groups } = peopleAt(clause, voter.after ?? 0);
-  return ids.includes(voter.id) || groups.some((group) => voter.groups.includes(group));
+function counts(rule: ApproverRule, clause: ApproverClause, voter: Voter): boolean {
+  if (clause.not?.some((id) => isSamePerson(rule, id, voter.id)) === true) return false;
+  return isNamedIn(rule, peopleAt(clause, voter.after ?? 0), voter);
 }
 
 /** Describes a rule for people: `2 of ann, group:ops, not ben, may edit`. */
@@ -153,7 +171,7 @@ export interface Answerers {
 }
 
 export function answerersOf(
-  { organisation, run }: { readonly organisation: PolicyInput; readonly run?: PolicyInput | undefined },
+  { organisation, run }: { readonly organisation: PolicyInput & Compared; readonly run?: PolicyInput | undefined },
   initiatorId: string,
 ): Answerers {
   const clauses = (
@@ -165,7 +183,7 @@ export function answerersOf(
     policy?.approvers === undefined ? [] : [clauseOf(layer, policy.approvers, initiatorId)],
   );
   return {
-    approvers: approverRule(clauses, initiatorId),
+    approvers: { ...approverRule(clauses, initiatorId), ...comparing(organisation) },
     deadlineSeconds: Math.min(
       organisation.deadlineSeconds ?? DEFAULT_DEADLINE_SECONDS,
       run?.deadlineSeconds ?? Number.POSITIVE_INFINITY,
@@ -191,6 +209,11 @@ export function clauseOf(layer: ApproverClause['layer'], list: Stated, initiator
     ...rights,
     ...(escalate === undefined ? {} : { escalate: laterOf(escalate) }),
   };
+}
+
+/** Returns the part of a rule that says how ids are compared. */
+export function comparing({ idCase }: Compared): Pick<ApproverRule, 'idCase'> {
+  return idCase === 'ignored' ? { idCase } : {};
 }
 
 /** Returns the rule of all lists together. If nobody is named anywhere, who started the run decides. */

@@ -27,7 +27,7 @@ import type {
 import type { ToolAnnotations } from '../../contracts/schemas/tool.ts';
 import { visible } from '../text/escape.ts';
 import { globMatches, splitTool } from '../text/match.ts';
-import { approverRule, clauseOf } from './approvers.ts';
+import { approverRule, clauseOf, comparing } from './approvers.ts';
 import { DEFAULT_DEADLINE_SECONDS, ruleTimes, type StatedTimes } from './times.ts';
 
 /** The organisation's policy as judged; without a written policy, defaults may be missing. */
@@ -108,7 +108,11 @@ export function judge(
   return {
     kind: 'ask',
     rules: asked.map(({ rule }) => rule),
-    approvers: { ...approverRule(clauses, initiatorId), ...ruleTimes(stated, deadlineSeconds) },
+    approvers: {
+      ...approverRule(clauses, initiatorId),
+      ...comparing(layers.organisation),
+      ...ruleTimes(stated, deadlineSeconds),
+    },
     deadlineSeconds,
     ...(explain.length === 0 ? {} : { explain }),
   };

@@ -11,7 +11,7 @@ import type { Grant } from '../../contracts/schemas/run-spec.ts';
 import type { TrustSet } from '../../contracts/schemas/trust.ts';
 import type { Authorized } from '../../contracts/wire/carry.ts';
 import type { AuthorizationNeed } from '../../contracts/wire/proofs.ts';
-import { isMet, isWanted, type Voter } from '../policy/approvers.ts';
+import { isMet, isSamePerson, isWanted, type Voter } from '../policy/approvers.ts';
 import { isSameVoice } from '../signing/message.ts';
 import { type Dispatched, isDispatched, settled, type WaitingForAnswer } from '../state/call.ts';
 import { type Change, grantsFor, replaceCall, type Run } from '../state/run.ts';
@@ -88,13 +88,14 @@ export function refuseAuthorization(
  */
 function refuseConsent(state: WaitingForAnswer, answer: SignedAuthorization, at: number): Refusal | undefined {
   const { callId, approver } = answer;
-  const own = state.agreed?.find((each) => each.answer.approver.id === approver.id);
+  const { approvers } = state.request;
+  const own = state.agreed?.find(({ answer: { approver: other } }) => isSamePerson(approvers, other.id, approver.id));
   if (own !== undefined) {
     const decidedAt = new Date(own.decidedAt).toISOString();
     const message = `${approver.id} consented for call ${callId} at ${decidedAt}; others must consent, too.`;
     return refuse('ALREADY_DECIDED', message, { callId, decidedBy: approver.id, decidedAt });
   }
-  if (isWanted(state.request.approvers, votersOf(state), answererOf(state, answer, at))) return undefined;
+  if (isWanted(approvers, votersOf(state), answererOf(state, answer, at))) return undefined;
   const message = `Enough of those like ${approver.id} have consented for call ${callId}; others are needed.`;
   return refuse('APPROVER_NOT_ENTITLED', message, { callId });
 }

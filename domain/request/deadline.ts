@@ -94,8 +94,7 @@ export function provenDeadline(
   return current;
 }
 
-/** Returns the time to which a deadline may be postponed at most; undefined if it may not. */
-export function latestDeadline({ extendableToSeconds }: ApproverRule, openedAt: number): number | undefined {
+function latestDeadline({ extendableToSeconds }: ApproverRule, openedAt: number): number | undefined {
   return extendableToSeconds === undefined ? undefined : openedAt + extendableToSeconds * 1_000;
 }
 

@@ -18,7 +18,7 @@ import type { ApproverRule, DecisionRight } from '../../contracts/schemas/policy
 import type { Approver, Decision, DecisionAck, PauseKind, SignedDecision } from '../../contracts/schemas/request.ts';
 import type { Limits } from '../../contracts/schemas/run-spec.ts';
 import type { Answered } from '../../contracts/wire/carry.ts';
-import { groupsOf, isMet, isWanted, mayDecide, type Voter } from '../policy/approvers.ts';
+import { groupsOf, isMet, isSamePerson, isWanted, mayDecide, type Voter } from '../policy/approvers.ts';
 import { signatureEvidence } from '../signing/jws.ts';
 import {
   type Answerable,
@@ -136,7 +136,7 @@ function refuseVote(
 ): Refusal | undefined {
   const { votes = [], request } = state;
   const { kind, callId, approver } = decision;
-  const own = votes.find((vote) => vote.decision.approver.id === approver.id);
+  const own = votes.find((vote) => isSamePerson(request.approvers, vote.decision.approver.id, approver.id));
   if (kind === 'withdraw')
     return own === undefined
       ? refuse('REQUEST_NOT_OPEN', `${approver.id} has not agreed to call ${callId}; there is nothing to take back.`, {
@@ -294,7 +294,9 @@ function counted(
     case 'respond':
       return { next: decided(state, { decision, decidedAt }), status: 'answered' };
     case 'withdraw': {
-      const left = votes.filter((vote) => vote.decision.approver.id !== decision.approver.id);
+      const left = votes.filter(
+        (vote) => !isSamePerson(request.approvers, vote.decision.approver.id, decision.approver.id),
+      );
       return { next: voted(state, left), status: 'withdrawn' };
     }
     case 'extend':
@@ -449,6 +451,11 @@ function refuseDecided(
 
 export function permits({ allOf }: ApproverRule, right: DecisionRight): boolean {
   return allOf.length > 0 && allOf.every(({ may }) => may?.includes(right) === true);
+}
+
+/** True if the call has begun, or may have run, so that it can only be approved or rejected as it is. */
+export function isFixed({ unsure, input }: Asking): boolean {
+  return unsure !== undefined || input !== undefined;
 }
 
 export function refuseRight({ request, unsure, input }: Asking, decision: Decision): Refusal | undefined {

@@ -269,7 +269,7 @@ const ANSWERS = {
     refused: new Each('fields'),
   },
   reviewChange: {
-    rules: { administrators: new Each('fields'), newTools: 'text', loosening: 'text' },
+    rules: { administrators: new Each('fields'), newTools: 'text', loosening: 'text', 'idCase?': 'text' },
     objections: new Each({ path: 'text', reason: 'text' }),
     'trust?': new Either(TRUST, new Word('unchanged')),
     'unproven?': WHY,

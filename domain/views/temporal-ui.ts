@@ -12,7 +12,7 @@ import type { Extension } from '../../contracts/wire/carry.ts';
 import type { StretchedCall } from '../../contracts/wire/stretch.ts';
 import { type Catalog, hasDrifted } from '../catalog/state.ts';
 import { shownTask, tasksOf } from '../legacy-2025/tasks.ts';
-import { describeRule } from '../policy/approvers.ts';
+import { describeRule, personOf } from '../policy/approvers.ts';
 import { withoutRedacted } from '../policy/redaction.ts';
 import { shownOf } from '../request/deadline.ts';
 import { digestOf } from '../request/digest.ts';
@@ -286,12 +286,13 @@ export interface PendingAttributes {
 export function pendingAttributes(run: Run): PendingAttributes {
   const asking = askingCalls(run);
   const { nextDeadline, waitingSince } = waitOf(run);
-  const approvers = asking.flatMap(({ request }) =>
-    shownOf(request).approvers.allOf.flatMap(({ ids, groups }) => [
-      ...ids.map(WAITS_FOR.id),
+  const approvers = asking.flatMap(({ request }) => {
+    const rule = shownOf(request).approvers;
+    return rule.allOf.flatMap(({ ids, groups }) => [
+      ...ids.map((id) => WAITS_FOR.id(personOf(rule, id))),
       ...groups.map(WAITS_FOR.group),
-    ]),
-  );
+    ]);
+  });
   const tools = asking.map(({ judgement }) => visible(`${judgement.target.server}/${judgement.target.tool}`));
   return {
     pending: asking.length,

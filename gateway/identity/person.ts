@@ -17,6 +17,8 @@ export type Right = Person['may'][number];
 
 export interface Asker extends Onlooker {
   readonly may: ReadonlySet<Right>;
+  /** End of the token, epoch ms. */
+  readonly until: number;
 }
 
 /** What a token says, as the provider wrote it. */
@@ -24,6 +26,8 @@ export interface Claimed {
   readonly id: unknown;
   readonly groups: unknown;
   readonly tenant: unknown;
+  /** Seconds since the epoch (RFC 7519 NumericDate). */
+  readonly exp: unknown;
 }
 
 /** The key of the gateway speaks for these alone. */
@@ -43,7 +47,7 @@ export class People {
   }
 
   /** @throws CountersignError `SIGN_IN_REQUIRED` if the claims name nobody of whom runs could be told */
-  personOf({ id: subject, groups: claimed, tenant }: Claimed): Asker {
+  personOf({ id: subject, groups: claimed, tenant, exp }: Claimed): Asker {
     const id = this.#voice === undefined ? subject : `${this.#voice.iss}|${String(subject)}`;
     if (typeof subject !== 'string' || !Identifier.safeParse(id).success) throw unusable('id');
     if (typeof tenant !== 'string' || !Identifier.safeParse(tenant).success) throw unusable('tenant');
@@ -55,7 +59,7 @@ export class People {
     const may = new Set(
       (['start', 'read', 'administer'] as const).filter((right) => isAmong(this.#may[right], person, subject)),
     );
-    return { ...person, may, seesAll: may.has('read') || may.has('administer') };
+    return { ...person, may, seesAll: may.has('read') || may.has('administer'), until: Number(exp) * 1_000 };
   }
 }
 

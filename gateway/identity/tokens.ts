@@ -48,11 +48,11 @@ export class Tokens {
   }
 
   /** Issues a token of the development login. @throws CountersignError `ROUTE_UNKNOWN` where there is none */
-  async signInAs(claimed: Required<Claimed>): Promise<{ token: string; expiresAt: string; asker: Asker }> {
+  async signInAs(claimed: Omit<Claimed, 'exp'>): Promise<{ token: string; expiresAt: string; asker: Asker }> {
     if (this.#development === undefined)
       throw new CountersignError('ROUTE_UNKNOWN', 'This gateway has no development login.');
-    const asker = this.#people.personOf(claimed);
-    return { ...(await this.#development.issue(claimed)), asker };
+    const issued = await this.#development.issue(claimed);
+    return { ...issued, asker: this.#people.personOf({ ...claimed, exp: Date.parse(issued.expiresAt) / 1_000 }) };
   }
 
   async #verified(token: string, oidc: OidcConfig, keys: ProviderKeys): Promise<JWTPayload> {
@@ -96,6 +96,7 @@ function claimedIn(payload: JWTPayload, { claims, tenant }: OidcConfig): Claimed
     id: claimAt(payload, claims.id),
     groups: claimAt(payload, claims.groups),
     tenant: claimAt(payload, claims.tenant) ?? tenant,
+    exp: payload.exp,
   };
 }
 
@@ -117,7 +118,7 @@ const LIFE_SECONDS = 43_200;
 class Development {
   readonly #key = randomBytes(32);
 
-  async issue({ id, groups, tenant }: Claimed): Promise<{ token: string; expiresAt: string }> {
+  async issue({ id, groups, tenant }: Omit<Claimed, 'exp'>): Promise<{ token: string; expiresAt: string }> {
     const exp = Math.floor(Date.now() / 1_000) + LIFE_SECONDS;
     const token = await new SignJWT({ groups, tenant })
       .setProtectedHeader({ alg: 'HS256' })
@@ -131,7 +132,7 @@ class Development {
   async claimsOf(token: string): Promise<Claimed> {
     try {
       const { payload } = await jwtVerify(token, this.#key, { issuer: DEVELOPMENT_ISSUER, algorithms: ['HS256'] });
-      return { id: payload.sub, groups: payload['groups'], tenant: payload['tenant'] };
+      return { id: payload.sub, groups: payload['groups'], tenant: payload['tenant'], exp: payload.exp };
     } catch {
       throw signIn('The development token is not of this process. Sign in again.');
     }

@@ -3,7 +3,7 @@
  *
  * 1. Anybody may write to a namespace: what of a row cannot be read is left out, and ends no list.
  */
-import type { Client } from '@temporalio/client';
+import { type Client, isGrpcServiceError } from '@temporalio/client';
 import { tsToMs } from '@temporalio/common/lib/time.js';
 import { readable } from '../../client/engine/executions.ts';
 import { defined } from '../../contracts/defined.ts';
@@ -38,7 +38,7 @@ export interface ReadRow {
   readonly row: RunRow;
   /** The first open requests; absent if nothing waits, or if the memo cannot be read. */
   readonly memo: PendingMemo | undefined;
-  /** Groups that may answer; absent if the run names none. */
+  /** Who may answer, as `id:ann` and `group:finance`; absent if the run does not say. */
   readonly approvers: readonly string[] | undefined;
 }
 
@@ -55,6 +55,23 @@ export async function* rowsOf(client: Client, query: string): AsyncGenerator<See
     for (const execution of page.executions) yield seenIn(client, execution);
     nextPageToken = page.nextPageToken.length === 0 ? undefined : page.nextPageToken;
   } while (nextPageToken !== undefined);
+}
+
+/** gRPC status code (grpc/grpc statuscodes.md). */
+const GRPC_NOT_FOUND = 5;
+
+/** Reads the row of one run; undefined if there is none. */
+export async function rowOf(client: Client, runId: string): Promise<SeenRow | undefined> {
+  try {
+    const { workflowExecutionInfo } = await client.workflowService.describeWorkflowExecution({
+      namespace: client.options.namespace,
+      execution: { workflowId: runId },
+    });
+    return workflowExecutionInfo?.type?.name === RUN_WORKFLOW ? seenIn(client, workflowExecutionInfo) : undefined;
+  } catch (error) {
+    if (isGrpcServiceError(error) && error.code === GRPC_NOT_FOUND) return undefined;
+    throw error;
+  }
 }
 
 const SHOWN = Object.values(SEARCH_ATTRIBUTES).map(({ name }) => name);
@@ -76,7 +93,7 @@ function seenIn(client: Client, execution: Execution): SeenRow {
 const ENDED: Readonly<Record<number, string>> = { 3: 'failed', 4: 'cancelled', 5: 'terminated', 7: 'failed' };
 
 function rowIn(execution: Execution, memo: unknown): ReadRow {
-  const { approverGroups, initiator, nextDeadline, pending, servers, status, tenant, waitingSince } = SEARCH_ATTRIBUTES;
+  const { approvers, initiator, nextDeadline, pending, servers, status, tenant, waitingSince } = SEARCH_ATTRIBUTES;
   const value = (name: string): unknown => jsonOf(execution.searchAttributes?.indexedFields?.[name]?.data);
   const text = (name: string): string | undefined => {
     const found = value(name);
@@ -111,7 +128,7 @@ function rowIn(execution: Execution, memo: unknown): ReadRow {
       ...defined({ nextDeadline: time(nextDeadline.name), waitingSince: time(waitingSince.name) }),
     },
     memo: isOpen && read.success ? read.data : undefined,
-    approvers: list(approverGroups.name),
+    approvers: list(approvers.name),
   };
 }
 

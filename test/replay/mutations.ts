@@ -224,7 +224,7 @@ export const OTHER_REFUSALS: readonly Mutation[] = [
   {
     name: 'anybody may decide',
     noticedIn: 'agent-run.v2.lost-continued',
-    change: replaced('counts', '$ids.includes($_) || $groups.some($_)', '$ids.length + $groups.length > 0'),
+    change: replaced('isNamedIn', '$ids.some($_) || $groups.some($_)', '$ids.length + $groups.length > 0'),
   },
   {
     name: 'nobody may decide',

@@ -156,7 +156,11 @@ describe('the answer', () => {
     const run = await lost('four', 'eyes');
     await run.resolveOutcome(resolutionOf(await lostCall(run, 't1.c0', 2), 'ann', { kind: 'retry' }));
     const [request] = await openRequests(run);
-    expect(request).toMatchObject({ generation: 3, reopenedBecause: expect.stringContaining('It may have run') });
+    expect(request).toMatchObject({
+      generation: 3,
+      asItIs: true,
+      reopenedBecause: expect.stringContaining('It may have run'),
+    });
     expect(request).not.toHaveProperty('about');
     expect(bank.callsFor('eyes')).toHaveLength(1);
     bank.release('eyes');

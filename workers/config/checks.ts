@@ -185,7 +185,7 @@ interface ConfiguredUrl {
 export function contactedUrls(config: Config): ConfiguredUrl[] {
   const at = (path: readonly PropertyKey[], url: string | undefined): ConfiguredUrl[] =>
     url === undefined ? [] : [{ path: pathText(path), url }];
-  const { servers, models, ledger, artifacts, trust } = config;
+  const { servers, models, ledger, artifacts, trust, gateway } = config;
   return [
     ...Object.entries(servers).flatMap(([name, { url }]) => at(['servers', name, 'url'], url)),
     ...clientsOf(config).map(({ path, client }) => ({ path: `${path}.issuer`, url: client.issuer })),
@@ -195,6 +195,8 @@ export function contactedUrls(config: Config): ConfiguredUrl[] {
     ...at(['ledger', 'webhook', 'url'], ledger?.webhook?.url),
     ...at(['artifacts', 's3', 'endpoint'], artifacts.s3?.endpoint),
     ...(trust.mode === 'signed' && isTrustUrl(trust.jwks) ? at(['trust', 'jwks'], trust.jwks) : []),
+    ...at(['gateway', 'oidc', 'issuer'], gateway?.oidc?.issuer),
+    ...at(['gateway', 'oidc', 'jwksUri'], gateway?.oidc?.jwksUri),
     ...origins(config),
   ];
 }

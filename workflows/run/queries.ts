@@ -11,6 +11,7 @@ import type { RunState } from '../../contracts/schemas/run-state.ts';
 import type { Extension, MadeDecision, OpenRequest } from '../../contracts/wire/carry.ts';
 import { shownTask, tasksOf } from '../../domain/legacy-2025/tasks.ts';
 import { grantEnd, grantEnds, shownOf } from '../../domain/request/deadline.ts';
+import { isFixed } from '../../domain/request/decision.ts';
 import { digestOf } from '../../domain/request/digest.ts';
 import { shownStanding } from '../../domain/request/standing.ts';
 import { shownThrottled, throttledCalls } from '../../domain/request/throttling.ts';
@@ -100,6 +101,7 @@ function shownRequest(live: LiveRun, state: CallState): ApprovalRequest[] {
         : { votes: votes.map(({ approver, decidedAt }) => ({ approver, at: instant(decidedAt) })) }),
       ...decidedBy(state, request, made),
       ...(request.about !== undefined || made?.standing === undefined ? {} : { standing: made.standing }),
+      ...(state.status === 'waiting-for-consent' && isFixed(state) ? { asItIs: true as const } : {}),
     },
   ];
 }

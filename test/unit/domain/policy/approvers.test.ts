@@ -2,12 +2,14 @@
 import fc from 'fast-check';
 import { describe, expect, test } from '@jest/globals';
 import { defined } from '../../../../contracts/defined.ts';
+import { Identifier } from '../../../../contracts/schemas/json.ts';
 import { ApproverList, type ApproverRule, Policy, type PolicyInput } from '../../../../contracts/schemas/policy.ts';
 import {
   answerersOf,
   clauseOf,
   describeRule,
   isMet,
+  isSamePerson,
   isWanted,
   mayDecide,
   stillNeeded,
@@ -71,6 +73,63 @@ describe('entitlement', () => {
         expect(isMet(stricter, [who])).toBe(isMet(given, [who]) && isMet({ allOf: [more] }, [who]));
       }),
     );
+  });
+});
+
+describe('two ids are one person', () => {
+  const names = fc.constantFrom('ann', 'Ann', 'ANN', 'bob', 'Bob');
+  const anyCase = { idCase: 'ignored' as const };
+
+  test('where they are spelled alike, since every id is its own normal form (NFKC)', () => {
+    const text = fc.oneof(
+      fc.string({ minLength: 1, unit: 'binary' }),
+      fc.string({ minLength: 1, unit: 'grapheme-ascii' }),
+    );
+    fc.assert(fc.property(text, (id) => !Identifier.safeParse(id).success || id === id.normalize('NFKC')));
+    // Cyrillic, wide and combined letters are no ids at all: nobody is named by a look-alike.
+    for (const id of ['\u0430nn', '\uff41nn', 'a\u0301nn', 'ann\u200b'])
+      expect(Identifier.safeParse(id).success).toBe(false);
+  });
+
+  test('in any case of letters only where policy ignores it', () => {
+    fc.assert(
+      fc.property(names, names, (one, other) => {
+        const lower = one.toLowerCase() === other.toLowerCase();
+        expect(isSamePerson({}, one, other)).toBe(one === other);
+        expect(isSamePerson(anyCase, one, other)).toBe(lower);
+        expect(mayDecide({ ...approverRule([one]), ...anyCase }, { id: other, groups: [] })).toBe(lower);
+      }),
+    );
+  });
+
+  test('so that nobody agrees twice, nor to a run of their own, under another spelling (E-1, E-2)', () => {
+    const clauseOfOps = { layer: 'organisation' as const, ids: [], groups: ['ops'] };
+    const twice: ApproverRule = { allOf: [{ ...clauseOfOps, need: 2 }], ...anyCase };
+    const foreign: ApproverRule = { allOf: [{ ...clauseOfOps, not: ['ann'] }], ...anyCase };
+    fc.assert(
+      fc.property(names, names, (one, other) => {
+        const [first, second] = [one, other].map((id) => ({ id, groups: ['ops'] }));
+        if (first === undefined || second === undefined) throw new Error('two people');
+        expect(isMet(twice, [first, second])).toBe(one.toLowerCase() !== other.toLowerCase());
+        expect(isWanted(twice, [first], second)).toBe(one.toLowerCase() !== other.toLowerCase());
+        expect(mayDecide(foreign, first)).toBe(one.toLowerCase() !== 'ann');
+      }),
+    );
+  });
+
+  test('as the organisation says when it asks: the rule keeps it, and a run or its default cannot change it', () => {
+    const organisation = Policy.parse({ approvers: { ids: ['ann'] } });
+    const tool = { server: 'files', tool: 'write', annotations: undefined, serverTrusted: false };
+    const verdictOf = (idCase?: 'matters' | 'ignored') =>
+      judge(
+        { organisation: { ...organisation, ...defined({ idCase }) }, run: { approvers: { groups: ['ops'] } } },
+        tool,
+        'zoe',
+      );
+    expect(verdictOf('ignored')).toMatchObject({ kind: 'ask', approvers: { idCase: 'ignored' } });
+    for (const exact of [verdictOf(), verdictOf('matters')]) expect(exact).not.toHaveProperty('approvers.idCase');
+    expect(answerersOf({ organisation: { idCase: 'ignored' } }, 'zoe').approvers).toMatchObject({ idCase: 'ignored' });
+    expect(Policy.safeParse({ idCase: 'ignored' }).success).toBe(false);
   });
 });
 

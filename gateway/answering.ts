@@ -1,0 +1,203 @@
+/**
+ * Sends to runs what people say, in the name of the person whom the token names.
+ *
+ * 1. The sender is never read from a body, and the digest always is: a decision binds what its sender was shown.
+ * 2. The run judges. This file only hides runs that the person may not see, and keeps writing to runs and stopping them
+ *    to their initiators and administrators: in trust mode `temporal` runs believe every sender.
+ * 3. A message sent again under its id counts once. An id that was made here is told with an uncertain result.
+ */
+import { createHash, randomUUID } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import type { Client } from '@temporalio/client';
+import { Countersign, type CountersignOptions } from '../client/countersign.ts';
+import type { RunHandle } from '../client/run/run-handle.ts';
+import { CountersignError } from '../contracts/errors.ts';
+import type { DecisionBody, StartRun } from '../contracts/schemas/http-api.ts';
+import { Identifier } from '../contracts/schemas/json.ts';
+import type { Approver } from '../contracts/schemas/request.ts';
+import type { RunSpecInput } from '../contracts/schemas/run-spec.ts';
+import type { Signer } from '../client/signing/signing.ts';
+import { namedIn } from '../domain/request/decision.ts';
+import type { z } from 'zod';
+import type { Asker } from './identity/person.ts';
+import { Misfit } from './problem.ts';
+import type { Opened } from './projection/opened.ts';
+import type { Projection } from './projection/projection.ts';
+import type { Reading, Seen } from './reading.ts';
+
+/** Bound of the groups in one message. */
+const MOST_GROUPS = 100;
+
+export interface AnsweringOptions {
+  readonly artifacts?: CountersignOptions['artifacts'] | undefined;
+  readonly taskQueue: string;
+  readonly client: Client;
+  /** Signs for people in trust mode `signed`. */
+  readonly signer?: Signer | undefined;
+}
+
+interface Parts {
+  readonly reading: Reading;
+  readonly opened: Opened;
+  readonly projection: Pick<Projection, 'touch'>;
+}
+
+/** What every answer to a request may say of itself. */
+type Said = Pick<DecisionBody, 'decisionId' | 'runId' | 'digest'>;
+
+export interface Place {
+  readonly run: string;
+  readonly callId: string;
+  /** Header `Idempotency-Key`. */
+  readonly key?: string | undefined;
+}
+
+export class Answering {
+  readonly #options: AnsweringOptions;
+  readonly #parts: Parts;
+  readonly #own: Countersign;
+  /** Messages without groups of their own are signed with those of the signer. */
+  readonly #ofGroups = new LRUCache<string, Countersign>({ max: 1_000 });
+
+  constructor(options: AnsweringOptions, parts: Parts) {
+    this.#options = options;
+    this.#parts = parts;
+    this.#own = this.#make(options.signer);
+  }
+
+  #make(signer: Signer | undefined): Countersign {
+    const { client, artifacts, taskQueue } = this.#options;
+    return new Countersign({
+      client,
+      ...(artifacts && { artifacts }),
+      taskQueue,
+      ...(signer && { signer }),
+    });
+  }
+
+  #for({ groups }: Asker): Countersign {
+    const { signer } = this.#options;
+    if (signer === undefined) return this.#own;
+    const key = JSON.stringify(groups);
+    const known = this.#ofGroups.get(key);
+    if (known !== undefined) return known;
+    const made = this.#make({ ...signer, groups });
+    this.#ofGroups.set(key, made);
+    return made;
+  }
+
+  /** @throws CountersignError as `Countersign.startRun` */
+  async start(
+    asker: Asker,
+    { runId: named, spec }: z.infer<typeof StartRun>,
+    key: string | undefined,
+  ): Promise<{ readonly runId: string; readonly started: boolean }> {
+    if (!asker.may.has('start')) throw forbidden('You may not start runs here (gateway.may.start).');
+    const runId = named ?? (key === undefined ? `run-${randomUUID()}` : idOf(asker, key));
+    const { id, groups, tenant } = asker;
+    const initiator = { id, groups: [...groups], tenant };
+    // Sound: a parsed spec is one that a caller may write.
+    const whole = { ...spec, initiator } as RunSpecInput;
+    const { started } = await this.#for(asker).startRun({ runId, spec: whole });
+    return { runId, started };
+  }
+
+  /**
+   * Sends an answer to a request.
+   * @param send gets the message with its ids and its sender
+   */
+  async answer<Body extends Said, Ack>(
+    asker: Asker,
+    { run: runId, callId, key }: Place,
+    body: Body,
+    send: (run: RunHandle, message: Body & { decisionId: string; callId: string; runId: string; approver: Approver }) => Promise<Ack>,
+  ): Promise<Ack> {
+    const { reading, opened } = this.#parts;
+    const { run } = await reading.seen(runId, asker);
+    const shown = await opened.requests(runId).catch(() => []);
+    const current = shown.find((request) => request.callId === callId);
+    // Who may see one request of a run may not see each of them.
+    if (current !== undefined) await reading.requestOf(runId, callId, asker);
+    const execution = body.runId ?? current?.runId;
+    if (execution === undefined)
+      throw new Misfit([{ path: 'runId', reason: 'is missing, and the request is not shown any more' }], 'answer');
+    const decisionId = body.decisionId ?? idIn(key) ?? randomUUID();
+    const approver = this.#approverOf(asker, runId);
+    try {
+      return await send(this.#for(asker).run(run.runId), { ...body, decisionId, callId, runId: execution, approver });
+    } catch (error) {
+      throw withId(error, { decisionId });
+    } finally {
+      this.#changed(runId);
+    }
+  }
+
+  #approverOf({ id, groups }: Asker, runId: string): Approver {
+    if (groups.length <= MOST_GROUPS) return { id, groups: [...groups] };
+    return namedIn(this.#parts.opened.knownRules(runId), { id, groups: [...groups] });
+  }
+
+  /**
+   * Sends a message to a run as a whole.
+   * @throws CountersignError `ACTION_FORBIDDEN` for people who may only see the run
+   */
+  async tell<Ack>(
+    asker: Asker,
+    runId: string,
+    message: { readonly messageId?: string | undefined; readonly key?: string | undefined },
+    send: (run: RunHandle, messageId: string) => Promise<Ack>,
+  ): Promise<Ack> {
+    const seen = await this.#parts.reading.seen(runId, asker);
+    if (!mayTell(seen, asker))
+      throw forbidden(`Only ${seen.initiator} and administrators may write to run ${runId} or stop it.`);
+    const messageId = message.messageId ?? idIn(message.key) ?? randomUUID();
+    try {
+      return await send(this.#for(asker).run(runId), messageId);
+    } catch (error) {
+      throw withId(error, { messageId });
+    } finally {
+      this.#changed(runId);
+    }
+  }
+
+  /** Sends what a run judges by the rule of an earlier request. */
+  async forget<Ack>(asker: Asker, runId: string, send: (run: RunHandle, by: Approver) => Promise<Ack>): Promise<Ack> {
+    await this.#parts.reading.seen(runId, asker);
+    try {
+      return await send(this.#for(asker).run(runId), this.#approverOf(asker, runId));
+    } finally {
+      this.#changed(runId);
+    }
+  }
+
+  #changed(runId: string): void {
+    this.#parts.opened.forget(runId);
+    this.#parts.projection.touch(runId);
+  }
+}
+
+/** True if the person may write to a run and stop it. */
+export function mayTell({ initiator }: Seen, { id, may }: Asker): boolean {
+  return initiator === id || may.has('administer');
+}
+
+function forbidden(message: string): CountersignError {
+  return new CountersignError('ACTION_FORBIDDEN', message);
+}
+
+/** One key names one run of one person, and tells nothing of either. */
+function idOf({ tenant, id }: Asker, key: string): string {
+  return `api-${createHash('sha256').update(JSON.stringify([tenant, id, key])).digest('hex').slice(0, 32)}`;
+}
+
+function idIn(key: string | undefined): string | undefined {
+  if (key === undefined) return undefined;
+  if (Identifier.safeParse(key).success) return key;
+  const reason = 'must be 1 to 200 printable ASCII characters without spaces';
+  throw new Misfit([{ path: 'Idempotency-Key', reason }], 'header');
+}
+
+function withId(error: unknown, ids: Readonly<Record<string, string>>): unknown {
+  if (!(error instanceof CountersignError)) return error;
+  return new CountersignError(error.code, error.message, { ...error.facts, ...ids }, { cause: error });
+}

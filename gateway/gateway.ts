@@ -1,0 +1,179 @@
+/**
+ * Starts a gateway: an HTTP server over the client library. It is a client of Temporal like any other, and never the
+ * truth: any number of gateways serve one namespace without knowing of each other.
+ *
+ * 1. Nothing is served before it is known who is asking: a token of the configured issuer, or the development login on
+ *    this machine alone.
+ * 2. In trust mode `signed` the gateway signs for people with a key of its own, or does not start.
+ */
+import type { AddressInfo } from 'node:net';
+import type { Client } from '@temporalio/client';
+import { Countersign } from '../client/countersign.ts';
+import type { ArtifactReader } from '../client/ledger/ledger.ts';
+import type { Signer } from '../client/signing/signing.ts';
+import { defined } from '../contracts/defined.ts';
+import { CountersignError, nodeCodeOf } from '../contracts/errors.ts';
+import type { GatewayConfig } from '../contracts/schemas/gateway.ts';
+import { Answering } from './answering.ts';
+import type { AskProvider } from './identity/keys.ts';
+import { People, type Voice } from './identity/person.ts';
+import { Tokens } from './identity/tokens.ts';
+import { Feeds } from './projection/feeds.ts';
+import { NewsDesk } from './projection/news.ts';
+import { Opened } from './projection/opened.ts';
+import { Projection, secondsSince } from './projection/projection.ts';
+import { Reading } from './reading.ts';
+import { addEventRoutes } from './routes/events.ts';
+import type { RouteParts } from './routes/parts.ts';
+import { addRequestRoutes } from './routes/requests.ts';
+import { addRunRoutes } from './routes/runs.ts';
+import { addServiceRoutes } from './routes/service.ts';
+import { createServer, type GatewayLog, type Server } from './server.ts';
+import { Streams } from './streams.ts';
+
+export interface GatewayOptions {
+  readonly config: GatewayConfig;
+  /** Connected to the namespace of the runs, with the payload codec of the workers. */
+  readonly client: Client;
+  readonly taskQueue: string;
+  /** Reads stored ledger segments. */
+  readonly artifacts?: ArtifactReader | undefined;
+  /** Trust mode of the workers; in `signed` the key that speaks for people, and what it states of itself. */
+  readonly trust: { readonly mode: 'temporal' } | { readonly mode: 'signed'; readonly speaking?: Speaking | undefined };
+  /** Asks the identity provider. */
+  readonly ask: AskProvider;
+  readonly version: string;
+  readonly log?: GatewayLog | undefined;
+}
+
+export interface Speaking {
+  readonly signer: Signer;
+  readonly voice: Voice;
+}
+
+export interface Gateway {
+  readonly url: string;
+  readonly projection: Projection;
+  /** Number of queries that runs were asked for lists and details. */
+  queries(): number;
+  stop(): Promise<void>;
+}
+
+/** @throws CountersignError `CONFIG_INVALID`, `SETUP_INCOMPLETE`, `ENGINE_UNAVAILABLE` */
+export async function startGateway(options: GatewayOptions): Promise<Gateway> {
+  const { config, log } = options;
+  assertKnowsPeople(options);
+  const { app, parts } = await assemble(options);
+  const { projection, streams, feeds, news, opened } = parts;
+  try {
+    await projection.start();
+    await listen(app, config);
+  } catch (error) {
+    await projection.stop();
+    throw error;
+  }
+  const { port } = app.server.address() as AddressInfo;
+  log?.warn('gateway listens', { host: config.host, port });
+  return {
+    url: `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${port}`,
+    projection,
+    queries: () => opened.asked,
+    stop: async () => {
+      news.close();
+      feeds.close();
+      streams.close();
+      await app.close();
+      await projection.stop();
+    },
+  };
+}
+
+async function assemble(options: GatewayOptions): Promise<{ readonly app: Server; readonly parts: RouteParts }> {
+  const { config, client, taskQueue, artifacts, trust, ask, version, log } = options;
+  const speaking = trust.mode === 'signed' ? trust.speaking : undefined;
+  const countersign = new Countersign({ client, taskQueue, ...(artifacts && { artifacts }) });
+  const onTrouble = (error: unknown): void =>
+    log?.warn('visibility does not answer', { reason: error instanceof Error ? error.message : String(error) });
+  const projection = new Projection({ client, most: config.limits.runs, onTrouble });
+  const opened = new Opened(projection, countersign);
+  const reading = new Reading(client, projection, opened);
+  const parts: RouteParts = {
+    projection,
+    opened,
+    reading,
+    countersign,
+    answering: new Answering(
+      { client, taskQueue, artifacts, signer: speaking?.signer },
+      { reading, opened, projection },
+    ),
+    news: new NewsDesk(projection, opened),
+    feeds: new Feeds(countersign),
+    streams: new Streams(config.limits),
+    tokens: new Tokens(config, new People(config.may, speaking?.voice), ask),
+  };
+  return { app: await createApp(options, parts, version), parts };
+}
+
+async function createApp({ config, log }: GatewayOptions, parts: RouteParts, version: string): Promise<Server> {
+  const { projection, tokens } = parts;
+  const staleness = (): Readonly<Record<string, string>> =>
+    defined({
+      'x-countersign-stale-seconds':
+        projection.asOf === undefined ? undefined : String(secondsSince(projection.asOf, Date.now())),
+      'x-countersign-cut': projection.isCut ? 'true' : undefined,
+    });
+  const app = await createServer({ config, tokens, version, log, staleness });
+  addServiceRoutes(app, parts);
+  addRunRoutes(app, parts);
+  addRequestRoutes(app, parts);
+  addEventRoutes(app, parts);
+  return app;
+}
+
+async function listen(app: Server, { host, port }: GatewayConfig): Promise<void> {
+  try {
+    await app.listen({ host, port });
+  } catch (error) {
+    const message = `The gateway cannot listen on ${host}:${port} (${nodeCodeOf(error) ?? 'error'}). Choose another gateway.port.`;
+    throw new CountersignError('SETUP_INCOMPLETE', message, { path: 'gateway.port' }, { cause: error });
+  }
+}
+
+function assertKnowsPeople({ config, trust }: GatewayOptions): void {
+  const { oidc, development, host } = config;
+  const refuse = (path: string, reason: string): never => {
+    throw new CountersignError('CONFIG_INVALID', `The gateway does not start: ${path} ${reason}.`, { path });
+  };
+  if (oidc === undefined && development !== true)
+    refuse('gateway', 'must say whose tokens it believes: state gateway.oidc, or on your own machine gateway.development: true');
+  if (development === true && !isLoopbackHost(host))
+    refuse('gateway.development', `lets everybody sign in as anybody, and ${host} is reached from elsewhere: listen on 127.0.0.1`);
+  if (trust.mode === 'temporal') return;
+  const { speaking } = trust;
+  if (speaking === undefined)
+    return refuse('gateway.signing', 'is missing: in trust mode signed the gateway needs a key that may speak for people');
+  if (oidc !== undefined && speaking.voice.iss !== oidc.issuer)
+    refuse('gateway.signing', `has a key for issuer ${speaking.voice.iss}, and tokens are of ${oidc.issuer}`);
+}
+
+function isLoopbackHost(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127(?:\.\d{1,3}){3}$/.test(host);
+}
+
+/** Makes the OpenAPI document, for the copy in docs/schema. */
+export async function openApiDocument(config: GatewayConfig): Promise<object> {
+  // Sound: the routes are listed and never called.
+  const parts = { tokens: { isDevelopment: false } } as RouteParts;
+  const app = await createServer({
+    config,
+    tokens: parts.tokens,
+    version: '0.1.0',
+    staleness: () => ({}),
+  });
+  addServiceRoutes(app, parts);
+  addRunRoutes(app, parts);
+  addRequestRoutes(app, parts);
+  addEventRoutes(app, parts);
+  await app.ready();
+  return { ...app.swagger(), openapi: '3.1.0' };
+}

@@ -1,0 +1,266 @@
+/**
+ * Answers what people read: lists of runs and requests, and single ones, each only as far as the person may see it.
+ *
+ * 1. What does not exist and what the person may not see get the same answer.
+ * 2. Lists come from the projection, and offer what `domain/request/offers.ts` allows, by requests as their runs show them.
+ * 3. A cursor names the last row of its page, so that rows that come and go move no other row.
+ */
+import type { Client } from '@temporalio/client';
+import { z } from 'zod';
+import { CountersignError } from '../contracts/errors.ts';
+import { WAITS_FOR } from '../contracts/names.ts';
+import type {
+  RequestPage,
+  RequestQuery,
+  RequestRow,
+  RunPage,
+  RunQuery,
+  RunRow,
+  ShownRequest,
+} from '../contracts/schemas/http-api.ts';
+import type { ApprovalRequest } from '../contracts/schemas/request.ts';
+import { isNamed } from '../domain/policy/approvers.ts';
+import { maySeeRequest, maySeeRun, offersTo, rememberable } from '../domain/request/offers.ts';
+import type { Asker } from './identity/person.ts';
+import { Misfit } from './problem.ts';
+import type { Opened } from './projection/opened.ts';
+import { compared, deadlineOf, type Known, type Projection } from './projection/projection.ts';
+import { rowOf } from './projection/visibility.ts';
+
+/** Runs that are asked at a time to fill a page. */
+const BATCH = 16;
+
+export interface Seen {
+  readonly run: RunRow;
+  readonly initiator: string;
+}
+
+export class Reading {
+  readonly #client: Client;
+  readonly #projection: Projection;
+  readonly #opened: Opened;
+  readonly #now: () => number;
+  /** Runs whose whole ledger was read in vain lately. */
+  readonly #unnamed = new Map<string, number>();
+
+  constructor(client: Client, projection: Projection, opened: Opened, now: () => number = Date.now) {
+    this.#client = client;
+    this.#projection = projection;
+    this.#opened = opened;
+    this.#now = now;
+  }
+
+  /** Finds a run that the person may see. @throws CountersignError `RUN_NOT_FOUND` */
+  async seen(runId: string, asker: Asker): Promise<Seen> {
+    const known = this.#projection.run(runId) ?? (await this.#described(runId));
+    if (known === undefined || known.row.tenant !== asker.tenant) throw noRun(runId);
+    const { row } = known;
+    if (!maySeeRun(row, asker) && !(await this.#isNamedIn(known, asker))) throw noRun(runId);
+    return { run: row, initiator: row.initiator };
+  }
+
+  async #described(runId: string): Promise<Pick<Known, 'row' | 'approvers'> | undefined> {
+    return await (await rowOf(this.#client, runId))?.read();
+  }
+
+  /** True if some request of the run names the person; also one of an earlier turn. */
+  async #isNamedIn({ row, approvers }: Pick<Known, 'row' | 'approvers'>, asker: Asker): Promise<boolean> {
+    const isOf = (rule: Parameters<typeof isNamed>[0]): boolean => isNamed(rule, asker);
+    if (waitsFor(approvers, asker) === 'yes' || this.#opened.knownRules(row.runId).some(isOf)) return true;
+    try {
+      if (row.pending > 0 && (await this.#opened.requests(row.runId)).some((each) => isOf(each.approvers))) return true;
+      if (this.#now() - (this.#unnamed.get(row.runId) ?? Number.NEGATIVE_INFINITY) < UNNAMED_MS) return false;
+      if ((await this.#opened.everyRule(row.runId)).some(isOf)) return true;
+      this.#remember(row.runId);
+      return false;
+    } catch (error) {
+      // Another answer would tell that the run is there.
+      if (error instanceof CountersignError) return false;
+      throw error;
+    }
+  }
+
+  #remember(runId: string): void {
+    if (this.#unnamed.size >= MOST_UNNAMED) this.#unnamed.clear();
+    this.#unnamed.set(runId, this.#now());
+  }
+
+  /** Lists the requests of a run's current turn that the person may see. */
+  async requestsOf(runId: string, asker: Asker): Promise<readonly ShownRequest[]> {
+    const { run, initiator } = await this.seen(runId, asker);
+    const requests = await this.#opened.requests(runId);
+    return requests
+      .filter((request) => maySeeRequest(run, request, asker))
+      .map((request) => this.#shown(request, initiator, asker));
+  }
+
+  /** @throws CountersignError `RUN_NOT_FOUND`, `CALL_UNKNOWN` */
+  async requestOf(runId: string, callId: string, asker: Asker): Promise<ShownRequest> {
+    const found = (await this.requestsOf(runId, asker)).find(({ request }) => request.callId === callId);
+    if (found === undefined) throw noCall(runId, callId);
+    return found;
+  }
+
+  #shown(request: ApprovalRequest, initiator: string, asker: Asker): ShownRequest {
+    const offers = offersTo(request, asker, this.#now(), initiator);
+    return { request, initiator, offers: [...offers], remember: [...rememberable(request, asker, offers)] };
+  }
+
+  /** Lists runs that the person may see, newest first. */
+  runs({ most, cursor, ...wanted }: RunQuery, asker: Asker): RunPage {
+    const after = cursor === undefined ? undefined : keyIn(cursor, 2);
+    const found = [...this.#projection.runs()]
+      .filter((known) => isListedFor(known, asker) && fitsRun(known.row, wanted))
+      .map(({ row }) => ({ row, key: [row.startedAt, row.runId] }))
+      .filter(({ key }) => after === undefined || compared(key, after) < 0)
+      .toSorted((one, other) => -compared(one.key, other.key));
+    return { runs: found.slice(0, most).map(({ row }) => row), ...this.#asOf(), ...nextOf(found, most) };
+  }
+
+  /** Lists open requests that the person may see, by their deadlines. */
+  async requests(query: RequestQuery, asker: Asker): Promise<RequestPage> {
+    const { most, cursor } = query;
+    const asOf = this.#asOf();
+    if (query.tenant !== undefined && query.tenant !== asker.tenant) return { requests: [], ...asOf };
+    const after = cursor === undefined ? undefined : keyIn(cursor, 3);
+    const runs = this.#projection.waiting().filter((known) => isAsked(known, query, asker) && reaches(known, after));
+    const found: Found[] = [];
+    for (let from = 0; from < runs.length; from += BATCH) {
+      // Every request of a later run has at least this deadline.
+      const least = deadlineOf(runs[from] as Known);
+      if (found.filter(({ key: [deadline = ''] }) => deadline < least).length > most) break;
+      const batch = await Promise.all(
+        runs.slice(from, from + BATCH).map(async (known) => await this.#rowsOf(known, query, asker)),
+      );
+      found.push(...batch.flat().filter(({ key }) => after === undefined || compared(key, after) > 0));
+    }
+    const sorted = found.toSorted((one, other) => compared(one.key, other.key));
+    return { requests: sorted.slice(0, most).map(({ row }) => row), ...asOf, ...nextOf(sorted, most) };
+  }
+
+  async #rowsOf({ row: run }: Known, query: RequestQuery, asker: Asker): Promise<readonly Found[]> {
+    let requests: readonly ApprovalRequest[];
+    try {
+      requests = await this.#opened.requests(run.runId);
+    } catch (error) {
+      // One run that cannot be read hides none of the others.
+      if (error instanceof CountersignError) return [];
+      throw error;
+    }
+    return requests.flatMap((request) => {
+      if (request.status !== 'open' || !maySeeRequest(run, request, asker) || !fits(request, query, this.#now()))
+        return [];
+      const row = rowIn(request, run, offersTo(request, asker, this.#now(), run.initiator));
+      if (query.mine === 'decide' && row.offers.length === 0) return [];
+      return [{ row, key: [row.deadline, row.run, row.callId] }];
+    });
+  }
+
+  #asOf(): { readonly asOf: string } {
+    return { asOf: new Date(this.#projection.asOf ?? 0).toISOString() };
+  }
+}
+
+/** A ledger that named nobody is not read for others again so soon. */
+const UNNAMED_MS = 10_000;
+const MOST_UNNAMED = 10_000;
+
+interface Found {
+  readonly row: RequestRow;
+  readonly key: readonly string[];
+}
+
+/** `maybe`: the run waits for more people than visibility can name. */
+export function waitsFor(approvers: readonly string[] | undefined, { id, groups }: Asker): 'yes' | 'no' | 'maybe' {
+  if (approvers === undefined) return 'no';
+  const named = new Set(approvers);
+  if (named.has(WAITS_FOR.id(id)) || groups.some((group) => named.has(WAITS_FOR.group(group)))) return 'yes';
+  return named.has(WAITS_FOR.more) ? 'maybe' : 'no';
+}
+
+/** Lists show a run to people who are asked by name; a run that may ask further ones can be opened by its id. */
+function isListedFor({ row, approvers }: Known, asker: Asker): boolean {
+  return maySeeRun(row, asker) || (row.tenant === asker.tenant && waitsFor(approvers, asker) === 'yes');
+}
+
+function isAsked({ row, approvers }: Known, query: RequestQuery, asker: Asker): boolean {
+  if (row.tenant !== asker.tenant) return false;
+  if (!maySeeRun(row, asker) && waitsFor(approvers, asker) === 'no') return false;
+  if (query.server !== undefined && !row.servers.includes(query.server)) return false;
+  if (query.deadlineBefore !== undefined && deadlineOf({ row }) >= query.deadlineBefore) return false;
+  return query.initiator === undefined || row.initiator === query.initiator;
+}
+
+/** False if all requests of the run stand before the cursor, as far as its memo says. */
+function reaches({ row, memo }: Known, after: readonly string[] | undefined): boolean {
+  if (after === undefined || memo === undefined || memo.truncated) return true;
+  return memo.requests.some(({ deadline, callId }) => compared([deadline, row.runId, callId], after) > 0);
+}
+
+function fits(request: ApprovalRequest, query: RequestQuery, now: number): boolean {
+  const { approver, group, server, tool, olderThanSeconds, deadlineBefore } = query;
+  const isNaming = (ids: readonly string[], groups: readonly string[]): boolean =>
+    request.approvers.allOf.some(
+      (clause) =>
+        clause.ids.some((id) => ids.includes(id)) || clause.groups.some((each) => groups.includes(each)),
+    );
+  if (approver !== undefined && !isNaming([approver], [])) return false;
+  if (group !== undefined && !isNaming([], [group])) return false;
+  if (server !== undefined && request.server !== server) return false;
+  if (tool !== undefined && request.tool !== tool) return false;
+  if (deadlineBefore !== undefined && request.deadline >= deadlineBefore) return false;
+  return olderThanSeconds === undefined || now - Date.parse(request.openedAt) >= olderThanSeconds * 1_000;
+}
+
+function fitsRun(row: RunRow, { status, initiator, server }: Omit<RunQuery, 'most' | 'cursor'>): boolean {
+  if (status !== undefined && row.status !== status) return false;
+  if (server !== undefined && !row.servers.includes(server)) return false;
+  return initiator === undefined || row.initiator === initiator;
+}
+
+function rowIn(request: ApprovalRequest, { runId, initiator }: RunRow, offers: readonly RequestRow['offers'][number][]): RequestRow {
+  const { callId, digest, server, tool, tenant, openedAt, deadline, about, votes = [], remindedAt } = request;
+  return {
+    run: runId,
+    callId,
+    digest,
+    server,
+    tool,
+    ...(about === undefined ? {} : { about: about.kind }),
+    tenant,
+    initiator,
+    openedAt,
+    deadline,
+    agreed: votes.map(({ approver }) => approver.id),
+    reminded: remindedAt !== undefined,
+    offers: [...offers],
+  };
+}
+
+const Key = z.array(z.string().max(1_000)).max(3);
+
+function nextOf(sorted: readonly { readonly key: readonly string[] }[], most: number): { readonly next?: string } {
+  const last = sorted[most - 1];
+  if (last === undefined || sorted.length <= most) return {};
+  return { next: Buffer.from(JSON.stringify(last.key)).toString('base64url') };
+}
+
+function keyIn(cursor: string, parts: number): readonly string[] {
+  try {
+    const key = Key.parse(JSON.parse(Buffer.from(cursor, 'base64url').toString()));
+    if (key.length === parts) return key;
+  } catch {
+    // Told below.
+  }
+  throw new Misfit([{ path: 'cursor', reason: 'must be the `next` of an earlier page of this list' }], 'query');
+}
+
+export function noRun(runId: string): CountersignError {
+  return new CountersignError('RUN_NOT_FOUND', `There is no run ${runId} that you may see.`, { runId });
+}
+
+function noCall(runId: string, callId: string): CountersignError {
+  const message = `Run ${runId} has no request for call ${callId} that you may see.`;
+  return new CountersignError('CALL_UNKNOWN', message, { runId, callId });
+}
+

@@ -1,0 +1,79 @@
+/** Routes of event streams: what has changed anywhere, and the ledger of one run as it grows. */
+import { z } from 'zod';
+import { CountersignError } from '../../contracts/errors.ts';
+import { codedOf, problemOf } from '../problem.ts';
+import { askerOf, keyOf, type Server } from '../server.ts';
+import type { Stream } from '../streams.ts';
+import { type RouteParts, Resumed, RunPath } from './parts.ts';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+
+const tags = ['events'];
+const response = {
+  200: { description: 'Server-sent events', content: { 'text/event-stream': { schema: z.string() } } },
+};
+
+export function addEventRoutes(app: Server, { reading, news, feeds, streams }: RouteParts): void {
+  const opened = (request: FastifyRequest, reply: FastifyReply): Stream => {
+    const asker = askerOf(request);
+    const headers = Object.fromEntries(
+      Object.entries(reply.getHeaders()).map(([name, value]) => [name, String(value)] as const),
+    );
+    const stream = streams.open(reply.raw, { person: keyOf(asker), until: asker.until, headers });
+    reply.hijack();
+    return stream;
+  };
+  app.get(
+    '/v1/events',
+    {
+      schema: {
+        tags,
+        operationId: 'followAll',
+        summary: 'Follow changes of runs that you may see; `reset` means: read the lists anew',
+        headers: Resumed,
+        response,
+      },
+    },
+    async (request, reply) => {
+      const stream = opened(request, reply);
+      const lastId = request.headers['last-event-id'];
+      const { end, missed } = news.follow(askerOf(request), lastId, (id, event) => stream.send('change', id, event));
+      stream.ended.addEventListener('abort', end, { once: true });
+      // The first event gives the reader an id from which to resume.
+      if (missed || lastId === undefined) stream.send(missed ? 'reset' : 'begin', news.newest, {});
+    },
+  );
+  app.get(
+    '/v1/runs/:runId/events',
+    {
+      schema: {
+        tags,
+        operationId: 'followRun',
+        summary: 'Follow the ledger of a run; an event’s id is the number of its entry',
+        headers: Resumed,
+        params: RunPath,
+        response,
+      },
+    },
+    async (request, reply) => {
+      const { runId } = request.params;
+      await reading.seen(runId, askerOf(request));
+      const from = nextAfter(request.headers['last-event-id']);
+      const stream = opened(request, reply);
+      try {
+        await feeds.follow(runId, from, stream.ended, (entry) => stream.send('entry', String(entry.seq), entry));
+        // Without an id of its own, the reader keeps that of the last entry.
+        stream.send('end', undefined, {});
+      } catch (error) {
+        stream.send('problem', undefined, problemOf(codedOf(error), request.id));
+      }
+      stream.end();
+    },
+  );
+}
+
+/** @throws CountersignError `USAGE` */
+function nextAfter(lastId: string | undefined): number {
+  if (lastId === undefined || lastId === '') return 0;
+  if (/^\d{1,15}$/.test(lastId)) return Number(lastId) + 1;
+  throw new CountersignError('USAGE', 'Last-Event-ID must be the number of a ledger entry.', { path: 'Last-Event-ID' });
+}

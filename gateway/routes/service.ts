@@ -1,0 +1,78 @@
+/** Routes about the gateway itself: whether it lives, its document, who is asking, and the development login. */
+import { z } from 'zod';
+import { DevelopmentSignIn, HealthAnswer, Person, SignedIn } from '../../contracts/schemas/http-api.ts';
+import { shownPerson } from '../identity/person.ts';
+import { asOfText } from '../projection/projection.ts';
+import { askerOf, type Server } from '../server.ts';
+import { answering, type RouteParts } from './parts.ts';
+
+const tags = ['service'];
+/** Lists older than this are said to be stale. */
+const STALE_MS = 10_000;
+
+export function addServiceRoutes(app: Server, { projection, streams, tokens }: RouteParts): void {
+  app.get(
+    '/health',
+    {
+      config: { isOpen: true },
+      schema: {
+        tags,
+        security: [],
+        operationId: 'health',
+        summary: 'Whether the gateway lives, and how old its lists are',
+        response: {
+          ...answering(200, HealthAnswer, 'Lists are current'),
+          ...answering(503, HealthAnswer, 'Temporal does not answer, so lists are old'),
+        },
+      },
+    },
+    async (_, reply) => {
+      const { asOf, size } = projection;
+      const status = asOf === undefined ? 'starting' : Date.now() - asOf > STALE_MS ? 'stale' : 'ok';
+      const answer = { status, ...asOfText(projection), runs: size, streams: streams.size } as const;
+      return await reply.status(status === 'ok' ? 200 : 503).send(answer);
+    },
+  );
+  app.get(
+    '/openapi.json',
+    {
+      config: { isOpen: true },
+      schema: {
+        tags,
+        security: [],
+        operationId: 'readDocument',
+        summary: 'This document (OpenAPI 3.1)',
+        response: answering(200, z.looseObject({ openapi: z.string() }), 'The document'),
+      },
+    },
+    async (_, reply) => reply.send({ ...app.swagger(), openapi: '3.1.0' }),
+  );
+  app.get(
+    '/v1/me',
+    {
+      schema: {
+        tags,
+        operationId: 'readMe',
+        summary: 'Who is asking, as the token says, and what that person may do',
+        response: answering(200, Person, 'The person'),
+      },
+    },
+    async (request, reply) =>
+      reply.send({
+        ...shownPerson(askerOf(request)),
+        ...(tokens.isDevelopment ? { development: true as const } : {}),
+      }),
+  );
+  if (!tokens.isDevelopment) return;
+  app.post(
+    '/v1/development/sign-in',
+    {
+      config: { isOpen: true },
+      schema: { hide: true, body: DevelopmentSignIn, response: answering(200, SignedIn, 'A token') },
+    },
+    async (request, reply) => {
+      const { token, expiresAt, asker } = await tokens.signInAs(request.body);
+      return await reply.send({ token, expiresAt, person: { ...shownPerson(asker), development: true as const } });
+    },
+  );
+}

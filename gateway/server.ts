@@ -1,0 +1,185 @@
+/**
+ * Assembles the HTTP server: what every route has alike.
+ *
+ * 1. Every answer has a request id, no cache and no content that a browser would run.
+ * 2. Every error is a problem of `gateway/problem.ts`; every input is read by a schema, and a wrong field told by its path.
+ * 3. A route says whether it is open to everybody; all others get who is asking from `Tokens`, before they read a body.
+ * 4. Names of this machine alone reach the development login: pages of other names cannot use it by rebinding DNS.
+ */
+import { randomUUID } from 'node:crypto';
+import rateLimit from '@fastify/rate-limit';
+import swagger, { type FastifyDynamicSwaggerOptions } from '@fastify/swagger';
+import { fastify, type FastifyReply, type FastifyRequest } from 'fastify';
+import { jsonSchemaTransform, type ZodTypeProvider } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import { CountersignError } from '../contracts/errors.ts';
+import type { GatewayConfig } from '../contracts/schemas/gateway.ts';
+import type { Asker } from './identity/person.ts';
+import type { Tokens } from './identity/tokens.ts';
+import { codedOf, misfitOf, problemOf, tooMany } from './problem.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** True if the route needs no token. */
+    readonly isOpen?: boolean;
+  }
+  interface FastifyRequest {
+    /** Set by the first hook on every route that is not open. */
+    asker: Asker | undefined;
+  }
+}
+
+/** Notes what the answers leave out. */
+export interface GatewayLog {
+  warn(message: string, fields: Readonly<Record<string, unknown>>): void;
+}
+
+export interface ServerParts {
+  readonly config: GatewayConfig;
+  readonly tokens: Pick<Tokens, 'askerOf' | 'isDevelopment'>;
+  readonly version: string;
+  readonly log?: GatewayLog | undefined;
+  /** Headers that say how old lists are. */
+  readonly staleness: () => Readonly<Record<string, string>>;
+}
+
+export type Server = Awaited<ReturnType<typeof createServer>>;
+
+/** Requests are counted in stretches of this length. */
+const PERIOD_SECONDS = 60;
+
+/** Seconds after which to try again, by status, where nothing more exact is known. */
+const RETRY_AFTER: Readonly<Record<number, number>> = { 429: 10, 503: 2 };
+
+const SECURITY_HEADERS = {
+  'cache-control': 'no-store',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+} as const;
+
+/** One function, because it is the one list of what all routes share. */
+export async function createServer({ config, tokens, version, log, staleness }: ServerParts) {
+  const { limits } = config;
+  const app = fastify({
+    logger: false,
+    bodyLimit: limits.bodyBytes,
+    requestTimeout: limits.requestSeconds * 1_000,
+    connectionTimeout: 0,
+    keepAliveTimeout: 72_000,
+    http: { headersTimeout: limits.requestSeconds * 1_000 },
+    // Run ids may be long.
+    routerOptions: { maxParamLength: 1_000 },
+    genReqId: requestIdOf,
+    forceCloseConnections: true,
+  }).withTypeProvider<ZodTypeProvider>();
+  app.server.maxConnections = limits.connections;
+  app.setValidatorCompiler(({ schema, httpPart }) => (input: unknown) => {
+    // Sound: every schema of a route is one of zod.
+    const read = (schema as unknown as z.ZodType).safeParse(input);
+    return read.success ? { value: read.data } : { error: misfitOf(read.error, input, httpPart ?? 'request') };
+  });
+  // Workers of a newer release may say more than these schemas know, so answers are written as they are.
+  app.setSerializerCompiler(() => (answer) => JSON.stringify(answer));
+  app.decorateRequest('asker', undefined);
+  app.addHook('onRequest', async (request, reply) => {
+    void reply.headers({ ...SECURITY_HEADERS, 'x-request-id': request.id });
+    if (tokens.isDevelopment) {
+      void reply.header('x-countersign-development', 'everybody may sign in as anybody');
+      assertLocalName(request);
+    }
+  });
+  await app.register(rateLimit, { global: false });
+  const counted = app.createRateLimit({
+    max: limits.requestsPerMinute,
+    timeWindow: PERIOD_SECONDS * 1_000,
+    keyGenerator: ({ asker, ip }) => (asker === undefined ? `address ${ip}` : keyOf(asker)),
+  });
+  const count = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    const answer = await counted(request);
+    if (answer.isAllowed || !answer.isExceeded) return;
+    void reply.header('retry-after', String(answer.ttlInSeconds));
+    throw tooMany(`${limits.requestsPerMinute} requests in ${PERIOD_SECONDS} s`);
+  };
+  app.addHook('onRequest', async (request, reply) => {
+    if (request.routeOptions.config.isOpen === true || request.is404) return await count(request, reply);
+    try {
+      request.asker = await tokens.askerOf(request.headers.authorization);
+    } catch (error) {
+      // Each made-up token costs a look at its signature.
+      await count(request, reply);
+      throw error;
+    }
+    await count(request, reply);
+    void reply.headers(staleness());
+  });
+  app.setErrorHandler((error, request, reply) => tell(error, request, reply, log));
+  app.setNotFoundHandler((request, reply) => {
+    const message = `There is nothing at ${request.method} ${request.url.split('?')[0] ?? ''}. See /openapi.json.`;
+    return tell(new CountersignError('ROUTE_UNKNOWN', message), request, reply, log);
+  });
+  await app.register(swagger, { openapi: documentOf(version), transform: jsonSchemaTransform });
+  return app;
+}
+
+/** The person who asks, on a route that is not open. */
+export function askerOf({ asker }: FastifyRequest): Asker {
+  if (asker === undefined) throw new CountersignError('INTERNAL', 'A route has no person who asks.');
+  return asker;
+}
+
+export function keyOf({ tenant, id }: Pick<Asker, 'tenant' | 'id'>): string {
+  return JSON.stringify([tenant, id]);
+}
+
+async function tell(
+  error: unknown,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  log: GatewayLog | undefined,
+): Promise<void> {
+  const coded = codedOf(error);
+  const problem = problemOf(coded, request.id);
+  if (problem.status >= 500) {
+    const { method, url: path } = request.routeOptions;
+    log?.warn(`request failed: ${coded.message}`, { requestId: request.id, code: coded.code, method, path });
+  }
+  if (problem.status === 401) void reply.header('www-authenticate', 'Bearer');
+  const again = RETRY_AFTER[problem.status];
+  if (problem.retryable && again !== undefined && !reply.hasHeader('retry-after'))
+    void reply.header('retry-after', String(again));
+  await reply.status(problem.status).type('application/problem+json').send(problem);
+}
+
+const OWN_ID = /^[A-Za-z0-9._-]{8,64}$/;
+
+/** Takes the id of a caller who follows requests through several services. */
+function requestIdOf({ headers }: { readonly headers: Readonly<Record<string, unknown>> }): string {
+  const given = headers['x-request-id'];
+  return typeof given === 'string' && OWN_ID.test(given) ? given : randomUUID();
+}
+
+const LOCAL_NAME = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
+
+function assertLocalName({ headers: { host, origin } }: FastifyRequest): void {
+  const isLocal = LOCAL_NAME.test(host ?? '') && (origin === undefined || LOCAL_NAME.test(origin.replace(/^https?:\/\//, '')));
+  if (!isLocal)
+    throw new CountersignError(
+      'ACTION_FORBIDDEN',
+      'This gateway has the development login, so it answers only under names of this machine: 127.0.0.1, localhost, [::1].',
+    );
+}
+
+function documentOf(version: string): NonNullable<FastifyDynamicSwaggerOptions['openapi']> {
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Countersign gateway',
+      description:
+        'Start runs, see what waits for people, and answer. Errors are problem details (RFC 9457) with a code of docs/errors.',
+      version,
+    },
+    components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } } },
+    security: [{ bearer: [] }],
+  };
+}

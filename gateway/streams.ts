@@ -1,0 +1,93 @@
+/**
+ * Keeps event streams (server-sent events, WHATWG HTML §9.2) within bounds.
+ *
+ * 1. Their number is bounded, for each person too. A reader that falls behind is let go, and resumes by `Last-Event-ID`.
+ * 2. A stream ends with the token that opened it.
+ */
+import type { ServerResponse } from 'node:http';
+import type { GatewayConfig } from '../contracts/schemas/gateway.ts';
+import { tooMany } from './problem.ts';
+
+const HEARTBEAT_MS = 15_000;
+/** Bytes that may wait for a slow reader. */
+const MOST_WAITING_BYTES = 1_048_576;
+/** Time after which a reader that lost its connection comes back. */
+const RETRY_MS = 2_000;
+
+export interface Stream {
+  /** Sends an event; does nothing after the end. */
+  send(event: string, id: string | undefined, data: unknown): void;
+  /** Ends the stream; the reader comes back and resumes. */
+  end(): void;
+  /** Aborted when the stream has ended, for whatever reason. */
+  readonly ended: AbortSignal;
+}
+
+export interface Opening {
+  /** Whom the stream counts for. */
+  readonly person: string;
+  /** Epoch ms. */
+  readonly until: number;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export class Streams {
+  readonly #limits: Pick<GatewayConfig['limits'], 'streams' | 'streamsPerPerson'>;
+  readonly #open = new Set<Stream>();
+  readonly #ofPerson = new Map<string, number>();
+
+  constructor(limits: Pick<GatewayConfig['limits'], 'streams' | 'streamsPerPerson'>) {
+    this.#limits = limits;
+  }
+
+  get size(): number {
+    return this.#open.size;
+  }
+
+  /** @throws CountersignError `RATE_LIMITED`, before anything is written */
+  open(response: ServerResponse, { person, until, headers }: Opening): Stream {
+    const own = this.#ofPerson.get(person) ?? 0;
+    if (this.#open.size >= this.#limits.streams) throw tooMany(`${this.#limits.streams} event streams`);
+    if (own >= this.#limits.streamsPerPerson)
+      throw tooMany(`${this.#limits.streamsPerPerson} event streams of one person`);
+    this.#ofPerson.set(person, own + 1);
+    response.writeHead(200, {
+      ...headers,
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-store',
+      // Nginx would hold events back.
+      'x-accel-buffering': 'no',
+    });
+    response.write(`retry: ${RETRY_MS}\n\n`);
+    const over = new AbortController();
+    const write = (text: string): void => {
+      if (over.signal.aborted) return;
+      response.write(text);
+      if (response.writableLength > MOST_WAITING_BYTES) response.destroy();
+    };
+    const heartbeat = setInterval(() => write(': still here\n\n'), HEARTBEAT_MS);
+    // A longer timer would overflow and end the stream at once.
+    const expiry = setTimeout(() => response.end(), Math.min(Math.max(0, until - Date.now()), 2_147_483_647));
+    const stream: Stream = {
+      send: (event, id, data) => write(`${id === undefined ? '' : `id: ${id}\n`}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`),
+      end: () => void response.end(),
+      ended: over.signal,
+    };
+    this.#open.add(stream);
+    response.once('close', () => {
+      clearInterval(heartbeat);
+      clearTimeout(expiry);
+      this.#open.delete(stream);
+      const left = (this.#ofPerson.get(person) ?? 1) - 1;
+      if (left <= 0) this.#ofPerson.delete(person);
+      else this.#ofPerson.set(person, left);
+      over.abort();
+    });
+    return stream;
+  }
+
+  /** Ends all streams, so that the process can end. */
+  close(): void {
+    for (const stream of this.#open) stream.end();
+  }
+}
