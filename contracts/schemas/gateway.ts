@@ -49,6 +49,19 @@ export const GatewayConfig = z.strictObject({
       administer: z.strictObject(people).prefault({}),
     })
     .prefault({}),
+  /** How people sign in to the pages: a client of `oidc.issuer` with the redirect URI `<url>/sign-in/back`. */
+  page: z
+    .strictObject({
+      /** The address under which browsers reach the gateway. */
+      url: HttpUrl,
+      clientId: z.string().min(1).max(200),
+      /** Absent for a public client. */
+      clientSecret: z.string().min(1).max(1_000).optional(),
+      scopes: z.array(z.string().min(1).max(200)).default(['openid']),
+      /** Address of Temporal UI, for links to runs. */
+      temporalUi: HttpUrl.optional(),
+    })
+    .optional(),
   /**
    * In trust mode `signed`: the file of the private key that signs for people (`countersign keys new --service`),
    * relative to the configuration file. It speaks for the issuer, the tenants and the groups that it states.

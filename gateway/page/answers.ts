@@ -2,15 +2,16 @@
  * The forms by which a person answers a request.
  *
  * 1. A form repeats the digest that the page showed; a request that changed meanwhile is refused (INV-G2).
- * 2. It offers what `offersTo` says, and nothing else.
+ * 2. It offers what `permittedTo` says, and nothing else.
  */
 import { randomUUID } from 'node:crypto';
 import type { FormField, InputRequest } from '../../contracts/schemas/input.ts';
 import type { JsonValue } from '../../contracts/schemas/json.ts';
 import type { RememberScope } from '../../contracts/schemas/policy.ts';
-import type { ApprovalRequest, Offer } from '../../contracts/schemas/request.ts';
+import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { describeRule, ruleAt } from '../../domain/policy/approvers.ts';
-import { rememberable } from '../../domain/request/offers.ts';
+import { rememberable } from '../../domain/request/onlooker.ts';
+import type { Permission } from '../../domain/request/permitted.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { diff } from './diff.ts';
 import { asciiJson, foreign, foreignBlock, isPlain, rawJson, tree } from './faithful.ts';
@@ -31,16 +32,16 @@ export interface Answering {
   readonly typed?: Typed;
 }
 
-/** @param offers what `offersTo` lists */
-export function decideView({ request, viewer, typed = {}, now }: Answering, offers: readonly Offer[]): Html {
+/** @param permitted what `permittedTo` returns */
+export function decideView({ request, viewer, typed = {}, now }: Answering, permitted: ReadonlySet<Permission>): Html {
   if (request.status !== 'open' || now >= Date.parse(request.deadline))
     return markup`<h2>Closed</h2>
       <p>Nothing can be decided here any more.</p>
       <p><a class="button" href="/">Back to the inbox</a></p>`;
-  if (offers.length === 0) return notYours(request, now);
-  if (request.about !== undefined) return answerView(request, viewer, offers, typed);
-  const may = (offer: Offer): boolean => offers.includes(offer);
-  const remember = rememberable(request, viewer, offers);
+  if (permitted.size === 0) return notYours(request, now);
+  if (request.about !== undefined) return answerView(request, viewer, typed);
+  const may = (permission: Permission): boolean => permitted.has(permission);
+  const remember = rememberable(request, viewer, permitted);
   const field = (name: string): string => typed[name] ?? '';
   return markup`<h2>Your decision</h2>
     ${
@@ -198,10 +199,9 @@ export function comparedView({ request, viewer }: Answering, changed: Readonly<R
     </form>`;
 }
 
-function answerView(request: ApprovalRequest, viewer: Viewer, offers: readonly Offer[], typed: Typed): Html {
+function answerView(request: ApprovalRequest, viewer: Viewer, typed: Typed): Html {
   const { about } = request;
-  const open = (kind: Offer, label: string, inner: Shown, look = ''): Shown =>
-    offers.includes(kind) &&
+  const open = (kind: string, label: string, inner: Shown, look = ''): Html =>
     markup`<form method="post" action="${requestPath(request)}">
       ${binding(request, viewer)}<input type="hidden" name="kind" value="${kind}" />${inner}<button
         class="button ${look}"

@@ -1,6 +1,6 @@
 /** The page of what waits: sorted by deadline, one row for each request, several of them decided together. */
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
-import { offersTo } from '../../domain/request/offers.ts';
+import { permittedTo } from '../../domain/request/permitted.ts';
 import { shownArguments } from '../../domain/policy/redaction.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { foreign } from './faithful.ts';
@@ -61,7 +61,7 @@ function list(requests: readonly Listed[], viewer: Viewer, now: number): Html {
 
 function row({ request, run }: Listed, viewer: Viewer, now: number): Html {
   const { callId, workflowId, server, tool, deadline, openedAt, about, digest } = request;
-  const mayApprove = offersTo(request, viewer, now, run.initiator ?? '').includes('approve');
+  const mayApprove = permittedTo(request, viewer, now).has('approve');
   return markup`<li class="row" data-row>
     <span class="pick"
       >${mayApprove && markup`<input type="checkbox" name="chosen" value="${JSON.stringify([workflowId, callId, digest])}" aria-label="Choose ${visible(tool)}, call ${callId} of ${visible(workflowId)}" />`}</span

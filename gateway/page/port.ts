@@ -1,11 +1,11 @@
 /** What the pages read and send; the gateway gives it, as seen by the person who is signed in. */
-import type { ApprovalRequest, Approver } from '../../contracts/schemas/request.ts';
+import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import type { RunState } from '../../contracts/schemas/run-state.ts';
+import type { Asker } from '../identity/person.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
 
-export interface Viewer extends Approver {
-  readonly tenant?: string;
+export interface Viewer extends Asker {
   /** Secret of the session that every form repeats. */
   readonly csrf: string;
   /** Absent where nobody can sign out: the development login. */
@@ -67,5 +67,5 @@ export interface PageSource {
   say(viewer: Viewer, runId: string, text: string): Promise<void>;
   stop(viewer: Viewer, runId: string, reason: string): Promise<void>;
   /** Calls back when something that people see may have changed, until the returned function is called. */
-  changes(listener: () => void): () => void;
+  changes(viewer: Viewer, listener: () => void): () => void;
 }

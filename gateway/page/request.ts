@@ -4,7 +4,7 @@
  */
 import type { ApprovalRequest, AuthorizationPause, InputPause, OutcomePause } from '../../contracts/schemas/request.ts';
 import { describeRule, ruleAt } from '../../domain/policy/approvers.ts';
-import { offersTo } from '../../domain/request/offers.ts';
+import { permittedTo } from '../../domain/request/permitted.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import { type Answering, decideView } from './answers.ts';
 import { conversationView } from './conversation.ts';
@@ -23,7 +23,7 @@ export interface RequestPage extends Answering {
 export function requestView(page: RequestPage): Html {
   const { read, request, viewer, now } = page;
   const { server, tool, callId, about, description, edited } = request;
-  const offers = offersTo(request, viewer, now, read.facts.initiator ?? '');
+  const permitted = permittedTo(request, viewer, now);
   return markup`<div class="head request-head">
       <p class="crumbs">
         <a href="/">Inbox</a> /
@@ -56,7 +56,7 @@ export function requestView(page: RequestPage): Html {
           </section>`
         }
         </div>
-<aside class="decide" aria-label="Decide">${decideView(page, offers)}</aside>
+<aside class="decide" aria-label="Decide">${decideView(page, permitted)}</aside>
 <div class="what"><section aria-labelledby="why">
           <h2 id="why">Why a person is asked</h2>
           ${whyView(request)}

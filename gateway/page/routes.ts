@@ -15,6 +15,8 @@ import { inboxView, requestPath } from './inbox.ts';
 import { pageText, trouble } from './layout.ts';
 import { answerOf, editedOf } from './form.ts';
 import type { Listed, PageSource, RunRead, Viewer } from './port.ts';
+import { keyOf } from '../server.ts';
+import type { Streams } from '../streams.ts';
 import { comparedView, type Typed } from './answers.ts';
 import { requestView } from './request.ts';
 import { type Chosen, reviewView, type Told, toldView } from './review.ts';
@@ -22,11 +24,10 @@ import { runsView, runView } from './run.ts';
 
 export interface PageOptions {
   readonly source: PageSource;
+  readonly streams: Streams;
   /** Undefined if nobody is signed in. */
   readonly viewerOf: (request: FastifyRequest) => Promise<Viewer | undefined>;
-  /** Where one signs in; the page that was wanted follows as `?to=`. */
-  readonly signIn: string;
-  /** HTTP status of an error of the table. */
+   /** HTTP status of an error of the table. */
   readonly statusOf: (error: CountersignError) => number;
 }
 
@@ -47,12 +48,17 @@ const FORM_BYTES = 1_048_576;
 const MOST_REVIEWED = 50;
 
 export function registerPages(app: FastifyInstance, options: PageOptions): void {
-  const { source, viewerOf, signIn } = options;
+  const { source, viewerOf } = options;
   app.addContentTypeParser(
     'application/x-www-form-urlencoded',
     { parseAs: 'string', bodyLimit: FORM_BYTES },
     (_request, body, done) => done(null, new URLSearchParams(String(body))),
   );
+  // Pages find out themselves who is asking, by a cookie; the API's document does not list them.
+  app.addHook('onRoute', (route) => {
+    route.config = { ...route.config, isOpen: true };
+    route.schema = { ...route.schema, hide: true };
+  });
   app.addHook('onSend', async (_request, reply) => {
     void reply.headers({
       'content-security-policy': POLICY,
@@ -69,7 +75,7 @@ export function registerPages(app: FastifyInstance, options: PageOptions): void 
       const viewer = await viewerOf(asked);
       if (viewer === undefined)
         return await reply.redirect(
-          `${signIn}?to=${encodeURIComponent(asked.method === 'GET' ? asked.url : '/')}`,
+          `/sign-in?to=${encodeURIComponent(asked.method === 'GET' ? asked.url : '/')}`,
           303,
         );
       void reply.type('text/html; charset=utf-8').header('cache-control', 'no-store');
@@ -251,27 +257,18 @@ function registerAssets(app: FastifyInstance): void {
 }
 
 /** Tells pages that something changed; each then loads itself again, at most once a second. */
-function registerLive(app: FastifyInstance, { source, viewerOf }: PageOptions): void {
+function registerLive(app: FastifyInstance, { source, streams, viewerOf }: PageOptions): void {
   app.get('/live', async (request, reply) => {
-    if ((await viewerOf(request)) === undefined) return await reply.code(401).send();
+    const viewer = await viewerOf(request);
+    if (viewer === undefined) return await reply.code(401).send();
+    const stream = streams.open(reply.raw, { person: keyOf(viewer), until: viewer.until, headers: {} });
     reply.hijack();
-    const { raw } = reply;
-    raw.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' });
-    raw.write('retry: 2000\n\nevent: change\ndata: {}\n\n');
-    // A reader that does not read gets no more: nothing gathers in memory.
-    const tell = (): void => void (raw.writableNeedDrain || raw.write('event: change\ndata: {}\n\n'));
-    const beat = setInterval(() => void (raw.writableNeedDrain || raw.write(': still here\n\n')), BEAT_MS);
-    const end = source.changes(tell);
-    raw.on('close', () => {
-      clearInterval(beat);
-      end();
-    });
+    const tell = (): void => stream.send('change', undefined, {});
+    stream.ended.addEventListener('abort', source.changes(viewer, tell), { once: true });
+    tell();
     return reply;
   });
 }
-
-/** Keeps proxies from closing a silent stream. */
-const BEAT_MS = 15_000;
 
 interface Opened {
   readonly read: RunRead;

@@ -14,7 +14,7 @@ export function secretsOf(config: Config): readonly string[] {
   const headers = Object.values(config.servers).flatMap((server) => secretHeaderValues(server.headers));
   const models = Object.values(config.models).map((model) => ('apiKey' in model ? model.apiKey : undefined));
   const { s3 } = config.artifacts;
-  const others = [...models, config.ledger?.webhook?.secret, s3?.secretAccessKey, s3?.sessionToken];
+  const others = [...models, config.gateway?.page?.clientSecret, config.ledger?.webhook?.secret, s3?.secretAccessKey, s3?.sessionToken];
   const keys = [...config.encryption.keys, ...vaultKeysOf(config), ...zoneKeysOf(config)].map(({ key }) => key);
   return [...new Set([...credentials, ...headers, ...others, ...keys])].filter((secret) => secret !== undefined);
 }

@@ -4,9 +4,18 @@ import { fastify, type FastifyInstance } from 'fastify';
 import { CountersignError } from '../../../../contracts/errors.ts';
 import type { ApprovalRequest } from '../../../../contracts/schemas/request.ts';
 import type { PageSource, RunRead, Sent, Viewer } from '../../../../gateway/page/port.ts';
+import { Streams } from '../../../../gateway/streams.ts';
 import { registerPages } from '../../../../gateway/page/routes.ts';
 
-const ANN: Viewer = { id: 'ann', groups: ['finance'], csrf: 'secret-of-ann' };
+const ANN: Viewer = {
+  id: 'ann',
+  groups: ['finance'],
+  tenant: 'acme',
+  may: new Set(),
+  seesAll: false,
+  until: Date.now() + 3_600_000,
+  csrf: 'secret-of-ann',
+};
 const PATH = '/runs/run-1/requests/t1.c0';
 const HOSTILE = '</textarea><script>alert(1)</script>"\'&\u202E';
 
@@ -79,7 +88,7 @@ beforeEach(async () => {
   registerPages(app, {
     source: source(),
     viewerOf: async () => viewer,
-    signIn: '/sign-in',
+    streams: new Streams({ streams: 10, streamsPerPerson: 5 }),
     statusOf: ({ traits }) => traits.httpStatus,
   });
   base = await app.listen({ host: '127.0.0.1', port: 0 });
