@@ -5,6 +5,7 @@ import { ARTIFACTS, FORGET } from './verbs/artifacts.ts';
 import { CATALOG } from './verbs/catalog.ts';
 import { APPROVE, EXTEND, REJECT, RESPOND, WITHDRAW } from './verbs/decide.ts';
 import { DEV } from './verbs/dev.ts';
+import { GATEWAY } from './verbs/gateway.ts';
 import { KEYS } from './verbs/keys.ts';
 import { LEDGER } from './verbs/ledger.ts';
 import { POLICY } from './verbs/policy.ts';
@@ -26,6 +27,7 @@ const VERBS = [
   DEV,
   SETUP,
   WORKER,
+  GATEWAY,
   CATALOG,
   POLICY,
   START,

@@ -145,6 +145,7 @@ export const ERRORS = {
   // The engine.
   ENGINE_UNAVAILABLE: unavailable,
   RESULT_UNCERTAIN: { retryable: true, httpStatus: 504, exitCode: 6 },
+  BUNDLE_INCOMPLETE: failedCheck,
   SETUP_INCOMPLETE: { retryable: false, httpStatus: 503, exitCode: 6 },
   INTERNAL: fault,
 } as const satisfies Record<string, ErrorTraits>;

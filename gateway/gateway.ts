@@ -14,7 +14,7 @@ import type { Signer } from '../client/signing/signing.ts';
 import { defined } from '../contracts/defined.ts';
 import { CountersignError, nodeCodeOf } from '../contracts/errors.ts';
 import type { GatewayConfig } from '../contracts/schemas/gateway.ts';
-import { Answering } from './answering.ts';
+import { Answering } from './inbox/answering.ts';
 import type { AskProvider } from './identity/keys.ts';
 import { People, type Voice } from './identity/person.ts';
 import { Tokens } from './identity/tokens.ts';
@@ -22,14 +22,17 @@ import { Feeds } from './projection/feeds.ts';
 import { NewsDesk } from './projection/news.ts';
 import { Opened } from './projection/opened.ts';
 import { Projection, secondsSince } from './projection/projection.ts';
-import { Reading } from './reading.ts';
+import { Reading } from './inbox/reading.ts';
+import { registerPages } from './page/routes.ts';
+import { Sessions } from './page/session.ts';
+import { pageSource } from './page/source.ts';
 import { addEventRoutes } from './routes/events.ts';
 import type { RouteParts } from './routes/parts.ts';
 import { addRequestRoutes } from './routes/requests.ts';
 import { addRunRoutes } from './routes/runs.ts';
 import { addServiceRoutes } from './routes/service.ts';
-import { createServer, type GatewayLog, type Server } from './server.ts';
-import { Streams } from './streams.ts';
+import { createServer, type GatewayLog, type Server } from './http/server.ts';
+import { Streams } from './http/streams.ts';
 
 export interface GatewayOptions {
   readonly config: GatewayConfig;
@@ -114,7 +117,7 @@ async function assemble(options: GatewayOptions): Promise<{ readonly app: Server
   return { app: await createApp(options, parts, version), parts };
 }
 
-async function createApp({ config, log }: GatewayOptions, parts: RouteParts, version: string): Promise<Server> {
+async function createApp({ config, ask, log }: GatewayOptions, parts: RouteParts, version: string): Promise<Server> {
   const { projection, tokens } = parts;
   const staleness = (): Readonly<Record<string, string>> =>
     defined({
@@ -127,6 +130,16 @@ async function createApp({ config, log }: GatewayOptions, parts: RouteParts, ver
   addRunRoutes(app, parts);
   addRequestRoutes(app, parts);
   addEventRoutes(app, parts);
+  await app.register(async (pages) => {
+    const sessions = new Sessions({ config, tokens, ask });
+    await sessions.register(pages);
+    registerPages(pages, {
+      source: pageSource(parts, config.page?.temporalUi),
+      streams: parts.streams,
+      viewerOf: async (request) => await sessions.viewerOf(request),
+      statusOf: ({ traits }) => traits.httpStatus,
+    });
+  });
   return app;
 }
 
@@ -145,13 +158,22 @@ function assertKnowsPeople({ config, trust }: GatewayOptions): void {
     throw new CountersignError('CONFIG_INVALID', `The gateway does not start: ${path} ${reason}.`, { path });
   };
   if (oidc === undefined && development !== true)
-    refuse('gateway', 'must say whose tokens it believes: state gateway.oidc, or on your own machine gateway.development: true');
+    refuse(
+      'gateway',
+      'must say whose tokens it believes: state gateway.oidc, or on your own machine gateway.development: true',
+    );
   if (development === true && !isLoopbackHost(host))
-    refuse('gateway.development', `lets everybody sign in as anybody, and ${host} is reached from elsewhere: listen on 127.0.0.1`);
+    refuse(
+      'gateway.development',
+      `lets everybody sign in as anybody, and ${host} is reached from elsewhere: listen on 127.0.0.1`,
+    );
   if (trust.mode === 'temporal') return;
   const { speaking } = trust;
   if (speaking === undefined)
-    return refuse('gateway.signing', 'is missing: in trust mode signed the gateway needs a key that may speak for people');
+    return refuse(
+      'gateway.signing',
+      'is missing: in trust mode signed the gateway needs a key that may speak for people',
+    );
   if (oidc !== undefined && speaking.voice.iss !== oidc.issuer)
     refuse('gateway.signing', `has a key for issuer ${speaking.voice.iss}, and tokens are of ${oidc.issuer}`);
 }

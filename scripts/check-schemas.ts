@@ -1,5 +1,5 @@
 /**
- * Keeps docs/schema/ equal to the zod schemas, so that nobody writes a client against shapes that are no longer true.
+ * Keeps docs/schema/ equal to the zod schemas and the gateway's routes, so that nobody writes a client against shapes that are no longer true.
  *
  * `npx tsx scripts/check-schemas.ts` compares and exits 1 naming what is stale; with `--write` it writes the files.
  */
@@ -8,17 +8,6 @@ import { z } from 'zod';
 import {
   ApprovalRequest,
   Authorization,
-  Decision,
-  DecisionAck,
-  Forget,
-  PauseAck,
-  Provision,
-  Resolution,
-  Say,
-  Stop,
-} from '../contracts/schemas/request.ts';
-import { Outcome, Verdict } from '../contracts/schemas/call.ts';
-import {
   CatalogAck,
   CatalogConnect,
   CatalogDecision,
@@ -26,16 +15,32 @@ import {
   CatalogFile,
   CatalogRefresh,
   CatalogSnapshot,
+  Config,
+  Decision,
+  DecisionAck,
+  Forget,
+  IssuedClaims,
+  LedgerEntry,
+  LedgerLine,
+  LedgerRecord,
+  Outcome,
+  PauseAck,
+  Policy,
+  PolicyCases,
+  Provision,
+  Resolution,
+  RunResult,
+  RunSpec,
+  RunState,
+  Say,
+  Segment,
   SetToolPolicies,
-} from '../contracts/schemas/catalog.ts';
-import { Config } from '../contracts/schemas/config.ts';
-import { IssuedClaims } from '../contracts/schemas/credentials.ts';
-import { LedgerEntry, LedgerLine, LedgerRecord, Segment } from '../contracts/schemas/ledger.ts';
-import { Policy } from '../contracts/schemas/policy.ts';
-import { PolicyCases } from '../contracts/schemas/policy-cases.ts';
-import { RunSpec } from '../contracts/schemas/run-spec.ts';
-import { RunResult, RunState } from '../contracts/schemas/run-state.ts';
-import { ToolDefinition } from '../contracts/schemas/tool.ts';
+  Stop,
+  ToolDefinition,
+  Verdict,
+} from '../contracts/schemas/index.ts';
+import { GatewayConfig } from '../contracts/schemas/gateway.ts';
+import { openApiDocument } from '../gateway/gateway.ts';
 
 interface Published {
   readonly schema: z.ZodType;
@@ -87,6 +92,8 @@ const PUBLISHED: Readonly<Record<string, Published>> = {
 
 const FOLDER = new URL('../docs/schema/', import.meta.url);
 const ENDING = '.schema.json';
+/** The gateway's API, as it serves it. */
+const OPENAPI = 'openapi.json';
 
 function written({ schema, io, title }: Published): string {
   const { $schema, ...body } = z.toJSONSchema(schema, { io });
@@ -102,11 +109,13 @@ function stored(file: string): string | undefined {
   }
 }
 
-function main(writes: boolean): number {
+async function main(writes: boolean): Promise<number> {
   mkdirSync(FOLDER, { recursive: true });
   const wanted = new Map(
     Object.entries(PUBLISHED).map(([name, published]) => [`${name}${ENDING}`, written(published)]),
   );
+  const api = await openApiDocument(GatewayConfig.parse({}));
+  wanted.set(OPENAPI, `${JSON.stringify(api, null, 2)}\n`);
   const stale = [...wanted].filter(([file, text]) => stored(file) !== text).map(([file]) => file);
   const left = readdirSync(FOLDER).filter((file) => file.endsWith(ENDING) && !wanted.has(file));
   if (writes) {
@@ -126,4 +135,4 @@ const [flag, ...more] = process.argv.slice(2);
 if ((flag !== undefined && flag !== '--write') || more.length > 0) {
   console.error('usage: npx tsx scripts/check-schemas.ts [--write]');
   process.exitCode = 2;
-} else process.exitCode = main(flag === '--write');
+} else process.exitCode = await main(flag === '--write');

@@ -4,9 +4,10 @@
  * 1. `npm run build` leaves a bundle beside the code, so that a starting worker need not make it again.
  * 2. That bundle is used only if it is whole, and every file it was made of is unchanged. A bundle of other code would
  *    replay runs otherwise than this build says.
+ * 3. Every bundle begins with a mark, so that a bundle without our converters and interceptors is refused.
  */
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, realpathSync } from 'node:fs';
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, extname, join, relative, resolve, sep } from 'node:path';
@@ -18,6 +19,7 @@ import { type BundleOptions, bundleWorkflowCode, DefaultLogger } from '@temporal
 import { z } from 'zod';
 import type { Config } from '../contracts/schemas/config.ts';
 import { CONVERTER_FILES } from './codec.ts';
+import { packageVersion } from './setup.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 /** These files are not in the bundle, but decide which modules are. */
@@ -32,6 +34,16 @@ export interface WorkflowBundle {
   /** Names a build: 12 characters of a hash of its modules, independent of where they lie and who made it. */
   readonly buildId: string;
 }
+
+export interface MadeBundle extends WorkflowBundle {
+  /** Files that it was made of. */
+  readonly files: readonly string[];
+  /** Names that the module of workflows exports; undefined if only running it would tell. */
+  readonly workflows: readonly string[] | undefined;
+}
+
+/** Begins the code of each bundle made here. The version is that of the activities which its runs call. */
+export const BUNDLE_MARK = `/* workflow bundle of countersign ${packageVersion()} */`;
 
 type Webpack = Parameters<NonNullable<BundleOptions['webpackConfigHook']>>[0];
 type WebpackPlugin = NonNullable<Webpack['plugins']>[number];
@@ -71,7 +83,7 @@ export async function bundleWorkflows(
   interceptorModules: readonly string[] = [],
   fileOf = workflowFile,
   tracing: Config['tracing'] = 'off',
-): Promise<WorkflowBundle & { readonly files: readonly string[] }> {
+): Promise<MadeBundle> {
   const modules: BundledModule[] = [];
   const { code } = await bundleWorkflowCode({
     workflowsPath,
@@ -92,12 +104,17 @@ export async function bundleWorkflows(
       },
       // Stack traces keep file and line; the sources themselves would double what every worker holds of the bundle.
       devtool: 'inline-nosources-source-map',
-      output: { ...webpack.output, pathinfo: false, devtoolModuleFilenameTemplate: sourceName },
+      output: { ...webpack.output, pathinfo: false, devtoolModuleFilenameTemplate: sourceNameFrom(workflowsPath) },
     }),
     logger: new DefaultLogger('ERROR', ({ message }) => void process.stderr.write(`${message}\n`)),
   });
   const files = new Set([...MAKERS, ...modules.flatMap(({ file }) => file ?? [])]);
-  return { code, buildId: hashOfModules(modules), files: [...files].filter((file) => existsSync(file)).toSorted() };
+  return {
+    code: `${BUNDLE_MARK}${code}`,
+    buildId: hashOfModules(modules),
+    files: [...files].filter((file) => existsSync(file)).toSorted(),
+    workflows: modules.find(({ file }) => file === realpathSync(workflowsPath))?.exported,
+  };
 }
 
 /**
@@ -112,6 +129,7 @@ interface BundledModule {
   readonly id: string;
   readonly code: string;
   readonly file: string | undefined;
+  readonly exported: readonly string[] | undefined;
 }
 
 /** Collects the modules with their ids, which are numbers in the order in which modules are first asked for. */
@@ -120,14 +138,16 @@ function listModules(into: BundledModule[]): WebpackPlugin {
     apply: (compiler) =>
       compiler.hooks.compilation.tap('BuildId', (compilation) =>
         compilation.hooks.afterProcessAssets.tap('BuildId', () => {
-          const { codeGenerationResults: made, chunkGraph } = compilation;
+          const { codeGenerationResults: made, chunkGraph, moduleGraph } = compilation;
           for (const module of compilation.modules) {
             // Modules that only re-export others have no code.
             if (made === undefined || !made.has(module, undefined)) continue;
             const id = String(chunkGraph.getModuleId(module));
             const file = 'resource' in module && typeof module.resource === 'string' ? module.resource : undefined;
+            const provided = moduleGraph.getProvidedExports(module);
+            const exported = Array.isArray(provided) ? provided : undefined;
             for (const source of made.get(module, undefined).sources.values())
-              into.push({ id, code: source.source().toString(), file });
+              into.push({ id, code: source.source().toString(), file, exported });
           }
         }),
       ),
@@ -142,20 +162,26 @@ function hashOfModules(modules: readonly BundledModule[]): string {
 }
 
 /**
- * Names a file as stack traces show it: relative to the project's root, or to the place of packages. Machine paths
- * would make a bundle's size depend on where it was made, and would enter histories.
+ * Names a file as stack traces show it: relative to this package's root, to the folder of the workflows, or to the
+ * place of packages. Machine paths would make a bundle's size depend on where it was made, and would enter histories.
  */
-function sourceName({ absoluteResourcePath }: { readonly absoluteResourcePath: string }): string {
-  const path = absoluteResourcePath.split(ROOT).join('').split(sep).join('/');
-  const packages = path.indexOf('/node_modules/');
-  return packages === -1 ? path : path.slice(packages + 1);
+function sourceNameFrom(workflowsPath: string) {
+  const folders = [ROOT, `${dirname(workflowsPath)}${sep}`];
+  return ({ absoluteResourcePath }: { readonly absoluteResourcePath: string }): string => {
+    const near = folders.reduce((path, folder) => path.split(folder).join(''), absoluteResourcePath);
+    const path = near.split(sep).join('/');
+    const packages = path.indexOf(PACKAGES);
+    return packages === -1 ? path : path.slice(packages + 1);
+  };
 }
+
+const PACKAGES = '/node_modules/';
 
 const PLACE = fileURLToPath(new URL('../workflow-bundle.json', import.meta.url));
 
 const Built = z.strictObject({
   buildId: z.string(),
-  /** Paths relative to the folder of this file. */
+  /** Paths relative to the folder of this file; those of packages as `node_modules/…`, wherever they are installed. */
   files: z.array(z.string()).min(1),
   /** sha256 of the files, their names and the code. */
   hash: z.string(),
@@ -176,16 +202,33 @@ export async function readBuiltBundle(place = PLACE): Promise<WorkflowBundle | u
 /** Makes a new bundle and replaces the old one whole. */
 export async function writeBuiltBundle(place = PLACE): Promise<WorkflowBundle> {
   const { buildId, code, files: made } = await bundleWorkflows();
-  const files = made.map((file) => relative(dirname(place), file));
+  const files = made.map((file) => nameOf(place, file));
   const partial = `${place}.${process.pid}`;
   await writeFile(partial, JSON.stringify({ buildId, files, hash: await hashOf(place, files, code), code }));
   await rename(partial, place);
   return { buildId, code };
 }
 
+/** Names a file of a package by the package: installed elsewhere, it lies in a folder further up, as Node looks for it. */
+function nameOf(place: string, file: string): string {
+  const path = file.split(sep).join('/');
+  const own = `${dirname(place)}${sep}`;
+  const packages = path.lastIndexOf(PACKAGES);
+  return file.startsWith(own) || packages === -1 ? relative(own, file) : path.slice(packages + 1);
+}
+
+function placeOf(place: string, name: string): string {
+  if (!name.startsWith(PACKAGES.slice(1))) return resolve(dirname(place), name);
+  for (let folder = dirname(place); ; folder = dirname(folder)) {
+    const path = join(folder, name);
+    // The last try names the file in the error.
+    if (existsSync(path) || folder === dirname(folder)) return path;
+  }
+}
+
 async function hashOf(place: string, files: readonly string[], code: string): Promise<string> {
   const hash = createHash('sha256').update(code);
-  const contents = await Promise.all(files.map(async (file) => await readFile(resolve(dirname(place), file))));
+  const contents = await Promise.all(files.map(async (file) => await readFile(placeOf(place, file))));
   for (const [index, content] of contents.entries())
     hash.update(`\0${files[index]}\0${content.length}\0`).update(content);
   return hash.digest('hex');

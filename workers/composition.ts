@@ -16,7 +16,7 @@ import { createCatalogReader, createToolsetLoader } from '../activities/catalog/
 import { configuredCapabilities, createReviewChange } from '../activities/catalog/review.ts';
 import { createDiscoverCatalog, createDiscoverTools } from '../activities/gate/discover-tools.ts';
 import { createLiveTools } from '../activities/discovery/access.ts';
-import { createEgress, type Egress } from '../activities/egress/fetch.ts';
+import { createEgress, type Egress, type Outlet } from '../activities/egress/fetch.ts';
 import { createCallTool } from '../activities/gate/call-tool.ts';
 import { createHeldRun, loadQuestionMacs } from '../activities/gate/legacy-2025/open-question.ts';
 import { createPollTask } from '../activities/gate/legacy-2025/poll-task.ts';

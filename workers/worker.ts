@@ -20,7 +20,14 @@ import { defined } from '../contracts/defined.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import type { Config } from '../contracts/schemas/config.ts';
 import { Diary, type Log, nameSubject } from './log.ts';
-import { bundleWorkflows, createTracing, readBuiltBundle, withStackTraces, type WorkflowBundle } from './bundle.ts';
+import {
+  BUNDLE_MARK,
+  bundleWorkflows,
+  createTracing,
+  readBuiltBundle,
+  withStackTraces,
+  type WorkflowBundle,
+} from './bundle.ts';
 import { createDataConverter, createWorkerDataConverter } from './codec.ts';
 import { openArtifacts, openTrust, runSideActivities, toolSideActivities } from './composition.ts';
 import { LivePolicy, withLivePolicy } from './config/live-policy.ts';
@@ -40,7 +47,7 @@ export interface WorkersOptions {
   readonly connectionOptions: NativeConnectionOptions;
   readonly namespace: string;
   readonly role?: WorkerRole;
-  /** If absent and needed, the bundle of `npm run build` is used, or one is made. */
+  /** Made by `bundleWorkflows`. If absent and needed, the bundle of `npm run build` is used, or one is made. */
   readonly bundle?: WorkflowBundle;
   /** The worker's name in Temporal; default is process id and host name. */
   readonly identity?: string;
@@ -128,10 +135,24 @@ async function bundleFor(
   tracing: Config['tracing'],
 ): Promise<{ readonly bundle?: WorkflowBundle; readonly origin?: string }> {
   if (role === 'tools') return {};
-  if (given !== undefined) return { bundle: given, origin: 'given' };
+  if (given !== undefined) {
+    assertOurs(given);
+    return { bundle: given, origin: 'given' };
+  }
   const built = tracing === 'off' ? await readBuiltBundle() : undefined;
   if (built !== undefined) return { bundle: built, origin: 'built' };
   return { bundle: await bundleWorkflows(undefined, [], undefined, tracing), origin: 'made at start' };
+}
+
+/**
+ * Refuses a bundle that `bundleWorkflows` did not make: without our payload converter one unreadable message stops a
+ * run, and without our interceptors a query can damage it (docs/adr/0044, 0046).
+ */
+function assertOurs({ code }: WorkflowBundle): void {
+  // `withStackTraces` puts a statement before the mark.
+  if (code.slice(0, 2 * BUNDLE_MARK.length).includes(BUNDLE_MARK)) return;
+  const message = `The given workflow bundle lacks the payload converter and the interceptors of this version, which is ${packageVersion()}. Make it with bundleWorkflows of countersign/worker, from a module that exports your workflows and those of countersign/workflows.`;
+  throw new CountersignError('BUNDLE_INCOMPLETE', message);
 }
 
 const CONNECT_MS = 10_000;

@@ -1,11 +1,8 @@
 /** Stack starts the parts of `countersign dev` and stops them in the opposite order, even if some of them fail. */
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { delimiter, join } from 'node:path';
 import { CountersignError } from '../../contracts/errors.ts';
 import { freePort } from '../../workers/dev-server.ts';
-import type { Terminal } from '../session/terminal.ts';
 
 interface Part {
   readonly name: string;
@@ -77,25 +74,4 @@ export async function choosePort({ port, option, what }: Wanted): Promise<number
   server.close();
   await once(server, 'close');
   return port;
-}
-
-// The Temporal CLI contains the development server that `countersign dev` runs. `scripts/temporal-cli.mjs` finds or
-// builds it.
-
-const EXECUTABLE = process.platform === 'win32' ? 'temporal.exe' : 'temporal';
-
-export function findTemporalCli({ env }: Pick<Terminal, 'env'>): string {
-  const given = env['TEMPORAL_CLI_PATH'];
-  if (given !== undefined && given !== '') {
-    if (existsSync(given)) return given;
-    const message = `TEMPORAL_CLI_PATH names ${given}, which is not there. Correct it, or unset it.`;
-    throw new CountersignError('ENGINE_UNAVAILABLE', message);
-  }
-  const folders = (env['PATH'] ?? '').split(delimiter).filter((folder) => folder !== '');
-  const found = folders.map((folder) => join(folder, EXECUTABLE)).find((path) => existsSync(path));
-  if (found !== undefined) return found;
-  throw new CountersignError(
-    'ENGINE_UNAVAILABLE',
-    'The Temporal CLI is needed and is not on PATH. Start with `npm run dev`, which finds or builds one, or install it (https://docs.temporal.io/cli), or set TEMPORAL_CLI_PATH.',
-  );
 }

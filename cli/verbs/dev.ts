@@ -3,9 +3,10 @@ import { relative, resolve } from 'node:path';
 import { CountersignError } from '../../contracts/errors.ts';
 import { loadConfig, type LoadedConfig } from '../../workers/config/load.ts';
 import { filesystemServerUrl, startFilesystemServer } from '../../workers/filesystem-server.ts';
+import { findTemporalCli } from '../../workers/temporal-cli.ts';
 import { prepareFolder, writeConfig } from '../dev/folder.ts';
 import { demoModel } from '../dev/model.ts';
-import { choosePort, findTemporalCli, Stack } from '../dev/stack.ts';
+import { choosePort, Stack } from '../dev/stack.ts';
 import * as option from '../session/options.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { print, verb } from '../session/verb.ts';
@@ -13,6 +14,7 @@ import { type DevAddresses, devAnswer } from '../views/dev.ts';
 
 /** Temporal's default port, which every other command tries. */
 const DEFAULT_PORT = 7233;
+const DEFAULT_GATEWAY_PORT = 8235;
 const DEFAULT_DIRECTORY = '.countersign';
 
 const OPTIONS = {
@@ -23,6 +25,11 @@ const OPTIONS = {
   port: option.preset(DEFAULT_PORT, option.parsed(option.port, '<number>', 'of Temporal; 0: any that is free')),
   uiPort: option.preset(8233, option.parsed(option.port, '<number>', 'of Temporal UI')),
   filesPort: option.preset(8234, option.parsed(option.port, '<number>', 'of the demo MCP server')),
+  gatewayPort: option.parsed(
+    option.port,
+    '<number>',
+    `of the gateway (default: ${DEFAULT_GATEWAY_PORT}, or any that is free with --port 0)`,
+  ),
   untilEof: option.flag('end when standard input does, for programs that start this one'),
 } satisfies option.OptionRows;
 
@@ -30,8 +37,8 @@ type DevOptions = option.Values<typeof OPTIONS> & option.GlobalOptions;
 
 export const DEV = verb({
   name: 'dev',
-  summary: 'Temporal, a worker and a demo MCP server on this machine',
-  description: 'Run Temporal with its UI, a worker and a demo MCP server on this machine, until Ctrl-C',
+  summary: 'Temporal, a worker, the gateway and a demo MCP server on this machine',
+  description: 'Run Temporal with its UI, a worker, the gateway and a demo MCP server on this machine, until Ctrl-C',
   options: OPTIONS,
   examples: ['dev', 'dev --port 0 --ui-port 0 --files-port 0 --directory /tmp/try'],
   note: `With a countersign.yaml here, or --config, the worker uses that; it may name the demo MCP server as \${COUNTERSIGN_FILES_URL},
@@ -68,7 +75,7 @@ async function startAll(
   terminal: Terminal,
   interrupted: Promise<void>,
 ): Promise<DevAddresses | undefined> {
-  const executable = findTemporalCli(terminal);
+  const executable = findTemporalCli(terminal.env);
   const model = demoModel(terminal.env);
   const namespace = options.namespace ?? 'default';
   // Ports are checked before the first slow step, so that a mistake is reported at once.
@@ -76,13 +83,18 @@ async function startAll(
     temporal: await choosePort({ port: options.port, option: '--port', what: 'Temporal' }),
     ui: await choosePort({ port: options.uiPort, option: '--ui-port', what: 'Temporal UI' }),
     files: await choosePort({ port: options.filesPort, option: '--files-port', what: 'the demo MCP server' }),
+    gateway: await choosePort({
+      port: options.gatewayPort ?? (options.port === 0 ? 0 : DEFAULT_GATEWAY_PORT),
+      option: '--gateway-port',
+      what: 'the gateway',
+    }),
   };
   const directory = resolve(terminal.directory, options.directory);
   const folder = await prepareFolder(directory);
   const filesUrl = filesystemServerUrl(ports.files);
   await writeConfig(folder, model, filesUrl);
   const loaded = await configOf(options, terminal, folder.config, filesUrl);
-  if (options.json !== true) terminal.err('starting Temporal, the demo MCP server and a worker …\n');
+  if (options.json !== true) terminal.err('starting Temporal, the demo MCP server, a worker and the gateway …\n');
   // These modules take a second to load, so other commands do without them.
   const { startDevServer } = await import('../../workers/dev-server.ts');
   const { startWorkers } = await import('../../workers/worker.ts');
@@ -119,6 +131,17 @@ async function startAll(
     (made) => made.stop(),
   );
   if (!wanted) return undefined;
+  const { startDevGateway } = await import('../dev/gateway.ts');
+  const inFolder = { ...terminal, env: { ...terminal.env, COUNTERSIGN_FILES_URL: filesUrl } };
+  const place = { address: engine.address, namespace, port: ports.gateway };
+  const gateway = await stack.start(
+    'The gateway',
+    () => startDevGateway(loaded, place, inFolder),
+    // It ends with the process alone.
+    async () => new Promise<void>(() => undefined),
+    async (made) => made?.stop(),
+  );
+  if (!wanted) return undefined;
   const shown = (path: string): string => {
     const near = relative(terminal.directory, path);
     return near.startsWith('..') ? path : near;
@@ -127,6 +150,7 @@ async function startAll(
     address: engine.address,
     namespace,
     uiUrl: engine.uiUrl ?? '',
+    gateway: gateway && { url: gateway.gateway.url, isOpen: gateway.isOpen },
     files: { url: files.url, folder: folder.files },
     model: loaded.path === folder.config ? model.label : undefined,
     config: shown(loaded.path ?? folder.config),

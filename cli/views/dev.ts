@@ -8,6 +8,8 @@ export interface DevAddresses {
   readonly address: string;
   readonly namespace: string;
   readonly uiUrl: string;
+  /** Absent where the gateway would need a key. `isOpen`: whoever reaches it says who they are. */
+  readonly gateway: { readonly url: string; readonly isOpen: boolean } | undefined;
   readonly files: { readonly url: string; readonly folder: string };
   /** The model of the built-in configuration. */
   readonly model: string | undefined;
@@ -21,8 +23,20 @@ export interface DevAddresses {
 }
 
 export function devAnswer(addresses: DevAddresses): Answer {
-  const { address, namespace, uiUrl, files, model, config, directory, taskQueue, buildId, trust, environment } =
-    addresses;
+  const {
+    address,
+    namespace,
+    uiUrl,
+    gateway,
+    files,
+    model,
+    config,
+    directory,
+    taskQueue,
+    buildId,
+    trust,
+    environment,
+  } = addresses;
   const set = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
   const tries = [
     ...(set.length > 0 ? [`export ${set.join(' ')}`] : []),
@@ -33,13 +47,14 @@ export function devAnswer(addresses: DevAddresses): Answer {
     'npx countersign ledger summary-1',
   ];
   return {
-    json: { address, namespace, uiUrl, files, model, config, taskQueue, buildId, environment },
+    json: { address, namespace, uiUrl, gateway, files, model, config, taskQueue, buildId, environment },
     text: (paint) =>
       [
         `\n${paint('bold', 'Countersign is running.')}\n`,
         fields(paint, [
           ['Temporal', `${address}, namespace ${namespace}`],
           ['Temporal UI', paint('cyan', uiUrl)],
+          ['gateway', gateway && gatewayText(gateway)],
           ['MCP server', `${files.url}  (server-filesystem on ${directory}/files)`],
           ['model', model],
           ['worker', `build ${buildId}, queue ${taskQueue}, configuration ${config}`],
@@ -51,4 +66,8 @@ export function devAnswer(addresses: DevAddresses): Answer {
         `\n${paint('dim', `Ctrl-C ends all of it. Runs are kept in ${directory}/temporal.db.`)}`,
       ].join('\n'),
   };
+}
+
+function gatewayText({ url, isOpen }: NonNullable<DevAddresses['gateway']>): string {
+  return isOpen ? `${url}  (DEVELOPMENT LOGIN: whoever reaches it may sign in as anybody)` : url;
 }

@@ -15,7 +15,6 @@ import {
   Decision,
   DecisionAck,
   Forget,
-  Offer,
   Provision,
   Resolution,
   Say,
@@ -116,6 +115,9 @@ export const RunDetail = z.strictObject({
 });
 
 // Requests.
+
+/** What a person may do about a request: decisions on consent, or `answer` to whatever `about` asks for. */
+const Offer = z.enum(['approve', 'edit', 'reject', 'respond', 'extend', 'withdraw', 'answer']);
 
 /** A request with what the person who asks may do. */
 export const ShownRequest = z.strictObject({

@@ -320,22 +320,3 @@ export const PendingMemo = z.strictObject({
   truncated: z.boolean(),
 });
 export type PendingMemo = z.infer<typeof PendingMemo>;
-
-/** What a person may do with a request: the kind of an answer; `edit` is an approval with other arguments. */
-export const Offer = z.enum([
-  'approve',
-  'edit',
-  'reject',
-  'respond',
-  'withdraw',
-  'extend',
-  'retry',
-  'succeeded',
-  'failed',
-  'provide',
-  'decline',
-  'cancel',
-  'consent',
-  'grant',
-]);
-export type Offer = z.infer<typeof Offer>;

@@ -48,7 +48,11 @@ export function permittedTo(request: Decidable, person: Approver, now: number): 
  * True if the request concerns the person: they may decide it now or later, they have agreed to it, or they started the
  * run.
  */
-export function maySee({ approvers, votes = [] }: Decidable, person: Approver, initiatorId: string): boolean {
+export function maySee(
+  { approvers, votes = [] }: Pick<Decidable, 'approvers' | 'votes'>,
+  person: Approver,
+  initiatorId: string,
+): boolean {
   return (
     isSamePerson(approvers, person.id, initiatorId) ||
     votes.some(({ approver }) => isSamePerson(approvers, approver.id, person.id)) ||

@@ -11,7 +11,7 @@ import type { Person } from '../../contracts/schemas/http-api.ts';
 import { Identifier } from '../../contracts/schemas/json.ts';
 import type { Approver } from '../../contracts/schemas/request.ts';
 import type { Assertion } from '../../contracts/schemas/trust.ts';
-import type { Onlooker } from '../../domain/request/offers.ts';
+import type { Onlooker } from '../../domain/request/onlooker.ts';
 
 export type Right = Person['may'][number];
 

@@ -19,7 +19,8 @@ const MOST_RUNS = 100;
 const MOST_ENTRIES = 300;
 const MOST_MESSAGES = 40;
 
-export function pageSource(parts: RouteParts): PageSource {
+/** @param temporalUi address of Temporal UI with its namespace, for links to runs */
+export function pageSource(parts: RouteParts, temporalUi?: string): PageSource {
   const { reading, opened, answering, projection, countersign } = parts;
 
   const listed = async (viewer: Viewer, mine: boolean): Promise<{ all: readonly Listed[]; total: number; asOf: string }> => {
@@ -54,7 +55,11 @@ export function pageSource(parts: RouteParts): PageSource {
         // Who is asked about one call may read what led to it; only those who see the run read all of it.
         seesRun(run, viewer) || requests.length > 0 ? handle.messages({ from, to: state.transcriptLength }) : [],
       ]);
-      return { facts: factsOf(run), state, requests: requests.map(({ request }) => request), ledger, messages };
+      return { facts: factsOf(run), state, requests: requests.map(({ request }) => request),
+        ledger,
+        messages,
+        ...(temporalUi === undefined ? {} : { temporalUi: `${temporalUi.replace(/\/$/, '')}/workflows/${encodeURIComponent(runId)}` }),
+      };
     },
     send: async (viewer, sent) => await send(parts, viewer, sent),
     say: async (viewer, runId, text) =>

@@ -8,8 +8,8 @@ import { randomBytes } from 'node:crypto';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { ChangeEvent } from '../../contracts/schemas/http-api.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
-import { isNamed } from '../../domain/policy/approvers.ts';
-import { maySeeRequest, maySeeRun, offersTo } from '../../domain/request/offers.ts';
+import { seesRequest, seesRun } from '../../domain/request/onlooker.ts';
+import { permittedTo } from '../../domain/request/permitted.ts';
 import type { Asker } from '../identity/person.ts';
 import type { Opened } from './opened.ts';
 import { asOfText, type Known, type Projection } from './projection.ts';
@@ -122,11 +122,11 @@ export class NewsDesk {
     if (!this.#maySee(run, asker)) return;
     const now = Date.now();
     const requests = open
-      .filter((request) => maySeeRequest(run, request, asker))
+      .filter((request) => seesRequest(run, request, asker))
       .map((request) => ({
         callId: request.callId,
         digest: request.digest,
-        offers: [...offersTo(request, asker, now, run.initiator)],
+        offers: [...permittedTo(request, asker, now)],
       }));
     const { runId, status, pending } = run;
     const asOf = asOfText(this.#projection).asOf ?? '';
@@ -135,7 +135,7 @@ export class NewsDesk {
 
   /** Also whoever was asked before is told that nothing waits any more. */
   #maySee(run: Known['row'], asker: Asker): boolean {
-    if (maySeeRun(run, asker)) return true;
-    return run.tenant === asker.tenant && this.#opened.knownRules(run.runId).some((rule) => isNamed(rule, asker));
+    if (seesRun(run, asker)) return true;
+    return this.#opened.knownRules(run.runId).some((approvers) => seesRequest(run, { approvers }, asker));
   }
 }

@@ -1,17 +1,19 @@
 /** Routes of event streams: what has changed anywhere, and the ledger of one run as it grows. */
 import { z } from 'zod';
 import { CountersignError } from '../../contracts/errors.ts';
-import { codedOf, problemOf } from '../problem.ts';
-import { askerOf, keyOf, type Server } from '../server.ts';
-import type { Stream } from '../streams.ts';
-import { type RouteParts, Resumed, RunPath } from './parts.ts';
+import { codedOf, problemOf } from '../http/problem.ts';
+import { askerOf, keyOf, type Server } from '../http/server.ts';
+import type { Stream } from '../http/streams.ts';
+import { PROBLEM, Resumed, type RouteParts, RunPath } from './parts.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
 const tags = ['events'];
 const response = {
   200: { description: 'Server-sent events', content: { 'text/event-stream': { schema: z.string() } } },
+  default: PROBLEM,
 };
 
+/** One function, because both routes open streams alike. */
 export function addEventRoutes(app: Server, { reading, news, feeds, streams }: RouteParts): void {
   const opened = (request: FastifyRequest, reply: FastifyReply): Stream => {
     const asker = askerOf(request);

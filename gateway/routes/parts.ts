@@ -1,15 +1,15 @@
 /** What routes are made of: the parts of one gateway, and what routes say of themselves alike. */
 import { z } from 'zod';
 import { ProblemDetails, RunId } from '../../contracts/schemas/http-api.ts';
-import type { Answering } from '../answering.ts';
+import type { Answering } from '../inbox/answering.ts';
 import type { Tokens } from '../identity/tokens.ts';
 import type { Feeds } from '../projection/feeds.ts';
 import type { NewsDesk } from '../projection/news.ts';
 import type { Opened } from '../projection/opened.ts';
 import type { Projection } from '../projection/projection.ts';
-import type { Reading } from '../reading.ts';
+import type { Reading } from '../inbox/reading.ts';
 import type { Countersign } from '../../client/countersign.ts';
-import type { Streams } from '../streams.ts';
+import type { Streams } from '../http/streams.ts';
 
 export interface RouteParts {
   readonly reading: Reading;
@@ -31,11 +31,16 @@ const KEY = z.string().min(1).max(200).optional().describe('Makes a message sent
 export const Keyed = z.looseObject({ 'idempotency-key': KEY });
 export const Resumed = z.looseObject({ 'last-event-id': z.string().max(200).optional() });
 
-/** Every route may answer with a problem. */
+/** Every route may answer so. */
+export const PROBLEM = {
+  description: 'Problem details',
+  content: { 'application/problem+json': { schema: ProblemDetails } },
+};
+
 export function answering<T extends z.ZodType, Status extends number>(status: Status, schema: T, what: string) {
   // Sound: the two keys are what the type says.
   return {
     [status]: { description: what, content: { 'application/json': { schema } } },
-    default: { description: 'Problem details', content: { 'application/problem+json': { schema: ProblemDetails } } },
+    default: PROBLEM,
   } as Record<Status | 'default', { description: string; content: Record<string, { schema: z.ZodType }> }>;
 }

@@ -12,9 +12,9 @@ import {
   ShownRequest,
 } from '../../contracts/schemas/http-api.ts';
 import { DecisionAck, PauseAck } from '../../contracts/schemas/request.ts';
-import { codedOf, problemOf } from '../problem.ts';
+import { codedOf, problemOf } from '../http/problem.ts';
 import { asOfText } from '../projection/projection.ts';
-import { askerOf, type Server } from '../server.ts';
+import { askerOf, type Server } from '../http/server.ts';
 import { answering, CallPath, Keyed, type RouteParts, RunPath } from './parts.ts';
 
 const tags = ['requests'];

@@ -13,8 +13,8 @@ import {
 } from '../../contracts/schemas/http-api.ts';
 import { ForgetAck } from '../../contracts/schemas/request.ts';
 import { Advance } from '../../contracts/schemas/run-state.ts';
-import { mayTell } from '../answering.ts';
-import { askerOf, type Server } from '../server.ts';
+import { mayTell } from '../inbox/answering.ts';
+import { askerOf, type Server } from '../http/server.ts';
 import { answering, Keyed, type RouteParts, RunPath } from './parts.ts';
 
 const tags = ['runs'];

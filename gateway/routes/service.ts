@@ -3,13 +3,14 @@ import { z } from 'zod';
 import { DevelopmentSignIn, HealthAnswer, Person, SignedIn } from '../../contracts/schemas/http-api.ts';
 import { shownPerson } from '../identity/person.ts';
 import { asOfText } from '../projection/projection.ts';
-import { askerOf, type Server } from '../server.ts';
+import { askerOf, type Server } from '../http/server.ts';
 import { answering, type RouteParts } from './parts.ts';
 
 const tags = ['service'];
 /** Lists older than this are said to be stale. */
 const STALE_MS = 10_000;
 
+/** One function, because it is one table of routes. */
 export function addServiceRoutes(app: Server, { projection, streams, tokens }: RouteParts): void {
   app.get(
     '/health',

@@ -58,6 +58,7 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     typeFolders: ['workflows'],
     notTemporal: ['workflow', 'activity'],
   },
+  testing: { folders: [...CONTRACTS, 'workers', 'client'], notTemporal: ['workflow', 'activity', 'testing'] },
   examples: { folders: [...CONTRACTS, 'client'] },
   bench: { folders: NODE_SIDE, typeFolders: ['workflows'] },
   scripts: { folders: NODE_SIDE, typeFolders: ['workflows'] },

@@ -4,8 +4,8 @@ import { expect, test } from '@jest/globals';
 import { parseSync } from '@swc/core';
 import { sourceFiles } from './source-tree.ts';
 
-const PRODUCT = new Set(['contracts', 'domain', 'workflows', 'activities', 'workers', 'client', 'gateway', 'cli']);
-const MOST_FILES = 360;
+const PRODUCT = new Set(['contracts', 'domain', 'workflows', 'activities', 'workers', 'client', 'gateway', 'cli', 'testing']);
+const MOST_FILES = 400;
 const MOST_FILES_OF_A_ROOM = 25;
 const MOST_LINES_OF_A_FUNCTION = 60;
 const REASON = /\bOne function, because /;

@@ -19,9 +19,16 @@ const TSCONFIG = {
     declarationMap: false,
     emitDeclarationOnly: false,
     noEmit: true,
-    // A snippet imports `./client/index.ts` as if it stood in the root.
     rootDir: '../..',
-    rootDirs: ['../..', '.'],
+    // What package.json exports, as sources: nothing needs to be built.
+    paths: Object.fromEntries(
+      Object.entries({
+        '': 'client',
+        '/worker': 'workers',
+        '/schemas': 'contracts/schemas',
+        '/testing': 'testing',
+      }).map(([entry, folder]) => [`countersign${entry}`, [`../../${folder}/index.ts`]]),
+    ),
   },
   include: ['*.ts'],
 };

@@ -104,6 +104,7 @@ const PINNED: Readonly<Record<string, readonly [boolean, number, number]>> = {
   RATE_LIMITED: [true, 429, 6],
   ENGINE_UNAVAILABLE: [true, 503, 6],
   RESULT_UNCERTAIN: [true, 504, 6],
+  BUNDLE_INCOMPLETE: [false, 422, 7],
   SETUP_INCOMPLETE: [false, 503, 6],
   INTERNAL: [false, 500, 70],
 };

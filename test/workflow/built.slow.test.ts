@@ -44,7 +44,7 @@ test('it holds JavaScript, and no test', async () => {
   const files = await readdir(built, { recursive: true });
   expect(files).toContain('workflows/index.js');
   expect(files.filter((path) => /(?<!\.d)\.ts$/.test(path))).toEqual([]);
-  expect(files.filter((path) => path.startsWith('test'))).toEqual([]);
+  expect(files.filter((path) => /^test(?:\/|$)/.test(path))).toEqual([]);
 });
 
 test(

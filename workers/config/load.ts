@@ -28,8 +28,8 @@ export interface LoadedConfig {
  * @throws CountersignError `CONFIG_INVALID` or `AUTHORIZATION_IN_HEADERS`, naming file and path
  */
 export async function loadConfig(
-  path: string | undefined,
-  environment: Environment,
+  path?: string,
+  environment: Environment = process.env,
   workingDirectory: string = process.cwd(),
 ): Promise<LoadedConfig> {
   const file = await readConfigFile(path, environment, workingDirectory);

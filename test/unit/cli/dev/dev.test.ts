@@ -6,8 +6,9 @@ import { join } from 'node:path';
 import { afterEach, expect, test } from '@jest/globals';
 import { prepareFolder, writeConfig } from '../../../../cli/dev/folder.ts';
 import { demoModel } from '../../../../cli/dev/model.ts';
-import { choosePort, findTemporalCli, Stack } from '../../../../cli/dev/stack.ts';
+import { choosePort, Stack } from '../../../../cli/dev/stack.ts';
 import { loadConfig } from '../../../../workers/config/load.ts';
+import { findTemporalCli } from '../../../../workers/temporal-cli.ts';
 import { errorOf, runCommand } from '../../../support/cli.ts';
 import { useConfigFolders } from '../../../support/config-folder.ts';
 
@@ -41,12 +42,10 @@ test('port 0 is any that is free', async () => {
 
 test('the Temporal CLI is the one that is named, else one on PATH, else the error says what to do', async () => {
   const bin = await folder({ temporal: '' });
-  expect(findTemporalCli({ env: { TEMPORAL_CLI_PATH: process.execPath, PATH: bin } })).toBe(process.execPath);
-  expect(findTemporalCli({ env: { PATH: `${await folder()}:${bin}` } })).toBe(join(bin, 'temporal'));
-  expect(() => findTemporalCli({ env: { TEMPORAL_CLI_PATH: '/nope', PATH: bin } })).toThrow(
-    /TEMPORAL_CLI_PATH names \/nope/,
-  );
-  expect(() => findTemporalCli({ env: {} })).toThrow(/npm run dev/);
+  expect(findTemporalCli({ TEMPORAL_CLI_PATH: process.execPath, PATH: bin })).toBe(process.execPath);
+  expect(findTemporalCli({ PATH: `${await folder()}:${bin}` })).toBe(join(bin, 'temporal'));
+  expect(() => findTemporalCli({ TEMPORAL_CLI_PATH: '/nope', PATH: bin })).toThrow(/TEMPORAL_CLI_PATH names \/nope/);
+  expect(() => findTemporalCli({})).toThrow(/npm run dev/);
 });
 
 test.each([

@@ -4,7 +4,7 @@ import { fastify, type FastifyInstance } from 'fastify';
 import { CountersignError } from '../../../../contracts/errors.ts';
 import type { ApprovalRequest } from '../../../../contracts/schemas/request.ts';
 import type { PageSource, RunRead, Sent, Viewer } from '../../../../gateway/page/port.ts';
-import { Streams } from '../../../../gateway/streams.ts';
+import { Streams } from '../../../../gateway/http/streams.ts';
 import { registerPages } from '../../../../gateway/page/routes.ts';
 
 const ANN: Viewer = {

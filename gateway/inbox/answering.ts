@@ -9,20 +9,20 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Client } from '@temporalio/client';
-import { Countersign, type CountersignOptions } from '../client/countersign.ts';
-import type { RunHandle } from '../client/run/run-handle.ts';
-import { CountersignError } from '../contracts/errors.ts';
-import type { DecisionBody, StartRun } from '../contracts/schemas/http-api.ts';
-import { Identifier } from '../contracts/schemas/json.ts';
-import type { Approver } from '../contracts/schemas/request.ts';
-import type { RunSpecInput } from '../contracts/schemas/run-spec.ts';
-import type { Signer } from '../client/signing/signing.ts';
-import { namedIn } from '../domain/request/decision.ts';
+import { Countersign, type CountersignOptions } from '../../client/countersign.ts';
+import type { RunHandle } from '../../client/run/run-handle.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import type { DecisionBody, StartRun } from '../../contracts/schemas/http-api.ts';
+import { Identifier } from '../../contracts/schemas/json.ts';
+import type { Approver } from '../../contracts/schemas/request.ts';
+import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
+import type { Signer } from '../../client/signing/signing.ts';
+import { namedIn } from '../../domain/request/decision.ts';
 import type { z } from 'zod';
-import type { Asker } from './identity/person.ts';
-import { Misfit } from './problem.ts';
-import type { Opened } from './projection/opened.ts';
-import type { Projection } from './projection/projection.ts';
+import type { Asker } from '../identity/person.ts';
+import { Misfit } from '../http/problem.ts';
+import type { Opened } from '../projection/opened.ts';
+import type { Projection } from '../projection/projection.ts';
 import type { Reading, Seen } from './reading.ts';
 
 /** Bound of the groups in one message. */
@@ -56,6 +56,8 @@ export class Answering {
   readonly #options: AnsweringOptions;
   readonly #parts: Parts;
   readonly #own: Countersign;
+  /** Message → Temporal run id that it named. */
+  readonly #executions = new LRUCache<string, string>({ max: 10_000 });
   /** Messages without groups of their own are signed with those of the signer. */
   readonly #ofGroups = new LRUCache<string, Countersign>({ max: 1_000 });
 
@@ -110,7 +112,10 @@ export class Answering {
     asker: Asker,
     { run: runId, callId, key }: Place,
     body: Body,
-    send: (run: RunHandle, message: Body & { decisionId: string; callId: string; runId: string; approver: Approver }) => Promise<Ack>,
+    send: (
+      run: RunHandle,
+      message: Body & { decisionId: string; callId: string; runId: string; approver: Approver },
+    ) => Promise<Ack>,
   ): Promise<Ack> {
     const { reading, opened } = this.#parts;
     const { run } = await reading.seen(runId, asker);
@@ -118,10 +123,11 @@ export class Answering {
     const current = shown.find((request) => request.callId === callId);
     // Who may see one request of a run may not see each of them.
     if (current !== undefined) await reading.requestOf(runId, callId, asker);
-    const execution = body.runId ?? current?.runId;
-    if (execution === undefined)
-      throw new Misfit([{ path: 'runId', reason: 'is missing, and the request is not shown any more' }], 'answer');
     const decisionId = body.decisionId ?? idIn(key) ?? randomUUID();
+    const sent = JSON.stringify([runId, decisionId]);
+    // A message sent again names the same execution, also after the request is gone.
+    const execution = body.runId ?? this.#executions.get(sent) ?? current?.runId ?? (await opened.state(runId)).runId;
+    this.#executions.set(sent, execution);
     const approver = this.#approverOf(asker, runId);
     try {
       return await send(this.#for(asker).run(run.runId), { ...body, decisionId, callId, runId: execution, approver });
@@ -187,7 +193,10 @@ function forbidden(message: string): CountersignError {
 
 /** One key names one run of one person, and tells nothing of either. */
 function idOf({ tenant, id }: Asker, key: string): string {
-  return `api-${createHash('sha256').update(JSON.stringify([tenant, id, key])).digest('hex').slice(0, 32)}`;
+  return `api-${createHash('sha256')
+    .update(JSON.stringify([tenant, id, key]))
+    .digest('hex')
+    .slice(0, 32)}`;
 }
 
 function idIn(key: string | undefined): string | undefined {

@@ -5,7 +5,7 @@
  * 2. A stream ends with the token that opened it.
  */
 import type { ServerResponse } from 'node:http';
-import type { GatewayConfig } from '../contracts/schemas/gateway.ts';
+import type { GatewayConfig } from '../../contracts/schemas/gateway.ts';
 import { tooMany } from './problem.ts';
 
 const HEARTBEAT_MS = 15_000;
@@ -69,7 +69,8 @@ export class Streams {
     // A longer timer would overflow and end the stream at once.
     const expiry = setTimeout(() => response.end(), Math.min(Math.max(0, until - Date.now()), 2_147_483_647));
     const stream: Stream = {
-      send: (event, id, data) => write(`${id === undefined ? '' : `id: ${id}\n`}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`),
+      send: (event, id, data) =>
+        write(`${id === undefined ? '' : `id: ${id}\n`}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`),
       end: () => void response.end(),
       ended: over.signal,
     };

@@ -4,11 +4,11 @@
  * 1. A status comes from the table alone: one code has one status everywhere.
  * 2. Nothing of a fault is told but its code; the log has the rest, under the request id.
  */
-import { troubleOf } from '../client/engine/trouble.ts';
-import { defined } from '../contracts/defined.ts';
-import { CountersignError, type ErrorFacts } from '../contracts/errors.ts';
-import type { ProblemDetails } from '../contracts/schemas/http-api.ts';
-import { type Problem, problemsOf } from '../contracts/schemas/parse.ts';
+import { troubleOf } from '../../client/engine/trouble.ts';
+import { defined } from '../../contracts/defined.ts';
+import { CountersignError, type ErrorFacts } from '../../contracts/errors.ts';
+import type { ProblemDetails } from '../../contracts/schemas/http-api.ts';
+import { type Problem, problemsOf } from '../../contracts/schemas/parse.ts';
 import type { z } from 'zod';
 
 /** An input that does not fit its schema. */

@@ -2,13 +2,13 @@
  * Answers what people read: lists of runs and requests, and single ones, each only as far as the person may see it.
  *
  * 1. What does not exist and what the person may not see get the same answer.
- * 2. Lists come from the projection, and offer what `domain/request/offers.ts` allows, by requests as their runs show them.
+ * 2. Lists come from the projection, and offer what `domain/request/permitted.ts` allows, by requests as their runs show them.
  * 3. A cursor names the last row of its page, so that rows that come and go move no other row.
  */
 import type { Client } from '@temporalio/client';
 import { z } from 'zod';
-import { CountersignError } from '../contracts/errors.ts';
-import { WAITS_FOR } from '../contracts/names.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import { WAITS_FOR } from '../../contracts/names.ts';
 import type {
   RequestPage,
   RequestQuery,
@@ -17,15 +17,16 @@ import type {
   RunQuery,
   RunRow,
   ShownRequest,
-} from '../contracts/schemas/http-api.ts';
-import type { ApprovalRequest } from '../contracts/schemas/request.ts';
-import { isNamed } from '../domain/policy/approvers.ts';
-import { maySeeRequest, maySeeRun, offersTo, rememberable } from '../domain/request/offers.ts';
-import type { Asker } from './identity/person.ts';
-import { Misfit } from './problem.ts';
-import type { Opened } from './projection/opened.ts';
-import { compared, deadlineOf, type Known, type Projection } from './projection/projection.ts';
-import { rowOf } from './projection/visibility.ts';
+} from '../../contracts/schemas/http-api.ts';
+import type { ApproverRule } from '../../contracts/schemas/policy.ts';
+import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import { rememberable, seesRequest, seesRun } from '../../domain/request/onlooker.ts';
+import { permittedTo } from '../../domain/request/permitted.ts';
+import type { Asker } from '../identity/person.ts';
+import { Misfit } from '../http/problem.ts';
+import type { Opened } from '../projection/opened.ts';
+import { compared, deadlineOf, type Known, type Projection } from '../projection/projection.ts';
+import { rowOf } from '../projection/visibility.ts';
 
 /** Runs that are asked at a time to fill a page. */
 const BATCH = 16;
@@ -55,7 +56,7 @@ export class Reading {
     const known = this.#projection.run(runId) ?? (await this.#described(runId));
     if (known === undefined || known.row.tenant !== asker.tenant) throw noRun(runId);
     const { row } = known;
-    if (!maySeeRun(row, asker) && !(await this.#isNamedIn(known, asker))) throw noRun(runId);
+    if (!seesRun(row, asker) && !(await this.#isNamedIn(known, asker))) throw noRun(runId);
     return { run: row, initiator: row.initiator };
   }
 
@@ -65,7 +66,7 @@ export class Reading {
 
   /** True if some request of the run names the person; also one of an earlier turn. */
   async #isNamedIn({ row, approvers }: Pick<Known, 'row' | 'approvers'>, asker: Asker): Promise<boolean> {
-    const isOf = (rule: Parameters<typeof isNamed>[0]): boolean => isNamed(rule, asker);
+    const isOf = (rule: ApproverRule): boolean => seesRequest(row, { approvers: rule }, asker);
     if (waitsFor(approvers, asker) === 'yes' || this.#opened.knownRules(row.runId).some(isOf)) return true;
     try {
       if (row.pending > 0 && (await this.#opened.requests(row.runId)).some((each) => isOf(each.approvers))) return true;
@@ -90,7 +91,7 @@ export class Reading {
     const { run, initiator } = await this.seen(runId, asker);
     const requests = await this.#opened.requests(runId);
     return requests
-      .filter((request) => maySeeRequest(run, request, asker))
+      .filter((request) => seesRequest(run, request, asker))
       .map((request) => this.#shown(request, initiator, asker));
   }
 
@@ -102,7 +103,7 @@ export class Reading {
   }
 
   #shown(request: ApprovalRequest, initiator: string, asker: Asker): ShownRequest {
-    const offers = offersTo(request, asker, this.#now(), initiator);
+    const offers = permittedTo(request, asker, this.#now());
     return { request, initiator, offers: [...offers], remember: [...rememberable(request, asker, offers)] };
   }
 
@@ -148,9 +149,9 @@ export class Reading {
       throw error;
     }
     return requests.flatMap((request) => {
-      if (request.status !== 'open' || !maySeeRequest(run, request, asker) || !fits(request, query, this.#now()))
+      if (request.status !== 'open' || !seesRequest(run, request, asker) || !fits(request, query, this.#now()))
         return [];
-      const row = rowIn(request, run, offersTo(request, asker, this.#now(), run.initiator));
+      const row = rowIn(request, run, permittedTo(request, asker, this.#now()));
       if (query.mine === 'decide' && row.offers.length === 0) return [];
       return [{ row, key: [row.deadline, row.run, row.callId] }];
     });
@@ -180,12 +181,12 @@ export function waitsFor(approvers: readonly string[] | undefined, { id, groups 
 
 /** Lists show a run to people who are asked by name; a run that may ask further ones can be opened by its id. */
 function isListedFor({ row, approvers }: Known, asker: Asker): boolean {
-  return maySeeRun(row, asker) || (row.tenant === asker.tenant && waitsFor(approvers, asker) === 'yes');
+  return seesRun(row, asker) || (row.tenant === asker.tenant && waitsFor(approvers, asker) === 'yes');
 }
 
 function isAsked({ row, approvers }: Known, query: RequestQuery, asker: Asker): boolean {
   if (row.tenant !== asker.tenant) return false;
-  if (!maySeeRun(row, asker) && waitsFor(approvers, asker) === 'no') return false;
+  if (!seesRun(row, asker) && waitsFor(approvers, asker) === 'no') return false;
   if (query.server !== undefined && !row.servers.includes(query.server)) return false;
   if (query.deadlineBefore !== undefined && deadlineOf({ row }) >= query.deadlineBefore) return false;
   return query.initiator === undefined || row.initiator === query.initiator;
@@ -201,8 +202,7 @@ function fits(request: ApprovalRequest, query: RequestQuery, now: number): boole
   const { approver, group, server, tool, olderThanSeconds, deadlineBefore } = query;
   const isNaming = (ids: readonly string[], groups: readonly string[]): boolean =>
     request.approvers.allOf.some(
-      (clause) =>
-        clause.ids.some((id) => ids.includes(id)) || clause.groups.some((each) => groups.includes(each)),
+      (clause) => clause.ids.some((id) => ids.includes(id)) || clause.groups.some((each) => groups.includes(each)),
     );
   if (approver !== undefined && !isNaming([approver], [])) return false;
   if (group !== undefined && !isNaming([], [group])) return false;
@@ -218,7 +218,11 @@ function fitsRun(row: RunRow, { status, initiator, server }: Omit<RunQuery, 'mos
   return initiator === undefined || row.initiator === initiator;
 }
 
-function rowIn(request: ApprovalRequest, { runId, initiator }: RunRow, offers: readonly RequestRow['offers'][number][]): RequestRow {
+function rowIn(
+  request: ApprovalRequest,
+  { runId, initiator }: RunRow,
+  offers: Iterable<RequestRow['offers'][number]>,
+): RequestRow {
   const { callId, digest, server, tool, tenant, openedAt, deadline, about, votes = [], remindedAt } = request;
   return {
     run: runId,
@@ -263,4 +267,3 @@ function noCall(runId: string, callId: string): CountersignError {
   const message = `Run ${runId} has no request for call ${callId} that you may see.`;
   return new CountersignError('CALL_UNKNOWN', message, { runId, callId });
 }
-

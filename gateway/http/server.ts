@@ -2,7 +2,7 @@
  * Assembles the HTTP server: what every route has alike.
  *
  * 1. Every answer has a request id, no cache and no content that a browser would run.
- * 2. Every error is a problem of `gateway/problem.ts`; every input is read by a schema, and a wrong field told by its path.
+ * 2. Every error is a problem of `gateway/http/problem.ts`; every input is read by a schema, and a wrong field told by its path.
  * 3. A route says whether it is open to everybody; all others get who is asking from `Tokens`, before they read a body.
  * 4. Names of this machine alone reach the development login: pages of other names cannot use it by rebinding DNS.
  */
@@ -11,11 +11,11 @@ import rateLimit from '@fastify/rate-limit';
 import swagger, { type FastifyDynamicSwaggerOptions } from '@fastify/swagger';
 import { fastify, type FastifyReply, type FastifyRequest } from 'fastify';
 import { jsonSchemaTransform, type ZodTypeProvider } from 'fastify-type-provider-zod';
-import { z } from 'zod';
-import { CountersignError } from '../contracts/errors.ts';
-import type { GatewayConfig } from '../contracts/schemas/gateway.ts';
-import type { Asker } from './identity/person.ts';
-import type { Tokens } from './identity/tokens.ts';
+import type { z } from 'zod';
+import { CountersignError } from '../../contracts/errors.ts';
+import type { GatewayConfig } from '../../contracts/schemas/gateway.ts';
+import type { Asker } from '../identity/person.ts';
+import type { Tokens } from '../identity/tokens.ts';
 import { codedOf, misfitOf, problemOf, tooMany } from './problem.ts';
 
 declare module 'fastify' {
@@ -162,7 +162,8 @@ function requestIdOf({ headers }: { readonly headers: Readonly<Record<string, un
 const LOCAL_NAME = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
 
 function assertLocalName({ headers: { host, origin } }: FastifyRequest): void {
-  const isLocal = LOCAL_NAME.test(host ?? '') && (origin === undefined || LOCAL_NAME.test(origin.replace(/^https?:\/\//, '')));
+  const isLocal =
+    LOCAL_NAME.test(host ?? '') && (origin === undefined || LOCAL_NAME.test(origin.replace(/^https?:\/\//, '')));
   if (!isLocal)
     throw new CountersignError(
       'ACTION_FORBIDDEN',

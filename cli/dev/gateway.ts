@@ -1,0 +1,52 @@
+/** Starts the gateway of `countersign dev`, with the development login unless the configuration says otherwise. */
+import { Client } from '@temporalio/client';
+import { GatewayConfig } from '../../contracts/schemas/gateway.ts';
+import type { Gateway } from '../../gateway/gateway.ts';
+import { createDataConverter } from '../../workers/codec.ts';
+import type { LoadedConfig } from '../../workers/config/load.ts';
+import { connectClient } from '../../workers/connection.ts';
+import { gatewayParts, linesTo, startOn } from '../session/gateway.ts';
+import { loadClientSettings } from '../session/session.ts';
+import type { Terminal } from '../session/terminal.ts';
+
+/** Everybody who is asked by the demo's policy may also start and stop runs. */
+const DEVELOPERS = { ids: ['ann'], groups: ['reviewers'] };
+
+const DEVELOPMENT = { development: true, may: { start: DEVELOPERS, administer: DEVELOPERS } } as const;
+
+export interface DevGateway {
+  readonly gateway: Gateway;
+  readonly isOpen: boolean;
+  stop(): Promise<void>;
+}
+
+interface Place {
+  readonly address: string;
+  readonly namespace: string;
+  readonly port: number;
+}
+
+/** @returns undefined in trust mode `signed` without a key for the gateway */
+export async function startDevGateway(
+  { config, path, baseDirectory }: LoadedConfig,
+  { address, namespace, port }: Place,
+  terminal: Terminal,
+): Promise<DevGateway | undefined> {
+  const { mode } = config.trust;
+  if (mode === 'signed' && config.gateway?.signing === undefined) return undefined;
+  const gateway = { ...(config.gateway ?? GatewayConfig.parse(DEVELOPMENT)), port };
+  const parts = await gatewayParts({ ...config, gateway }, mode, baseDirectory);
+  const settings = await loadClientSettings(path, terminal);
+  const connection = await connectClient({ address });
+  const client = new Client({ connection, namespace, dataConverter: createDataConverter(config) });
+  const started = await startOn({ client, settings }, parts, linesTo(terminal));
+  return {
+    gateway: started,
+    isOpen: gateway.development === true,
+    stop: async () => {
+      await started.stop();
+      await parts.close();
+      await connection.close();
+    },
+  };
+}

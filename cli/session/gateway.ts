@@ -1,0 +1,137 @@
+/**
+ * Reads from `countersign.yaml` what a gateway needs, and makes its parts that reach out of the process.
+ *
+ * 1. Nothing else in the file is read, so that a gateway needs none of the workers' secrets (INV-S1).
+ */
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { z } from 'zod';
+import { createSigner } from '../../client/signing/signing.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import { Config } from '../../contracts/schemas/config.ts';
+import { GatewayConfig } from '../../contracts/schemas/gateway.ts';
+import { Name } from '../../contracts/schemas/json.ts';
+import { parseAs } from '../../contracts/schemas/parse.ts';
+import { Assertion } from '../../contracts/schemas/trust.ts';
+import type { Gateway, GatewayOptions, Speaking } from '../../gateway/gateway.ts';
+import { openProvider } from '../../workers/composition.ts';
+import { readConfigFile, substitute } from '../../workers/config/load.ts';
+import { packageVersion } from '../../workers/setup.ts';
+import type { GlobalOptions } from './options.ts';
+import { artifactReader, type Session } from './session.ts';
+import type { Terminal } from './terminal.ts';
+import { safeJson } from './verb.ts';
+
+type Parts = Pick<GatewayOptions, 'config' | 'trust' | 'ask'>;
+
+export interface GatewaySettings extends Parts {
+  readonly level: Config['log']['level'];
+  close(): Promise<void>;
+}
+
+/** Names of the parts of a configuration that a gateway reads. */
+const READ = ['gateway', 'egress', 'log'] as const;
+
+export async function loadGatewaySettings(
+  { env, directory }: Pick<Terminal, 'env' | 'directory'>,
+  { config: path }: GlobalOptions,
+): Promise<GatewaySettings> {
+  const file = await readConfigFile(path, env, directory);
+  const what = file?.what ?? 'configuration';
+  const value: Record<string, unknown> = isRecord(file?.value) ? file.value : {};
+  const picked = Object.fromEntries(READ.flatMap((name) => (name in value ? [[name, value[name]]] : [])));
+  const config = parseAs(Config, substitute(picked, env, what), 'CONFIG_INVALID', what);
+  return await gatewayParts(config, modeIn(value['trust']), file?.baseDirectory ?? directory);
+}
+
+/** @param baseDirectory the folder to which paths of the configuration are relative */
+export async function gatewayParts(
+  config: Config,
+  mode: 'temporal' | 'signed',
+  baseDirectory: string,
+): Promise<GatewaySettings> {
+  const gateway = config.gateway ?? GatewayConfig.parse({});
+  const { keyFile } = gateway.signing ?? {};
+  const outlet = openProvider(config);
+  return {
+    config: gateway,
+    level: config.log.level,
+    trust:
+      mode === 'temporal'
+        ? { mode }
+        : { mode, speaking: keyFile === undefined ? undefined : await readSpeaking(baseDirectory, keyFile) },
+    ask: async (url, init) => {
+      if (outlet === undefined) throw new CountersignError('INTERNAL', 'There is no identity provider to ask.');
+      return await outlet.fetch(url, init);
+    },
+    close: async () => await outlet?.close(),
+  };
+}
+
+/** The keys themselves are for workers, so the rest of `trust` stays unread. */
+function modeIn(trust: unknown): 'temporal' | 'signed' {
+  return isRecord(trust) && trust['mode'] === 'signed' ? 'signed' : 'temporal';
+}
+
+const PrivateJwk = z.looseObject({ kty: z.string(), kid: Name, countersign: Assertion });
+
+/** Reads a private JWK as `countersign keys new --service` writes it. @throws CountersignError `CONFIG_INVALID` */
+async function readSpeaking(baseDirectory: string, keyFile: string): Promise<Speaking> {
+  const text = await readFile(resolve(baseDirectory, keyFile), 'utf8').catch(() => '');
+  const read = PrivateJwk.safeParse(parsed(text));
+  const path = 'gateway.signing.keyFile';
+  // The cause is left out, since it may quote the file.
+  if (!read.success)
+    throw new CountersignError(
+      'CONFIG_INVALID',
+      `${path} names no private JWK that says for whom it speaks. Make one with: countersign keys new KID --service ISSUER`,
+      { path },
+    );
+  const { kid, countersign, ...key } = read.data;
+  if (countersign.kind !== 'service')
+    throw new CountersignError('CONFIG_INVALID', `${path} names the key of one person; the gateway speaks for many.`, {
+      path,
+    });
+  return { signer: createSigner(kid, key), voice: countersign };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return value !== null && typeof value === 'object' && !Array.isArray(value);
+}
+
+/** Starts a gateway on the connection of a session. */
+export async function startOn(
+  { client, settings: { taskQueue, artifacts } }: Pick<Session, 'client' | 'settings'>,
+  { config, trust, ask }: GatewaySettings,
+  log: GatewayOptions['log'],
+): Promise<Gateway> {
+  // Its HTTP server takes half a second to load, so other commands do without it.
+  const { startGateway } = await import('../../gateway/gateway.ts');
+  const version = packageVersion();
+  return await startGateway({
+    config,
+    trust,
+    ask,
+    client,
+    taskQueue,
+    artifacts: artifactReader(artifacts),
+    version,
+    log,
+  });
+}
+
+/** Writes the gateway's own lines as JSON to standard error. */
+export function linesTo(terminal: Terminal): GatewayOptions['log'] {
+  return {
+    warn: (message, fields) =>
+      terminal.err(`${safeJson({ level: 'warn', time: new Date().toISOString(), message, ...fields })}\n`),
+  };
+}

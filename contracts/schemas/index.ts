@@ -1,0 +1,46 @@
+/**
+ * The public surface of the schemas, `countersign/schemas`: what callers send and what the service answers. Each has
+ * its JSON Schema in docs/schema, for other languages (`countersign/schemas/NAME.schema.json`).
+ */
+export { Outcome, Verdict } from './call.ts';
+export {
+  CatalogAck,
+  CatalogConnect,
+  type CatalogConnectInput,
+  CatalogDecision,
+  type CatalogDecisionInput,
+  CatalogDisconnect,
+  type CatalogDisconnectInput,
+  CatalogFile,
+  CatalogRefresh,
+  type CatalogRefreshInput,
+  CatalogSnapshot,
+  SetToolPolicies,
+  type SetToolPoliciesInput,
+} from './catalog.ts';
+export { Config, type ConfigInput } from './config.ts';
+export { IssuedClaims } from './credentials.ts';
+export { type JsonObject, type JsonValue } from './json.ts';
+export { LedgerEntry, LedgerLine, LedgerRecord, Segment } from './ledger.ts';
+export { Policy, type PolicyInput } from './policy.ts';
+export { PolicyCases } from './policy-cases.ts';
+export {
+  ApprovalRequest,
+  Authorization,
+  type AuthorizationInput,
+  Decision,
+  DecisionAck,
+  type DecisionInput,
+  Forget,
+  type ForgetInput,
+  PauseAck,
+  Provision,
+  type ProvisionInput,
+  Resolution,
+  type ResolutionInput,
+  Say,
+  Stop,
+} from './request.ts';
+export { RunSpec, type RunSpecInput } from './run-spec.ts';
+export { RunResult, RunState } from './run-state.ts';
+export { ToolDefinition } from './tool.ts';

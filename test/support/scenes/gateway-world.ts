@@ -1,0 +1,129 @@
+/** Starts a service with a gateway in this process, and an identity provider that signs what a test says. */
+import { exportJWK, generateKeyPair, SignJWT } from 'jose';
+import { GatewayConfig, type GatewayConfigInput } from '../../../contracts/schemas/gateway.ts';
+import { type Gateway, type GatewayOptions, startGateway } from '../../../gateway/gateway.ts';
+import { listenOnLoopback } from '../servers/loopback-server.ts';
+import type { World } from '../world/world.ts';
+
+export const AUDIENCE = 'https://countersign.example';
+
+export interface Claims {
+  readonly sub: string;
+  readonly groups?: readonly string[];
+  readonly tenant?: string;
+  readonly aud?: string;
+  readonly iss?: string;
+  /** Seconds from now; may be negative. */
+  readonly lives?: number;
+}
+
+export interface TestProvider {
+  readonly issuer: string;
+  /** Number of times that the keys were read. */
+  reads(): number;
+  token(claims: Claims): Promise<string>;
+  /** Signs with a new key from now on; the old one is not published any more. */
+  rotate(): Promise<void>;
+  /** Signs as a stranger who claims to be this provider. */
+  forged(claims: Claims): Promise<string>;
+  close(): Promise<unknown>;
+}
+
+export async function startTestProvider(): Promise<TestProvider> {
+  let key = await newKey('key-1');
+  let reads = 0;
+  let made = 1;
+  const stranger = await newKey('key-1');
+  const server = await listenOnLoopback((request, response) => {
+    response.setHeader('content-type', 'application/json');
+    if (request.url === '/.well-known/openid-configuration')
+      response.end(JSON.stringify({ issuer: server.origin, jwks_uri: `${server.origin}/jwks` }));
+    else {
+      reads += 1;
+      response.end(JSON.stringify({ keys: [key.jwk] }));
+    }
+  });
+  const sign = async (by: typeof key, { sub, aud = AUDIENCE, iss = server.origin, lives = 300, ...claims }: Claims) =>
+    await new SignJWT({ ...claims })
+      .setProtectedHeader({ alg: 'ES256', kid: by.jwk.kid ?? '', typ: 'at+jwt' })
+      .setIssuer(iss)
+      .setAudience(aud)
+      .setSubject(sub)
+      .setExpirationTime(Math.floor(Date.now() / 1_000) + lives)
+      .sign(by.privateKey);
+  return {
+    issuer: server.origin,
+    reads: () => reads,
+    token: async (claims) => await sign(key, claims),
+    forged: async (claims) => await sign(stranger, claims),
+    rotate: async () => {
+      made += 1;
+      key = await newKey(`key-${made}`);
+    },
+    close: server.close,
+  };
+}
+
+async function newKey(kid: string) {
+  const { privateKey, publicKey } = await generateKeyPair('ES256', { extractable: true });
+  return { privateKey, jwk: { ...(await exportJWK(publicKey)), kid, alg: 'ES256', use: 'sig' } };
+}
+
+export interface Answered<T = unknown> {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: T;
+}
+
+export interface Caller {
+  <T = Record<string, unknown>>(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers?: Readonly<Record<string, string>>,
+  ): Promise<Answered<T>>;
+}
+
+/** Makes a caller of this gateway with this token. */
+export function callerOf({ url }: Pick<Gateway, 'url'>, token: string | undefined): Caller {
+  return async <T>(method: string, path: string, body?: unknown, headers = {}): Promise<Answered<T>> => {
+    const response = await fetch(`${url}${path}`, {
+      method,
+      headers: {
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    // Sound: tests check what they use of it.
+    return { status: response.status, headers: response.headers, body: (text === '' ? {} : JSON.parse(text)) as T };
+  };
+}
+
+export interface StartOptions {
+  readonly config?: GatewayConfigInput;
+  readonly trust?: GatewayOptions['trust'];
+}
+
+/** Starts a gateway of a world on a free port, believing this provider. */
+export async function startTestGateway(
+  { client, config: { taskQueue }, artifacts }: Pick<World, 'client' | 'config' | 'artifacts'>,
+  provider: Pick<TestProvider, 'issuer'>,
+  { config = {}, trust = { mode: 'temporal' } }: StartOptions = {},
+): Promise<Gateway> {
+  return await startGateway({
+    config: GatewayConfig.parse({
+      port: 0,
+      oidc: { issuer: provider.issuer, audience: AUDIENCE, tenant: 'default' },
+      ...config,
+    }),
+    client,
+    taskQueue,
+    artifacts,
+    trust,
+    ask: async (url, init) => await fetch(url, init),
+    version: 'test',
+  });
+}

@@ -1,0 +1,165 @@
+/**
+ * A whole service in a test's own process: Temporal's development server, a worker, models that follow a script, and
+ * MCP servers whose tools are functions. Only the Temporal CLI must be there (`TEMPORAL_CLI_PATH`, or PATH).
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Client } from '@temporalio/client';
+import { IllegalStateError } from '@temporalio/common';
+import { DefaultLogger, makeTelemetryFilterString, Runtime } from '@temporalio/worker';
+import { Countersign, readArtifactsFrom, type RunHandle } from '../client/index.ts';
+import { defined } from '../contracts/defined.ts';
+import { CountersignError } from '../contracts/errors.ts';
+import { Config, type ConfigInput } from '../contracts/schemas/config.ts';
+import type { ApprovalRequest } from '../contracts/schemas/request.ts';
+import type { RunSpecInput } from '../contracts/schemas/run-spec.ts';
+import { Script } from '../contracts/schemas/script.ts';
+import type { WorkflowBundle } from '../workers/bundle.ts';
+import { createDataConverter } from '../workers/codec.ts';
+import { connectClient } from '../workers/connection.ts';
+import { startDevServer } from '../workers/dev-server.ts';
+import { findTemporalCli } from '../workers/temporal-cli.ts';
+import { startWorkers } from '../workers/worker.ts';
+import { type ScriptedServer, type ScriptedTool, startScriptedServer } from './scripted-server.ts';
+
+/** What the model says and calls, step by step. */
+export type Steps = (typeof Script)['_zod']['input']['steps'];
+
+export interface TestWorldOptions {
+  /** Server → tool → what it does. Runs name a server as a configured one. */
+  readonly servers?: Readonly<Record<string, Readonly<Record<string, ScriptedTool>>>>;
+  /** Anything else of a `countersign.yaml`, such as `policy`. */
+  readonly config?: ConfigInput;
+  /** Workflows of your own beside those of runs, made by `bundleWorkflows` of `countersign/worker`. */
+  readonly bundle?: WorkflowBundle;
+}
+
+export interface TestWorld {
+  readonly countersign: Countersign;
+  /** A client of the same Temporal, for workflows of your own. */
+  readonly client: Client;
+  /** `HOST:PORT` of Temporal. */
+  readonly address: string;
+  readonly namespace: string;
+  /** What the servers were called with, by name. */
+  readonly servers: Readonly<Record<string, ScriptedServer>>;
+  /** Starts a run whose model follows these steps; it may use every server, and ann has started it. */
+  start(steps: Steps, spec?: Partial<RunSpecInput>): Promise<RunHandle>;
+  /** Waits until this many requests of the run are open (1), for 30 s at most. */
+  openRequests(run: RunHandle, count?: number): Promise<readonly ApprovalRequest[]>;
+  /** Waits until a request is open, and approves it as this person. */
+  approveNext(run: RunHandle, approver: string): Promise<ApprovalRequest>;
+  stop(): Promise<void>;
+}
+
+/** The server looks for due timers once a second by default, and delays runs that follow each other. */
+const IMPATIENT = ['history.timerProcessorMaxTimeShift="5ms"', 'history.workflowIdReuseMinimalInterval="0s"'];
+const OPEN_MS = 30_000;
+const POLL_MS = 25;
+
+/**
+ * Starts the parts, each with what those before it have said.
+ * @throws CountersignError `ENGINE_UNAVAILABLE` if there is no Temporal CLI
+ */
+export async function startTestWorld({
+  servers: scripted = {},
+  config: given = {},
+  bundle,
+}: TestWorldOptions = {}): Promise<TestWorld> {
+  const started: { stop(): Promise<unknown> }[] = [];
+  const stop = async (): Promise<void> => {
+    for (const part of started.splice(0).toReversed()) await part.stop();
+  };
+  try {
+    const executable = findTemporalCli(process.env);
+    installQuietRuntime();
+    const directory = await mkdtemp(join(tmpdir(), 'countersign-world-'));
+    started.push({ stop: async () => await rm(directory, { recursive: true, force: true }) });
+    const servers: Record<string, ScriptedServer> = {};
+    for (const [name, tools] of Object.entries(scripted)) {
+      servers[name] = await startScriptedServer(tools);
+      started.push(servers[name]);
+    }
+    const config = configOf(given, servers);
+    const engine = await startDevServer({ executable, ui: false, dynamicConfig: IMPATIENT });
+    // A store in memory needs no orderly end.
+    started.push({ stop: async () => await engine.stop('SIGKILL') });
+    const { address, namespace } = engine;
+    const loaded = { config, baseDirectory: directory, path: undefined };
+    const workers = await startWorkers({ loaded, connectionOptions: { address }, namespace, ...defined({ bundle }) });
+    // A worker that failed has said so to its runs, and the test to its author.
+    workers.stopped.catch(() => undefined);
+    started.push({ stop: async () => await workers.stop() });
+    const connection = await connectClient({ address });
+    started.push({ stop: async () => await connection.close() });
+    const client = new Client({ connection, namespace, dataConverter: createDataConverter(config) });
+    const artifacts = readArtifactsFrom(join(directory, config.artifacts.directory));
+    const countersign = new Countersign({ client, artifacts, taskQueue: config.taskQueue });
+    return worldOf({ countersign, client, address, namespace, servers, stop }, config);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+type ServerInput = NonNullable<ConfigInput['servers']>[string];
+
+function configOf(given: ConfigInput, servers: Readonly<Record<string, ScriptedServer>>): Config {
+  const named: Record<string, ServerInput> = {};
+  for (const [name, { url }] of Object.entries(servers))
+    named[name] = { credentials: { kind: 'none' }, ...given.servers?.[name], url };
+  return Config.parse({
+    ...given,
+    servers: { ...given.servers, ...named },
+    egress: { allowLoopback: true, ...given.egress },
+    worker: { shutdownGraceSeconds: 1, ...given.worker },
+  });
+}
+
+type Parts = Pick<TestWorld, 'countersign' | 'client' | 'address' | 'namespace' | 'servers' | 'stop'>;
+
+function worldOf(parts: Parts, config: Config): TestWorld {
+  let runs = 0;
+  const openRequests = async (run: RunHandle, count = 1): Promise<readonly ApprovalRequest[]> => {
+    for (const end = Date.now() + OPEN_MS; ; await pause(POLL_MS)) {
+      const open = (await run.requests()).filter(({ status }) => status === 'open');
+      if (open.length >= count) return open;
+      if (Date.now() <= end) continue;
+      const message = `Run ${run.runId} has ${open.length} open requests after ${OPEN_MS / 1_000} s, and ${count} were waited for.`;
+      throw new CountersignError('RESULT_UNCERTAIN', message);
+    }
+  };
+  return {
+    ...parts,
+    start: async (steps, over = {}) => {
+      runs += 1;
+      const model = `script-${runs}`;
+      // Models are looked up for each step, so that each run may have its own script.
+      config.models[model] = { provider: 'scripted', script: Script.parse({ steps }) };
+      const servers = Object.keys(config.servers).map((name) => ({ name }));
+      const spec = { agent: { name: 'test', model }, input: 'Do it.', initiator: { id: 'ann' }, servers, ...over };
+      return await parts.countersign.startRun({ runId: `run-${runs}`, spec });
+    },
+    openRequests,
+    approveNext: async (run, approver) => {
+      const [request] = await openRequests(run);
+      if (request === undefined) throw new CountersignError('INTERNAL', 'No request, although one was counted.');
+      const { callId, generation, digest, runId } = request;
+      const decisionId = `${approver}-${callId}.${generation}`;
+      await run.decide({ kind: 'approve', decisionId, callId, digest, runId, approver: { id: approver } });
+      return request;
+    },
+  };
+}
+
+/** Keeps Temporal's information lines out of a test's output, unless the process has a runtime already. */
+function installQuietRuntime(): void {
+  const filter = makeTelemetryFilterString({ core: 'ERROR', other: 'ERROR' });
+  try {
+    Runtime.install({ logger: new DefaultLogger('ERROR'), telemetryOptions: { logging: { filter } } });
+  } catch (error) {
+    if (!(error instanceof IllegalStateError)) throw error;
+  }
+}
