@@ -132,13 +132,13 @@ async function createApp({ config, ask, log }: GatewayOptions, parts: RouteParts
   addEventRoutes(app, parts);
   await app.register(async (pages) => {
     const sessions = new Sessions({ config, tokens, ask });
-    await sessions.register(pages);
     registerPages(pages, {
       source: pageSource(parts, config.page?.temporalUi),
       streams: parts.streams,
       viewerOf: async (request) => await sessions.viewerOf(request),
       statusOf: ({ traits }) => traits.httpStatus,
     });
+    await sessions.register(pages);
   });
   return app;
 }

@@ -151,7 +151,7 @@ function editFields({ arguments: args }: ApprovalRequest, typed: Typed): Html {
       return markup`<label
           >${label}<input name="${key}" inputmode="decimal" value="${given ?? String(value)}"
         /></label>`;
-    const text = given ?? (kindOf(value) === 'text' ? String(value) : asciiJson(value));
+    const text = given ?? (typeof value === 'string' && kindOf(value) === 'text' ? value : asciiJson(value));
     return markup`<label
         >${label}<textarea name="${key}" rows="${Math.min(8, text.split('\n').length)}">${LINE}${text}</textarea>
       </label>`;
