@@ -1,59 +1,47 @@
 /** Assembles the command line from its verbs, and does what all verbs do the same way: help, errors and exit codes. */
 import { Command } from 'commander';
-import { ANSWER, AUTHORIZE, RESOLVE } from './verbs/answer.ts';
-import { ARTIFACTS, FORGET } from './verbs/artifacts.ts';
-import { CATALOG } from './verbs/catalog.ts';
-import { APPROVE, EXTEND, REJECT, RESPOND, WITHDRAW } from './verbs/decide.ts';
-import { DEV } from './verbs/dev.ts';
-import { GATEWAY } from './verbs/gateway.ts';
-import { KEYS } from './verbs/keys.ts';
-import { LEDGER } from './verbs/ledger.ts';
-import { POLICY } from './verbs/policy.ts';
-import { RECOVER } from './verbs/recover.ts';
-import { REPLAY } from './verbs/replay.ts';
-import { REQUESTS } from './verbs/requests.ts';
-import { RESULT, SAY, SHOW, STOP, WATCH } from './verbs/run.ts';
-import { START } from './verbs/start.ts';
-import { VAULT } from './verbs/vault.ts';
-import { VERIFY_LEDGER } from './verbs/verify-ledger.ts';
-import { SETUP, WORKER } from './verbs/worker.ts';
 import { GLOBAL_OPTIONS } from './session/options.ts';
 import type { Terminal } from './session/terminal.ts';
-import { reportFailure } from './session/verb.ts';
+import { reportFailure, type Verb } from './session/verb.ts';
 import { packageVersion } from '../workers/setup.ts';
 
-/** Verbs in the order in which a new user meets them. */
-const VERBS = [
-  DEV,
-  SETUP,
-  WORKER,
-  GATEWAY,
-  CATALOG,
-  POLICY,
-  START,
-  REQUESTS,
-  SHOW,
-  APPROVE,
-  REJECT,
-  RESPOND,
-  RESOLVE,
-  ANSWER,
-  AUTHORIZE,
-  WITHDRAW,
-  FORGET,
-  EXTEND,
-  SAY,
-  STOP,
-  WATCH,
-  RESULT,
-  LEDGER,
-  VERIFY_LEDGER,
-  ARTIFACTS,
-  VAULT,
-  KEYS,
-  REPLAY,
-  RECOVER,
-];
+/**
+ * Verbs in the order in which a new user meets them. Only what is asked for is loaded: all of them together would cost
+ * more than most commands.
+ */
+const VERBS: ReadonlyMap<string, () => Promise<Verb>> = new Map(
+  Object.entries({
+    dev: async () => (await import('./verbs/dev.ts')).DEV,
+    setup: async () => (await import('./verbs/worker.ts')).SETUP,
+    worker: async () => (await import('./verbs/worker.ts')).WORKER,
+    gateway: async () => (await import('./verbs/gateway.ts')).GATEWAY,
+    catalog: async () => (await import('./verbs/catalog.ts')).CATALOG,
+    policy: async () => (await import('./verbs/policy.ts')).POLICY,
+    start: async () => (await import('./verbs/start.ts')).START,
+    requests: async () => (await import('./verbs/requests.ts')).REQUESTS,
+    show: async () => (await import('./verbs/run.ts')).SHOW,
+    approve: async () => (await import('./verbs/decide.ts')).APPROVE,
+    reject: async () => (await import('./verbs/decide.ts')).REJECT,
+    respond: async () => (await import('./verbs/decide.ts')).RESPOND,
+    resolve: async () => (await import('./verbs/answer.ts')).RESOLVE,
+    answer: async () => (await import('./verbs/answer.ts')).ANSWER,
+    authorize: async () => (await import('./verbs/answer.ts')).AUTHORIZE,
+    withdraw: async () => (await import('./verbs/decide.ts')).WITHDRAW,
+    forget: async () => (await import('./verbs/artifacts.ts')).FORGET,
+    extend: async () => (await import('./verbs/decide.ts')).EXTEND,
+    say: async () => (await import('./verbs/run.ts')).SAY,
+    stop: async () => (await import('./verbs/run.ts')).STOP,
+    watch: async () => (await import('./verbs/run.ts')).WATCH,
+    result: async () => (await import('./verbs/run.ts')).RESULT,
+    ledger: async () => (await import('./verbs/ledger.ts')).LEDGER,
+    'verify-ledger': async () => (await import('./verbs/verify-ledger.ts')).VERIFY_LEDGER,
+    artifacts: async () => (await import('./verbs/artifacts.ts')).ARTIFACTS,
+    vault: async () => (await import('./verbs/vault.ts')).VAULT,
+    keys: async () => (await import('./verbs/keys.ts')).KEYS,
+    replay: async () => (await import('./verbs/replay.ts')).REPLAY,
+    recover: async () => (await import('./verbs/recover.ts')).RECOVER,
+  }),
+);
 
 /**
  * Runs one command.
@@ -63,14 +51,15 @@ const VERBS = [
 export async function runCli(args: readonly string[], terminal: Terminal): Promise<number> {
   const asJson = args.includes('--json');
   try {
-    await createProgram(terminal, asJson).parseAsync([...args], { from: 'user' });
+    await (await createProgram(terminal, asJson, args[0])).parseAsync([...args], { from: 'user' });
     return 0;
   } catch (error) {
     return reportFailure(terminal, error, asJson);
   }
 }
 
-export function createProgram(terminal: Terminal, asJson: boolean): Command {
+/** @param asked the verb, if it comes first; with anything else every verb is there, to be listed or suggested */
+export async function createProgram(terminal: Terminal, asJson: boolean, asked = ''): Promise<Command> {
   const program = new Command('countersign')
     .description('Durable agent runs whose tool calls wait for a countersignature.')
     .version(packageVersion(), '--version', 'the version of this package')
@@ -89,6 +78,7 @@ export function createProgram(terminal: Terminal, asJson: boolean): Command {
       '\nExit codes: 0 done, 2 usage, 3 refused, 4 not found, 5 conflict, 6 unavailable, 7 failed check, 70 fault.',
     );
   for (const [name, option] of Object.entries(GLOBAL_OPTIONS)) program.addOption(option(name));
-  for (const add of VERBS) add(program, terminal);
+  const one = VERBS.get(asked);
+  for (const load of one === undefined ? VERBS.values() : [one]) (await load())(program, terminal);
   return program;
 }

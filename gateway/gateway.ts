@@ -64,7 +64,7 @@ export interface Gateway {
 
 /** @throws CountersignError `CONFIG_INVALID`, `SETUP_INCOMPLETE`, `ENGINE_UNAVAILABLE` */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
-  const { config, log } = options;
+  const { config } = options;
   assertKnowsPeople(options);
   const { app, parts } = await assemble(options);
   const { projection, streams, feeds, news, opened } = parts;
@@ -76,7 +76,6 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     throw error;
   }
   const { port } = app.server.address() as AddressInfo;
-  log?.warn('gateway listens', { host: config.host, port });
   return {
     url: `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${port}`,
     projection,

@@ -134,7 +134,7 @@ export async function onceThere<T>(wait: EngineWait | undefined, start: (mostMs?
       if (!isAway(error) || signal?.aborted === true) throw error;
       const secondsLeft = Math.max(0, Math.ceil((end - Date.now()) / 1_000));
       if (secondsLeft === 0) {
-        const message = `Temporal did not answer at ${address} in ${seconds} s. Start it (npm run dev), or name another with --address; --deadline has the worker wait longer.`;
+        const message = `Temporal did not answer at ${address} in ${seconds} s. Start it (countersign dev, for trials), or name another with --address; --deadline has the worker wait longer.`;
         throw new CountersignError('ENGINE_UNAVAILABLE', message, { address }, { cause: error });
       }
       const message = `Temporal does not answer at ${address}; the worker tries again for ${secondsLeft} s.`;

@@ -3,7 +3,9 @@
  * `@modelcontextprotocol/server-filesystem` behind `mcp-proxy`, on one folder, on loopback.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { join } from 'node:path';
 import { CountersignError } from '../contracts/errors.ts';
 import { freePort } from './dev-server.ts';
 
@@ -80,7 +82,15 @@ function killGroup(child: ChildProcess, signal: NodeJS.Signals): void {
   }
 }
 
-/** Resolved from this package, wherever it is installed. */
+/**
+ * Finds a file of an installed package, from here upward as Node does: the packages export none of these.
+ * @throws CountersignError `TOOL_UNAVAILABLE` if it is not there, as in a package that brings no parts for trials
+ */
 function moduleFile(path: string): string {
-  return createRequire(import.meta.url).resolve(`../node_modules/${path}`);
+  const folders = createRequire(import.meta.url).resolve.paths(path) ?? [];
+  const found = folders.map((folder) => join(folder, path)).find((file) => existsSync(file));
+  if (found !== undefined) return found;
+  const message =
+    'The demo MCP server is not installed. Run: npm install --save-dev mcp-proxy @modelcontextprotocol/server-filesystem';
+  throw new CountersignError('TOOL_UNAVAILABLE', message);
 }

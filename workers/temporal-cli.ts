@@ -22,6 +22,6 @@ export function findTemporalCli(env: Environment): string {
   if (found !== undefined) return found;
   throw new CountersignError(
     'ENGINE_UNAVAILABLE',
-    'The Temporal CLI is needed and is not on PATH. Install it (https://docs.temporal.io/cli), or set TEMPORAL_CLI_PATH. In a clone, `npm run dev` finds or builds one.',
+    'The Temporal CLI is needed and is not on PATH. Install it (https://docs.temporal.io/cli), or set TEMPORAL_CLI_PATH. In a clone, countersign dev builds one.',
   );
 }

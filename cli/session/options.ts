@@ -113,6 +113,16 @@ export function port(given: string): number {
   return value;
 }
 
+/** Parses a digest, or enough of its beginning to tell it from others. */
+export function digestOf(given: string): string {
+  const digest = given.toLowerCase();
+  if (!/^[0-9a-f]{12,64}$/.test(digest))
+    throw new InvalidArgumentError(
+      'It must be a digest as shown: 64 hexadecimal characters, or at least its first 12.',
+    );
+  return digest;
+}
+
 /**
  * Parses an instant. The text must name a time zone, since the run may be read on the other side of the world.
  * @returns UTC with milliseconds

@@ -7,6 +7,8 @@
  * 2. Commands of the vault read only the vault and the server URLs. An operator who keeps grants needs no other secret
  *    of the workers (INV-S1).
  *
+ * 3. What only some commands need (the parts of workers, conditions of policy) is loaded when it is used.
+ *
  * One file, because settings are read for sessions alone.
  */
 import { resolve } from 'node:path';
@@ -30,9 +32,8 @@ import type { ArtifactsConfig, BucketConfig } from '../../contracts/schemas/stor
 import { isTrustUrl, type TrustedJwk } from '../../contracts/schemas/trust.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { createDataConverter } from '../../workers/codec.ts';
-import { openVault, readTrustedKeys } from '../../workers/composition.ts';
+import type { openVault } from '../../workers/composition.ts';
 import { type Environment, readConfigFile, substitute } from '../../workers/config/load.ts';
-import { conditionProblems } from '../../workers/config/warnings.ts';
 import { connectClient, type EngineAddress, isAway, locateEngine } from '../../workers/connection.ts';
 import { assertSetUp } from '../../workers/setup.ts';
 import { type GlobalOptions, usage } from './options.ts';
@@ -64,19 +65,20 @@ export async function loadPolicySettings(
   terminal: Pick<Terminal, 'env' | 'directory'>,
 ): Promise<Pick<ClientSettings, 'policy' | 'trusted' | 'serverUrls'>> {
   const settings = await load(path, terminal, FOR_POLICY);
-  refuseConditions(settings.policy, ['policy'], 'CONFIG_INVALID', 'policy of the configuration');
+  await refuseConditions(settings.policy, ['policy'], 'CONFIG_INVALID', 'policy of the configuration');
   return settings;
 }
 
 const SHOWN_PROBLEMS = 5;
 
 /** @throws CountersignError with the given `code`, naming each condition that cannot be evaluated */
-export function refuseConditions(
+export async function refuseConditions(
   policy: PolicyInput,
   at: readonly (string | number)[],
   code: ErrorCode,
   what: string,
-): void {
+): Promise<void> {
+  const { conditionProblems } = await import('../../workers/config/warnings.ts');
   const problems = conditionProblems(policy, at);
   const [first] = problems;
   if (first === undefined) return;
@@ -190,7 +192,8 @@ export async function openVaultSettings(terminal: Terminal, { config: path }: Gl
   const file = await readConfigFile(path, env, directory);
   const what = file?.what ?? 'configuration';
   const config = parseAs(Config, substitute(pick(file?.value, FOR_VAULT), env, what), 'CONFIG_INVALID', what);
-  const vault = openVault({ config, baseDirectory: file?.baseDirectory ?? directory }, env);
+  const { openVault: open } = await import('../../workers/composition.ts');
+  const vault = open({ config, baseDirectory: file?.baseDirectory ?? directory }, env);
   if (vault === undefined)
     throw new CountersignError('CONFIG_INVALID', `The ${what} names no vault. Configure one (vault) and try again.`, {
       path: 'vault',
@@ -219,6 +222,7 @@ export async function configuredKeys(
   const config = parseAs(Config, substitute(picked, env, file.what), 'CONFIG_INVALID', file.what);
   const { trust } = config;
   if (trust.mode === 'temporal' || (isTrustUrl(trust.jwks) && !mayAsk)) return undefined;
+  const { readTrustedKeys } = await import('../../workers/composition.ts');
   return await readTrustedKeys(trust.jwks, { config, baseDirectory: file.baseDirectory });
 }
 
@@ -380,6 +384,6 @@ function unreachable(address: string | undefined, cause: unknown): CountersignEr
   const trouble = troubleOf(cause, '');
   // Temporal answered and refused access, so starting another server would not help.
   if (trouble.code === 'CONFIG_INVALID') return trouble;
-  const message = `Temporal does not answer at ${addressOf(address)}. Start it (npm run dev), or name another with --address.`;
+  const message = `Temporal does not answer at ${addressOf(address)}. Start it (countersign dev, for trials), or name another with --address.`;
   return new CountersignError('ENGINE_UNAVAILABLE', message, {}, { cause });
 }

@@ -1,4 +1,5 @@
 /** Terminal is what a command sees of its process; tests provide another one. */
+import { createInterface } from 'node:readline/promises';
 import { styleText } from 'node:util';
 
 export interface Terminal {
@@ -10,6 +11,8 @@ export interface Terminal {
   out(text: string): void;
   /** Writes errors and side remarks to standard error, away from readers of answers. */
   err(text: string): void;
+  /** Asks a person and returns their line. Absent if nobody sits at a terminal. */
+  readonly ask?: ((question: string) => Promise<string>) | undefined;
   /** Reads all of standard input. */
   input(): Promise<string>;
   /** Aborted, with the signal's name, when the process is asked to end. The command then ends by itself. */
@@ -35,6 +38,7 @@ export function processTerminal(): Terminal {
     paint: colored ? (shade, text) => styleText(shade, text) : plain,
     out: (text) => void stdout.write(text),
     err: (text) => void stderr.write(text),
+    ask: stdin.isTTY && stdout.isTTY ? askPerson : undefined,
     input: async () => {
       let text = '';
       stdin.setEncoding('utf8');
@@ -44,6 +48,18 @@ export function processTerminal(): Terminal {
     },
     interrupted: () => (controller ??= watchSignals()).signal,
   };
+}
+
+/** Returns an empty line if the person closes the input. */
+async function askPerson(question: string): Promise<string> {
+  // Not as a terminal: Ctrl-C stays a signal of the process.
+  const lines = createInterface({ input: process.stdin, output: process.stdout, terminal: false });
+  try {
+    const closed = new Promise<string>((resolve) => lines.once('close', () => resolve('')));
+    return await Promise.race([lines.question(question), closed]);
+  } finally {
+    lines.close();
+  }
 }
 
 /** The first signal aborts; a second one ends the process at once, since the user is in a hurry. */

@@ -3,12 +3,14 @@
  * else every verb does alike: help, session, output, errors and exit code.
  *
  * 1. With --json, standard output holds only JSON: one document, or one per line for events over time.
- * 2. No control, bidirectional or zero-width character from a model, tool or server reaches a terminal, in either form.
+ * 2. Nothing from a model, tool or server reaches a terminal that hides, moves or covers its neighbours, in either form:
+ *    no control, bidirectional or zero-width character, no right-to-left letter, no combining mark. Answers of runs keep
+ *    their script; they stand alone in their lines.
  */
 import { type Command, CommanderError } from 'commander';
 import { troubleOf } from '../../client/engine/trouble.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import { visible } from '../../domain/text/escape.ts';
+import { unhidden, visible } from '../../domain/text/escape.ts';
 import type { ArgumentRows, GlobalOptions, OptionRows, Values } from './options.ts';
 import { type Session, withSession } from './session.ts';
 import type { Paint, Terminal } from './terminal.ts';
@@ -84,15 +86,19 @@ export function print(terminal: Terminal, answer: Answer, asJson: boolean): void
   terminal.out(`${asJson ? safeJson(answer.json) : answer.text(terminal.paint)}\n`);
 }
 
-/** Escapes invisible characters as JSON does, so that a parser gets exactly the same text. */
+/** Escapes as JSON does what a terminal would hide, move or join, so that a parser gets exactly the same text. */
 export function safeJson(value: unknown): string {
   // In compact JSON, such characters occur only inside strings.
-  return escapedInvisible(JSON.stringify(value));
+  return escapedWhere(JSON.stringify(value), (char) => visible(char) !== char);
 }
 
-/** Escapes a text whose invisible characters stand only in quoted strings; line breaks stay. */
+/** Escapes a text whose invisible characters stand only in quoted strings; line breaks and letters of any script stay. */
 export function escapedInvisible(text: string): string {
-  return text.replaceAll(/[^\n\x20-\x7e]/gu, (char) => (visible(char) === char ? char : escaped(char)));
+  return escapedWhere(text, (char) => unhidden(char) !== char);
+}
+
+function escapedWhere(text: string, isActive: (char: string) => boolean): string {
+  return text.replaceAll(/[^\n\x20-\x7e]/gu, (char) => (isActive(char) ? escaped(char) : char));
 }
 
 function escaped(char: string): string {

@@ -27,6 +27,7 @@ import { Grant } from '../../contracts/schemas/run-spec.ts';
 import { recordedHash } from '../../domain/request/outcome.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { answeredBefore, type AnswerFact, assertSame, sentUnder, type Told } from '../session/answered.ts';
+import { assertDigest } from '../session/consent.ts';
 import { readInput } from '../session/files.ts';
 import { responsesFrom } from '../session/input-values.ts';
 import * as option from '../session/options.ts';
@@ -49,7 +50,7 @@ const answering = (
 > => ({
   comment: option.COMMENT,
   group: option.several('<name>', 'a group that you belong to'),
-  digest: option.text('<sha256>', digest),
+  digest: option.parsed(option.digestOf, '<sha256>', digest),
   decisionId: option.text('<id>', 'id of an answer whose receipt was lost; sent again under this id, it counts once'),
 });
 
@@ -71,9 +72,9 @@ export const ANSWER = verb({
     ...answering('digest of the question that you have read (see `requests`); without it, the question is only shown'),
   },
   examples: [
-    'answer nightly-42 t2.c0 --as ann --digest 3f8a… --set name=Ann --set seats=2',
-    'answer nightly-42 t2.c0 --as ann --digest 3f8a… --file answer.yaml',
-    'answer nightly-42 t2.c0 --as ann --digest 3f8a… --decline',
+    'answer nightly-42 t2.c0 --as ann --digest 3f8a90c2d1e4 --set name=Ann --set seats=2',
+    'answer nightly-42 t2.c0 --as ann --digest 3f8a90c2d1e4 --file answer.yaml',
+    'answer nightly-42 t2.c0 --as ann --digest 3f8a90c2d1e4 --decline',
   ],
   run: async ({ args: { run: runId, call }, options, terminal, session }) => {
     const { set, file, accept, decline, cancel, comment, json } = options;
@@ -127,7 +128,7 @@ export const RESOLVE = verb({
   examples: [
     'resolve nightly-42 t2.c0 succeeded --as ann --result "Payment 4711 is booked."',
     'resolve nightly-42 t2.c0 failed --as ann --message "No payment is there."',
-    'resolve nightly-42 t2.c0 retry --as ann --digest 3f8a…',
+    'resolve nightly-42 t2.c0 retry --as ann --digest 3f8a90c2d1e4',
   ],
   run: async ({ args: { run: runId, call, answer }, options, session }) => {
     const { comment } = options;
@@ -292,7 +293,11 @@ export async function answerPause<
     const { approver, digest } = fact;
     // Sound: only facts of this kind were requested.
     const rest = told(fact as Parameters<typeof told>[0]);
-    assertSame(callId, ack.decisionId, [[approver.id, options.as], [digest, options.digest ?? digest], ...rest]);
+    assertSame(callId, ack.decisionId, [
+      [approver.id, options.as],
+      [digest.startsWith(options.digest ?? ''), true],
+      ...rest,
+    ]);
     return { ack };
   }
   if (request === undefined) throw notOpen(runId, callId, asksNot, before.at(-1)?.ack);
@@ -308,12 +313,7 @@ export async function answerPause<
       { runId, callId },
     );
   }
-  if (options.digest !== undefined && options.digest !== request.digest)
-    throw new CountersignError(
-      'DIGEST_MISMATCH',
-      `Call ${callId} now has digest ${request.digest}, not the one you named. Read it again (countersign requests ${runId}); nothing was sent.`,
-      { runId, callId },
-    );
+  assertDigest(runId, request, options.digest);
   const { decisionId = randomUUID() } = options;
   const facts = { callId, decisionId };
   const said = await say(about, {

@@ -4,10 +4,11 @@
  *
  * 1. A decision applies to the request as the run shows it now, with its digest recomputed. If the decider names a
  *    digest, it must be that one, or nothing is sent (INV-G2).
- * 2. A second decider is told who decided first, even if the run ended long ago (INV-G2).
- * 3. The same decision sent again under its id gets its first answer; another decision under that id does not (INV-D3).
- * 4. A batch is shown before it is sent, and sent only with `--yes`.
- * 5. A batch takes no option that belongs to one call: a digest, an id, or other arguments.
+ * 2. An approval is of what was read: it is shown and asked about, or its digest is named.
+ * 3. A second decider is told who decided first, even if the run ended long ago (INV-G2).
+ * 4. The same decision sent again under its id gets its first answer; another decision under that id does not (INV-D3).
+ * 5. A batch is shown before it is sent, and sent only after a yes or with `--yes`.
+ * 6. A batch takes no option that belongs to one call: an id, or other arguments. Its digest is of all its calls.
  *
  * One file, because the verbs differ in what is judged, and in nothing else.
  */
@@ -26,27 +27,35 @@ import {
 } from '../../contracts/schemas/request.ts';
 import { permittedTo } from '../../domain/request/permitted.ts';
 import { hashOf, sha256Hex } from '../../domain/text/canonical.ts';
+import { visible } from '../../domain/text/escape.ts';
 import { assertSame, sentUnder, type Told } from '../session/answered.ts';
+import { type Ask, asking, assertDigest, assertRead } from '../session/consent.ts';
 import { readInput } from '../session/files.ts';
 import * as option from '../session/options.ts';
 import { usage } from '../session/options.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { type Answer, type Given, verb } from '../session/verb.ts';
 import { batchAnswer, type BatchPlan, decisionAnswer, type Decided, planAnswer } from '../views/decision.ts';
+import { argumentsText } from '../views/format.ts';
+import { requestText } from '../views/request.ts';
 
 const ONE = { run: option.RUN, call: option.CALL };
 const SEVERAL = { run: option.RUN, calls: option.any('call ids, such as t2.c0') };
 
 const DECIDING = {
   group: option.DECIDER_GROUP,
-  digest: option.text('<sha256>', 'decide only the request with this digest'),
+  digest: option.parsed(
+    option.digestOf,
+    '<sha256>',
+    'decide only what has this digest, or one that begins so (at least 12 characters)',
+  ),
   decisionId: option.text('<id>', 'id of a decision whose answer was lost; sent again under this id, it counts once'),
 };
 
 const BATCH = {
   as: option.actor('who decides'),
   all: option.flag('every call that waits and that you may decide'),
-  yes: option.flag('decide several calls; without it they are only shown'),
+  yes: option.flag('ask nothing; an approval then needs the --digest of what you have read'),
   reveal: option.flag('show arguments that policy keeps out of lists, too'),
 };
 
@@ -55,7 +64,8 @@ const UNTIL = 'ISO 8601 with Z or an offset';
 export const APPROVE = verb({
   name: 'approve',
   summary: 'countersign waiting calls',
-  description: 'Countersign waiting calls: each then runs, once',
+  description:
+    'Countersign waiting calls: each then runs, once. On a terminal they are shown and you are asked; elsewhere, name the --digest of what you have read',
   args: SEVERAL,
   options: {
     ...BATCH,
@@ -70,8 +80,8 @@ export const APPROVE = verb({
   },
   examples: [
     'approve nightly-42 t2.c0 --as ann',
-    'approve nightly-42 t2.c0 --as ben --group ops --digest 3f8a… --comment "checked with Eve"',
-    'approve nightly-42 t2.c0 t2.c1 --as ann --yes',
+    'approve nightly-42 t2.c0 --as ben --group ops --yes --digest 3f8a90c2d1e4 --comment "checked with Eve"',
+    'approve nightly-42 t2.c0 t2.c1 --as ann',
     'approve nightly-42 --all --as ann',
     'approve nightly-42 t2.c0 --as ann --arguments changed.json',
     'approve nightly-42 t2.c0 --as ann --remember arguments:project,branch --remember-until 2026-02-01T09:00Z',
@@ -163,7 +173,9 @@ export const WITHDRAW = verb({
 });
 
 type One = Pick<Given<typeof ONE, object>, 'args' | 'session'> & { readonly options: DecideOptions };
-type Several = Pick<Given<typeof SEVERAL, object>, 'args' | 'session'> & { readonly options: BatchOptions };
+type Several = Pick<Given<typeof SEVERAL, object>, 'args' | 'session' | 'terminal'> & {
+  readonly options: BatchOptions;
+};
 
 async function decideOne({ args: { run: runId, call }, options, session }: One, judged: Judged): Promise<Answer> {
   return await session(async ({ countersign }) =>
@@ -171,19 +183,53 @@ async function decideOne({ args: { run: runId, call }, options, session }: One, 
   );
 }
 
-async function decideSeveral({ args, options, session }: Several, judged: Judged): Promise<Answer> {
+async function decideSeveral({ args, options, session, terminal }: Several, judged: Judged): Promise<Answer> {
   const { run: runId, calls } = args;
   const [call] = calls;
-  if (call !== undefined && calls.length === 1 && options.all !== true)
-    return await decideOne({ args: { run: runId, call }, options, session }, judged);
+  const asks = asking(terminal, options);
+  if (call !== undefined && calls.length === 1 && options.all !== true) {
+    if (judged.kind !== 'approve') return await decideOne({ args: { run: runId, call }, options, session }, judged);
+    if (asks === undefined) assertRead(runId, options);
+    return await session(async ({ countersign }) => {
+      const run = countersign.run(runId);
+      const digest = asks === undefined ? options.digest : await agreedTo(run, call, judged, options, asks);
+      return decisionAnswer(runId, await decideCall(run, call, judged, { ...options, ...defined({ digest }) }));
+    });
+  }
   assertForSeveral(calls, judged, options);
   return await session(async ({ countersign }) => {
     const run = countersign.run(runId);
     const plan = await planBatch(run, calls, judged, options);
-    if (options.yes !== true) return { ...planAnswer(runId, plan, options.reveal === true), fault: notConfirmed(plan) };
+    const shown = planAnswer(runId, plan, options.reveal === true);
+    if (asks === undefined || plan.requests.length === 0) {
+      const fault = notConfirmed(runId, plan, options);
+      if (fault !== undefined) return { ...shown, fault };
+    } else await asks(shown.text, `${verbOf(plan)} as ${visible(options.as)}?`);
     const answers = await run.decideAll(plan.decisions);
     return { ...batchAnswer(runId, plan, answers), fault: firstRefused(answers) };
   });
+}
+
+/** Shows the request and asks. @returns the digest of what was shown, or the named one if the call does not wait */
+async function agreedTo(
+  run: RunHandle,
+  callId: string,
+  judged: Judged,
+  { as, digest, reveal }: BatchOptions,
+  ask: Ask,
+): Promise<string | undefined> {
+  const request = (await run.requests()).find((shown) => shown.callId === callId);
+  // Why it cannot be approved is said by whoever refuses it.
+  if (request?.status !== 'open' || request.about !== undefined) return digest;
+  assertDigest(run.runId, request, digest);
+  const view = { full: true, reveal: reveal === true, now: Date.now() };
+  const changed = judged.kind === 'approve' ? judged.arguments : undefined;
+  const instead =
+    typeof changed === 'object' && changed !== null
+      ? `\n  your arguments instead: ${argumentsText(changed, true)}`
+      : '';
+  await ask((paint) => `${requestText(request, view, paint)}${instead}`, `Approve call ${callId} as ${visible(as)}?`);
+  return request.digest;
 }
 
 export interface DecideOptions extends option.GlobalOptions {
@@ -209,10 +255,7 @@ export async function decideCall(
   const before = async (): Promise<DecisionAck> => await settledBefore(run, callId, decisionId, judged, options);
   if (request === undefined) return { ack: await before() };
   const { digest, runId } = request;
-  if (named !== undefined && named !== digest) {
-    const message = `Call ${callId} now has digest ${digest}, not the one you named. Read it again (countersign requests ${run.runId}) before you decide; nothing was sent.`;
-    throw new CountersignError('DIGEST_MISMATCH', message, { runId: run.runId, callId });
-  }
+  assertDigest(run.runId, request, named);
   const decision = { ...judged, decisionId, callId, digest, runId, approver: { id, groups: [...group] } };
   const facts = { callId, decisionId };
   try {
@@ -268,7 +311,7 @@ function toldOf(fact: Accepted, judged: Judged, { as, digest }: DecideOptions): 
   return [
     [fact.decision, judged.kind],
     [fact.approver.id, as],
-    [fact.digest, digest ?? fact.digest],
+    [fact.digest.startsWith(digest ?? ''), true],
     [fact.comment, judged.kind === 'reject' ? judged.reason : judged.comment],
     [fact.until, judged.kind === 'extend' ? judged.until : undefined],
     [fact.answerHash, judged.kind === 'respond' ? sha256Hex(judged.answer) : undefined],
@@ -330,6 +373,7 @@ export async function planBatch(
   return {
     kind: judged.kind,
     requests,
+    digest: hashOf(requests.map(({ digest }) => digest)),
     others: options.all === true ? open.filter((each) => !mine.includes(each)).map(({ callId }) => callId) : [],
     decisions: requests.map(({ callId, digest, runId }) => ({
       ...judged,
@@ -349,8 +393,8 @@ export function assertForSeveral(callIds: readonly string[], judged: Judged, opt
       ? 'Name calls, or --all, not both.'
       : callIds.length === 0 && options.all !== true
         ? 'Name a call, several, or --all.'
-        : options.digest !== undefined || options.decisionId !== undefined
-          ? '--digest and --decision-id are of one call; name one.'
+        : options.decisionId !== undefined || (options.digest !== undefined && judged.kind !== 'approve')
+          ? '--decision-id is of one call, and so is --digest but for an approval; name one.'
           : judged.kind === 'approve' && judged.arguments !== undefined
             ? '--arguments are of one call; name one.'
             : undefined;
@@ -375,12 +419,38 @@ async function openNamed(
   throw new CountersignError(code, `Run ${runId} ${what}; nothing was sent.`, { runId, callId });
 }
 
-export function notConfirmed({ requests }: BatchPlan): CountersignError {
-  const message =
-    requests.length === 0
-      ? 'Nothing waits that you may decide; nothing was sent.'
-      : `Nothing was sent. To decide ${requests.length === 1 ? 'this call' : `these ${requests.length} calls`}, add --yes.`;
-  return usage(message);
+/** Says why a batch is not sent; undefined if it may be. */
+export function notConfirmed(
+  runId: string,
+  plan: BatchPlan,
+  { as, yes, digest }: Pick<BatchOptions, 'as' | 'yes' | 'digest'>,
+): CountersignError | undefined {
+  const { kind, requests, digest: shown } = plan;
+  if (requests.length === 0)
+    return new CountersignError(
+      'REQUEST_NOT_OPEN',
+      `Nothing of run ${runId} waits that ${as} may ${kind}; nothing was sent.`,
+      {
+        runId,
+      },
+    );
+  if (digest !== undefined && !shown.startsWith(digest))
+    return new CountersignError(
+      'DIGEST_MISMATCH',
+      `These calls have digest ${shown} together, not the one you named: something else waits now. Nothing was sent.`,
+      { runId },
+    );
+  const needs = kind === 'approve' ? ` --digest ${shown.slice(0, 12)}` : '';
+  if (yes === true && (digest !== undefined || needs === '')) return undefined;
+  return usage(`Nothing was sent. To decide ${which(plan)}, add --yes${needs}.`);
+}
+
+function which({ requests }: BatchPlan): string {
+  return requests.length === 1 ? 'this call' : `these ${requests.length} calls`;
+}
+
+function verbOf(plan: BatchPlan): string {
+  return `${plan.kind === 'approve' ? 'Approve' : 'Reject'} ${which(plan)}`;
 }
 
 /** Returns the first refusal, whose exit code becomes the command's. */

@@ -7,7 +7,7 @@ import { CountersignError } from '../../contracts/errors.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { PolicyCase, PolicyCases } from '../../contracts/schemas/policy-cases.ts';
-import { describeRule } from '../../domain/policy/approvers.ts';
+import { inWords } from '../../domain/policy/approvers.ts';
 import type { Considered } from '../../domain/policy/judge.ts';
 import { visible } from '../../domain/text/escape.ts';
 import type { LayerTrace } from '../../workers/config/offline-judge.ts';
@@ -107,7 +107,7 @@ const EXPLAIN = verb({
       ...defined({ annotations, run }),
     };
     const asked = parseAs(PolicyCase.omit({ name: true, expect: true }), wanted, 'USAGE', 'call');
-    if (run !== undefined) refuseConditions(run, ['policy'], 'SPEC_INVALID', 'run spec');
+    if (run !== undefined) await refuseConditions(run, ['policy'], 'SPEC_INVALID', 'run spec');
     const { verdict, layers } = await verdictOn(settings, asked);
     return {
       json: { server, tool, verdict, layers },
@@ -132,7 +132,7 @@ function explained(call: string, verdict: Verdict, layers: readonly LayerTrace[]
   const ask = verdict.kind === 'ask' ? verdict.approvers : undefined;
   const rows = [
     ['because', verdict.rules.map(visible).join(', ')],
-    ['may decide', verdict.kind === 'ask' ? visible(describeRule(verdict.approvers)) : undefined],
+    ['may decide', verdict.kind === 'ask' ? visible(inWords(verdict.approvers)) : undefined],
     ['within', verdict.kind === 'ask' ? duration(verdict.deadlineSeconds * 1_000) : undefined],
     ['reminder', given(ask?.remindAfterSeconds, (seconds) => `after ${duration(seconds * 1_000)}`)],
     [
@@ -190,7 +190,7 @@ const TEST = verb({
     for (const file of files) {
       const value = await readInput(file, { what: 'table', code: 'USAGE' }, terminal);
       const table = parseAs(PolicyCases, value, 'USAGE', `table ${file}`);
-      refuseTable(table, file);
+      await refuseTable(table, file);
       results.push(...(await runCases(table, settings)));
     }
     const otherwise = results.filter(({ ok }) => !ok);
@@ -207,11 +207,11 @@ const TEST = verb({
 });
 
 /** Refuses a table whose conditions cannot be evaluated: its cases would hold for the wrong reason. */
-function refuseTable({ groups }: PolicyCases, file: string): void {
+async function refuseTable({ groups }: PolicyCases, file: string): Promise<void> {
   for (const [index, { policy = {}, cases }] of groups.entries()) {
-    refuseConditions(policy, ['groups', index, 'policy'], 'USAGE', `table ${file}`);
+    await refuseConditions(policy, ['groups', index, 'policy'], 'USAGE', `table ${file}`);
     for (const [at, { run = {} }] of cases.entries())
-      refuseConditions(run, ['groups', index, 'cases', at, 'run'], 'USAGE', `table ${file}`);
+      await refuseConditions(run, ['groups', index, 'cases', at, 'run'], 'USAGE', `table ${file}`);
   }
 }
 

@@ -2,15 +2,16 @@
 import type { Retry } from '../../client/index.ts';
 import type { WaitingRun } from '../../client/run/inbox.ts';
 import { defined } from '../../contracts/defined.ts';
-import type { ApprovalRequest, AuthorizationPause, Pause } from '../../contracts/schemas/request.ts';
+import type { ApprovalRequest, Approver, AuthorizationPause, Pause } from '../../contracts/schemas/request.ts';
 import { ruleAt } from '../../domain/policy/approvers.ts';
+import { permittedTo } from '../../domain/request/permitted.ts';
 import { visible } from '../../domain/text/escape.ts';
 import * as option from '../session/options.ts';
 import type { Session } from '../session/session.ts';
 import { nothingOf, toldOrRead } from '../session/stuck-run.ts';
 import type { Paint } from '../session/terminal.ts';
 import { type Answer, verb } from '../session/verb.ts';
-import { memoToolText, table, timeLeft } from '../views/format.ts';
+import { memoToolText, shellWord, table, timeLeft } from '../views/format.ts';
 import { stuckJson, stuckText } from '../views/recovery.ts';
 import { requestText, shownTo } from '../views/request.ts';
 import { retryText } from '../views/run.ts';
@@ -24,7 +25,10 @@ export const REQUESTS = verb({
     full: option.flag('show all text, however long'),
     reveal: option.flag('show arguments that policy keeps out of lists: look at them before you decide'),
     tenant: option.text('<name>', 'only runs of this tenant'),
-    as: option.text('<id>', 'only runs that wait for this person, by id or by a group named with --group'),
+    as: option.text(
+      '<id>',
+      'only runs that wait for this person, by id or by a group named with --group; of one run: whose command to print',
+    ),
     group: option.several('<name>', 'only runs that wait for this group'),
     most: option.parsed(option.wholeNumber, '<count>', 'runs at the most (default: 100)'),
   },
@@ -50,6 +54,9 @@ export const REQUESTS = verb({
 interface Showing {
   readonly full?: true;
   readonly reveal?: true;
+  /** Who asks, if they say so. */
+  readonly as?: string;
+  readonly group?: readonly string[];
 }
 
 /** @param isFiltered true if only what waits for somebody was listed */
@@ -65,7 +72,7 @@ function inboxAnswer(runs: readonly WaitingRun[], isFiltered: boolean): Answer {
         pending.nextDeadline === undefined ? '' : timeLeft(pending.nextDeadline, now),
         `${pending.requests.map(({ callId, server, tool, reminded, about }) => `${visible(callId)} ${memoToolText(server, tool)}${about === undefined ? '' : ` (${about})`}${reminded === true ? ' (reminded)' : ''}`).join(', ')}${pending.truncated ? ', …' : ''}`,
       ]);
-      return `${table(paint, [['RUN', 'WAITING', 'FIRST DEADLINE', 'CALLS'], ...rows])}\n\n${paint('dim', `Read one in full: countersign requests ${visible(runs[0]?.runId ?? '')}`)}`;
+      return `${table(paint, [['RUN', 'WAITING', 'FIRST DEADLINE', 'CALLS'], ...rows])}\n\n${paint('dim', `Read one in full: countersign requests ${shellWord(runs[0]?.runId ?? '')}`)}`;
     },
   };
 }
@@ -100,13 +107,30 @@ export function requestsAnswer(
       const shown = texts(paint);
       const tried = retries.map((each) => `Tried again: ${retryText(each)}`);
       if (first === undefined) return [...shown, ...tried].join('\n\n');
-      const rule = ruleAt(first.approvers, now - Date.parse(first.openedAt));
-      const who = rule.allOf[0]?.ids[0] ?? 'ID';
       const { what, name, words } = answering(first.about);
-      const next = `${what}: countersign ${name} ${visible(runId)} ${visible(first.callId)}${words} --as ${visible(who)} --digest ${visible(first.digest)}`;
+      const next = `${what}: countersign ${name} ${shellWord(runId)} ${shellWord(first.callId)}${words} --as ${deciderOf(first, options, now)} --digest ${visible(first.digest)}`;
       return [...shown, ...tried, paint('dim', next)].join('\n\n');
     },
   };
+}
+
+/** Names whoever asks, or somebody of the rule, if the run would take their word now; with the group by which it would. */
+function deciderOf(request: ApprovalRequest, { as, group = [] }: Showing, now: number): string {
+  const rule = ruleAt(request.approvers, now - Date.parse(request.openedAt));
+  const inGroups = (id: string, groups: readonly string[]): string =>
+    [shellWord(id), ...groups.map((each) => `--group ${shellWord(each)}`)].join(' ');
+  const candidates = [
+    ...(as === undefined ? [] : [{ id: as, groups: [...group] }]),
+    ...rule.allOf.flatMap(({ ids }) => ids.map((id) => ({ id, groups: [] }))),
+  ];
+  const found = candidates.find((person) => mayAgree(request, person, now));
+  if (found !== undefined) return inGroups(found.id, found.groups);
+  return inGroups('YOU', rule.allOf.flatMap(({ groups }) => groups).slice(0, 1));
+}
+
+function mayAgree(request: ApprovalRequest, person: Approver, now: number): boolean {
+  const permitted = permittedTo(request, person, now);
+  return permitted.has('approve') || permitted.has('answer');
 }
 
 /** Sorts open requests before the others. */

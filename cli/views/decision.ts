@@ -1,30 +1,32 @@
 /** Describes decisions, before and after they are sent. */
 import type { BatchAnswer } from '../../client/index.ts';
-import { canonicalJson } from '../../domain/text/canonical.ts';
-import { bounded, visible } from '../../domain/text/escape.ts';
+import { visible } from '../../domain/text/escape.ts';
 import type { Paint } from '../session/terminal.ts';
 import type { Answer } from '../session/verb.ts';
-import { fields, given, shortInstant, table, toolText } from './format.ts';
+import { argumentsText, fields, given, shortInstant, table, toolText } from './format.ts';
 import { shownTo } from './request.ts';
 import type { ApprovalRequest, DecisionAck, DecisionInput, PauseAck } from '../../contracts/schemas/request.ts';
 
-const SHOWN_ARGUMENTS = 120;
-
 /** @param reveal true to show what policy keeps out of lists */
-export function planAnswer(runId: string, { kind, requests, others }: BatchPlan, reveal: boolean): Answer {
+export function planAnswer(
+  runId: string,
+  { kind, requests, digest: together, others }: BatchPlan,
+  reveal: boolean,
+): Answer {
   const shown = requests.map((request) => shownTo(request, reveal));
   return {
-    json: { runId, would: kind, requests: shown, others },
+    json: { runId, would: kind, digest: together, requests: shown, others },
     text: (paint) => {
-      const rows = shown.map(({ callId, server, tool, arguments: args, digest }) => [
-        visible(callId),
-        toolText(server, tool),
-        bounded(visible(canonicalJson(args)), SHOWN_ARGUMENTS),
-        digest.slice(0, 12),
-      ]);
+      const calls = shown.map(
+        ({ callId, server, tool, arguments: args, digest }) =>
+          `${paint('bold', visible(callId))}  ${paint('bold', toolText(server, tool))}\n${fields(paint, [
+            ['arguments', argumentsText(args, false)],
+            ['digest', digest.slice(0, 12)],
+          ])}`,
+      );
       const left = othersText(others);
-      if (rows.length === 0) return `Nothing of run ${visible(runId)} waits that you may decide.${left}`;
-      return `Would ${kind}:\n${table(paint, [['CALL', 'TOOL', 'ARGUMENTS', 'DIGEST'], ...rows])}${left}`;
+      if (calls.length === 0) return `Nothing of run ${visible(runId)} waits that you may decide.${left}`;
+      return `Would ${kind}:\n${calls.join('\n')}\ndigest of these together: ${together}${left}`;
     },
   };
 }
@@ -116,6 +118,8 @@ export interface BatchPlan {
   readonly kind: DecisionInput['kind'];
   readonly requests: readonly ApprovalRequest[];
   readonly decisions: readonly DecisionInput[];
+  /** Hash of the digests of all requests, in their order. */
+  readonly digest: string;
   /** Calls that wait for other people; `--all` leaves them out. */
   readonly others: readonly string[];
 }

@@ -40,11 +40,11 @@ export function devAnswer(addresses: DevAddresses): Answer {
   const set = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
   const tries = [
     ...(set.length > 0 ? [`export ${set.join(' ')}`] : []),
-    'npx countersign start examples/write-a-summary.yaml --id summary-1',
-    'npx countersign requests summary-1',
-    'npx countersign approve summary-1 t3.c0 --as ann',
-    'npx countersign result summary-1',
-    'npx countersign ledger summary-1',
+    'countersign start examples/write-a-summary.yaml --id summary-1',
+    'countersign requests summary-1',
+    'countersign approve summary-1 t3.c0 --as ann',
+    'countersign result summary-1',
+    'countersign ledger summary-1',
   ];
   return {
     json: { address, namespace, uiUrl, gateway, files, model, config, taskQueue, buildId, environment },
@@ -62,7 +62,9 @@ export function devAnswer(addresses: DevAddresses): Answer {
         ]),
         ...(model === undefined
           ? []
-          : [`\nTry, in another terminal:\n\n${tries.map((line) => `  ${line}`).join('\n')}`]),
+          : [
+              `\nTry, in another terminal (countersign is npx countersign, unless it is on PATH):\n\n${tries.map((line) => `  ${line}`).join('\n')}`,
+            ]),
         `\n${paint('dim', `Ctrl-C ends all of it. Runs are kept in ${directory}/temporal.db.`)}`,
       ].join('\n'),
   };

@@ -1,5 +1,6 @@
 /** Formats times, tables and small pieces of text for people. */
 import { bounded, named, spaced, visible } from '../../domain/text/escape.ts';
+import { jsonLines } from '../../domain/text/shown-json.ts';
 import type { Paint } from '../session/terminal.ts';
 
 const UNITS = [
@@ -55,8 +56,13 @@ export function given<T>(value: T | undefined, write: (value: T) => string): str
 export function fields(paint: Paint, rows: readonly Field[], indent = 2): string {
   const shown = rows.filter((row): row is readonly [string, string] => row[1] !== undefined && row[1] !== '');
   const width = Math.min(WIDEST_LABEL, Math.max(...shown.map(([label]) => label.length)));
+  const margin = ' '.repeat(indent);
+  // Line breaks are ours: foreign text has none that is not escaped.
   return shown
-    .map(([label, value]) => `${' '.repeat(indent)}${paint('dim', label.padEnd(width))}  ${value}`)
+    .map(
+      ([label, value]) =>
+        `${margin}${paint('dim', label.padEnd(width))}  ${value.replaceAll('\n', `\n${margin}${' '.repeat(width + 2)}`)}`,
+    )
     .join('\n');
 }
 
@@ -81,6 +87,23 @@ export function table(paint: Paint, rows: readonly (readonly string[])[]): strin
 /** Cuts and escapes free text of people, models and servers. */
 export function said(text: string): string {
   return bounded(visible(text), 200);
+}
+
+/** Widest line in which arguments stand whole. */
+const WIDEST_ARGUMENTS = 100;
+/** Characters of one string among arguments. */
+export const SHOWN_STRING = 200;
+
+/** Shows all arguments; only long strings in them are cut, and say so. @param full cuts none */
+export function argumentsText(value: object, full: boolean): string {
+  const { text, cuts } = jsonLines(value, full ? undefined : SHOWN_STRING, WIDEST_ARGUMENTS);
+  return cuts === 0 ? text : `${text} [${count(cuts, 'text')} cut: --full shows all]`;
+}
+
+/** Writes a foreign name as one word of a shell, since people copy what we print (POSIX.1 §2.2.2). */
+export function shellWord(text: string): string {
+  const shown = visible(text);
+  return /^[\w@%+=:,./-]+$/.test(shown) ? shown : `'${shown.replaceAll("'", "'\\''")}'`;
 }
 
 /** Shortens a hash to what tells it from others. */

@@ -10,7 +10,7 @@ import { defined } from '../../contracts/defined.ts';
 import type { AnyEntry, LedgerEntry, LedgerFact, LedgerLine } from '../../contracts/schemas/ledger.ts';
 import { describeRule } from '../../domain/policy/approvers.ts';
 import { amountText } from '../../domain/run/limits.ts';
-import { visible } from '../../domain/text/escape.ts';
+import { unhidden, visible } from '../../domain/text/escape.ts';
 import { safeJson } from '../session/verb.ts';
 import type { Paint } from '../session/terminal.ts';
 import { aboutCatalog, isOfCatalog, type RunFact } from './catalog-change.ts';
@@ -151,7 +151,7 @@ function csv({ place: { workflowId }, entries }: LedgerCopy): string {
 }
 
 function cell(text: string): string {
-  const shown = visible(text);
+  const shown = unhidden(text);
   const safe = /^[=+\-@\t\r]/.test(shown) ? `'${shown}` : shown;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }

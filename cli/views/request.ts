@@ -5,15 +5,14 @@
  *    the rest.
  */
 import type { ApprovalRequest, AuthorizationPause } from '../../contracts/schemas/request.ts';
-import { describeRule, ruleAt } from '../../domain/policy/approvers.ts';
+import { inWords, ruleAt } from '../../domain/policy/approvers.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import { bounded, spaced, visible } from '../../domain/text/escape.ts';
 import { shownArguments } from '../../domain/policy/redaction.ts';
 import type { Paint } from '../session/terminal.ts';
-import { duration, fields, given, shortInstant, timeLeft, toolText } from './format.ts';
+import { argumentsText, duration, fields, given, shortInstant, timeLeft, toolText } from './format.ts';
 import { inputRows } from './input.ts';
 
-const SHOWN_ARGUMENTS = 2_000;
 const SHOWN_DESCRIPTION = 300;
 
 export interface RequestView {
@@ -46,7 +45,7 @@ export function requestText(
   const head = `${paint('bold', visible(callId))}  ${paint('bold', toolText(server, tool))}  ${statusText(request, now, paint)}`;
   const rows = [
     ...aboutRows(request),
-    ['arguments', shown(canonicalJson(shownTo(request, reveal).arguments), full ? undefined : SHOWN_ARGUMENTS)],
+    ['arguments', argumentsText(shownTo(request, reveal).arguments, full)],
     ['changed', given(edited, (edit) => editText(edit, full))],
     [
       'kept back',
@@ -54,7 +53,7 @@ export function requestText(
     ],
     ['server', visible(serverUrl)],
     ['digest', visible(request.digest)],
-    ['may decide', visible(describeRule(ruleAt(approvers, now - Date.parse(request.openedAt))))],
+    ['may decide', visible(inWords(ruleAt(approvers, now - Date.parse(request.openedAt))))],
     ['others asked', given(request.escalatedAt, (since) => `since ${shortInstant(since)}`)],
     ['reminder', reminderText(request)],
     ['agreed', votes?.map(({ approver, at }) => `${visible(approver.id)} at ${shortInstant(at)}`).join(', ')],
@@ -78,8 +77,7 @@ export function requestText(
 }
 
 function editText({ by, at, proposed }: NonNullable<ApprovalRequest['edited']>, full: boolean): string {
-  const before = shown(canonicalJson(proposed), full ? undefined : SHOWN_ARGUMENTS);
-  return `by ${visible(by)} at ${shortInstant(at)}; proposed were ${before}`;
+  return `by ${visible(by)} at ${shortInstant(at)}; proposed were ${argumentsText(proposed, full)}`;
 }
 
 function grantEndText(at: string): string {

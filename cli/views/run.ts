@@ -5,9 +5,10 @@ import type { LimitsState, RunResult, RunState, Spent, StandingDecision } from '
 import type { HeldBy, HeldCall } from '../../contracts/schemas/call.ts';
 import { amountText } from '../../domain/run/limits.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
-import { bounded, spaced, visible } from '../../domain/text/escape.ts';
+import { jsonLine } from '../../domain/text/shown-json.ts';
+import { bounded, spaced, unhidden, visible } from '../../domain/text/escape.ts';
 import type { Paint } from '../session/terminal.ts';
-import { count, fields, given, shortInstant, timeLeft, toolText } from './format.ts';
+import { count, fields, given, shortInstant, SHOWN_STRING, timeLeft, toolText } from './format.ts';
 
 const SHADES = { completed: 'green', waiting: 'yellow', failed: 'red', cancelled: 'red', limited: 'red' } as const;
 
@@ -63,7 +64,7 @@ function limitsText({ turns, calls, tokens, spend, endsBy }: LimitsState): strin
 
 /** Shows a standing decision, and how to take it back. */
 function standingText({ standing, server, tool, scope, arguments: args, until, by }: StandingDecision): string {
-  const about = args === undefined ? '' : ` ${bounded(visible(canonicalJson(args)), 200)}`;
+  const about = args === undefined ? '' : ` ${jsonLine(args, SHOWN_STRING).text}`;
   const end = until === undefined ? '' : ` until ${shortInstant(until)}`;
   return `${toolText(server, tool)}: ${scope}${about} by ${by.map(visible).join(', ')}${end} (${visible(standing)})`;
 }
@@ -81,12 +82,15 @@ export function resultText(runId: string, result: RunResult, paint: Paint): stri
   return `${head}\n${fields(paint, rows)}${output === '' ? '' : `\n\n${output}`}`;
 }
 
-/** Keeps the line breaks of the answer; no other character in it can move the cursor. */
+/**
+ * Keeps the line breaks of the answer; no other character in it can move the cursor. It stands alone in its lines, so its
+ * letters may keep their script.
+ */
 export function outputText(output: RunResult['output']): string {
-  const text = typeof output === 'string' ? output : canonicalJson(output);
+  const text = typeof output === 'string' ? output : visible(canonicalJson(output));
   return text
     .split(/\r?\n/)
-    .map((line) => line.split('\t').map(visible).join('    '))
+    .map((line) => line.split('\t').map(unhidden).join('    '))
     .join('\n')
     .trimEnd();
 }

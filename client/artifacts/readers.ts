@@ -7,8 +7,7 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fetch } from 'undici';
-import { bucketRequestBy, BucketSilent } from '../../activities/artifacts/bucket-request.ts';
+import type { AskBucket, BucketAnswer } from '../../activities/artifacts/bucket-request.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { Sha256Hex } from '../../contracts/schemas/json.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
@@ -36,25 +35,32 @@ export function readArtifactsFromBucket(
       'artifact bucket: endpoint must use https, save to this machine: session tokens and artifacts would go in clear.';
     throw new CountersignError('CONFIG_INVALID', message, { path: 'endpoint' });
   }
-  const ask = bucketRequestBy(config, fetch);
+  const ask = lazyBucket(config);
   return {
     get: async ({ sha256, bytes }) => {
       // A reference comes from outside the process, so a key is made of nothing but a hash.
       if (!Sha256Hex.safeParse(sha256).success)
         throw new CountersignError('ARTIFACT_MISSING', 'The reference holds no sha256.');
       const url = artifactUrl(config, sha256);
-      const { status, code, body } = await ask({
-        method: 'GET',
-        url,
-        maxBytes: bytes === 0 ? MOST_BYTES : bytes,
-      }).catch((error: unknown) => {
-        throw error instanceof BucketSilent ? missing(config, sha256, `the store ${error.message}`) : error;
-      });
+      const { status, code, body } = await ask(url, bytes === 0 ? MOST_BYTES : bytes, sha256);
       if (status !== 200) throw unreadable(config, sha256, status, code);
       if (body !== undefined && createHash('sha256').update(body).digest('hex') === sha256) return body;
       const message = `Artifact ${sha256} is not what was stored; restore it from a backup.`;
       throw new CountersignError('ARTIFACT_CORRUPT', message);
     },
+  };
+}
+
+/** Loads what asks a bucket when the first artifact is read: most clients never read one. */
+function lazyBucket(config: BucketConfig): (url: string, maxBytes: number, sha256: string) => Promise<BucketAnswer> {
+  let made: AskBucket | undefined;
+  return async (url, maxBytes, sha256) => {
+    const { bucketRequestBy, BucketSilent } = await import('../../activities/artifacts/bucket-request.ts');
+    const { fetch } = await import('undici');
+    made ??= bucketRequestBy(config, fetch);
+    return await made({ method: 'GET', url, maxBytes }).catch((error: unknown) => {
+      throw error instanceof BucketSilent ? missing(config, sha256, `the store ${error.message}`) : error;
+    });
   };
 }
 

@@ -6,7 +6,7 @@
  * 2. The public key comes from the caller's own configuration, never from the run or the server.
  * 3. No error contains any part of the given value.
  */
-import { FlattenedEncrypt, importJWK, type JWK } from 'jose';
+import type { importJWK, JWK } from 'jose';
 import { readAuthorization } from '../../contracts/access-token.ts';
 import { SEALING } from '../../contracts/crypto.ts';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -51,6 +51,8 @@ export async function sealAuthorization(request: SealingRequest): Promise<Sealed
     specHash: request.binding.specHash,
     exp: Math.floor(now / 1_000) + expiresInSeconds,
   };
+  // Loaded when something is sealed: most clients never seal.
+  const { FlattenedEncrypt } = await import('jose');
   const text = new TextEncoder();
   const jwe = await new FlattenedEncrypt(text.encode(given.token))
     .setProtectedHeader({ alg: SEALING.alg, enc: SEALING.enc, kid })
@@ -80,10 +82,11 @@ async function sealingKey(jwk: JWK): Promise<{ kid: string; key: ImportedKey }> 
   if (jwk.kid === undefined || jwk.kid === '') throw refuse('has no kid');
   if (jwk.kty !== 'EC' || jwk.crv !== SEALING.curve) throw refuse(`is not a ${SEALING.curve} key`);
   if (jwk.d !== undefined) throw refuse('is a private key, which no client may have');
+  const { importJWK: imported } = await import('jose');
   try {
     return {
       kid: jwk.kid,
-      key: await importJWK({ kty: 'EC', crv: SEALING.curve, x: jwk.x ?? '', y: jwk.y ?? '' }, SEALING.alg),
+      key: await imported({ kty: 'EC', crv: SEALING.curve, x: jwk.x ?? '', y: jwk.y ?? '' }, SEALING.alg),
     };
   } catch {
     // The cause is left out, since it says nothing that helps a reader of the message.

@@ -29,7 +29,7 @@ const CallId = z.string().min(1).max(40);
 
 /** Problem details (RFC 9457), with the code of the error table. */
 export const ProblemDetails = z.strictObject({
-  /** Page of the code. */
+  /** `urn:x-countersign:error:CODE`. */
   type: z.string(),
   title: z.string(),
   status: z.int(),

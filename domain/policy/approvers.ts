@@ -11,7 +11,14 @@
  */
 import { defined } from '../../contracts/defined.ts';
 import type { Approver } from '../../contracts/schemas/request.ts';
-import type { ApproverClause, ApproverRule, IdCase, PolicyInput } from '../../contracts/schemas/policy.ts';
+import type {
+  ApproverClause,
+  ApproverRule,
+  DecisionRight,
+  IdCase,
+  PolicyInput,
+  RememberScope,
+} from '../../contracts/schemas/policy.ts';
 import { DEFAULT_DEADLINE_SECONDS } from './times.ts';
 
 /** A person who votes on a request. */
@@ -130,7 +137,49 @@ function counts(rule: ApproverRule, clause: ApproverClause, voter: Voter): boole
   return isNamedIn(rule, peopleAt(clause, voter.after ?? 0), voter);
 }
 
-/** Describes a rule for people: `2 of ann, group:ops, not ben, may edit`. */
+/** Says who may decide as a person would: `2 people: ann, ben or anybody in finance (but not zoe)`. */
+export function inWords(rule: ApproverRule): string {
+  return rule.allOf.map(clauseInWords).join(', and also ');
+}
+
+const RIGHTS: Readonly<Record<DecisionRight, string>> = {
+  edit: 'may change the arguments',
+  respond: "may answer in the tool's place",
+};
+const EXTENTS: Readonly<Record<RememberScope, string>> = {
+  call: 'the same call',
+  arguments: 'calls with the same of some arguments',
+  tool: 'any call of the tool',
+};
+
+function clauseInWords({ need, not = [], may = [], remember = [], escalate, ...people }: ApproverClause): string {
+  const details = [
+    ...(not.length === 0 ? [] : [`but not ${either(not)}`]),
+    ...(escalate === undefined ? [] : [escalationInWords(escalate)]),
+    ...may.map((right) => RIGHTS[right]),
+    ...(remember.length === 0
+      ? []
+      : [`may approve later calls, too: ${either(remember.map((scope) => EXTENTS[scope]))}`]),
+  ];
+  const who = `${need === undefined ? '' : `${need} people: `}${peopleInWords(people)}`;
+  return details.length === 0 ? who : `${who} (${details.join('; ')})`;
+}
+
+function escalationInWords(escalate: NonNullable<ApproverClause['escalate']>): string {
+  const [how, later] = 'add' in escalate ? ['also', escalate.add] : ['only', escalate.replace];
+  return `after ${describeSeconds(escalate.afterSeconds)} ${how} ${peopleInWords(later)}`;
+}
+
+function peopleInWords({ ids, groups }: People): string {
+  return either([...ids, ...groups.map((group) => `anybody in ${group}`)]);
+}
+
+function either(words: readonly string[]): string {
+  const [last = 'nobody', ...before] = words.toReversed();
+  return before.length === 0 ? last : `${before.toReversed().join(', ')} or ${last}`;
+}
+
+/** Describes a rule in short: `2 of ann, group:ops, not ben, may edit`. */
 export function describeRule(rule: ApproverRule): string {
   return rule.allOf.map(describeClause).join(' and ');
 }

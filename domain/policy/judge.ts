@@ -25,7 +25,7 @@ import type {
   ToolPolicyInput,
 } from '../../contracts/schemas/policy.ts';
 import type { ToolAnnotations } from '../../contracts/schemas/tool.ts';
-import { visible } from '../text/escape.ts';
+import { unhidden } from '../text/escape.ts';
 import { globMatches, splitTool } from '../text/match.ts';
 import { approverRule, clauseOf, comparing } from './approvers.ts';
 import { DEFAULT_DEADLINE_SECONDS, ruleTimes, type StatedTimes } from './times.ts';
@@ -83,7 +83,7 @@ export function judge(
       code: 'POLICY_DENIED',
       message: [
         `${tool.server}/${tool.tool} is denied by ${rules.join(', ')}.`,
-        ...denied.flatMap(({ explain }) => (explain === undefined ? [] : [visible(explain)])),
+        ...denied.flatMap(({ explain }) => (explain === undefined ? [] : [unhidden(explain)])),
       ].join(' '),
     };
   }
@@ -375,7 +375,7 @@ function haltedBy(
     kind: 'deny',
     rules: ['organisation/halt'],
     code: 'ORGANISATION_HALTED',
-    message: `${what} halted by the organisation, ${server}/${tool} too: ${visible(halt.reason)} Call none of them again until the user says that they are not.`,
+    message: `${what} halted by the organisation, ${server}/${tool} too: ${unhidden(halt.reason)} Call none of them again until the user says that they are not.`,
   };
 }
 

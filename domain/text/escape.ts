@@ -2,8 +2,10 @@
  * Text of models, tools and servers is made inert here, before a person reads it.
  *
  * 1. Nothing invisible stays invisible: control, zero-width, bidirectional and tag characters show as `\u{…}`.
- * 2. Nothing is markup: Markdown and HTML characters are escaped.
- * 3. Truncation is marked and says how much is missing.
+ * 2. Nothing moves or covers its neighbours: in `visible` text, right-to-left letters and combining marks show so, too.
+ *    Terminals disagree on both, and on isolates (docs/adr/0069).
+ * 3. Nothing is markup: Markdown and HTML characters are escaped.
+ * 4. Truncation is marked and says how much is missing.
  */
 import { byteLength } from './canonical.ts';
 
@@ -11,15 +13,33 @@ import { byteLength } from './canonical.ts';
 // whatever Unicode lets a font ignore (variation selectors among them), the blank Braille pattern, and every space that
 // is not U+0020.
 const INVISIBLE = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]|(?! )\p{Zs}/gu;
+// Characters of the bidirectional classes R, AL and AN. JavaScript knows no such property, so these are the blocks whose
+// characters, unassigned ones too, are right-to-left by default (UAX #9, `DerivedBidiClass.txt`).
+const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/gu;
+// Marks and other extenders, and the Hangul parts that join the one before them.
+const COMBINING = /[\p{M}\p{Grapheme_Extend}\u1160-\u11ff\ud7b0-\ud7fb]/gu;
 const MARKUP = /[\\`*_{}[\]()#+\-.!|<>&~$:@]/g;
 
-/** Escapes text for plain surfaces: terminals, logs, summaries. The result has no line breaks. */
+/**
+ * Escapes text for plain surfaces: terminals, logs, summaries. The result has no line breaks, and each character shows by
+ * itself, in the order of the text.
+ */
 export function visible(text: string): string {
-  return text.replaceAll(INVISIBLE, (char) => {
-    // Sound: a match of a Unicode regular expression is never empty.
-    const point = char.codePointAt(0) as number;
-    return `\\u{${point.toString(16)}}`;
-  });
+  return unhidden(text).replaceAll(RIGHT_TO_LEFT, numbered).replaceAll(COMBINING, numbered);
+}
+
+/**
+ * Escapes only what is invisible. For models, for files, and for text of people that stands alone in its lines: letters
+ * keep their script.
+ */
+export function unhidden(text: string): string {
+  return text.replaceAll(INVISIBLE, numbered);
+}
+
+function numbered(char: string): string {
+  // Sound: a match of a Unicode regular expression is never empty.
+  const point = char.codePointAt(0) as number;
+  return `\\u{${point.toString(16)}}`;
 }
 
 /**
@@ -43,9 +63,14 @@ export function named(name: string): string {
   return /^[^\s"\\,;()]+$/u.test(name) && visible(name) === name ? name : quoted(name);
 }
 
-/** Escapes text for Markdown surfaces such as Temporal's current details. */
+/**
+ * Escapes text for Markdown surfaces such as Temporal's current details. A browser shows them, and browsers keep
+ * isolates: letters keep their script, and move nothing outside of their text.
+ */
 export function markdown(text: string): string {
-  return visible(text).replaceAll(MARKUP, (char) => `&#${char.charCodeAt(0)};`);
+  const shown = unhidden(text).replaceAll(MARKUP, (char) => `&#${char.charCodeAt(0)};`);
+  // All isolates of the text itself are escaped by now, so none of them ends ours.
+  return shown.search(RIGHT_TO_LEFT) === -1 ? shown : `\u2068${shown}\u2069`;
 }
 
 /**

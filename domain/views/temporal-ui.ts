@@ -12,7 +12,7 @@ import type { Extension } from '../../contracts/wire/carry.ts';
 import type { StretchedCall } from '../../contracts/wire/stretch.ts';
 import { type Catalog, hasDrifted } from '../catalog/state.ts';
 import { shownTask, tasksOf } from '../legacy-2025/tasks.ts';
-import { describeRule, personOf } from '../policy/approvers.ts';
+import { inWords, personOf } from '../policy/approvers.ts';
 import { withoutRedacted } from '../policy/redaction.ts';
 import { shownOf } from '../request/deadline.ts';
 import { digestOf } from '../request/digest.ts';
@@ -21,11 +21,14 @@ import { shownThrottled, throttledCalls } from '../request/throttling.ts';
 import { isConcluded } from '../run/stretch.ts';
 import { type Answerable, type Asking, type CallState, judgementOf } from '../state/call.ts';
 import { askingCalls, callOf, type Run, type RunIds, waitOf } from '../state/run.ts';
-import { byteLength, canonicalJson } from '../text/canonical.ts';
+import { byteLength } from '../text/canonical.ts';
 import { bounded, boundedBytes, codeSpan, markdown, named, visible } from '../text/escape.ts';
+import { jsonLine } from '../text/shown-json.ts';
 
 /** Questions of one request in the current details. */
 const SHOWN_QUESTIONS = 5;
+/** Characters of one string among arguments. */
+const SHOWN_STRING = 120;
 const MEMO_REQUESTS = 5;
 const MEMO_BYTES = 1_536;
 /** Temporal takes 400 bytes, counted with the encoding of the payload. */
@@ -65,6 +68,11 @@ export function currentDetails(
   // Broken glass goes right under the first line.
   lines.splice(1, 0, ...brokenGlass(run));
   return lines.join('\n');
+}
+
+/** Shows every value in part before it shows none of the last ones: all details together have 20 kB. */
+function argumentsIn(value: object): string {
+  return bounded(jsonLine(value, SHOWN_STRING).text, 500);
 }
 
 /** Puts this turn before the lines on earlier turns of stretches. @param at epoch ms of the model's answer */
@@ -151,7 +159,7 @@ function standingLines({ standing = [] }: Run): string[] {
     '',
     ...standing.map((each) => {
       const { standing: id, server, tool, scope, arguments: args, until, by } = shownStanding(each);
-      const about = args === undefined ? '' : `, ${codeSpan(bounded(canonicalJson(args), 200))}`;
+      const about = args === undefined ? '' : `, ${codeSpan(argumentsIn(args))}`;
       return `- ${toolIn(server, tool)}: ${scope}${about} by ${markdown(by.join(', '))}${until === undefined ? '' : ` until ${until}`} (${markdown(id)})`;
     }),
   ];
@@ -170,7 +178,7 @@ function requestLines(state: Asking): string[] {
   const voices = voicesIn(state).map(({ approver }) => approver.id);
   return [
     `- **${call.callId}** ${toolIn(server, tool)} until ${new Date(request.deadline).toISOString()}`,
-    `  - who: ${markdown(describeRule(approvers))}`,
+    `  - who: ${markdown(inWords(approvers))}`,
     ...aboutLines(request.about),
     ...(unsure === undefined || request.about?.kind === 'outcome'
       ? []
@@ -179,7 +187,7 @@ function requestLines(state: Asking): string[] {
     ...(escalatedAt === undefined ? [] : [`  - others are asked since ${new Date(escalatedAt).toISOString()}`]),
     ...(request.extended === undefined ? [] : [`  - postponed by ${markdown(postponers(request.extended.by))}`]),
     ...(voices.length === 0 ? [] : [`  - agreed so far: ${markdown(voices.join(', '))}`]),
-    `  - arguments: ${codeSpan(bounded(canonicalJson(withoutRedacted(call.arguments, judgement.redact)), 500))}`,
+    `  - arguments: ${codeSpan(argumentsIn(withoutRedacted(call.arguments, judgement.redact)))}`,
     ...(duplicateOf === undefined
       ? []
       : [`  - the same call as ${duplicateOf}: it needs an approval of its own, or one that stands`]),
@@ -189,7 +197,7 @@ function requestLines(state: Asking): string[] {
     ...(edit === undefined
       ? []
       : [
-          `  - arguments changed by ${markdown(edit.by)}; proposed were ${codeSpan(bounded(canonicalJson(withoutRedacted(edit.proposed, judgement.redact)), 500))}`,
+          `  - arguments changed by ${markdown(edit.by)}; proposed were ${codeSpan(argumentsIn(withoutRedacted(edit.proposed, judgement.redact)))}`,
         ]),
     ...(request.because === undefined ? [] : [`  - asked again: ${markdown(bounded(request.because, 200))}`]),
   ];

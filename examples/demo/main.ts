@@ -90,7 +90,7 @@ async function stay(address: string, service: Service, signal: AbortSignal): Pro
   facts({
     'Temporal UI': paint('cyan', address),
     files: service.files.folder,
-    'command line': `export TEMPORAL_ADDRESS=${service.address}; npx countersign --help`,
+    'command line': `export TEMPORAL_ADDRESS=${service.address}; countersign --help  (here: npx countersign)`,
   });
   if (!signal.aborted)
     await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));

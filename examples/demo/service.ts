@@ -89,7 +89,7 @@ export class ServiceProcess {
 
 /** Runs the command line as you would, its output here. */
 export async function countersign({ address, namespace, files }: Service, ...args: readonly string[]): Promise<void> {
-  say(`${paint('dim', `$ npx countersign ${args.join(' ')}`)}`);
+  say(`${paint('dim', `$ countersign ${args.join(' ')}`)}`);
   const child = spawn(process.execPath, [COUNTERSIGN, ...args, '--address', address, '--namespace', namespace], {
     cwd: dirname(files.folder),
     env: environment(),

@@ -60,7 +60,7 @@ const FAULT = 'The gateway met a fault; its log says more under the request id. 
 export function problemOf(error: CountersignError, requestId: string): ProblemDetails {
   const { code, message, facts, traits } = error;
   return {
-    type: `https://countersign.dev/errors/${code}`,
+    type: `urn:x-countersign:error:${code}`,
     title: titleOf(code),
     status: traits.httpStatus,
     detail: code === 'INTERNAL' ? FAULT : message,

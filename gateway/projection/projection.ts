@@ -11,7 +11,6 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { defined } from '../../contracts/defined.ts';
 import type { RunRow } from '../../contracts/schemas/http-api.ts';
-import type { PendingMemo } from '../../contracts/schemas/request.ts';
 import { endedSince, type ReadRow, rowsOf, RUNNING, type SeenRow } from './visibility.ts';
 
 const EVERY_MS = 1_000;
@@ -217,9 +216,6 @@ export function compared(one: readonly string[], other: readonly string[]): numb
   }
   return 0;
 }
-
-/** What a run's memo says of one open request. */
-export type MemoRequest = PendingMemo['requests'][number];
 
 /** Returns the whole seconds since this time. */
 export function secondsSince(asOf: number, now: number): number {

@@ -21,7 +21,18 @@ interface Layer {
 /** A place is a top-level folder, or contracts/schemas: the only part of the sandbox project that may hold zod as a value. */
 const SCHEMAS = 'contracts/schemas';
 const CONTRACTS = ['contracts', SCHEMAS];
-const NODE_SIDE = [...CONTRACTS, 'domain', 'activities', 'workers', 'client', 'gateway', 'cli', 'examples', 'bench', 'scripts'];
+const NODE_SIDE = [
+  ...CONTRACTS,
+  'domain',
+  'activities',
+  'workers',
+  'client',
+  'gateway',
+  'cli',
+  'examples',
+  'bench',
+  'scripts',
+];
 
 const LAYERS: Readonly<Record<string, Layer>> = {
   contracts: { folders: [], typeFolders: [SCHEMAS], packages: ['@temporalio/common'], typePackages: ['zod'] },

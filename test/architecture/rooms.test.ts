@@ -4,7 +4,17 @@ import { expect, test } from '@jest/globals';
 import { parseSync } from '@swc/core';
 import { sourceFiles } from './source-tree.ts';
 
-const PRODUCT = new Set(['contracts', 'domain', 'workflows', 'activities', 'workers', 'client', 'gateway', 'cli', 'testing']);
+const PRODUCT = new Set([
+  'contracts',
+  'domain',
+  'workflows',
+  'activities',
+  'workers',
+  'client',
+  'gateway',
+  'cli',
+  'testing',
+]);
 const MOST_FILES = 400;
 const MOST_FILES_OF_A_ROOM = 25;
 const MOST_LINES_OF_A_FUNCTION = 60;

@@ -19,6 +19,8 @@ export interface Import {
   readonly isRelative: boolean;
   /** Erased by the compiler. `import { type X }` is not: verbatimModuleSyntax keeps the import itself. */
   readonly isTypeOnly: boolean;
+  /** Loaded when it is used (`import()`). */
+  readonly isLazy: boolean;
 }
 
 export interface SourceFile {
@@ -60,10 +62,20 @@ export function importsOf(path: string, text: string): Import[] {
   const statements = [...text.matchAll(IMPORT), ...text.matchAll(RE_EXPORT)].map(([, type, specifier = '']) => ({
     specifier,
     isTypeOnly: type !== undefined,
+    isLazy: false,
   }));
-  const lazy = [...text.matchAll(LAZY_IMPORT)].map(([, specifier = '']) => ({ specifier, isTypeOnly: false }));
-  return [...statements, ...lazy].map(({ specifier, isTypeOnly }) => {
+  const lazy = [...text.matchAll(LAZY_IMPORT)].map(([, specifier = '']) => ({
+    specifier,
+    isTypeOnly: false,
+    isLazy: true,
+  }));
+  return [...statements, ...lazy].map(({ specifier, isTypeOnly, isLazy }) => {
     const isRelative = specifier.startsWith('.');
-    return { target: isRelative ? posix.join(posix.dirname(path), specifier) : specifier, isRelative, isTypeOnly };
+    return {
+      target: isRelative ? posix.join(posix.dirname(path), specifier) : specifier,
+      isRelative,
+      isTypeOnly,
+      isLazy,
+    };
   });
 }

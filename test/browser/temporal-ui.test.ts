@@ -78,7 +78,7 @@ test('the run page says for whom it runs and which call waits on whom, and no lo
   await details.getByText('1 waiting for a decision').waitFor();
   const shown = await details.locator('body').innerText();
   expect(shown).toContain(`${request.callId} files/write_file until ${request.deadline}`);
-  expect(shown).toContain('who: ben or group:finance');
+  expect(shown).toContain('who: ben or anybody in finance');
   expect(shown).toContain('report.txt');
   // Quotes and dashes as they are: nothing may be made prettier than what would run.
   expect(shown).toContain('{"content":"Sales rose by four percent.","path":"report.txt"}');

@@ -9,6 +9,8 @@ export interface CommandOptions {
   /** Text of standard input. */
   readonly input?: string;
   readonly signal?: AbortSignal;
+  /** Answers questions, as a person at a terminal; without it there is no terminal. */
+  readonly ask?: (question: string) => Promise<string>;
   /** Called with each text for standard output. */
   readonly onOut?: (text: string) => void;
   /** Called with each text for standard error. */
@@ -36,6 +38,7 @@ export async function runCommand(args: readonly string[], options: CommandOption
       err += text;
       options.onErr?.(text);
     },
+    ask: options.ask,
     input: async () => options.input ?? '',
     interrupted: () => options.signal ?? new AbortController().signal,
   });

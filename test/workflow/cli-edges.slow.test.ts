@@ -193,8 +193,9 @@ describe('what became of a call, by the command line', () => {
     const { out: state } = await service.cli(['show', 'shown']);
     expect(state).toContain('waiting');
     const all = await service.cli(['approve', 'shown', '--all', '--as', 'ann', '--yes', '--json']);
-    expect(documentOf(all)).toMatchObject({ results: [], others: [] });
-    const one = await service.approve('shown', 't1.c0');
+    expect([all.exitCode, JSON.parse(all.out)]).toMatchObject([5, { requests: [], others: [] }]);
+    expect(all.err).toContain('Nothing of run shown waits that ann may approve');
+    const one = await service.approve('shown', 't1.c0', 'ann', '--digest', request.digest);
     expect([one.exitCode, errorOf(one).code]).toEqual([3, 'DECISION_NOT_PERMITTED']);
     expect((await resolve('shown', 'failed', '--as', 'ben', '--message', 'No payment is there.')).exitCode).toBe(0);
     const ledger = await service.cli(['ledger', 'shown']);

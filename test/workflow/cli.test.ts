@@ -167,6 +167,84 @@ describe('a decision that does not count changes nothing (INV-G2, S2.3)', () => 
   });
 });
 
+describe('approve asks whoever sits at a terminal (G-6, INV-G2)', () => {
+  const answering = (answer: string, asked: string[] = []) => ({
+    ask: async (question: string) => {
+      asked.push(question);
+      return answer;
+    },
+  });
+
+  test('it shows the request, and sends what was shown after a yes only', async () => {
+    const [request] = await service.waiting('asks');
+    const approve = ['approve', 'asks', 't1.c0', '--as', 'ann'];
+    const asked: string[] = [];
+    for (const no of ['', 'n', 'yess', 'no']) {
+      const left = await service.cli(approve, answering(no, asked));
+      expect([left.exitCode, left.err]).toEqual([2, expect.stringContaining('You did not say yes; nothing was sent.')]);
+      expect(left.out).toContain(`"purpose":"asks"`);
+      expect(left.out).toContain(request?.digest);
+    }
+    expect(new Set(asked)).toEqual(new Set(['Approve call t1.c0 as ann? [y/N] ']));
+    expect(await openRequests(service.world.countersign.run('asks'))).toHaveLength(1);
+    const done = await service.cli(approve, answering('Yes'));
+    expect(done).toMatchObject({ exitCode: 0, out: expect.stringContaining('approved') });
+    await service.cli(['result', 'asks']);
+    expect(service.bank.callsFor('asks')).toHaveLength(1);
+  });
+
+  test('without one, or with --yes, it takes only what is named by digest, or by 12 characters of it', async () => {
+    const [request] = await service.waiting('named');
+    const { digest = '' } = request ?? {};
+    const approve = ['approve', 'named', 't1.c0', '--as', 'ann', '--json'];
+    for (const more of [[], ['--yes']]) {
+      const refused = await service.cli([...approve, ...more]);
+      expect([refused.exitCode, errorOf(refused)]).toMatchObject([
+        2,
+        { code: 'USAGE', message: expect.stringContaining('--digest') },
+      ]);
+    }
+    const shortOne = await service.cli([...approve, '--digest', digest.slice(0, 11)]);
+    expect([shortOne.exitCode, errorOf(shortOne).code]).toEqual([2, 'USAGE']);
+    const other = await service.cli([
+      ...approve,
+      '--yes',
+      '--digest',
+      `${digest.slice(0, 11)}${digest[11] === '0' ? '1' : '0'}`,
+    ]);
+    expect([other.exitCode, errorOf(other).code]).toEqual([5, 'DIGEST_MISMATCH']);
+    expect(service.bank.callsFor('named')).toEqual([]);
+    expect((await service.cli([...approve, '--yes', '--digest', digest.slice(0, 12)])).exitCode).toBe(0);
+    await service.cli(['result', 'named']);
+    expect(service.bank.callsFor('named')).toHaveLength(1);
+  });
+
+  test('what changes between the question and the yes is refused', async () => {
+    const [first] = await service.waiting('changes');
+    const run = service.world.countersign.run('changes');
+    const left = await service.cli(['approve', 'changes', 't1.c0', '--as', 'ann'], {
+      ask: async () => {
+        if (first !== undefined) await run.decide(decisionOn(first, 'ben', 'reject'));
+        return 'y';
+      },
+    });
+    expect([left.exitCode, left.err]).toEqual([5, expect.stringContaining('ALREADY_DECIDED')]);
+    await service.cli(['result', 'changes']);
+    expect(service.bank.callsFor('changes')).toEqual([]);
+  });
+
+  test('of several it shows each, and asks once', async () => {
+    await service.waiting('both', [pay('both', 'one'), pay('both', 'two')]);
+    const asked: string[] = [];
+    const done = await service.cli(['approve', 'both', '--all', '--as', 'ann'], answering('y', asked));
+    expect(done.exitCode).toBe(0);
+    expect(asked).toEqual(['Approve these 2 calls as ann? [y/N] ']);
+    for (const part of ['"note":"one"', '"note":"two"', 'approved']) expect(done.out).toContain(part);
+    await service.cli(['result', 'both']);
+    expect(service.bank.callsFor('both')).toHaveLength(2);
+  });
+});
+
 test('a rejected call does not run, and the reason stands in the ledger', async () => {
   await service.waiting('rejected');
   const rejected = await service.cli(['reject', 'rejected', 't1.c0', '--as', 'ben', '--reason', 'too much', '--json']);
@@ -209,7 +287,13 @@ describe('several calls decided by one command (F27, INV-G3)', () => {
     expect(shown.err).toContain('add --yes');
     expect(await openRequests(service.world.countersign.run('all'), 3)).toHaveLength(3);
     expect(service.bank.callsFor('all')).toEqual([]);
-    const done = await service.cli(['approve', 'all', '--all', '--as', 'ann', '--yes', '--json']);
+    const { digest } = JSON.parse(shown.out) as { digest: string };
+    const approveAll = async (...more: string[]) =>
+      await service.cli(['approve', 'all', '--all', '--as', 'ann', '--yes', '--json', ...more]);
+    expect((await approveAll()).exitCode).toBe(2);
+    expect((await approveAll('--digest', 'f'.repeat(64))).exitCode).toBe(5);
+    expect(service.bank.callsFor('all')).toEqual([]);
+    const done = await approveAll('--digest', digest.slice(0, 12));
     expect(documentOf<{ results: { status: string }[] }>(done).results.map(({ status }) => status)).toEqual([
       'approved',
       'approved',
@@ -217,6 +301,11 @@ describe('several calls decided by one command (F27, INV-G3)', () => {
     ]);
     await service.world.countersign.run('all').result();
     expect(service.bank.callsFor('all')).toHaveLength(3);
+    // Nothing is left to decide, and that is no success.
+    for (const more of [[], ['--yes'], ['--yes', '--digest', digest]]) {
+      const none = await service.cli(['approve', 'all', '--all', '--as', 'ann', ...more]);
+      expect([none.exitCode, none.err]).toEqual([5, expect.stringContaining('Nothing of run all waits that ann may')]);
+    }
   });
 
   test('of two that are named, one that somebody else decides meanwhile does not stop the other', async () => {

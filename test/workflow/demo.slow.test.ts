@@ -86,7 +86,7 @@ test(
       'asked',
       '"path":"summary.md"',
       'digest',
-      'may decide  ann or group:reviewers',
+      'may decide  ann or anybody in reviewers',
       'deadline',
       '/namespaces/default/workflows/summary-',
       'decision.accepted',

@@ -178,6 +178,8 @@ test(
         const shown = spawnSync(bin, ['result', 'invoice-4711', '--address', address, '--json'], { encoding: 'utf8' });
         expect(shown).toMatchObject({ status: 0, stderr: '' });
         expect(JSON.parse(shown.stdout)).toMatchObject({ status: 'completed', output: 'Booked.' });
+        expect(heavyIn(loadedBy(['requests', '--address', address]))).toEqual([]);
+        expect(heavyIn(loadedBy(['policy', 'explain', 'ledger', 'book_invoice']))).toContain('@marcbachmann/cel-js');
       } finally {
         await worker.kill();
       }
@@ -188,6 +190,34 @@ test(
   },
   LIMIT_MS,
 );
+
+/** Notes each file that Node loads, as a module or by `require`, those of packages in packages too. */
+const NOTING = `import { appendFileSync } from 'node:fs';
+import { register, Module } from 'node:module';
+const hook = 'import { appendFileSync } from "node:fs"; export async function load(url, context, next) { appendFileSync(process.env.LOADED, url + "\\\\n"); return next(url, context); }';
+register('data:text/javascript,' + encodeURIComponent(hook));
+process.on('exit', () => appendFileSync(process.env.LOADED, Object.keys(Module._cache).join('\\n')));
+`;
+
+/** @returns the files that a command of the installed package loads, which ends with status 0 */
+function loadedBy(args: readonly string[]): readonly string[] {
+  const list = project.write('loaded.txt', '');
+  const noting = project.write('noting.mjs', NOTING);
+  const env = { ...process.env, NODE_OPTIONS: `--import ${noting}`, LOADED: list };
+  const { status, stderr } = spawnSync(bin, args, { cwd: project.folder, encoding: 'utf8', env });
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  return readFileSync(list, 'utf8').split('\n');
+}
+
+/** @returns packages of workers, models, stores, tracing and policy among the files */
+function heavyIn(paths: readonly string[]): readonly string[] {
+  const heavy =
+    /node_modules\/(@temporalio\/(?:worker|core-bridge)|ai|@ai-sdk\/[^/]+|aws4fetch|undici|@opentelemetry\/sdk[^/]*|@modelcontextprotocol\/[^/]+|@marcbachmann\/cel-js|re2js|@cfworker\/json-schema|oauth4webapi|pino|jose)\//;
+  expect(
+    paths.some((path) => path.includes('node_modules/@temporalio/') || path.includes('countersign/dist/cli/')),
+  ).toBe(true);
+  return [...new Set(paths.flatMap((path) => heavy.exec(path)?.[1] ?? []))];
+}
 
 const OWN = `import { strict as assert } from 'node:assert';
 import { fileURLToPath } from 'node:url';

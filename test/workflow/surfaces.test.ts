@@ -104,7 +104,7 @@ test('a waiting run is found by attributes, memo and current details, which name
   expect(JSON.stringify(memo)).not.toContain('Eve');
   expect(details).toContain('**waiting**');
   expect(details).toMatch(/\*\*t1\.c0\*\* bank\/pay until /);
-  expect(details).toContain('bob or group&#58;treasury');
+  expect(details).toContain('bob or anybody in treasury');
   expect(details).toContain('Eve');
 
   const inbox = await until(

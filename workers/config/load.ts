@@ -9,11 +9,10 @@
  */
 import { readFile } from 'node:fs/promises';
 import { dirname, relative, resolve, sep } from 'node:path';
-import { LineCounter, parseDocument, type YAMLError } from 'yaml';
+import type { YAMLError } from 'yaml';
 import { CountersignError } from '../../contracts/errors.ts';
 import { Config } from '../../contracts/schemas/config.ts';
 import { parseAs, pathText } from '../../contracts/schemas/parse.ts';
-import { checkConfig } from './checks.ts';
 
 export interface LoadedConfig {
   readonly config: Config;
@@ -36,6 +35,8 @@ export async function loadConfig(
   const what = file?.what ?? `configuration (there is no ${CONFIG_FILE})`;
   const value = substitute(file?.value ?? {}, environment, what);
   const config = parseAs(Config, value, 'CONFIG_INVALID', what);
+  // Commands of clients read files by this module, too, and need none of what the check loads.
+  const { checkConfig } = await import('./checks.ts');
   checkConfig(config, what);
   return { config, path: file?.path, baseDirectory: file?.baseDirectory ?? workingDirectory };
 }
@@ -74,13 +75,14 @@ export async function readConfigFile(
     throw new CountersignError('CONFIG_INVALID', message, { file: path });
   });
   if (text === undefined) return undefined;
-  return { path, baseDirectory: dirname(path), what, value: parseYaml(text, what) };
+  return { path, baseDirectory: dirname(path), what, value: await parseYaml(text, what) };
 }
 
 const MOST_ALIASES = 100;
 
 /** No error repeats a line of the file: the line may hold a secret. */
-function parseYaml(text: string, what: string): unknown {
+async function parseYaml(text: string, what: string): Promise<unknown> {
+  const { LineCounter, parseDocument } = await import('yaml');
   const lines = new LineCounter();
   const strict = { prettyErrors: false, uniqueKeys: true, version: '1.2', strict: true } as const;
   const document = parseDocument(text, { ...strict, lineCounter: lines });

@@ -21,6 +21,7 @@ export interface CliWorld {
   start(id: string, spec: unknown, ...more: readonly string[]): Promise<CommandResult>;
   /** Starts a run by command and waits for its requests. */
   waiting(id: string, calls?: readonly ReturnType<typeof pay>[]): Promise<readonly ApprovalRequest[]>;
+  /** Approves what `waiting` has seen of the call, unless another digest is named. */
   approve(id: string, callId: string, as?: string, ...more: readonly string[]): Promise<CommandResult>;
   stop(): Promise<void>;
 }
@@ -50,6 +51,7 @@ export async function startCliWorld(): Promise<CliWorld> {
     },
   });
   const { address, namespace } = engine.server;
+  const read = new Map<string, string>();
   const cliWorld: CliWorld = {
     world,
     bank,
@@ -66,10 +68,15 @@ export async function startCliWorld(): Promise<CliWorld> {
         exitCode: 0,
         err: '',
       });
-      return await openRequests(world.countersign.run(id), calls.length);
+      const requests = await openRequests(world.countersign.run(id), calls.length);
+      for (const { callId, digest } of requests) read.set(`${id} ${callId}`, digest);
+      return requests;
     },
-    approve: async (id, callId, as = 'ann', ...more) =>
-      await cliWorld.cli(['approve', id, callId, '--as', as, '--json', ...more]),
+    approve: async (id, callId, as = 'ann', ...more) => {
+      const digest = read.get(`${id} ${callId}`) ?? 'f'.repeat(64);
+      const named = more.includes('--digest') ? [] : ['--digest', digest];
+      return await cliWorld.cli(['approve', id, callId, '--as', as, '--json', ...named, ...more]);
+    },
     stop: async () => {
       await world.stop();
       await engine.stop();

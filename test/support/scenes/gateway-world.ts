@@ -15,6 +15,7 @@ export interface Claims {
   readonly iss?: string;
   /** Seconds from now; may be negative. */
   readonly lives?: number;
+  readonly [claim: string]: unknown;
 }
 
 export interface TestProvider {

@@ -5,7 +5,7 @@ import { createProgram } from '../../../cli/program.ts';
 import { plain } from '../../../cli/session/terminal.ts';
 import { errorOf, runCommand } from '../../support/cli.ts';
 
-const program = createProgram(
+const program = await createProgram(
   {
     env: {},
     directory: '/',

@@ -45,7 +45,7 @@ test('the Temporal CLI is the one that is named, else one on PATH, else the erro
   expect(findTemporalCli({ TEMPORAL_CLI_PATH: process.execPath, PATH: bin })).toBe(process.execPath);
   expect(findTemporalCli({ PATH: `${await folder()}:${bin}` })).toBe(join(bin, 'temporal'));
   expect(() => findTemporalCli({ TEMPORAL_CLI_PATH: '/nope', PATH: bin })).toThrow(/TEMPORAL_CLI_PATH names \/nope/);
-  expect(() => findTemporalCli({})).toThrow(/npm run dev/);
+  expect(() => findTemporalCli({})).toThrow(/docs\.temporal\.io\/cli/);
 });
 
 test.each([

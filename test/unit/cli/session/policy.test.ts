@@ -42,7 +42,7 @@ describe('explain', () => {
     const asked = await policy('explain bank pay');
     expect(asked).toMatchObject({ exitCode: 0, err: '' });
     expect(asked.out).toMatch(
-      /^ask {2}bank\/pay\n.*organisation\/servers\/bank\/tools\/pay\n.*2 of eve or zoe\n.*1 d/s,
+      /^ask {2}bank\/pay\n.*organisation\/servers\/bank\/tools\/pay\n.*2 people: eve or zoe\n.*1 d/s,
     );
     expect((await policy('explain bank wipe')).out).toMatch(/^deny {2}bank\/wipe\n.*POLICY_DENIED/s);
     expect(documentOf(await policy('explain bank look --read-only --json'))).toMatchObject({

@@ -22,6 +22,7 @@ const of = (callId: string, over: Partial<ApprovalRequest> = {}): ApprovalReques
   ...approvalRequest(),
   callId,
   approvers: approverRule(['ann']),
+  deadline: '2999-01-01T00:00:00.000Z',
   ...over,
 });
 const SHOWN = [
@@ -52,10 +53,20 @@ describe('what would be sent', () => {
     expect(text).toContain('Would approve:');
     expect(text).toContain('wait for others: t1.c2');
     for (const active of ['\u001b', '\u202e']) expect(text).not.toContain(active);
-    expect(notConfirmed(plan)).toMatchObject({
+    const together = plan.digest.slice(0, 12);
+    expect(notConfirmed('run-1', plan, as)).toMatchObject({
       code: 'USAGE',
-      message: expect.stringContaining('these 2 calls, add --yes'),
+      message: expect.stringContaining(`these 2 calls, add --yes --digest ${together}.`),
     });
+    expect(text).toContain(`digest of these together: ${plan.digest}`);
+    // An approval needs both; what was named must be what waits now.
+    expect(notConfirmed('run-1', plan, { ...as, yes: true })).toMatchObject({ code: 'USAGE' });
+    expect(notConfirmed('run-1', plan, { ...as, digest: together })).toMatchObject({ code: 'USAGE' });
+    expect(notConfirmed('run-1', plan, { ...as, yes: true, digest: together })).toBeUndefined();
+    expect(notConfirmed('run-1', plan, { ...as, yes: true, digest: 'f'.repeat(12) })).toMatchObject({
+      code: 'DIGEST_MISMATCH',
+    });
+    expect(notConfirmed('run-1', { ...plan, kind: 'reject' }, { ...as, yes: true })).toBeUndefined();
   });
 
   type People = Readonly<Record<'ids' | 'groups', string[]>>;
@@ -98,7 +109,12 @@ describe('what would be sent', () => {
   test.each([
     ['names and --all', ['t1.c0'], approve, { all: true as const }],
     ['neither', [], approve, {}],
-    ['a digest', ['t1.c0', 't1.c1'], approve, { digest: 'f'.repeat(64) }],
+    [
+      'a digest of what is rejected',
+      ['t1.c0', 't1.c1'],
+      { kind: 'reject' as const, reason: 'no' },
+      { digest: 'f'.repeat(64) },
+    ],
     ['a decision id', ['t1.c0', 't1.c1'], approve, { decisionId: 'd' }],
     ['other arguments', ['t1.c0', 't1.c1'], { ...approve, arguments: {} }, {}],
   ])('%s is a mistake, before anything is asked', (_, names, judged, over) => {
@@ -118,9 +134,13 @@ describe('what would be sent', () => {
   test('nothing at all is said as such', async () => {
     const plan = await planBatch(run, [], approve, { as: 'nobody', all: true });
     expect(planAnswer('run-1', plan, false).text(plain)).toContain('Nothing of run run-1 waits that you may decide.');
-    expect(notConfirmed(plan).message).toContain('Nothing waits');
+    const nobody = { as: 'nobody', yes: true as const };
+    expect(notConfirmed('run-1', plan, nobody)).toMatchObject({
+      code: 'REQUEST_NOT_OPEN',
+      message: 'Nothing of run run-1 waits that nobody may approve; nothing was sent.',
+    });
     const one = await planBatch(run, ['t1.c0'], approve, as);
-    expect(notConfirmed(one).message).toContain('this call');
+    expect(notConfirmed('run-1', one, as)?.message).toContain('this call');
     expect(planAnswer('run-1', one, false).text(plain)).not.toContain('others');
   });
 });

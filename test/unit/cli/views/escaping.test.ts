@@ -19,6 +19,8 @@ import type { EffectiveVerdict } from '../../../../client/index.ts';
 import type { CatalogSnapshot } from '../../../../contracts/schemas/catalog.ts';
 import type { LedgerFact } from '../../../../contracts/schemas/ledger.ts';
 import type { ApprovalRequest } from '../../../../contracts/schemas/request.ts';
+import { sha256Hex } from '../../../../domain/text/canonical.ts';
+import { spaced } from '../../../../domain/text/escape.ts';
 import { importPlan, wantedTool } from '../../../../domain/catalog/file.ts';
 import { approvalRequest } from '../../../support/builders/approval-request.ts';
 import { catalogEntry, catalogOf, definition, toolSetting } from '../../../support/builders/catalog.ts';
@@ -280,10 +282,68 @@ test('what --json prints is inert, one line, and the very same value', () => {
 });
 
 test('arguments are cut only with a mark that says how to see the rest', () => {
-  const request = approvalRequest({ content: 'x'.repeat(5_000) });
+  const long = 'x'.repeat(5_000);
+  const request = approvalRequest({ content: long, amount: 9_999, 'zz-to': 'Eve' });
   const cut = requestText(request, { full: false, now: NOW }, plain);
-  expect(cut).toMatch(/… \(3014 more characters\) \[cut: --full shows all\]/);
-  expect(requestText(request, { full: true, now: NOW }, plain)).toContain(`"${'x'.repeat(5_000)}"`);
+  expect(cut).toContain(`"content":"${'x'.repeat(200)}"…(5000 characters, sha256 ${sha256Hex(long).slice(0, 12)})`);
+  expect(cut).toContain('} [1 text cut: --full shows all]');
+  // What stands behind the long one is there, and before it.
+  expect(cut).toMatch(/"amount":9999,\n.*"content".*,\n.*"zz-to":"Eve"\n/);
+  const whole = requestText(request, { full: true, now: NOW }, plain);
+  expect(whole).toContain(`"${long}"`);
+  expect(whole).not.toContain('[1 text cut');
+});
+
+test('a text that imitates the mark of a cut stays within its quotes', () => {
+  const text = requestText(
+    approvalRequest({ a: '"…(9 characters, sha256 aaaaaaaaaaaa)' }),
+    { full: false, now: NOW },
+    plain,
+  );
+  expect(text).toContain('"a":"\\"…(9 characters, sha256 aaaaaaaaaaaa)"');
+});
+
+/** All that moves or covers its neighbours on some terminal, as Unicode's own scripts and classes name it. */
+const MOVING = /[\p{sc=Hebr}\p{sc=Arab}\p{sc=Syrc}\p{sc=Thaa}\p{sc=Nkoo}\p{sc=Adlm}\p{Bidi_Control}\p{M}]/u;
+
+test('keys and amounts stand in the order of the data, whatever script a value is written in (G-6)', () => {
+  const script = fc.constantFrom(
+    'שלום',
+    '100 ש"ח',
+    'مرحبا',
+    '\u202e',
+    '\u2067',
+    'e\u0301\u0338',
+    '١٢',
+    'plain',
+    '"',
+    '…',
+  );
+  const text = fc.array(script, { maxLength: 4 }).map((parts) => parts.join(' '));
+  fc.assert(
+    fc.property(
+      fc.dictionary(text, fc.oneof(text, fc.integer()), { noNullPrototype: true }),
+      fc.boolean(),
+      (args, full) => {
+        const request = { ...approvalRequest(args), description: 'שלום 100', tool: 'ש', reopenedBecause: '١٢' };
+        for (const shown of [requestText(request, { full, now: NOW }, plain), safeJson(request)]) {
+          expect(shown).not.toMatch(ACTIVE);
+          expect(shown).not.toMatch(MOVING);
+        }
+        // Without moving characters a line reads as it is written, so the place of a text says where it stands.
+        const out = requestText(request, { full, now: NOW }, plain);
+        const places = Object.entries(args)
+          .toSorted(([one], [other]) => (one < other ? -1 : 1))
+          .map(([key, value]) => `${spaced(JSON.stringify(key))}:${spaced(JSON.stringify(value))}`);
+        let from = out.indexOf('{');
+        for (const member of places) {
+          const at = out.indexOf(member, from);
+          expect(at).toBeGreaterThan(from);
+          from = at + member.length - 1;
+        }
+      },
+    ),
+  );
 });
 
 test('a request shows who may decide, until when, by which rule, under which digest', () => {
@@ -294,7 +354,7 @@ test('a request shows who may decide, until when, by which rule, under which dig
   const text = requestText(request, { full: false, now: NOW }, plain);
   for (const part of [
     request.digest,
-    'ann or group:ops',
+    'ann or anybody in ops',
     '2026-01-01 01:00:00Z, 50 min left',
     'organisation/default',
     'waits for 10 min',

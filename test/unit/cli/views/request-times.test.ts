@@ -70,11 +70,11 @@ test('who decides now and later, and when it is reminded of, is said before and 
   };
   const before = { ...approvalRequest(), approvers, deadline: LATER };
   const seen = (request: typeof before, at: string) => requestText(request, { full: true, now: Date.parse(at) }, plain);
-  expect(seen(before, '2026-01-01T00:05:00.000Z')).toMatch(/may decide +ann, after 1 h only group:heads\n/);
+  expect(seen(before, '2026-01-01T00:05:00.000Z')).toMatch(/may decide +ann \(after 1 h only anybody in heads\)\n/);
   expect(seen(before, '2026-01-01T00:05:00.000Z')).toMatch(/reminder +at 2026-01-01 00:10:00Z/);
   const after = { ...before, remindedAt: '2026-01-01T00:10:00.000Z', escalatedAt: '2026-01-01T01:00:00.000Z' };
   const text = seen(after, '2026-01-01T01:00:00.000Z');
-  expect(text).toMatch(/may decide +group:heads\n/);
+  expect(text).toMatch(/may decide +anybody in heads\n/);
   expect(text).toMatch(/others asked +since 2026-01-01 01:00:00Z/);
   expect(text).toMatch(/reminder +was due at 2026-01-01 00:10:00Z/);
 });
@@ -114,8 +114,19 @@ test('what a ledger says of reminders and escalations is one inert line', () => 
 test('what is suggested is a decision of somebody who may decide by now', () => {
   const clause = { layer: 'organisation' as const, ids: ['ann'], groups: [] };
   const escalate = { afterSeconds: 60, replace: { ids: ['zoe'], groups: [] } };
-  const suggested = (approvers: ApproverRule): string =>
-    requestsAnswer('nightly', [{ ...approvalRequest(), approvers }], {}).text(plain);
+  const suggested = (approvers: ApproverRule, who: { as?: string; group?: string[] } = {}): string =>
+    requestsAnswer('nightly', [{ ...approvalRequest(), deadline: '2999-01-01T00:00:00.000Z', approvers }], who).text(
+      plain,
+    );
   expect(suggested({ allOf: [{ ...clause, escalate }] })).toContain(' --as zoe ');
   expect(suggested({ allOf: [clause] })).toContain(' --as ann ');
+  // Four eyes: the first of the list may not, the second may.
+  expect(suggested({ allOf: [{ ...clause, ids: ['ann', 'ben'], not: ['ann'] }] })).toContain(' --as ben ');
+  const ops = { ...clause, ids: [], groups: ['ops'] };
+  expect(suggested({ allOf: [ops] })).toContain(' --as YOU --group ops ');
+  // People copy the line: nothing in a name is taken for more than a name.
+  expect(suggested({ allOf: [{ ...clause, ids: ["acme|$(id)'x"] }] })).toContain(` --as 'acme|$(id)'\\''x' `);
+  // Whoever says who they are reads their own command, if they may decide.
+  expect(suggested({ allOf: [ops] }, { as: 'eve', group: ['ops'] })).toContain(' --as eve --group ops ');
+  expect(suggested({ allOf: [clause] }, { as: 'eve' })).toContain(' --as ann ');
 });

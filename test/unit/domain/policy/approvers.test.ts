@@ -8,6 +8,7 @@ import {
   answerersOf,
   clauseOf,
   describeRule,
+  inWords,
   isMet,
   isSamePerson,
   isWanted,
@@ -143,6 +144,32 @@ describe('a rule in words', () => {
 
   test('says nobody where nobody may', () => {
     expect(describeRule(approverRule([]))).toBe('nobody');
+    expect(inWords(approverRule([]))).toBe('nobody');
+  });
+
+  test('reads as a person would say it', () => {
+    const [plain] = approverRule(['ann', 'ben'], ['finance']).allOf;
+    if (plain === undefined) throw new Error('a rule has clauses');
+    const said = (...allOf: ApproverRule['allOf']): string => inWords({ allOf });
+    expect(said(plain)).toBe('ann, ben or anybody in finance');
+    expect(said({ ...plain, need: 2, not: ['zoe'] })).toBe('2 people: ann, ben or anybody in finance (but not zoe)');
+    expect(said({ ...plain, ids: [], may: ['edit', 'respond'] })).toBe(
+      "anybody in finance (may change the arguments; may answer in the tool's place)",
+    );
+    expect(said({ ...plain, ids: [], remember: ['call', 'tool'] })).toBe(
+      'anybody in finance (may approve later calls, too: the same call or any call of the tool)',
+    );
+    const [add, replace] = [
+      { ids: ['eve'], groups: [] },
+      { ids: [], groups: ['heads'] },
+    ];
+    expect(said({ ...plain, groups: [], escalate: { afterSeconds: 3_600, add } })).toBe(
+      'ann or ben (after 1 h also eve)',
+    );
+    expect(
+      said({ ...plain, groups: [], escalate: { afterSeconds: 90, replace } }, { ...plain, ids: ['law'], groups: [] }),
+    ).toBe('ann or ben (after 90 s only anybody in heads), and also law');
+    expect(said({ ...plain, remember: ['arguments'] })).toContain('calls with the same of some arguments');
   });
 });
 

@@ -10,6 +10,7 @@ import {
   named,
   quoted,
   spaced,
+  unhidden,
   visible,
 } from '../../../../domain/text/escape.ts';
 import { anyText, unicodeText } from '../../../support/builders/arbitraries.ts';
@@ -63,8 +64,45 @@ describe('visible text', () => {
   });
 
   test('what everybody can see is left alone', () => {
-    for (const text of ['plain text, 1 + 1 = 2!', 'Größe 寸法 размер', '😀', 'é e\u0301'])
+    for (const text of ['plain text, 1 + 1 = 2!', 'Größe 寸法 размер', '😀', 'é', 'İstanbul', '한국'])
       expect(visible(text)).toBe(text);
+  });
+
+  test.each([
+    ['HEBREW LETTER ALEF', 0x05d0],
+    ['ARABIC LETTER BEH', 0x0628],
+    ['ARABIC-INDIC DIGIT ONE', 0x0661],
+    ['NKO LETTER A', 0x07ca],
+    ['HEBREW LETTER WIDE ALEF', 0xfb21],
+    ['ARABIC LETTER ALEF FINAL FORM', 0xfe8e],
+    ['ADLAM CAPITAL LETTER ALIF', 0x1e900],
+    ['COMBINING LONG SOLIDUS OVERLAY', 0x0338],
+    ['COMBINING ENCLOSING CIRCLE BACKSLASH', 0x20e0],
+    ['DEVANAGARI VOWEL SIGN I', 0x093f],
+    ['HALFWIDTH KATAKANA VOICED SOUND MARK', 0xff9e],
+    ['HANGUL JUNGSEONG A', 0x1161],
+  ])('%s shows as its number, since it moves or covers what stands beside it', (_name, point) => {
+    expect(visible(`a${String.fromCodePoint(point)}b`)).toBe(`a\\u{${point.toString(16)}}b`);
+  });
+
+  test('no script of Unicode that is written from right to left survives, nor any mark', () => {
+    const moving =
+      /[\p{sc=Adlm}\p{sc=Arab}\p{sc=Armi}\p{sc=Avst}\p{sc=Cprt}\p{sc=Hatr}\p{sc=Hebr}\p{sc=Khar}\p{sc=Lydi}\p{sc=Mand}\p{sc=Mani}\p{sc=Mend}\p{sc=Merc}\p{sc=Mero}\p{sc=Narb}\p{sc=Nbat}\p{sc=Nkoo}\p{sc=Orkh}\p{sc=Palm}\p{sc=Phli}\p{sc=Phlp}\p{sc=Phnx}\p{sc=Prti}\p{sc=Rohg}\p{sc=Samr}\p{sc=Sarb}\p{sc=Sogd}\p{sc=Sogo}\p{sc=Syrc}\p{sc=Thaa}\p{sc=Yezi}\p{M}]/u;
+    const survivors: string[] = [];
+    for (let point = 0; point <= 0x10ffff; point += 1) {
+      const char = String.fromCodePoint(point);
+      if (moving.test(char) && visible(char) === char) survivors.push(point.toString(16));
+    }
+    expect(survivors).toEqual([]);
+  });
+});
+
+describe('text that stands alone', () => {
+  test('keeps its script, and hides nothing', () => {
+    expect(unhidden('שלום e\u0301 \u202e')).toBe('שלום e\u0301 \\u{202e}');
+    expect(markdown('שלום 100')).toBe('\u2068שלום 100\u2069');
+    // Nothing in it ends the isolate.
+    expect(markdown('\u2069א')).toBe('\u2068\\u&#123;2069&#125;א\u2069'.replace('\\u', '&#92;u'));
   });
 });
 
@@ -112,7 +150,7 @@ describe('Markdown', () => {
         const read = markdown(text).replaceAll(/&#(\d+);/g, (_all, number: string) =>
           String.fromCharCode(Number(number)),
         );
-        expect(read).toBe(visible(text));
+        expect(read.replaceAll(/[\u2068\u2069]/g, '')).toBe(unhidden(text));
       }),
     );
   });

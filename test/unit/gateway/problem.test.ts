@@ -1,0 +1,36 @@
+/** Errors over HTTP: one status for each code, nothing of a fault, and paths of fields that do not fit. */
+import { expect, test } from '@jest/globals';
+import { z } from 'zod';
+import { CountersignError, ERRORS, isErrorCode } from '../../../contracts/errors.ts';
+import { ProblemDetails } from '../../../contracts/schemas/http-api.ts';
+import { codedOf, misfitOf, problemOf } from '../../../gateway/http/problem.ts';
+
+test.each(Object.keys(ERRORS).filter(isErrorCode))('%s is told as a problem with the status of the table', (code) => {
+  const problem = problemOf(new CountersignError(code, 'It went wrong.', { runId: 'r' }), 'q-1');
+  expect(ProblemDetails.parse(problem)).toMatchObject({ code, status: ERRORS[code].httpStatus, requestId: 'q-1' });
+});
+
+test('a fault tells nothing but its code', () => {
+  const problem = problemOf(codedOf(new Error('token=abc at /etc/secret')), 'q-1');
+  expect(problem).toMatchObject({ status: 500, code: 'INTERNAL', facts: {} });
+  expect(JSON.stringify(problem)).not.toMatch(/abc|secret/);
+});
+
+test('each field that does not fit is told by its path, without its value', () => {
+  const schema = z.strictObject({ digest: z.string().regex(/^x$/, 'must be x'), deep: z.object({ n: z.int() }) });
+  const input = { digest: 'hunter2', deep: { n: 'hunter2' }, more: 1 };
+  const { error } = schema.safeParse(input);
+  if (error === undefined) throw new Error('it fits');
+  const problem = problemOf(misfitOf(error, input, 'body'), 'q-1');
+  expect(problem.status).toBe(422);
+  expect(problem.errors?.map(({ path }) => path)).toEqual(['digest', 'deep.n', 'more']);
+  expect(JSON.stringify(problem)).not.toContain('hunter2');
+});
+
+test('errors of the server itself have codes, too', () => {
+  const of = (code: string, statusCode: number): string =>
+    codedOf(Object.assign(new Error(code), { code, statusCode })).code;
+  expect(of('FST_ERR_CTP_BODY_TOO_LARGE', 413)).toBe('BODY_TOO_LARGE');
+  expect(of('FST_ERR_CTP_INVALID_MEDIA_TYPE', 415)).toBe('BODY_UNREADABLE');
+  expect(of('FST_ERR_CTP_EMPTY_JSON_BODY', 400)).toBe('BODY_UNREADABLE');
+});
