@@ -32,7 +32,10 @@ export interface Answering {
   readonly typed?: Typed;
 }
 
-/** @param permitted what `permittedTo` returns */
+/**
+ * One function, because it is the one list of what may be offered.
+ * @param permitted what `permittedTo` returns
+ */
 export function decideView({ request, viewer, typed = {}, now }: Answering, permitted: ReadonlySet<Permission>): Html {
   if (request.status !== 'open' || now >= Date.parse(request.deadline))
     return markup`<h2>Closed</h2>

@@ -2,9 +2,9 @@
 import type { JsonValue } from '../../contracts/schemas/json.ts';
 import { foreign, foreignBlock, rawJson, tree } from './faithful.ts';
 import { markup, type Shown } from './markup.ts';
-import type { RunRead } from './port.ts';
+import type { Message } from '../../contracts/schemas/transcript.ts';
 
-export function conversationView({ messages }: RunRead): Shown {
+export function conversationView(messages: readonly Message[]): Shown {
   if (messages.length === 0) return undefined;
   return markup`<section aria-labelledby="talk">
     <h2 id="talk">The conversation so far</h2>

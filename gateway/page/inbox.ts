@@ -112,7 +112,7 @@ function runWords({ runId, agent, initiator }: RunFacts): Shown {
   return [
     agent !== undefined && markup`${foreign(agent)} `,
     initiator !== undefined && markup`for ${foreign(initiator)} `,
-    markup`<span class="run-id">${foreign(runId)}</span>`,
+    markup`· <span class="run-id">${foreign(runId)}</span>`,
   ];
 }
 

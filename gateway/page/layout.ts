@@ -65,6 +65,13 @@ export function trouble(heading: string, message: string, code?: string): Html {
   </section>`;
 }
 
+export function signedOutText(words: string): string {
+  return pageText({
+    title: 'Signed out',
+    main: markup`<section class="card sign-in"><h1>Signed out</h1><p>${words}</p><p><a class="button" href="/sign-in">Sign in</a></p></section>`,
+  });
+}
+
 export function facts(rows: readonly (readonly [string, Shown])[]): Html {
   const said = rows.filter(([, value]) => value !== undefined && value !== false);
   return markup`<dl class="facts">

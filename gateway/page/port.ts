@@ -45,6 +45,8 @@ export interface RunRead {
   readonly requests: readonly ApprovalRequest[];
   readonly ledger: readonly LedgerEntry[];
   readonly messages: readonly Message[];
+  /** True if the viewer may write to the run and stop it. */
+  readonly mayTell: boolean;
   /** Address of the run in Temporal UI, if one is configured. */
   readonly temporalUi?: string;
 }

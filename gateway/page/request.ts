@@ -73,7 +73,7 @@ export function requestView(page: RequestPage): Html {
           <h2 id="known">Details</h2>
           ${detailsView(request, now)}
         </section>
-        ${earlierView(read, request)} ${conversationView(read)}
+        ${earlierView(read, request)} ${conversationView(read.messages)}
       </div>
       
     </div>`;

@@ -10,9 +10,10 @@ import { timingSafeEqual } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
-import { markup } from './markup.ts';
-import { inboxView, requestPath } from './inbox.ts';
-import { pageText, trouble } from './layout.ts';
+import { visible } from '../../domain/text/escape.ts';
+import { type Html, markup } from './markup.ts';
+import { inboxView } from './inbox.ts';
+import { pageText, signedOutText, trouble } from './layout.ts';
 import { answerOf, editedOf } from './form.ts';
 import type { Listed, PageSource, RunRead, Viewer } from './port.ts';
 import { keyOf } from '../http/server.ts';
@@ -27,7 +28,7 @@ export interface PageOptions {
   readonly streams: Streams;
   /** Undefined if nobody is signed in. */
   readonly viewerOf: (request: FastifyRequest) => Promise<Viewer | undefined>;
-   /** HTTP status of an error of the table. */
+  /** HTTP status of an error of the table. */
   readonly statusOf: (error: CountersignError) => number;
 }
 
@@ -47,6 +48,7 @@ const FORM_BYTES = 1_048_576;
 /** Requests that one review holds. */
 const MOST_REVIEWED = 50;
 
+/** One function, because it is the one table of pages. */
 export function registerPages(app: FastifyInstance, options: PageOptions): void {
   const { source, viewerOf } = options;
   app.addContentTypeParser(
@@ -68,17 +70,20 @@ export function registerPages(app: FastifyInstance, options: PageOptions): void 
     });
   });
 
-  type Asked = FastifyRequest<{ Params: { runId: string; callId: string }; Querystring: { show?: string } }>;
+  type Asked = FastifyRequest<{
+    Params: { runId: string; callId: string };
+    Querystring: { show?: string; done?: string };
+  }>;
   const page =
     (answer: (asked: Asked, viewer: Viewer, reply: FastifyReply) => Promise<unknown>) =>
     async (asked: FastifyRequest, reply: FastifyReply): Promise<unknown> => {
       const viewer = await viewerOf(asked);
-      if (viewer === undefined)
-        return await reply.redirect(
-          `/sign-in?to=${encodeURIComponent(asked.method === 'GET' ? asked.url : '/')}`,
-          303,
-        );
       void reply.type('text/html; charset=utf-8').header('cache-control', 'no-store');
+      if (viewer === undefined) {
+        if (asked.method === 'GET') return await reply.redirect(`/sign-in?to=${encodeURIComponent(asked.url)}`, 303);
+        // No redirect: it would lead a form to the provider, which the Content-Security-Policy forbids.
+        return await reply.code(401).send(signedOutText('You are signed out. Nothing was sent.'));
+      }
       try {
         if (asked.method === 'POST') assertOwnForm(asked.body, viewer);
         // Sound: each route below names its parameters.
@@ -119,15 +124,23 @@ export function registerPages(app: FastifyInstance, options: PageOptions): void 
 
   app.get(
     '/runs/:runId',
-    page(async ({ params: { runId } }, viewer) => {
-      const read = await source.run(viewer, runId);
-      return pageText({ title: runId, viewer, at: 'runs', live: true, main: runView(read, viewer, Date.now()) });
+    page(async ({ params: { runId }, query: { done } }, viewer) => {
+      const told =
+        done === undefined
+          ? undefined
+          : markup`<p class="banner good" role="status">Your answer counts. <a href="/">Back to the inbox</a></p>`;
+      return runPage(await source.run(viewer, runId), viewer, told);
     }),
   );
 
   app.get(
     '/runs/:runId/requests/:callId',
-    page(async ({ params }, viewer) => requestPage(await opened(source, viewer, params), viewer)),
+    page(async ({ params: { runId, callId } }, viewer) => {
+      const read = await source.run(viewer, runId);
+      const request = read.requests.find((each) => each.callId === callId);
+      if (request !== undefined) return requestPage({ read, request }, viewer);
+      return runPage(read, viewer, markup`<p class="banner warning" role="status">${endOf(read, callId)}</p>`);
+    }),
   );
 
   app.post(
@@ -147,7 +160,7 @@ export function registerPages(app: FastifyInstance, options: PageOptions): void 
           Object.fromEntries(form),
         );
       }
-      return await reply.redirect(requestPath(request), 303);
+      return await reply.redirect(`/runs/${encodeURIComponent(params.runId)}?done=${params.callId}`, 303);
     }),
   );
 
@@ -283,11 +296,20 @@ async function opened(
   const read = await source.run(viewer, runId);
   const request = read.requests.find((each) => each.callId === callId);
   if (request !== undefined) return { read, request };
-  throw new CountersignError(
-    'CALL_UNKNOWN',
-    `Call ${callId} waits for nobody any more; the run's page says what became of it.`,
-    { runId, callId },
-  );
+  throw new CountersignError('REQUEST_NOT_OPEN', `${endOf(read, callId)} Nothing was sent.`, { runId, callId });
+}
+
+/** Says who decided a call that waits no more, as far as the newest entries of the ledger know. */
+function endOf({ ledger }: RunRead, callId: string): string {
+  const decision = ledger.findLast(({ fact }) => fact.kind === 'decision.accepted' && fact.callId === callId)?.fact;
+  const who =
+    decision?.kind === 'decision.accepted' ? ` ${decision.approver.id} decided it: ${decision.decision}.` : '';
+  return `Call ${visible(callId)} waits for nobody any more.${visible(who)}`;
+}
+
+function runPage(read: RunRead, viewer: Viewer, told?: Html): string {
+  const main = markup`${told}${runView(read, viewer, Date.now())}`;
+  return pageText({ title: read.facts.runId, viewer, at: 'runs', live: true, main });
 }
 
 function requestPage({ read, request }: Opened, viewer: Viewer, error?: CountersignError, typed: Typed = {}): string {

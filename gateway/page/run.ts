@@ -32,8 +32,9 @@ export function runsView(runs: readonly RunFacts[], now: number): Html {
     }`;
 }
 
+/** One function, because it is one page. */
 export function runView(
-  { facts: run, state, requests, ledger, messages, ...rest }: RunRead,
+  { facts: run, state, requests, ledger, messages, mayTell, ...rest }: RunRead,
   viewer: Viewer,
   now: number,
 ): Html {
@@ -69,7 +70,7 @@ export function runView(
           <h2 id="line">What happened</h2>
           ${timeline(ledger)}
         </section>
-        ${conversationView({ facts: run, state, requests, ledger, messages, ...rest })}
+        ${conversationView(messages)}
       </div>
       <aside class="decide" aria-label="Run">
         ${facts([
@@ -95,6 +96,7 @@ export function runView(
         ])}
         ${
           !isOver &&
+          mayTell &&
           markup`<details class="choice">
               <summary>Say something to the agent</summary>
               <form method="post" action="/runs/${encodeURIComponent(run.runId)}/say">

@@ -17,7 +17,7 @@ import { Identifier } from '../../contracts/schemas/json.ts';
 import type { AskProvider } from '../identity/keys.ts';
 import type { Tokens } from '../identity/tokens.ts';
 import { foreign } from './faithful.ts';
-import { pageText, trouble } from './layout.ts';
+import { pageText, signedOutText, trouble } from './layout.ts';
 import { markup } from './markup.ts';
 import type { Viewer } from './port.ts';
 
@@ -74,14 +74,20 @@ export class Sessions {
       const to = pathIn(form.get('to') ?? undefined);
       const wrong = [person.id, person.tenant, ...groups].find((name) => !Identifier.safeParse(name).success);
       if (wrong !== undefined)
-        return this.#form(reply.code(422), to, `"${wrong}" is no id: 1 to 200 printable ASCII characters without spaces.`);
+        return this.#form(
+          reply.code(422),
+          to,
+          `"${wrong}" is no id: 1 to 200 printable ASCII characters without spaces.`,
+        );
       const { token, expiresAt } = await this.#options.tokens.signInAs(person);
       this.#keep(reply, token, Date.parse(expiresAt));
       return await reply.redirect(to, 303);
     });
     app.post('/sign-out', async (_request, reply) => {
-      void reply.clearCookie(this.#name('session'), this.#flags());
-      return await reply.redirect('/sign-in', 303);
+      void reply.clearCookie(this.#name('session'), this.#flags()).type('text/html; charset=utf-8');
+      return await reply.send(
+        signedOutText('This browser has no session here any more; the provider may still have one.'),
+      );
     });
   }
 
@@ -154,7 +160,12 @@ export class Sessions {
       return await this.#server;
     } catch (error) {
       this.#server = undefined;
-      throw new CountersignError('TRUST_UNAVAILABLE', 'The identity provider does not answer. Try again later.', {}, { cause: error });
+      throw new CountersignError(
+        'TRUST_UNAVAILABLE',
+        'The identity provider does not answer. Try again later.',
+        {},
+        { cause: error },
+      );
     }
   }
 
@@ -162,7 +173,9 @@ export class Sessions {
     const { oidc, page, client, back } = this.#parts();
     const { authorization_endpoint: endpoint } = await this.#provider();
     if (endpoint === undefined)
-      throw new CountersignError('CONFIG_INVALID', 'The identity provider names no authorization endpoint.', { path: 'gateway.oidc.issuer' });
+      throw new CountersignError('CONFIG_INVALID', 'The identity provider names no authorization endpoint.', {
+        path: 'gateway.oidc.issuer',
+      });
     const verifier = oauth.generateRandomCodeVerifier();
     const state = oauth.generateRandomState();
     const url = new URL(endpoint);
@@ -189,17 +202,29 @@ export class Sessions {
     const server = await this.#provider();
     try {
       const answer = oauth.validateAuthResponse(server, client, new URL(request.url, page.url), state);
-      const granted = await oauth.authorizationCodeGrantRequest(server, client, authentication, answer, back, verifier, {
-        ...options,
-        additionalParameters: { resource: oidc.audience },
-      });
+      const granted = await oauth.authorizationCodeGrantRequest(
+        server,
+        client,
+        authentication,
+        answer,
+        back,
+        verifier,
+        {
+          ...options,
+          additionalParameters: { resource: oidc.audience },
+        },
+      );
       const { access_token: token } = await oauth.processAuthorizationCodeResponse(server, client, granted);
       const { until } = await this.#options.tokens.askerOf(`Bearer ${token}`);
       this.#keep(reply, token, until);
     } catch (error) {
-      const reason = error instanceof CountersignError ? error.message : 'The provider refused, or the sign-in took too long.';
+      const reason =
+        error instanceof CountersignError ? error.message : 'The provider refused, or the sign-in took too long.';
       const main = markup`${trouble('You are not signed in', reason)}<p><a class="button" href="/sign-in?to=${encodeURIComponent(to)}">Try again</a></p>`;
-      return reply.code(401).type('text/html; charset=utf-8').send(pageText({ title: 'Not signed in', main }));
+      return reply
+        .code(401)
+        .type('text/html; charset=utf-8')
+        .send(pageText({ title: 'Not signed in', main }));
     }
     return reply.redirect(to, 303);
   }

@@ -7,6 +7,7 @@ import { Authorization, Decision, Provision, Resolution } from '../../contracts/
 import type { RunRow } from '../../contracts/schemas/http-api.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { seesRun } from '../../domain/request/onlooker.ts';
+import { mayTell } from '../inbox/answering.ts';
 import type { RouteParts } from '../routes/parts.ts';
 import type { Inbox, Listed, PageSource, RunFacts, Sent, Viewer } from './port.ts';
 
@@ -19,11 +20,17 @@ const MOST_RUNS = 100;
 const MOST_ENTRIES = 300;
 const MOST_MESSAGES = 40;
 
-/** @param temporalUi address of Temporal UI with its namespace, for links to runs */
+/**
+ * One function, because it is one port.
+ * @param temporalUi address of Temporal UI with its namespace, for links to runs
+ */
 export function pageSource(parts: RouteParts, temporalUi?: string): PageSource {
   const { reading, opened, answering, projection, countersign } = parts;
 
-  const listed = async (viewer: Viewer, mine: boolean): Promise<{ all: readonly Listed[]; total: number; asOf: string }> => {
+  const listed = async (
+    viewer: Viewer,
+    mine: boolean,
+  ): Promise<{ all: readonly Listed[]; total: number; asOf: string }> => {
     const query = { most: MOST_COUNTED, ...(mine ? { mine: 'decide' as const } : {}) };
     const { requests: rows, asOf } = await reading.requests(query, viewer);
     const found = await Promise.all(
@@ -46,7 +53,8 @@ export function pageSource(parts: RouteParts, temporalUi?: string): PageSource {
     },
     runs: async (viewer) => reading.runs({ most: MOST_RUNS }, viewer).runs.map(factsOf),
     run: async (viewer, runId) => {
-      const { run } = await reading.seen(runId, viewer);
+      const seen = await reading.seen(runId, viewer);
+      const { run } = seen;
       const [state, requests] = await Promise.all([opened.state(runId), reading.requestsOf(runId, viewer)]);
       const handle = countersign.run(runId);
       const from = Math.max(state.transcriptFrom, state.transcriptLength - MOST_MESSAGES);
@@ -55,16 +63,25 @@ export function pageSource(parts: RouteParts, temporalUi?: string): PageSource {
         // Who is asked about one call may read what led to it; only those who see the run read all of it.
         seesRun(run, viewer) || requests.length > 0 ? handle.messages({ from, to: state.transcriptLength }) : [],
       ]);
-      return { facts: factsOf(run), state, requests: requests.map(({ request }) => request),
+      return {
+        facts: factsOf(run),
+        state,
+        requests: requests.map(({ request }) => request),
         ledger,
         messages,
-        ...(temporalUi === undefined ? {} : { temporalUi: `${temporalUi.replace(/\/$/, '')}/workflows/${encodeURIComponent(runId)}` }),
+        mayTell: mayTell(seen, viewer),
+        ...(temporalUi === undefined
+          ? {}
+          : { temporalUi: `${temporalUi.replace(/\/$/, '')}/workflows/${encodeURIComponent(runId)}` }),
       };
     },
     send: async (viewer, sent) => await send(parts, viewer, sent),
     say: async (viewer, runId, text) =>
-      void (await answering.tell(viewer, runId, {}, async (run, messageId) =>
-        await run.say({ messageId, text, from: viewer.id }),
+      void (await answering.tell(
+        viewer,
+        runId,
+        {},
+        async (run, messageId) => await run.say({ messageId, text, from: viewer.id }),
       )),
     stop: async (viewer, runId, reason) =>
       void (await answering.tell(viewer, runId, {}, async (run) => await run.stop({ by: viewer.id, reason }))),

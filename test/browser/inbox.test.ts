@@ -23,7 +23,7 @@ import { factsOf } from '../support/world/run-record.ts';
 import { decisionOn, openRequests, type World } from '../support/world/world.ts';
 
 const LONG_MS = 120_000;
-const PAGE_MS = 10_000;
+const PAGE_MS = 20_000;
 const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'];
 const PHONE = { width: 390, height: 844 };
 const DESK = { width: 1_280, height: 900 };
@@ -85,6 +85,10 @@ beforeAll(async () => {
   gateway = await startTestGateway(world, provider, { config: { port, page } });
 }, LONG_MS);
 afterEach(async () => {
+  // What a failed test leaves open would stand in the inbox of the next.
+  const left = world.runs.map((runId) => world.countersign.run(runId));
+  await Promise.all(left.map(async (run) => await run.stop({ by: 'ann', reason: 'over' }).catch(() => undefined)));
+  await until(() => gateway.projection.waiting().length === 0, { what: 'an empty inbox' });
   await Promise.all(contexts.splice(0).map(async (context) => await context.close()));
 });
 afterAll(async () => {
@@ -128,6 +132,7 @@ async function asking(
   return { run, request, path: `/runs/${run.runId}/requests/t1.c0` };
 }
 
+const done = async (page: Page) => await page.getByText('Your answer counts.').waitFor();
 const decided = async (run: RunHandle) => factsOf(await run.ledger(), 'decision.accepted');
 const sentFor = (purpose: string) => bank.callsFor(purpose).map(({ arguments: args }) => args);
 
@@ -143,10 +148,7 @@ test(
     await page.getByRole('heading', { name: /Allow pay on bank/ }).waitFor();
     await page.getByLabel('Comment').fill('looks right');
     await page.getByRole('button', { name: 'Approve', exact: true }).click();
-    await page
-      .getByText(/approved/)
-      .first()
-      .waitFor();
+    await done(page);
     await run.result();
     expect(await decided(run)).toMatchObject([{ approver: { id: 'ann' }, comment: 'looks right' }]);
     expect(sentFor('simple')).toHaveLength(1);
@@ -161,10 +163,7 @@ test(
     const page = await signedIn('ben', path);
     await page.getByLabel('Reason').fill('Too early.');
     await page.getByRole('button', { name: 'Reject' }).click();
-    await page
-      .getByText(/rejected/)
-      .first()
-      .waitFor();
+    await done(page);
     await run.result();
     expect(await decided(run)).toMatchObject([{ decision: 'reject', approver: { id: 'ben' }, comment: 'Too early.' }]);
     expect(sentFor('no')).toEqual([]);
@@ -183,7 +182,7 @@ test(
     const changes = page.getByRole('region', { name: 'What you change' });
     expect(await changes.innerText()).toMatch(/500[\s\S]*50[\s\S]*2 other arguments are as they were/);
     await page.getByRole('button', { name: 'Approve these arguments' }).click();
-    await page.waitForURL(`${gateway.url}${path}`);
+    await done(page);
     await run.result();
     expect(sentFor('edited')).toEqual([{ purpose: 'edited', amount: 50, note: 'first' }]);
   },
@@ -198,13 +197,10 @@ test(
     // Without its live part, the second page does not learn of it before.
     await ben.context().setOffline(true);
     await ann.getByRole('button', { name: 'Approve', exact: true }).click();
-    await ann
-      .getByText(/approved/)
-      .first()
-      .waitFor();
+    await done(ann);
     await ben.context().setOffline(false);
     await ben.evaluate("document.querySelector('form.main-choice')?.submit()");
-    await until(async () => /ann|closed|Nothing can be decided/i.test(await ben.locator('main').innerText()), {
+    await until(async () => /ann decided it: approve/.test(await ben.locator('main').innerText()), {
       what: 'the page says so',
     });
     await run.result();
@@ -233,7 +229,7 @@ test(
     const policy = { servers: { bank: { tools: { pay: { action: 'ask', deadlineSeconds: 8 } } } } } as const;
     const { run, path } = await asking({ purpose: 'late' }, { policy });
     const page = await signedIn('ann', path);
-    await page.getByText(/Nothing can be decided here any more|waits for nobody/).waitFor();
+    await page.getByText('waits for nobody any more').waitFor();
     expect(await page.getByRole('button', { name: 'Approve', exact: true }).count()).toBe(0);
     await run.result();
     expect(sentFor('late')).toEqual([]);
@@ -262,8 +258,9 @@ test(
     const other = await page.context().newPage();
     await other.goto(`${gateway.url}/`);
     await other.getByRole('button', { name: 'Sign out' }).click();
+    await other.getByRole('heading', { name: 'Signed out' }).waitFor();
     await page.getByRole('button', { name: 'Approve', exact: true }).click();
-    await page.waitForURL((url) => url.origin !== gateway.url || url.pathname !== path);
+    await page.getByText('You are signed out. Nothing was sent.').waitFor();
     expect(await decided(run)).toEqual([]);
     await run.stop({ by: 'ann', reason: 'seen' });
   },
@@ -276,7 +273,7 @@ describe('arguments of an attacker', () => {
     html: '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>',
     reversed: 'pay \u{202e}001 to eve',
     hebrew: '100 שלום 200',
-    long: 'x'.repeat(200_000),
+    long: 'x'.repeat(20_000),
     last: 'in sight',
   };
 
@@ -313,10 +310,7 @@ test(
     await page.getByRole('heading', { name: /Allow pay/ }).waitFor();
     await page.keyboard.press('a');
     await page.keyboard.press('Enter');
-    await page
-      .getByText(/approved/)
-      .first()
-      .waitFor();
+    await done(page);
     await run.result();
     expect(sentFor('keys')).toHaveLength(1);
   },
@@ -329,10 +323,7 @@ test(
     const { run, path } = await asking({ purpose: 'plain' });
     const page = await signedIn('ann', path, { javaScriptEnabled: false });
     await page.getByRole('button', { name: 'Approve', exact: true }).click();
-    await page
-      .getByText(/approved|waits for nobody/)
-      .first()
-      .waitFor();
+    await done(page);
     await run.result();
     expect(sentFor('plain')).toHaveLength(1);
   },

@@ -67,7 +67,7 @@ function source(): PageSource {
       const of = { workflowId: runId, runId: 'temporal-1', status: 'waiting', turn: 1, pending: 1, usage } as const;
       const ledger = { ledgerLength: 0, ledgerHead: '0'.repeat(64), ledgerFrom: 0 };
       const state = { ...of, ...ledger, calls: 1, transcriptLength: 0, transcriptFrom: 0 };
-      return { facts: facts(runId), state, requests: shown, ledger: [], messages: [] };
+      return { facts: facts(runId), state, requests: shown, ledger: [], messages: [], mayTell: true };
     },
     send: async (_viewer, message) => {
       if (refusal !== undefined) throw refusal;
@@ -131,7 +131,9 @@ test('who is not signed in is led to the sign-in, and back', async () => {
   expect(answer.statusCode).toBe(303);
   expect(answer.headers.get('location')).toBe(`/sign-in?to=${encodeURIComponent(PATH)}`);
   expect((await ask('/live')).statusCode).toBe(401);
-  expect((await post(PATH, { ...BOUND, kind: 'approve' })).headers.get('location')).toBe('/sign-in?to=%2F');
+  const refusedForm = await post(PATH, { ...BOUND, kind: 'approve' });
+  expect(refusedForm.statusCode).toBe(401);
+  expect(refusedForm.body).toContain('Nothing was sent.');
   expect(sent).toEqual([]);
 });
 
@@ -276,8 +278,11 @@ test('hostile words of servers, tools and models are shown and do nothing', asyn
   }
 });
 
-test('a call that waits for nobody says where to look', async () => {
+test('a call that waits for nobody shows its run, and takes no answer', async () => {
   const answer = await ask('/runs/run-1/requests/t9.c9');
-  expect(answer.statusCode).toBe(404);
-  expect(answer.body).toContain('waits for nobody');
+  expect(answer.statusCode).toBe(200);
+  expect(answer.body).toContain('Call t9.c9 waits for nobody any more.');
+  const late = await post('/runs/run-1/requests/t9.c9', { ...BOUND, kind: 'approve' });
+  expect(late.statusCode).toBe(409);
+  expect(sent).toEqual([]);
 });
