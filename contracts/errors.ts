@@ -131,6 +131,8 @@ export const ERRORS = {
   LEDGER_BROKEN: failedCheck,
   // Both may pass: a person resolves the conflict, and the run waits until then.
   LEDGER_UNAVAILABLE: unavailable,
+  MESSAGE_UNDELIVERED: unavailable,
+  MESSAGE_REFUSED: upstream,
   LEDGER_CONFLICT: unavailable,
   REPLAY_FAILED: failedCheck,
   POLICY_CASES_FAILED: failedCheck,

@@ -109,6 +109,7 @@ export const ACTIVITIES = {
   resumeCall: 'resumeCall',
   pollTask: 'pollTask',
   storeSegment: 'storeSegment',
+  sendMessage: 'sendMessage',
   reviewChange: 'reviewChange',
   discoverCatalog: 'discoverCatalog',
 } as const;
@@ -125,6 +126,7 @@ export const METRICS = {
   held: 'countersign_server_calls_held',
   breaker: 'countersign_server_breaker',
   refusedQueries: 'countersign_queries_refused',
+  messages: 'countersign_messages',
 } as const;
 
 /**

@@ -38,6 +38,7 @@ import {
   Stop,
   ToolDefinition,
   Verdict,
+  WebhookMessage,
 } from '../contracts/schemas/index.ts';
 import { GatewayConfig } from '../contracts/schemas/gateway.ts';
 import { openApiDocument } from '../gateway/gateway.ts';
@@ -62,6 +63,7 @@ const PUBLISHED: Readonly<Record<string, Published>> = {
   stop: { schema: Stop, io: 'input', title: 'Stop: ends a run without failing it' },
   'policy-cases': { schema: PolicyCases, io: 'input', title: 'Policy cases: calls, and what policy must say of them' },
   policy: { schema: Policy, io: 'input', title: 'Policy: what may run, what is asked, what is refused' },
+  'webhook-message': { schema: WebhookMessage, io: 'output', title: 'Message to people, as a webhook gets it' },
   config: { schema: Config, io: 'input', title: 'countersign.yaml: configuration of a worker' },
   'catalog-connect': { schema: CatalogConnect, io: 'input', title: 'Connect: a server for the catalog of a tenant' },
   'catalog-refresh': { schema: CatalogRefresh, io: 'input', title: 'Refresh: lists the tools of a server anew' },

@@ -21,7 +21,7 @@ import { createCallTool } from '../activities/gate/call-tool.ts';
 import { createHeldRun, loadQuestionMacs } from '../activities/gate/legacy-2025/open-question.ts';
 import { createPollTask } from '../activities/gate/legacy-2025/poll-task.ts';
 import { createResumeCall } from '../activities/gate/legacy-2025/resume-call.ts';
-import { coded } from '../activities/kit/activity.ts';
+import { coded, currentScheduler } from '../activities/kit/activity.ts';
 import { createDelivery, createHeadSigner, type DeliverLedger, type LedgerSink } from '../activities/ledger/port.ts';
 import { createLedgerDirectory, LEDGER_ROOT } from '../activities/ledger/directory.ts';
 import { createLedgerWebhook } from '../activities/ledger/webhook.ts';
@@ -34,12 +34,18 @@ import { loadStateSeal } from '../activities/mcp/state-seal.ts';
 import { createModelStep } from '../activities/models/model-step.ts';
 import { PROVIDER_URLS } from '../activities/models/provider.ts';
 import { createModelRegistry } from '../activities/models/ai-sdk.ts';
+import { createMailChannel } from '../activities/notify/mail.ts';
+import type { MessageChannel } from '../activities/notify/port.ts';
+import { createSendMessage } from '../activities/notify/send.ts';
+import { createSlackChannel, createSlackWebhookChannel } from '../activities/notify/slack.ts';
+import { createWebhookChannel } from '../activities/notify/webhook.ts';
 import { Conditions } from '../activities/policy/condition.ts';
 import { createJudge } from '../activities/policy/judge.ts';
 import { createDiscardedReader } from '../activities/run/discarded-tail.ts';
 import { createPrepareRun } from '../activities/run/prepare-run.ts';
 import { createMessageReader, createTranscriptReader } from '../activities/run/read-transcript.ts';
 import { createStoreSegment } from '../activities/run/store-segment.ts';
+import { createScrubber } from '../activities/scrubbing/scrubber.ts';
 import { createTokenBroker } from '../activities/tokens/broker.ts';
 import { loadPrivateKeys, loadSigningKeys, signingKeysOf } from '../activities/tokens/sealed.ts';
 import { createAuthorizationProof, createSignatureCheck } from '../activities/trust/dispatch-proof.ts';
@@ -58,6 +64,7 @@ import { createVaultDirectory, VAULT_ROOT } from '../activities/vault/directory.
 import { createVaultEnvironment, type Vault } from '../activities/vault/port.ts';
 import { QUERIES } from '../contracts/names.ts';
 import type { Config } from '../contracts/schemas/config.ts';
+import type { Channel } from '../contracts/schemas/channels.ts';
 import type { RunState } from '../contracts/schemas/run-state.ts';
 import type { StoreNamespace } from '../contracts/schemas/stores.ts';
 import { isTrustUrl, type TrustedJwk } from '../contracts/schemas/trust.ts';
@@ -66,6 +73,8 @@ import type { ModelActivities, RunActivities, ToolActivities } from '../contract
 import { contactedUrls } from './config/checks.ts';
 import { type Environment, isBeside, type LoadedConfig } from './config/load.ts';
 import { limitedServers, tellLimits } from './limit-metrics.ts';
+import { secretsOf } from './config/secrets.ts';
+import { tellMessages } from './message-metrics.ts';
 import { noting } from './recent-secrets.ts';
 import { createNamesakes } from '../activities/catalog/namesakes.ts';
 
@@ -144,8 +153,37 @@ export async function runSideActivities(
     reviewChange: coded(createReviewChange(config, configuredCapabilities(config), signing)),
     judge: coded(judge),
     storeSegment: coded(createStoreSegment(artifacts, client, await openLedger(loaded))),
+    sendMessage: coded(openMessages(config)),
     modelStep,
   };
+}
+
+/** Opens the channels that tell people of requests. */
+function openMessages(config: Config): RunSide['sendMessage'] {
+  const { channels, page } = config.notify;
+  const scrubber = createScrubber(secretsOf(config));
+  const egress = openEgress(config);
+  const opened = Object.entries(channels).map(([name, channel]) => [name, openChannel(name, channel, egress)] as const);
+  return createSendMessage({
+    channels: Object.fromEntries(opened),
+    page,
+    scrub: (value) => scrubber.value(value),
+    tell: tellMessages(Runtime.instance()),
+    scheduler: currentScheduler,
+  });
+}
+
+function openChannel(name: string, channel: Channel, egress: Egress): MessageChannel {
+  switch (channel.kind) {
+    case 'webhook':
+      return createWebhookChannel(name, channel, egress);
+    case 'mail':
+      return createMailChannel(name, channel, egress);
+    case 'slack':
+      return createSlackChannel(name, channel, egress);
+    case 'slack-webhook':
+      return createSlackWebhookChannel(name, channel, egress);
+  }
 }
 
 /** @param closed gets what is to be closed once no activity runs any more */

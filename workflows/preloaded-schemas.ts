@@ -12,6 +12,7 @@ import * as catalog from '../contracts/schemas/catalog.ts';
 import * as input from '../contracts/schemas/input.ts';
 import * as json from '../contracts/schemas/json.ts';
 import * as legacy from '../contracts/schemas/legacy-2025.ts';
+import * as notify from '../contracts/schemas/notify.ts';
 import * as policy from '../contracts/schemas/policy.ts';
 import * as runSpec from '../contracts/schemas/run-spec.ts';
 import * as tool from '../contracts/schemas/tool.ts';
@@ -22,5 +23,5 @@ import '../domain/shapes/inputs.ts';
  * The SDK skips objects that are already frozen. An object with getters alone counts as frozen once it cannot be
  * extended.
  */
-const SCHEMAS = [answer, call, catalog, input, json, legacy, policy, runSpec, tool, trust];
+const SCHEMAS = [answer, call, catalog, input, json, legacy, notify, policy, runSpec, tool, trust];
 for (const schemas of SCHEMAS) Object.preventExtensions(schemas);

@@ -30,6 +30,10 @@ export const PATCHES = {
     since: '0.1.0',
     reason: 'asks people in the middle of a call that is under way, which an earlier build knows nothing of',
   },
+  messages: {
+    since: '0.1.0',
+    reason: 'tells people of requests, and waits for their deadlines to come near, where an earlier build tells nobody',
+  },
 } as const satisfies Record<string, { readonly since: string; readonly reason: string; readonly until?: string }>;
 
 /**

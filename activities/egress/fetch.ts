@@ -65,6 +65,13 @@ export interface Outlet {
 }
 
 export interface Egress {
+  /**
+   * Resolves a host of the configuration that is asked in another way than by HTTP. The caller connects to the address
+   * that it gets, and asks again for each connection.
+   * @param what names the field in errors
+   * @throws CountersignError `EGRESS_FORBIDDEN`; an error of the network, if the name has no address
+   */
+  address(what: string, hostname: string): Promise<string>;
   /** Opens an outlet with connections of its own. */
   outlet(options: OutletOptions): Outlet;
 }
@@ -80,6 +87,14 @@ export interface EgressOptions {
 export function createEgress({ rules, origins, resolve = systemResolve }: EgressOptions): Egress {
   const connect = guardedConnector(rules, resolve);
   return {
+    address: async (what, hostname) => {
+      try {
+        const [first] = await judgedAddresses(rules, resolve, hostname);
+        return first.address;
+      } catch (error) {
+        throw error instanceof AddressForbidden ? egressForbidden(what, error.host, error.reason) : error;
+      }
+    },
     outlet({ what, to, unshared = false, onConnected, ...bounds }) {
       const targets = new Set(to.map((url) => new URL(url).origin));
       const dispatcher = new Agent({
@@ -392,20 +407,27 @@ function guardedConnector(rules: EgressRules, resolve: Resolve): buildConnector.
   };
 }
 
-function guardedLookup(rules: EgressRules, resolve: Resolve): LookupFunction {
-  const judged = async (hostname: string): Promise<LookupAddress[]> => {
-    const found = (await resolve(hostname)).map(({ address }) => ({ address, family: isIP(address) }));
-    for (const { address } of found) {
-      const reason = addressObjection(address, rules, hostname);
-      if (reason !== undefined) throw new AddressForbidden(hostname, reason);
-    }
-    if (found.length > 0) return found;
+async function judgedAddresses(
+  rules: EgressRules,
+  resolve: Resolve,
+  hostname: string,
+): Promise<[LookupAddress, ...LookupAddress[]]> {
+  const resolved = isIP(hostname) === 0 ? await resolve(hostname) : [{ address: hostname }];
+  const [first, ...others] = resolved.map(({ address }) => ({ address, family: isIP(address) }));
+  if (first === undefined)
     throw Object.assign(new Error(`${hostname} has no address`), { code: 'ENOTFOUND', syscall: 'getaddrinfo' });
-  };
+  for (const { address } of [first, ...others]) {
+    const reason = addressObjection(address, rules, isIP(hostname) === 0 ? hostname : '');
+    if (reason !== undefined) throw new AddressForbidden(hostname, reason);
+  }
+  return [first, ...others];
+}
+
+function guardedLookup(rules: EgressRules, resolve: Resolve): LookupFunction {
   const answer = async (...[hostname, options, callback]: Parameters<LookupFunction>): Promise<void> => {
     let found: LookupAddress[];
     try {
-      found = await judged(hostname);
+      found = await judgedAddresses(rules, resolve, hostname);
     } catch (error) {
       // Sound: Node hands it on as the cause, whatever it is.
       callback(error as NodeJS.ErrnoException, '');

@@ -88,3 +88,12 @@ export function causesOf(error: unknown): readonly Fields[] {
 export function isFinalStatus(status: number): boolean {
   return status >= 300 && status < 500 && ![408, 409, 425, 429].includes(status);
 }
+
+const LONGEST_RETRY_AFTER_SECONDS = 3_600;
+
+/** RFC 9110 §10.2.3, seconds only: a date depends on whose clock is right. */
+export function retryAfterOf({ headers }: Pick<Response, 'headers'>): number | undefined {
+  const header = headers.get('retry-after') ?? '';
+  if (!/^\d{1,9}$/.test(header)) return undefined;
+  return Math.min(Number(header), LONGEST_RETRY_AFTER_SECONDS) * 1_000;
+}

@@ -99,11 +99,27 @@ export function createPrepareRun(
       withdrawals: 'doubted',
       ...stretchOf(config),
       upserts: 'settled',
-      // A sink has acknowledged the whole ledger when the run ends.
-      ...(config.ledger === undefined ? { records: 'history' } : {}),
+      ...outwardOf(config),
       ...proven,
     };
   };
+}
+
+/** What leaves a run: its ledger, and news for people. */
+function outwardOf(config: Config): Pick<PreparedRun, 'records' | 'notify'> {
+  // A sink has acknowledged the whole ledger when the run ends.
+  return { ...(config.ledger === undefined ? { records: 'history' } : {}), ...notifyOf(config) };
+}
+
+/** Returns nothing if no rule tells anybody: such a run has no event more. */
+function notifyOf({ policy, notify }: Config): Pick<PreparedRun, 'notify'> {
+  const routes = policy.notify ?? [];
+  const tells = [routes, ...(policy.rules ?? []).map((rule) => rule.notify ?? [])];
+  if (tells.every(({ length }) => length === 0)) return {};
+  const gather = Object.entries(notify.channels).flatMap(([name, { digest }]) =>
+    digest === undefined ? [] : [[name, digest.seconds] as const],
+  );
+  return { notify: { routes, ...(gather.length === 0 ? {} : { gather: Object.fromEntries(gather) }) } };
 }
 
 /** In trust mode `signed` the record of a stretch would have to be proven, which it is not: each step stands alone. */

@@ -22,11 +22,11 @@ import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { SigningKey } from '../../contracts/schemas/credentials.ts';
 import { type GuardedFetch, ResponseTooLarge } from '../egress/fetch.ts';
+import { retryAfterOf } from '../kit/network.ts';
 import { tokenError } from './port.ts';
 
 /** Metadata and token answers are some kilobytes. */
 export const LARGEST_ANSWER_BYTES = 262_144;
-const LONGEST_RETRY_AFTER_SECONDS = 3_600;
 
 interface ExchangeOptions {
   /** Bounded by `LARGEST_ANSWER_BYTES`; follows no redirect. */
@@ -81,13 +81,6 @@ async function bytesOf(answer: Response): Promise<ArrayBuffer> {
   } catch (error) {
     throw error instanceof ResponseTooLarge ? new AnswerTooLarge() : error;
   }
-}
-
-/** RFC 9110 §10.2.3, seconds only: a date depends on whose clock is right. */
-export function retryAfterOf({ headers }: Pick<Response, 'headers'>): number | undefined {
-  const header = headers.get('retry-after') ?? '';
-  if (!/^\d{1,9}$/.test(header)) return undefined;
-  return Math.min(Number(header), LONGEST_RETRY_AFTER_SECONDS) * 1_000;
 }
 
 const PREFIX = 'urn:ietf:params:oauth:token-type:';

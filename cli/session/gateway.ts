@@ -14,7 +14,6 @@ import { Name } from '../../contracts/schemas/json.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { Assertion } from '../../contracts/schemas/trust.ts';
 import type { Gateway, GatewayOptions, Speaking } from '../../gateway/gateway.ts';
-import { openProvider } from '../../workers/composition.ts';
 import { readConfigFile, substitute } from '../../workers/config/load.ts';
 import { packageVersion } from '../../workers/setup.ts';
 import type { GlobalOptions } from './options.ts';
@@ -52,6 +51,8 @@ export async function gatewayParts(
 ): Promise<GatewaySettings> {
   const gateway = config.gateway ?? GatewayConfig.parse({});
   const { keyFile } = gateway.signing ?? {};
+  // It brings the parts of workers, which no other command of clients loads.
+  const { openProvider } = await import('../../workers/composition.ts');
   const outlet = openProvider(config);
   return {
     config: gateway,

@@ -1,7 +1,14 @@
 /** Shows a run, its calls, its retries and its result to people. */
 import type { CallProgress, Retry } from '../../client/index.ts';
 import type { RunningTask } from '../../contracts/schemas/legacy-2025.ts';
-import type { LimitsState, RunResult, RunState, Spent, StandingDecision } from '../../contracts/schemas/run-state.ts';
+import type {
+  LimitsState,
+  MessagesState,
+  RunResult,
+  RunState,
+  Spent,
+  StandingDecision,
+} from '../../contracts/schemas/run-state.ts';
 import type { HeldBy, HeldCall } from '../../contracts/schemas/call.ts';
 import { amountText } from '../../domain/run/limits.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
@@ -42,12 +49,27 @@ export function stateText(state: RunState, now: number, paint: Paint, retries: r
     ...(state.held ?? []).map((each) => ['held back', heldText(each)] as const),
     ...(state.grantEnds ?? []).map((each) => ['grant ends', grantEndText(each)] as const),
     ...(state.tasks ?? []).map((each) => ['task', taskText(each)] as const),
+    ['messages', given(state.messages, (messages) => messagesText(messages))],
+    ...(state.messages?.underWay ?? []).map((each) => ['not told yet', underWayText(each)] as const),
+    ...(state.messages?.failures ?? []).map((each) => ['not told', failureText(each)] as const),
     ...standing.map((each) => ['stands', standingText(each)] as const),
   ])}`;
 }
 
 function grantEndText({ callId, server, at }: NonNullable<RunState['grantEnds']>[number]): string {
   return `for ${visible(server)} at ${shortInstant(at)}, before the deadline of ${visible(callId)}`;
+}
+
+function messagesText({ sent, underWay, failed }: MessagesState): string {
+  return `${sent} sent, ${underWay.length} under way, ${failed} given up`;
+}
+
+function underWayText({ channel, event, calls, since }: MessagesState['underWay'][number]): string {
+  return `${event} of ${calls.map(visible).join(', ')} through ${visible(channel)}, since ${shortInstant(since)}`;
+}
+
+function failureText({ channel, event, calls, code, message, at }: MessagesState['failures'][number]): string {
+  return `${event} of ${calls.map(visible).join(', ')} through ${visible(channel)} at ${shortInstant(at)}: ${visible(code)}: ${bounded(visible(message), 300)}`;
 }
 
 function spentText({ millionths, currency }: Spent): string {

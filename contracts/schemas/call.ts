@@ -1,6 +1,7 @@
 /** A throttled call may run, but waits because of its server's limits. */
 import { z } from 'zod';
 import { ArtifactRef, JsonObject, JsonValue, Sha256Hex } from './json.ts';
+import { NotifyRoute } from './notify.ts';
 import { ApproverRule, ToolName } from './policy.ts';
 import { ToolAnnotations } from './tool.ts';
 
@@ -64,6 +65,8 @@ export const Verdict = z.discriminatedUnion('kind', [
     approvers: ApproverRule,
     deadlineSeconds: z.int().positive(),
     explain: z.array(Explanation).optional(),
+    /** Who is told, if the rule says something else than `policy.notify`. */
+    notify: z.array(NotifyRoute).optional(),
   }),
   z.strictObject({
     kind: z.literal('deny'),

@@ -16,6 +16,7 @@ import {
   RESOURCES_UNSAID,
   saysOfResources,
 } from './credentials.ts';
+import { NotifyConfig } from './channels.ts';
 import { OrganisationPolicy, ToolName } from './policy.ts';
 import { Ceilings, Fairness } from './run-spec.ts';
 import { TaskSettings } from './legacy-2025.ts';
@@ -238,6 +239,7 @@ export const Config = z.strictObject({
     .prefault({}),
   artifacts: ArtifactsConfig.prefault({}),
   ledger: LedgerConfig.optional(),
+  notify: NotifyConfig.prefault({}),
   /** Needed for servers whose credentials are `issued`. */
   issuer: Issuer.optional(),
   health: Health.optional(),

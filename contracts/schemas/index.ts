@@ -22,6 +22,7 @@ export { Config, type ConfigInput } from './config.ts';
 export { IssuedClaims } from './credentials.ts';
 export { type JsonObject, type JsonValue } from './json.ts';
 export { LedgerEntry, LedgerLine, LedgerRecord, Segment } from './ledger.ts';
+export { WebhookMessage } from './notify-message.ts';
 export { Policy, type PolicyInput } from './policy.ts';
 export { PolicyCases } from './policy-cases.ts';
 export {

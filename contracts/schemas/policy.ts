@@ -4,6 +4,7 @@
  */
 import { z } from 'zod';
 import { Identifier, Instant, Name, people } from './json.ts';
+import { NotifyRoutes } from './notify.ts';
 
 export const Action = z.enum(['allow', 'ask', 'deny']);
 export type Action = z.infer<typeof Action>;
@@ -166,7 +167,12 @@ export const BreakGlass = z.strictObject({
 });
 
 export const OrganisationRule = z
-  .strictObject({ ...PolicyRule.shape, breakGlass: BreakGlass.optional() })
+  .strictObject({
+    ...PolicyRule.shape,
+    breakGlass: BreakGlass.optional(),
+    /** Who is told of the requests of this rule, instead of `policy.notify`; an empty list tells nobody. */
+    notify: NotifyRoutes.optional(),
+  })
   .refine(({ breakGlass, then }) => breakGlass === undefined || then === 'allow', {
     path: ['then'],
     message: 'must be allow: breaking glass lets a call pass, and nothing else',
@@ -225,6 +231,8 @@ export const OrganisationPolicy = z.strictObject({
    * All groups that people can be in. If stated, a list with another group is reported; verdicts do not depend on it.
    */
   groups: z.array(Identifier).min(1).max(1_000).optional(),
+  /** Who is told of requests; see docs/guide/messages.md. Absent: nobody. */
+  notify: NotifyRoutes.optional(),
   /** `ignored`: ids of people that differ in the case of letters only are one person. Absent: `matters`. */
   idCase: IdCase.optional(),
 });

@@ -5,6 +5,7 @@ import { ArtifactRef, JsonObject, JsonValue, Sha256Hex } from './json.ts';
 import { LedgerEntry } from './ledger.ts';
 import { RunningTask } from './legacy-2025.ts';
 import { RememberScope, ToolName } from './policy.ts';
+import { MessageEvent } from './notify.ts';
 import { Message, Usage } from './transcript.ts';
 
 /** `waiting`: nothing can happen until a person decides. `storing`: all is done and being stored; then the run ends. */
@@ -53,6 +54,18 @@ export const StandingDecision = z.strictObject({
 });
 export type StandingDecision = z.infer<typeof StandingDecision>;
 
+const toldOf = { channel: z.string(), event: MessageEvent, calls: z.array(z.string()) };
+
+/** Messages of a run to people. A message under way for long is one whose channel fails. */
+export const MessagesState = z.strictObject({
+  sent: z.int(),
+  underWay: z.array(z.strictObject({ ...toldOf, since: z.string() })),
+  failed: z.int(),
+  /** The newest ones that were given up. */
+  failures: z.array(z.strictObject({ ...toldOf, code: z.string(), message: z.string(), at: z.string() })),
+});
+export type MessagesState = z.infer<typeof MessagesState>;
+
 export const RunState = z.strictObject({
   workflowId: z.string(),
   runId: z.string(),
@@ -90,6 +103,8 @@ export const RunState = z.strictObject({
   grantEnds: z.array(z.strictObject({ callId: z.string(), server: z.string(), at: z.string() })).optional(),
   /** Set once calls under way are to be cancelled: the run was cancelled, or stopped together with its calls. */
   cancelsCalls: z.literal(true).optional(),
+  /** Messages to people; absent if policy tells nobody. */
+  messages: MessagesState.optional(),
   /** Calls that their servers work on as tasks; absent if there is none. */
   tasks: z.array(RunningTask).optional(),
 });

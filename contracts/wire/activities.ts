@@ -5,6 +5,7 @@ import type { Discovery } from '../schemas/tool.ts';
 import type { TrustSet } from '../schemas/trust.ts';
 import type { CatalogDiscovery, DiscoverCatalogInput } from './catalog.ts';
 import type { PollInput, PollResult } from './legacy-2025.ts';
+import type { MessageInput, MessageSent } from './notify.ts';
 import type { JudgeInput, JudgeResult, ModelStepInput, ModelStepResult, StoreSegmentInput } from './run.ts';
 import type { BegunRun, StretchInput, StretchRecord } from './stretch.ts';
 import type { DiscoverInput, DispatchInput, DispatchResult, ResumeInput, TurnedAway } from './tools.ts';
@@ -21,6 +22,8 @@ export interface RunActivities {
   readTrust(tenant: string): Promise<TrustSet | undefined>;
   judge(input: JudgeInput): Promise<JudgeResult>;
   storeSegment(input: StoreSegmentInput): Promise<ArtifactRef>;
+  /** Tells people of requests. May be repeated: the receiver knows the message by its key. */
+  sendMessage(input: MessageInput): Promise<MessageSent>;
 }
 
 export interface ModelActivities {

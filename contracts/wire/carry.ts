@@ -29,6 +29,7 @@ import type { Grant } from '../schemas/run-spec.ts';
 import type { Tally } from '../schemas/run-state.ts';
 import type { Usage } from '../schemas/transcript.ts';
 import type { LedgerEntry } from '../schemas/ledger.ts';
+import type { CarriedMessages } from './notify.ts';
 import type { PreparedRun } from './run.ts';
 import type { ToolsetRef } from './identity.ts';
 
@@ -56,6 +57,8 @@ export interface Carry {
   readonly earlier: readonly string[];
   /** Time of the last read of the trust set, epoch ms; only in trust mode `signed`. */
   readonly trustReadAt?: number;
+  /** Only of a run that tells people of its requests. */
+  readonly messages?: CarriedMessages;
 }
 
 /** The ends of both chains: all that the next execution needs to go on. */

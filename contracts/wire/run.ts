@@ -15,6 +15,7 @@ import type { ServerBinding } from '../schemas/tool.ts';
 import type { AssistantPart, Message, Usage } from '../schemas/transcript.ts';
 import type { TrustSet } from '../schemas/trust.ts';
 import type { RunIdentity, RunPriority, SignedSpec, ToolsetRef } from './identity.ts';
+import type { PreparedNotify } from './notify.ts';
 
 /** Prices per million tokens, in millionths of the currency. */
 export interface ModelPrice {
@@ -122,6 +123,8 @@ export interface PreparedRun {
    * beside the status before.
    */
   readonly upserts?: 'settled';
+  /** The run tells people of its requests. Absent: policy tells nobody, or prepared by an earlier release. */
+  readonly notify?: PreparedNotify;
 }
 
 export interface JudgeInput {

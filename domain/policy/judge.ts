@@ -12,6 +12,7 @@
  */
 import { defined } from '../../contracts/defined.ts';
 import type { BrokenGlass, Verdict } from '../../contracts/schemas/call.ts';
+import type { NotifyRoute } from '../../contracts/schemas/notify.ts';
 import type {
   Action,
   ApproverClause,
@@ -43,12 +44,15 @@ export interface PolicyLayers {
 
 export type JudgedTool = CalledTool;
 
+/** What a rule says of its requests; only the organisation's says who is told. */
+type RuleEntry = Omit<ToolPolicyInput, 'action'> & { readonly notify?: NotifyRoute[] | undefined };
+
 interface LayerVerdict {
   readonly layer: LayerName;
   readonly policy: PolicyInput;
   readonly action: Action;
   readonly rule: string;
-  readonly entry?: Omit<ToolPolicyInput, 'action'>;
+  readonly entry?: RuleEntry;
   readonly explain?: string;
 }
 
@@ -114,8 +118,15 @@ export function judge(
       ...ruleTimes(stated, deadlineSeconds),
     },
     deadlineSeconds,
-    ...(explain.length === 0 ? {} : { explain }),
+    ...defined({ explain: explain.length === 0 ? undefined : explain, notify: toldBy(asked) }),
   };
+}
+
+/** Returns who is told by the organisation's rules that ask; undefined if none of them says so. */
+function toldBy(asked: readonly LayerVerdict[]): NotifyRoute[] | undefined {
+  const stated = asked.flatMap(({ layer, entry }) => (layer === 'organisation' ? [entry?.notify] : []));
+  const routes = stated.filter((each) => each !== undefined);
+  return routes.length === 0 ? undefined : routes.flat();
 }
 
 function askOf(say: Extract<CatalogSay, { kind: 'ask' }>): LayerVerdict {
@@ -225,7 +236,7 @@ export interface LayerRule {
   /** Name of the rule in verdicts, without the layer. */
   readonly rule: string;
   readonly action: Action;
-  readonly entry?: Omit<ToolPolicyInput, 'action'>;
+  readonly entry?: RuleEntry;
   readonly explain?: string;
   readonly condition?: string;
   readonly matches: () => Holds;

@@ -189,7 +189,12 @@ const TRUST: Shape = { keys: new Each('fields'), maxAgeSeconds: 'count' };
 const WHY = { code: 'text', message: 'text' } as const;
 const VERDICT = new Either(
   { kind: new Word('allow') },
-  { kind: new Word('ask'), approvers: { allOf: new Each('fields') }, deadlineSeconds: 'count' },
+  {
+    kind: new Word('ask'),
+    approvers: { allOf: new Each('fields') },
+    deadlineSeconds: 'count',
+    'notify?': new Each({ channel: 'text' }),
+  },
   { kind: new Word('deny'), ...WHY },
 );
 const JUDGED: Shape = {
@@ -242,6 +247,7 @@ const PREPARED = {
   servers: new Each({ name: 'text', url: 'text' }),
   opening: new Each({ role: 'text' }),
   'trust?': TRUST,
+  'notify?': { routes: new Each({ channel: 'text' }), 'gather?': 'fields' },
 } satisfies Shape;
 const TIMES: Shape = { prepared: 'time', listed: 'time' };
 const RECORD: Shape = { turns: TURNS, 'prepared?': PREPARED, 'found?': new Each(FOUND), 'times?': TIMES };
@@ -257,6 +263,7 @@ const ANSWERS = {
   'readTrust?': TRUST,
   judge: JUDGED,
   storeSegment: REF,
+  sendMessage: { 'thread?': 'text' },
   modelStep: STEP,
   stretch: RECORD,
   discoverTools: new Either(FOUND, { server: 'text', authorization: 'fields' }),

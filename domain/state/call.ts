@@ -12,7 +12,7 @@
 import { defined } from '../../contracts/defined.ts';
 import type { Judgement, Outcome, ProposedCall } from '../../contracts/schemas/call.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
-import type { InputPause, Pause, SignedDecision } from '../../contracts/schemas/request.ts';
+import type { InputPause, Pause, RequestStatus, SignedDecision } from '../../contracts/schemas/request.ts';
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
 import type {
   Agreed,
@@ -144,6 +144,24 @@ export function decisionOn(state: CallState): MadeDecision | undefined {
 /** Undefined for a call that nobody has judged. */
 export function judgementOf(state: CallState): Judgement | undefined {
   return state.status === 'proposed' ? undefined : state.judgement;
+}
+
+/** The status of the newest request, as people see it. */
+export function requestStatusOf(state: CallState): RequestStatus {
+  if (isAsking(state)) return 'open';
+  if (state.status !== 'settled') return 'approved';
+  if (state.pause !== undefined) return state.pause.status;
+  switch (state.outcome.kind) {
+    case 'rejected':
+      return 'rejected';
+    case 'expired':
+      return 'expired';
+    case 'answered':
+      return 'answered';
+    default:
+      if (state.made === undefined) return 'cancelled';
+      return state.made.decision.kind === 'approve' ? 'approved' : 'rejected';
+  }
 }
 
 /** Changes the request of a call that waits for people. */

@@ -12,6 +12,7 @@ const SENDING = ['activities', 'workers', 'client', 'gateway', 'cli'];
 const ALLOWED: Readonly<Record<string, string>> = {
   'activities/egress/address.ts': 'reads addresses (`isIP`)',
   'activities/egress/fetch.ts': 'is the guarded way: it judges what is connected to',
+  'activities/notify/mail.ts': 'speaks SMTP, to the address that the guarded way has judged',
   'cli/dev/stack.ts': 'listens, and sends nothing',
   'client/artifacts/readers.ts': 'reads artifacts for backends, from the store that they name',
   'workers/dev-server.ts': 'listens, and sends nothing',
@@ -23,7 +24,7 @@ const UNGUARDED: Readonly<Record<string, string>> = {
 };
 
 const NETWORK =
-  /^(?:undici|node-fetch|axios|got|ky|superagent|ws|eventsource|(?:node:)?(?:https?|http2|net|tls|dgram|dns))(?:\/|$)/;
+  /^(?:undici|nodemailer|node-fetch|axios|got|ky|superagent|ws|eventsource|(?:node:)?(?:https?|http2|net|tls|dgram|dns))(?:\/|$)/;
 
 const files = sourceFiles().filter(({ folder }) => SENDING.includes(folder));
 

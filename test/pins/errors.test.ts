@@ -92,6 +92,8 @@ const PINNED: Readonly<Record<string, readonly [boolean, number, number]>> = {
   SWEEP_REFUSED: [false, 403, 3],
   LEDGER_BROKEN: [false, 422, 7],
   LEDGER_UNAVAILABLE: [true, 503, 6],
+  MESSAGE_UNDELIVERED: [true, 503, 6],
+  MESSAGE_REFUSED: [false, 502, 3],
   LEDGER_CONFLICT: [true, 503, 6],
   REPLAY_FAILED: [false, 422, 7],
   POLICY_CASES_FAILED: [false, 422, 7],

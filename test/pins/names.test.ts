@@ -40,6 +40,7 @@ describe('names on the wire', () => {
       held: 'countersign_server_calls_held',
       breaker: 'countersign_server_breaker',
       refusedQueries: 'countersign_queries_refused',
+      messages: 'countersign_messages',
     });
   });
 
@@ -99,6 +100,7 @@ describe('names on the wire', () => {
       resumeCall: 'resumeCall',
       pollTask: 'pollTask',
       storeSegment: 'storeSegment',
+      sendMessage: 'sendMessage',
       stretch: 'stretch',
       reviewChange: 'reviewChange',
       discoverCatalog: 'discoverCatalog',

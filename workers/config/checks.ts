@@ -6,6 +6,7 @@ import { TENANT_PREFIX } from '../../activities/tokens/issued.ts';
 import { assertNoAuthorizationHeader } from '../../contracts/access-token.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
+import type { Channel } from '../../contracts/schemas/channels.ts';
 import { pathText } from '../../contracts/schemas/parse.ts';
 import { DEFAULT_ARTIFACTS } from '../../contracts/schemas/stores.ts';
 import { isTrustUrl } from '../../contracts/schemas/trust.ts';
@@ -31,6 +32,7 @@ const CHECKS: readonly ((config: Config, refuse: Refuse) => void)[] = [
   checkIssuer,
   checkKeyIds,
   checkRefreshTokens,
+  checkChannels,
 ];
 
 /** @param what names the file in errors */
@@ -181,11 +183,38 @@ interface ConfiguredUrl {
   readonly url: string;
 }
 
+/** A route to nowhere would tell nobody, and no one would miss it. */
+function checkChannels({ policy, notify, egress }: Config, refuse: Refuse): void {
+  const routes = [
+    ...(policy.notify ?? []).map(({ channel }, index) => ({ channel, path: ['policy', 'notify', index] })),
+    ...(policy.rules ?? []).flatMap((rule, at) =>
+      (rule.notify ?? []).map(({ channel }, index) => ({ channel, path: ['policy', 'rules', at, 'notify', index] })),
+    ),
+  ];
+  for (const { channel, path } of routes)
+    if (!Object.hasOwn(notify.channels, channel))
+      refuse(pathText([...path, 'channel']), `names no channel of notify.channels: ${channel}`);
+  for (const [name, channel] of Object.entries(notify.channels)) checkChannel(name, channel, egress, refuse);
+}
+
+function checkChannel(name: string, channel: Channel, egress: Config['egress'], refuse: Refuse): void {
+  if (channel.kind !== 'mail') return;
+  const path = ['notify', 'channels', name];
+  const isHere = isSecureTransport(
+    `http://${channel.host.includes(':') ? `[${channel.host}]` : channel.host}`,
+    egress.allowInsecure,
+  );
+  if (channel.tls === 'none' && !isHere)
+    refuse(pathText([...path, 'tls']), 'must not be none: mail and password would go in clear to another host');
+  if ((channel.user === undefined) !== (channel.password === undefined))
+    refuse(pathText([...path, 'password']), 'belongs to a user: state both, or neither');
+}
+
 /** Returns addresses to which this process connects. */
 export function contactedUrls(config: Config): ConfiguredUrl[] {
   const at = (path: readonly PropertyKey[], url: string | undefined): ConfiguredUrl[] =>
     url === undefined ? [] : [{ path: pathText(path), url }];
-  const { servers, models, ledger, artifacts, trust, gateway } = config;
+  const { servers, models, ledger, notify, artifacts, trust, gateway } = config;
   return [
     ...Object.entries(servers).flatMap(([name, { url }]) => at(['servers', name, 'url'], url)),
     ...clientsOf(config).map(({ path, client }) => ({ path: `${path}.issuer`, url: client.issuer })),
@@ -193,12 +222,28 @@ export function contactedUrls(config: Config): ConfiguredUrl[] {
       model.provider === 'scripted' ? [] : at(['models', name, 'baseUrl'], model.baseUrl),
     ),
     ...at(['ledger', 'webhook', 'url'], ledger?.webhook?.url),
+    ...Object.entries(notify.channels).flatMap(([name, channel]) => at(...addressIn(name, channel))),
     ...at(['artifacts', 's3', 'endpoint'], artifacts.s3?.endpoint),
     ...(trust.mode === 'signed' && isTrustUrl(trust.jwks) ? at(['trust', 'jwks'], trust.jwks) : []),
     ...at(['gateway', 'oidc', 'issuer'], gateway?.oidc?.issuer),
     ...at(['gateway', 'oidc', 'jwksUri'], gateway?.oidc?.jwksUri),
     ...origins(config),
   ];
+}
+
+/** Returns the URL of a channel and its path; a mail server has none. */
+function addressIn(name: string, channel: Channel): [path: readonly PropertyKey[], url: string | undefined] {
+  const path = ['notify', 'channels', name];
+  switch (channel.kind) {
+    case 'webhook':
+      return [[...path, 'url'], channel.url];
+    case 'slack':
+      return [[...path, 'apiUrl'], channel.apiUrl];
+    case 'slack-webhook':
+      return [[...path, 'webhookUrl'], channel.webhookUrl];
+    case 'mail':
+      return [path, undefined];
+  }
 }
 
 /** Returns origins of servers that runs and catalogs name, of token endpoints, and of those for credentials. */

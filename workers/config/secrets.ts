@@ -7,6 +7,7 @@
 import { clientsOf, secretHeaderValues } from '../../activities/tokens/configured.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { CodecKey } from '../../contracts/schemas/json.ts';
+import type { Channel } from '../../contracts/schemas/channels.ts';
 
 /** Returns every secret of the configuration, for a scrubber. */
 export function secretsOf(config: Config): readonly string[] {
@@ -14,9 +15,26 @@ export function secretsOf(config: Config): readonly string[] {
   const headers = Object.values(config.servers).flatMap((server) => secretHeaderValues(server.headers));
   const models = Object.values(config.models).map((model) => ('apiKey' in model ? model.apiKey : undefined));
   const { s3 } = config.artifacts;
-  const others = [...models, config.gateway?.page?.clientSecret, config.ledger?.webhook?.secret, s3?.secretAccessKey, s3?.sessionToken];
+  const others = [...models, config.ledger?.webhook?.secret, s3?.secretAccessKey, s3?.sessionToken];
+  const channels = Object.values(config.notify.channels).flatMap(channelSecrets);
+  const page = config.gateway?.page?.clientSecret;
   const keys = [...config.encryption.keys, ...vaultKeysOf(config), ...zoneKeysOf(config)].map(({ key }) => key);
-  return [...new Set([...credentials, ...headers, ...others, ...keys])].filter((secret) => secret !== undefined);
+  return [...new Set([...credentials, ...headers, ...others, ...channels, page, ...keys])].filter(
+    (secret) => secret !== undefined,
+  );
+}
+
+function channelSecrets(channel: Channel): readonly (string | undefined)[] {
+  switch (channel.kind) {
+    case 'webhook':
+      return [channel.secret];
+    case 'mail':
+      return [channel.password];
+    case 'slack':
+      return [channel.token];
+    case 'slack-webhook':
+      return [channel.webhookUrl];
+  }
 }
 
 function vaultKeysOf({ vault }: Config): readonly CodecKey[] {

@@ -129,6 +129,23 @@ function untilThere({ startWaitSeconds }: ServerBinding): ActivityOptions {
   };
 }
 
+/**
+ * Options for a message to people. Nobody waits for it, and after an hour nobody wants it any more: it is given up then,
+ * and the run shows so. A stopped run still tells what it has to tell.
+ */
+export function messageActivities(
+  summary: string,
+  priority: RunPriority | undefined,
+): Answering<Pick<RunActivities, 'sendMessage'>> {
+  return provenActivities<Answering<RunActivities>>({
+    startToCloseTimeout: '60s',
+    scheduleToCloseTimeout: '1h',
+    retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '5m' },
+    summary,
+    ...inTurn(priority),
+  });
+}
+
 /** Options for judging an edit. The sender waits for the verdict; one attempt has the time of a catalog review. */
 export function editActivities(summary: string): Answering<Pick<RunActivities, 'judge'>> {
   return provenActivities<Answering<RunActivities>>({

@@ -36,6 +36,7 @@ import { listTools, pin } from './listing.ts';
 import { LiveRun } from './live-run.ts';
 import { endedHere, isKeptByHistory, isToEndHere, ownTask, roll, storeJournal, withdrawTasks } from './roll.ts';
 import { begin, timeOf } from './stretch.ts';
+import { Messenger } from './telling.ts';
 import { act, answerOf, think } from './turn.ts';
 import { Surface } from './visibility.ts';
 
@@ -64,6 +65,7 @@ export async function agentRun(spec: RunSpec, carry?: Carry | null): Promise<Run
   const live = new LiveRun(spec, carry ?? undefined);
   registerHandlers(live);
   const surface = new Surface(live);
+  const messenger = new Messenger(live, carry?.messages);
   let ending: Ending;
   try {
     if (!live.isPrepared) await live.work.run(() => begin(live));
@@ -80,12 +82,13 @@ export async function agentRun(spec: RunSpec, carry?: Carry | null): Promise<Run
     ending = await live.work.run(() => converse(live));
   } catch (error) {
     if (error instanceof ContinueAsNew) throw error;
-    if (!isCancellation(error)) return await CancellationScope.nonCancellable(() => fail(live, surface, error));
+    if (!isCancellation(error))
+      return await CancellationScope.nonCancellable(() => fail(live, surface, messenger, error));
     ending = interruption(live);
   }
   // This call stands outside the `try`: the cancellation with which a run ends must not count as another interruption
   // of the run.
-  return await CancellationScope.nonCancellable(() => end(live, surface, ending));
+  return await CancellationScope.nonCancellable(() => end(live, surface, messenger, ending));
 }
 
 async function list(live: LiveRun, onWait: () => void): Promise<void> {
@@ -162,7 +165,7 @@ function watchWallClock(live: LiveRun): void {
   );
 }
 
-async function end(live: LiveRun, surface: Surface, ending: Ending): Promise<RunResult> {
+async function end(live: LiveRun, surface: Surface, messenger: Messenger, ending: Ending): Promise<RunResult> {
   live.close(ending.status === 'limited' || ending.status === 'stopped' ? ending.because : undefined);
   if (ending.status === 'cancelled') live.record({ kind: 'cancel.requested' });
   live.withdrawAll();
@@ -176,6 +179,7 @@ async function end(live: LiveRun, surface: Surface, ending: Ending): Promise<Run
   });
   if (ending.status === 'cancelled' && !live.isPrepared)
     throw new CancelledFailure('The run was cancelled before it began.');
+  if (messenger.hurries()) await messenger.settled();
   const answersEditors = live.judging.size > 0;
   if (answersEditors) await answerEditors(live);
   const segment = isStored ? await storeJournal(live) : await ownTask(live, answersEditors);
@@ -205,7 +209,7 @@ async function answerEditors(live: LiveRun): Promise<void> {
   await condition(allHandlersFinished);
 }
 
-async function fail(live: LiveRun, surface: Surface, error: unknown): Promise<never> {
+async function fail(live: LiveRun, surface: Surface, messenger: Messenger, error: unknown): Promise<never> {
   // Any error that Temporal did not raise is a fault in this code. It fails the workflow task, which the next build
   // tries again.
   if (!(error instanceof TemporalFailure)) throw error;
@@ -220,6 +224,7 @@ async function fail(live: LiveRun, surface: Surface, error: unknown): Promise<ne
   if (tasksOf(live.run).length > 0) await withdrawTasks(live);
   live.withdrawAll();
   live.record({ kind: 'run.ended', status: 'failed', code: coded.code });
+  if (messenger.hurries()) await messenger.settled();
   const answersEditors = live.judging.size > 0;
   if (answersEditors) await answerEditors(live);
   if (isStored) {

@@ -11,12 +11,13 @@ import { defined } from '../../contracts/defined.ts';
 import type { Outcome } from '../../contracts/schemas/call.ts';
 import type { PauseKind, Stop } from '../../contracts/schemas/request.ts';
 import type { RunSpec } from '../../contracts/schemas/run-spec.ts';
-import type { Tally } from '../../contracts/schemas/run-state.ts';
+import type { MessagesState, Tally } from '../../contracts/schemas/run-state.ts';
 import type { CallResult, Message } from '../../contracts/schemas/transcript.ts';
 import type { TrustSet } from '../../contracts/schemas/trust.ts';
 import type { BegunRun, StretchedCall } from '../../contracts/wire/stretch.ts';
 import type { Carry, JournalHead } from '../../contracts/wire/carry.ts';
 import type { RunIdentity, ToolsetRef } from '../../contracts/wire/identity.ts';
+import type { CarriedMessages } from '../../contracts/wire/notify.ts';
 import type { ModelStepInput, PreparedRun } from '../../contracts/wire/run.ts';
 import { withGrantEnd } from '../../domain/request/deadline.ts';
 import { comparingDecisions } from '../../domain/request/decision.ts';
@@ -56,6 +57,12 @@ const LOST: Outcome = {
   message: 'The run ended while the call was under way.',
 };
 
+/** What the run shows, and hands on, of its messages to people. */
+interface Telling {
+  state(): MessagesState | undefined;
+  carried(): CarriedMessages | undefined;
+}
+
 /** State of one execution, shared by its handlers and its main loop. */
 export class LiveRun extends Entity {
   /** The spec as the starter sent it; it is read only after `prepareRun` has validated it. */
@@ -85,6 +92,8 @@ export class LiveRun extends Entity {
   stretched: readonly string[] = [];
   /** Servers whose tools are being listed. */
   readonly listing = new UnderWay<string>();
+  /** Tells people of requests; set once the run is there. */
+  telling: Telling | undefined;
   readonly #turnAtStart: number;
   #run: Run;
   #phase: Phase = 'preparing';
@@ -97,7 +106,7 @@ export class LiveRun extends Entity {
   #endsAs: EndStatus | undefined;
   #isTimeUp = false;
   #because: string | undefined;
-  #show: () => void = () => undefined;
+  readonly #shows: (() => void)[] = [];
   #prepared: Prepared | undefined;
   #trustReadAt: number | undefined;
 
@@ -244,9 +253,13 @@ export class LiveRun extends Entity {
     return { length: this.journal.transcriptLength, digest: this.journal.transcriptDigest };
   }
 
-  /** Sets what is called when something that people see has changed. */
+  /** Adds what is called when something that people see has changed. */
   showWith(show: () => void): void {
-    this.#show = show;
+    this.#shows.push(show);
+  }
+
+  #show(): void {
+    for (const show of this.#shows) show();
   }
 
   /**
@@ -423,7 +436,7 @@ export class LiveRun extends Entity {
       toolset: this.#toolset,
       journal,
       earlier: carriedExecutions(this.execution),
-      ...defined({ trustReadAt: this.#trustReadAt }),
+      ...defined({ trustReadAt: this.#trustReadAt, messages: this.telling?.carried() }),
     };
   }
 }

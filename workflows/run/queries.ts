@@ -6,7 +6,7 @@
  */
 import { setHandler } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
-import type { ApprovalRequest, Approver, RequestStatus } from '../../contracts/schemas/request.ts';
+import type { ApprovalRequest, Approver } from '../../contracts/schemas/request.ts';
 import type { RunState } from '../../contracts/schemas/run-state.ts';
 import type { Extension, MadeDecision, OpenRequest } from '../../contracts/wire/carry.ts';
 import { shownTask, tasksOf } from '../../domain/legacy-2025/tasks.ts';
@@ -16,7 +16,7 @@ import { digestOf } from '../../domain/request/digest.ts';
 import { shownStanding } from '../../domain/request/standing.ts';
 import { shownThrottled, throttledCalls } from '../../domain/request/throttling.ts';
 import { limitsState, spentOf } from '../../domain/run/limits.ts';
-import { type CallState, decisionOn, isAsking, judgementOf, requestOf } from '../../domain/state/call.ts';
+import { type CallState, decisionOn, judgementOf, requestOf, requestStatusOf } from '../../domain/state/call.ts';
 import { askingCalls, waitOf } from '../../domain/state/run.ts';
 import type { LiveRun } from './live-run.ts';
 import { requestsQuery, stateQuery } from './messages.ts';
@@ -59,6 +59,7 @@ function stateOf(live: LiveRun): RunState {
     ...grantEnds(live),
     ...(live.flights.consideredCancelled ? { cancelsCalls: true } : {}),
     ...(tasks.length === 0 ? {} : { tasks: tasks.map(shownTask) }),
+    ...defined({ messages: live.telling?.state() }),
   };
 }
 
@@ -78,7 +79,7 @@ function shownRequest(live: LiveRun, state: CallState): ApprovalRequest[] {
       ...ids,
       callId: call.callId,
       generation: request.generation,
-      status: requestStatus(state),
+      status: requestStatusOf(state),
       digest: digestOf({ request, call, judgement: { target } }, ids),
       ...defined({ about: request.about }),
       ...target,
@@ -142,23 +143,6 @@ function shownTimes(request: OpenRequest): Pick<ApprovalRequest, 'remindedAt' | 
 
 function shownExtension({ decision, decidedAt }: Extension): NonNullable<ApprovalRequest['extensions']>[number] {
   return { approver: decision.approver, at: instant(decidedAt), until: decision.until };
-}
-
-function requestStatus(state: CallState): RequestStatus {
-  if (isAsking(state)) return 'open';
-  if (state.status !== 'settled') return 'approved';
-  if (state.pause !== undefined) return state.pause.status;
-  switch (state.outcome.kind) {
-    case 'rejected':
-      return 'rejected';
-    case 'expired':
-      return 'expired';
-    case 'answered':
-      return 'answered';
-    default:
-      if (state.made === undefined) return 'cancelled';
-      return state.made.decision.kind === 'approve' ? 'approved' : 'rejected';
-  }
 }
 
 function instant(ms: number): string {

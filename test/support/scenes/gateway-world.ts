@@ -128,3 +128,59 @@ export async function startTestGateway(
     version: 'test',
   });
 }
+
+export interface ServerEvent {
+  readonly id: string | undefined;
+  readonly event: string | undefined;
+  readonly data: unknown;
+}
+
+export interface OpenStream {
+  readonly status: number;
+  /** Everything that has come so far. */
+  readonly events: readonly ServerEvent[];
+  /** Resolves when the gateway or `close` has ended the stream. */
+  readonly ended: Promise<void>;
+  close(): void;
+}
+
+/** Opens an event stream, and reads it as it comes. */
+export async function openStream(
+  { url }: Pick<Gateway, 'url'>,
+  path: string,
+  token: string,
+  lastId?: string,
+): Promise<OpenStream> {
+  const over = new AbortController();
+  const response = await fetch(`${url}${path}`, {
+    signal: over.signal,
+    headers: { authorization: `Bearer ${token}`, ...(lastId === undefined ? {} : { 'last-event-id': lastId }) },
+  });
+  const events: ServerEvent[] = [];
+  const read = async (): Promise<void> => {
+    let text = '';
+    const decoder = new TextDecoder();
+    for await (const chunk of response.body ?? []) {
+      text += decoder.decode(chunk as Uint8Array, { stream: true });
+      const blocks = text.split('\n\n');
+      text = blocks.pop() ?? '';
+      events.push(...blocks.flatMap(eventIn));
+    }
+  };
+  return {
+    status: response.status,
+    events,
+    ended: read().catch(() => undefined),
+    close: () => over.abort(),
+  };
+}
+
+function eventIn(block: string): readonly ServerEvent[] {
+  const field = (name: string): string | undefined =>
+    block
+      .split('\n')
+      .find((line) => line.startsWith(`${name}: `))
+      ?.slice(name.length + 2);
+  const data = field('data');
+  return data === undefined ? [] : [{ id: field('id'), event: field('event'), data: JSON.parse(data) as unknown }];
+}

@@ -137,3 +137,28 @@ describe('until when', () => {
     expect(verdict(organisation, run)).toMatchObject({ kind: 'ask', deadlineSeconds });
   });
 });
+
+describe('who is told (I-1)', () => {
+  const route = (channel: string) => ({ channel });
+  const rules = (...told: (readonly { readonly channel: string }[] | undefined)[]) =>
+    told.map((notify, index) => ({ id: `r${index}`, then: 'ask' as const, when: 'odd', ...(notify && { notify }) }));
+  const toldBy = (organisation: object, run?: Layer): unknown => {
+    const judged = judge({ organisation, run }, judgedTool(), 'ann');
+    return judged.kind === 'ask' ? judged.notify : 'not asked';
+  };
+
+  test('stands in the verdict where a rule of the organisation says so, and nowhere else', () => {
+    expect(toldBy({ ...always, notify: [route('all')] })).toBeUndefined();
+    expect(toldBy({ rules: [{ id: 'r', then: 'ask', notify: [route('own')] }] })).toEqual([route('own')]);
+    expect(toldBy({ rules: [{ id: 'r', then: 'ask', notify: [] }] })).toEqual([]);
+    expect(toldBy({ rules: [{ id: 'r', then: 'ask' }] })).toBeUndefined();
+    const stray: object = { rules: [{ id: 'r', then: 'ask', notify: [route('own')] }] };
+    // Sound: a run's rule has no such field; one that comes all the same tells nobody.
+    const run = stray as Layer;
+    expect(toldBy({ ...never, notify: [route('all')] }, run)).toBeUndefined();
+  });
+
+  test('by each rule that asks because its match is uncertain', () => {
+    expect(toldBy({ rules: rules([route('a')], undefined, [route('b')]) })).toEqual([route('a'), route('b')]);
+  });
+});

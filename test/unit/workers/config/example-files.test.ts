@@ -15,6 +15,7 @@ test('countersign.example.yaml loads without a warning, and shows every section'
   const env = {
     LEDGER_CLIENT_SECRET: 'secret',
     TOOLS_CLIENT_SECRET: 'secret',
+    SMTP_PASSWORD: 'secret',
     ANTHROPIC_API_KEY: 'key',
     COUNTERSIGN_VAULT_KEY: Buffer.alloc(32, 8).toString('base64'),
     COUNTERSIGN_PAYLOAD_KEY: Buffer.alloc(32, 7).toString('base64'),

@@ -7,6 +7,7 @@ import { secretsOf } from '../../../../workers/config/secrets.ts';
 
 const CODEC_KEY = `${'k'.repeat(43)}=`;
 const ZONE_KEY = `${'z'.repeat(43)}=`;
+const MESSAGE_SECRET = `whsec_${'m'.repeat(43)}=`;
 const WEBHOOK_SECRET = `whsec_${'w'.repeat(43)}=`;
 
 const config = Config.parse({
@@ -78,6 +79,20 @@ const config = Config.parse({
     sign: { kid: 'worker', privateKeyFile: 'ledger.pem' },
     webhook: { url: 'https://siem.example.com/canary-path', secret: WEBHOOK_SECRET },
   },
+  notify: {
+    channels: {
+      desk: { kind: 'webhook', url: 'https://desk.example.com/in', secret: MESSAGE_SECRET },
+      mail: {
+        kind: 'mail',
+        host: 'smtp.example.com',
+        from: 'countersign@example.com',
+        user: 'countersign',
+        password: 'canary-mail-password',
+      },
+      chat: { kind: 'slack', token: 'canary-slack-token', channel: 'C024BE91L' },
+      hook: { kind: 'slack-webhook', webhookUrl: 'https://hooks.slack.example.com/canary-hook' },
+    },
+  },
   encryption: { keys: [{ id: 'a', key: CODEC_KEY }] },
 });
 
@@ -91,6 +106,10 @@ const CANARIES = [
   'canary-bucket-secret',
   'canary-session-token',
   WEBHOOK_SECRET,
+  MESSAGE_SECRET,
+  'canary-mail-password',
+  'canary-slack-token',
+  'https://hooks.slack.example.com/canary-hook',
   CODEC_KEY,
   ZONE_KEY,
 ];
@@ -118,12 +137,14 @@ describe('secrets of a configuration', () => {
       'key', // a secret
       'keys', // lists, whose fields are known
       'maxOutputTokens', // a number
+      'password', // a secret
       'privateKeyFile', // a file name
       'refreshTokens', // a word
       'secret', // a secret
       'secretAccessKey', // a secret
       'sessionToken', // a secret
       'subjectTokenType', // a name
+      'token', // a secret
       'tokens', // a limit
     ]);
   });

@@ -1,0 +1,106 @@
+/**
+ * A channel tells people of requests: a webhook, mail, a chat.
+ *
+ * 1. `send` returns once the receiver has taken the message. Every other end is an error: `MESSAGE_UNDELIVERED` is tried
+ *    again, `MESSAGE_REFUSED` is final.
+ * 2. A message has one id, the same for each try, by which a receiver knows a repetition.
+ * 3. Text of models and servers stays data: nothing in it becomes markup, a mention, a link or a header.
+ * 4. No error quotes the message, an address of a person, or what the receiver said but for a code of its protocol.
+ * 5. A message gives nobody a right and asks for none: who may decide is asked where the decision arrives.
+ */
+import { defined } from '../../contracts/defined.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import type { MessageInput, MessageSent, ToldRequest } from '../../contracts/wire/notify.ts';
+import { visible } from '../../domain/text/escape.ts';
+
+/** A request with the address of its page, if there is one. */
+export interface LinkedRequest extends ToldRequest {
+  readonly url?: string;
+}
+
+export interface Message extends Omit<MessageInput, 'key' | 'requests' | 'again'> {
+  /** As `webhook-id`, and in `Message-ID`. */
+  readonly id: string;
+  readonly requests: readonly LinkedRequest[];
+  /** True if an earlier try may have arrived. */
+  readonly repeated: boolean;
+}
+
+export interface MessageChannel {
+  send(message: Message): Promise<MessageSent>;
+}
+
+/** @param reason follows the name of the channel */
+export function undelivered(channel: string, reason: string, retryAfterMs?: number): CountersignError {
+  return new CountersignError(
+    'MESSAGE_UNDELIVERED',
+    `The message was not delivered: notify.channels.${channel} ${reason}. It is tried again for an hour; the run does not wait for it.`,
+    { path: `notify.channels.${channel}`, ...defined({ retryAfterMs }) },
+  );
+}
+
+/** @param reason follows the name of the channel */
+export function refusedBy(channel: string, reason: string): CountersignError {
+  return new CountersignError(
+    'MESSAGE_REFUSED',
+    `The message was not delivered, and is not tried again: notify.channels.${channel} ${reason}. The run does not wait for it.`,
+    { path: `notify.channels.${channel}` },
+  );
+}
+
+// The words of a message, which all channels for people share. Each line is safe as plain text.
+
+const HEADINGS: Readonly<Record<Message['event'], readonly [one: string, many: string]>> = {
+  opened: ['A call waits for a decision', 'calls wait for a decision'],
+  reminder: ['Reminder: a call still waits for a decision', 'calls still wait for a decision'],
+  escalation: ['Others may decide now: a call waits', 'calls wait, and others may decide now'],
+  expiring: ['The deadline is near: a call waits for a decision', 'calls wait, and their deadline is near'],
+  unknown: ['Nobody knows whether a call ran', 'calls may have run, and nobody knows'],
+  closed: ['A request is closed', 'requests are closed'],
+};
+
+export function headingOf({ event, requests, more = 0 }: Message): string {
+  const [one, many] = HEADINGS[event];
+  const count = requests.length + more;
+  return count === 1 ? one : `${count} ${many}`;
+}
+
+export function toolOf({ server, tool }: ToldRequest): string {
+  return visible(`${server}/${tool}`);
+}
+
+const ABOUT = {
+  outcome: 'say what became of the call',
+  input: 'the server asks questions',
+  authorization: 'the server wants another authorization',
+} as const;
+
+const CLOSED: Readonly<Record<NonNullable<ToldRequest['closed']>['status'], string>> = {
+  open: 'open',
+  approved: 'approved',
+  rejected: 'rejected',
+  expired: 'expired: nobody decided in time',
+  cancelled: 'withdrawn: nobody needs to decide any more',
+  answered: 'answered',
+  resolved: 'resolved',
+};
+
+/** Returns what is said of a request, as names and values. */
+export function linesOf(message: Message, request: LinkedRequest): (readonly [name: string, value: string])[] {
+  const { run } = message;
+  const { callId, about, closed, explain = [], because, deadline, who } = request;
+  const by = closed?.by === undefined ? '' : ` by ${visible(closed.by)}`;
+  return [
+    ['run', `${visible(run.workflowId)}, call ${visible(callId)}, started by ${visible(run.initiator.id)}`],
+    ...(about === undefined ? [] : [['about', ABOUT[about]] as const]),
+    ['arguments', visible(request.arguments)],
+    ...explain.map((text) => ['because', visible(text)] as const),
+    ...(because === undefined ? [] : [['asked again', visible(because)] as const]),
+    ...(closed === undefined
+      ? ([
+          ['who', visible(who)],
+          ['until', deadline],
+        ] as const)
+      : [['closed', `${CLOSED[closed.status]}${by}`] as const]),
+  ];
+}

@@ -1,0 +1,76 @@
+/**
+ * The activity that sends one message through one channel. It runs on workers of role `runs`, which alone have the
+ * secrets of channels.
+ *
+ * 1. A message is scrubbed of every secret that this worker knows before a channel sees it (INV-S1).
+ * 2. Its links are made of the configured address alone.
+ * 3. Only a run has it sent, and only about itself.
+ */
+import { RUN_WORKFLOW } from '../../contracts/names.ts';
+import type { NotifyConfig } from '../../contracts/schemas/channels.ts';
+import type { MessageEvent } from '../../contracts/schemas/notify.ts';
+import type { MessageInput, MessageSent, ToldRequest } from '../../contracts/wire/notify.ts';
+import type { Scheduler } from '../kit/activity.ts';
+import { ownValue } from '../kit/json.ts';
+import { type LinkedRequest, type MessageChannel, refusedBy } from './port.ts';
+
+/** How a try ended. */
+export type TellMessage = (told: {
+  readonly channel: string;
+  readonly event: MessageEvent;
+  readonly result: 'sent' | 'failed';
+}) => void;
+
+export interface SendParts {
+  readonly channels: Readonly<Record<string, MessageChannel>>;
+  readonly page: NotifyConfig['page'];
+  /** Returns a copy of a JSON value without secrets. */
+  readonly scrub: (value: unknown) => unknown;
+  readonly tell: TellMessage;
+  /** Who asks, by Temporal's word. */
+  readonly scheduler: () => Pick<Scheduler, 'attempt' | 'workflowId' | 'workflowType'>;
+}
+
+export function createSendMessage({
+  channels,
+  page,
+  scrub,
+  tell,
+  scheduler,
+}: SendParts): (input: MessageInput) => Promise<MessageSent> {
+  return async ({ key, again, ...input }) => {
+    const { channel, event, run } = input;
+    const { attempt, workflowId, workflowType } = scheduler();
+    if (workflowType !== RUN_WORKFLOW || workflowId !== run.workflowId)
+      throw refusedBy(channel, 'tells of a run for that run alone');
+    const sender = ownValue(channels, channel);
+    if (sender === undefined) throw refusedBy(channel, 'is not configured on this worker');
+    // Sound: scrubbing changes the text of strings, and nothing else.
+    const clean = scrub(input.requests) as readonly ToldRequest[];
+    const requests = clean.map((request): LinkedRequest => {
+      const url = page === undefined ? undefined : linkTo(page, run, request.callId);
+      return url === undefined ? request : { ...request, url };
+    });
+    try {
+      const sent = await sender.send({
+        ...input,
+        requests,
+        id: `msg_${key}`,
+        repeated: again === true || attempt > 1,
+      });
+      tell({ channel, event, result: 'sent' });
+      return sent;
+    } catch (error) {
+      tell({ channel, event, result: 'failed' });
+      throw error;
+    }
+  };
+}
+
+function linkTo(page: string, { namespace, workflowId }: MessageInput['run'], callId: string): string {
+  const values = { namespace, run: workflowId, call: callId };
+  // Sound: the pattern names these keys alone.
+  return page.replaceAll(/\{(namespace|run|call)\}/g, (_, name: string) =>
+    encodeURIComponent(values[name as keyof typeof values]),
+  );
+}

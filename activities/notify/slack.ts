@@ -1,0 +1,193 @@
+/**
+ * Tells in Slack, in blocks: by `chat.postMessage` with a bot's token, or by an incoming webhook.
+ *
+ * 1. Text of models and servers goes into `plain_text` objects, in which nothing is markup, a mention or a link.
+ *    Mentions are made of configured member ids alone.
+ * 2. With a token, later messages about a request go into the thread of the first one. A message that may have arrived
+ *    before is looked for by its id, which stands in its metadata; without the scope to look, it is posted again.
+ * 3. An incoming webhook knows neither threads nor ids: there a message whose try was cut off may come twice.
+ */
+import { defined } from '../../contracts/defined.ts';
+import type { MessageSent } from '../../contracts/wire/notify.ts';
+import type { SlackChannel, SlackWebhookChannel } from '../../contracts/schemas/channels.ts';
+import { type Fields, isFields } from '../../domain/shapes/inputs.ts';
+import { bounded } from '../../domain/text/escape.ts';
+import type { Egress, GuardedFetch } from '../egress/fetch.ts';
+import { unreachedReason } from '../egress/webhook.ts';
+import { ownValue } from '../kit/json.ts';
+import { isFinalStatus, retryAfterOf } from '../kit/network.ts';
+import { headingOf, linesOf, type Message, type MessageChannel, refusedBy, toolOf, undelivered } from './port.ts';
+
+/** A page of a channel's messages is read, and no file. */
+const MOST_BYTES = 1_048_576;
+/** Slack takes 50 blocks, and 3,000 characters in the text of one. */
+const MOST_REQUESTS = 12;
+const TEXT_CHARACTERS = 2_900;
+/** A message is tried for an hour. */
+const LOOK_BACK_SECONDS = 7_200;
+
+export function createSlackChannel(name: string, channel: SlackChannel, egress: Egress): MessageChannel {
+  const what = `notify.channels.${name}.apiUrl`;
+  const { fetch } = egress.outlet({ what, to: [channel.apiUrl], maxBytes: MOST_BYTES });
+  const ask = async (method: string, body: Fields): Promise<Fields> =>
+    await asked(name, fetch, `${channel.apiUrl.replace(/\/$/, '')}/${method}`, body, channel);
+  return {
+    send: async (message) => {
+      const { thread } = message;
+      const known = message.repeated ? await found(ask, channel.channel, message) : undefined;
+      if (known !== undefined) return { thread: thread ?? known };
+      const answer = await ask('chat.postMessage', {
+        channel: channel.channel,
+        ...contentOf(message, channel),
+        ...defined({ thread_ts: thread }),
+        unfurl_links: false,
+        unfurl_media: false,
+        metadata: { event_type: EVENT_TYPE, event_payload: { id: message.id } },
+      });
+      if (answer['ok'] !== true) throw refusalOf(name, answer['error']);
+      return sentAs(thread ?? answer['ts']);
+    },
+  };
+}
+
+const EVENT_TYPE = 'countersign_message';
+
+function sentAs(thread: unknown): MessageSent {
+  return typeof thread === 'string' ? { thread } : {};
+}
+
+/** Looks for a message that an earlier try may have posted. @returns its `ts` */
+async function found(
+  ask: (method: string, body: Fields) => Promise<Fields>,
+  channel: string,
+  { id, thread }: Message,
+): Promise<string | undefined> {
+  const oldest = String(Math.floor(Date.now() / 1_000) - LOOK_BACK_SECONDS);
+  const page = { channel, limit: 200, include_all_metadata: true, oldest };
+  const answer = await (thread === undefined
+    ? ask('conversations.history', page)
+    : ask('conversations.replies', { ...page, ts: thread }));
+  const messages = Array.isArray(answer['messages']) ? answer['messages'] : [];
+  for (const each of messages) {
+    if (!isFields(each) || !isFields(each['metadata'])) continue;
+    const payload = each['metadata']['event_payload'];
+    if (isFields(payload) && payload['id'] === id && typeof each['ts'] === 'string') return each['ts'];
+  }
+  return undefined;
+}
+
+export function createSlackWebhookChannel(name: string, channel: SlackWebhookChannel, egress: Egress): MessageChannel {
+  const what = `notify.channels.${name}.webhookUrl`;
+  const { fetch } = egress.outlet({ what, to: [channel.webhookUrl], maxBytes: MOST_BYTES });
+  return {
+    send: async (message) => {
+      await asked(name, fetch, channel.webhookUrl, contentOf(message, channel), channel);
+      return {};
+    },
+  };
+}
+
+/** Posts JSON, and returns the fields of the answer; none if it is no object. */
+async function asked(
+  name: string,
+  fetch: GuardedFetch,
+  url: string,
+  body: Fields,
+  { timeoutSeconds, ...channel }: { readonly timeoutSeconds: number; readonly token?: string },
+): Promise<Fields> {
+  const signal = AbortSignal.timeout(timeoutSeconds * 1_000);
+  const bearer = channel.token === undefined ? {} : { authorization: `Bearer ${channel.token}` };
+  const headers = { 'content-type': 'application/json; charset=utf-8', 'user-agent': 'countersign', ...bearer };
+  let status: number;
+  let retryAfterMs: number | undefined;
+  let text: string;
+  try {
+    const answer = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body), signal });
+    [status, retryAfterMs] = [answer.status, retryAfterOf(answer)];
+    text = await answer.text();
+  } catch (error) {
+    throw undelivered(name, unreachedReason(error, signal.aborted));
+  }
+  if (isFinalStatus(status)) throw refusedBy(name, `answered ${status}`);
+  if (status < 200 || status >= 300) throw undelivered(name, `answered ${status}`, retryAfterMs);
+  return fieldsIn(text);
+}
+
+function fieldsIn(text: string): Fields {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isFields(value) ? value : {};
+  } catch {
+    // An incoming webhook answers `ok`.
+    return {};
+  }
+}
+
+/** Errors of Slack's API that may pass. */
+const PASSING: ReadonlySet<string> = new Set([
+  'ratelimited',
+  'rate_limited',
+  'internal_error',
+  'fatal_error',
+  'request_timeout',
+  'service_unavailable',
+]);
+
+/** The code is one of Slack's list; anything else is not quoted. */
+function refusalOf(name: string, error: unknown): Error {
+  const code = typeof error === 'string' && /^[a-z_]{1,40}$/.test(error) ? error : 'an error';
+  return PASSING.has(code) ? undelivered(name, `answered ${code}`) : refusedBy(name, `answered ${code}`);
+}
+
+type Mentions = Pick<SlackChannel, 'people' | 'groups'>;
+
+/** The message as blocks, with the text that notifications show. */
+function contentOf(message: Message, mentions: Mentions): Fields {
+  const requests = message.requests.slice(0, MOST_REQUESTS);
+  const more = message.requests.length - requests.length + (message.more ?? 0);
+  const [first] = requests;
+  const heading = headingOf(message);
+  const about = first === undefined ? '' : `: ${toolOf(first)}`;
+  const who = mentionsOf(message, mentions);
+  return {
+    text: escaped(bounded(`${heading}${about}`, 200)),
+    blocks: [
+      { type: 'header', text: plain(bounded(heading, 140)) },
+      ...requests.flatMap((request) => [
+        {
+          type: 'section',
+          text: plain(
+            bounded(
+              [toolOf(request), ...linesOf(message, request).map(([field, value]) => `${field}: ${value}`)].join('\n'),
+              TEXT_CHARACTERS,
+            ),
+          ),
+        },
+        ...(request.url === undefined ? [] : [context(`<${escaped(request.url)}|Open the request>`)]),
+      ]),
+      ...(more === 0 ? [] : [context(`and ${more} more`)]),
+      ...(who === '' ? [] : [context(who)]),
+    ],
+  };
+}
+
+function mentionsOf({ to }: Message, { people, groups }: Mentions): string {
+  return [
+    ...to.ids.flatMap((id) => ownValue(people, id) ?? []).map((member) => `<@${member}>`),
+    ...to.groups.flatMap((group) => ownValue(groups, group) ?? []).map((group) => `<!subteam^${group}>`),
+  ].join(' ');
+}
+
+function plain(text: string): Fields {
+  return { type: 'plain_text', text, emoji: false };
+}
+
+/** @param text markup of ours */
+function context(text: string): Fields {
+  return { type: 'context', elements: [{ type: 'mrkdwn', text }] };
+}
+
+/** Slack's three characters of control. */
+function escaped(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+}

@@ -1,0 +1,59 @@
+/**
+ * Tells by one POST, signed as Standard Webhooks 1.0 says; the body is `WebhookMessage`.
+ *
+ * 1. `webhook-id` is the message's id. A receiver keeps ids for as long as it wants to know repetitions.
+ * 2. 410 and other final statuses end the message; every other answer is tried again, after `Retry-After` if there is
+ *    one.
+ */
+import type { WebhookChannel } from '../../contracts/schemas/channels.ts';
+import type { WebhookMessage } from '../../contracts/schemas/notify-message.ts';
+import { canonicalJson } from '../../domain/text/canonical.ts';
+import { visible } from '../../domain/text/escape.ts';
+import { defined } from '../../contracts/defined.ts';
+import type { Egress } from '../egress/fetch.ts';
+import { createSignedPost } from '../egress/webhook.ts';
+import { isFinalStatus } from '../kit/network.ts';
+import { type LinkedRequest, type Message, type MessageChannel, refusedBy, undelivered } from './port.ts';
+
+export function createWebhookChannel(name: string, receiver: WebhookChannel, egress: Egress): MessageChannel {
+  const post = createSignedPost({ ...receiver, what: `notify.channels.${name}.url` }, egress);
+  return {
+    send: async (message) => {
+      const answer = await post(message.id, canonicalJson(bodyOf(message)));
+      if (answer.kind === 'unreached') throw undelivered(name, answer.reason);
+      const { status, retryAfterMs } = answer;
+      if (status >= 200 && status < 300) return {};
+      if (isFinalStatus(status)) throw refusedBy(name, `answered ${status}`);
+      throw undelivered(name, `answered ${status}`, retryAfterMs);
+    },
+  };
+}
+
+function bodyOf({ event, run, to, requests, more }: Message): WebhookMessage {
+  const { namespace, workflowId, initiator } = run;
+  return {
+    type: `request.${event}`,
+    data: {
+      namespace,
+      run: workflowId,
+      tenant: initiator.tenant,
+      initiator: initiator.id,
+      to: { ids: [...to.ids], groups: [...to.groups] },
+      requests: requests.map(shown),
+      ...defined({ more }),
+    },
+  };
+}
+
+/** Characters that hide or turn text are written out, wherever the receiver shows it. */
+function shown({ rules, explain, because, ...request }: LinkedRequest): WebhookMessage['data']['requests'][number] {
+  return {
+    ...request,
+    server: visible(request.server),
+    tool: visible(request.tool),
+    arguments: visible(request.arguments),
+    rules: [...rules],
+    ...(explain === undefined ? {} : { explain: explain.map(visible) }),
+    ...(because === undefined ? {} : { because: visible(because) }),
+  };
+}

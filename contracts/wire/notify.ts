@@ -1,0 +1,103 @@
+/**
+ * What a run hands to the activity that sends a message. It is written into history: arguments stand here as policy
+ * shows them in lists, never redacted ones (INV-S1).
+ */
+import type { MessageEvent, NotifyRoute } from '../schemas/notify.ts';
+import type { ApproverRule } from '../schemas/policy.ts';
+import type { PauseKind, RequestStatus } from '../schemas/request.ts';
+import type { RunIdentity } from './identity.ts';
+
+/** Set when a run is prepared, if policy tells anybody anything. */
+export interface PreparedNotify {
+  /** Routes for requests of which no verdict says anything: `policy.notify`. */
+  readonly routes: readonly NotifyRoute[];
+  /** Channel → seconds for which it gathers. */
+  readonly gather?: Readonly<Record<string, number>>;
+}
+
+/** Whom a message is for; a channel knows their addresses. */
+export interface Addressees {
+  readonly ids: readonly string[];
+  readonly groups: readonly string[];
+}
+
+/** A request as messages show it. */
+export interface ToldRequest {
+  readonly callId: string;
+  readonly generation: number;
+  readonly server: string;
+  readonly tool: string;
+  /** Canonical JSON without what policy redacts, bounded. */
+  readonly arguments: string;
+  /** Who may decide, in words. */
+  readonly who: string;
+  readonly deadline: string;
+  readonly rules: readonly string[];
+  readonly explain?: readonly string[];
+  /** The subject, if it is not consent to the call. */
+  readonly about?: PauseKind;
+  /** Why it is asked again. */
+  readonly because?: string;
+  readonly closed?: { readonly status: RequestStatus; readonly by?: string };
+}
+
+/** One message through one channel. */
+export interface MessageInput {
+  /** The same for each try, and in later executions of the run; differs for every other message of the channel. */
+  readonly key: string;
+  readonly channel: string;
+  readonly event: MessageEvent;
+  readonly run: RunIdentity;
+  readonly to: Addressees;
+  /** At most `MOST_TOLD`. */
+  readonly requests: readonly ToldRequest[];
+  /** Number of further requests that the message does not list. */
+  readonly more?: number;
+  /** What the channel called the message about the same request, to be followed. */
+  readonly thread?: string;
+  /** It was under way when an earlier execution ended, and may have arrived. */
+  readonly again?: true;
+}
+
+export interface MessageSent {
+  /** What the channel calls the message, if later ones can follow it. */
+  readonly thread?: string;
+}
+
+export interface FailedMessage {
+  readonly channel: string;
+  readonly event: MessageEvent;
+  readonly calls: string[];
+  readonly code: string;
+  readonly message: string;
+  readonly at: string;
+}
+
+/** What is told of an open request; times are epoch ms. */
+export interface Followed {
+  readonly generation: number;
+  /** The rule of the request, with its approvers of the last look. */
+  readonly approvers: ApproverRule;
+  readonly deadline: number;
+  /** The subject, if it is not consent to the call. */
+  readonly about?: PauseKind;
+  readonly reminded?: true;
+  /** Time of the last escalation that was told. */
+  readonly escalatedAt?: number;
+  /** Deadline of which was told that it is near. */
+  readonly warned?: number;
+}
+
+/** What the next execution needs, so that nothing is told twice and nothing is left out. */
+export interface CarriedMessages {
+  /** By call id. */
+  readonly open: Readonly<Record<string, Followed>>;
+  /** Messages under way, or gathered; they keep their keys. */
+  readonly unsent: readonly MessageInput[];
+  /** `CHANNEL CALL` → what the channel calls the message. */
+  readonly threads?: Readonly<Record<string, string>>;
+  readonly sent: number;
+  readonly failed: number;
+  /** The newest. */
+  readonly failures: readonly FailedMessage[];
+}

@@ -1,0 +1,239 @@
+/**
+ * Says what is told of a run's requests, to whom, and through which channel. It does not own sending.
+ *
+ * 1. Every event of a request is told once for each generation of the request (INV-D3). A postponed deadline may come
+ *    near again.
+ * 2. A request that opens and closes within one look is not told at all.
+ * 3. No redacted argument is told (INV-S1): a message shows a request as lists do.
+ * 4. Who is told has no more rights than before: the right to decide is `domain/policy/approvers.ts`.
+ */
+import { defined } from '../../contracts/defined.ts';
+import type { MessageEvent, NotifyRoute } from '../../contracts/schemas/notify.ts';
+import type { ApproverRule } from '../../contracts/schemas/policy.ts';
+import type { PauseKind } from '../../contracts/schemas/request.ts';
+import type {
+  Addressees,
+  CarriedMessages,
+  Followed,
+  MessageInput,
+  PreparedNotify,
+  ToldRequest,
+} from '../../contracts/wire/notify.ts';
+import { describeRule, ruleAt } from '../policy/approvers.ts';
+import { withoutRedacted } from '../policy/redaction.ts';
+import { type Asking, type CallState, decisionOn, isAsking, judgementOf, requestStatusOf } from '../state/call.ts';
+import { askingCalls, callOf, type Run, type RunIds } from '../state/run.ts';
+import { canonicalJson, hashOf } from '../text/canonical.ts';
+import { bounded } from '../text/escape.ts';
+import { shownOf } from './deadline.ts';
+
+/** Time before the deadline at which `expiring` is told, if a route states none. */
+const DEFAULT_EXPIRING_SECONDS = 3_600;
+/** Requests that one message lists. */
+const MOST_TOLD = 20;
+const ARGUMENT_CHARACTERS = 500;
+const REASON_CHARACTERS = 300;
+
+/** Something that happened to a request. */
+export interface Told {
+  readonly event: MessageEvent;
+  /** The call as it is then. */
+  readonly state: CallState;
+  readonly generation: number;
+  /** The rule of the request, with its approvers of that time. */
+  readonly approvers: ApproverRule;
+  /** Epoch ms. */
+  readonly deadline: number;
+  readonly about?: PauseKind;
+  /** Epoch ms; tells two events of one kind apart. */
+  readonly at?: number;
+}
+
+/** Open requests by call id, with what was told of each. */
+export type Open = CarriedMessages['open'];
+
+/**
+ * Compares the open requests with those known before.
+ * @param now epoch ms
+ */
+export function follow(
+  known: Open,
+  run: Run,
+  notify: PreparedNotify,
+  now: number,
+): { readonly open: Open; readonly told: readonly Told[] } {
+  const told: Told[] = [];
+  const open: Record<string, Followed> = {};
+  for (const state of askingCalls(run)) {
+    const { callId } = state.call;
+    const before = known[callId];
+    const isNew = before?.generation !== state.request.generation;
+    const followed = followedOf(state, isNew ? undefined : before, notify, now);
+    open[callId] = followed;
+    for (const [event, at] of eventsOf(isNew ? undefined : before, followed))
+      told.push({ event, state, ...aboutOf(followed), ...defined({ at }) });
+  }
+  for (const [callId, before] of Object.entries(known)) {
+    const state = callOf(run, callId);
+    if (open[callId] === undefined && state !== undefined) told.push({ event: 'closed', state, ...aboutOf(before) });
+  }
+  return { open, told };
+}
+
+function aboutOf({ generation, approvers, deadline, about }: Followed) {
+  return { generation, approvers, deadline, ...defined({ about }) };
+}
+
+function followedOf(state: Asking, before: Followed | undefined, notify: PreparedNotify, now: number): Followed {
+  const { request } = state;
+  const { remindedAt, escalatedAt } = shownOf(request);
+  const warnAt = warningAt(state, notify);
+  return {
+    generation: request.generation,
+    approvers: ruleAt(request.approvers, now - request.openedAt),
+    deadline: request.deadline,
+    ...defined({
+      about: request.about?.kind,
+      escalatedAt,
+      warned: warnAt !== undefined && now >= warnAt ? request.deadline : before?.warned,
+    }),
+    ...(remindedAt === undefined ? {} : { reminded: true }),
+  };
+}
+
+function eventsOf(before: Followed | undefined, now: Followed): [event: MessageEvent, at?: number][] {
+  if (before === undefined) return [[now.about === 'outcome' ? 'unknown' : 'opened']];
+  const { reminded, escalatedAt, warned } = now;
+  const events: [event: MessageEvent, at?: number][] = [];
+  if (reminded !== undefined && before.reminded === undefined) events.push(['reminder']);
+  if (escalatedAt !== undefined && escalatedAt !== before.escalatedAt) events.push(['escalation', escalatedAt]);
+  if (warned !== undefined && warned !== before.warned) events.push(['expiring', warned]);
+  return events;
+}
+
+/** Leaves out requests that opened and closed, of which nobody needs to hear. */
+export function withoutPassing(told: readonly Told[]): readonly Told[] {
+  const idOf = ({ state, generation }: Told): string => `${state.call.callId}/${generation}`;
+  const opened = new Set(told.filter(({ event }) => event === 'opened' || event === 'unknown').map(idOf));
+  const closed = new Set(told.filter(({ event }) => event === 'closed').map(idOf));
+  return told.filter((each) => !(opened.has(idOf(each)) && closed.has(idOf(each))));
+}
+
+/** Returns the next time at which a deadline comes near, in epoch ms. */
+export function nextWarning(open: Open, run: Run, notify: PreparedNotify): number | undefined {
+  const times = askingCalls(run).flatMap((state) => {
+    const at = warningAt(state, notify);
+    return at === undefined || open[state.call.callId]?.warned === state.request.deadline ? [] : [at];
+  });
+  return times.length === 0 ? undefined : Math.min(...times);
+}
+
+/** Returns the first time that a route states; a request that opens later is not told of its end. */
+function warningAt(state: Asking, notify: PreparedNotify): number | undefined {
+  const { deadline, openedAt } = state.request;
+  const wanted = routesOf(state, notify).filter(({ on }) => on === undefined || on.includes('expiring'));
+  if (wanted.length === 0) return undefined;
+  const seconds = Math.max(...wanted.map(({ expiringSeconds }) => expiringSeconds ?? DEFAULT_EXPIRING_SECONDS));
+  const at = deadline - seconds * 1_000;
+  return at > openedAt ? at : undefined;
+}
+
+/** The routes of the rule that asked, else those of the whole policy. */
+function routesOf(state: CallState, { routes }: PreparedNotify): readonly NotifyRoute[] {
+  const verdict = judgementOf(state)?.verdict;
+  return (verdict?.kind === 'ask' ? verdict.notify : undefined) ?? routes;
+}
+
+/**
+ * Returns the messages in which this is told: one for each channel, event and set of people.
+ * @param wanted which channels
+ */
+export function messagesOf(
+  told: readonly Told[],
+  notify: PreparedNotify,
+  { identity, ids }: { readonly identity: MessageInput['run']; readonly ids: RunIds },
+  wanted: (channel: string) => boolean,
+): readonly MessageInput[] {
+  const groups = new Map<
+    string,
+    { readonly first: Pick<MessageInput, 'channel' | 'event' | 'to'>; readonly told: Told[] }
+  >();
+  for (const each of told) {
+    for (const [channel, to] of peopleBy(each, routesOf(each.state, notify), identity.initiator.id)) {
+      if (!wanted(channel)) continue;
+      const key = canonicalJson([channel, each.event, to.ids, to.groups]);
+      const group = groups.get(key) ?? { first: { channel, event: each.event, to }, told: [] };
+      group.told.push(each);
+      groups.set(key, group);
+    }
+  }
+  return [...groups.values()].map(({ first, told: all }) => {
+    const requests = all.slice(0, MOST_TOLD).map(toldRequest);
+    const more = all.length - requests.length;
+    const marks = all.map(({ state, generation, at = 0 }) => [state.call.callId, generation, at]);
+    const { namespace, workflowId, runId } = ids;
+    const key = hashOf([namespace, workflowId, runId, first.channel, first.event, marks]);
+    return { key, ...first, run: identity, requests, ...(more === 0 ? {} : { more }) };
+  });
+}
+
+/** Returns whom each channel tells, each person once. */
+function peopleBy(told: Told, routes: readonly NotifyRoute[], initiatorId: string): ReadonlyMap<string, Addressees> {
+  const by = new Map<string, Addressees>();
+  for (const { channel, on, to = 'approvers' } of routes) {
+    if (on !== undefined && !on.includes(told.event)) continue;
+    const { ids, groups } = by.get(channel) ?? { ids: [], groups: [] };
+    const more = addresseesOf(to, told.approvers, initiatorId);
+    by.set(channel, { ids: distinct([...ids, ...more.ids]), groups: distinct([...groups, ...more.groups]) });
+  }
+  return by;
+}
+
+function addresseesOf(to: NonNullable<NotifyRoute['to']>, { allOf }: ApproverRule, initiatorId: string): Addressees {
+  if (to === 'initiator') return { ids: [initiatorId], groups: [] };
+  if (to !== 'approvers') return to;
+  const excluded = allOf.flatMap(({ not = [] }) => not);
+  return {
+    ids: allOf.flatMap(({ ids }) => ids).filter((id) => !excluded.includes(id)),
+    groups: allOf.flatMap(({ groups }) => groups),
+  };
+}
+
+function distinct(values: readonly string[]): readonly string[] {
+  return [...new Set(values)].toSorted();
+}
+
+function toldRequest({ event, state, generation, approvers, deadline, about }: Told): ToldRequest {
+  const judgement = judgementOf(state);
+  const { server = '', tool = state.call.name } = judgement?.target ?? {};
+  const verdict = judgement?.verdict;
+  const explain = (verdict?.kind === 'ask' ? (verdict.explain ?? []) : []).map(({ text }) =>
+    bounded(text, REASON_CHARACTERS),
+  );
+  const because = isAsking(state) && event !== 'closed' ? state.request.because : undefined;
+  const shown = canonicalJson(withoutRedacted(state.call.arguments, judgement?.redact));
+  return {
+    callId: state.call.callId,
+    generation,
+    server,
+    tool,
+    arguments: bounded(shown, ARGUMENT_CHARACTERS),
+    who: describeRule(approvers),
+    deadline: new Date(deadline).toISOString(),
+    rules: verdict?.rules ?? [],
+    ...(explain.length === 0 ? {} : { explain }),
+    ...defined({ about, because: because === undefined ? undefined : bounded(because, REASON_CHARACTERS) }),
+    ...(event === 'closed' ? { closed: closedAs(state, about) } : {}),
+  };
+}
+
+/** How a request closed. A call that goes on after an answer keeps no sign of it where all can see it. */
+function closedAs(state: CallState, about: PauseKind | undefined): NonNullable<ToldRequest['closed']> {
+  if (about === undefined) {
+    const by = decisionOn(state)?.decision.approver.id;
+    return { status: requestStatusOf(state), ...defined({ by }) };
+  }
+  if (state.status !== 'settled') return { status: 'answered' };
+  const by = state.pause?.status === 'resolved' ? state.pause.by.id : undefined;
+  return { status: requestStatusOf(state), ...defined({ by }) };
+}

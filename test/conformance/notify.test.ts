@@ -1,0 +1,309 @@
+/** The channels against the suite of their port, and what only one of them does. */
+import { createPublicKey, generateKeyPairSync, verify } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import { afterAll, describe, expect, test } from '@jest/globals';
+import { createMailChannel } from '../../activities/notify/mail.ts';
+import {
+  headingOf,
+  linesOf,
+  type MessageChannel,
+  refusedBy,
+  toolOf,
+  undelivered,
+} from '../../activities/notify/port.ts';
+import { createSlackChannel, createSlackWebhookChannel } from '../../activities/notify/slack.ts';
+import { createWebhookChannel } from '../../activities/notify/webhook.ts';
+import { Channel } from '../../contracts/schemas/channels.ts';
+import { loopbackEgress } from '../support/egress.ts';
+import { listenOnLoopback } from '../support/servers/loopback-server.ts';
+import { type MailServer, startMailServer } from '../support/servers/mail-server.ts';
+import { MESSAGE_SECRET, startMessageReceiver } from '../support/servers/message-receiver.ts';
+import { type SlackServer, startSlackServer } from '../support/servers/slack-server.ts';
+import { channelSuite, type Delivered, message, request } from './notify.suite.ts';
+
+const closing: (() => Promise<void>)[] = [];
+afterAll(async () => void (await Promise.all(closing.map(async (close) => close()))));
+
+function channelOf<Kind extends Channel['kind']>(fields: { readonly kind: Kind } & Record<string, unknown>) {
+  // Sound: the schema keeps the kind.
+  return Channel.parse(fields) as Extract<Channel, { kind: Kind }>;
+}
+
+channelSuite({
+  name: 'a fake',
+  knowsIds: true,
+  threads: true,
+  create: async () => {
+    const { channel, delivered, become } = fakeChannel();
+    return { channel, delivered: async () => delivered, become: async (state) => become(state), hidden: [] };
+  },
+});
+
+/** The least that a channel does. */
+function fakeChannel() {
+  const delivered: Delivered[] = [];
+  let state = 'well';
+  const channel: MessageChannel = {
+    send: async (told) => {
+      if (state === 'refusing') throw refusedBy('it', 'refused');
+      if (state !== 'well') throw undelivered('it', 'is away');
+      const text = told.requests.flatMap((each) => [
+        toolOf(each),
+        ...linesOf(told, each).map(([name, value]) => `${name}: ${value}`),
+        each.url,
+      ]);
+      delivered.push({ id: told.id, text: [headingOf(told), ...text].join('\n'), thread: told.thread });
+      return { thread: told.thread ?? told.id };
+    },
+  };
+  return { channel, delivered, become: (next: string) => void (state = next) };
+}
+
+channelSuite({
+  name: 'a webhook',
+  knowsIds: true,
+  threads: false,
+  create: async () => {
+    const receiver = await startMessageReceiver();
+    closing.push(receiver.close);
+    const fields = channelOf({ kind: 'webhook', url: receiver.url, secret: MESSAGE_SECRET });
+    return {
+      channel: createWebhookChannel('it', fields, loopbackEgress()),
+      delivered: async () => receiver.received.map(({ id, body }) => ({ id, text: readable(body), thread: undefined })),
+      become: async (state) => {
+        if (state === 'gone') return await receiver.close();
+        const status = { busy: 503, refusing: 410 }[state === 'well' ? 'busy' : state];
+        receiver.answer(
+          state === 'well' ? undefined : (_, response) => response.writeHead(status).end('told to nobody'),
+        );
+      },
+      hidden: [receiver.url, 'told to nobody', MESSAGE_SECRET],
+    };
+  },
+});
+
+/** JSON with its strings as people would read them; JSON itself escapes what is hidden. */
+function readable(body: string): string {
+  return body.replaceAll('\\"', '"');
+}
+
+async function newMailServer(): Promise<MailServer> {
+  const server = await startMailServer();
+  closing.push(server.close);
+  return server;
+}
+
+function mailTo(port: number, over: Record<string, unknown> = {}) {
+  return channelOf({
+    kind: 'mail',
+    host: '127.0.0.1',
+    port,
+    tls: 'none',
+    user: 'countersign',
+    password: 'canary-mail-password',
+    from: 'countersign@example.com',
+    people: { ann: 'ann@example.com', ben: 'ben@example.com' },
+    groups: { ops: ['ops@example.com', 'ann@example.com'] },
+    timeoutSeconds: 5,
+    ...over,
+  });
+}
+
+channelSuite({
+  name: 'mail',
+  knowsIds: true,
+  threads: true,
+  create: async () => {
+    const server = await newMailServer();
+    return {
+      channel: createMailChannel('it', mailTo(server.port), loopbackEgress()),
+      delivered: async () =>
+        server.mails.map(({ headers, text }) => ({
+          id: headers['message-id'],
+          text: `${headers['subject']}\n${text}`,
+          thread: headers['references'],
+        })),
+      become: async (state) => (state === 'gone' ? await server.close() : server.become(state)),
+      hidden: ['canary-mail-password', 'ann@example.com', 'ops@example.com', 'told to nobody'],
+    };
+  },
+});
+
+async function newSlack(): Promise<SlackServer> {
+  const server = await startSlackServer();
+  closing.push(server.close);
+  return server;
+}
+
+const MENTIONS = { people: { ann: 'U024BE7LH' }, groups: { ops: 'S0614TZR7' } };
+
+channelSuite({
+  name: 'Slack with a token',
+  knowsIds: true,
+  threads: true,
+  create: async () => {
+    const server = await newSlack();
+    const fields = channelOf({
+      kind: 'slack',
+      token: server.token,
+      channel: 'C024BE91L',
+      apiUrl: `${server.origin}/api`,
+      ...MENTIONS,
+    });
+    return {
+      channel: createSlackChannel('it', fields, loopbackEgress()),
+      delivered: async () => server.posts.map(({ id, texts, thread }) => ({ id, text: texts.join('\n'), thread })),
+      become: async (state) => (state === 'gone' ? await server.close() : server.become(state)),
+      hidden: [server.token, 'told to nobody', 'C024BE91L'],
+    };
+  },
+});
+
+channelSuite({
+  name: "Slack's incoming webhook",
+  knowsIds: false,
+  threads: false,
+  create: async () => {
+    const server = await newSlack();
+    const webhookUrl = `${server.origin}/services/T0/B0/canary`;
+    const fields = channelOf({ kind: 'slack-webhook', webhookUrl, ...MENTIONS });
+    return {
+      channel: createSlackWebhookChannel('it', fields, loopbackEgress()),
+      delivered: async () =>
+        server.posts.map(({ texts }) => ({ id: undefined, text: texts.join('\n'), thread: undefined })),
+      become: async (state) => (state === 'gone' ? await server.close() : server.become(state)),
+      hidden: [webhookUrl, 'canary', 'told to nobody'],
+    };
+  },
+});
+
+describe('the webhook', () => {
+  test('signs with Ed25519 where the key is one (Standard Webhooks, v1a)', async () => {
+    const { privateKey, publicKey } = generateKeyPairSync('ed25519');
+    const seed = privateKey.export({ format: 'der', type: 'pkcs8' }).subarray(-32);
+    let got: { readonly headers: IncomingHttpHeaders; readonly body: string } | undefined;
+    const server = await listenOnLoopback((asked, response) => {
+      const chunks: Buffer[] = [];
+      asked.on('data', (chunk: Buffer) => chunks.push(chunk));
+      asked.on('end', () => {
+        got = { headers: asked.headers, body: Buffer.concat(chunks).toString('utf8') };
+        response.writeHead(200).end();
+      });
+    });
+    closing.push(server.close);
+    const fields = channelOf({ kind: 'webhook', url: server.origin, secret: `whsk_${seed.toString('base64')}` });
+    await createWebhookChannel('it', fields, loopbackEgress()).send(message());
+    const { headers = {}, body = '' } = got ?? {};
+    const signature = String(headers['webhook-signature']);
+    expect(signature).toMatch(/^v1a,/);
+    const signed = Buffer.from(`${String(headers['webhook-id'])}.${String(headers['webhook-timestamp'])}.${body}`);
+    const key = createPublicKey(publicKey.export({ format: 'pem', type: 'spki' }).toString());
+    expect(verify(null, signed, key, Buffer.from(signature.slice(4), 'base64'))).toBe(true);
+  });
+
+  test('Retry-After of a receiver is kept', async () => {
+    const receiver = await startMessageReceiver();
+    closing.push(receiver.close);
+    receiver.answer((_, response) => response.writeHead(429, { 'retry-after': '7' }).end());
+    const fields = channelOf({ kind: 'webhook', url: receiver.url, secret: MESSAGE_SECRET });
+    const sent = createWebhookChannel('it', fields, loopbackEgress()).send(message());
+    await expect(sent).rejects.toMatchObject({ code: 'MESSAGE_UNDELIVERED', facts: { retryAfterMs: 7_000 } });
+  });
+});
+
+describe('mail', () => {
+  test('goes to each address once, and its headers say that nobody wrote it', async () => {
+    const server = await newMailServer();
+    await createMailChannel('it', mailTo(server.port, { to: ['log@example.com'] }), loopbackEgress()).send(message());
+    const [mail] = server.mails;
+    expect(mail?.to).toEqual(['log@example.com', 'ann@example.com', 'ops@example.com']);
+    expect(mail?.from).toBe('countersign@example.com');
+    expect(mail?.headers).toMatchObject({
+      'auto-submitted': 'auto-generated',
+      'message-id': `<msg_${'a'.repeat(64)}@example.com>`,
+    });
+    expect(server.users).toEqual(['countersign']);
+  });
+
+  test('who closed a request is not told so, and nobody else is no failure', async () => {
+    const server = await newMailServer();
+    const channel = createMailChannel('it', mailTo(server.port), loopbackEgress());
+    const requests = [request({ closed: { status: 'approved', by: 'ann' } })];
+    await channel.send(message({ event: 'closed', requests }));
+    expect(server.mails.map(({ to }) => to)).toEqual([['ops@example.com']]);
+    expect(await channel.send(message({ event: 'closed', requests, to: { ids: ['ann'], groups: [] } }))).toEqual({});
+    expect(server.mails).toHaveLength(1);
+  });
+
+  test('a message for people without an address is a failure that is not tried again', async () => {
+    const server = await newMailServer();
+    const channel = createMailChannel('it', mailTo(server.port), loopbackEgress());
+    const sent = channel.send(message({ to: { ids: ['zoe'], groups: ['none'] } }));
+    await expect(sent).rejects.toMatchObject({ code: 'MESSAGE_REFUSED' });
+  });
+
+  test('a server without TLS gets nothing where TLS is asked for', async () => {
+    const server = await newMailServer();
+    const channel = createMailChannel('it', mailTo(server.port, { tls: 'starttls' }), loopbackEgress());
+    await expect(channel.send(message())).rejects.toMatchObject({ code: 'MESSAGE_REFUSED' });
+    expect([server.mails, server.users]).toEqual([[], []]);
+  });
+
+  test('a host that egress forbids is not contacted', async () => {
+    const server = await newMailServer();
+    const rules = { allowLoopback: false, allowInsecure: false, allowPrivate: [] };
+    const channel = createMailChannel('it', mailTo(server.port), loopbackEgress({ rules }));
+    await expect(channel.send(message())).rejects.toMatchObject({ code: 'MESSAGE_UNDELIVERED' });
+    expect(server.connections()).toBe(0);
+  });
+});
+
+describe('Slack', () => {
+  async function slack() {
+    const server = await newSlack();
+    const apiUrl = `${server.origin}/api`;
+    const fields = channelOf({ kind: 'slack', token: server.token, channel: 'C024BE91L', apiUrl, ...MENTIONS });
+    return { server, channel: createSlackChannel('it', fields, loopbackEgress()) };
+  }
+
+  test('the wire format: plain text for foreign words, mentions and links of ours alone', async () => {
+    const { server, channel } = await slack();
+    await channel.send(message({ requests: [request({ tool: '<!channel>' })] }));
+    const [post] = server.posts;
+    expect(post?.body).toMatchObject({
+      channel: 'C024BE91L',
+      text: 'A call waits for a decision: bank/&lt;!channel&gt;',
+      unfurl_links: false,
+      metadata: { event_type: 'countersign_message', event_payload: { id: `msg_${'a'.repeat(64)}` } },
+      blocks: [
+        { type: 'header', text: { type: 'plain_text', emoji: false } },
+        { type: 'section', text: { type: 'plain_text', emoji: false } },
+        {
+          type: 'context',
+          elements: [{ type: 'mrkdwn', text: '<https://approvals.example.com/runs/run-1|Open the request>' }],
+        },
+        { type: 'context', elements: [{ type: 'mrkdwn', text: '<@U024BE7LH> <!subteam^S0614TZR7>' }] },
+      ],
+    });
+    expect(server.problems).toEqual([]);
+  });
+
+  test('a message whose answer was lost is found by its id, and not posted again, in a thread too', async () => {
+    const { server, channel } = await slack();
+    server.loseNextAnswer();
+    await expect(channel.send(message())).rejects.toMatchObject({ code: 'MESSAGE_UNDELIVERED' });
+    const { thread = '' } = await channel.send(message({ repeated: true }));
+    expect(server.posts).toHaveLength(1);
+    const next = message({ id: `msg_${'f'.repeat(64)}`, thread, event: 'closed' });
+    await channel.send(next);
+    expect(await channel.send({ ...next, repeated: true })).toEqual({ thread });
+    expect(server.posts).toHaveLength(2);
+  });
+
+  test('without the scope to look, a repeated message is posted', async () => {
+    const { server, channel } = await slack();
+    server.forbidReading();
+    await channel.send(message({ repeated: true }));
+    expect(server.posts).toHaveLength(1);
+  });
+});

@@ -1,0 +1,59 @@
+/** Receives messages to people over HTTP, as `docs/guide/messages.md` tells receivers to do: signature, id, body. */
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import { WebhookMessage } from '../../../contracts/schemas/notify-message.ts';
+import { bodyOf, listenOnLoopback } from './loopback-server.ts';
+
+export const MESSAGE_SECRET = `whsec_${Buffer.from('a secret of the message channel').toString('base64')}`;
+
+export interface ReceivedMessage {
+  readonly id: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+  readonly message: WebhookMessage;
+}
+
+export interface MessageReceiver {
+  readonly url: string;
+  /** Each try that came with a valid signature. */
+  readonly received: readonly ReceivedMessage[];
+  /** Tries that were answered in another way; see `answer`. */
+  readonly turnedAway: readonly ReceivedMessage[];
+  /** Returns the messages about a run, each id once. */
+  of(run: string): readonly ReceivedMessage[];
+  /** Answers in this way instead, until it is called without an argument. */
+  answer(instead?: (request: IncomingMessage, response: ServerResponse) => void): void;
+  close(): Promise<void>;
+}
+
+export async function startMessageReceiver(secret = MESSAGE_SECRET): Promise<MessageReceiver> {
+  const key = Buffer.from(secret.slice('whsec_'.length), 'base64');
+  const received: ReceivedMessage[] = [];
+  const turnedAway: ReceivedMessage[] = [];
+  let instead: Parameters<MessageReceiver['answer']>[0];
+  const server = await listenOnLoopback((request, response) => {
+    void bodyOf(request).then((body) => {
+      const { headers } = request;
+      const id = String(headers['webhook-id']);
+      const signed = `${id}.${String(headers['webhook-timestamp'])}.${body}`;
+      const expected = Buffer.from(`v1,${createHmac('sha256', key).update(signed).digest('base64')}`);
+      const given = Buffer.from(String(headers['webhook-signature']));
+      if (given.length !== expected.length || !timingSafeEqual(given, expected)) return response.writeHead(401).end();
+      const message = { id, headers, body, message: WebhookMessage.parse(JSON.parse(body)) };
+      (instead === undefined ? received : turnedAway).push(message);
+      return instead === undefined ? response.writeHead(204).end() : instead(request, response);
+    });
+  });
+  return {
+    url: `${server.origin}/messages?for=tests`,
+    received,
+    turnedAway,
+    of: (run) => [
+      ...new Map(received.filter(({ message }) => message.data.run === run).map((each) => [each.id, each])).values(),
+    ],
+    answer: (given) => {
+      instead = given;
+    },
+    close: server.close,
+  };
+}

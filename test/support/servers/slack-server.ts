@@ -1,0 +1,119 @@
+/**
+ * Speaks the parts of Slack's Web API and of incoming webhooks that messages use, in the shapes that Slack documents, and
+ * says where a post breaks Slack's limits.
+ */
+import type { ServerResponse } from 'node:http';
+import { type Fields, isFields } from '../../../domain/shapes/inputs.ts';
+import { bodyOf, listenOnLoopback } from './loopback-server.ts';
+
+export interface SlackPost {
+  readonly body: Fields;
+  readonly ts: string;
+  readonly thread: string | undefined;
+  /** The id in its metadata. */
+  readonly id: string | undefined;
+  /** Every text of it. */
+  readonly texts: readonly string[];
+}
+
+export interface SlackServer {
+  readonly origin: string;
+  readonly token: string;
+  readonly posts: readonly SlackPost[];
+  readonly problems: readonly string[];
+  become(state: 'busy' | 'refusing' | 'well'): void;
+  /** Takes the next post, and breaks the connection off. */
+  loseNextAnswer(): void;
+  forbidReading(): void;
+  close(): Promise<void>;
+}
+
+export async function startSlackServer(): Promise<SlackServer> {
+  const token = 'xoxb-canary-token';
+  const posts: SlackPost[] = [];
+  const problems: string[] = [];
+  let state: 'busy' | 'refusing' | 'well' = 'well';
+  let losesNext = false;
+  let mayRead = true;
+  const json = (response: ServerResponse, body: Fields): void => {
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+  };
+  const server = await listenOnLoopback((request, response) => {
+    void bodyOf(request).then((text) => {
+      const body: unknown = JSON.parse(text);
+      if (!isFields(body)) return response.writeHead(400).end('invalid_payload');
+      const { url = '' } = request;
+      const isApi = url.startsWith('/api/');
+      if (state === 'busy') return response.writeHead(429, { 'retry-after': '3' }).end('told to nobody');
+      if (state === 'refusing' && !isApi) return response.writeHead(410).end('channel_is_archived');
+      if (state === 'refusing') return json(response, { ok: false, error: 'is_archived' });
+      if (isApi && request.headers.authorization !== `Bearer ${token}`)
+        return json(response, { ok: false, error: 'invalid_auth' });
+      if (url === '/api/conversations.history' || url === '/api/conversations.replies') {
+        if (!mayRead) return json(response, { ok: false, error: 'missing_scope' });
+        const wanted = posts.filter(({ thread }) => thread === body['ts']);
+        return json(response, {
+          ok: true,
+          messages: wanted.map((post) => ({ type: 'message', ts: post.ts, metadata: post.body['metadata'] })),
+        });
+      }
+      const post = postOf(body, posts.length);
+      problems.push(...problemsIn(post));
+      posts.push(post);
+      if (losesNext) {
+        losesNext = false;
+        return request.socket.destroy();
+      }
+      return isApi ? json(response, { ok: true, channel: body['channel'], ts: post.ts }) : response.end('ok');
+    });
+  });
+  return {
+    origin: server.origin,
+    token,
+    posts,
+    problems,
+    become: (next) => {
+      state = next;
+    },
+    loseNextAnswer: () => {
+      losesNext = true;
+    },
+    forbidReading: () => {
+      mayRead = false;
+    },
+    close: server.close,
+  };
+}
+
+function postOf(body: Fields, count: number): SlackPost {
+  const payload = isFields(body['metadata']) ? body['metadata']['event_payload'] : undefined;
+  const id = isFields(payload) ? payload['id'] : undefined;
+  const thread = body['thread_ts'];
+  return {
+    body,
+    ts: `17000000${count}.000100`,
+    thread: typeof thread === 'string' ? thread : undefined,
+    id: typeof id === 'string' ? id : undefined,
+    texts: textsIn(body),
+  };
+}
+
+function textsIn(value: unknown): string[] {
+  if (Array.isArray(value)) return value.flatMap(textsIn);
+  if (!isFields(value)) return [];
+  return Object.entries(value).flatMap(([name, inner]) =>
+    name === 'text' && typeof inner === 'string' ? [inner] : textsIn(inner),
+  );
+}
+
+/** Slack's limits: 50 blocks, 150 characters of a header, 3,000 of a section; markup in our own lines alone. */
+function problemsIn({ body }: SlackPost): string[] {
+  const blocks = Array.isArray(body['blocks']) ? body['blocks'].filter(isFields) : [];
+  const problems = blocks.length > 50 ? ['more than 50 blocks'] : [];
+  for (const { type, text } of blocks) {
+    if (!isFields(text) || typeof text['text'] !== 'string') continue;
+    if (text['type'] !== 'plain_text') problems.push(`${String(type)} is no plain text`);
+    if (text['text'].length > (type === 'header' ? 150 : 3_000)) problems.push(`${String(type)} is too long`);
+  }
+  return problems;
+}

@@ -1,0 +1,74 @@
+/** The activity that sends messages (I-1, INV-S1): links, scrubbing, who may have one sent. */
+import { expect, test } from '@jest/globals';
+import type { Message } from '../../../../activities/notify/port.ts';
+import { createSendMessage, type SendParts } from '../../../../activities/notify/send.ts';
+import { createScrubber } from '../../../../activities/scrubbing/scrubber.ts';
+import type { MessageInput } from '../../../../contracts/wire/notify.ts';
+import { message, request } from '../../../conformance/notify.suite.ts';
+
+function sending(over: Partial<SendParts> = {}) {
+  const sent: Message[] = [];
+  const told: object[] = [];
+  const send = createSendMessage({
+    channels: { it: { send: async (each) => ({ thread: String(sent.push(each)) }) } },
+    page: 'https://approvals.example.com/{namespace}/runs/{run}#{call}',
+    scrub: (value) => createScrubber(['canary-secret']).value(value),
+    tell: (each) => told.push(each),
+    scheduler: () => ({ attempt: 1, workflowType: 'agentRun', workflowId: 'run/1' }),
+    ...over,
+  });
+  return { send, sent, told };
+}
+
+async function away(): Promise<never> {
+  throw new Error('away');
+}
+
+function input(over: Partial<MessageInput> = {}): MessageInput {
+  const { id: _, repeated: __, requests, run, ...rest } = message();
+  const told = requests.map(({ url: ___, ...each }) => each);
+  return { ...rest, run: { ...run, workflowId: 'run/1' }, requests: told, key: 'k', ...over };
+}
+
+test('a message gets its id, its links, and is told to the metrics', async () => {
+  const { send, sent, told } = sending();
+  expect(await send(input())).toEqual({ thread: '1' });
+  expect(sent).toMatchObject([
+    { id: 'msg_k', repeated: false, requests: [{ url: 'https://approvals.example.com/default/runs/run%2F1#t1.c0' }] },
+  ]);
+  expect(told).toEqual([{ channel: 'it', event: 'opened', result: 'sent' }]);
+});
+
+test('without a page there is no link, and a further try is known as one', async () => {
+  const scheduler = () => ({ attempt: 2, workflowType: 'agentRun', workflowId: 'run/1' });
+  const { send, sent } = sending({ page: undefined, scheduler });
+  await send(input());
+  expect(sent[0]).toMatchObject({ repeated: true });
+  expect(sent[0]?.requests[0]).not.toHaveProperty('url');
+  const again = sending();
+  await again.send(input({ again: true }));
+  expect(again.sent[0]).toMatchObject({ repeated: true });
+});
+
+test('INV-S1: secrets that the worker knows are taken out', async () => {
+  const { send, sent } = sending();
+  await send(input({ requests: [request({ arguments: '{"key":"canary-secret"}', explain: ['canary-secret'] })] }));
+  expect(JSON.stringify(sent)).not.toContain('canary');
+});
+
+test.each([
+  ['another workflow', { workflowType: 'own', workflowId: 'run/1' }],
+  ['another run', { workflowType: 'agentRun', workflowId: 'run/2' }],
+])('%s has nothing sent in the name of a run', async (_, by) => {
+  const { send, sent } = sending({ scheduler: () => ({ attempt: 1, ...by }) });
+  await expect(send(input())).rejects.toMatchObject({ code: 'MESSAGE_REFUSED' });
+  expect(sent).toEqual([]);
+});
+
+test('an unknown channel is final, and a failing one is told to the metrics', async () => {
+  const { send } = sending();
+  await expect(send(input({ channel: 'constructor' }))).rejects.toMatchObject({ code: 'MESSAGE_REFUSED' });
+  const failing = sending({ channels: { it: { send: away } } });
+  await expect(failing.send(input())).rejects.toThrow('away');
+  expect(failing.told).toEqual([{ channel: 'it', event: 'opened', result: 'failed' }]);
+});

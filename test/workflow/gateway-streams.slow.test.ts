@@ -1,0 +1,219 @@
+/** Streams and limits of the gateway: nothing is lost or told twice, and no reader costs more than it may. */
+import { request as rawRequest } from 'node:http';
+import { connect } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { RunHandle } from '../../client/index.ts';
+import type { ChangeEvent } from '../../contracts/schemas/http-api.ts';
+import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
+import type { Gateway } from '../../gateway/gateway.ts';
+import {
+  callerOf,
+  openStream,
+  startTestGateway,
+  startTestProvider,
+  type TestProvider,
+} from '../support/scenes/gateway-world.ts';
+import { until } from '../support/until.ts';
+import { startBank } from '../support/world/bank-world.ts';
+import { decisionOn, openRequests, type World } from '../support/world/world.ts';
+
+let provider: TestProvider;
+let world: World;
+let gateway: Gateway;
+let ben: string;
+let eve: string;
+
+const LIMITS = { bodyBytes: 4_096, streams: 60, streamsPerPerson: 50, requestSeconds: 1 };
+
+beforeAll(async () => {
+  provider = await startTestProvider();
+  ({ world } = await startBank({ policy: { approvers: { ids: ['ben'] } } }, { beside: [provider] }));
+  gateway = await startTestGateway(world, provider, { config: { limits: LIMITS } });
+  ben = await provider.token({ sub: 'ben' });
+  eve = await provider.token({ sub: 'eve' });
+});
+afterAll(async () => {
+  await gateway.stop();
+  await world.stop();
+});
+
+async function asking(count = 1): Promise<RunHandle> {
+  const calls = Array.from({ length: count }, (_, index) => ({
+    tool: 'bank/pay',
+    arguments: { purpose: 'stream', index },
+  }));
+  const run = await world.start([{ calls }, { text: 'done' }]);
+  await openRequests(run, count);
+  await until(() => gateway.projection.run(run.runId)?.row.pending === count, { what: 'the projection' });
+  return run;
+}
+
+const seqsOf = (events: readonly { readonly event: string | undefined; readonly data: unknown }[]): number[] =>
+  events.filter(({ event }) => event === 'entry').map(({ data }) => (data as LedgerEntry).seq);
+
+describe('the stream of a run', () => {
+  test('has every entry once, in order, across a lost connection, and ends with the run', async () => {
+    const run = await asking();
+    const path = `/v1/runs/${run.runId}/events`;
+    const first = await openStream(gateway, path, ben);
+    await until(() => seqsOf(first.events).length >= 3);
+    first.close();
+    await first.ended;
+    const last = first.events.findLast(({ event }) => event === 'entry')?.id;
+    const second = await openStream(gateway, path, ben, last);
+    // A reader who wants all of it, while another follows already.
+    const third = await openStream(gateway, path, ben);
+    const [request] = await openRequests(run);
+    await run.decide(decisionOn(request, 'ben'));
+    await run.result();
+    await second.ended;
+    await third.ended;
+    const whole = (await run.ledger()).map(({ seq }) => seq);
+    expect([...seqsOf(first.events), ...seqsOf(second.events)]).toEqual(whole);
+    expect(seqsOf(third.events)).toEqual(whole);
+    expect(second.events.at(-1)).toMatchObject({ event: 'end', id: undefined });
+  });
+
+  test('of a run that has ended is its whole ledger', async () => {
+    const run = await world.start([{ text: 'done' }], { initiator: { id: 'ben' } });
+    await run.result();
+    const stream = await openStream(gateway, `/v1/runs/${run.runId}/events`, ben);
+    await stream.ended;
+    expect(seqsOf(stream.events)).toEqual((await run.ledger()).map(({ seq }) => seq));
+  });
+});
+
+describe('the stream of all changes', () => {
+  const changesOf = (
+    events: readonly { readonly event: string | undefined; readonly data: unknown }[],
+    run: RunHandle,
+  ) =>
+    events.flatMap(({ event, data }) =>
+      event === 'change' && (data as ChangeEvent).run === run.runId ? [data as ChangeEvent] : [],
+    );
+
+  test('tells whom it concerns, with what they may do, and tells again what was missed', async () => {
+    const mine = await openStream(gateway, '/v1/events', ben);
+    const foreign = await openStream(gateway, '/v1/events', eve);
+    const run = await asking();
+    await until(() => changesOf(mine.events, run).some(({ requests }) => requests.length === 1));
+    expect(changesOf(mine.events, run).at(-1)).toMatchObject({
+      pending: 1,
+      requests: [{ callId: 't1.c0', offers: ['approve', 'reject'] }],
+    });
+    const last = mine.events.at(-1)?.id;
+    mine.close();
+    await mine.ended;
+    const [request] = await openRequests(run);
+    await run.decide(decisionOn(request, 'ben'));
+    await run.result();
+    await until(() => gateway.projection.run(run.runId)?.row.endedAt !== undefined);
+    const back = await openStream(gateway, '/v1/events', ben, last);
+    await until(() => changesOf(back.events, run).some(({ pending }) => pending === 0));
+    // Whoever is asked nothing hears nothing.
+    expect(changesOf(foreign.events, run)).toEqual([]);
+    const stale = await openStream(gateway, '/v1/events', ben, 'another.7');
+    await until(() => stale.events.length > 0);
+    expect(stale.events[0]).toMatchObject({ event: 'reset' });
+    for (const stream of [foreign, back, stale]) stream.close();
+  });
+
+  test('costs one query for a change, however many follow it', async () => {
+    const streams = await Promise.all(
+      Array.from({ length: 40 }, async () => await openStream(gateway, '/v1/events', ben)),
+    );
+    const before = gateway.queries();
+    const run = await asking();
+    await until(() =>
+      streams.every(({ events }) => changesOf(events, run).some(({ requests }) => requests.length === 1)),
+    );
+    // Once for the start of the run at the most, and once for its request.
+    expect(gateway.queries() - before).toBeLessThanOrEqual(2);
+    for (const stream of streams) stream.close();
+    await Promise.all(streams.map(({ ended }) => ended));
+    await run.stop({ by: 'ann', reason: 'seen' });
+    await run.result();
+  });
+
+  test('is refused beyond the streams of one person and of all, and there is room again when some have ended', async () => {
+    await until(
+      async () => (await callerOf(gateway, undefined)<{ streams: number }>('GET', '/health')).body.streams === 0,
+    );
+    const streams = await Promise.all(
+      Array.from({ length: 50 }, async () => await openStream(gateway, '/v1/events', ben)),
+    );
+    expect(streams.every(({ status }) => status === 200)).toBe(true);
+    const more = await callerOf(gateway, ben)('GET', '/v1/events');
+    expect(more).toMatchObject({ status: 429, body: { code: 'RATE_LIMITED' } });
+    expect(Number(more.headers.get('retry-after'))).toBeGreaterThan(0);
+    const others = await Promise.all(
+      Array.from({ length: 10 }, async () => await openStream(gateway, '/v1/events', eve)),
+    );
+    expect((await callerOf(gateway, eve)('GET', '/v1/events')).status).toBe(429);
+    for (const stream of [...streams, ...others]) stream.close();
+    const again = await until(async () => {
+      const stream = await openStream(gateway, '/v1/events', eve);
+      return stream.status === 200 && stream;
+    });
+    again.close();
+  });
+
+  test('ends with the token that opened it', async () => {
+    const short = await provider.token({ sub: 'ben', lives: 2 });
+    const stream = await openStream(gateway, '/v1/events', short);
+    await stream.ended;
+    expect(stream.status).toBe(200);
+  });
+});
+
+describe('limits', () => {
+  test('a body above the bound is refused, and one that never ends is cut off', async () => {
+    const caller = callerOf(gateway, ben);
+    expect(await caller('POST', '/v1/decisions', { decisions: ['x'.repeat(5_000)] })).toMatchObject({
+      status: 413,
+      body: { code: 'BODY_TOO_LARGE' },
+    });
+    const { hostname, port } = new URL(gateway.url);
+    const status = await new Promise<number | undefined>((resolve, reject) => {
+      const slow = rawRequest({
+        host: hostname,
+        port,
+        method: 'POST',
+        path: '/v1/decisions',
+        headers: { authorization: `Bearer ${ben}`, 'content-type': 'application/json', 'content-length': 1_000 },
+      });
+      slow.once('response', ({ statusCode }) => resolve(statusCode));
+      slow.once('error', (error: NodeJS.ErrnoException) =>
+        error.code === 'ECONNRESET' ? resolve(undefined) : reject(error),
+      );
+      slow.write('{"decisions":');
+    });
+    // Node answers 408 by itself, or closes the connection.
+    expect([408, undefined]).toContain(status);
+  });
+
+  test('headers that never end are cut off', async () => {
+    const { hostname, port } = new URL(gateway.url);
+    await new Promise<void>((resolve, reject) => {
+      const socket = connect(Number(port), hostname, () => socket.write('GET /v1/me HTTP/1.1\r\nHost: x\r\nX-A: '));
+      socket.once('error', reject);
+      socket.once('close', () => resolve());
+      socket.resume();
+    });
+  });
+
+  test('one person who asks too often waits; others do not', async () => {
+    const strict = await startTestGateway(world, provider, { config: { limits: { requestsPerMinute: 5 } } });
+    try {
+      const asked = async (token: string) => (await callerOf(strict, token)('GET', '/v1/me')).status;
+      const statuses: number[] = [];
+      for (let index = 0; index < 7; index += 1) statuses.push(await asked(ben));
+      expect(statuses).toEqual([200, 200, 200, 200, 200, 429, 429]);
+      expect(await asked(eve)).toBe(200);
+      const refused = await callerOf(strict, ben)('GET', '/v1/me');
+      expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+    } finally {
+      await strict.stop();
+    }
+  });
+});

@@ -1,0 +1,260 @@
+/**
+ * Tells people of the run's requests: schedules one activity for each message, and waits for none of them.
+ *
+ * It does not own what is told and to whom (`domain/request/telling.ts`), or how (`activities/notify/`).
+ * 1. A run whose policy tells nobody schedules nothing, sets no timer, and has no marker.
+ * 2. A channel that fails holds nothing up but the end of the run, and that for seconds.
+ * 3. A message has one key, whatever happens to workers and executions: one that is under way when the run continues as
+ *    new is sent again with it.
+ */
+import { CancellationScope, condition, isCancellation, patched, sleep } from '@temporalio/workflow';
+import { defined } from '../../contracts/defined.ts';
+import { codedFailureIn } from '../../contracts/failure.ts';
+import type { MessagesState } from '../../contracts/schemas/run-state.ts';
+import type { CarriedMessages, FailedMessage, MessageInput, PreparedNotify } from '../../contracts/wire/notify.ts';
+import { follow, messagesOf, nextWarning, type Open, type Told, withoutPassing } from '../../domain/request/telling.ts';
+import { answered, assertFailure } from '../entity/unread.ts';
+import { messageActivities } from './activities.ts';
+import type { LiveRun } from './live-run.ts';
+
+/** Failures that a run remembers. */
+const MOST_FAILURES = 10;
+/** Time for which the end of a run waits for messages under way. A healthy channel takes less than a second. */
+const END_WAIT_MS = 10_000;
+
+interface UnderWay {
+  readonly input: MessageInput;
+  /** Epoch ms. */
+  readonly since: number;
+  readonly done: Promise<void>;
+}
+
+export class Messenger {
+  readonly #live: LiveRun;
+  #open: Open;
+  /** Told in this workflow task. */
+  #queue: readonly Told[] = [];
+  /** What channels with a digest gather. */
+  readonly #gathered = new Map<string, readonly Told[]>();
+  #isScheduled = false;
+  readonly #underWay = new Map<string, UnderWay>();
+  /** `CHANNEL CALL` → what the channel calls the message about the call's request. */
+  readonly #threads: Map<string, string>;
+  #unsent: readonly MessageInput[];
+  #sent: number;
+  #failed: number;
+  #failures: readonly FailedMessage[];
+  #speaks: boolean | undefined;
+  #warning: { readonly at: number; readonly scope: CancellationScope } | undefined;
+
+  constructor(live: LiveRun, carried: CarriedMessages | undefined) {
+    this.#live = live;
+    this.#open = carried?.open ?? {};
+    this.#unsent = carried?.unsent ?? [];
+    this.#threads = new Map(Object.entries(carried?.threads ?? {}));
+    this.#sent = carried?.sent ?? 0;
+    this.#failed = carried?.failed ?? 0;
+    this.#failures = carried?.failures ?? [];
+    live.telling = this;
+    live.showWith(() => this.#look());
+    this.#look();
+  }
+
+  /** Undefined if policy tells nobody. */
+  state(): MessagesState | undefined {
+    if (this.#notify === undefined) return undefined;
+    const underWay = [...this.#underWay.values()].map(({ input, since }) => ({
+      ...shownAs(input),
+      since: new Date(since).toISOString(),
+    }));
+    return { sent: this.#sent, underWay, failed: this.#failed, failures: [...this.#failures] };
+  }
+
+  carried(): CarriedMessages | undefined {
+    const notify = this.#notify;
+    if (notify === undefined) return undefined;
+    const told = [...this.#gathered.values(), this.#queue].flatMap((each) => [...each]);
+    const waiting = this.#messagesOf(notify, withoutPassing(told), () => true);
+    const underWay = [...this.#underWay.values()].map(({ input }) => ({ ...input, again: true as const }));
+    return {
+      open: this.#open,
+      unsent: [...this.#unsent, ...underWay, ...waiting],
+      ...(this.#threads.size === 0 ? {} : { threads: Object.fromEntries(this.#threads) }),
+      sent: this.#sent,
+      failed: this.#failed,
+      failures: this.#failures,
+    };
+  }
+
+  /** Sends what is left to tell, and returns true if anything is under way. */
+  hurries(): boolean {
+    this.#disarm();
+    this.#flush();
+    for (const channel of this.#gathered.keys()) this.#release(channel);
+    return this.#underWay.size > 0;
+  }
+
+  /** Waits for messages under way, but not for a channel that fails: Temporal drops what outlives its run. */
+  async settled(): Promise<void> {
+    await condition(() => this.#underWay.size === 0, END_WAIT_MS, { summary: 'messages to people' });
+  }
+
+  get #notify(): PreparedNotify | undefined {
+    return this.#live.isPrepared ? this.#live.prepared.notify : undefined;
+  }
+
+  /**
+   * True if this execution tells people. An execution that a build without messages has begun does not: its history holds
+   * none of their commands (INV-D1).
+   */
+  get #isSpeaking(): boolean {
+    this.#speaks ??= patched('messages');
+    return this.#speaks;
+  }
+
+  #look(): void {
+    const notify = this.#notify;
+    if (notify === undefined) return;
+    const { open, told } = follow(this.#open, this.#live.run, notify, Date.now());
+    this.#open = open;
+    const warnAt = nextWarning(open, this.#live.run, notify);
+    const isNeeded = told.length > 0 || warnAt !== undefined || this.#unsent.length > 0;
+    if (!isNeeded || !this.#isSpeaking) return this.#disarm();
+    this.#queue = [...this.#queue, ...told];
+    this.#warnAt(warnAt);
+    if (!this.#isScheduled && (this.#queue.length > 0 || this.#unsent.length > 0)) {
+      this.#isScheduled = true;
+      // What happens in one task is told in one message. A promise is cheap, and a waiting `condition` is not.
+      void Promise.resolve().then(() => this.#flush());
+    }
+  }
+
+  /** Wakes the run when a deadline comes near. */
+  #warnAt(at: number | undefined): void {
+    if (at === this.#warning?.at) return;
+    this.#disarm();
+    if (at === undefined) return;
+    const scope = new CancellationScope();
+    this.#warning = { at, scope };
+    const summary = 'a deadline comes near';
+    scope
+      .run(async () => await sleep(Math.max(1, at - Date.now()), { summary }))
+      .then(() => {
+        this.#warning = undefined;
+        this.#look();
+      }, ignoreCancellation);
+  }
+
+  #disarm(): void {
+    this.#warning?.scope.cancel();
+    this.#warning = undefined;
+  }
+
+  #flush(): void {
+    this.#isScheduled = false;
+    const notify = this.#notify;
+    if (notify === undefined) return;
+    for (const input of this.#unsent) this.#send(input);
+    this.#unsent = [];
+    const told = withoutPassing(this.#queue);
+    this.#queue = [];
+    const { gather = {} } = notify;
+    for (const input of this.#messagesOf(notify, told, (channel) => gather[channel] === undefined)) this.#send(input);
+    for (const [channel, seconds] of Object.entries(gather)) {
+      if (this.#messagesOf(notify, told, (each) => each === channel).length > 0) this.#gather(channel, seconds, told);
+    }
+  }
+
+  #gather(channel: string, seconds: number, told: readonly Told[]): void {
+    const before = this.#gathered.get(channel);
+    this.#gathered.set(channel, [...(before ?? []), ...told]);
+    if (before !== undefined) return;
+    const summary = `gathers messages for ${channel}`;
+    sleep(seconds * 1_000, { summary }).then(() => this.#release(channel), ignoreCancellation);
+  }
+
+  #release(channel: string): void {
+    const notify = this.#notify;
+    const told = this.#gathered.get(channel);
+    this.#gathered.delete(channel);
+    if (notify === undefined || told === undefined) return;
+    for (const input of this.#messagesOf(notify, withoutPassing(told), (each) => each === channel)) this.#send(input);
+  }
+
+  #messagesOf(
+    notify: PreparedNotify,
+    told: readonly Told[],
+    wanted: (channel: string) => boolean,
+  ): readonly MessageInput[] {
+    return messagesOf(told, notify, this.#live, wanted);
+  }
+
+  #send(input: MessageInput): void {
+    // A message follows those about the same requests: the news that one is closed comes last.
+    const calls = new Set(callsOf(input));
+    const before = [...this.#underWay.values()].filter(
+      (other) => other.input.channel === input.channel && callsOf(other.input).some((callId) => calls.has(callId)),
+    );
+    const done = before.length === 0 ? this.#deliver(input) : this.#deliverAfter(before, input);
+    this.#underWay.set(input.key, { input, since: Date.now(), done });
+  }
+
+  async #deliverAfter(before: readonly UnderWay[], input: MessageInput): Promise<void> {
+    await Promise.all(before.map(async ({ done }) => await done));
+    await this.#deliver(input);
+  }
+
+  /** Never throws, but for what fails the workflow task. */
+  async #deliver(input: MessageInput): Promise<void> {
+    const { channel, event, key } = input;
+    const calls = callsOf(input);
+    try {
+      const summary = `tells ${channel}: ${event} ${calls.slice(0, 5).join(' ')}`;
+      const { sendMessage } = messageActivities(summary, this.#live.prepared.priority);
+      const thread = calls
+        .map((callId) => this.#threads.get(`${channel} ${callId}`))
+        .find((each) => each !== undefined);
+      const sending = CancellationScope.nonCancellable(
+        async () => await sendMessage({ ...input, ...defined({ thread }) }),
+      );
+      const sent = answered(this.#live, 'sendMessage', await sending);
+      this.#sent += 1;
+      this.#note(input, sent.thread);
+    } catch (error) {
+      assertFailure(error);
+      this.#fail(input, error);
+    } finally {
+      this.#underWay.delete(key);
+    }
+  }
+
+  /** Keeps what the channel calls the message for as long as the request is open. */
+  #note({ channel, event, requests }: MessageInput, thread: string | undefined): void {
+    for (const { callId } of requests) {
+      const place = `${channel} ${callId}`;
+      if (event === 'closed') this.#threads.delete(place);
+      else if (thread !== undefined && !this.#threads.has(place)) this.#threads.set(place, thread);
+    }
+  }
+
+  #fail(input: MessageInput, error: unknown): void {
+    const found = codedFailureIn(error);
+    const code = found?.code ?? 'MESSAGE_UNDELIVERED';
+    const message = found?.message ?? 'The message was not sent in time, or no worker could send it.';
+    const failure = { ...shownAs(input), code, message, at: new Date().toISOString() };
+    this.#failed += 1;
+    this.#failures = [...this.#failures, failure].slice(-MOST_FAILURES);
+  }
+}
+
+function shownAs(input: MessageInput): Pick<MessageInput, 'channel' | 'event'> & { readonly calls: string[] } {
+  return { channel: input.channel, event: input.event, calls: callsOf(input) };
+}
+
+function callsOf({ requests }: MessageInput): string[] {
+  return requests.map(({ callId }) => callId);
+}
+
+function ignoreCancellation(error: unknown): void {
+  if (!isCancellation(error)) throw error;
+}
