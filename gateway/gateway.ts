@@ -17,6 +17,7 @@ import type { GatewayConfig } from '../contracts/schemas/gateway.ts';
 import { Answering } from './inbox/answering.ts';
 import type { AskProvider } from './identity/keys.ts';
 import { People, type Voice } from './identity/person.ts';
+import { Sessions } from './identity/sessions.ts';
 import { Tokens } from './identity/tokens.ts';
 import { Feeds } from './projection/feeds.ts';
 import { NewsDesk } from './projection/news.ts';
@@ -24,13 +25,13 @@ import { Opened } from './projection/opened.ts';
 import { Projection, secondsSince } from './projection/projection.ts';
 import { Reading } from './inbox/reading.ts';
 import { registerPages } from './page/routes.ts';
-import { Sessions } from './page/session.ts';
 import { pageSource } from './page/source.ts';
 import { addEventRoutes } from './routes/events.ts';
 import type { RouteParts } from './routes/parts.ts';
 import { addRequestRoutes } from './routes/requests.ts';
 import { addRunRoutes } from './routes/runs.ts';
 import { addServiceRoutes } from './routes/service.ts';
+import { addSignInRoutes } from './routes/sign-in.ts';
 import { createServer, type GatewayLog, type Server } from './http/server.ts';
 import { Streams } from './http/streams.ts';
 
@@ -99,6 +100,8 @@ async function assemble(options: GatewayOptions): Promise<{ readonly app: Server
   const projection = new Projection({ client, most: config.limits.runs, onTrouble });
   const opened = new Opened(projection, countersign);
   const reading = new Reading(client, projection, opened);
+  const people = new People(config.may, speaking?.voice);
+  const tokens = new Tokens(config, people, ask);
   const parts: RouteParts = {
     projection,
     opened,
@@ -111,33 +114,35 @@ async function assemble(options: GatewayOptions): Promise<{ readonly app: Server
     news: new NewsDesk(projection, opened),
     feeds: new Feeds(countersign),
     streams: new Streams(config.limits),
-    tokens: new Tokens(config, new People(config.may, speaking?.voice), ask),
+    tokens,
+    sessions: new Sessions(config, people, tokens.keys, ask),
   };
   return { app: await createApp(options, parts, version), parts };
 }
 
-async function createApp({ config, ask, log }: GatewayOptions, parts: RouteParts, version: string): Promise<Server> {
-  const { projection, tokens } = parts;
+async function createApp({ config, log }: GatewayOptions, parts: RouteParts, version: string): Promise<Server> {
+  const { projection, tokens, sessions } = parts;
   const staleness = (): Readonly<Record<string, string>> =>
     defined({
       'x-countersign-stale-seconds':
         projection.asOf === undefined ? undefined : String(secondsSince(projection.asOf, Date.now())),
       'x-countersign-cut': projection.isCut ? 'true' : undefined,
     });
-  const app = await createServer({ config, tokens, version, log, staleness });
+  const app = await createServer({ config, tokens, sessions, version, log, staleness });
   addServiceRoutes(app, parts);
+  addSignInRoutes(app, parts);
   addRunRoutes(app, parts);
   addRequestRoutes(app, parts);
   addEventRoutes(app, parts);
   await app.register(async (pages) => {
-    const sessions = new Sessions({ config, tokens, ask });
     registerPages(pages, {
-      source: pageSource(parts, config.page?.temporalUi),
+      source: pageSource(parts, config.temporalUi),
       streams: parts.streams,
-      viewerOf: async (request) => await sessions.viewerOf(request),
+      sessions,
+      isDevelopment: tokens.isDevelopment,
+      hasSignIn: config.signIn !== undefined,
       statusOf: ({ traits }) => traits.httpStatus,
     });
-    await sessions.register(pages);
   });
   return app;
 }

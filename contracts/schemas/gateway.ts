@@ -1,6 +1,6 @@
 /** Configures the gateway: where it listens, whose tokens it believes, and what people may do by it. */
 import { z } from 'zod';
-import { HttpUrl, Identifier, people } from './json.ts';
+import { CodecKey, HttpUrl, Identifier, people, Secret } from './json.ts';
 
 /** Name of a claim; a dot leads into an object: `realm_access.roles`. */
 const Claim = z.string().min(1).max(200);
@@ -31,11 +31,29 @@ export const OidcConfig = z.strictObject({
 });
 export type OidcConfig = z.infer<typeof OidcConfig>;
 
+/** Sign-in of people by browser: authorization code with PKCE (RFC 6749 §4.1, RFC 7636) at the provider of `oidc`. */
+export const SignInConfig = z.strictObject({
+  /** The URL under which browsers reach the gateway; its `/auth/callback` is registered at the provider. */
+  publicUrl: HttpUrl,
+  clientId: z.string().min(1).max(200),
+  clientSecret: Secret.optional(),
+  scopes: z
+    .array(z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/, 'must be a scope'))
+    .max(20)
+    .default(['openid', 'profile', 'email']),
+  /** Seal sessions, the same in all gateways; absent: a random one, and sessions end with the process. */
+  keys: z.array(CodecKey).max(10).default([]),
+  /** Length of a session. */
+  hours: z.int().min(1).max(24).default(8),
+});
+export type SignInConfig = z.infer<typeof SignInConfig>;
+
 export const GatewayConfig = z.strictObject({
   /** The address to listen on; 0.0.0.0 means every address of the machine. */
   host: z.string().min(1).default('127.0.0.1'),
   port: z.int().min(0).max(65_535).default(8235),
   oidc: OidcConfig.optional(),
+  signIn: SignInConfig.optional(),
   /** For development: everybody who reaches the port may say who they are. Only on a loopback address. */
   development: z.literal(true).optional(),
   /** What people may do, each in their own tenant, beyond deciding what asks them. Nobody is named by default. */
@@ -49,19 +67,8 @@ export const GatewayConfig = z.strictObject({
       administer: z.strictObject(people).prefault({}),
     })
     .prefault({}),
-  /** How people sign in to the pages: a client of `oidc.issuer` with the redirect URI `<url>/sign-in/back`. */
-  page: z
-    .strictObject({
-      /** The address under which browsers reach the gateway. */
-      url: HttpUrl,
-      clientId: z.string().min(1).max(200),
-      /** Absent for a public client. */
-      clientSecret: z.string().min(1).max(1_000).optional(),
-      scopes: z.array(z.string().min(1).max(200)).default(['openid']),
-      /** Address of Temporal UI, for links to runs. */
-      temporalUi: HttpUrl.optional(),
-    })
-    .optional(),
+  /** Address of Temporal UI with its namespace, for links from the pages. */
+  temporalUi: HttpUrl.optional(),
   /**
    * In trust mode `signed`: the file of the private key that signs for people (`countersign keys new --service`),
    * relative to the configuration file. It speaks for the issuer, the tenants and the groups that it states.

@@ -7,6 +7,7 @@
  * 4. Names of this machine alone reach the development login: pages of other names cannot use it by rebinding DNS.
  */
 import { randomUUID } from 'node:crypto';
+import cookie from '@fastify/cookie';
 import rateLimit from '@fastify/rate-limit';
 import swagger, { type FastifyDynamicSwaggerOptions } from '@fastify/swagger';
 import { fastify, type FastifyReply, type FastifyRequest } from 'fastify';
@@ -15,6 +16,8 @@ import type { z } from 'zod';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { GatewayConfig } from '../../contracts/schemas/gateway.ts';
 import type { Asker } from '../identity/person.ts';
+import { SESSION_COOKIE, type Sessions } from '../identity/sessions.ts';
+import { signIn } from '../identity/person.ts';
 import type { Tokens } from '../identity/tokens.ts';
 import { codedOf, misfitOf, problemOf, tooMany } from './problem.ts';
 
@@ -37,6 +40,7 @@ export interface GatewayLog {
 export interface ServerParts {
   readonly config: GatewayConfig;
   readonly tokens: Pick<Tokens, 'askerOf' | 'isDevelopment'>;
+  readonly sessions?: Pick<Sessions, 'askerOf' | 'origin'> | undefined;
   readonly version: string;
   readonly log?: GatewayLog | undefined;
   /** Headers that say how old lists are. */
@@ -59,7 +63,7 @@ const SECURITY_HEADERS = {
 } as const;
 
 /** One function, because it is the one list of what all routes share. */
-export async function createServer({ config, tokens, version, log, staleness }: ServerParts) {
+export async function createServer({ config, tokens, sessions, version, log, staleness }: ServerParts) {
   const { limits } = config;
   const app = fastify({
     logger: false,
@@ -89,6 +93,7 @@ export async function createServer({ config, tokens, version, log, staleness }: 
       assertLocalName(request);
     }
   });
+  await app.register(cookie);
   await app.register(rateLimit, { global: false });
   const counted = app.createRateLimit({
     max: limits.requestsPerMinute,
@@ -104,7 +109,7 @@ export async function createServer({ config, tokens, version, log, staleness }: 
   app.addHook('onRequest', async (request, reply) => {
     if (request.routeOptions.config.isOpen === true || request.is404) return await count(request, reply);
     try {
-      request.asker = await tokens.askerOf(request.headers.authorization);
+      request.asker = await whoAsks(request, tokens, sessions);
     } catch (error) {
       // Each made-up token costs a look at its signature.
       await count(request, reply);
@@ -120,6 +125,27 @@ export async function createServer({ config, tokens, version, log, staleness }: 
   });
   await app.register(swagger, { openapi: documentOf(version), transform: jsonSchemaTransform });
   return app;
+}
+
+/** A bearer token comes first; a cookie counts only for what a page of this gateway sends. */
+async function whoAsks(
+  request: FastifyRequest,
+  tokens: ServerParts['tokens'],
+  sessions: ServerParts['sessions'],
+): Promise<Asker> {
+  const session = request.cookies[SESSION_COOKIE];
+  if (request.headers.authorization !== undefined || session === undefined || sessions === undefined)
+    return await tokens.askerOf(request.headers.authorization);
+  if (request.method !== 'GET' && request.method !== 'HEAD') assertOwnPage(request, sessions.origin);
+  return await sessions.askerOf(session);
+}
+
+/** Browsers name the page that sends (Fetch §3.2); pages elsewhere cannot hide or change it. */
+export function assertOwnPage({ headers: { origin, host } }: FastifyRequest, own: string | undefined): void {
+  const isOwn =
+    origin !== undefined &&
+    (own === undefined ? URL.canParse(origin) && new URL(origin).host === host : origin === own);
+  if (!isOwn) throw signIn('This came from another page than one of this gateway.');
 }
 
 /** The person who asks, on a route that is not open. */

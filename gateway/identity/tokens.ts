@@ -33,6 +33,11 @@ export class Tokens {
     this.#development = development && new Development();
   }
 
+  /** The provider's keys; undefined without a provider. */
+  get keys(): ProviderKeys | undefined {
+    return this.#keys;
+  }
+
   get isDevelopment(): boolean {
     return this.#development !== undefined;
   }
@@ -91,7 +96,8 @@ function issuerOf(token: string): string | undefined {
   }
 }
 
-function claimedIn(payload: JWTPayload, { claims, tenant }: OidcConfig): Claimed {
+/** Reads the configured claims of a verified token. */
+export function claimedIn(payload: JWTPayload, { claims, tenant }: OidcConfig): Claimed {
   return {
     id: claimAt(payload, claims.id),
     groups: claimAt(payload, claims.groups),

@@ -21,13 +21,12 @@ import type { Streams } from '../http/streams.ts';
 import { comparedView, type Typed } from './answers.ts';
 import { requestView } from './request.ts';
 import { type Chosen, reviewView, type Told, toldView } from './review.ts';
+import { registerSignIn, type SignInOptions, viewerOf } from './session.ts';
 import { runsView, runView } from './run.ts';
 
-export interface PageOptions {
+export interface PageOptions extends SignInOptions {
   readonly source: PageSource;
   readonly streams: Streams;
-  /** Undefined if nobody is signed in. */
-  readonly viewerOf: (request: FastifyRequest) => Promise<Viewer | undefined>;
   /** HTTP status of an error of the table. */
   readonly statusOf: (error: CountersignError) => number;
 }
@@ -50,7 +49,7 @@ const MOST_REVIEWED = 50;
 
 /** One function, because it is the one table of pages. */
 export function registerPages(app: FastifyInstance, options: PageOptions): void {
-  const { source, viewerOf } = options;
+  const { source } = options;
   app.addContentTypeParser(
     'application/x-www-form-urlencoded',
     { parseAs: 'string', bodyLimit: FORM_BYTES },
@@ -77,7 +76,7 @@ export function registerPages(app: FastifyInstance, options: PageOptions): void 
   const page =
     (answer: (asked: Asked, viewer: Viewer, reply: FastifyReply) => Promise<unknown>) =>
     async (asked: FastifyRequest, reply: FastifyReply): Promise<unknown> => {
-      const viewer = await viewerOf(asked);
+      const viewer = await viewerOf(asked, options);
       void reply.type('text/html; charset=utf-8').header('cache-control', 'no-store');
       if (viewer === undefined) {
         if (asked.method === 'GET') return await reply.redirect(`/sign-in?to=${encodeURIComponent(asked.url)}`, 303);
@@ -250,6 +249,7 @@ export function registerPages(app: FastifyInstance, options: PageOptions): void 
     }),
   );
 
+  registerSignIn(app, options);
   registerAssets(app);
   registerLive(app, options);
 }
@@ -270,9 +270,10 @@ function registerAssets(app: FastifyInstance): void {
 }
 
 /** Tells pages that something changed; each then loads itself again, at most once a second. */
-function registerLive(app: FastifyInstance, { source, streams, viewerOf }: PageOptions): void {
+function registerLive(app: FastifyInstance, options: PageOptions): void {
+  const { source, streams } = options;
   app.get('/live', async (request, reply) => {
-    const viewer = await viewerOf(request);
+    const viewer = await viewerOf(request, options);
     if (viewer === undefined) return await reply.code(401).send();
     const stream = streams.open(reply.raw, { person: keyOf(viewer), until: viewer.until, headers: {} });
     reply.hijack();

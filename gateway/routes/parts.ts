@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { ProblemDetails, RunId } from '../../contracts/schemas/http-api.ts';
 import type { Answering } from '../inbox/answering.ts';
+import type { Sessions } from '../identity/sessions.ts';
 import type { Tokens } from '../identity/tokens.ts';
 import type { Feeds } from '../projection/feeds.ts';
 import type { NewsDesk } from '../projection/news.ts';
@@ -20,6 +21,7 @@ export interface RouteParts {
   readonly feeds: Feeds;
   readonly streams: Streams;
   readonly tokens: Tokens;
+  readonly sessions: Sessions;
   readonly countersign: Countersign;
 }
 

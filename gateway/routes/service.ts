@@ -2,16 +2,18 @@
 import { z } from 'zod';
 import { DevelopmentSignIn, HealthAnswer, Person, SignedIn } from '../../contracts/schemas/http-api.ts';
 import { shownPerson } from '../identity/person.ts';
+import { SESSION_COOKIE } from '../identity/sessions.ts';
 import { asOfText } from '../projection/projection.ts';
 import { askerOf, type Server } from '../http/server.ts';
 import { answering, type RouteParts } from './parts.ts';
+import { setSession } from './sign-in.ts';
 
 const tags = ['service'];
 /** Lists older than this are said to be stale. */
 const STALE_MS = 10_000;
 
 /** One function, because it is one table of routes. */
-export function addServiceRoutes(app: Server, { projection, streams, tokens }: RouteParts): void {
+export function addServiceRoutes(app: Server, { projection, streams, tokens, sessions }: RouteParts): void {
   app.get(
     '/health',
     {
@@ -73,6 +75,7 @@ export function addServiceRoutes(app: Server, { projection, streams, tokens }: R
     },
     async (request, reply) => {
       const { token, expiresAt, asker } = await tokens.signInAs(request.body);
+      setSession(reply, SESSION_COOKIE, await sessions.sessionOf(request.body));
       return await reply.send({ token, expiresAt, person: { ...shownPerson(asker), development: true as const } });
     },
   );

@@ -14,8 +14,8 @@ import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { findChromium } from '../../scripts/chromium.mjs';
-import { startSignIn } from '../support/oauth/provider.ts';
-import { AUDIENCE, startTestGateway } from '../support/scenes/gateway-world.ts';
+import { startLoginProvider } from '../support/oauth/provider.ts';
+import { startTestGateway } from '../support/scenes/gateway-world.ts';
 import type { RecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
 import { startBank } from '../support/world/bank-world.ts';
@@ -61,7 +61,7 @@ let world: World;
 let bank: RecordingServer;
 let gateway: Gateway;
 let browser: Browser;
-let provider: Awaited<ReturnType<typeof startSignIn>>;
+let provider: Awaited<ReturnType<typeof startLoginProvider>>;
 const contexts: BrowserContext[] = [];
 
 beforeAll(async () => {
@@ -72,17 +72,19 @@ beforeAll(async () => {
   if (executablePath === undefined)
     throw new Error('No Chromium: run the suite through `node scripts/test.mjs browser`');
   browser = await chromium.launch({ executablePath, args: FLAGS });
-  provider = await startSignIn({
-    clientId: 'pages',
-    back: () => `${gateway.url}/sign-in/back`,
-    audience: AUDIENCE,
+  const port = await freePort();
+  const publicUrl = `http://127.0.0.1:${port}`;
+  const client = { id: 'pages', secret: 'secret-of-the-pages', redirectUri: `${publicUrl}/auth/callback` };
+  provider = await startLoginProvider({
+    ...client,
+    claims: { tenant: 'default' },
     groupsOf: (id) => (id === 'ben' ? ['finance'] : []),
   });
   const approvers = { ids: ['ann'], groups: ['finance'], may: ['edit' as const, 'respond' as const] };
   ({ world, bank } = await startBank({ policy: { approvers } }, { beside: [provider] }));
-  const port = await freePort();
-  const page = { url: `http://127.0.0.1:${port}`, clientId: 'pages' };
-  gateway = await startTestGateway(world, provider, { config: { port, page } });
+  gateway = await startTestGateway(world, provider, {
+    config: { port, signIn: { publicUrl, clientId: client.id, clientSecret: client.secret } },
+  });
 }, LONG_MS);
 afterEach(async () => {
   // What a failed test leaves open would stand in the inbox of the next.

@@ -15,11 +15,19 @@ export function secretsOf(config: Config): readonly string[] {
   const headers = Object.values(config.servers).flatMap((server) => secretHeaderValues(server.headers));
   const models = Object.values(config.models).map((model) => ('apiKey' in model ? model.apiKey : undefined));
   const { s3 } = config.artifacts;
-  const others = [...models, config.ledger?.webhook?.secret, s3?.secretAccessKey, s3?.sessionToken];
+  const signIn = config.gateway?.signIn;
+  const others = [
+    ...models,
+    signIn?.clientSecret,
+    config.ledger?.webhook?.secret,
+    s3?.secretAccessKey,
+    s3?.sessionToken,
+  ];
   const channels = Object.values(config.notify.channels).flatMap(channelSecrets);
-  const page = config.gateway?.page?.clientSecret;
-  const keys = [...config.encryption.keys, ...vaultKeysOf(config), ...zoneKeysOf(config)].map(({ key }) => key);
-  return [...new Set([...credentials, ...headers, ...others, ...channels, page, ...keys])].filter(
+  const keys = [...config.encryption.keys, ...vaultKeysOf(config), ...zoneKeysOf(config), ...(signIn?.keys ?? [])].map(
+    ({ key }) => key,
+  );
+  return [...new Set([...credentials, ...headers, ...others, ...channels, ...keys])].filter(
     (secret) => secret !== undefined,
   );
 }

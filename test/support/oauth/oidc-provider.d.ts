@@ -20,6 +20,12 @@ declare module 'oidc-provider' {
     findAccount?: (context: unknown, id: string) => { accountId: string; claims: () => object };
     jwks?: { keys: readonly object[] };
     cookies?: { keys: readonly string[] };
+    claims?: Readonly<Record<string, readonly string[]>>;
+    conformIdTokenClaims?: boolean;
+    findAccount?: (
+      context: unknown,
+      id: string,
+    ) => { accountId: string; claims: () => Readonly<Record<string, unknown>> };
   }
 
   export interface OidcClient {

@@ -118,56 +118,49 @@ export async function startProvider(options: ProviderOptions): Promise<RunningPr
   return { issuer, seen, elsewhere, close };
 }
 
-/**
- * Starts a provider at which people sign in by a page: authorization code with PKCE, JWT access tokens for one audience.
- * Whoever names an id is that person, in the groups that `groupsOf` gives.
- */
-export async function startSignIn({
-  clientId,
-  back,
-  audience,
-  groupsOf,
-}: {
-  readonly clientId: string;
-  /** The client's redirect URI; asked for when somebody signs in, since the client has no address before. */
-  readonly back: () => string;
-  readonly audience: string;
-  readonly groupsOf: (id: string) => readonly string[];
-}): Promise<{ readonly issuer: string; readonly close: () => Promise<void> }> {
-  let handle: Handler | undefined;
-  const { Provider } = await import('oidc-provider');
+/** Starts a provider at which people sign in by browser: its own forms take any name for a person. */
+export async function startLoginProvider(client: {
+  readonly id: string;
+  readonly secret: string;
+  readonly redirectUri: string;
+  /** Claims of every person, beside the id. */
+  readonly claims: Readonly<Record<string, unknown>>;
+  /** Groups of single people. */
+  readonly groupsOf?: (id: string) => readonly string[];
+}): Promise<RunningAuthorizationServer> {
+  let handle: Handler = (_request, response) => {
+    response.writeHead(503).end();
+  };
   const { issuer, close } = await listen((request, response) => {
-    handle ??= signInHandler();
     handle(request, response);
   });
-  const key = await signingKey();
-  const signInHandler = (): Handler => {
-    const client = {
-      client_id: clientId,
-      token_endpoint_auth_method: 'none',
-      grant_types: ['authorization_code'],
-      response_types: ['code'],
-      redirect_uris: [back()],
-      application_type: 'native',
-    };
-    const configuration: ProviderConfiguration = {
-      clients: [client],
-      scopes: ['openid'],
-      findAccount: (_context, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
-      extraTokenClaims: (_context, { accountId = '' }) => ({ groups: groupsOf(accountId), tenant: 'default' }),
-      cookies: { keys: ['test'] },
-      jwks: { keys: [key] },
-      features: {
-        devInteractions: { enabled: true },
-        resourceIndicators: {
-          enabled: true,
-          getResourceServerInfo: () => ({ scope: '', audience, accessTokenFormat: 'jwt', accessTokenTTL: 300 }),
-        },
+  const { Provider } = await import('oidc-provider');
+  const configuration: ProviderConfiguration = {
+    clients: [
+      {
+        client_id: client.id,
+        client_secret: client.secret,
+        token_endpoint_auth_method: 'client_secret_post',
+        grant_types: ['authorization_code'],
+        redirect_uris: [client.redirectUri],
+        response_types: ['code'],
+        application_type: 'native',
       },
-    };
-    return withOwnClones(() => new Provider(issuer, configuration)).callback();
+    ],
+    scopes: ['openid', 'profile'],
+    claims: { openid: ['sub', 'groups', ...Object.keys(client.claims)] },
+    conformIdTokenClaims: false,
+    findAccount: (_context, accountId) => ({
+      accountId,
+      claims: () => ({ sub: accountId, groups: client.groupsOf?.(accountId) ?? [], ...client.claims }),
+    }),
+    cookies: { keys: ['test'] },
+    jwks: { keys: [await signingKey()] },
+    features: { devInteractions: { enabled: true } },
   };
-  return { issuer, close };
+  const provider = withOwnClones(() => new Provider(issuer, configuration));
+  handle = provider.callback();
+  return { issuer, seen: [], close };
 }
 
 const GRANT_PARAMETERS = [

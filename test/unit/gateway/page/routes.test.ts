@@ -1,5 +1,7 @@
 /** The pages without a browser and without a run: what they send, refuse, escape and never lose. */
+import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import cookie from '@fastify/cookie';
 import { fastify, type FastifyInstance } from 'fastify';
 import { CountersignError } from '../../../../contracts/errors.ts';
 import type { ApprovalRequest } from '../../../../contracts/schemas/request.ts';
@@ -14,7 +16,7 @@ const ANN: Viewer = {
   may: new Set(),
   seesAll: false,
   until: Date.now() + 3_600_000,
-  csrf: 'secret-of-ann',
+  csrf: createHash('sha256').update('form session-of-ann').digest('base64url'),
 };
 const PATH = '/runs/run-1/requests/t1.c0';
 const HOSTILE = '</textarea><script>alert(1)</script>"\'&\u202E';
@@ -85,9 +87,16 @@ beforeEach(async () => {
   shown = [request];
   refusal = undefined;
   app = fastify();
+  await app.register(cookie);
   registerPages(app, {
     source: source(),
-    viewerOf: async () => viewer,
+    sessions: {
+      origin: undefined,
+      sessionOf: async () => ({ value: 'session', seconds: 60 }),
+      askerOf: async () => viewer ?? Promise.reject(new CountersignError('SIGN_IN_REQUIRED', 'nobody')),
+    },
+    isDevelopment: false,
+    hasSignIn: true,
     streams: new Streams({ streams: 10, streamsPerPerson: 5 }),
     statusOf: ({ traits }) => traits.httpStatus,
   });
@@ -104,7 +113,8 @@ interface Answer {
 }
 
 async function ask(url: string, init: RequestInit = {}): Promise<Answer> {
-  const answer = await fetch(new URL(url, base), { redirect: 'manual', ...init });
+  const headers = { cookie: '__Host-countersign=session-of-ann' };
+  const answer = await fetch(new URL(url, base), { redirect: 'manual', headers, ...init });
   return { statusCode: answer.status, headers: answer.headers, body: await answer.text() };
 }
 

@@ -1,39 +1,26 @@
-/** The session of a page: who may have one, what its cookie is, and where one comes back to. */
+/** The way into the pages and out: who may have a session, what its cookie is, and where one comes back to. */
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import cookie from '@fastify/cookie';
 import { fastify, type FastifyInstance } from 'fastify';
-import { CountersignError } from '../../../../contracts/errors.ts';
-import type { Asker } from '../../../../gateway/identity/person.ts';
-import { registerPages } from '../../../../gateway/page/routes.ts';
-import { Sessions } from '../../../../gateway/page/session.ts';
+import { codedOf } from '../../../../gateway/http/problem.ts';
 import { Streams } from '../../../../gateway/http/streams.ts';
+import { People } from '../../../../gateway/identity/person.ts';
+import { Sessions } from '../../../../gateway/identity/sessions.ts';
+import { registerPages } from '../../../../gateway/page/routes.ts';
 
-const ANN: Asker = {
-  id: 'ann',
-  groups: [],
-  tenant: 'default',
-  may: new Set(),
-  seesAll: false,
-  until: Date.now() + 60_000,
-};
+const NOBODY = { ids: [], groups: [] };
 
 let app: FastifyInstance;
 let base: string;
-let token = 'token-of-ann';
 
-beforeEach(async () => {
-  token = 'token-of-ann';
+async function start(isDevelopment: boolean): Promise<void> {
   app = fastify();
-  const sessions = new Sessions({
-    config: { oidc: undefined, development: true, page: undefined },
-    tokens: {
-      askerOf: async (authorization) => {
-        if (authorization === `Bearer ${token}`) return ANN;
-        throw new CountersignError('SIGN_IN_REQUIRED', 'The token is not valid.');
-      },
-      signInAs: async () => ({ token, expiresAt: new Date(ANN.until).toISOString(), asker: ANN }),
-    },
-    ask: async () => new Response(),
+  app.setErrorHandler(async (error, _request, reply) => {
+    const coded = codedOf(error);
+    return await reply.code(coded.traits.httpStatus).send(coded.code);
   });
+  await app.register(cookie);
+  const people = new People({ start: NOBODY, read: NOBODY, administer: NOBODY });
   const none = async (): Promise<never> => {
     throw new Error('not asked here');
   };
@@ -48,19 +35,23 @@ beforeEach(async () => {
       changes: () => () => undefined,
     },
     streams: new Streams({ streams: 1, streamsPerPerson: 1 }),
-    viewerOf: async (request) => await sessions.viewerOf(request),
+    sessions: new Sessions({}, people, undefined, none),
+    isDevelopment,
+    hasSignIn: false,
     statusOf: ({ traits }) => traits.httpStatus,
   });
-  await sessions.register(app);
   base = await app.listen({ host: '127.0.0.1', port: 0 });
+}
+beforeEach(async () => {
+  await start(true);
 });
 afterEach(async () => {
   await app.close();
 });
 
-async function signIn(fields: Readonly<Record<string, string>>): Promise<Response> {
+async function signIn(fields: Readonly<Record<string, string>>, origin = base): Promise<Response> {
   const body = new URLSearchParams({ id: 'ann', tenant: 'default', ...fields });
-  return await fetch(`${base}/sign-in`, { method: 'POST', body, redirect: 'manual' });
+  return await fetch(`${base}/sign-in`, { method: 'POST', body, redirect: 'manual', headers: { origin } });
 }
 
 test.each(['//evil.example', 'https://evil.example', '/\\evil.example', 'javascript:alert(1)', '', '/a b'])(
@@ -74,30 +65,38 @@ test('one comes back to the page that was wanted', async () => {
   expect((await signIn({ to: '/runs/r/requests/t1.c0' })).headers.get('location')).toBe('/runs/r/requests/t1.c0');
 });
 
-test('no script reads the cookie, and no other site sends it with a form', async () => {
-  const cookie = (await signIn({})).headers.get('set-cookie') ?? '';
-  expect(cookie).toMatch(/^countersign-session=token-of-ann; Max-Age=\d+; Path=\/; HttpOnly; SameSite=Lax$/);
+test('no script reads the cookie, no other host sets it, and no other site sends it with a form', async () => {
+  const set = (await signIn({})).headers.get('set-cookie') ?? '';
+  expect(set).toMatch(/^__Host-countersign=[^;]+; Max-Age=\d+; Path=\/; HttpOnly; Secure; SameSite=Lax$/);
 });
 
-test('the cookie alone is a session; the secret of its forms tells nothing of it', async () => {
-  const signed = await fetch(`${base}/`, { headers: { cookie: 'countersign-session=token-of-ann' } });
-  const text = await signed.text();
+test('a page of elsewhere signs nobody in or out', async () => {
+  expect((await signIn({}, 'https://evil.example')).status).toBe(401);
+  const headers = { origin: 'https://evil.example' };
+  expect((await fetch(`${base}/sign-out`, { method: 'POST', headers })).status).toBe(401);
+});
+
+test('the cookie alone is a session; the page tells nothing of it', async () => {
+  const [pair = ''] = ((await signIn({})).headers.get('set-cookie') ?? '').split(';');
+  const text = await (await fetch(`${base}/`, { headers: { cookie: pair } })).text();
   expect(text).toContain('Nothing waits');
-  expect(text).not.toContain('token-of-ann');
-  const other = await fetch(`${base}/`, { headers: { cookie: 'countersign-session=other' }, redirect: 'manual' });
-  expect(other.headers.get('location')).toBe('/sign-in?to=%2F');
-});
-
-test('a token that no cookie holds is told, not cut', async () => {
-  token = 'x'.repeat(5_000);
-  const answer = await signIn({});
-  expect(answer.headers.get('set-cookie')).toBeNull();
-  expect(answer.status).toBeGreaterThanOrEqual(400);
-  expect(await answer.text()).toContain('fewer groups');
+  expect(text).toContain('Development sign-in');
+  expect(text).not.toContain(pair.slice('__Host-countersign='.length));
+  const made = await fetch(`${base}/`, { headers: { cookie: `${pair}x` }, redirect: 'manual' });
+  expect(made.headers.get('location')).toBe('/sign-in?to=%2F');
 });
 
 test('an id that no policy can hold is refused by name', async () => {
   const answer = await signIn({ groups: 'finance, "a\u00e4"' });
   expect(answer.status).toBe(422);
   expect(await answer.text()).toContain('is no id');
+});
+
+test('without the development login nobody says who they are', async () => {
+  await app.close();
+  await start(false);
+  const answer = await signIn({});
+  expect(answer.status).toBe(404);
+  expect(answer.headers.get('set-cookie')).toBeNull();
+  expect(await answer.text()).toContain('gateway.signIn');
 });

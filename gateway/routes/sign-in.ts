@@ -1,0 +1,55 @@
+/** Routes of the sign-in by browser; they answer with redirects, and are not part of the API's document. */
+import type { FastifyReply } from 'fastify';
+import { z } from 'zod';
+import { LOGIN_COOKIE, SESSION_COOKIE, type SetCookie } from '../identity/sessions.ts';
+import { signIn } from '../identity/person.ts';
+import { assertOwnPage, type Server } from '../http/server.ts';
+import type { RouteParts } from './parts.ts';
+
+/** A page of this gateway: a browser would take two slashes for another host. */
+const Page = z
+  .string()
+  .max(2_000)
+  .regex(/^\/(?![/\\])[\x21-\x5b\x5d-\x7e]*$/, 'must be a path')
+  .default('/');
+
+export function addSignInRoutes(app: Server, { sessions }: RouteParts): void {
+  const config = { isOpen: true };
+  app.get(
+    '/auth/sign-in',
+    { config, schema: { hide: true, querystring: z.strictObject({ to: Page }) } },
+    async (request, reply) => {
+      const { location, cookie } = await sessions.begin(request.query.to);
+      setSession(reply, LOGIN_COOKIE, cookie);
+      return await reply.redirect(location);
+    },
+  );
+  app.get('/auth/callback', { config, schema: { hide: true } }, async (request, reply) => {
+    const login = request.cookies[LOGIN_COOKIE];
+    if (login === undefined) throw signIn('This sign-in was not begun in this browser, or takes too long.');
+    const { to, cookie } = await sessions.finish(new URL(request.url, 'http://gateway').searchParams, login);
+    clear(reply, LOGIN_COOKIE);
+    setSession(reply, SESSION_COOKIE, cookie);
+    return await reply.redirect(to);
+  });
+  app.post('/auth/sign-out', { config, schema: { hide: true } }, async (request, reply) => {
+    assertOwnPage(request, sessions.origin);
+    clearSession(reply);
+    return await reply.status(204).send();
+  });
+}
+
+/** `lax`: the provider sends the browser back from its own site. */
+const SAFE = { path: '/', httpOnly: true, secure: true, sameSite: 'lax' } as const;
+
+export function setSession(reply: FastifyReply, name: string, { value, seconds }: SetCookie): void {
+  void reply.setCookie(name, value, { ...SAFE, maxAge: seconds });
+}
+
+export function clearSession(reply: FastifyReply): void {
+  clear(reply, SESSION_COOKIE);
+}
+
+function clear(reply: FastifyReply, name: string): void {
+  void reply.clearCookie(name, SAFE);
+}
