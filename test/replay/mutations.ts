@@ -5,6 +5,7 @@ import { CROSSING_COMMANDS } from './crossing-mutations.ts';
 import { DECISION_COMMANDS, DECISION_CONTENT, DECISION_REFUSALS } from './decision-mutations.ts';
 import { HELD_COMMANDS, HELD_CONTENT } from './held-mutations.ts';
 import type { Mutation } from './mutant.ts';
+import { TELLING_COMMANDS, TELLING_CONTENT } from './telling-mutations.ts';
 
 /** Other commands, or in another order: Temporal's replay fails. */
 export const OTHER_COMMANDS: readonly Mutation[] = [
@@ -12,6 +13,7 @@ export const OTHER_COMMANDS: readonly Mutation[] = [
   ...CROSSING_COMMANDS,
   ...DECISION_COMMANDS,
   ...HELD_COMMANDS,
+  ...TELLING_COMMANDS,
   {
     name: 'what could not be read is read once there is a key for it',
     noticedIn: 'agent-run.v2.unread',
@@ -83,6 +85,7 @@ export const OTHER_CONTENT: readonly Mutation[] = [
   ...CATALOG_CONTENT,
   ...DECISION_CONTENT,
   ...HELD_CONTENT,
+  ...TELLING_CONTENT,
   {
     name: 'a call that may have left is withdrawn',
     noticedIn: 'agent-run.v3.withdrawn',

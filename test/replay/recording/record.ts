@@ -30,6 +30,7 @@ import { openStage } from './stage.ts';
 import { STRETCHING } from './stretching.ts';
 import { RULED, TALKING, UNREADABLE } from './talking.ts';
 import { TASKS } from './tasks.ts';
+import { TELLING } from './telling.ts';
 import { UNPROVEN } from './unproven.ts';
 
 const SCENARIOS = [
@@ -56,6 +57,7 @@ const SCENARIOS = [
   ...UNREADABLE,
   ...UNPROVEN,
   ...STRETCHING,
+  ...TELLING,
 ];
 const CORPUS = fileURLToPath(new URL('../histories', import.meta.url));
 

@@ -23,6 +23,7 @@ import type { WorkerRole } from '../../../workers/config/load.ts';
 import { connectClient } from '../../../workers/connection.ts';
 import { startDevServer } from '../../../workers/dev-server.ts';
 import { startWorkers, type Workers } from '../../../workers/worker.ts';
+import { listenOnLoopback } from '../../support/servers/loopback-server.ts';
 import { type FaultRoute, startFaultRoute } from '../../support/faults/world.ts';
 import { startDeciders } from './deciders.ts';
 import { APPROVER } from './scene.ts';
@@ -99,6 +100,8 @@ export interface Stage {
   crossed(): Promise<Crossed>;
   /** As `crossed`, and runs go on in stretches. */
   crossedStretching(): Promise<Crossed>;
+  /** People are told of requests; one channel is away until it is brought back. */
+  telling(): Promise<Deployment & { bringBack(): void }>;
   /** Runs go on in stretches. */
   stretching(): Promise<Deployment>;
   /** The same on a queue of its own. The way of its worker to Temporal can be cut, and another worker can be started. */
@@ -318,6 +321,19 @@ export async function openStage(
       }),
       crossed: once(() => openCrossed('countersign-crossed', { policy: EDITABLE })),
       crossedStretching: once(() => openCrossed('countersign-crossed-stretching', { execution: STRETCHES })),
+      telling: once(async () => {
+        let isAway = true;
+        const receiver = await listenOnLoopback(({ url = '' }, response) => {
+          const status = url === '/refuses' ? 410 : url === '/away' && isAway ? 503 : 204;
+          response.writeHead(status).end();
+        });
+        closing.push(receiver.close);
+        const config = configOf('countersign-telling', tellingBy(receiver.origin));
+        const bringBack = (): void => {
+          isAway = false;
+        };
+        return { ...(await deploy(config, 'all')), bringBack };
+      }),
       stretching: once(async () => await deploy(stretchingOn('countersign-stretching'), 'all')),
       losing: async (taskQueue) => {
         const way = await startFaultRoute(`http://${address}/`);
@@ -383,6 +399,39 @@ const EDITABLE: ConfigInput['policy'] = {
     },
   },
 };
+
+/** What asks tells through a channel of its own. */
+function tellingBy(origin: string): ConfigInput {
+  const approvers = { ids: [APPROVER.id], groups: APPROVER.groups };
+  const asks = (tool: string, channel: string, over: object = {}) => ({
+    id: tool,
+    match: { tool },
+    then: 'ask' as const,
+    approvers,
+    notify: [{ channel, expiringSeconds: 4 }],
+    ...over,
+  });
+  const escalate = { afterSeconds: 4, add: { ids: ['zoe'], groups: [] } };
+  const late = { approvers: { ...approvers, escalate }, remindAfterSeconds: 2, deadlineSeconds: 10 };
+  const channels = ['takes', 'refuses', 'away', 'gathers'].map((name) => {
+    const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+    const gathering = name === 'gathers' ? { digest: { seconds: 3 } } : {};
+    return [name, { kind: 'webhook' as const, url: `${origin}/${name}`, secret, ...gathering }];
+  });
+  return {
+    notify: { channels: Object.fromEntries(channels) as NonNullable<ConfigInput['notify']>['channels'] },
+    policy: {
+      rules: [
+        asks('write_note', 'takes'),
+        asks('file_note', 'takes', late),
+        asks('post_note', 'refuses'),
+        asks('stamp_note', 'away'),
+        asks('seal_note', 'gathers'),
+      ],
+      servers: { notes: { default: 'allow' } },
+    },
+  };
+}
 
 /** Two people must consent to wider tokens; the calls themselves wait for nobody. */
 const OF_TWO: ConfigInput['policy'] = {

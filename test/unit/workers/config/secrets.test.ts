@@ -135,6 +135,7 @@ describe('secrets of a configuration', () => {
       'credentials', // its fields are known one by one
       'givenTokens', // a policy
       'key', // a secret
+      'keyFile', // names a file
       'keys', // lists, whose fields are known
       'maxOutputTokens', // a number
       'password', // a secret

@@ -1,0 +1,90 @@
+/** These scenarios record runs that tell people of their requests, through channels that take messages and others. */
+import { until } from '../../support/until.ts';
+import { approve, calls, type Scenario, scenario, type Scene, wrongDecisions } from './scene.ts';
+
+/** Waits until the run shows so many messages that were sent, or given up. */
+async function told(scene: Scene, what: 'sent' | 'failed', count: number): Promise<void> {
+  await until(async () => (await scene.run.state()).messages?.[what] === count, {
+    what: `${count} messages ${what} of ${scene.workflowId}`,
+  });
+}
+
+export const TELLING: readonly Scenario[] = [
+  scenario(
+    'told',
+    { points: ['told', 'told-closed'], steps: [calls(['write_note', 'monday'], ['write_note', 'tuesday'])] },
+    async (scene) => {
+      await scene.start({}, { on: await scene.stage.telling() });
+      const [first, second] = await scene.open(['t1.c0', 't1.c1']);
+      await told(scene, 'sent', 1);
+      await scene.take('told', { refused: wrongDecisions(first), accepted: [approve(first, 'approval')] });
+      await told(scene, 'sent', 2);
+      await scene.decide(approve(second, 'approval of the second'));
+      await scene.ended('told-closed');
+    },
+  ),
+  scenario(
+    'told-late',
+    {
+      points: ['told-reminded', 'told-escalated', 'told-expiring', 'told-expired'],
+      steps: [calls(['file_note', 'monday'])],
+    },
+    async (scene) => {
+      await scene.start({}, { on: await scene.stage.telling() });
+      await scene.openOne('t1.c0');
+      for (const [count, point] of ['reminded', 'escalated', 'expiring'].entries()) {
+        await told(scene, 'sent', count + 2);
+        await scene.take(`told-${point}`);
+      }
+      await scene.ended('told-expired');
+    },
+  ),
+  scenario(
+    'told-refused',
+    { points: ['told-refused', 'told-refused-ended'], steps: [calls(['post_note', 'monday'])] },
+    async (scene) => {
+      await scene.start({}, { on: await scene.stage.telling() });
+      const request = await scene.openOne('t1.c0');
+      await told(scene, 'failed', 1);
+      await scene.take('told-refused', { accepted: [approve(request, 'approval')] });
+      await scene.ended('told-refused-ended');
+    },
+  ),
+  scenario(
+    'told-continued',
+    {
+      points: ['told-continued-first', 'told-continued-second', 'told-continued-sent'],
+      steps: [calls(['stamp_note', 'monday'])],
+    },
+    async (scene) => {
+      const deployment = await scene.stage.telling();
+      await scene.start({}, { on: deployment });
+      const first = await scene.openOne('t1.c0');
+      await scene.scheduled('sendMessage');
+      const runId = await scene.continued(first.runId);
+      const request = await scene.openOne('t1.c0', runId);
+      await scene.scheduled('sendMessage');
+      await scene.take('told-continued-first', { runId: first.runId });
+      await scene.take('told-continued-second', { refused: wrongDecisions(request) });
+      deployment.bringBack();
+      await told(scene, 'sent', 1);
+      await scene.decide(approve(request, 'approval'));
+      await scene.ended('told-continued-sent');
+    },
+  ),
+  scenario(
+    'told-gathered',
+    {
+      points: ['told-gathered', 'told-gathered-sent'],
+      steps: [calls(['seal_note', 'monday'], ['seal_note', 'tuesday'])],
+    },
+    async (scene) => {
+      await scene.start({}, { on: await scene.stage.telling() });
+      const [first, second] = await scene.open(['t1.c0', 't1.c1']);
+      await scene.take('told-gathered', { accepted: [approve(first, 'approval')] });
+      await told(scene, 'sent', 1);
+      await scene.decide(approve(second, 'approval of the second'));
+      await scene.ended('told-gathered-sent');
+    },
+  ),
+];
