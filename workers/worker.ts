@@ -29,6 +29,7 @@ import {
   type WorkflowBundle,
 } from './bundle.ts';
 import { createDataConverter, createWorkerDataConverter } from './codec.ts';
+import { failingWhereLost } from '../activities/gate/lost-answer.ts';
 import { openArtifacts, openTrust, runSideActivities, toolSideActivities } from './composition.ts';
 import { LivePolicy, withLivePolicy } from './config/live-policy.ts';
 import { type LoadedConfig, queuesOf, type WorkerRole } from './config/load.ts';
@@ -210,19 +211,25 @@ async function optionsByQueue(
   const toolSide = role === 'runs' ? undefined : await toolSideActivities(loaded, artifacts, client, signing, closed);
   // A worker of both roles makes calls between model steps; one of role `runs` has nothing to make them with.
   const runSide = role === 'tools' ? undefined : await runSideActivities(loaded, artifacts, client, signing, toolSide);
+  // A stretch goes on after a lost answer and records it, so only activities of one call fail.
+  const tools = toolSide && {
+    ...toolSide,
+    callTool: failingWhereLost(toolSide.callTool),
+    resumeCall: failingWhereLost(toolSide.resumeCall),
+  };
   const proof = signing === undefined ? [] : [createZoneInterceptor(signing)];
   const proving = { interceptors: { activity: [nameSubject(), ...proof] } };
   // Servers without a queue of their own are called from the run's queue, by the worker that serves both sides.
   return taskQueues.map((taskQueue) => {
     if (bundle === undefined || taskQueue !== loaded.config.taskQueue) {
       const limits = queueOptions(loaded.config, taskQueue, maxConcurrentActivities);
-      return { taskQueue, activities: { ...toolSide }, ...limits, ...proving };
+      return { taskQueue, activities: { ...tools }, ...limits, ...proving };
     }
     // The build id is recorded in histories, which say who did a task (`workers/replay/diagnosis.ts`); alone it turns
     // no versioning on.
     const { buildId } = bundle;
     const code = loaded.config.worker.stackTraces ? withStackTraces(bundle.code) : bundle.code;
-    const activities = { ...runSide, ...toolSide };
+    const activities = { ...runSide, ...tools };
     return { taskQueue, workflowBundle: { code }, buildId, activities, ...proving };
   });
 }

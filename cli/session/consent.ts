@@ -4,6 +4,7 @@
  * 1. On a terminal it is shown, and they are asked. Everywhere else they name its digest, or enough of its beginning.
  * 2. A changed digest is refused before anything is sent (INV-G2).
  */
+import { randomUUID } from 'node:crypto';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { usage } from './options.ts';
@@ -36,6 +37,11 @@ export function assertRead(runId: string, { yes, digest }: Asked): void {
   throw usage(
     `${why}: name the --digest of the request that you have read (countersign requests ${runId}); nothing was sent.`,
   );
+}
+
+/** Makes an id for a message of a person. Temporal UI shows it beside the update, so it says who answers what, and how. */
+export function messageIdOf(kind: string, callId: string, by: string): string {
+  return `${kind}-${callId}-by-${by.slice(0, 100)}-${randomUUID().slice(0, 13)}`;
 }
 
 /**

@@ -9,7 +9,6 @@
  *    sent. Outcomes and authorizations cannot be replaced like that.
  * 4. The same id sent again gets the receipt that it had, even if the call has gone on (INV-D3).
  */
-import { randomUUID } from 'node:crypto';
 import type { RunHandle } from '../../client/index.ts';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -27,7 +26,7 @@ import { Grant } from '../../contracts/schemas/run-spec.ts';
 import { recordedHash } from '../../domain/request/outcome.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { answeredBefore, type AnswerFact, assertSame, sentUnder, type Told } from '../session/answered.ts';
-import { assertDigest } from '../session/consent.ts';
+import { assertDigest, messageIdOf } from '../session/consent.ts';
 import { readInput } from '../session/files.ts';
 import { responsesFrom } from '../session/input-values.ts';
 import * as option from '../session/options.ts';
@@ -314,7 +313,7 @@ export async function answerPause<
     );
   }
   assertDigest(runId, request, options.digest);
-  const { decisionId = randomUUID() } = options;
+  const { decisionId = messageIdOf(kind, callId, options.as) } = options;
   const facts = { callId, decisionId };
   const said = await say(about, {
     ...facts,

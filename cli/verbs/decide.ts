@@ -12,7 +12,6 @@
  *
  * One file, because the verbs differ in what is judged, and in nothing else.
  */
-import { randomUUID } from 'node:crypto';
 import type { BatchAnswer, RunHandle } from '../../client/index.ts';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -29,7 +28,7 @@ import { permittedTo } from '../../domain/request/permitted.ts';
 import { hashOf, sha256Hex } from '../../domain/text/canonical.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { assertSame, sentUnder, type Told } from '../session/answered.ts';
-import { type Ask, asking, assertDigest, assertRead } from '../session/consent.ts';
+import { type Ask, asking, assertDigest, assertRead, messageIdOf } from '../session/consent.ts';
 import { readInput } from '../session/files.ts';
 import * as option from '../session/options.ts';
 import { usage } from '../session/options.ts';
@@ -250,7 +249,7 @@ export async function decideCall(
   judged: Judged,
   options: DecideOptions,
 ): Promise<Decided> {
-  const { as: id, group = [], digest: named, decisionId = randomUUID() } = options;
+  const { as: id, group = [], digest: named, decisionId = messageIdOf(judged.kind, callId, id) } = options;
   const request = (await run.requests()).find((shown) => shown.callId === callId);
   const before = async (): Promise<DecisionAck> => await settledBefore(run, callId, decisionId, judged, options);
   if (request === undefined) return { ack: await before() };
@@ -377,7 +376,7 @@ export async function planBatch(
     others: options.all === true ? open.filter((each) => !mine.includes(each)).map(({ callId }) => callId) : [],
     decisions: requests.map(({ callId, digest, runId }) => ({
       ...judged,
-      decisionId: randomUUID(),
+      decisionId: messageIdOf(judged.kind, callId, options.as),
       callId,
       digest,
       runId,

@@ -147,7 +147,8 @@ export async function discardedPart(client: Client, history: History, from: numb
     if (scheduled?.activityType?.name === ACTIVITIES.callTool) {
       calls.set(String(event.eventId), callOf(event, await readable(client, scheduled.input?.payloads)));
     }
-    const ended = completed ?? timedOut ?? event.activityTaskCanceledEventAttributes;
+    const failed = event.activityTaskFailedEventAttributes;
+    const ended = completed ?? timedOut ?? failed ?? event.activityTaskCanceledEventAttributes;
     const call = calls.get(String(ended?.scheduledEventId));
     if (ended && call)
       calls.set(String(ended.scheduledEventId), {

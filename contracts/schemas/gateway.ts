@@ -52,6 +52,11 @@ export const GatewayConfig = z.strictObject({
   /** The address to listen on; 0.0.0.0 means every address of the machine. */
   host: z.string().min(1).default('127.0.0.1'),
   port: z.int().min(0).max(65_535).default(8235),
+  /** Proxies before the gateway: of these alone it believes who asked them (`X-Forwarded-For`), to count requests by. */
+  proxies: z
+    .array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]))
+    .max(20)
+    .default([]),
   oidc: OidcConfig.optional(),
   signIn: SignInConfig.optional(),
   /** For development: everybody who reaches the port may say who they are. Only on a loopback address. */

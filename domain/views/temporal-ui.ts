@@ -19,7 +19,7 @@ import { digestOf } from '../request/digest.ts';
 import { shownStanding } from '../request/standing.ts';
 import { shownThrottled, throttledCalls } from '../request/throttling.ts';
 import { isConcluded } from '../run/stretch.ts';
-import { type Answerable, type Asking, type CallState, judgementOf } from '../state/call.ts';
+import { type Answerable, type Asking, type CallState, type InFlight, judgementOf } from '../state/call.ts';
 import { askingCalls, callOf, type Run, type RunIds, waitOf } from '../state/run.ts';
 import { byteLength } from '../text/canonical.ts';
 import { bounded, boundedBytes, codeSpan, markdown, named, visible } from '../text/escape.ts';
@@ -41,8 +41,19 @@ const ATTRIBUTE_BYTES = 2_000;
 export function summaryOf(state: CallState, about: string): string {
   const target = judgementOf(state)?.target;
   const name = target === undefined ? state.call.name : `${target.server}/${named(target.tool)}`;
-  const line = `${state.call.callId} ${bounded(visible(name), 100)} ${bounded(visible(about), 60)}`;
+  const line = `${state.call.callId} ${bounded(visible(name), 100)} ${bounded(visible(about), 90)}`;
   return boundedBytes(line.trim(), SUMMARY_BYTES);
+}
+
+/** Says by whose word the call leaves: of all who agreed, or of policy. */
+export function byWhoseWord({ consent, edit, retry }: InFlight): string {
+  const again = retry === undefined ? '' : `, sent again by ${retry.resolution.approver.id}`;
+  if (consent === undefined) return `allowed by policy${again}`;
+  const { decision, further = [], standing } = consent.made;
+  const people = [...further.map((vote) => vote.decision), decision].map(({ approver }) => approver.id);
+  const changed = edit === undefined ? '' : `, arguments changed by ${edit.by}`;
+  const stood = standing === undefined ? '' : ', by an approval that stands';
+  return `countersigned by ${[...new Set(people)].join(' and ')}${changed}${stood}${again}`;
 }
 
 const UNDER_WAY: ReadonlySet<RunStatus> = new Set(['preparing', 'thinking', 'acting', 'storing']);
@@ -56,7 +67,9 @@ export function currentDetails(
 ): string {
   const asking = askingCalls(run);
   const why = because === undefined ? '' : ` (${markdown(bounded(because, 200))})`;
-  const lines = [`**${status}**${why} · turn ${run.turn} · ${run.totalCalls} calls`];
+  const lines = [
+    `**${status}**${why} · turn ${run.turn} · ${run.totalCalls} ${run.totalCalls === 1 ? 'call' : 'calls'}`,
+  ];
   if (asking.length > 0) lines.push('', `### ${asking.length} waiting for a decision`, '');
   for (const state of asking.slice(0, 20)) lines.push(...requestLines(state));
   if (asking.length > 20) lines.push(`… and ${asking.length - 20} more: ask the \`requests\` query.`);
@@ -336,7 +349,7 @@ export function catalogDetails(catalog: Catalog): string {
     entries.filter(wanted).map(({ name }) => name);
   return [
     `**${status}**${connection === undefined ? '' : ` to ${codeSpan(bounded(connection.url, 200))}`}, version ${policyVersion}`,
-    `- ${available.length} tools available`,
+    `- ${available.length} ${available.length === 1 ? 'tool' : 'tools'} available`,
     ...namedLine(
       'Changed since an operator looked',
       of((entry) => hasDrifted(entry)),

@@ -25,6 +25,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** True if the route needs no token. */
     readonly isOpen?: boolean;
+    /** True for probes, which nobody may crowd out. */
+    readonly isUncounted?: boolean;
   }
   interface FastifyRequest {
     /** Set by the first hook on every route that is not open. */
@@ -76,6 +78,7 @@ export async function createServer({ config, tokens, sessions, version, log, sta
     routerOptions: { maxParamLength: 1_000 },
     genReqId: requestIdOf,
     forceCloseConnections: true,
+    trustProxy: config.proxies.length > 0 ? config.proxies : false,
   }).withTypeProvider<ZodTypeProvider>();
   app.server.maxConnections = limits.connections;
   app.setValidatorCompiler(({ schema, httpPart }) => (input: unknown) => {
@@ -107,7 +110,9 @@ export async function createServer({ config, tokens, sessions, version, log, sta
     throw tooMany(`${limits.requestsPerMinute} requests in ${PERIOD_SECONDS} s`);
   };
   app.addHook('onRequest', async (request, reply) => {
-    if (request.routeOptions.config.isOpen === true || request.is404) return await count(request, reply);
+    const { isOpen, isUncounted } = request.routeOptions.config;
+    if (isUncounted === true) return;
+    if (isOpen === true || request.is404) return await count(request, reply);
     try {
       request.asker = await whoAsks(request, tokens, sessions);
     } catch (error) {
@@ -168,13 +173,19 @@ async function tell(
   const problem = problemOf(coded, request.id);
   if (problem.status >= 500) {
     const { method, url: path } = request.routeOptions;
-    log?.warn(`request failed: ${coded.message}`, { requestId: request.id, code: coded.code, method, path });
+    // The words of an error without a code may quote anything.
+    const reason = coded.code === 'INTERNAL' ? nameOf(error) : coded.message;
+    log?.warn(`request failed: ${reason}`, { requestId: request.id, code: coded.code, method, path });
   }
   if (problem.status === 401) void reply.header('www-authenticate', 'Bearer');
   const again = RETRY_AFTER[problem.status];
   if (problem.retryable && again !== undefined && !reply.hasHeader('retry-after'))
     void reply.header('retry-after', String(again));
   await reply.status(problem.status).type('application/problem+json').send(problem);
+}
+
+function nameOf(error: unknown): string {
+  return error instanceof Error ? error.name : typeof error;
 }
 
 const OWN_ID = /^[A-Za-z0-9._-]{8,64}$/;

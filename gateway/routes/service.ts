@@ -17,7 +17,7 @@ export function addServiceRoutes(app: Server, { projection, streams, tokens, ses
   app.get(
     '/health',
     {
-      config: { isOpen: true },
+      config: { isOpen: true, isUncounted: true },
       schema: {
         tags,
         security: [],

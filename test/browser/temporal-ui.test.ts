@@ -102,7 +102,7 @@ test('the event history names tool, call and who countersigned beside each activ
   await handle.result();
   await page.goto(`${url}/history`);
   for (const summary of [
-    't1.c0 files/read_text_file',
+    't1.c0 files/read_text_file allowed by policy',
     `${request.callId} files/write_file countersigned by ben`,
     `${request.callId} files/write_file waits for ben or group:finance`,
   ]) {

@@ -212,6 +212,24 @@ describe('limits', () => {
       expect(await asked(eve)).toBe(200);
       const refused = await callerOf(strict, ben)('GET', '/v1/me');
       expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+      for (let index = 0; index < 7; index += 1)
+        expect((await callerOf(strict, undefined)('GET', '/health')).status).toBe(200);
+    } finally {
+      await strict.stop();
+    }
+  });
+
+  test.each([
+    ['behind a proxy that is named, counts who asked the proxy', ['127.0.0.1'], 401],
+    ['believes nobody else who claims to be a proxy', [], 429],
+  ])('without a token, the gateway %s', async (_what, proxies, status) => {
+    const strict = await startTestGateway(world, provider, { config: { proxies, limits: { requestsPerMinute: 3 } } });
+    try {
+      const asked = async (address: string) =>
+        (await callerOf(strict, 'made-up')('GET', '/v1/me', undefined, { 'x-forwarded-for': address })).status;
+      for (let index = 0; index < 3; index += 1) expect(await asked('203.0.113.1')).toBe(401);
+      expect(await asked('203.0.113.1')).toBe(429);
+      expect(await asked('203.0.113.2')).toBe(status);
     } finally {
       await strict.stop();
     }

@@ -82,6 +82,22 @@ test('is asked about with what is known, of whom policy names, and is not sent m
   await run.result();
 });
 
+test('is not shown as done: its activity fails, and what the worker knows is known all the same', async () => {
+  const run = await lost('open', 'red');
+  const request = await lostCall(run);
+  const { events } = await world.client.workflow.getHandle(run.runId).fetchHistory();
+  const failed = (events ?? []).flatMap(({ activityTaskFailedEventAttributes: each }) => each?.failure ?? []);
+  expect(failed).toMatchObject([
+    {
+      message: 'What became of call t1.c0 is not known; it may have run.',
+      applicationFailureInfo: { type: 'OUTCOME_UNKNOWN', nonRetryable: true },
+    },
+  ]);
+  expect(request.about).toMatchObject({ kind: 'outcome', sentAt: expect.any(String), token: { strategy: 'none' } });
+  await run.resolveOutcome(resolutionOf(request, 'bob', { kind: 'failed', message: 'nothing there' }));
+  await run.result();
+});
+
 describe('the answer', () => {
   test('retry sends it once more, with the same idempotency key, and its result is the tool’s', async () => {
     const run = await lost('open', 'retry');

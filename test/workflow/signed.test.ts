@@ -284,8 +284,8 @@ test('the command line signs with --key, or with the key that COUNTERSIGN_KEY na
       },
     );
   const run = await world.start([{ calls: [call('bank/pay', 'typed')] }, END], { initiator: { id: 'acme|ben' } });
-  await request(run);
-  const approve = ['t1.c0', '--group', 'ops'];
+  const { digest } = await request(run);
+  const approve = ['t1.c0', '--group', 'ops', '--digest', digest];
   expect(errorOf(await say('approve', run.runId, approve))).toMatchObject({ code: 'SIGNATURE_MISSING' });
   expect((await say('approve', run.runId, [...approve, '--key', file])).exitCode).toBe(0);
   await run.result();

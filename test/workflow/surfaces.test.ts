@@ -134,7 +134,7 @@ test('a waiting run is found by attributes, memo and current details, which name
     expect.arrayContaining([
       expect.stringMatching(/^from turn 2: script-/),
       expect.stringMatching(/^t1\.c0 bank\/pay countersigned by bob$/),
-      expect.stringMatching(/^t1\.c1 bank\/lookup/),
+      expect.stringMatching(/^t1\.c1 bank\/lookup allowed by policy$/),
       expect.stringMatching(/^t1\.c0 bank\/pay waits for bob or group:treasury$/),
     ]),
   );

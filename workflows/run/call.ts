@@ -11,7 +11,7 @@
  *    (docs/adr/0039). Asking sends no call, and never leads to a worse outcome than not asking.
  * 5. A call whose server takes no more just now waits by timer and occupies no worker slot (docs/adr/0037).
  */
-import { ActivityFailure, CancelledFailure, TimeoutFailure } from '@temporalio/common';
+import { ActivityFailure, ApplicationFailure, CancelledFailure, TimeoutFailure } from '@temporalio/common';
 import { condition, isCancellation, patched, sleep } from '@temporalio/workflow';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { Outcome } from '../../contracts/schemas/call.ts';
@@ -43,8 +43,9 @@ import {
   type Throttled,
 } from '../../domain/state/call.ts';
 import { callOf } from '../../domain/state/run.ts';
-import { summaryOf } from '../../domain/views/temporal-ui.ts';
-import { answered, assertFailure } from '../entity/unread.ts';
+import { isAnswerOf } from '../../domain/shapes/inputs.ts';
+import { byWhoseWord, summaryOf } from '../../domain/views/temporal-ui.ts';
+import { answered, assertFailure, seenAs } from '../entity/unread.ts';
 import { followTask } from '../legacy-2025/tasks.ts';
 import { callActivities, resumeActivities } from './activities.ts';
 import { dispatchInput } from './dispatch-input.ts';
@@ -249,15 +250,16 @@ const WITHDRAWN = 'The call was withdrawn after it was handed over; it is not kn
 
 /** Returns the activity's answer; a lost answer becomes `unknown`. */
 async function sendCall(live: LiveRun, state: InFlight, input: DispatchInput): Promise<DispatchResult> {
-  const approver = state.consent === undefined ? '' : `countersigned by ${state.consent.made.decision.approver.id}`;
   try {
     // The call's own deadline stands still while people are asked.
     const seconds = input.limits.callTimeoutSeconds + (input.hold?.seconds ?? 0);
-    const summary = summaryOf(state, approver);
+    const summary = summaryOf(state, byWhoseWord(state));
     const { callTool } = callActivities(input.server, seconds, summary, live.prepared.priority);
     return answered(live, 'callTool', await live.flights.run(() => callTool(input)));
   } catch (error) {
     assertFailure(error);
+    const told = lostIn(live, error);
+    if (told !== undefined) return told;
     // Either the call was never scheduled, or the run is of an earlier release, which took every such cancellation for
     // unsent.
     const isUnsent = error instanceof CancelledFailure || live.prepared.withdrawals === undefined;
@@ -292,8 +294,19 @@ async function askForAnswer(
     assertFailure(error);
     // The asking worker was lost too, or none asked, or the answer is no longer wanted. The call itself was sent all
     // the same.
-    return afterAsking(lost, lostAnswer(lost.outcome.message, lastWordIn(error)));
+    return afterAsking(lost, lostIn(live, error) ?? lostAnswer(lost.outcome.message, lastWordIn(error)));
   }
+}
+
+/** Returns what a worker knew of a call whose outcome it does not know (`activities/gate/lost-answer.ts`). */
+function lostIn(live: LiveRun, error: unknown): DispatchResult | undefined {
+  const cause = error instanceof ActivityFailure ? error.cause : undefined;
+  if (!(cause instanceof ApplicationFailure) || cause.type !== 'OUTCOME_UNKNOWN') return undefined;
+  const seen = seenAs(live, cause.details?.[0]);
+  if (!isAnswerOf('callTool', seen)) return undefined;
+  // Sound: it has every field of a dispatch's result that the run reads.
+  const result = seen as DispatchResult;
+  return result.kind === 'ended' && result.outcome.kind === 'unknown' ? result : undefined;
 }
 
 /** Returns the last heartbeat of a lost worker. */

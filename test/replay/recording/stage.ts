@@ -1,6 +1,6 @@
 /**
  * Starts what recorded runs need: a real dev server, real workers, one tool server, and models that are
- * scripts.
+ * scripts. One file, because a stage is opened and closed as one, and says in one place who decides what in it.
  *
  * 1. Nothing of this machine may get into a history. Workers and clients have made-up names, and failures have no stack
  *    traces.

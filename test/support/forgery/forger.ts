@@ -2,6 +2,7 @@
  * Plays a namespace writer: a worker with workflows of its own, and the recorded inputs of a genuine run.
  */
 import { fileURLToPath } from 'node:url';
+import { ApplicationFailure } from '@temporalio/common';
 import { ACTIVITIES } from '../../../contracts/names.ts';
 import type { ApproverList, PolicyInput } from '../../../contracts/schemas/policy.ts';
 import type { DispatchInput } from '../../../contracts/wire/tools.ts';
@@ -83,8 +84,8 @@ export async function startForger(
     approved,
     forge: async (type, activity, input, workflowId = `forged-${(forgeries += 1)}`) => {
       const args = [world.config.taskQueue, activity, input(workflowId)];
-      const answer: unknown = await world.client.workflow.execute(type, { workflowId, taskQueue: 'forged', args });
-      return answer;
+      const ran: Promise<unknown> = world.client.workflow.execute(type, { workflowId, taskQueue: 'forged', args });
+      return await ran.catch(lostIn);
     },
     stop: async () => {
       await worker.stop();
@@ -192,4 +193,11 @@ export function consistent(
     approvers: proof.approvers,
   });
   return { ...input, proof: { ...proof, decision: { ...proof.decision, callId, digest, runId: 'forged-run' } } };
+}
+
+/** What an activity knows of a call that may have run is the detail of its failure. */
+function lostIn(error: unknown): unknown {
+  for (let at = error; at instanceof Error; at = at.cause)
+    if (at instanceof ApplicationFailure && at.type === 'OUTCOME_UNKNOWN') return at.details?.[0];
+  throw error;
 }

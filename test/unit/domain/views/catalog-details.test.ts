@@ -42,6 +42,10 @@ describe('details of a catalog', () => {
     ]);
   });
 
+  test('count one tool as one', () => {
+    expect(catalogDetails(catalogOf([catalogEntry({ name: 'list' })]))).toContain('- 1 tool available');
+  });
+
   test('name twenty tools at most', () => {
     const entries = Array.from({ length: 21 }, (_, index) => catalogEntry({ name: `t${index}`, status: 'missing' }));
     const [, , missing] = catalogDetails(catalogOf(entries)).split('\n');

@@ -11,11 +11,12 @@ import {
   listedWithin,
   pendingAttributes,
   pendingMemo,
+  byWhoseWord,
   summaryOf,
 } from '../../../../domain/views/temporal-ui.ts';
 import { anyText } from '../../../support/builders/arbitraries.ts';
 import { identicalCalls, proposedCall } from '../../../support/builders/call.ts';
-import { shown } from '../../../support/builders/decision.ts';
+import { approval, shown } from '../../../support/builders/decision.ts';
 import { allowVerdict, approverRule, askVerdict, denyVerdict } from '../../../support/builders/judgement.ts';
 import { flyingRun, outcomePause, pausedRun, pausing } from '../../../support/builders/pause.ts';
 import { askingRun, judgedRun, proposedRun, runIds, START } from '../../../support/builders/run.ts';
@@ -112,6 +113,23 @@ describe('summary', () => {
     expect(state && summaryOf(state, '')).toBe('t1.c0 files/write_file');
   });
 
+  test('of a call that leaves says by whose word: of all who agreed, who changed it, who sends it again', () => {
+    const approver = (id: string) => ({ id, groups: [] });
+    const made = { decision: approval({ approver: approver('ben') }), decidedAt: START };
+    const further = [{ decision: approval({ approver: approver('ann') }), decidedAt: START }];
+    // Sound: the text reads nothing else of the call.
+    const said = (over: object): string => byWhoseWord(over as Parameters<typeof byWhoseWord>[0]);
+    expect(said({})).toBe('allowed by policy');
+    expect(said({ consent: { made } })).toBe('countersigned by ben');
+    expect(said({ consent: { made: { ...made, further } }, edit: { by: 'ann' } })).toBe(
+      'countersigned by ann and ben, arguments changed by ann',
+    );
+    expect(said({ consent: { made: { ...made, standing: 's-1' } } })).toBe(
+      'countersigned by ben, by an approval that stands',
+    );
+    expect(said({ retry: { resolution: { approver: approver('eve') } } })).toBe('allowed by policy, sent again by eve');
+  });
+
   test('of a call that was not resolved, it gives the name the model used', () => {
     const [state] = proposedRun([proposedCall({ name: 'no_such_tool' })]).calls;
     expect(state && summaryOf(state, '')).toBe('t1.c0 no_such_tool');
@@ -145,7 +163,7 @@ describe('current details', () => {
   test('say where the run is, and of each request the call, the tool, who, until when, and the arguments', () => {
     expect(currentDetails('waiting', askingRun())).toBe(
       [
-        '**waiting** · turn 1 · 1 calls',
+        '**waiting** · turn 1 · 1 call',
         '',
         '### 1 waiting for a decision',
         '',
@@ -229,8 +247,10 @@ describe('current details', () => {
           calls: named.calls.map((state) => ({ ...state, call: { ...state.call, arguments: args } })),
         };
         const ours =
-          /^(\*\*waiting\*\* · turn 1 · \d+ calls|### \d+ waiting for a decision|- \*\*t\d+\.c\d+\*\* \S.*|  - (who|arguments): .*|)$/;
-        for (const line of currentDetails('waiting', run).split('\n')) {
+          /^(\*\*waiting\*\* · turn 1 · \d+ calls?|### \d+ waiting for a decision|- \*\*t\d+\.c\d+\*\* \S.*|  - (who|arguments): .*|)$/;
+        for (const isolated of currentDetails('waiting', run).split('\n')) {
+          // Ours are the only isolates, and each of them ends.
+          const line = isolated.replaceAll(/\u2068([^\u2068\u2069]*)\u2069/g, '$1');
           expect(line).toMatch(ours);
           expect(line).not.toMatch(INVISIBLE);
           const span = /^  - arguments: (`+) (.*) \1$/.exec(line);

@@ -1,0 +1,44 @@
+/** In trust mode `signed` people are told as well, by answers that a worker of the zone has proven (I-1, D-7). */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { MESSAGE_SECRET, type MessageReceiver, startMessageReceiver } from '../support/servers/message-receiver.ts';
+import type { RecordingServer } from '../support/servers/recording-server.ts';
+import { person, service } from '../support/signing/people.ts';
+import { until } from '../support/until.ts';
+import { startBank } from '../support/world/bank-world.ts';
+import { openRequests, type World } from '../support/world/world.ts';
+
+let bank: RecordingServer;
+let receiver: MessageReceiver;
+let world: World;
+const backend = service('backend-1', ['ops']);
+
+beforeAll(async () => {
+  receiver = await startMessageReceiver();
+  ({ bank, world } = await startBank(
+    {
+      notify: { channels: { hook: { kind: 'webhook', url: receiver.url, secret: MESSAGE_SECRET } } },
+      policy: { approvers: { ids: ['acme|ann'] }, notify: [{ channel: 'hook' }] },
+    },
+    { names: ['bank'], trusted: [backend, person('ann-1', 'ann')], client: { signer: backend.signer } },
+  ));
+});
+afterAll(async () => {
+  await world.stop();
+  await Promise.all([receiver.close(), bank.close()]);
+});
+
+test('a signed run tells of its requests, and believes that they were told', async () => {
+  const run = await world.start(
+    [{ calls: [{ tool: 'bank/pay', arguments: { purpose: MESSAGE_SECRET } }] }, { text: 'done' }],
+    { initiator: { id: 'acme|ann' } },
+  );
+  await openRequests(run);
+  await until(async () => (await run.state()).messages?.sent === 1, { what: 'a message that is believed' });
+  const [told] = receiver.of(run.runId);
+  expect(told?.message).toMatchObject({ type: 'request.opened', data: { to: { ids: ['acme|ann'] } } });
+  // INV-S1: the model has proposed what is a secret of this deployment.
+  expect(told?.body).not.toContain(MESSAGE_SECRET.slice('whsec_'.length));
+  await run.stop({ by: 'acme|ann', reason: 'told' });
+  await run.result();
+  expect(receiver.of(run.runId).map(({ message }) => message.type)).toEqual(['request.opened', 'request.closed']);
+});
