@@ -141,6 +141,7 @@ async function createApp({ config, log }: GatewayOptions, parts: RouteParts, ver
       sessions,
       isDevelopment: tokens.isDevelopment,
       hasSignIn: config.signIn !== undefined,
+      log,
       statusOf: ({ traits }) => traits.httpStatus,
     });
   });

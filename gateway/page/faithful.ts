@@ -7,6 +7,7 @@
  * 3. A long text or list folds. What follows stays in sight, and the fold says how much is in it.
  */
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
+import { RIGHT_TO_LEFT } from '../../domain/text/escape.ts';
 import { type Html, markup, type Shown } from './markup.ts';
 
 /** Characters of a text that stand outside of its fold. */
@@ -21,13 +22,18 @@ const INVISIBLE = String.raw`(?![\n\t])[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Co
 // Marks that combine with any letter, such as a stroke through a digit, and marks that their script would not put there.
 const MARK = String.raw`\p{Me}|(?=\p{M})\p{Script=Inherited}|(?<=^|[\0-\x7f]|\p{M}{3})\p{M}`;
 const HIDDEN = `${INVISIBLE}|${MARK}`;
-const LETTER = String.raw`[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]`;
+const LETTER = RIGHT_TO_LEFT.source;
 /** A hidden character, or letters that are read from right to left, with the spaces between them. */
-const APART = new RegExp(`${HIDDEN}|(?:(?!${HIDDEN})${LETTER})+(?: +(?:(?!${HIDDEN})${LETTER})+)*`, 'gu');
-const RIGHT_TO_LEFT = new RegExp(LETTER, 'u');
-/** A word with Latin letters and letters that look like them. */
-const MIXED =
-  /\p{Script=Latin}[\p{L}\p{N}]*[\p{Script=Cyrillic}\p{Script=Greek}]|[\p{Script=Cyrillic}\p{Script=Greek}][\p{L}\p{N}]*\p{Script=Latin}/u;
+const APART = new RegExp(`${HIDDEN}|((?:(?!${HIDDEN})${LETTER})+(?: +(?:(?!${HIDDEN})${LETTER})+)*)`, 'gu');
+const ONE_LETTER = new RegExp(LETTER, 'u');
+const WORD = /[\p{L}\p{N}]+/gu;
+
+/** True if a word has Latin letters and letters that look like them. */
+function isMixed(text: string): boolean {
+  for (const [word] of text.matchAll(WORD))
+    if (/\p{Script=Latin}/u.test(word) && /[\p{Script=Cyrillic}\p{Script=Greek}]/u.test(word)) return true;
+  return false;
+}
 
 /** A text of somebody else inside a line of ours. */
 export function foreign(text: string): Html {
@@ -46,10 +52,10 @@ export function foreignBlock(text: string): Html {
 function letters(text: string): Shown {
   const shown: Shown[] = [];
   let end = 0;
-  for (const { 0: found, index } of text.matchAll(APART)) {
+  for (const { 0: found, 1: rightToLeft, index } of text.matchAll(APART)) {
     shown.push(text.slice(end, index));
     shown.push(
-      RIGHT_TO_LEFT.test(found)
+      rightToLeft !== undefined
         ? markup`<bdi>${found}</bdi>`
         : markup`<span class="hidden-char">${codePoint(found)}</span>`,
     );
@@ -75,8 +81,8 @@ function folded(text: string): Html {
 /** Says what a reader of the text should know about its letters. */
 function marks(text: string): Shown {
   return [
-    RIGHT_TO_LEFT.test(text) && markup` <span class="mark">right-to-left letters</span>`,
-    MIXED.test(text) && markup` <span class="mark">letters of several alphabets in one word</span>`,
+    ONE_LETTER.test(text) && markup` <span class="mark">right-to-left letters</span>`,
+    isMixed(text) && markup` <span class="mark">letters of several alphabets in one word</span>`,
     /^\s|\s$/u.test(text) && markup` <span class="mark">begins or ends with a space</span>`,
   ];
 }

@@ -66,7 +66,8 @@ export interface PageSource {
   run(viewer: Viewer, runId: string): Promise<RunRead>;
   /** @throws CountersignError as `RunHandle.decide` and its kin */
   send(viewer: Viewer, sent: Sent): Promise<void>;
-  say(viewer: Viewer, runId: string, text: string): Promise<void>;
+  /** @param messageId lets a form that is sent twice count once */
+  say(viewer: Viewer, runId: string, text: string, messageId: string | undefined): Promise<void>;
   stop(viewer: Viewer, runId: string, reason: string): Promise<void>;
   /** Calls back when something that people see may have changed, until the returned function is called. */
   changes(viewer: Viewer, listener: () => void): () => void;

@@ -1,4 +1,5 @@
 /** The page on which several requests are shown once more, before one decision goes to each of them. */
+import { randomUUID } from 'node:crypto';
 import { foreign, tree } from './faithful.ts';
 import { type Html, markup } from './markup.ts';
 import { requestPath } from './inbox.ts';
@@ -25,7 +26,7 @@ export function reviewView(listed: readonly Listed[], gone: number, viewer: View
               <input
                 type="hidden"
                 name="chosen"
-                value="${JSON.stringify([request.workflowId, request.callId, request.digest, request.runId])}"
+                value="${JSON.stringify([request.workflowId, request.callId, request.digest, request.runId, randomUUID()])}"
               />
               <h2>
                 <a href="${requestPath(request)}"
@@ -40,7 +41,7 @@ export function reviewView(listed: readonly Listed[], gone: number, viewer: View
       ${
         listed.length > 0 &&
         markup`<div class="together">
-          <label>Comment or reason <input name="words" maxlength="4096" /></label
+          <label>Comment or reason <textarea name="words" rows="1" maxlength="4096"></textarea></label
           ><button class="button approve" name="kind" value="approve" data-key="a">
             Approve ${one ? 'it' : `all ${listed.length}`}</button
           ><button class="button reject" name="kind" value="reject">

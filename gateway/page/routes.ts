@@ -16,7 +16,8 @@ import { inboxView } from './inbox.ts';
 import { pageText, signedOutText, trouble } from './layout.ts';
 import { answerOf, editedOf } from './form.ts';
 import type { Listed, PageSource, RunRead, Viewer } from './port.ts';
-import { keyOf } from '../http/server.ts';
+import { codedOf, detailOf } from '../http/problem.ts';
+import { type GatewayLog, keyOf } from '../http/server.ts';
 import type { Streams } from '../http/streams.ts';
 import { comparedView, type Typed } from './answers.ts';
 import { requestView } from './request.ts';
@@ -27,6 +28,7 @@ import { runsView, runView } from './run.ts';
 export interface PageOptions extends SignInOptions {
   readonly source: PageSource;
   readonly streams: Streams;
+  readonly log?: GatewayLog | undefined;
   /** HTTP status of an error of the table. */
   readonly statusOf: (error: CountersignError) => number;
 }
@@ -150,7 +152,7 @@ export function registerPages(app: FastifyInstance, options: PageOptions): void 
       try {
         await source.send(viewer, { runId: params.runId, ...answerOf(form, request) });
       } catch (error) {
-        const told = coded(error);
+        const told = codedOf(error);
         void reply.code(options.statusOf(told));
         return requestPage(
           await opened(source, viewer, params).catch(() => ({ read, request })),
@@ -179,7 +181,7 @@ export function registerPages(app: FastifyInstance, options: PageOptions): void 
         const main = comparedView({ request, viewer, now: Date.now() }, changed);
         return pageText({ title: `Change ${request.tool}`, viewer, main });
       } catch (error) {
-        const told = coded(error);
+        const told = codedOf(error);
         void reply.code(options.statusOf(told));
         return requestPage({ read, request }, viewer, told, { ...Object.fromEntries(form), kind: 'edit' });
       }
@@ -191,7 +193,7 @@ export function registerPages(app: FastifyInstance, options: PageOptions): void 
     page(async ({ body }, viewer) => {
       const chosen = formOf(body).getAll('chosen').slice(0, MOST_REVIEWED).map(chosenOf);
       const { requests } = await source.inbox(viewer, false);
-      const found = chosen.flatMap((each) => requests.filter((listed) => isSame(listed, each)));
+      const found = chosen.flatMap((each) => requests.filter((listed) => isSame(listed, [each[0], each[1], each[2]])));
       return pageText({
         title: 'Review',
         viewer,
@@ -209,13 +211,16 @@ export function registerPages(app: FastifyInstance, options: PageOptions): void 
       const words = form.get('words') ?? '';
       const told: Told[] = [];
       // One after the other: the first refusals may be a reason to look again, and each has its own answer.
-      for (const [runId, callId, digest, temporalRun] of form.getAll('chosen').slice(0, MOST_REVIEWED).map(chosenOf)) {
+      for (const [runId, callId, digest, temporalRun, decisionId] of form
+        .getAll('chosen')
+        .slice(0, MOST_REVIEWED)
+        .map(chosenOf)) {
         const message = {
           kind,
           callId,
           digest,
           runId: temporalRun,
-          decisionId: `${kind}-${digest.slice(0, 32)}`,
+          decisionId: `${kind}-${decisionId}`,
           ...(kind === 'reject'
             ? { reason: words === '' ? 'Rejected with others.' : words }
             : words === ''
@@ -226,7 +231,7 @@ export function registerPages(app: FastifyInstance, options: PageOptions): void 
           await source.send(viewer, { runId, update: 'decide', message });
           told.push({ runId, callId });
         } catch (error) {
-          told.push({ runId, callId, refused: coded(error).message });
+          told.push({ runId, callId, refused: detailOf(codedOf(error)) });
         }
       }
       return pageText({ title: 'Decided', viewer, at: 'inbox', main: toldView(told) });
@@ -236,7 +241,8 @@ export function registerPages(app: FastifyInstance, options: PageOptions): void 
   app.post(
     '/runs/:runId/say',
     page(async ({ params: { runId }, body }, viewer, reply) => {
-      await source.say(viewer, runId, formOf(body).get('text') ?? '');
+      const form = formOf(body);
+      await source.say(viewer, runId, form.get('text') ?? '', form.get('messageId') ?? undefined);
       return await reply.redirect(`/runs/${encodeURIComponent(runId)}`, 303);
     }),
   );
@@ -319,23 +325,22 @@ function requestPage({ read, request }: Opened, viewer: Viewer, error?: Counters
     title: `${request.tool} on ${request.server}`,
     viewer,
     at: 'inbox',
-    live: true,
-    main: markup`${error !== undefined && trouble('That did not count', error.message, error.code)}${view}`,
+    // What was typed would count as not typed, and vanish with the next change.
+    live: error === undefined,
+    main: markup`${error !== undefined && trouble('That did not count', detailOf(error), error.code)}${view}`,
   });
 }
 
-function refused(reply: FastifyReply, viewer: Viewer, error: unknown, { statusOf }: PageOptions): string {
-  const told = coded(error);
-  void reply.code(statusOf(told));
-  const main = markup`${trouble('That did not work', told.message, told.code)}
+function refused(reply: FastifyReply, viewer: Viewer, error: unknown, { statusOf, log }: PageOptions): string {
+  const told = codedOf(error);
+  const status = statusOf(told);
+  const { method, url: path } = reply.request.routeOptions;
+  if (status >= 500)
+    log?.warn(`page failed: ${told.message}`, { requestId: reply.request.id, code: told.code, method, path });
+  void reply.code(status);
+  const main = markup`${trouble('That did not work', detailOf(told), told.code)}
     <p><a class="button" href="/">Back to the inbox</a></p>`;
   return pageText({ title: 'Not possible', viewer, main });
-}
-
-function coded(error: unknown): CountersignError {
-  return error instanceof CountersignError
-    ? error
-    : new CountersignError('INTERNAL', 'Something failed in the gateway; its log says what.', {}, { cause: error });
 }
 
 function formOf(body: unknown): URLSearchParams {
@@ -353,20 +358,23 @@ function assertOwnForm(body: unknown, { csrf }: Viewer): void {
   );
 }
 
-/** @throws CountersignError `DECISION_INVALID` */
-function chosenOf(text: string): readonly [...Chosen, string] {
+/**
+ * Reads a request that was chosen. The Temporal run and the decision id come with the page that shows it once more.
+ * @throws CountersignError `DECISION_INVALID`
+ */
+function chosenOf(text: string): readonly [...Chosen, string, string] {
   try {
-    const [runId, callId, digest, temporalRun = ''] = (JSON.parse(text) as readonly unknown[]).map(String);
+    // Sound: what is no list has no iterator, and is told below.
+    const [runId, callId, digest, temporalRun = '', id = ''] = (JSON.parse(text) as readonly unknown[]).map(String);
     if (runId !== undefined && callId !== undefined && digest !== undefined)
-      return [runId, callId, digest, temporalRun];
+      return [runId, callId, digest, temporalRun, id];
   } catch {
     // Told below.
   }
-  throw new CountersignError('DECISION_INVALID', 'chosen is no request; load the inbox again. Nothing was sent.', {
-    path: 'chosen',
-  });
+  const message = 'chosen is no request; load the inbox again. Nothing was sent.';
+  throw new CountersignError('DECISION_INVALID', message, { path: 'chosen' });
 }
 
-function isSame({ request }: Listed, [runId, callId, digest]: readonly [...Chosen, string]): boolean {
+function isSame({ request }: Listed, [runId, callId, digest]: Chosen): boolean {
   return request.workflowId === runId && request.callId === callId && request.digest === digest;
 }

@@ -1,4 +1,5 @@
 /** The page of one run: what it did, turn by turn, what it waits for, what it cost; and the list of runs. */
+import { randomUUID } from 'node:crypto';
 import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import { foreign } from './faithful.ts';
 import { type Html, markup, type Shown } from './markup.ts';
@@ -99,7 +100,7 @@ export function runView(
           mayTell &&
           markup`<details class="choice">
               <summary>Say something to the agent</summary>
-              <form method="post" action="/runs/${encodeURIComponent(run.runId)}/say">
+              <form method="post" action="/runs/${encodeURIComponent(run.runId)}/say"><input type="hidden" name="messageId" value="${randomUUID()}">
                 ${csrf(viewer)}<label>Message<textarea name="text" rows="3" required></textarea></label
                 ><button class="button">Send</button>
               </form>

@@ -5,6 +5,7 @@
 import { CountersignError } from '../../contracts/errors.ts';
 import { Authorization, Decision, Provision, Resolution } from '../../contracts/schemas/request.ts';
 import type { RunRow } from '../../contracts/schemas/http-api.ts';
+import type { Message } from '../../contracts/schemas/transcript.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { seesRun } from '../../domain/request/onlooker.ts';
 import { mayTell } from '../inbox/answering.ts';
@@ -59,16 +60,20 @@ export function pageSource(parts: RouteParts, temporalUi?: string): PageSource {
       const handle = countersign.run(runId);
       const from = Math.max(state.transcriptFrom, state.transcriptLength - MOST_MESSAGES);
       const [ledger, messages] = await Promise.all([
-        handle.ledgerEntries({ from: Math.max(0, state.ledgerLength - MOST_ENTRIES), most: MOST_ENTRIES }),
-        // Who is asked about one call may read what led to it; only those who see the run read all of it.
-        seesRun(run, viewer) || requests.length > 0 ? handle.messages({ from, to: state.transcriptLength }) : [],
+        // Older entries are stored: a store that is away must not keep anybody from deciding.
+        handle.ledgerEntries({
+          from: Math.max(state.ledgerFrom, state.ledgerLength - MOST_ENTRIES),
+          most: MOST_ENTRIES,
+        }),
+        handle.messages({ from, to: state.transcriptLength }),
       ]);
+      const seenCalls = new Set(requests.map(({ request }) => request.callId));
       return {
         facts: factsOf(run),
         state,
         requests: requests.map(({ request }) => request),
         ledger,
-        messages,
+        messages: seesRun(run, viewer) ? messages : shareOf(messages, seenCalls),
         mayTell: mayTell(seen, viewer),
         ...(temporalUi === undefined
           ? {}
@@ -76,11 +81,11 @@ export function pageSource(parts: RouteParts, temporalUi?: string): PageSource {
       };
     },
     send: async (viewer, sent) => await send(parts, viewer, sent),
-    say: async (viewer, runId, text) =>
+    say: async (viewer, runId, text, given) =>
       void (await answering.tell(
         viewer,
         runId,
-        {},
+        { messageId: given },
         async (run, messageId) => await run.say({ messageId, text, from: viewer.id }),
       )),
     stop: async (viewer, runId, reason) =>
@@ -90,6 +95,18 @@ export function pageSource(parts: RouteParts, temporalUi?: string): PageSource {
       return end;
     },
   };
+}
+
+/** What somebody reads who is asked about single calls: the words, and these calls; no other call and no result. */
+export function shareOf(messages: readonly Message[], callIds: ReadonlySet<string>): readonly Message[] {
+  return messages.flatMap((message): readonly Message[] => {
+    if (message.role === 'user') return [message];
+    if (message.role !== 'assistant') return [];
+    const parts = message.parts.filter(
+      (part) => part.type === 'text' || (part.type === 'call' && callIds.has(part.callId)),
+    );
+    return parts.length === 0 ? [] : [{ ...message, parts }];
+  });
 }
 
 function factsOf({ runId, initiator, startedAt, status }: RunRow): RunFacts {

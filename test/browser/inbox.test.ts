@@ -226,6 +226,28 @@ test(
 );
 
 test(
+  'what is asked never changes under the hand: after an edit by another the old form is closed (INV-G2)',
+  async () => {
+    const approvers = { ids: ['ann'], groups: ['finance'], need: 2, may: ['edit' as const] };
+    const policy = { servers: { bank: { tools: { pay: { action: 'ask' as const, approvers } } } } };
+    const { run, request, path } = await asking({ purpose: 'moved', amount: 1 }, { policy });
+    const page = await signedIn('ann', path);
+    const edit = {
+      ...decisionOn(request, 'ben'),
+      kind: 'approve' as const,
+      arguments: { purpose: 'moved', amount: 9 },
+    };
+    await run.decide({ ...edit, approver: { id: 'ben', groups: ['finance'] } });
+    await page.getByText('What is asked has changed.').waitFor();
+    expect(await page.getByRole('button', { name: 'Approve', exact: true }).isDisabled()).toBe(true);
+    await page.getByRole('link', { name: 'Look at it again' }).click();
+    await page.getByRole('heading', { name: /Changed by ben/ }).waitFor();
+    await run.stop({ by: 'ann', reason: 'seen' });
+  },
+  LONG_MS,
+);
+
+test(
   'a request that expires while it is open takes no decision',
   async () => {
     const policy = { servers: { bank: { tools: { pay: { action: 'ask', deadlineSeconds: 8 } } } } } as const;

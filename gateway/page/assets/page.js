@@ -47,13 +47,18 @@ let isStale = false;
 
 /** True while somebody types, chooses or has a form half filled: nothing may vanish under their hands. */
 function isBusy() {
-  const typed = [...document.querySelectorAll('main textarea, main input:not([type=hidden])')];
-  return typed.some((field) =>
-    field instanceof HTMLInputElement && (field.type === 'checkbox' || field.type === 'radio')
+  const typed = [...document.querySelectorAll('main textarea, main select, main input:not([type=hidden])')];
+  return typed.some((field) => {
+    if (field instanceof HTMLSelectElement) return field.dataset['changed'] === 'yes';
+    return field instanceof HTMLInputElement && (field.type === 'checkbox' || field.type === 'radio')
       ? field.checked !== field.defaultChecked
-      : /** @type {HTMLInputElement} */ (field).value !== /** @type {HTMLInputElement} */ (field).defaultValue,
-  );
+      : /** @type {HTMLInputElement} */ (field).value !== /** @type {HTMLInputElement} */ (field).defaultValue;
+  });
 }
+
+document.addEventListener('change', ({ target }) => {
+  if (target instanceof HTMLSelectElement) target.dataset['changed'] = 'yes';
+});
 
 async function follow() {
   if (isLoading || main === null) {
@@ -63,14 +68,21 @@ async function follow() {
   isLoading = true;
   isStale = false;
   try {
-    const answer = await fetch(location.href, { headers: { accept: 'text/html' } });
-    if (answer.redirected && new URL(answer.url).pathname !== location.pathname) {
-      say('You are signed out. ', 'Sign in again', answer.url);
+    const answer = await fetch(location.href, { headers: { accept: 'text/html' }, redirect: 'manual' });
+    // Only the sign-in redirects, and no page signs in by itself.
+    if (answer.type === 'opaqueredirect') {
+      say('You are signed out. ', 'Sign in again', location.href);
       return;
     }
     const next = new DOMParser().parseFromString(await answer.text(), 'text/html');
     const fresh = next.querySelector('#main');
     if (fresh === null || contentOf(fresh) === contentOf(main)) return;
+    if (digestsOf(fresh) !== '' && digestsOf(main) !== '' && digestsOf(fresh) !== digestsOf(main)) {
+      // Somebody may be about to press a button: what it answers must not change under the hand.
+      for (const button of main.querySelectorAll('button')) button.disabled = true;
+      say('What is asked has changed. ', 'Look at it again', location.href);
+      return;
+    }
     if (isBusy()) {
       say('This page has changed. ', 'Load it again', location.href);
       return;
@@ -94,15 +106,19 @@ async function follow() {
 /** What a reader would notice: times count by themselves, and each form has a number of its own. @param {Element} part */
 function contentOf(part) {
   const copy = /** @type {Element} */ (part.cloneNode(true));
-  for (const each of copy.querySelectorAll('time[data-count], input[name=decisionId]')) each.remove();
+  for (const each of copy.querySelectorAll('time[data-count], input[name=decisionId], input[name=messageId]'))
+    each.remove();
   for (const each of copy.querySelectorAll('.note time')) each.remove();
   for (const each of copy.querySelectorAll('[open], .here')) {
     each.removeAttribute('open');
     each.classList.remove('here');
   }
-  return (
-    copy.textContent + [...copy.querySelectorAll('input[name=digest]')].map((each) => each.getAttribute('value')).join()
-  );
+  return copy.textContent + digestsOf(copy);
+}
+
+/** The requests that the forms of a page answer. @param {Element} part */
+function digestsOf(part) {
+  return [...part.querySelectorAll('input[name=digest]')].map((each) => each.getAttribute('value')).join();
 }
 
 /** @param {string} text @param {string} link @param {string} to */
