@@ -12,9 +12,6 @@ import { readFile, rename, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, extname, join, relative, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { resourceFromAttributes } from '@opentelemetry/resources';
-import { ConsoleSpanExporter, NoopSpanProcessor, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
-import { OpenTelemetryPlugin } from '@temporalio/interceptors-opentelemetry-v2';
 import { type BundleOptions, bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
 import { z } from 'zod';
 import type { Config } from '../contracts/schemas/config.ts';
@@ -25,7 +22,9 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 /** These files are not in the bundle, but decide which modules are. */
 const MAKERS = [
   fileURLToPath(import.meta.url),
-  fileURLToPath(new URL(`./codec${extname(fileURLToPath(import.meta.url))}`, import.meta.url)),
+  ...['codec', 'tracing'].map((name) =>
+    fileURLToPath(new URL(`./${name}${extname(fileURLToPath(import.meta.url))}`, import.meta.url)),
+  ),
   createRequire(import.meta.url).resolve('@temporalio/worker/package.json'),
 ];
 
@@ -85,6 +84,7 @@ export async function bundleWorkflows(
   tracing: Config['tracing'] = 'off',
 ): Promise<MadeBundle> {
   const modules: BundledModule[] = [];
+  const { createTracing } = await import('./tracing.ts');
   const { code } = await bundleWorkflowCode({
     workflowsPath,
     ...CONVERTER_FILES,
@@ -232,15 +232,4 @@ async function hashOf(place: string, files: readonly string[], code: string): Pr
   for (const [index, content] of contents.entries())
     hash.update(`\0${files[index]}\0${content.length}\0`).update(content);
   return hash.digest('hex');
-}
-
-/**
- * Sets up OpenTelemetry, in place since the first recorded history: interceptors change what a run replays, so they
- * cannot be added later (ADR 0006). With `off` no span is made (docs/adr/0065).
- */
-export function createTracing(tracing: Config['tracing']): OpenTelemetryPlugin {
-  return new OpenTelemetryPlugin({
-    resource: resourceFromAttributes({ 'service.name': 'countersign' }),
-    spanProcessor: tracing === 'console' ? new SimpleSpanProcessor(new ConsoleSpanExporter()) : new NoopSpanProcessor(),
-  });
 }

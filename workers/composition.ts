@@ -7,8 +7,6 @@
 import { resolve } from 'node:path';
 import type { Client } from '@temporalio/client';
 import { Runtime } from '@temporalio/worker';
-import { createBucketStore, setUpBucket } from '../activities/artifacts/bucket.ts';
-import { createBucketRequest } from '../activities/artifacts/bucket-request.ts';
 import { createDirectoryStore } from '../activities/artifacts/directory.ts';
 import type { ArtifactStore } from '../activities/artifacts/port.ts';
 import { recordNamespace, setUpRoot } from '../activities/artifacts/root.ts';
@@ -32,8 +30,8 @@ import { createMcpTaskServer } from '../activities/mcp/legacy-2025/tasks.ts';
 import { createMcpToolServer } from '../activities/mcp/mcp-server.ts';
 import { loadStateSeal } from '../activities/mcp/state-seal.ts';
 import { createModelStep } from '../activities/models/model-step.ts';
-import { PROVIDER_URLS } from '../activities/models/provider.ts';
-import { createModelRegistry } from '../activities/models/ai-sdk.ts';
+import { PROVIDER_URLS } from '../activities/models/port.ts';
+import { createModelRegistry } from '../activities/models/registry.ts';
 import { createMailChannel } from '../activities/notify/mail.ts';
 import type { MessageChannel } from '../activities/notify/port.ts';
 import { createSendMessage } from '../activities/notify/send.ts';
@@ -93,6 +91,8 @@ export async function openArtifacts(
 ): Promise<ArtifactStore> {
   const { s3, directory } = config.artifacts;
   if (s3 !== undefined) {
+    const { createBucketStore, setUpBucket } = await import('../activities/artifacts/bucket.ts');
+    const { createBucketRequest } = await import('../activities/artifacts/bucket-request.ts');
     const ask = createBucketRequest(s3, openEgress(config));
     await setUpBucket(s3, ask);
     return createBucketStore(s3, ask);
@@ -135,7 +135,7 @@ export async function runSideActivities(
   const readCatalog = createCatalogReader(client);
   const conditions = new Conditions();
   const judge = createJudge(config, loadToolset, readCatalog, conditions, tellLog);
-  const models = createModelRegistry(config.models, openEgress(config));
+  const models = await createModelRegistry(config.models, openEgress(config));
   const transcript = createTranscriptReader(artifacts, client);
   const prepareRun = createPrepareRun(config, readCatalog, conditions, signing);
   const modelStep = coded(createModelStep({ models, toolset: loadToolset, transcript, judge }));

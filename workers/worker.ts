@@ -20,14 +20,7 @@ import { defined } from '../contracts/defined.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import type { Config } from '../contracts/schemas/config.ts';
 import { Diary, type Log, nameSubject } from './log.ts';
-import {
-  BUNDLE_MARK,
-  bundleWorkflows,
-  createTracing,
-  readBuiltBundle,
-  withStackTraces,
-  type WorkflowBundle,
-} from './bundle.ts';
+import { BUNDLE_MARK, bundleWorkflows, readBuiltBundle, withStackTraces, type WorkflowBundle } from './bundle.ts';
 import { createDataConverter, createWorkerDataConverter } from './codec.ts';
 import { failingWhereLost } from '../activities/gate/lost-answer.ts';
 import { openArtifacts, openTrust, runSideActivities, toolSideActivities } from './composition.ts';
@@ -91,7 +84,7 @@ export async function startWorkers(asked: WorkersOptions): Promise<Workers> {
       interceptors: { workflow: [askingAgain()] },
     });
     const base = {
-      ...commonOptions(loaded.config, sizes),
+      ...(await commonOptions(loaded.config, sizes)),
       ...defined({ identity: asked.identity }),
       connection,
       namespace,
@@ -243,12 +236,12 @@ function assertZone({ trust }: Config): void {
 }
 
 /** Returns the options that the workers of all queues share. */
-export function commonOptions(config: Config, sizes: Sizes): Partial<WorkerOptions> {
+export async function commonOptions(config: Config, sizes: Sizes): Promise<Partial<WorkerOptions>> {
   const { worker } = config;
   return {
     dataConverter: createWorkerDataConverter(config, new ZoneCodec(zoneKeysOf(config))),
     // Without it the interceptors of the bundle make no spans, and activities have none.
-    plugins: config.tracing === 'off' ? [] : [createTracing(config.tracing)],
+    plugins: config.tracing === 'off' ? [] : [(await import('./tracing.ts')).createTracing(config.tracing)],
     sinks: countRefused(Runtime.instance()),
     maxCachedWorkflows: sizes.maxCachedWorkflows,
     maxConcurrentWorkflowTaskExecutions: sizes.maxConcurrentWorkflowTaskExecutions,

@@ -1,6 +1,5 @@
 /**
- * Finds configured models by name, and asks models of providers through the AI SDK: one request, one answer, no loop,
- * no execution of tools, no retry.
+ * Asks models of providers through the AI SDK: one request, one answer, no loop, no execution of tools, no retry.
  *
  * 1. Answers are streamed: an answer that takes minutes would otherwise leave a silent connection, which proxies cut.
  *    Only a complete answer is returned.
@@ -8,8 +7,6 @@
  * 3. Opaque provider data goes back with the part it came with (reasoning items, signatures).
  * 4. Every call of an assistant message has exactly one result in the next message. A transcript that breaks this is
  *    refused here, since providers answer it with an error nobody can act on.
- * 5. A server's description of its tool is data: a model reads no character that a person could not see. Only
- *    `description` and `title` are changed, at any depth; property names and values say which arguments are valid.
  */
 import {
   type AssistantModelMessage,
@@ -25,35 +22,14 @@ import {
 } from 'ai';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import type { ModelConfig } from '../../contracts/schemas/config.ts';
-import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
+import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { AssistantPart, CallResult, Message, Usage } from '../../contracts/schemas/transcript.ts';
-import type { OfferedTool } from '../../domain/run/toolset.ts';
-import { visible } from '../../domain/text/escape.ts';
 import { resultOf } from '../../domain/views/model-text.ts';
 import type { Egress } from '../egress/fetch.ts';
-import { jsonOf, MAX_NESTING, nestsTooDeeply, ownValue } from '../kit/json.ts';
+import { jsonOf, MAX_NESTING, nestsTooDeeply } from '../kit/json.ts';
 import type { Model, ModelAnswer, ModelPart, ModelRequest, ModelTool } from './port.ts';
 import { type Provider, type ProviderConfig, providerOf } from './provider.ts';
 import { refusalOf, type Scrub, scrubberOf, type Subject } from './refusal.ts';
-import { createScriptedModel } from './scripted.ts';
-
-export type ModelLookup = (name: string) => Model | undefined;
-
-/** @param configs `models` of the configuration, with the secrets for `${NAME}` put in */
-export function createModelRegistry(configs: Readonly<Record<string, ModelConfig>>, egress: Egress): ModelLookup {
-  const built = new Map<string, Model>();
-  return (name) => {
-    const known = built.get(name);
-    if (known !== undefined) return known;
-    const config = ownValue(configs, name);
-    if (config === undefined) return undefined;
-    const model =
-      config.provider === 'scripted' ? createScriptedModel(config.script) : createAiSdkModel(name, config, egress);
-    built.set(name, model);
-    return model;
-  };
-}
 
 // The SDK's warnings quote parts of the conversation, and go to the console unless this flag is off.
 globalThis.AI_SDK_LOG_WARNINGS = false;
@@ -329,41 +305,4 @@ class EchoedIds {
     if (callId !== undefined)
       throw new CountersignError('INTERNAL', `The transcript has no result of call ${callId}.`, { callId });
   }
-}
-
-/** A toolset stays in memory while it is in use, and is offered anew with every step. */
-const made = new WeakMap<OfferedTool, ModelTool>();
-
-export function modelTool(pinned: OfferedTool): ModelTool {
-  const known = made.get(pinned);
-  if (known !== undefined) return known;
-  const { modelName, server, definition } = pinned;
-  const description = definition.description ?? definition.title;
-  const offered = {
-    name: modelName,
-    qualifiedName: `${server}/${definition.name}`,
-    ...(description === undefined ? {} : { description: words(description) }),
-    // Sound: an object stays an object.
-    inputSchema: inert(definition.inputSchema) as JsonObject,
-  };
-  made.set(pinned, offered);
-  return offered;
-}
-
-function words(text: string): string {
-  return text.replaceAll('\r\n', '\n').replaceAll(/[^\n\t]+/g, visible);
-}
-
-const VALUES: ReadonlySet<string> = new Set(['enum', 'const', 'default']);
-
-/** The value nests no deeper than discovery accepts (`activities/kit/json.ts`), so recursion is safe. */
-function inert(value: JsonValue): JsonValue {
-  if (Array.isArray(value)) return value.map(inert);
-  if (value === null || typeof value !== 'object') return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, inner]) => {
-      if ((key === 'description' || key === 'title') && typeof inner === 'string') return [key, words(inner)];
-      return [key, VALUES.has(key) ? inner : inert(inner)];
-    }),
-  );
 }

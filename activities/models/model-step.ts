@@ -26,7 +26,7 @@ import { faultName, Heartbeat } from '../kit/activity.ts';
 import { MAX_NESTING, nestsTooDeeply } from '../kit/json.ts';
 import { type Pause, pauseWithJitter, retried, within } from '../kit/time-limit.ts';
 import type { ReadTranscript } from '../run/read-transcript.ts';
-import { modelTool } from './ai-sdk.ts';
+import { modelTool } from './offered-tool.ts';
 import type { Model, ModelAnswer, ModelPart } from './port.ts';
 
 /**

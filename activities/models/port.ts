@@ -53,3 +53,9 @@ export interface ModelAnswer {
 export interface Model {
   step(request: ModelRequest): Promise<ModelAnswer>;
 }
+
+/** URL of each provider, unless a `baseUrl` is configured. */
+export const PROVIDER_URLS = {
+  openai: 'https://api.openai.com/v1',
+  anthropic: 'https://api.anthropic.com/v1',
+} as const;

@@ -16,15 +16,10 @@ import { CountersignError } from '../../contracts/errors.ts';
 import type { ModelConfig } from '../../contracts/schemas/config.ts';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
+import { PROVIDER_URLS } from './port.ts';
 
 /** Limit for a whole answer of any kind. Tokens are limited, so a stream that never ends is no answer. */
 const MOST_BYTES = 67_108_864;
-
-/** URL of each provider, unless a `baseUrl` is configured. */
-export const PROVIDER_URLS = {
-  openai: 'https://api.openai.com/v1',
-  anthropic: 'https://api.anthropic.com/v1',
-} as const;
 
 export type ProviderConfig = Exclude<ModelConfig, { provider: 'scripted' }>;
 

@@ -70,6 +70,13 @@ test('`countersign requests` reads no YAML and opens no JWE before it needs to',
   expect(['yaml', 'jose'].filter((name) => loaded.has(name))).toEqual([]);
 });
 
+test('a worker loads what asks models, a bucket or a collector of traces only if one is configured', () => {
+  const models = ['ai', '@ai-sdk/anthropic', '@ai-sdk/openai', '@ai-sdk/openai-compatible'];
+  const tracing = ['@opentelemetry/sdk-trace-base', '@temporalio/interceptors-opentelemetry-v2'];
+  const loaded = packagesOf('workers/worker.ts');
+  expect([...models, ...tracing, 'aws4fetch'].filter((name) => loaded.has(name))).toEqual([]);
+});
+
 test('what a worker loads is seen', () => {
   const loaded = packagesOf('workers/worker.ts');
   expect(['@temporalio/worker', 'undici', '@marcbachmann/cel-js'].filter((name) => !loaded.has(name))).toEqual([]);

@@ -10,7 +10,8 @@ import { assertIntact, type CatalogHandle, type LedgerEntry, type RunHandle } fr
 import { traitsOf } from '../../contracts/errors.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { entryOf } from '../../domain/catalog/state.ts';
-import { bundleWorkflows, createTracing } from '../../workers/bundle.ts';
+import { bundleWorkflows } from '../../workers/bundle.ts';
+import { createTracing } from '../../workers/tracing.ts';
 import { replayHistories } from '../../workers/replay/replay.ts';
 import { ADMINISTRATORS, changed, connected } from '../support/scenes/catalogs.ts';
 import { commandsAt, documentOf } from '../support/cli.ts';

@@ -7,7 +7,8 @@ import { codedFailureIn } from '../../contracts/failure.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
 import type { CatalogDiscovery } from '../../contracts/wire/catalog.ts';
 import type { CatalogCarry } from '../../domain/catalog/carry.ts';
-import { bundleWorkflows, createTracing } from '../../workers/bundle.ts';
+import { bundleWorkflows } from '../../workers/bundle.ts';
+import { createTracing } from '../../workers/tracing.ts';
 import { startWorkers } from '../../workers/worker.ts';
 import {
   answersOf,

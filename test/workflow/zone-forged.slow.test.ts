@@ -15,7 +15,8 @@ import type { TrustSet } from '../../contracts/schemas/trust.ts';
 import type { Carry } from '../../contracts/wire/carry.ts';
 import type { ModelStepResult, PreparedRun } from '../../contracts/wire/run.ts';
 import { CLAIMS_FIELD, KEY_FIELD, MAC_FIELD, PROVEN_FIELD } from '../../contracts/zone.ts';
-import { bundleWorkflows, createTracing } from '../../workers/bundle.ts';
+import { bundleWorkflows } from '../../workers/bundle.ts';
+import { createTracing } from '../../workers/tracing.ts';
 import { startWorkers, type Workers } from '../../workers/worker.ts';
 import type { TestEngine } from '../support/engine.ts';
 import {

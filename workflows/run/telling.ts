@@ -134,15 +134,19 @@ export class Messenger {
     if (at === this.#warning?.at) return;
     this.#disarm();
     if (at === undefined) return;
-    const scope = new CancellationScope();
-    this.#warning = { at, scope };
-    const summary = 'a deadline comes near';
-    scope
-      .run(async () => await sleep(Math.max(1, at - Date.now()), { summary }))
-      .then(() => {
-        this.#warning = undefined;
-        this.#look();
-      }, ignoreCancellation);
+    // Whatever this happens to be called from may be cancelled, and the run go on all the same.
+    void CancellationScope.nonCancellable(async () => {
+      const scope = new CancellationScope();
+      this.#warning = { at, scope };
+      const summary = 'a deadline comes near';
+      try {
+        await scope.run(async () => await sleep(Math.max(1, at - Date.now()), { summary }));
+      } catch (error) {
+        return ignoreCancellation(error);
+      }
+      this.#warning = undefined;
+      this.#look();
+    });
   }
 
   #disarm(): void {
@@ -170,7 +174,10 @@ export class Messenger {
     this.#gathered.set(channel, [...(before ?? []), ...told]);
     if (before !== undefined) return;
     const summary = `gathers messages for ${channel}`;
-    sleep(seconds * 1_000, { summary }).then(() => this.#release(channel), ignoreCancellation);
+    void CancellationScope.nonCancellable(async () => {
+      await sleep(seconds * 1_000, { summary });
+      this.#release(channel);
+    });
   }
 
   #release(channel: string): void {

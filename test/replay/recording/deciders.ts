@@ -4,7 +4,8 @@
  */
 import { Runtime } from '@temporalio/worker';
 import type { Config } from '../../../contracts/schemas/config.ts';
-import { createTracing, type WorkflowBundle } from '../../../workers/bundle.ts';
+import type { WorkflowBundle } from '../../../workers/bundle.ts';
+import { createTracing } from '../../../workers/tracing.ts';
 import { createWorkerDataConverter } from '../../../workers/codec.ts';
 import { countRefused } from '../../../workers/connection.ts';
 import { ZoneCodec } from '../../../workers/zone.ts';

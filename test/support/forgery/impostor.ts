@@ -7,7 +7,7 @@
  */
 import { defaultPayloadConverter, type Payload, type ProtoFailure } from '@temporalio/common';
 import type { RunHandle } from '../../../client/index.ts';
-import { createTracing } from '../../../workers/bundle.ts';
+import { createTracing } from '../../../workers/tracing.ts';
 import { createWorkerDataConverter } from '../../../workers/codec.ts';
 import { zoneKeysOf } from '../../../workers/config/secrets.ts';
 import { ZoneCodec } from '../../../workers/zone.ts';

@@ -1,6 +1,8 @@
 /** What models of providers are given, what is taken out, and which are there. */
 import { describe, expect, test } from '@jest/globals';
-import { createModelRegistry, modelTool, promptOf } from '../../../../activities/models/ai-sdk.ts';
+import { promptOf } from '../../../../activities/models/ai-sdk.ts';
+import { modelTool } from '../../../../activities/models/offered-tool.ts';
+import { createModelRegistry } from '../../../../activities/models/registry.ts';
 import { retryAfterMs, scrubberOf } from '../../../../activities/models/refusal.ts';
 import { ModelConfig } from '../../../../contracts/schemas/config.ts';
 import type { ToolDefinition } from '../../../../contracts/schemas/tool.ts';
@@ -111,8 +113,8 @@ test('a toolset that is offered again is not made again', () => {
 // Configured models by name.
 
 describe('the registry of models', () => {
-  test('builds each model once, and only when it is asked for', () => {
-    const models = createModelRegistry(
+  test('builds each model once, and only when it is asked for', async () => {
+    const models = await createModelRegistry(
       {
         a: ModelConfig.parse({ provider: 'openai', model: 'gpt-5.1', apiKey: 'k'.repeat(20) }),
         broken: ModelConfig.parse({ provider: 'openai', model: 'gpt-5.1' }),
@@ -123,13 +125,13 @@ describe('the registry of models', () => {
     expect(models('a')).toBe(models('a'));
   });
 
-  test('knows no other names, nor what every object has', () => {
-    const models = createModelRegistry({}, loopbackEgress());
+  test('knows no other names, nor what every object has', async () => {
+    const models = await createModelRegistry({}, loopbackEgress());
     for (const name of ['main', 'constructor', '__proto__', 'toString']) expect(models(name)).toBeUndefined();
   });
 
   test('runs scripts', async () => {
-    const models = createModelRegistry(
+    const models = await createModelRegistry(
       {
         demo: ModelConfig.parse({ provider: 'scripted', script: { steps: [{ text: 'Hi.' }] } }),
       },
@@ -141,13 +143,13 @@ describe('the registry of models', () => {
   test.each([
     ['openai', 'models.main.apiKey'],
     ['anthropic', 'models.main.apiKey'],
-  ])('%s at its usual address needs a key, and says where it is missing', (provider, path) => {
-    const models = createModelRegistry({ main: ModelConfig.parse({ provider, model: 'm' }) }, loopbackEgress());
+  ])('%s at its usual address needs a key, and says where it is missing', async (provider, path) => {
+    const models = await createModelRegistry({ main: ModelConfig.parse({ provider, model: 'm' }) }, loopbackEgress());
     expect(() => models('main')).toThrow(expect.objectContaining({ code: 'CONFIG_INVALID', facts: { path } }));
   });
 
-  test('an OpenAI-compatible server needs an address', () => {
-    const models = createModelRegistry(
+  test('an OpenAI-compatible server needs an address', async () => {
+    const models = await createModelRegistry(
       {
         main: ModelConfig.parse({ provider: 'openai-compatible', model: 'm', apiKey: 'k' }),
       },

@@ -1,0 +1,28 @@
+/** Finds configured models by name. What asks providers is loaded only if one is configured: it is large. */
+import type { ModelConfig } from '../../contracts/schemas/config.ts';
+import type { Egress } from '../egress/fetch.ts';
+import { ownValue } from '../kit/json.ts';
+import type { Model } from './port.ts';
+import { createScriptedModel } from './scripted.ts';
+
+export type ModelLookup = (name: string) => Model | undefined;
+
+/** @param configs `models` of the configuration, with the secrets for `${NAME}` put in */
+export async function createModelRegistry(
+  configs: Readonly<Record<string, ModelConfig>>,
+  egress: Egress,
+): Promise<ModelLookup> {
+  const asksProviders = Object.values(configs).some(({ provider }) => provider !== 'scripted');
+  const sdk = asksProviders ? await import('./ai-sdk.ts') : undefined;
+  const built = new Map<string, Model>();
+  return (name) => {
+    const known = built.get(name);
+    if (known !== undefined) return known;
+    const config = ownValue(configs, name);
+    if (config === undefined) return undefined;
+    const model =
+      config.provider === 'scripted' ? createScriptedModel(config.script) : sdk?.createAiSdkModel(name, config, egress);
+    if (model !== undefined) built.set(name, model);
+    return model;
+  };
+}
