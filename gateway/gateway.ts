@@ -25,6 +25,8 @@ import { NewsDesk } from './projection/news.ts';
 import { Opened } from './projection/opened.ts';
 import { Projection, secondsSince } from './projection/projection.ts';
 import { Reading } from './inbox/reading.ts';
+import { registerPages } from './page/routes.ts';
+import { pageSource } from './page/source.ts';
 import { addEventRoutes } from './routes/events.ts';
 import type { RouteParts } from './routes/parts.ts';
 import { addRequestRoutes } from './routes/requests.ts';
@@ -135,6 +137,17 @@ async function createApp({ config, log }: GatewayOptions, parts: RouteParts, ver
   addRunRoutes(app, parts);
   addRequestRoutes(app, parts);
   addEventRoutes(app, parts);
+  await app.register(async (pages) => {
+    registerPages(pages, {
+      source: pageSource(parts, config.temporalUi),
+      streams: parts.streams,
+      sessions,
+      isDevelopment: tokens.isDevelopment,
+      hasSignIn: config.signIn !== undefined,
+      log,
+      statusOf: ({ traits }) => traits.httpStatus,
+    });
+  });
   return app;
 }
 

@@ -1,7 +1,7 @@
 // `npm run build`: dist/ as it is packed. Plain JavaScript with source maps, declarations, and the workflow bundle.
 //   node scripts/build.mjs [folder]
 import { spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { bootstrap, ROOT } from './bootstrap.mjs';
 
@@ -12,6 +12,7 @@ rmSync(dist, { recursive: true, force: true });
 run('node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json', '--outDir', dist);
 for (const name of readdirSync(dist, { recursive: true, encoding: 'utf8' }))
   if (name.endsWith('.d.ts')) nameDeclarations(join(dist, name));
+cpSync(join(ROOT, 'gateway/page/assets'), join(dist, 'gateway/page/assets'), { recursive: true });
 run(join(dist, 'workers/build-bundle.js'));
 
 /**

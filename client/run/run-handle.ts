@@ -29,7 +29,8 @@ import {
 import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { type Grant, MOST_ARGUMENT_BYTES } from '../../contracts/schemas/run-spec.ts';
-import type { Advance, RunResult, RunState } from '../../contracts/schemas/run-state.ts';
+import type { Advance, RunResult, RunState, TranscriptPage } from '../../contracts/schemas/run-state.ts';
+import type { Message } from '../../contracts/schemas/transcript.ts';
 import { requestDigest } from '../../domain/request/digest.ts';
 import { byteLength } from '../../domain/text/canonical.ts';
 import { assertMessageFits, type Engine, updateIdOf } from '../engine/engine.ts';
@@ -248,6 +249,14 @@ export class RunHandle {
   async ledgerEntries(page: { readonly from: number; readonly most: number }): Promise<readonly LedgerEntry[]> {
     const source = { workflowId: this.runId, artifacts: this.#artifacts };
     return await this.#engine.query(this.runId, () => readEntries(this.#engine.client, source, page));
+  }
+
+  /** Reads the messages `from` to `to` of the conversation, as far as the run holds them: older ones are stored. */
+  async messages({ from, to }: { readonly from: number; readonly to: number }): Promise<readonly Message[]> {
+    const page = await this.#engine.query(this.runId, () =>
+      askWorkflow<TranscriptPage>(this.#handle, QUERIES.transcript, from, to),
+    );
+    return page.messages;
   }
 
   /**

@@ -72,6 +72,8 @@ export const GatewayConfig = z.strictObject({
       administer: z.strictObject(people).prefault({}),
     })
     .prefault({}),
+  /** Address of Temporal UI with its namespace, for links from the pages. */
+  temporalUi: HttpUrl.optional(),
   /**
    * In trust mode `signed`: the file of the private key that signs for people (`countersign keys new --service`),
    * relative to the configuration file. It speaks for the issuer, the tenants and the groups that it states.

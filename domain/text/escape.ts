@@ -15,7 +15,7 @@ import { byteLength } from './canonical.ts';
 const INVISIBLE = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]|(?! )\p{Zs}/gu;
 // Characters of the bidirectional classes R, AL and AN. JavaScript knows no such property, so these are the blocks whose
 // characters, unassigned ones too, are right-to-left by default (UAX #9, `DerivedBidiClass.txt`).
-const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/gu;
+export const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/gu;
 // Marks and other extenders, and the Hangul parts that join the one before them.
 const COMBINING = /[\p{M}\p{Grapheme_Extend}\u1160-\u11ff\ud7b0-\ud7fb]/gu;
 const MARKUP = /[\\`*_{}[\]()#+\-.!|<>&~$:@]/g;

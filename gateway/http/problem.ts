@@ -57,13 +57,18 @@ export function codedOf(error: unknown): CountersignError {
 /** What no reader outside may be told. */
 const FAULT = 'The gateway met a fault; its log says more under the request id. Try again later.';
 
+/** What a reader outside may be told of an error. */
+export function detailOf({ code, message }: CountersignError): string {
+  return code === 'INTERNAL' ? FAULT : message;
+}
+
 export function problemOf(error: CountersignError, requestId: string): ProblemDetails {
-  const { code, message, facts, traits } = error;
+  const { code, facts, traits } = error;
   return {
     type: `urn:x-countersign:error:${code}`,
     title: titleOf(code),
     status: traits.httpStatus,
-    detail: code === 'INTERNAL' ? FAULT : message,
+    detail: detailOf(error),
     code,
     requestId,
     retryable: traits.retryable,

@@ -34,7 +34,7 @@ export function addSignInRoutes(app: Server, { sessions }: RouteParts): void {
   });
   app.post('/auth/sign-out', { config, schema: { hide: true } }, async (request, reply) => {
     assertOwnPage(request, sessions.origin);
-    clear(reply, SESSION_COOKIE);
+    clearSession(reply);
     return await reply.status(204).send();
   });
 }
@@ -44,6 +44,10 @@ const SAFE = { path: '/', httpOnly: true, secure: true, sameSite: 'lax' } as con
 
 export function setSession(reply: FastifyReply, name: string, { value, seconds }: SetCookie): void {
   void reply.setCookie(name, value, { ...SAFE, maxAge: seconds });
+}
+
+export function clearSession(reply: FastifyReply): void {
+  clear(reply, SESSION_COOKIE);
 }
 
 function clear(reply: FastifyReply, name: string): void {

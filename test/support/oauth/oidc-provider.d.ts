@@ -16,7 +16,8 @@ declare module 'oidc-provider' {
     clientAuthMethods?: readonly string[];
     rotateRefreshToken?: boolean;
     features: Record<string, unknown>;
-    extraTokenClaims?: (context: KoaContext) => Record<string, unknown> | undefined;
+    extraTokenClaims?: (context: KoaContext, token: { accountId?: string }) => Record<string, unknown> | undefined;
+    findAccount?: (context: unknown, id: string) => { accountId: string; claims: () => object };
     jwks?: { keys: readonly object[] };
     cookies?: { keys: readonly string[] };
     claims?: Readonly<Record<string, readonly string[]>>;

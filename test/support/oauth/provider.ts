@@ -125,6 +125,8 @@ export async function startLoginProvider(client: {
   readonly redirectUri: string;
   /** Claims of every person, beside the id. */
   readonly claims: Readonly<Record<string, unknown>>;
+  /** Groups of single people. */
+  readonly groupsOf?: (id: string) => readonly string[];
 }): Promise<RunningAuthorizationServer> {
   let handle: Handler = (_request, response) => {
     response.writeHead(503).end();
@@ -146,9 +148,12 @@ export async function startLoginProvider(client: {
       },
     ],
     scopes: ['openid', 'profile'],
-    claims: { openid: ['sub', ...Object.keys(client.claims)] },
+    claims: { openid: ['sub', 'groups', ...Object.keys(client.claims)] },
     conformIdTokenClaims: false,
-    findAccount: (_context, accountId) => ({ accountId, claims: () => ({ sub: accountId, ...client.claims }) }),
+    findAccount: (_context, accountId) => ({
+      accountId,
+      claims: () => ({ sub: accountId, groups: client.groupsOf?.(accountId) ?? [], ...client.claims }),
+    }),
     cookies: { keys: ['test'] },
     jwks: { keys: [await signingKey()] },
     features: { devInteractions: { enabled: true } },

@@ -1,0 +1,303 @@
+/**
+ * The forms by which a person answers a request.
+ *
+ * 1. A form repeats the digest that the page showed; a request that changed meanwhile is refused (INV-G2).
+ * 2. It offers what `permittedTo` says, and nothing else.
+ */
+import { randomUUID } from 'node:crypto';
+import type { FormField, InputRequest } from '../../contracts/schemas/input.ts';
+import type { JsonValue } from '../../contracts/schemas/json.ts';
+import type { RememberScope } from '../../contracts/schemas/policy.ts';
+import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import { describeRule, ruleAt } from '../../domain/policy/approvers.ts';
+import { rememberable } from '../../domain/request/onlooker.ts';
+import type { Permission } from '../../domain/request/permitted.ts';
+import { visible } from '../../domain/text/escape.ts';
+import { diff } from './diff.ts';
+import { asciiJson, foreign, foreignBlock, isPlain, rawJson, tree } from './faithful.ts';
+import { type Html, markup, type Shown } from './markup.ts';
+import { requestPath } from './inbox.ts';
+import { csrf } from './layout.ts';
+import type { Viewer } from './port.ts';
+import { clock } from './times.ts';
+
+/** What a refused form had in it, so that nothing typed is lost. */
+export type Typed = Readonly<Record<string, string>>;
+
+export interface Answering {
+  readonly request: ApprovalRequest;
+  readonly viewer: Viewer;
+  /** Epoch ms. */
+  readonly now: number;
+  readonly typed?: Typed;
+}
+
+/**
+ * One function, because it is the one list of what may be offered.
+ * @param permitted what `permittedTo` returns
+ */
+export function decideView({ request, viewer, typed = {}, now }: Answering, permitted: ReadonlySet<Permission>): Html {
+  if (request.status !== 'open' || now >= Date.parse(request.deadline))
+    return markup`<h2>Closed</h2>
+      <p>Nothing can be decided here any more.</p>
+      <p><a class="button" href="/">Back to the inbox</a></p>`;
+  if (permitted.size === 0) return notYours(request, now);
+  if (request.about !== undefined) return answerView(request, viewer, typed);
+  const may = (permission: Permission): boolean => permitted.has(permission);
+  const remember = rememberable(request, viewer, permitted);
+  const field = (name: string): string => typed[name] ?? '';
+  return markup`<h2>Your decision</h2>
+    ${
+      may('approve') &&
+      markup`<form method="post" action="${requestPath(request)}" class="main-choice">
+        ${binding(request, viewer)}<input type="hidden" name="kind" value="approve" />
+        <label
+          >Comment <span class="note">(kept in the ledger)</span
+          ><textarea name="comment" rows="2" maxlength="4096">${field('comment')}</textarea>
+        </label>
+        ${remember.length > 0 && rememberView(request, remember)}
+        <button class="button approve" data-key="a">Approve</button>
+      </form>`
+    }
+    ${
+      may('withdraw') &&
+      markup`<p class="note">You have agreed; others must, too.</p>
+        <form method="post" action="${requestPath(request)}">
+          ${binding(request, viewer)}<input type="hidden" name="kind" value="withdraw" /><button class="button">
+            Take my approval back
+          </button>
+        </form>`
+    }
+    ${
+      may('reject') &&
+      markup`<form method="post" action="${requestPath(request)}">
+        ${binding(request, viewer)}<input type="hidden" name="kind" value="reject" /><label
+          >Reason <span class="note">(the model reads it)</span
+          ><textarea name="reason" rows="2" required maxlength="4096" data-focus="r">
+${field('reason')}</textarea></label
+        ><button class="button reject">Reject</button>
+      </form>`
+    }
+    ${
+      may('edit') &&
+      markup`<details class="choice" ${typed['kind'] === 'edit' && markup` open`}>
+        <summary>Approve with other arguments</summary>
+        <form method="post" action="${requestPath(request)}/edit" data-edit>
+          ${binding(request, viewer)}${editFields(request, typed)}<button class="button">
+            Compare before approving
+          </button>
+        </form>
+      </details>`
+    }
+    ${
+      may('respond') &&
+      markup`<details class="choice">
+        <summary>Answer in the tool's place</summary>
+        <form method="post" action="${requestPath(request)}">
+          ${binding(request, viewer)}<input type="hidden" name="kind" value="respond" /><label
+            >Answer <span class="note">(the model reads it; the tool does not run)</span
+            ><textarea name="answer" rows="4" required maxlength="16384">${field('answer')}</textarea></label
+          ><button class="button">Answer</button>
+        </form>
+      </details>`
+    }
+    ${
+      may('extend') &&
+      markup`<details class="choice">
+        <summary>Postpone the deadline</summary>
+        <form method="post" action="${requestPath(request)}">
+          ${binding(request, viewer)}<input type="hidden" name="kind" value="extend" /><label
+            >New deadline, UTC <span class="note">(later than ${clock(request.deadline)})</span
+            ><input type="datetime-local" name="until" required min="${request.deadline.slice(0, 16)}" /></label
+          ><button class="button">Postpone</button>
+        </form>
+      </details>`
+    }`;
+}
+
+function notYours({ approvers, openedAt }: ApprovalRequest, now: number): Html {
+  return markup`<h2>Not yours to decide</h2>
+    <p>May decide: ${foreign(describeRule(ruleAt(approvers, now - Date.parse(openedAt))))}.</p>`;
+}
+
+/** What each form repeats of the request; a decision id of its own makes a form that is sent twice count once. */
+function binding({ digest, runId }: ApprovalRequest, viewer: Viewer): Html {
+  return markup`${csrf(viewer)}<input type="hidden" name="digest" value="${digest}" /><input
+      type="hidden"
+      name="runId"
+      value="${runId}"
+    /><input type="hidden" name="decisionId" value="${randomUUID()}" />`;
+}
+
+function rememberView({ arguments: args }: ApprovalRequest, remember: readonly RememberScope[]): Html {
+  const words = {
+    call: 'the same call again',
+    tool: 'any call of this tool',
+    arguments: 'calls with the same',
+  } as const;
+  return markup`<fieldset>
+    <legend>Also approve later in this run</legend>
+    <label class="line"><input type="radio" name="remember" value="" checked /> nothing</label
+    >${remember.map((scope) => markup`<label class="line"><input type="radio" name="remember" value="${scope}" /> ${words[scope]}</label>`)}${remember.includes('arguments') && markup`<div class="names">${Object.keys(args).map((name, index) => markup`<label class="line"><input type="checkbox" name="names" value="${index}" /> ${foreign(name)}</label>`)}</div>`}
+  </fieldset>`;
+}
+
+/** One field for each argument, of its kind; lists and objects as JSON. */
+function editFields({ arguments: args }: ApprovalRequest, typed: Typed): Html {
+  return markup`${Object.entries(args).map(([name, value], index) => {
+    const key = `argument.${index}`;
+    const given = typed[key];
+    const label = markup`<span class="field-name">${foreign(name)} <span class="note">${kindOf(value)}</span></span>`;
+    if (typeof value === 'boolean')
+      return markup`<label>${label}<select name="${key}"><option${(given ?? String(value)) === 'true' && markup` selected`}>true</option><option${(given ?? String(value)) === 'false' && markup` selected`}>false</option></select></label>`;
+    if (typeof value === 'number')
+      return markup`<label
+          >${label}<input name="${key}" inputmode="decimal" value="${given ?? String(value)}"
+        /></label>`;
+    const text = given ?? (typeof value === 'string' && kindOf(value) === 'text' ? value : asciiJson(value));
+    return markup`<label
+        >${label}<textarea name="${key}" rows="${Math.min(8, text.split('\n').length)}">${LINE}${text}</textarea>
+      </label>`;
+  })}<label
+      ><span class="field-name">More arguments <span class="note">JSON object, may stay empty</span></span
+      ><textarea name="more" rows="1">${typed['more'] ?? ''}</textarea>
+    </label>`;
+}
+
+/** A browser drops the first line break of a text field: this one, and not the text's own. */
+const LINE = '\n';
+
+/** Kind of the field for a value. Text with characters that a field would hide is edited as JSON, with escapes. */
+export function kindOf(value: JsonValue): 'text' | 'number' | 'yes or no' | 'JSON' {
+  if (typeof value === 'string') return isPlain(value) ? 'text' : 'JSON';
+  if (typeof value === 'number') return 'number';
+  return typeof value === 'boolean' ? 'yes or no' : 'JSON';
+}
+
+/** Shows what would be approved in place of what was proposed; nothing is sent yet. */
+export function comparedView({ request, viewer }: Answering, changed: Readonly<Record<string, JsonValue>>): Html {
+  return markup`<div class="head">
+      <p class="crumbs"><a href="${requestPath(request)}">Back to the request</a></p>
+      <h1>Approve with other arguments</h1>
+    </div>
+    <section aria-labelledby="changes">
+      <h2 id="changes">What you change</h2>
+      ${diff(request.arguments, changed)}
+    </section>
+    <section aria-labelledby="whole">
+      <h2 id="whole">What will be sent</h2>
+      ${tree({ ...changed })}
+      <details class="fold">
+        <summary>As JSON</summary>
+        ${rawJson({ ...changed })}
+      </details>
+    </section>
+    <form method="post" action="${requestPath(request)}" class="main-choice">
+      ${binding(request, viewer)}<input type="hidden" name="kind" value="approve" /><input
+        type="hidden"
+        name="arguments"
+        value="${JSON.stringify(changed)}"
+      /><label>Comment<textarea name="comment" rows="2" maxlength="4096"></textarea></label
+      ><button class="button approve" data-key="a">Approve these arguments</button>
+    </form>`;
+}
+
+function answerView(request: ApprovalRequest, viewer: Viewer, typed: Typed): Html {
+  const { about } = request;
+  const open = (kind: string, label: string, inner: Shown, look = ''): Html =>
+    markup`<form method="post" action="${requestPath(request)}">
+      ${binding(request, viewer)}<input type="hidden" name="kind" value="${kind}" />${inner}<button
+        class="button ${look}"
+      >
+        ${label}
+      </button>
+    </form>`;
+  const words = (name: string, label: string): Html =>
+    markup`<label>${label}<textarea name="${name}" rows="3" required>${typed[name] ?? ''}</textarea></label>`;
+  switch (about?.kind) {
+    case undefined:
+      return markup``;
+    case 'outcome':
+      return markup`<h2>What became of it?</h2>
+        ${open('succeeded', 'It ran', words('result', 'Its result, for the model'), 'approve')}
+        ${open('failed', 'It did not run', words('message', 'What happened, for the model'), 'reject')}
+        ${open('retry', 'Send it again', markup`<p class="note">With the same idempotency key. If it has run and the server does not know such keys, it runs twice.</p>`)}`;
+    case 'input':
+      return markup`<h2>Your answer</h2>
+        ${open(
+          'provide',
+          'Send the answer',
+          Object.values(about.requests).map((question, index) => questionView(question, index, typed)),
+          'approve',
+        )}
+        ${open('decline', 'Decline', markup`<p class="note">The server is told that you decline.</p>`, 'reject')}
+        ${open('cancel', 'Give no answer', markup`<p class="note">The server is told that nobody answers.</p>`)}`;
+    case 'authorization':
+      return markup`<h2>Your answer</h2>
+        ${
+          about.wants === 'consent'
+            ? open(
+                'consent',
+                'Consent',
+                markup`<label>Comment<textarea name="comment" rows="2"></textarea></label>`,
+                'approve',
+              )
+            : markup`<p>
+                A fresh grant is given where its tokens are: by the library or <code>countersign authorize</code>, never
+                in a page.
+              </p>`
+        }${open('decline', 'Decline', words('reason', 'Reason'), 'reject')}`;
+  }
+}
+
+function questionView(question: InputRequest, at: number, typed: Typed): Html {
+  if (question.kind === 'url')
+    return markup`<fieldset>
+      <legend>${foreignBlock(question.message)}</legend>
+      <p>
+        It wants you to open a page of <strong>${foreign(question.host)}</strong>. Open it yourself, where you trust
+        this host:
+      </p>
+      <p><code>${foreign(question.url)}</code></p>
+      <label class="line"
+        ><input type="checkbox" name="opened" value="yes" required /> I have done what the page asks</label
+      >
+    </fieldset>`;
+  return markup`<fieldset>
+    <legend>${foreignBlock(question.message)}</legend>
+    ${Object.entries(question.fields).map(([name, field], index) => fieldView(`field.${at}.${index}`, name, field, question.required.includes(name), typed))}
+  </fieldset>`;
+}
+
+function fieldView(id: string, name: string, field: FormField, required: boolean, typed: Typed): Html {
+  const needed = required && markup` required`;
+  const label = markup`<span class="field-name"
+      >${foreign(field.title ?? name)} <span class="note">${required ? 'required' : 'may stay empty'}</span></span
+    >${field.description !== undefined && markup`<span class="note">${foreign(field.description)}</span>`}`;
+  const value = typed[id] ?? (field.default === undefined ? '' : String(field.default));
+  switch (field.type) {
+    case 'text':
+      return markup`<label
+        >${label}<input name="${id}" type="${TYPES[field.format ?? 'text']}" value="${value}" ${needed}
+      /></label>`;
+    case 'number':
+    case 'integer':
+      return markup`<label>${label}<input name="${id}" inputmode="decimal" value="${value}" ${needed} /></label>`;
+    case 'boolean':
+      return markup`<label>${label}<select name="${id}"${needed}><option value=""></option><option${value === 'true' && markup` selected`}>true</option><option${value === 'false' && markup` selected`}>false</option></select></label>`;
+    case 'choice':
+      return markup`<label
+        >${label}<select name="${id}" ${needed}>
+          <option value=""></option>
+          ${field.options.map((option) => markup`<option value="${option.value}" ${value === option.value && markup` selected`}>${visible(option.title ?? option.value)}</option>`)}
+        </select></label
+      >`;
+    case 'choices':
+      return markup`<fieldset>
+        <legend>${label}</legend>
+        ${field.options.map((option) => markup`<label class="line"><input type="checkbox" name="${id}" value="${option.value}" ${(field.default ?? []).includes(option.value) && markup` checked`} /> ${foreign(option.title ?? option.value)}</label>`)}
+      </fieldset>`;
+  }
+}
+
+const TYPES = { text: 'text', email: 'email', uri: 'url', date: 'date', 'date-time': 'text' } as const;

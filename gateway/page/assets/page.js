@@ -1,0 +1,207 @@
+// Makes the pages live: they follow what happens, count times, and obey keys. Everything works without this file.
+
+const main = document.querySelector('#main');
+const notice = document.querySelector('#notice');
+const state = document.querySelector('#link-state');
+
+// Times
+
+const UNITS = /** @type {const} */ ([
+  [86_400, 'd'],
+  [3_600, 'h'],
+  [60, 'min'],
+  [1, 's'],
+]);
+
+/** @param {number} seconds @param {number} [most] units */
+function span(seconds, most = 2) {
+  const first = UNITS.findIndex(([size]) => seconds >= size);
+  if (first < 0) return '0 s';
+  let left = seconds;
+  const parts = [];
+  for (const [size, unit] of UNITS.slice(first, first + most)) {
+    const count = Math.floor(left / size);
+    left -= count * size;
+    if (count > 0) parts.push(`${count} ${unit}`);
+  }
+  return parts.join(' ');
+}
+
+function countTimes() {
+  for (const time of document.querySelectorAll('time[data-count]')) {
+    const at = Date.parse(time.getAttribute('datetime') ?? '');
+    const rest = Math.round((at - Date.now()) / 1_000);
+    if (time.getAttribute('data-count') === 'ago') time.textContent = `${span(Math.max(0, -rest), 1)} ago`;
+    else {
+      time.textContent = rest <= 0 ? 'expired' : `${span(rest)} left`;
+      time.className = `left ${rest <= 0 ? 'over' : rest < 600 ? 'urgent' : rest < 3_600 ? 'soon' : 'calm'}`;
+    }
+  }
+}
+setInterval(countTimes, 1_000);
+
+// What happens
+
+let isLoading = false;
+let isStale = false;
+
+/** True while somebody types, chooses or has a form half filled: nothing may vanish under their hands. */
+function isBusy() {
+  const typed = [...document.querySelectorAll('main textarea, main select, main input:not([type=hidden])')];
+  return typed.some((field) => {
+    if (field instanceof HTMLSelectElement) return field.dataset['changed'] === 'yes';
+    return field instanceof HTMLInputElement && (field.type === 'checkbox' || field.type === 'radio')
+      ? field.checked !== field.defaultChecked
+      : /** @type {HTMLInputElement} */ (field).value !== /** @type {HTMLInputElement} */ (field).defaultValue;
+  });
+}
+
+document.addEventListener('change', ({ target }) => {
+  if (target instanceof HTMLSelectElement) target.dataset['changed'] = 'yes';
+});
+
+async function follow() {
+  if (isLoading || main === null) {
+    isStale = true;
+    return;
+  }
+  isLoading = true;
+  isStale = false;
+  try {
+    const answer = await fetch(location.href, { headers: { accept: 'text/html' }, redirect: 'manual' });
+    // Only the sign-in redirects, and no page signs in by itself.
+    if (answer.type === 'opaqueredirect') {
+      say('You are signed out. ', 'Sign in again', location.href);
+      return;
+    }
+    const next = new DOMParser().parseFromString(await answer.text(), 'text/html');
+    const fresh = next.querySelector('#main');
+    if (fresh === null || contentOf(fresh) === contentOf(main)) return;
+    if (digestsOf(fresh) !== '' && digestsOf(main) !== '' && digestsOf(fresh) !== digestsOf(main)) {
+      // Somebody may be about to press a button: what it answers must not change under the hand.
+      for (const button of main.querySelectorAll('button')) button.disabled = true;
+      say('What is asked has changed. ', 'Look at it again', location.href);
+      return;
+    }
+    if (isBusy()) {
+      say('This page has changed. ', 'Load it again', location.href);
+      return;
+    }
+    const open = [...main.querySelectorAll('details')].map((each) => each.open);
+    main.replaceChildren(...fresh.childNodes);
+    [...main.querySelectorAll('details')].forEach((each, index) => (each.open = open[index] ?? each.open));
+    document.title = next.title;
+    countTimes();
+    mark();
+  } catch {
+    if (state !== null) state.textContent = 'No connection; trying again.';
+  } finally {
+    setTimeout(() => {
+      isLoading = false;
+      if (isStale) void follow();
+    }, 1_000);
+  }
+}
+
+/** What a reader would notice: times count by themselves, and each form has a number of its own. @param {Element} part */
+function contentOf(part) {
+  const copy = /** @type {Element} */ (part.cloneNode(true));
+  for (const each of copy.querySelectorAll('time[data-count], input[name=decisionId], input[name=messageId]'))
+    each.remove();
+  for (const each of copy.querySelectorAll('.note time')) each.remove();
+  for (const each of copy.querySelectorAll('[open], .here')) {
+    each.removeAttribute('open');
+    each.classList.remove('here');
+  }
+  return copy.textContent + digestsOf(copy);
+}
+
+/** The requests that the forms of a page answer. @param {Element} part */
+function digestsOf(part) {
+  return [...part.querySelectorAll('input[name=digest]')].map((each) => each.getAttribute('value')).join();
+}
+
+/** @param {string} text @param {string} link @param {string} to */
+function say(text, link, to) {
+  if (notice === null) return;
+  const anchor = document.createElement('a');
+  anchor.href = to;
+  anchor.textContent = link;
+  notice.replaceChildren(text, anchor);
+}
+
+if (document.body.hasAttribute('data-live')) {
+  const events = new EventSource('/live');
+  events.addEventListener('change', () => void follow());
+  events.addEventListener('open', () => {
+    if (state !== null) state.textContent = 'Live: this page follows what happens.';
+  });
+  events.addEventListener('error', () => {
+    if (state !== null) state.textContent = 'No connection; trying again.';
+  });
+}
+
+// Sending twice counts once anyway; a button that was pressed says so.
+document.addEventListener('submit', (event) => {
+  const { submitter } = event;
+  if (submitter instanceof HTMLButtonElement) setTimeout(() => (submitter.disabled = true));
+});
+
+// Keys
+
+let at = -1;
+
+function rows() {
+  return /** @type {HTMLElement[]} */ ([...document.querySelectorAll('[data-row]')]);
+}
+
+function mark() {
+  rows().forEach((row, index) => row.classList.toggle('here', index === at));
+  rows()[at]?.scrollIntoView({ block: 'nearest' });
+}
+
+document.addEventListener('keydown', (event) => {
+  const target = /** @type {HTMLElement} */ (event.target);
+  if (event.ctrlKey || event.metaKey || event.altKey || target.closest('input:not([type=checkbox]), textarea, select'))
+    return;
+  const count = rows().length;
+  switch (event.key) {
+    case 'j':
+      at = Math.min(count - 1, at + 1);
+      mark();
+      break;
+    case 'k':
+      at = Math.max(0, at - 1);
+      mark();
+      break;
+    case 'Enter': {
+      if (target.closest('a, button, summary, input')) return;
+      const link = rows()[at]?.querySelector('a');
+      if (link instanceof HTMLElement) link.click();
+      break;
+    }
+    case 'x': {
+      const box = rows()[at]?.querySelector('input[type=checkbox]');
+      if (box instanceof HTMLInputElement) box.checked = !box.checked;
+      break;
+    }
+    case 'a':
+      focusOn('[data-key=a]');
+      break;
+    case 'r':
+      focusOn('[data-focus=r]');
+      break;
+    case 'i':
+      location.assign('/');
+      break;
+    default:
+      return;
+  }
+  event.preventDefault();
+});
+
+/** A key never decides by itself: it moves to what Enter then presses. @param {string} selector */
+function focusOn(selector) {
+  const found = document.querySelector(selector);
+  if (found instanceof HTMLElement) found.focus();
+}

@@ -1,0 +1,143 @@
+/** Reads the forms of the pages into the messages that runs take. What does not fit is told by field. */
+import { CountersignError } from '../../contracts/errors.ts';
+import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
+import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import type { FormField, FormValue } from '../../contracts/schemas/input.ts';
+import type { Sent } from './port.ts';
+import { kindOf } from './answers.ts';
+
+const UPDATES = { outcome: 'resolveOutcome', input: 'provideInput', authorization: 'authorize' } as const;
+
+/** @throws CountersignError `DECISION_INVALID` */
+export function answerOf(form: URLSearchParams, request: ApprovalRequest): Omit<Sent, 'runId'> {
+  const { callId, about } = request;
+  const kind = needed(form, 'kind');
+  const base = {
+    kind,
+    callId,
+    digest: needed(form, 'digest'),
+    runId: needed(form, 'runId'),
+    decisionId: needed(form, 'decisionId'),
+    ...given(form, 'comment'),
+    ...given(form, 'reason'),
+    ...given(form, 'result'),
+    ...given(form, 'message'),
+    ...given(form, 'answer'),
+  };
+  const update = about === undefined ? 'decide' : UPDATES[about.kind];
+  if (about?.kind === 'input' && kind === 'provide')
+    return { update, message: { ...base, responses: responsesOf(form, about.requests) } };
+  const until = form.get('until');
+  return {
+    update,
+    message: {
+      ...base,
+      ...(kind === 'extend' && until !== null ? { until: instantOf(until) } : {}),
+      ...(form.has('arguments') ? { arguments: objectOf(needed(form, 'arguments'), 'arguments') } : {}),
+      ...rememberOf(form, request),
+    },
+  };
+}
+
+function needed(form: URLSearchParams, name: string): string {
+  const value = form.get(name);
+  if (value === null || value === '') throw invalid(name, 'is missing; load the page again');
+  return value;
+}
+
+function given(form: URLSearchParams, name: string): Record<string, string> {
+  const value = form.get(name)?.replaceAll('\r\n', '\n');
+  return value === undefined || value === '' ? {} : { [name]: value };
+}
+
+function invalid(path: string, reason: string): CountersignError {
+  return new CountersignError('DECISION_INVALID', `${path} ${reason}. Nothing was sent.`, { path });
+}
+
+/** A field of type `datetime-local` has no zone: the page says that it is UTC. */
+function instantOf(text: string): string {
+  const at = new Date(`${text}Z`);
+  if (Number.isNaN(at.getTime())) throw invalid('until', 'must be a date and a time');
+  return at.toISOString();
+}
+
+function objectOf(text: string, path: string): JsonObject {
+  const value = jsonOf(text, path);
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalid(path, 'must be a JSON object');
+  // Sound: it is no list; the compiler does not see that of a list that is read only.
+  return value as JsonObject;
+}
+
+function jsonOf(text: string, path: string): JsonValue {
+  try {
+    // Sound: `JSON.parse` makes nothing but JSON values.
+    return JSON.parse(text) as JsonValue;
+  } catch (error) {
+    throw invalid(path, `must be JSON: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+function rememberOf(form: URLSearchParams, { arguments: args }: ApprovalRequest): { remember?: object } {
+  const scope = form.get('remember');
+  if (scope === null || scope === '') return {};
+  const chosen = form.getAll('names');
+  const names = Object.keys(args).filter((_, index) => chosen.includes(String(index)));
+  return { remember: scope === 'arguments' ? { scope, names } : { scope } };
+}
+
+/**
+ * Reads the edited arguments, each as the kind that it was.
+ * @throws CountersignError `DECISION_INVALID`
+ */
+export function editedOf(form: URLSearchParams, { arguments: shown }: ApprovalRequest): JsonObject {
+  const own = Object.entries(shown).map(([name, value], index) => {
+    const text = form.get(`argument.${index}`);
+    if (text === null) throw invalid(`arguments.${name}`, 'is missing; load the page again');
+    return [name, editedValue(name, text.replaceAll('\r\n', '\n'), value)] as const;
+  });
+  const more = form.get('more');
+  return { ...Object.fromEntries(own), ...(more === null || more.trim() === '' ? {} : objectOf(more, 'more')) };
+}
+
+function editedValue(name: string, text: string, before: JsonValue): JsonValue {
+  const path = `arguments.${name}`;
+  switch (kindOf(before)) {
+    case 'text':
+      return text;
+    case 'number': {
+      const number = jsonOf(text, path);
+      if (typeof number !== 'number') throw invalid(path, 'must be a number');
+      return number;
+    }
+    case 'yes or no':
+      return text === 'true';
+    case 'JSON':
+      return jsonOf(text, path);
+  }
+}
+
+type Questions = Extract<NonNullable<ApprovalRequest['about']>, { kind: 'input' }>['requests'];
+
+function responsesOf(form: URLSearchParams, questions: Questions): Record<string, object> {
+  return Object.fromEntries(
+    Object.entries(questions).map(([key, question], at) => {
+      if (question.kind === 'url') return [key, { action: 'accept' }];
+      const content = Object.entries(question.fields).flatMap(([name, field], index) => {
+        const value = fieldValue(form, `field.${at}.${index}`, field, name);
+        return value === undefined ? [] : [[name, value] as const];
+      });
+      return [key, { action: 'accept', content: Object.fromEntries(content) }];
+    }),
+  );
+}
+
+function fieldValue(form: URLSearchParams, id: string, field: FormField, name: string): FormValue | undefined {
+  if (field.type === 'choices') return form.getAll(id);
+  const text = form.get(id);
+  if (text === null || text === '') return undefined;
+  if (field.type === 'boolean') return text === 'true';
+  if (field.type !== 'number' && field.type !== 'integer') return text;
+  const number = jsonOf(text, name);
+  if (typeof number !== 'number') throw invalid(name, 'must be a number');
+  return number;
+}

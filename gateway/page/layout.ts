@@ -1,0 +1,94 @@
+/** The frame of every page: head, navigation, who is signed in. */
+import { visible } from '../../domain/text/escape.ts';
+import { foreign } from './faithful.ts';
+import { type Html, markup, type Shown } from './markup.ts';
+import type { Viewer } from './port.ts';
+
+export interface Page {
+  readonly title: string;
+  readonly viewer?: Viewer;
+  readonly at?: 'inbox' | 'runs';
+  readonly main: Html;
+  /** True for pages that follow what happens. */
+  readonly live?: boolean;
+  /** Requests that wait for the viewer, for the title. */
+  readonly waiting?: number;
+}
+
+export function pageText({ title, viewer, at, main, live = false, waiting = 0 }: Page): string {
+  return markup`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="referrer" content="same-origin">
+<title>${waiting > 0 && `(${waiting}) `}${visible(title)} · Countersign</title>
+<link rel="icon" href="/assets/icon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="/assets/page.css">
+<script type="module" src="/assets/page.js"></script>
+</head>
+<body${live && markup` data-live`}>
+<a class="skip" href="#main">Skip to the content</a>
+<header class="top">
+<a class="brand" href="/">${MARK}<span>Countersign</span></a>
+${
+  viewer !== undefined &&
+  markup`<nav aria-label="Pages">
+      <a href="/" ${at === 'inbox' && markup` aria-current="page"`}>Inbox</a
+      ><a href="/runs" ${at === 'runs' && markup` aria-current="page"`}>Runs</a>
+    </nav>
+    <div class="viewer">
+      <span class="who" title="Groups: ${visible(viewer.groups.join(', ')) || 'none'}">${foreign(viewer.id)}</span
+      >${viewer.signOut !== undefined && markup`<form method="post" action="${viewer.signOut}">${csrf(viewer)}<button class="quiet">Sign out</button></form>`}
+    </div>`
+}
+</header>
+${viewer?.development === true && markup`<p class="banner warning" role="note">Development sign-in: anybody who reaches this port is believed. Never use it beyond this machine.</p>`}
+<div id="notice" role="status" aria-live="polite"></div>
+<main id="main" tabindex="-1">${main}</main>
+<footer class="foot"><span id="link-state">${live && 'This page follows what happens.'}</span> <span class="keys">Keys: <kbd>j</kbd> <kbd>k</kbd> move, <kbd>Enter</kbd> opens, <kbd>a</kbd> approve, <kbd>r</kbd> reject, <kbd>i</kbd> inbox</span></footer>
+</body>
+</html>`.text;
+}
+
+export function csrf({ csrf: secret }: Viewer): Html {
+  return markup`<input type="hidden" name="csrf" value="${secret}" />`;
+}
+
+/** Says in a page what went wrong, and what to do. */
+export function trouble(heading: string, message: string, code?: string): Html {
+  return markup`<section class="banner error" role="alert">
+    <h2>${heading}</h2>
+    <p>${foreign(message)}</p>
+    ${code !== undefined && markup`<p class="code">${code}</p>`}
+  </section>`;
+}
+
+export function signedOutText(words: string): string {
+  return pageText({
+    title: 'Signed out',
+    main: markup`<section class="card sign-in"><h1>Signed out</h1><p>${words}</p><p><a class="button" href="/sign-in">Sign in</a></p></section>`,
+  });
+}
+
+export function facts(rows: readonly (readonly [string, Shown])[]): Html {
+  const said = rows.filter(([, value]) => value !== undefined && value !== false);
+  return markup`<dl class="facts">
+    ${said.map(
+      ([name, value]) =>
+        markup`<div>
+          <dt>${name}</dt>
+          <dd>${value}</dd>
+        </div>`,
+    )}
+  </dl>`;
+}
+
+const MARK = markup`<svg viewBox="0 0 24 24" width="22" height="22" aria-hidden="true">
+  <rect x="2" y="2" width="20" height="20" rx="6" class="mark-ground" />
+  <path
+    d="M6.5 14.5c2.2-6 3.8-7 4.6-6.2 1 1-2.4 6.3-.8 6.7 1.4.3 2.6-3.6 3.7-3.4 1 .2-.3 2.7 1 2.9.8.1 1.6-.5 2.5-1.6"
+    class="mark-stroke"
+  />
+</svg>`;

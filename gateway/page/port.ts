@@ -1,0 +1,74 @@
+/** What the pages read and send; the gateway gives it, as seen by the person who is signed in. */
+import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
+import type { RunState } from '../../contracts/schemas/run-state.ts';
+import type { Asker } from '../identity/person.ts';
+import type { Message } from '../../contracts/schemas/transcript.ts';
+
+export interface Viewer extends Asker {
+  /** Secret of the session that every form repeats. */
+  readonly csrf: string;
+  /** Absent where nobody can sign out: the development login. */
+  readonly signOut?: string;
+  /** Set for the development login: every page says so. */
+  readonly development?: true;
+}
+
+/** What a person may know of a run without opening it. */
+export interface RunFacts {
+  readonly runId: string;
+  readonly agent?: string;
+  readonly initiator?: string;
+  readonly startedAt: string;
+  /** `running`, or how it ended. */
+  readonly status: string;
+}
+
+export interface Listed {
+  readonly request: ApprovalRequest;
+  readonly run: RunFacts;
+}
+
+export interface Inbox {
+  readonly requests: readonly Listed[];
+  /** Of these, so many wait for the viewer. */
+  readonly mine: number;
+  /** Set if there are more than are listed. */
+  readonly more?: number;
+  /** Time at which all this was true. */
+  readonly asOf: string;
+}
+
+export interface RunRead {
+  readonly facts: RunFacts;
+  readonly state: RunState;
+  readonly requests: readonly ApprovalRequest[];
+  readonly ledger: readonly LedgerEntry[];
+  readonly messages: readonly Message[];
+  /** True if the viewer may write to the run and stop it. */
+  readonly mayTell: boolean;
+  /** Address of the run in Temporal UI, if one is configured. */
+  readonly temporalUi?: string;
+}
+
+export interface Sent {
+  readonly runId: string;
+  readonly update: 'decide' | 'provideInput' | 'authorize' | 'resolveOutcome';
+  /** The message without its approver: that is the viewer. */
+  readonly message: Readonly<Record<string, unknown>>;
+}
+
+export interface PageSource {
+  /** @param everyone also requests that the viewer may see and not decide */
+  inbox(viewer: Viewer, everyone: boolean): Promise<Inbox>;
+  runs(viewer: Viewer): Promise<readonly RunFacts[]>;
+  /** @throws CountersignError `RUN_NOT_FOUND`, also for a run that the viewer may not see */
+  run(viewer: Viewer, runId: string): Promise<RunRead>;
+  /** @throws CountersignError as `RunHandle.decide` and its kin */
+  send(viewer: Viewer, sent: Sent): Promise<void>;
+  /** @param messageId lets a form that is sent twice count once */
+  say(viewer: Viewer, runId: string, text: string, messageId: string | undefined): Promise<void>;
+  stop(viewer: Viewer, runId: string, reason: string): Promise<void>;
+  /** Calls back when something that people see may have changed, until the returned function is called. */
+  changes(viewer: Viewer, listener: () => void): () => void;
+}

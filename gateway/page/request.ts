@@ -1,0 +1,199 @@
+/**
+ * The page of one request: what is asked, everything that the digest covers, and beside it the forms of
+ * `gateway/page/answers.ts`.
+ */
+import type { ApprovalRequest, AuthorizationPause, InputPause, OutcomePause } from '../../contracts/schemas/request.ts';
+import { describeRule, ruleAt } from '../../domain/policy/approvers.ts';
+import { permittedTo } from '../../domain/request/permitted.ts';
+import { canonicalJson } from '../../domain/text/canonical.ts';
+import { type Answering, decideView } from './answers.ts';
+import { conversationView } from './conversation.ts';
+import { diff } from './diff.ts';
+import { foreign, foreignBlock, rawJson, tree } from './faithful.ts';
+import { type Html, markup, type Shown } from './markup.ts';
+import { QUESTIONS } from './inbox.ts';
+import { facts } from './layout.ts';
+import type { RunRead } from './port.ts';
+import { ago, clock, left, span } from './times.ts';
+
+export interface RequestPage extends Answering {
+  readonly read: RunRead;
+}
+
+export function requestView(page: RequestPage): Html {
+  const { read, request, viewer, now } = page;
+  const { server, tool, callId, about, description, edited } = request;
+  const permitted = permittedTo(request, viewer, now);
+  return markup`<div class="head request-head">
+      <p class="crumbs">
+        <a href="/">Inbox</a> /
+        <a href="/runs/${encodeURIComponent(read.facts.runId)}">${foreign(read.facts.runId)}</a> / ${callId}
+      </p>
+      <h1>
+        ${about === undefined ? 'Allow' : QUESTIONS[about.kind]} <span class="tool">${foreign(tool)}</span>
+        <span class="server">on ${foreign(server)}</span>
+      </h1>
+      <p class="state">${statusWords(request, now)}</p>
+    </div>
+    <div class="columns">
+      <div class="what">
+        ${about !== undefined && aboutView(about)}
+        ${request.reopenedBecause !== undefined && markup`<p class="banner warning">Asked again: ${foreign(request.reopenedBecause)}</p>`}
+        ${request.duplicateOf !== undefined && markup`<p class="banner warning">The same tool with the same arguments was asked for in call ${request.duplicateOf}. Each needs an approval of its own, or one that stands.</p>`}
+        <section aria-labelledby="arguments">
+          <h2 id="arguments">Arguments</h2>
+          ${tree(request.arguments)}
+          <details class="fold">
+            <summary>As JSON</summary>
+            ${rawJson(request.arguments)}
+          </details>
+        </section>
+        ${
+          edited !== undefined &&
+          markup`<section aria-labelledby="edited">
+            <h2 id="edited">Changed by ${foreign(edited.by)}</h2>
+            ${diff(edited.proposed, request.arguments)}
+          </section>`
+        }
+        </div>
+<aside class="decide" aria-label="Decide">${decideView(page, permitted)}</aside>
+<div class="what"><section aria-labelledby="why">
+          <h2 id="why">Why a person is asked</h2>
+          ${whyView(request)}
+        </section>
+        ${
+          description !== undefined &&
+          markup`<section aria-labelledby="says">
+            <h2 id="says">What the server says of its tool</h2>
+            <p class="note">Words of the server, which may be untrue.</p>
+            ${foreignBlock(description)}
+          </section>`
+        }
+        <section aria-labelledby="known">
+          <h2 id="known">Details</h2>
+          ${detailsView(request, now)}
+        </section>
+        ${earlierView(read, request)} ${conversationView(read.messages)}
+      </div>
+      
+    </div>`;
+}
+
+function statusWords({ status, openedAt, deadline, decidedBy, decidedAt }: ApprovalRequest, now: number): Shown {
+  if (status === 'open') return [left(deadline, now), markup` · asked ${ago(openedAt, now)}`];
+  return [
+    markup`<span class="outcome ${status}">${status}</span>`,
+    decidedBy !== undefined && markup` by ${foreign(decidedBy.id)}`,
+    decidedAt !== undefined && markup`, ${clock(decidedAt)}`,
+  ];
+}
+
+function whyView({ rules, explain = [] }: ApprovalRequest): Html {
+  return markup`<ul class="plain">
+    ${explain.map(({ rule, text }) => markup`<li>${foreignBlock(text)}<span class="note">rule ${foreign(rule)}</span></li>`)}${explain.length === 0 && markup`<li>Asked by ${rules.map((rule, index) => [index > 0 && ', ', foreign(rule)])}.</li>`}
+  </ul>`;
+}
+
+function detailsView(request: ApprovalRequest, now: number): Html {
+  const {
+    approvers,
+    openedAt,
+    votes = [],
+    extensions = [],
+    annotations,
+    grantExpiresAt,
+    escalatedAt,
+    standing,
+  } = request;
+  return facts([
+    ['May decide', foreign(describeRule(ruleAt(approvers, now - Date.parse(openedAt))))],
+    [
+      'Agreed',
+      votes.length > 0 && votes.map(({ approver, at }) => markup`<div>${foreign(approver.id)}, ${clock(at)}</div>`),
+    ],
+    ['Others asked since', escalatedAt !== undefined && clock(escalatedAt)],
+    [
+      'Postponed',
+      extensions.length > 0 &&
+        extensions.map(({ approver, until }) => markup`<div>to ${clock(until)} by ${foreign(approver.id)}</div>`),
+    ],
+    ['Deadline', clock(request.deadline)],
+    [
+      'An approval holds',
+      approvers.validForSeconds !== undefined && `${span(approvers.validForSeconds * 1_000)} after it is complete`,
+    ],
+    ['Grant ends', grantExpiresAt !== undefined && markup`${clock(grantExpiresAt)}, before the deadline`],
+    ['Answered by decision', standing !== undefined && foreign(standing)],
+    ['Server', foreign(request.serverUrl)],
+    ['Tool hints', annotations !== undefined && foreign(canonicalJson(annotations))],
+    ['Definition', markup`<code>${request.definitionHash.slice(0, 16)}…</code>`],
+    ['Digest', markup`<code class="digest">${request.digest}</code>`],
+    ['Temporal run', markup`<code>${request.runId}</code>`],
+  ]);
+}
+
+/** Calls of this tool in this run before this one. */
+function earlierView({ ledger }: RunRead, { tool, server, callId }: ApprovalRequest): Shown {
+  const same = new Set(
+    ledger.flatMap(({ fact }) =>
+      fact.kind === 'verdict' && fact.tool === tool && fact.server === server && fact.callId !== callId
+        ? [fact.callId]
+        : [],
+    ),
+  );
+  if (same.size === 0) return undefined;
+  const outcomes = ledger.flatMap(({ fact, at }) =>
+    fact.kind === 'outcome' && same.has(fact.callId) ? [{ callId: fact.callId, outcome: fact.outcome, at }] : [],
+  );
+  return markup`<section aria-labelledby="earlier">
+    <h2 id="earlier">This tool, earlier in this run</h2>
+    <p>${same.size} ${same.size === 1 ? 'call' : 'calls'}.</p>
+    <ul class="plain">
+      ${outcomes.slice(-SHOWN_EARLIER).map(({ callId: id, outcome, at }) => markup`<li><span class="outcome ${outcome}">${outcome}</span> ${id}, ${clock(at)}</li>`)}
+    </ul>
+  </section>`;
+}
+
+const SHOWN_EARLIER = 10;
+
+function aboutView(about: OutcomePause | InputPause | AuthorizationPause): Html {
+  switch (about.kind) {
+    case 'outcome':
+      return markup`<section aria-labelledby="known-of">
+        <h2 id="known-of">What is known</h2>
+        <p>
+          The call ${about.sentAt === undefined ? 'may have been sent' : 'was sent'}, and may or may not have run. Look
+          at the server before you answer.
+        </p>
+        ${foreignBlock(about.message)}${facts([
+          ['Sent at', about.sentAt !== undefined && clock(about.sentAt)],
+          ['Handed to a worker at', about.handedAt !== undefined && clock(about.handedAt)],
+          ['Attempt', about.attempt],
+          ['Bytes of an answer', about.bytes],
+          ['Last progress', about.lastProgress],
+          ['Token', about.token?.jti !== undefined && foreign(about.token.jti)],
+        ])}
+      </section>`;
+    case 'input':
+      return markup`<section aria-labelledby="asks">
+        <h2 id="asks">What the server asks</h2>
+        <p class="note">Words of the server. What you answer goes to it, and to nobody else.</p>
+        ${Object.values(about.requests).map((question) => foreignBlock(question.message))}
+      </section>`;
+    case 'authorization':
+      return markup`<section aria-labelledby="wants">
+        <h2 id="wants">What the server wants</h2>
+        ${foreignBlock(about.message)}
+        <p>${wantsWords(about)}</p>
+      </section>`;
+  }
+}
+
+function wantsWords({ wants, scopes }: AuthorizationPause): Shown {
+  if (wants === 'grant') return 'The authorization of the run is no longer good: who gave it gives a fresh one.';
+  if (scopes === undefined) return 'Consent to another try.';
+  return [
+    'Consent to these scopes, for this call alone: ',
+    scopes.map((scope) => markup`<code>${foreign(scope)}</code> `),
+  ];
+}

@@ -1,0 +1,72 @@
+/** The page on which several requests are shown once more, before one decision goes to each of them. */
+import { randomUUID } from 'node:crypto';
+import { foreign, tree } from './faithful.ts';
+import { type Html, markup } from './markup.ts';
+import { requestPath } from './inbox.ts';
+import { csrf } from './layout.ts';
+import type { Listed, Viewer } from './port.ts';
+import { left } from './times.ts';
+
+/** A chosen request: run, call and the digest that was shown. */
+export type Chosen = readonly [runId: string, callId: string, digest: string];
+
+export function reviewView(listed: readonly Listed[], gone: number, viewer: Viewer, now: number): Html {
+  const one = listed.length === 1;
+  return markup`<div class="head">
+      <p class="crumbs"><a href="/">Inbox</a></p>
+      <h1>Review ${listed.length} ${one ? 'request' : 'requests'}</h1>
+    </div>
+    ${gone > 0 && markup`<p class="banner warning">${gone} of those that you chose changed or closed meanwhile, and ${gone === 1 ? 'is' : 'are'} not here.</p>`}
+    <form method="post" action="/review/decide">
+      ${csrf(viewer)}
+      <ol class="reviewed">
+        ${listed.map(
+          ({ request, run }) =>
+            markup`<li class="card">
+              <input
+                type="hidden"
+                name="chosen"
+                value="${JSON.stringify([request.workflowId, request.callId, request.digest, request.runId, randomUUID()])}"
+              />
+              <h2>
+                <a href="${requestPath(request)}"
+                  ><span class="tool">${foreign(request.tool)}</span> on ${foreign(request.server)}</a
+                >
+              </h2>
+              <p class="note">${foreign(run.runId)}, call ${request.callId} · ${left(request.deadline, now)}</p>
+              ${tree(request.arguments)}
+            </li>`,
+        )}
+      </ol>
+      ${
+        listed.length > 0 &&
+        markup`<div class="together">
+          <label>Comment or reason <textarea name="words" rows="1" maxlength="4096"></textarea></label
+          ><button class="button approve" name="kind" value="approve" data-key="a">
+            Approve ${one ? 'it' : `all ${listed.length}`}</button
+          ><button class="button reject" name="kind" value="reject">
+            Reject ${one ? 'it' : `all ${listed.length}`}
+          </button>
+        </div>`
+      }
+    </form>`;
+}
+
+export interface Told {
+  readonly runId: string;
+  readonly callId: string;
+  /** Why it was refused; absent if it was taken. */
+  readonly refused?: string;
+}
+
+export function toldView(all: readonly Told[]): Html {
+  const taken = all.filter(({ refused }) => refused === undefined).length;
+  return markup`<div class="head">
+      <p class="crumbs"><a href="/">Inbox</a></p>
+      <h1>${taken} of ${all.length} decided</h1>
+    </div>
+    <ul class="plain card">
+      ${all.map(({ runId, callId, refused }) => markup`<li><span class="outcome ${refused === undefined ? 'succeeded' : 'failed'}">${refused === undefined ? 'decided' : 'refused'}</span> <a href="/runs/${encodeURIComponent(runId)}">${foreign(runId)}</a>, call ${callId}${refused !== undefined && markup`: ${foreign(refused)}`}</li>`)}
+    </ul>
+    <p><a class="button" href="/">Back to the inbox</a></p>`;
+}

@@ -1,0 +1,94 @@
+/**
+ * Leads people in and out of the pages. The session itself, and the sign-in at a provider, are the gateway's
+ * (`gateway/identity/sessions.ts`).
+ *
+ * 1. The secret of forms is made of the session's cookie: who cannot read the cookie cannot make it (CSRF).
+ * 2. No form ends at the provider: the Content-Security-Policy lets forms go to this gateway alone.
+ */
+import { createHash } from 'node:crypto';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { CountersignError } from '../../contracts/errors.ts';
+import { Identifier } from '../../contracts/schemas/json.ts';
+import { assertOwnPage } from '../http/server.ts';
+import { SESSION_COOKIE, type Sessions } from '../identity/sessions.ts';
+import { clearSession, setSession } from '../routes/sign-in.ts';
+import { foreign } from './faithful.ts';
+import { pageText, signedOutText, trouble } from './layout.ts';
+import { markup } from './markup.ts';
+import type { Viewer } from './port.ts';
+
+export interface SignInOptions {
+  readonly sessions: Pick<Sessions, 'askerOf' | 'sessionOf' | 'origin'>;
+  /** True if everybody may say who they are. */
+  readonly isDevelopment: boolean;
+  /** True if people can sign in at a provider. */
+  readonly hasSignIn: boolean;
+}
+
+/** Who is signed in; undefined if nobody is, or no longer. */
+export async function viewerOf(
+  { cookies }: FastifyRequest,
+  { sessions, isDevelopment }: SignInOptions,
+): Promise<Viewer | undefined> {
+  const session = cookies[SESSION_COOKIE];
+  if (session === undefined) return undefined;
+  try {
+    const asker = await sessions.askerOf(session);
+    const csrf = createHash('sha256').update(`form ${session}`).digest('base64url');
+    return { ...asker, csrf, signOut: '/sign-out', ...(isDevelopment ? { development: true as const } : {}) };
+  } catch (error) {
+    if (error instanceof CountersignError && error.code === 'SIGN_IN_REQUIRED') return undefined;
+    throw error;
+  }
+}
+
+export function registerSignIn(app: FastifyInstance, options: SignInOptions): void {
+  const { sessions, isDevelopment, hasSignIn } = options;
+  app.get('/sign-in', async (request: FastifyRequest<{ Querystring: { to?: string } }>, reply) => {
+    const to = pathIn(request.query.to);
+    if (hasSignIn) return await reply.redirect(`/auth/sign-in?to=${encodeURIComponent(to)}`, 303);
+    return signInForm(reply, to, isDevelopment);
+  });
+  app.post('/sign-in', async (request, reply) => {
+    assertOwnPage(request, sessions.origin);
+    if (!isDevelopment) return signInForm(reply, '/', isDevelopment);
+    const form = request.body instanceof URLSearchParams ? request.body : new URLSearchParams();
+    const groups = (form.get('groups') ?? '').split(/[\s,]+/).filter((group) => group !== '');
+    const person = { id: form.get('id') ?? '', groups, tenant: form.get('tenant') ?? 'default' };
+    const to = pathIn(form.get('to') ?? undefined);
+    const wrong = [person.id, person.tenant, ...groups].find((name) => !Identifier.safeParse(name).success);
+    if (wrong !== undefined)
+      return signInForm(
+        reply.code(422),
+        to,
+        isDevelopment,
+        `"${wrong}" is no id: 1 to 200 printable ASCII characters without spaces.`,
+      );
+    setSession(reply, SESSION_COOKIE, await sessions.sessionOf(person));
+    return await reply.redirect(to, 303);
+  });
+  app.post('/sign-out', async (request, reply) => {
+    assertOwnPage(request, sessions.origin);
+    clearSession(reply);
+    void reply.type('text/html; charset=utf-8');
+    return await reply.send(
+      signedOutText('This browser has no session here any more; the provider may still have one.'),
+    );
+  });
+}
+
+function signInForm(reply: FastifyReply, to: string, isDevelopment: boolean, wrong?: string): FastifyReply {
+  void reply.type('text/html; charset=utf-8').header('cache-control', 'no-store');
+  if (!isDevelopment) {
+    const words =
+      'This gateway believes tokens, and has no sign-in for people: state gateway.signIn in its configuration.';
+    return reply.code(404).send(pageText({ title: 'Sign in', main: trouble('Nobody can sign in here', words) }));
+  }
+  const main = markup`<section class="card sign-in"><h1>Sign in</h1><p class="banner warning">For development: you are who you say you are. This gateway answers on this machine alone.</p>${wrong !== undefined && markup`<p class="banner error" role="alert">${foreign(wrong)}</p>`}<form method="post" action="/sign-in"><input type="hidden" name="to" value="${to}"><label>Your id<input name="id" required autofocus autocomplete="username"></label><label>Groups <span class="note">separated by commas</span><input name="groups"></label><label>Tenant<input name="tenant" value="default" required></label><button class="button approve">Sign in</button></form></section>`;
+  return reply.send(pageText({ title: 'Sign in', main }));
+}
+
+/** A path of this gateway; anything else leads to the inbox. */
+function pathIn(to: string | undefined): string {
+  return to !== undefined && /^\/(?![/\\])[\x21-\x5b\x5d-\x7e]*$/.test(to) ? to : '/';
+}

@@ -1,0 +1,106 @@
+/** What an approver reads in a page is what will be sent: nothing hides, nothing moves, nothing is markup. */
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { foreign, rawJson, tree } from '../../../../gateway/page/faithful.ts';
+
+/** The text as a browser reads it out of our markup: tags off, entities back. */
+function readOf(text: string): string {
+  return text
+    .replaceAll(/<[^>]*>/g, '')
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&quot;', '"')
+    .replaceAll('&#39;', "'")
+    .replaceAll('&amp;', '&');
+}
+
+const json = fc.dictionary(fc.string({ unit: 'grapheme', maxLength: 12 }), fc.jsonValue({ maxDepth: 4 }), {
+  maxKeys: 8,
+}) as fc.Arbitrary<Record<string, never>>;
+
+test('no text of a value becomes a tag, an attribute or an entity', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: fc.constantFrom('<', '>', '"', "'", '&', '=', 'a', ' ', '/', ';') }), (text) => {
+      const { text: made } = foreign(text);
+      const inner = made.replace(/^<bdi dir="ltr">/, '').replace(/<\/bdi>$/, '');
+      expect(inner).not.toMatch(/[<>"']/);
+      expect(readOf(inner)).toBe(text);
+    }),
+  );
+});
+
+test('no control, bidi, zero-width, private or combining character reaches the page', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), (text) => {
+      expect(foreign(text).text).not.toMatch(
+        /(?![\n\t])[\p{C}\p{Zl}\p{Zp}\p{Me}\p{Default_Ignorable_Code_Point}\u2800]|(?! )\p{Zs}|(?=\p{M})\p{Script=Inherited}|\p{M}{4}/u,
+      );
+    }),
+  );
+});
+
+test.each([
+  ['\u202E', 'U+202E'],
+  ['\u200B', 'U+200B'],
+  ['\u0336', 'U+0336'],
+  ['\u{E0041}', 'U+E0041'],
+  ['\u00A0', 'U+00A0'],
+  ['\u0000', 'U+0000'],
+])('%j stands as its code point', (char, shown) => {
+  expect(foreign(`1${char}0`).text).toContain(`1<span class="hidden-char">${shown}</span>0`);
+});
+
+test.each(['नमस्ते', 'สวัสดีครับ', 'שָׁלוֹם'])('%s stays readable', (text) => {
+  expect(readOf(foreign(text).text)).toBe(text);
+});
+
+test('right-to-left letters are isolated from the numbers beside them', () => {
+  expect(foreign('100 שלום עולם 200').text).toContain('100 <bdi>שלום עולם</bdi> 200');
+});
+
+test('every name and every scalar of the arguments is in the tree, in the order of the data', () => {
+  fc.assert(
+    fc.property(json, (values) => {
+      const { text } = tree(values);
+      let from = 0;
+      for (const name of Object.keys(values)) {
+        const [plain = ''] = name.match(/^[ -~]*/) ?? [];
+        const at = readOf(text).indexOf(plain, from);
+        expect(at).toBeGreaterThanOrEqual(from);
+        from = at;
+      }
+    }),
+  );
+});
+
+describe('what is long', () => {
+  test('folds, and its siblings stay outside of the fold', () => {
+    const { text } = tree({ body: 'x'.repeat(100_000), amount: 5 });
+    expect(text).toContain('99,600 more characters');
+    expect(text.indexOf('amount')).toBeGreaterThan(text.lastIndexOf('</details>'));
+  });
+
+  test('in lists and objects, too, with a count', () => {
+    const { text } = tree({ all: Array.from({ length: 1_000 }, (_, index) => index), amount: 5 });
+    expect(text).toContain('960 more');
+    expect(text.indexOf('amount')).toBeGreaterThan(text.lastIndexOf('</details>'));
+  });
+
+  test('a deep value ends as JSON', () => {
+    let deep: Record<string, unknown> = { end: 'here' };
+    for (let level = 0; level < 40; level += 1) deep = { deep };
+    const { text } = tree(deep as never);
+    expect(text).toContain('here');
+    expect(text).toContain('class="raw"');
+  });
+});
+
+test('the raw form is ASCII and parses to the same value', () => {
+  fc.assert(
+    fc.property(json, (values) => {
+      const raw = readOf(rawJson(values).text);
+      expect(raw).toMatch(/^[\n -~]*$/);
+      expect(JSON.parse(raw)).toEqual(JSON.parse(JSON.stringify(values)));
+    }),
+  );
+});

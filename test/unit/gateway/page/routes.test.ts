@@ -1,0 +1,303 @@
+/** The pages without a browser and without a run: what they send, refuse, escape and never lose. */
+import { createHash } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import cookie from '@fastify/cookie';
+import { fastify, type FastifyInstance } from 'fastify';
+import { CountersignError } from '../../../../contracts/errors.ts';
+import type { ApprovalRequest } from '../../../../contracts/schemas/request.ts';
+import type { PageSource, RunRead, Sent, Viewer } from '../../../../gateway/page/port.ts';
+import { Streams } from '../../../../gateway/http/streams.ts';
+import { registerPages } from '../../../../gateway/page/routes.ts';
+
+const ANN: Viewer = {
+  id: 'ann',
+  groups: ['finance'],
+  tenant: 'acme',
+  may: new Set(),
+  seesAll: false,
+  until: Date.now() + 3_600_000,
+  csrf: createHash('sha256').update('form session-of-ann').digest('base64url'),
+};
+const PATH = '/runs/run-1/requests/t1.c0';
+const HOSTILE = '</textarea><script>alert(1)</script>"\'&\u202E';
+
+const request: ApprovalRequest = {
+  namespace: 'default',
+  tenant: 'acme',
+  workflowId: 'run-1',
+  runId: 'temporal-1',
+  callId: 't1.c0',
+  generation: 1,
+  status: 'open',
+  digest: 'ab'.repeat(32),
+  server: 'bank',
+  serverUrl: 'https://bank.example/mcp',
+  tool: 'pay',
+  definitionHash: 'cd'.repeat(32),
+  arguments: { amount: 5, to: 'ben', urgent: false, lines: [{ n: 1 }] },
+  rules: ['payments'],
+  approvers: {
+    allOf: [
+      { layer: 'organisation', ids: ['ann'], groups: [], may: ['edit', 'respond'], remember: ['call', 'arguments'] },
+    ],
+    extendableToSeconds: 200_000,
+  },
+  openedAt: new Date(Date.now() - 60_000).toISOString(),
+  deadline: new Date(Date.now() + 3_600_000).toISOString(),
+};
+
+let app: FastifyInstance;
+let base: string;
+let viewer: Viewer | undefined;
+let sent: Sent[];
+let shown: ApprovalRequest[];
+let refusal: CountersignError | undefined;
+
+const facts = (runId: string) => ({ runId, initiator: 'carol', startedAt: request.openedAt, status: 'waiting' });
+
+function source(): PageSource {
+  return {
+    inbox: async () => ({
+      requests: shown.map((each) => ({ request: each, run: facts(each.workflowId) })),
+      mine: shown.length,
+      asOf: request.openedAt,
+    }),
+    runs: async () => [facts('run-1')],
+    run: async (_viewer, runId): Promise<RunRead> => {
+      if (runId !== 'run-1') throw new CountersignError('RUN_NOT_FOUND', `There is no run ${runId}.`, { runId });
+      const usage = { inputTokens: 1, outputTokens: 1 };
+      const of = { workflowId: runId, runId: 'temporal-1', status: 'waiting', turn: 1, pending: 1, usage } as const;
+      const ledger = { ledgerLength: 0, ledgerHead: '0'.repeat(64), ledgerFrom: 0 };
+      const state = { ...of, ...ledger, calls: 1, transcriptLength: 0, transcriptFrom: 0 };
+      return { facts: facts(runId), state, requests: shown, ledger: [], messages: [], mayTell: true };
+    },
+    send: async (_viewer, message) => {
+      if (refusal !== undefined) throw refusal;
+      sent.push(message);
+    },
+    say: async (_viewer, runId, text) => void sent.push({ runId, update: 'decide', message: { text } }),
+    stop: async (_viewer, runId, reason) => void sent.push({ runId, update: 'decide', message: { reason } }),
+    changes: () => () => undefined,
+  };
+}
+
+beforeEach(async () => {
+  viewer = ANN;
+  sent = [];
+  shown = [request];
+  refusal = undefined;
+  app = fastify();
+  await app.register(cookie);
+  registerPages(app, {
+    source: source(),
+    sessions: {
+      origin: undefined,
+      sessionOf: async () => ({ value: 'session', seconds: 60 }),
+      askerOf: async () => viewer ?? Promise.reject(new CountersignError('SIGN_IN_REQUIRED', 'nobody')),
+    },
+    isDevelopment: false,
+    hasSignIn: true,
+    streams: new Streams({ streams: 10, streamsPerPerson: 5 }),
+    statusOf: ({ traits }) => traits.httpStatus,
+  });
+  base = await app.listen({ host: '127.0.0.1', port: 0 });
+});
+afterEach(async () => {
+  await app.close();
+});
+
+interface Answer {
+  readonly statusCode: number;
+  readonly headers: Headers;
+  readonly body: string;
+}
+
+async function ask(url: string, init: RequestInit = {}): Promise<Answer> {
+  const headers = { cookie: '__Host-countersign=session-of-ann' };
+  const answer = await fetch(new URL(url, base), { redirect: 'manual', headers, ...init });
+  return { statusCode: answer.status, headers: answer.headers, body: await answer.text() };
+}
+
+async function post(url: string, fields: Readonly<Record<string, string>>, csrf = ANN.csrf): Promise<Answer> {
+  return await ask(url, { method: 'POST', body: new URLSearchParams({ csrf, ...fields }) });
+}
+
+const BOUND = { digest: request.digest, runId: request.runId, decisionId: 'd1' };
+
+test('every page is closed to what comes from elsewhere', async () => {
+  for (const url of ['/', '/?show=all', '/runs', '/runs/run-1', PATH, '/runs/none']) {
+    const answer = await ask(url);
+    expect(answer.headers.get('content-security-policy')).toContain("default-src 'none'");
+    expect(answer.headers.get('content-security-policy')).not.toContain('unsafe');
+    expect(answer.headers.get('cache-control')).toBe('no-store');
+    expect(answer.body).not.toMatch(/<script(?! type="module" src="\/assets\/page\.js">)|style=|\son[a-z]+=/);
+    expect(answer.body).not.toMatch(/(?:src|href)="(?:https?:)?\/\//);
+  }
+});
+
+test('who is not signed in is led to the sign-in, and back', async () => {
+  viewer = undefined;
+  const answer = await ask(PATH);
+  expect(answer.statusCode).toBe(303);
+  expect(answer.headers.get('location')).toBe(`/sign-in?to=${encodeURIComponent(PATH)}`);
+  expect((await ask('/live')).statusCode).toBe(401);
+  const refusedForm = await post(PATH, { ...BOUND, kind: 'approve' });
+  expect(refusedForm.statusCode).toBe(401);
+  expect(refusedForm.body).toContain('Nothing was sent.');
+  expect(sent).toEqual([]);
+});
+
+describe('a form', () => {
+  test('without the secret of its session sends nothing', async () => {
+    for (const csrf of ['', 'secret-of-ben', `${ANN.csrf}x`]) {
+      expect((await post(PATH, { ...BOUND, kind: 'approve' }, csrf)).statusCode).toBe(422);
+    }
+    expect(sent).toEqual([]);
+  });
+
+  test('approves the digest that the page showed (INV-G2)', async () => {
+    const answer = await post(PATH, { ...BOUND, kind: 'approve', comment: 'fine\r\nby me' });
+    expect(answer.statusCode).toBe(303);
+    expect(sent).toEqual([
+      {
+        runId: 'run-1',
+        update: 'decide',
+        message: { kind: 'approve', callId: 't1.c0', ...BOUND, comment: 'fine\nby me' },
+      },
+    ]);
+  });
+
+  test('never says who decides', async () => {
+    await post(PATH, { ...BOUND, kind: 'approve', approver: 'ben', 'approver.id': 'ben' });
+    expect(JSON.stringify(sent)).not.toContain('ben');
+  });
+
+  test('remembers an approval for chosen arguments', async () => {
+    await post(PATH, { ...BOUND, kind: 'approve', remember: 'arguments', names: '1' });
+    expect(sent[0]?.message).toMatchObject({ remember: { scope: 'arguments', names: ['to'] } });
+  });
+
+  test('postpones in UTC', async () => {
+    await post(PATH, { ...BOUND, kind: 'extend', until: '2030-01-02T03:04' });
+    expect(sent[0]?.message).toMatchObject({ kind: 'extend', until: '2030-01-02T03:04:00.000Z' });
+  });
+
+  test('that the run refuses comes back with its words and the reason', async () => {
+    refusal = new CountersignError('DECISION_EXPIRED', `It expired. ${HOSTILE}`, {});
+    const answer = await post(PATH, { ...BOUND, kind: 'reject', reason: `No ${HOSTILE}` });
+    expect(answer.statusCode).toBe(410);
+    expect(answer.body).toContain('DECISION_EXPIRED');
+    expect(answer.body).toContain('No &lt;/textarea&gt;&lt;script&gt;');
+    expect(answer.body).not.toContain('<script>');
+  });
+});
+
+describe('other arguments', () => {
+  const edited = (over: Readonly<Record<string, string>>) => ({
+    ...BOUND,
+    'argument.0': '7',
+    'argument.1': 'ben',
+    'argument.2': 'false',
+    'argument.3': '[{"n":1}]',
+    more: '',
+    ...over,
+  });
+
+  test('are compared before they are approved', async () => {
+    const compared = await post(`${PATH}/edit`, edited({}));
+    expect(compared.statusCode).toBe(200);
+    expect(compared.body).toContain('3 other arguments are as they were');
+    const value = /name="arguments"\s+value="([^"]*)"/.exec(compared.body)?.[1]?.replaceAll('&quot;', '"') ?? '';
+    expect(sent).toEqual([]);
+    await post(PATH, { ...BOUND, kind: 'approve', arguments: value });
+    expect(sent[0]?.message).toMatchObject({ arguments: { amount: 7, to: 'ben', urgent: false, lines: [{ n: 1 }] } });
+  });
+
+  test.each([
+    ['argument.0', '"seven"', 'arguments.amount must be a number'],
+    ['argument.0', 'seven', 'arguments.amount must be JSON'],
+    ['argument.3', '[{', 'arguments.lines must be JSON'],
+    ['more', '[1]', 'more must be a JSON object'],
+  ])('of a wrong form lose nothing: %s', async (field, value, reason) => {
+    const answer = await post(`${PATH}/edit`, edited({ [field]: value, 'argument.1': 'carol' }));
+    expect(answer.statusCode).toBe(422);
+    expect(answer.body).toContain(reason);
+    expect(answer.body).toContain('carol');
+  });
+
+  test('of a request that changed meanwhile are not compared', async () => {
+    const answer = await post(`${PATH}/edit`, edited({ digest: 'ef'.repeat(32) }));
+    expect(answer.statusCode).toBe(412);
+  });
+});
+
+describe('several together', () => {
+  const chosen = JSON.stringify(['run-1', 't1.c0', request.digest]);
+
+  test('are shown once more, and only as they were chosen', async () => {
+    expect((await post('/review', { chosen })).body).toContain('Review 1 request');
+    const stale = await post('/review', { chosen: JSON.stringify(['run-1', 't1.c0', 'ef'.repeat(32)]) });
+    expect(stale.body).toContain('changed or closed meanwhile');
+  });
+
+  test('each has its own answer', async () => {
+    const review = await post('/review', { chosen });
+    const shownIn = (text: string) =>
+      /name="chosen"\s+value="([^"]*)"/.exec(text)?.[1]?.replaceAll('&quot;', '"') ?? '';
+    const four = shownIn(review.body);
+    // Each page has an id of its own: that of another approver would be taken for theirs.
+    expect(shownIn((await post('/review', { chosen })).body)).not.toBe(four);
+    expect((await post('/review/decide', { kind: 'approve', chosen: four })).body).toContain('1 of 1 decided');
+    refusal = new CountersignError('ALREADY_DECIDED', 'ben was faster.', {});
+    const late = await post('/review/decide', { kind: 'reject', chosen: four });
+    expect(late.body).toContain('0 of 1 decided');
+    expect(late.body).toContain('ben was faster.');
+    expect(sent).toHaveLength(1);
+  });
+
+  test('a choice that is no choice is refused', async () => {
+    expect((await post('/review', { chosen: 'no JSON' })).statusCode).toBe(422);
+  });
+});
+
+test('nothing is offered that the person may not do (S2.3)', async () => {
+  viewer = { ...ANN, id: 'eve', groups: [] };
+  const { body } = await ask(PATH);
+  expect(body).toContain('Not yours to decide');
+  expect(body).not.toMatch(/<button[^>]*class="button (?:approve|reject)/);
+});
+
+test('a closed request offers nothing', async () => {
+  shown = [{ ...request, status: 'approved', decidedBy: { id: 'ben', groups: [] }, decidedAt: request.openedAt }];
+  const { body } = await ask(PATH);
+  expect(body).toContain('Nothing can be decided here any more');
+  expect(body).toContain('approved');
+});
+
+test('hostile words of servers, tools and models are shown and do nothing', async () => {
+  shown = [
+    {
+      ...request,
+      tool: HOSTILE,
+      server: HOSTILE,
+      description: HOSTILE,
+      arguments: { [HOSTILE]: HOSTILE },
+      explain: [{ rule: HOSTILE, text: HOSTILE }],
+    },
+  ];
+  for (const url of ['/', '/runs/run-1', PATH]) {
+    const { body } = await ask(url);
+    expect(body).not.toContain('<script>alert');
+    expect(body).not.toContain('\u202E');
+    expect(body).toContain('&lt;script&gt;alert(1)');
+  }
+});
+
+test('a call that waits for nobody shows its run, and takes no answer', async () => {
+  const answer = await ask('/runs/run-1/requests/t9.c9');
+  expect(answer.statusCode).toBe(200);
+  expect(answer.body).toContain('Call t9.c9 waits for nobody any more.');
+  const late = await post('/runs/run-1/requests/t9.c9', { ...BOUND, kind: 'approve' });
+  expect(late.statusCode).toBe(409);
+  expect(sent).toEqual([]);
+});
