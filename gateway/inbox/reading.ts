@@ -198,7 +198,6 @@ export function waitsFor(approvers: readonly string[] | undefined, asker: Asker)
   return possible.some((name) => named.has(name)) ? 'maybe' : 'no';
 }
 
-
 function isAsked({ row, approvers }: Known, query: RequestQuery, asker: Asker): boolean {
   if (row.tenant !== asker.tenant) return false;
   if (!seesRun(row, asker) && waitsFor(approvers, asker) === 'no') return false;
@@ -217,7 +216,9 @@ function fits(request: ApprovalRequest, query: RequestQuery, now: number): boole
   const { approver, group, server, tool, olderThanSeconds, deadlineBefore } = query;
   const isNaming = (ids: readonly string[], groups: readonly string[]): boolean =>
     request.approvers.allOf.some(
-      (clause) => clause.ids.some((id) => ids.some((each) => isSamePerson(request.approvers, id, each))) || clause.groups.some((each) => groups.includes(each)),
+      (clause) =>
+        clause.ids.some((id) => ids.some((each) => isSamePerson(request.approvers, id, each))) ||
+        clause.groups.some((each) => groups.includes(each)),
     );
   if (approver !== undefined && !isNaming([approver], [])) return false;
   if (group !== undefined && !isNaming([], [group])) return false;
@@ -230,11 +231,11 @@ function fits(request: ApprovalRequest, query: RequestQuery, now: number): boole
 function fitsRun(
   row: RunRow,
   { status, initiator, server }: Omit<RunQuery, 'most' | 'cursor'>,
-  compared: Compared,
+  person: Compared,
 ): boolean {
   if (status !== undefined && row.status !== status) return false;
   if (server !== undefined && !row.servers.includes(server)) return false;
-  return initiator === undefined || isSamePerson(compared, row.initiator, initiator);
+  return initiator === undefined || isSamePerson(person, row.initiator, initiator);
 }
 
 function rowIn(
