@@ -9,7 +9,7 @@ import type { FormField, InputRequest } from '../../contracts/schemas/input.ts';
 import type { JsonValue } from '../../contracts/schemas/json.ts';
 import type { RememberScope } from '../../contracts/schemas/policy.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
-import { describeRule, ruleAt } from '../../domain/policy/approvers.ts';
+import { inWords, ruleAt } from '../../domain/policy/approvers.ts';
 import { rememberable } from '../../domain/request/onlooker.ts';
 import type { Permission } from '../../domain/request/permitted.ts';
 import { visible } from '../../domain/text/escape.ts';
@@ -117,7 +117,7 @@ ${field('reason')}</textarea></label
 
 function notYours({ approvers, openedAt }: ApprovalRequest, now: number): Html {
   return markup`<h2>Not yours to decide</h2>
-    <p>May decide: ${foreign(describeRule(ruleAt(approvers, now - Date.parse(openedAt))))}.</p>`;
+    <p>May decide: ${foreign(inWords(ruleAt(approvers, now - Date.parse(openedAt))))}.</p>`;
 }
 
 /** What each form repeats of the request; a decision id of its own makes a form that is sent twice count once. */

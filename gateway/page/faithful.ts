@@ -83,7 +83,7 @@ function marks(text: string): Shown {
   return [
     ONE_LETTER.test(text) && markup` <span class="mark">right-to-left letters</span>`,
     isMixed(text) && markup` <span class="mark">letters of several alphabets in one word</span>`,
-    /^\s|\s$/u.test(text) && markup` <span class="mark">begins or ends with a space</span>`,
+    /^ | $/.test(text) && markup` <span class="mark">begins or ends with a space</span>`,
   ];
 }
 

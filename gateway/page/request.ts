@@ -3,7 +3,7 @@
  * `gateway/page/answers.ts`.
  */
 import type { ApprovalRequest, AuthorizationPause, InputPause, OutcomePause } from '../../contracts/schemas/request.ts';
-import { describeRule, ruleAt } from '../../domain/policy/approvers.ts';
+import { inWords, ruleAt } from '../../domain/policy/approvers.ts';
 import { permittedTo } from '../../domain/request/permitted.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import { type Answering, decideView } from './answers.ts';
@@ -106,7 +106,7 @@ function detailsView(request: ApprovalRequest, now: number): Html {
     standing,
   } = request;
   return facts([
-    ['May decide', foreign(describeRule(ruleAt(approvers, now - Date.parse(openedAt))))],
+    ['May decide', foreign(inWords(ruleAt(approvers, now - Date.parse(openedAt))))],
     [
       'Agreed',
       votes.length > 0 && votes.map(({ approver, at }) => markup`<div>${foreign(approver.id)}, ${clock(at)}</div>`),
