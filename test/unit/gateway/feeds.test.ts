@@ -13,18 +13,20 @@ function runWith(count: number) {
   let isOver = false;
   let wake = (): void => undefined;
   const watches: number[] = [];
+  const woken = async (): Promise<void> => await new Promise<void>((resolve) => (wake = resolve));
   const run = {
     ledgerEntries: async ({ from, most }: { from: number; most: number }) =>
       await Promise.resolve(all.slice(0, length).slice(from, from + most)),
-    watch: async function* ({ cursor, signal }: { cursor: number; signal: AbortSignal }) {
+    async *watch({ cursor, signal }: { readonly cursor: number; readonly signal: AbortSignal }) {
       watches.push(cursor);
       signal.addEventListener('abort', () => wake());
       for (let next = cursor; !signal.aborted;) {
         const entry = next < length ? all[next] : undefined;
-        if (entry !== undefined) yield entry;
-        if (entry !== undefined) next += 1;
-        else if (isOver) return;
-        else await new Promise<void>((resolve) => (wake = resolve));
+        if (entry !== undefined) {
+          yield entry;
+          next += 1;
+        } else if (isOver) return;
+        else await woken();
       }
     },
   };
