@@ -156,11 +156,13 @@ test('a channel that is down does not hold the run up; its message keeps its id 
   const [request] = await openRequests(run);
   const tries = () => receiver.turnedAway.filter(({ message }) => message.data.run === run.runId);
   await until(() => tries().length > 0, { what: 'a try' });
+  const since = (await run.state()).messages?.underWay[0]?.since;
   await rolled(world, run.runId);
   const next = await requestAfter(run, request);
   expect(await run.state()).toMatchObject({
-    messages: { sent: 0, underWay: [{ channel: 'hook', event: 'opened', calls: [request.callId] }] },
+    messages: { sent: 0, underWay: [{ channel: 'hook', event: 'opened', calls: [request.callId], since }] },
   });
+  expect(since).toBeDefined();
   await decideNext(run, 'ann');
   const [second] = await openRequests(run);
   expect([next.callId, second.callId]).toEqual(['t1.c0', 't2.c0']);
