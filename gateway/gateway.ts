@@ -14,6 +14,7 @@ import type { Signer } from '../client/signing/signing.ts';
 import { defined } from '../contracts/defined.ts';
 import { CountersignError, nodeCodeOf } from '../contracts/errors.ts';
 import type { GatewayConfig } from '../contracts/schemas/gateway.ts';
+import type { IdCase } from '../contracts/schemas/policy.ts';
 import { Answering } from './inbox/answering.ts';
 import type { AskProvider } from './identity/keys.ts';
 import { People, type Voice } from './identity/person.ts';
@@ -44,6 +45,8 @@ export interface GatewayOptions {
   readonly artifacts?: ArtifactReader | undefined;
   /** Trust mode of the workers; in `signed` the key that speaks for people, and what it states of itself. */
   readonly trust: { readonly mode: 'temporal' } | { readonly mode: 'signed'; readonly speaking?: Speaking | undefined };
+  /** How the organisation's policy compares ids of people; absent: as written. */
+  readonly idCase?: IdCase | undefined;
   /** Asks the identity provider. */
   readonly ask: AskProvider;
   readonly version: string;
@@ -100,7 +103,7 @@ async function assemble(options: GatewayOptions): Promise<{ readonly app: Server
   const projection = new Projection({ client, most: config.limits.runs, onTrouble });
   const opened = new Opened(projection, countersign);
   const reading = new Reading(client, projection, opened);
-  const people = new People(config.may, speaking?.voice);
+  const people = new People(config.may, speaking?.voice, options.idCase);
   const tokens = new Tokens(config, people, ask);
   const parts: RouteParts = {
     projection,

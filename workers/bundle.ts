@@ -17,6 +17,7 @@ import { type BundleOptions, bundleWorkflowCode, DefaultLogger } from '@temporal
 import { z } from 'zod';
 import { CountersignError } from '../contracts/errors.ts';
 import type { Config } from '../contracts/schemas/config.ts';
+import { isFields } from '../domain/shapes/inputs.ts';
 import { CONVERTER_FILES } from './codec.ts';
 import { packageVersion } from './setup.ts';
 
@@ -136,6 +137,7 @@ export async function bundleWorkflows(
       // Unused code of packages is left out: all of zod would be three times as much.
       optimization: { ...webpack.optimization, moduleIds: 'natural', sideEffects: true, usedExports: true },
       plugins: [...(webpack.plugins ?? []), listModules(modules)],
+      module: { ...webpack.module, rules: (webpack.module?.rules ?? []).map(withNativeSpread) },
       resolve: {
         ...webpack.resolve,
         alias: { ...webpack.resolve?.alias, ...(tracing === 'off' && { [`${TRACE_SDK}$`]: fileOf('untraced') }) },
@@ -153,6 +155,19 @@ export async function bundleWorkflows(
     files: [...files].filter((file) => existsSync(file)).toSorted(),
     workflows: modules.find(({ file }) => file === realpathSync(workflowsPath))?.exported,
   };
+}
+
+type WebpackRule = NonNullable<NonNullable<Webpack['module']>['rules']>[number];
+
+/**
+ * Has spread objects stay as they are, as in the output of `npm run build`: the SDK's choice puts functions for them
+ * into each module, which are 200 kB together.
+ */
+function withNativeSpread(rule: WebpackRule): WebpackRule {
+  if (!isFields(rule) || !isFields(rule['use']) || !isFields(rule['use']['options'])) return rule;
+  const { options } = rule['use'];
+  const jsc = isFields(options['jsc']) ? options['jsc'] : {};
+  return { ...rule, use: { ...rule['use'], options: { ...options, jsc: { ...jsc, target: 'es2018' } } } };
 }
 
 /**

@@ -68,6 +68,7 @@ import type { StoreNamespace } from '../contracts/schemas/stores.ts';
 import { isTrustUrl, type TrustedJwk } from '../contracts/schemas/trust.ts';
 import type { CatalogActivities } from '../contracts/wire/catalog.ts';
 import type { ModelActivities, RunActivities, ToolActivities } from '../contracts/wire/activities.ts';
+import type { Compared } from '../domain/policy/approvers.ts';
 import { contactedUrls } from './config/checks.ts';
 import { type Environment, isBeside, type LoadedConfig } from './config/load.ts';
 import { limitedServers, tellLimits } from './limit-metrics.ts';
@@ -163,7 +164,15 @@ function openMessages(config: Config): RunSide['sendMessage'] {
   const { channels, page } = config.notify;
   const scrubber = createScrubber(secretsOf(config));
   const egress = openEgress(config);
-  const opened = Object.entries(channels).map(([name, channel]) => [name, openChannel(name, channel, egress)] as const);
+  // Policy may change while channels stay open.
+  const compared: Compared = {
+    get idCase() {
+      return config.policy.idCase;
+    },
+  };
+  const opened = Object.entries(channels).map(
+    ([name, channel]) => [name, openChannel(name, channel, egress, compared)] as const,
+  );
   return createSendMessage({
     channels: Object.fromEntries(opened),
     page,
@@ -173,16 +182,16 @@ function openMessages(config: Config): RunSide['sendMessage'] {
   });
 }
 
-function openChannel(name: string, channel: Channel, egress: Egress): MessageChannel {
+function openChannel(name: string, channel: Channel, egress: Egress, compared: Compared): MessageChannel {
   switch (channel.kind) {
     case 'webhook':
       return createWebhookChannel(name, channel, egress);
     case 'mail':
-      return createMailChannel(name, channel, egress);
+      return createMailChannel(name, channel, egress, compared);
     case 'slack':
-      return createSlackChannel(name, channel, egress);
+      return createSlackChannel(name, channel, egress, compared);
     case 'slack-webhook':
-      return createSlackWebhookChannel(name, channel, egress);
+      return createSlackWebhookChannel(name, channel, egress, compared);
   }
 }
 

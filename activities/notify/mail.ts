@@ -5,60 +5,141 @@
  *    the address that was judged. A password goes out over TLS alone, or to this machine.
  * 2. `Message-ID` is made of the message's id: each try has the same, and mail stores show one. Later mails about a
  *    request refer to the first.
- * 3. Everybody gets the same text. Who closed a request is not told that it is closed.
+ * 3. Who took a mail does not get it again by this worker, because others did not. A mail that was sent whole, and whose
+ *    answer did not come, is sent once more and not for an hour.
+ * 4. Everybody gets the same text. Who closed a request is not told that it is closed.
  */
+import { PassThrough } from 'node:stream';
 import nodemailer, { type Transporter } from 'nodemailer';
 import type { MailChannel } from '../../contracts/schemas/channels.ts';
 import type { Egress } from '../egress/fetch.ts';
 import { unreachedReason } from '../egress/webhook.ts';
+import type { Compared } from '../../domain/policy/approvers.ts';
 import { type Fields, isFields } from '../../domain/shapes/inputs.ts';
 import { networkCodeOf } from '../kit/network.ts';
 import { ownValue } from '../kit/json.ts';
-import { headingOf, linesOf, type Message, type MessageChannel, refusedBy, toolOf, undelivered } from './port.ts';
+import {
+  headingOf,
+  linesOf,
+  type Message,
+  type MessageChannel,
+  refusedBy,
+  toolOf,
+  undelivered,
+  valueOf,
+} from './port.ts';
 
-export function createMailChannel(name: string, channel: MailChannel, egress: Egress): MessageChannel {
+/** Time for which a server may be silent, as when it looks through a mail. One try has 60 s. */
+const ANSWER_MS = 45_000;
+/** Messages of which this worker knows who took them. */
+const MOST_REMEMBERED = 1_000;
+
+export function createMailChannel(
+  name: string,
+  channel: MailChannel,
+  egress: Egress,
+  compared: Compared = {},
+): MessageChannel {
+  /** By message: who took it while others did not. */
+  const taken = new Map<string, readonly string[]>();
   const domain = channel.from.slice(channel.from.lastIndexOf('@') + 1).replace(/>$/, '');
   return {
     send: async (message) => {
-      const to = recipientsOf(message, channel);
+      const to = recipientsOf(message, channel, compared);
       if (to.length === 0) {
         if (message.event === 'closed') return {};
         throw refusedBy(name, 'knows no address of anybody who is to be told (people, groups, to)');
       }
       const messageId = `<${message.id}@${domain}>`;
       const { thread = messageId } = message;
+      const before = taken.get(message.id) ?? [];
+      const left = to.filter((address) => !before.includes(address));
       const transport = transportTo(await addressOf(name, channel, egress), channel, domain);
+      const isWhole = watched(transport);
+      let rejected: readonly Rejected[];
       try {
-        await transport.sendMail({
+        const info: Fields = await transport.sendMail({
           from: channel.from,
-          to: [...to],
+          to: left,
           subject: subjectOf(message),
           text: textOf(message),
           messageId,
           ...(thread === messageId ? {} : { inReplyTo: thread, references: thread }),
           headers: { 'Auto-Submitted': 'auto-generated', 'X-Auto-Response-Suppress': 'All' },
         });
+        rejected = rejectedIn(info);
       } catch (error) {
-        throw failureOf(name, error);
+        const failure = failureOf(name, error);
+        if (isWhole() && message.repeated && !isAnswer(error))
+          throw refusedBy(name, 'had the whole mail twice and did not answer; it may have arrived');
+        throw failure;
       } finally {
         transport.close();
       }
-      return { thread };
+      if (rejected.length === 0) {
+        taken.delete(message.id);
+        return { thread };
+      }
+      const others = new Set(rejected.map(({ recipient }) => recipient));
+      remember(taken, message.id, [...before, ...left.filter((address) => !others.has(address))]);
+      const reason = `took the mail for ${to.length - others.size} of ${to.length} addresses`;
+      throw rejected.some(({ responseCode }) => responseCode < 500)
+        ? undelivered(name, reason)
+        : refusedBy(name, reason);
     },
   };
 }
 
 /** Returns addresses, each once. A person or a group without an address is left out. */
-function recipientsOf({ to, requests }: Message, channel: MailChannel): readonly string[] {
+function recipientsOf({ to, requests }: Message, channel: MailChannel, compared: Compared): readonly string[] {
   const closers = new Set(requests.map(({ closed }) => closed?.by));
   const [closer] = closers;
-  const skipped = closers.size === 1 && closer !== undefined ? ownValue(channel.people, closer) : undefined;
+  const skipped = closers.size === 1 && closer !== undefined ? valueOf(compared, channel.people, closer) : undefined;
   const found = [
     ...channel.to,
-    ...to.ids.flatMap((id) => ownValue(channel.people, id) ?? []),
+    ...to.ids.flatMap((id) => valueOf(compared, channel.people, id) ?? []),
     ...to.groups.flatMap((group) => ownValue(channel.groups, group) ?? []),
   ];
   return [...new Set(found)].filter((address) => address !== skipped);
+}
+
+interface Rejected {
+  readonly recipient: string;
+  readonly responseCode: number;
+}
+
+/** Returns the addresses that the server refused while it took others. */
+function rejectedIn({ rejectedErrors }: Fields): readonly Rejected[] {
+  if (!Array.isArray(rejectedErrors)) return [];
+  return rejectedErrors.filter(isFields).map(({ recipient, responseCode }) => ({
+    recipient: String(recipient),
+    responseCode: typeof responseCode === 'number' ? responseCode : 0,
+  }));
+}
+
+function remember(taken: Map<string, readonly string[]>, id: string, addresses: readonly string[]): void {
+  taken.delete(id);
+  taken.set(id, addresses);
+  const [oldest] = taken.keys();
+  if (taken.size > MOST_REMEMBERED && oldest !== undefined) taken.delete(oldest);
+}
+
+/** Returns a function that tells whether the whole mail has been written to the server. */
+function watched(transport: Transporter): () => boolean {
+  let isWhole = false;
+  transport.use('stream', (mail, done) => {
+    mail.message.transform(
+      () =>
+        new PassThrough({
+          flush: (flushed) => {
+            isWhole = true;
+            flushed();
+          },
+        }),
+    );
+    done();
+  });
+  return () => isWhole;
 }
 
 async function addressOf(name: string, { host }: MailChannel, egress: Egress): Promise<string> {
@@ -84,10 +165,14 @@ function transportTo(address: string, channel: MailChannel, domain: string): Tra
     ...(user === undefined ? {} : { auth: { user, pass: password ?? '' } }),
     connectionTimeout: timeout,
     greetingTimeout: timeout,
-    socketTimeout: timeout,
+    socketTimeout: ANSWER_MS,
     disableFileAccess: true,
     disableUrlAccess: true,
   });
+}
+
+function isAnswer(error: unknown): boolean {
+  return isFields(error) && typeof error['responseCode'] === 'number';
 }
 
 /** What the server says is not quoted: it may name people. */
@@ -106,20 +191,25 @@ function failureOf(name: string, error: unknown): Error {
 /** The subject of a request stays the same but for its beginning, so that mail programs keep the thread. */
 function subjectOf(message: Message): string {
   const [first, ...others] = message.requests;
-  const about = first === undefined || others.length > 0 ? '' : `: ${toolOf(first)}`;
+  const about = first === undefined || others.length > 0 ? '' : `: ${unlinked(toolOf(first))}`;
   return `${headingOf(message)}${about}`.slice(0, 200);
 }
 
 function textOf(message: Message): string {
   const parts = message.requests.map((request) =>
     [
-      toolOf(request),
-      ...linesOf(message, request).map(([field, value]) => `  ${field}: ${value}`),
+      unlinked(toolOf(request)),
+      ...linesOf(message, request).map(([field, value]) => `  ${field}: ${unlinked(value)}`),
       ...(request.url === undefined ? [] : [`  ${request.url}`]),
     ].join('\n'),
   );
   const more = message.more === undefined ? [] : [`and ${message.more} more`];
   return `${[`${headingOf(message)}.`, ...parts, ...more, FOOTER].join('\n\n')}\n`;
+}
+
+/** Mail programs make links of addresses in plain text. */
+function unlinked(text: string): string {
+  return text.replaceAll('://', ': //');
 }
 
 const FOOTER =

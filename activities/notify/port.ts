@@ -4,14 +4,17 @@
  * 1. `send` returns once the receiver has taken the message. Every other end is an error: `MESSAGE_UNDELIVERED` is tried
  *    again, `MESSAGE_REFUSED` is final.
  * 2. A message has one id, the same for each try, by which a receiver knows a repetition.
- * 3. Text of models and servers stays data: nothing in it becomes markup, a mention, a link or a header.
+ * 3. Text of models and servers stays data: nothing in it becomes markup, a mention or a header. No channel makes a link
+ *    of it; mail programs make links of addresses in plain text, so `://` is written apart there.
  * 4. No error quotes the message, an address of a person, or what the receiver said but for a code of its protocol.
  * 5. A message gives nobody a right and asks for none: who may decide is asked where the decision arrives.
  */
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { MessageInput, MessageSent, ToldRequest } from '../../contracts/wire/notify.ts';
+import { type Compared, isSamePerson } from '../../domain/policy/approvers.ts';
 import { visible } from '../../domain/text/escape.ts';
+import { ownValue } from '../kit/json.ts';
 
 /** A request with the address of its page, if there is one. */
 export interface LinkedRequest extends ToldRequest {
@@ -28,6 +31,15 @@ export interface Message extends Omit<MessageInput, 'key' | 'requests' | 'again'
 
 export interface MessageChannel {
   send(message: Message): Promise<MessageSent>;
+}
+
+/** Finds what a channel knows of a person. Ids are compared as policy says; one that is written so comes first. */
+export function valueOf<Value>(
+  compared: Compared,
+  people: Readonly<Record<string, Value>>,
+  id: string,
+): Value | undefined {
+  return ownValue(people, id) ?? Object.entries(people).find(([known]) => isSamePerson(compared, known, id))?.[1];
 }
 
 /** @param reason follows the name of the channel */
@@ -93,7 +105,6 @@ export function linesOf(message: Message, request: LinkedRequest): (readonly [na
   return [
     ['run', `${visible(run.workflowId)}, call ${visible(callId)}, started by ${visible(run.initiator.id)}`],
     ...(about === undefined ? [] : [['about', ABOUT[about]] as const]),
-    ['arguments', visible(request.arguments)],
     ...explain.map((text) => ['because', visible(text)] as const),
     ...(because === undefined ? [] : [['asked again', visible(because)] as const]),
     ...(closed === undefined
@@ -102,5 +113,7 @@ export function linesOf(message: Message, request: LinkedRequest): (readonly [na
           ['until', deadline],
         ] as const)
       : [['closed', `${CLOSED[closed.status]}${by}`] as const]),
+    // They are the longest, and what is too long for a channel is cut at its end.
+    ['arguments', visible(request.arguments)],
   ];
 }

@@ -12,7 +12,7 @@ import type { MessageEvent } from '../../contracts/schemas/notify.ts';
 import type { MessageInput, MessageSent, ToldRequest } from '../../contracts/wire/notify.ts';
 import type { Scheduler } from '../kit/activity.ts';
 import { ownValue } from '../kit/json.ts';
-import { type LinkedRequest, type MessageChannel, refusedBy } from './port.ts';
+import { type LinkedRequest, type MessageChannel, refusedBy, undelivered } from './port.ts';
 
 /** How a try ended. */
 export type TellMessage = (told: {
@@ -43,8 +43,6 @@ export function createSendMessage({
     const { attempt, workflowId, workflowType } = scheduler();
     if (workflowType !== RUN_WORKFLOW || workflowId !== run.workflowId)
       throw refusedBy(channel, 'tells of a run for that run alone');
-    const sender = ownValue(channels, channel);
-    if (sender === undefined) throw refusedBy(channel, 'is not configured on this worker');
     // Sound: scrubbing changes the text of strings, and nothing else.
     const clean = scrub(input.requests) as readonly ToldRequest[];
     const requests = clean.map((request): LinkedRequest => {
@@ -52,6 +50,9 @@ export function createSendMessage({
       return url === undefined ? request : { ...request, url };
     });
     try {
+      const sender = ownValue(channels, channel);
+      // Policy is read again while a worker runs, and channels are not: another worker may know it.
+      if (sender === undefined) throw undelivered(channel, 'is not configured on this worker');
       const sent = await sender.send({
         ...input,
         requests,

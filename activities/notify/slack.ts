@@ -16,29 +16,49 @@ import type { Egress, GuardedFetch } from '../egress/fetch.ts';
 import { unreachedReason } from '../egress/webhook.ts';
 import { ownValue } from '../kit/json.ts';
 import { isFinalStatus, retryAfterOf } from '../kit/network.ts';
-import { headingOf, linesOf, type Message, type MessageChannel, refusedBy, toolOf, undelivered } from './port.ts';
+import type { Compared } from '../../domain/policy/approvers.ts';
+import {
+  headingOf,
+  linesOf,
+  type Message,
+  type MessageChannel,
+  refusedBy,
+  toolOf,
+  undelivered,
+  valueOf,
+} from './port.ts';
 
 /** A page of a channel's messages is read, and no file. */
 const MOST_BYTES = 1_048_576;
+/** Messages of such a page: with their blocks they stay within that. */
+const MOST_LOOKED_AT = 50;
 /** Slack takes 50 blocks, and 3,000 characters in the text of one. */
 const MOST_REQUESTS = 12;
 const TEXT_CHARACTERS = 2_900;
+/** A mention has at most 35 characters. */
+const MOST_MENTIONS = 80;
 /** A message is tried for an hour. */
 const LOOK_BACK_SECONDS = 7_200;
 
-export function createSlackChannel(name: string, channel: SlackChannel, egress: Egress): MessageChannel {
+export function createSlackChannel(
+  name: string,
+  channel: SlackChannel,
+  egress: Egress,
+  compared: Compared = {},
+): MessageChannel {
   const what = `notify.channels.${name}.apiUrl`;
   const { fetch } = egress.outlet({ what, to: [channel.apiUrl], maxBytes: MOST_BYTES });
-  const ask = async (method: string, body: Fields): Promise<Fields> =>
+  const ask = async (method: string, body: Fields | URLSearchParams): Promise<Fields> =>
     await asked(name, fetch, `${channel.apiUrl.replace(/\/$/, '')}/${method}`, body, channel);
   return {
     send: async (message) => {
       const { thread } = message;
-      const known = message.repeated ? await found(ask, channel.channel, message) : undefined;
+      // Whoever cannot look posts: a message that comes twice is better than one that does not come.
+      const known = message.repeated ? await found(ask, channel.channel, message).catch(() => undefined) : undefined;
       if (known !== undefined) return { thread: thread ?? known };
       const answer = await ask('chat.postMessage', {
         channel: channel.channel,
-        ...contentOf(message, channel),
+        ...contentOf(message, channel, compared),
         ...defined({ thread_ts: thread }),
         unfurl_links: false,
         unfurl_media: false,
@@ -56,17 +76,17 @@ function sentAs(thread: unknown): MessageSent {
   return typeof thread === 'string' ? { thread } : {};
 }
 
-/** Looks for a message that an earlier try may have posted. @returns its `ts` */
+/** Looks for a message that an earlier try may have posted. Slack's reading methods take forms alone. @returns its `ts` */
 async function found(
-  ask: (method: string, body: Fields) => Promise<Fields>,
+  ask: (method: string, body: URLSearchParams) => Promise<Fields>,
   channel: string,
   { id, thread }: Message,
 ): Promise<string | undefined> {
   const oldest = String(Math.floor(Date.now() / 1_000) - LOOK_BACK_SECONDS);
-  const page = { channel, limit: 200, include_all_metadata: true, oldest };
+  const page = { channel, limit: String(MOST_LOOKED_AT), include_all_metadata: 'true', oldest };
   const answer = await (thread === undefined
-    ? ask('conversations.history', page)
-    : ask('conversations.replies', { ...page, ts: thread }));
+    ? ask('conversations.history', new URLSearchParams(page))
+    : ask('conversations.replies', new URLSearchParams({ ...page, ts: thread })));
   const messages = Array.isArray(answer['messages']) ? answer['messages'] : [];
   for (const each of messages) {
     if (!isFields(each) || !isFields(each['metadata'])) continue;
@@ -76,33 +96,45 @@ async function found(
   return undefined;
 }
 
-export function createSlackWebhookChannel(name: string, channel: SlackWebhookChannel, egress: Egress): MessageChannel {
+export function createSlackWebhookChannel(
+  name: string,
+  channel: SlackWebhookChannel,
+  egress: Egress,
+  compared: Compared = {},
+): MessageChannel {
   const what = `notify.channels.${name}.webhookUrl`;
   const { fetch } = egress.outlet({ what, to: [channel.webhookUrl], maxBytes: MOST_BYTES });
   return {
     send: async (message) => {
-      await asked(name, fetch, channel.webhookUrl, contentOf(message, channel), channel);
+      await asked(name, fetch, channel.webhookUrl, contentOf(message, channel, compared), channel);
       return {};
     },
   };
 }
 
-/** Posts JSON, and returns the fields of the answer; none if it is no object. */
+/** Posts JSON or a form, and returns the fields of the answer; none if it is no object. */
 async function asked(
   name: string,
   fetch: GuardedFetch,
   url: string,
-  body: Fields,
+  body: Fields | URLSearchParams,
   { timeoutSeconds, ...channel }: { readonly timeoutSeconds: number; readonly token?: string },
 ): Promise<Fields> {
   const signal = AbortSignal.timeout(timeoutSeconds * 1_000);
   const bearer = channel.token === undefined ? {} : { authorization: `Bearer ${channel.token}` };
-  const headers = { 'content-type': 'application/json; charset=utf-8', 'user-agent': 'countersign', ...bearer };
+  const isForm = body instanceof URLSearchParams;
+  const type = isForm ? 'application/x-www-form-urlencoded' : 'application/json; charset=utf-8';
+  const headers = { 'content-type': type, 'user-agent': 'countersign', ...bearer };
   let status: number;
   let retryAfterMs: number | undefined;
   let text: string;
   try {
-    const answer = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body), signal });
+    const answer = await fetch(url, {
+      method: 'POST',
+      headers,
+      body: isForm ? body.toString() : JSON.stringify(body),
+      signal,
+    });
     [status, retryAfterMs] = [answer.status, retryAfterOf(answer)];
     text = await answer.text();
   } catch (error) {
@@ -142,13 +174,13 @@ function refusalOf(name: string, error: unknown): Error {
 type Mentions = Pick<SlackChannel, 'people' | 'groups'>;
 
 /** The message as blocks, with the text that notifications show. */
-function contentOf(message: Message, mentions: Mentions): Fields {
+function contentOf(message: Message, mentions: Mentions, compared: Compared): Fields {
   const requests = message.requests.slice(0, MOST_REQUESTS);
   const more = message.requests.length - requests.length + (message.more ?? 0);
   const [first] = requests;
   const heading = headingOf(message);
   const about = first === undefined ? '' : `: ${toolOf(first)}`;
-  const who = mentionsOf(message, mentions);
+  const who = mentionsOf(message, mentions, compared);
   return {
     text: escaped(bounded(`${heading}${about}`, 200)),
     blocks: [
@@ -171,11 +203,13 @@ function contentOf(message: Message, mentions: Mentions): Fields {
   };
 }
 
-function mentionsOf({ to }: Message, { people, groups }: Mentions): string {
-  return [
-    ...to.ids.flatMap((id) => ownValue(people, id) ?? []).map((member) => `<@${member}>`),
+function mentionsOf({ to }: Message, { people, groups }: Mentions, compared: Compared): string {
+  const all = [
     ...to.groups.flatMap((group) => ownValue(groups, group) ?? []).map((group) => `<!subteam^${group}>`),
-  ].join(' ');
+    ...to.ids.flatMap((id) => valueOf(compared, people, id) ?? []).map((member) => `<@${member}>`),
+  ];
+  const more = all.length - MOST_MENTIONS;
+  return [...all.slice(0, MOST_MENTIONS), ...(more > 0 ? [`and ${more} more`] : [])].join(' ');
 }
 
 function plain(text: string): Fields {

@@ -7,6 +7,7 @@
 import { randomUUID } from 'node:crypto';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import { lastWord } from '../views/format.ts';
 import { usage } from './options.ts';
 import type { Paint, Terminal } from './terminal.ts';
 
@@ -35,7 +36,7 @@ export function assertRead(runId: string, { yes, digest }: Asked): void {
   if (digest !== undefined) return;
   const why = yes === true ? '--yes asks nothing' : 'Nobody can be asked here';
   throw usage(
-    `${why}: name the --digest of the request that you have read (countersign requests ${runId}); nothing was sent.`,
+    `${why}: name the --digest of the request that you have read (countersign requests ${lastWord(runId)}); nothing was sent.`,
   );
 }
 
@@ -54,6 +55,6 @@ export function assertDigest(
   named: string | undefined,
 ): void {
   if (named === undefined || digest.startsWith(named)) return;
-  const message = `Call ${callId} now has digest ${digest}, not the one you named. Read it again (countersign requests ${runId}) before you decide; nothing was sent.`;
+  const message = `Call ${callId} now has digest ${digest}, not the one you named. Read it again (countersign requests ${lastWord(runId)}) before you decide; nothing was sent.`;
   throw new CountersignError('DIGEST_MISMATCH', message, { runId, callId });
 }

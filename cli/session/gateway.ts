@@ -21,7 +21,7 @@ import { artifactReader, type Session } from './session.ts';
 import type { Terminal } from './terminal.ts';
 import { safeJson } from './verb.ts';
 
-type Parts = Pick<GatewayOptions, 'config' | 'trust' | 'ask'>;
+type Parts = Pick<GatewayOptions, 'config' | 'trust' | 'ask' | 'idCase'>;
 
 export interface GatewaySettings extends Parts {
   readonly level: Config['log']['level'];
@@ -39,7 +39,9 @@ export async function loadGatewaySettings(
   const what = file?.what ?? 'configuration';
   const value: Record<string, unknown> = isRecord(file?.value) ? file.value : {};
   const picked = Object.fromEntries(READ.flatMap((name) => (name in value ? [[name, value[name]]] : [])));
-  const config = parseAs(Config, substitute(picked, env, what), 'CONFIG_INVALID', what);
+  // Of the policy it needs only how people are told apart.
+  const policy = isRecord(value['policy']) && 'idCase' in value['policy'] ? { idCase: value['policy']['idCase'] } : {};
+  const config = parseAs(Config, substitute({ ...picked, policy }, env, what), 'CONFIG_INVALID', what);
   return await gatewayParts(config, modeIn(value['trust']), file?.baseDirectory ?? directory);
 }
 
@@ -56,6 +58,7 @@ export async function gatewayParts(
   const outlet = openProvider(config);
   return {
     config: gateway,
+    idCase: config.policy.idCase,
     level: config.log.level,
     trust:
       mode === 'temporal'
@@ -111,7 +114,7 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 /** Starts a gateway on the connection of a session. */
 export async function startOn(
   { client, settings: { taskQueue, artifacts } }: Pick<Session, 'client' | 'settings'>,
-  { config, trust, ask }: GatewaySettings,
+  { config, trust, ask, idCase }: GatewaySettings,
   log: GatewayOptions['log'],
 ): Promise<Gateway> {
   // Its HTTP server takes half a second to load, so other commands do without it.
@@ -121,6 +124,7 @@ export async function startOn(
     config,
     trust,
     ask,
+    idCase,
     client,
     taskQueue,
     artifacts: artifactReader(artifacts),

@@ -113,12 +113,18 @@ export function port(given: string): number {
   return value;
 }
 
-/** Parses a digest, or enough of its beginning to tell it from others. */
+/**
+ * Characters of a digest that bind what was read. Whoever edits arguments may search for two requests whose digests begin
+ * alike: 128 bits are beyond that, 48 are not.
+ */
+export const DIGEST_CHARACTERS = 32;
+
+/** Parses a digest, or enough of its beginning. */
 export function digestOf(given: string): string {
   const digest = given.toLowerCase();
-  if (!/^[0-9a-f]{12,64}$/.test(digest))
+  if (!/^[0-9a-f]{32,64}$/.test(digest))
     throw new InvalidArgumentError(
-      'It must be a digest as shown: 64 hexadecimal characters, or at least its first 12.',
+      'It must be a digest as shown: 64 hexadecimal characters, or at least its first 32.',
     );
   return digest;
 }

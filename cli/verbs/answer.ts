@@ -24,7 +24,7 @@ import type {
 } from '../../contracts/schemas/request.ts';
 import { Grant } from '../../contracts/schemas/run-spec.ts';
 import { recordedHash } from '../../domain/request/outcome.ts';
-import { visible } from '../../domain/text/escape.ts';
+import { lastWord, shellWord } from '../views/format.ts';
 import { answeredBefore, type AnswerFact, assertSame, sentUnder, type Told } from '../session/answered.ts';
 import { assertDigest, messageIdOf } from '../session/consent.ts';
 import { readInput } from '../session/files.ts';
@@ -71,9 +71,9 @@ export const ANSWER = verb({
     ...answering('digest of the question that you have read (see `requests`); without it, the question is only shown'),
   },
   examples: [
-    'answer nightly-42 t2.c0 --as ann --digest 3f8a90c2d1e4 --set name=Ann --set seats=2',
-    'answer nightly-42 t2.c0 --as ann --digest 3f8a90c2d1e4 --file answer.yaml',
-    'answer nightly-42 t2.c0 --as ann --digest 3f8a90c2d1e4 --decline',
+    'answer nightly-42 t2.c0 --as ann --digest 3f8a90c2d1e45b6c7d8e9f0a1b2c3d4e --set name=Ann --set seats=2',
+    'answer nightly-42 t2.c0 --as ann --digest 3f8a90c2d1e45b6c7d8e9f0a1b2c3d4e --file answer.yaml',
+    'answer nightly-42 t2.c0 --as ann --digest 3f8a90c2d1e45b6c7d8e9f0a1b2c3d4e --decline',
   ],
   run: async ({ args: { run: runId, call }, options, terminal, session }) => {
     const { set, file, accept, decline, cancel, comment, json } = options;
@@ -127,7 +127,7 @@ export const RESOLVE = verb({
   examples: [
     'resolve nightly-42 t2.c0 succeeded --as ann --result "Payment 4711 is booked."',
     'resolve nightly-42 t2.c0 failed --as ann --message "No payment is there."',
-    'resolve nightly-42 t2.c0 retry --as ann --digest 3f8a90c2d1e4',
+    'resolve nightly-42 t2.c0 retry --as ann --digest 3f8a90c2d1e45b6c7d8e9f0a1b2c3d4e',
   ],
   run: async ({ args: { run: runId, call, answer }, options, session }) => {
     const { comment } = options;
@@ -241,7 +241,7 @@ async function answerTo(
   }
   if (scopes.length === new Set(scope).size && scopes.every((each) => scope.includes(each)))
     return { kind: 'consent', ...noted };
-  const wanted = scopes.map((each) => `--scope ${visible(each)}`).join(' ');
+  const wanted = scopes.map((each) => `--scope ${shellWord(each)}`).join(' ');
   const message = `Call ${base.callId} waits for consent to ${wanted === '' ? 'another try (--again)' : wanted}; name exactly that.`;
   throw new CountersignError('DECISION_INVALID', message, { callId: base.callId });
 }
@@ -302,7 +302,7 @@ export async function answerPause<
   if (request === undefined) throw notOpen(runId, callId, asksNot, before.at(-1)?.ack);
   const { about } = request;
   if (!isAbout(about, kind)) {
-    const message = `Call ${callId} ${asksNot}; something else is asked of it (countersign requests ${runId}). Nothing was sent.`;
+    const message = `Call ${callId} ${asksNot}; something else is asked of it (countersign requests ${lastWord(runId)}). Nothing was sent.`;
     throw new CountersignError('DECISION_NOT_PERMITTED', message, { runId, callId });
   }
   if (options.digest === undefined && unread !== undefined) {
@@ -333,7 +333,7 @@ function isAbout<Kind extends PauseKind>(
 
 function notOpen(runId: string, callId: string, asksNot: string, last: PauseAck | undefined): CountersignError {
   if (last === undefined) {
-    const message = `Call ${callId} of run ${runId} ${asksNot}; its ledger says how it ended (countersign ledger ${runId}). Nothing was sent.`;
+    const message = `Call ${callId} of run ${runId} ${asksNot}; its ledger says how it ended (countersign ledger ${lastWord(runId)}). Nothing was sent.`;
     return new CountersignError('REQUEST_NOT_OPEN', message, { runId, callId });
   }
   const { answer, decidedBy, decidedAt } = last;

@@ -46,7 +46,7 @@ const DECIDING = {
   digest: option.parsed(
     option.digestOf,
     '<sha256>',
-    'decide only what has this digest, or one that begins so (at least 12 characters)',
+    'decide only what has this digest, or one that begins so (at least 32 characters)',
   ),
   decisionId: option.text('<id>', 'id of a decision whose answer was lost; sent again under this id, it counts once'),
 };
@@ -79,7 +79,7 @@ export const APPROVE = verb({
   },
   examples: [
     'approve nightly-42 t2.c0 --as ann',
-    'approve nightly-42 t2.c0 --as ben --group ops --yes --digest 3f8a90c2d1e4 --comment "checked with Eve"',
+    'approve nightly-42 t2.c0 --as ben --group ops --yes --digest 3f8a90c2d1e45b6c7d8e9f0a1b2c3d4e --comment "checked with Eve"',
     'approve nightly-42 t2.c0 t2.c1 --as ann',
     'approve nightly-42 --all --as ann',
     'approve nightly-42 t2.c0 --as ann --arguments changed.json',
@@ -192,36 +192,48 @@ async function decideSeveral({ args, options, session, terminal }: Several, judg
     return await session(async ({ countersign }) => {
       const run = countersign.run(runId);
       const digest = asks === undefined ? options.digest : await agreedTo(run, call, judged, options, asks);
-      return decisionAnswer(runId, await decideCall(run, call, judged, { ...options, ...defined({ digest }) }));
+      // What was not there to be shown is not approved, also if it has come meanwhile.
+      const decided =
+        digest === undefined
+          ? { ack: await settledBefore(run, call, messageIdOf(judged.kind, call, options.as), judged, options) }
+          : await decideCall(run, call, judged, { ...options, digest });
+      return decisionAnswer(runId, decided);
     });
   }
   assertForSeveral(calls, judged, options);
   return await session(async ({ countersign }) => {
     const run = countersign.run(runId);
     const plan = await planBatch(run, calls, judged, options);
-    const shown = planAnswer(runId, plan, options.reveal === true);
-    if (asks === undefined || plan.requests.length === 0) {
-      const fault = notConfirmed(runId, plan, options);
-      if (fault !== undefined) return { ...shown, fault };
-    } else await asks(shown.text, `${verbOf(plan)} as ${visible(options.as)}?`);
+    // Whoever is asked sees all that they countersign.
+    const shown = planAnswer(runId, plan, options.reveal === true || asks !== undefined);
+    const fault = isAsked(plan, asks) ? otherPlan(runId, plan, options) : notConfirmed(runId, plan, options);
+    if (fault !== undefined) return { ...shown, fault };
+    if (isAsked(plan, asks)) await asks(shown.text, `${verbOf(plan)} as ${visible(options.as)}?`);
     const answers = await run.decideAll(plan.decisions);
     return { ...batchAnswer(runId, plan, answers), fault: firstRefused(answers) };
   });
 }
 
-/** Shows the request and asks. @returns the digest of what was shown, or the named one if the call does not wait */
+/** True if a person is asked about the plan; of an empty one there is nothing to ask. */
+function isAsked({ requests }: BatchPlan, asks: Ask | undefined): asks is Ask {
+  return asks !== undefined && requests.length > 0;
+}
+
+/** Shows the request and asks. @returns the digest of what was shown; undefined if there was nothing to show */
 async function agreedTo(
   run: RunHandle,
   callId: string,
   judged: Judged,
-  { as, digest, reveal }: BatchOptions,
+  { as, digest }: BatchOptions,
   ask: Ask,
 ): Promise<string | undefined> {
   const request = (await run.requests()).find((shown) => shown.callId === callId);
+  if (request === undefined) return undefined;
   // Why it cannot be approved is said by whoever refuses it.
-  if (request?.status !== 'open' || request.about !== undefined) return digest;
+  if (request.status !== 'open' || request.about !== undefined) return digest ?? request.digest;
   assertDigest(run.runId, request, digest);
-  const view = { full: true, reveal: reveal === true, now: Date.now() };
+  // Nobody can countersign what is hidden.
+  const view = { full: true, reveal: true, now: Date.now() };
   const changed = judged.kind === 'approve' ? judged.arguments : undefined;
   const instead =
     typeof changed === 'object' && changed !== null
@@ -433,15 +445,25 @@ export function notConfirmed(
         runId,
       },
     );
-  if (digest !== undefined && !shown.startsWith(digest))
-    return new CountersignError(
-      'DIGEST_MISMATCH',
-      `These calls have digest ${shown} together, not the one you named: something else waits now. Nothing was sent.`,
-      { runId },
-    );
-  const needs = kind === 'approve' ? ` --digest ${shown.slice(0, 12)}` : '';
+  const other = otherPlan(runId, plan, { digest });
+  if (other !== undefined) return other;
+  const needs = kind === 'approve' ? ` --digest ${shown.slice(0, option.DIGEST_CHARACTERS)}` : '';
   if (yes === true && (digest !== undefined || needs === '')) return undefined;
   return usage(`Nothing was sent. To decide ${which(plan)}, add --yes${needs}.`);
+}
+
+/** Refuses a plan whose digest is not the named one. */
+function otherPlan(
+  runId: string,
+  { digest: shown }: BatchPlan,
+  { digest }: { readonly digest?: string | undefined },
+): CountersignError | undefined {
+  if (digest === undefined || shown.startsWith(digest)) return undefined;
+  return new CountersignError(
+    'DIGEST_MISMATCH',
+    `These calls have digest ${shown} together, not the one you named: something else waits now. Nothing was sent.`,
+    { runId },
+  );
 }
 
 function which({ requests }: BatchPlan): string {

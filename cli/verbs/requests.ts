@@ -11,7 +11,7 @@ import type { Session } from '../session/session.ts';
 import { nothingOf, toldOrRead } from '../session/stuck-run.ts';
 import type { Paint } from '../session/terminal.ts';
 import { type Answer, verb } from '../session/verb.ts';
-import { memoToolText, shellWord, table, timeLeft } from '../views/format.ts';
+import { lastWord, memoToolText, shellWord, table, timeLeft } from '../views/format.ts';
 import { stuckJson, stuckText } from '../views/recovery.ts';
 import { requestText, shownTo } from '../views/request.ts';
 import { retryText } from '../views/run.ts';
@@ -72,7 +72,7 @@ function inboxAnswer(runs: readonly WaitingRun[], isFiltered: boolean): Answer {
         pending.nextDeadline === undefined ? '' : timeLeft(pending.nextDeadline, now),
         `${pending.requests.map(({ callId, server, tool, reminded, about }) => `${visible(callId)} ${memoToolText(server, tool)}${about === undefined ? '' : ` (${about})`}${reminded === true ? ' (reminded)' : ''}`).join(', ')}${pending.truncated ? ', …' : ''}`,
       ]);
-      return `${table(paint, [['RUN', 'WAITING', 'FIRST DEADLINE', 'CALLS'], ...rows])}\n\n${paint('dim', `Read one in full: countersign requests ${shellWord(runs[0]?.runId ?? '')}`)}`;
+      return `${table(paint, [['RUN', 'WAITING', 'FIRST DEADLINE', 'CALLS'], ...rows])}\n\n${paint('dim', `Read one in full: countersign requests ${lastWord(runs[0]?.runId ?? '')}`)}`;
     },
   };
 }

@@ -3,8 +3,8 @@ import type { BatchAnswer } from '../../client/index.ts';
 import { visible } from '../../domain/text/escape.ts';
 import type { Paint } from '../session/terminal.ts';
 import type { Answer } from '../session/verb.ts';
-import { argumentsText, fields, given, shortInstant, table, toolText } from './format.ts';
-import { shownTo } from './request.ts';
+import { fields, given, lastWord, shortInstant, table, toolText } from './format.ts';
+import { requestText, shownTo } from './request.ts';
 import type { ApprovalRequest, DecisionAck, DecisionInput, PauseAck } from '../../contracts/schemas/request.ts';
 
 /** @param reveal true to show what policy keeps out of lists */
@@ -17,13 +17,7 @@ export function planAnswer(
   return {
     json: { runId, would: kind, digest: together, requests: shown, others },
     text: (paint) => {
-      const calls = shown.map(
-        ({ callId, server, tool, arguments: args, digest }) =>
-          `${paint('bold', visible(callId))}  ${paint('bold', toolText(server, tool))}\n${fields(paint, [
-            ['arguments', argumentsText(args, false)],
-            ['digest', digest.slice(0, 12)],
-          ])}`,
-      );
+      const calls = requests.map((request) => requestText(request, { full: true, reveal, now: Date.now() }, paint));
       const left = othersText(others);
       if (calls.length === 0) return `Nothing of run ${visible(runId)} waits that you may decide.${left}`;
       return `Would ${kind}:\n${calls.join('\n')}\ndigest of these together: ${together}${left}`;
@@ -47,7 +41,7 @@ export function batchAnswer(runId: string, { requests, others }: BatchPlan, answ
     text: (paint) => {
       const rows = answers.map((answer) =>
         answer.kind === 'accepted'
-          ? [visible(answer.callId), answer.ack.status, visible(answer.decisionId), '']
+          ? [visible(answer.callId), visible(answer.ack.status), visible(answer.decisionId), '']
           : [visible(answer.callId), answer.error.code, visible(answer.decisionId), visible(answer.error.message)],
       );
       const left = othersText(others);
@@ -74,7 +68,7 @@ export function decisionAnswer(runId: string, decided: Decided): Answer {
   const { status: word } = decided.ack;
   const others = word === 'counted' || word === 'edited';
   const too = `somebody else must agree${word === 'edited' ? ' to these arguments' : ''} too; see: countersign requests`;
-  return receipt(runId, decided, { word, colour: COLOURS[word], ...(others ? { next: too } : {}) });
+  return receipt(runId, decided, { word, colour: COLOURS[word] ?? 'yellow', ...(others ? { next: too } : {}) });
 }
 
 export function pauseAnswer(runId: string, answered: Answered, { next, ...words }: Words): Answer {
@@ -96,12 +90,12 @@ function receipt(runId: string, { ack, request }: Decided | Answered, { word, co
   return {
     json: { runId, ...ack, ...about },
     text: (paint) =>
-      `${paint(colour, word)}  ${paint('bold', visible(callId))}${tool}\n${fields(paint, [
+      `${paint(colour, visible(word))}  ${paint('bold', visible(callId))}${tool}\n${fields(paint, [
         ['by', `${visible(decidedBy)} at ${shortInstant(decidedAt)}`],
         ['deadline', 'until' in ack ? given(ack.until, shortInstant) : undefined],
         ['digest', request?.digest],
         ['decision', visible(decisionId)],
-        ['next', given(next, (command) => `${command} ${visible(runId)}`)],
+        ['next', given(next, (command) => `${command} ${lastWord(runId)}`)],
       ])}`,
   };
 }

@@ -106,6 +106,11 @@ export function shellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(shown) ? shown : `'${shown.replaceAll("'", "'\\''")}'`;
 }
 
+/** Writes it as the last word of a command: one that begins with a dash would be taken for an option. */
+export function lastWord(text: string): string {
+  return `${text.startsWith('-') ? '-- ' : ''}${shellWord(text)}`;
+}
+
 /** Shortens a hash to what tells it from others. */
 export function short(hash: string): string {
   return `${visible(hash.slice(0, 12))}…`;

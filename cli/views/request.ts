@@ -155,7 +155,7 @@ export function statusText(
   const when = decidedAt === undefined ? '' : ` at ${shortInstant(decidedAt)}`;
   return paint(
     status === 'approved' || status === 'answered' || status === 'resolved' ? 'green' : 'red',
-    `${status}${who}${when}`,
+    `${visible(status)}${who}${when}`,
   );
 }
 

@@ -1,11 +1,11 @@
 /** Lists the runs that wait for a decision, without waking them, and sends several decisions at once. */
 import type { Client } from '@temporalio/client';
 import { CountersignError } from '../../contracts/errors.ts';
-import { PENDING_MEMO, RUN_WORKFLOW, SEARCH_ATTRIBUTES, WAITS_FOR } from '../../contracts/names.ts';
+import { PENDING_MEMO, RUN_WORKFLOW, SEARCH_ATTRIBUTES } from '../../contracts/names.ts';
 import { isUndecodable, unreadable } from '../../contracts/payload-converter.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { type DecisionAck, type DecisionInput, PendingMemo } from '../../contracts/schemas/request.ts';
-import { personOf } from '../../domain/policy/approvers.ts';
+import { waitingNames } from '../../domain/request/onlooker.ts';
 import { Lanes } from '../engine/engine.ts';
 import { listExecutions } from '../engine/executions.ts';
 
@@ -56,11 +56,9 @@ export async function listWaiting(
   return waiting;
 }
 
-function waitsFor({ id, groups = [] }: NonNullable<InboxFilter['approver']>): string[] {
-  // Where policy ignores the case of ids, they are listed in lower case.
-  const ids = id === undefined ? [] : [id, personOf({ idCase: 'ignored' }, id)];
-  const named = [...ids.map(WAITS_FOR.id), ...groups.map(WAITS_FOR.group), WAITS_FOR.more];
-  return [...new Set(named)].map(quoted);
+function waitsFor(approver: NonNullable<InboxFilter['approver']>): string[] {
+  const { sure, possible } = waitingNames(approver);
+  return [...sure, ...possible].map(quoted);
 }
 
 /** Writes a string of the visibility query language: a backslash escapes quotes (Temporal list filter). */

@@ -31,10 +31,17 @@ export const OidcConfig = z.strictObject({
 });
 export type OidcConfig = z.infer<typeof OidcConfig>;
 
+/** Browsers keep cookies with `Secure` for trustworthy origins alone (Secure Contexts §3.1). */
+const TRUSTWORTHY =
+  /^(?:https:|http:\/\/(?:localhost|[\w.-]+\.localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?(?:[/?#]|$))/i;
+
 /** Sign-in of people by browser: authorization code with PKCE (RFC 6749 §4.1, RFC 7636) at the provider of `oidc`. */
 export const SignInConfig = z.strictObject({
   /** The URL under which browsers reach the gateway; its `/auth/callback` is registered at the provider. */
-  publicUrl: HttpUrl,
+  publicUrl: HttpUrl.refine(
+    (url) => TRUSTWORTHY.test(url),
+    'must be https, or of this machine, or browsers keep no session',
+  ),
   clientId: z.string().min(1).max(200),
   clientSecret: Secret.optional(),
   scopes: z

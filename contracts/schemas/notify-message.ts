@@ -9,7 +9,7 @@ const MessageRequest = z.strictObject({
   generation: z.int().positive(),
   server: z.string(),
   tool: z.string(),
-  /** Canonical JSON without what policy redacts, cut after 500 characters. */
+  /** JSON as lists show it, without what policy redacts: long strings are cut each by itself, and all after 500 characters. */
   arguments: z.string(),
   /** Who may decide, in words. */
   who: z.string(),

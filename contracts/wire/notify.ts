@@ -27,7 +27,7 @@ export interface ToldRequest {
   readonly generation: number;
   readonly server: string;
   readonly tool: string;
-  /** Canonical JSON without what policy redacts, bounded. */
+  /** JSON as lists show it: without what policy redacts, long strings cut each by itself, bounded. */
   readonly arguments: string;
   /** Who may decide, in words. */
   readonly who: string;
@@ -84,16 +84,21 @@ export interface Followed {
   readonly reminded?: true;
   /** Time of the last escalation that was told. */
   readonly escalatedAt?: number;
-  /** Deadline of which was told that it is near. */
+  /** The last time before the deadline at which `expiring` was told. */
   readonly warned?: number;
+}
+
+export interface UnsentMessage extends MessageInput {
+  /** Epoch ms. */
+  readonly since: number;
 }
 
 /** What the next execution needs, so that nothing is told twice and nothing is left out. */
 export interface CarriedMessages {
   /** By call id. */
   readonly open: Readonly<Record<string, Followed>>;
-  /** Messages under way, or gathered; they keep their keys. */
-  readonly unsent: readonly MessageInput[];
+  /** Messages under way, or gathered; they keep their keys, and the time from which their hour counts. */
+  readonly unsent: readonly UnsentMessage[];
   /** `CHANNEL CALL` → what the channel calls the message. */
   readonly threads?: Readonly<Record<string, string>>;
   readonly sent: number;

@@ -4,10 +4,12 @@
  *
  * 1. Nobody sees anything of another tenant.
  * 2. Whoever may do anything about a request may see it.
+ * 3. A run does not show how it tells people apart, so for runs the onlooker says it; a request says it by itself.
  */
-import type { RememberScope } from '../../contracts/schemas/policy.ts';
+import type { IdCase, RememberScope } from '../../contracts/schemas/policy.ts';
+import { WAITS_FOR } from '../../contracts/names.ts';
 import type { Approver } from '../../contracts/schemas/request.ts';
-import { mayDecide } from '../policy/approvers.ts';
+import { isSamePerson, mayDecide, personOf } from '../policy/approvers.ts';
 import { type Decidable, maySee, type Permission } from './permitted.ts';
 import { mayRemember } from './standing.ts';
 
@@ -15,6 +17,8 @@ export interface Onlooker extends Approver {
   readonly tenant: string;
   /** True if the operator lets the person see every run of the tenant. */
   readonly seesAll: boolean;
+  /** How the organisation's policy compares ids; absent: as written. */
+  readonly idCase?: IdCase | undefined;
 }
 
 /** The facts of a run that say who may see it. */
@@ -25,12 +29,26 @@ export interface SeenRun {
 
 /** True if the person may see the run and all of its requests. */
 export function seesRun({ tenant, initiator }: SeenRun, person: Onlooker): boolean {
-  return tenant === person.tenant && (person.seesAll || initiator === person.id);
+  return tenant === person.tenant && (person.seesAll || isSamePerson(person, initiator, person.id));
 }
 
 /** True if the person may see this request of the run. */
 export function seesRequest(run: SeenRun, request: Pick<Decidable, 'approvers' | 'votes'>, person: Onlooker): boolean {
   return run.tenant === person.tenant && (person.seesAll || maySee(request, person, run.initiator));
+}
+
+/**
+ * Lists the values of `CountersignApprovers` (`WAITS_FOR`) under which runs wait for the person, or may: their requests
+ * say whether they do.
+ */
+export function waitingNames({ id, groups = [] }: { readonly id?: string; readonly groups?: readonly string[] }): {
+  readonly sure: readonly string[];
+  readonly possible: readonly string[];
+} {
+  const sure = [...(id === undefined ? [] : [WAITS_FOR.id(id)]), ...groups.map(WAITS_FOR.group)];
+  // Where policy ignores the case of ids, they are listed in lower case.
+  const ignoring = id === undefined ? [] : [WAITS_FOR.id(personOf({ idCase: 'ignored' }, id))];
+  return { sure, possible: [...ignoring.filter((name) => !sure.includes(name)), WAITS_FOR.more] };
 }
 
 const SCOPES = ['call', 'arguments', 'tool'] as const satisfies readonly RememberScope[];

@@ -19,19 +19,27 @@ import type {
   PreparedNotify,
   ToldRequest,
 } from '../../contracts/wire/notify.ts';
-import { describeRule, ruleAt } from '../policy/approvers.ts';
+import { inWords, isSamePerson, ruleAt } from '../policy/approvers.ts';
 import { withoutRedacted } from '../policy/redaction.ts';
-import { type Asking, type CallState, decisionOn, isAsking, judgementOf, requestStatusOf } from '../state/call.ts';
+import {
+  agreedOn,
+  type Asking,
+  type CallState,
+  decisionOn,
+  isAsking,
+  judgementOf,
+  requestStatusOf,
+} from '../state/call.ts';
 import { askingCalls, callOf, type Run, type RunIds } from '../state/run.ts';
 import { canonicalJson, hashOf } from '../text/canonical.ts';
 import { bounded } from '../text/escape.ts';
+import { argumentsLine } from '../text/shown-json.ts';
 import { shownOf } from './deadline.ts';
 
 /** Time before the deadline at which `expiring` is told, if a route states none. */
 const DEFAULT_EXPIRING_SECONDS = 3_600;
 /** Requests that one message lists. */
 const MOST_TOLD = 20;
-const ARGUMENT_CHARACTERS = 500;
 const REASON_CHARACTERS = 300;
 
 /** Something that happened to a request. */
@@ -45,7 +53,7 @@ export interface Told {
   /** Epoch ms. */
   readonly deadline: number;
   readonly about?: PauseKind;
-  /** Epoch ms; tells two events of one kind apart. */
+  /** Epoch ms; tells two events of one kind apart. Of `expiring`: the time that its routes state. */
   readonly at?: number;
 }
 
@@ -68,9 +76,10 @@ export function follow(
     const { callId } = state.call;
     const before = known[callId];
     const isNew = before?.generation !== state.request.generation;
-    const followed = followedOf(state, isNew ? undefined : before, notify, now);
+    const passed = warningsOf(state, notify).filter((at) => at <= now);
+    const followed = followedOf(state, isNew ? undefined : before, passed, now);
     open[callId] = followed;
-    for (const [event, at] of eventsOf(isNew ? undefined : before, followed))
+    for (const [event, at] of eventsOf(isNew ? undefined : before, followed, passed))
       told.push({ event, state, ...aboutOf(followed), ...defined({ at }) });
   }
   for (const [callId, before] of Object.entries(known)) {
@@ -84,10 +93,13 @@ function aboutOf({ generation, approvers, deadline, about }: Followed) {
   return { generation, approvers, deadline, ...defined({ about }) };
 }
 
-function followedOf(state: Asking, before: Followed | undefined, notify: PreparedNotify, now: number): Followed {
-  const { request } = state;
+function followedOf(
+  { request }: Asking,
+  before: Followed | undefined,
+  passed: readonly number[],
+  now: number,
+): Followed {
   const { remindedAt, escalatedAt } = shownOf(request);
-  const warnAt = warningAt(state, notify);
   return {
     generation: request.generation,
     approvers: ruleAt(request.approvers, now - request.openedAt),
@@ -95,47 +107,59 @@ function followedOf(state: Asking, before: Followed | undefined, notify: Prepare
     ...defined({
       about: request.about?.kind,
       escalatedAt,
-      warned: warnAt !== undefined && now >= warnAt ? request.deadline : before?.warned,
+      warned: passed.at(-1) ?? before?.warned,
     }),
     ...(remindedAt === undefined ? {} : { reminded: true }),
   };
 }
 
-function eventsOf(before: Followed | undefined, now: Followed): [event: MessageEvent, at?: number][] {
+function eventsOf(
+  before: Followed | undefined,
+  now: Followed,
+  passed: readonly number[],
+): [event: MessageEvent, at?: number][] {
   if (before === undefined) return [[now.about === 'outcome' ? 'unknown' : 'opened']];
-  const { reminded, escalatedAt, warned } = now;
+  const { reminded, escalatedAt } = now;
   const events: [event: MessageEvent, at?: number][] = [];
   if (reminded !== undefined && before.reminded === undefined) events.push(['reminder']);
   if (escalatedAt !== undefined && escalatedAt !== before.escalatedAt) events.push(['escalation', escalatedAt]);
-  if (warned !== undefined && warned !== before.warned) events.push(['expiring', warned]);
+  for (const at of passed) if (isAfter(at, before.warned)) events.push(['expiring', at]);
   return events;
 }
 
-/** Leaves out requests that opened and closed, of which nobody needs to hear. */
-export function withoutPassing(told: readonly Told[]): readonly Told[] {
+/** Leaves out what is over: of a closed request that it is closed is news, unless its opening was not told before. */
+export function withoutPassing(told: readonly Told[], open: Open): readonly Told[] {
   const idOf = ({ state, generation }: Told): string => `${state.call.callId}/${generation}`;
   const opened = new Set(told.filter(({ event }) => event === 'opened' || event === 'unknown').map(idOf));
-  const closed = new Set(told.filter(({ event }) => event === 'closed').map(idOf));
-  return told.filter((each) => !(opened.has(idOf(each)) && closed.has(idOf(each))));
+  return told.filter((each) =>
+    each.event === 'closed' ? !opened.has(idOf(each)) : open[each.state.call.callId]?.generation === each.generation,
+  );
 }
 
 /** Returns the next time at which a deadline comes near, in epoch ms. */
 export function nextWarning(open: Open, run: Run, notify: PreparedNotify): number | undefined {
-  const times = askingCalls(run).flatMap((state) => {
-    const at = warningAt(state, notify);
-    return at === undefined || open[state.call.callId]?.warned === state.request.deadline ? [] : [at];
-  });
+  const times = askingCalls(run).flatMap((state) =>
+    warningsOf(state, notify).filter((at) => isAfter(at, open[state.call.callId]?.warned)),
+  );
   return times.length === 0 ? undefined : Math.min(...times);
 }
 
-/** Returns the first time that a route states; a request that opens later is not told of its end. */
-function warningAt(state: Asking, notify: PreparedNotify): number | undefined {
+function isAfter(at: number, before: number | undefined): boolean {
+  return before === undefined || at > before;
+}
+
+/** Returns the times that routes state, the first one first; a request that opens later is not told of that one. */
+function warningsOf(state: Asking, notify: PreparedNotify): readonly number[] {
   const { deadline, openedAt } = state.request;
-  const wanted = routesOf(state, notify).filter(({ on }) => on === undefined || on.includes('expiring'));
-  if (wanted.length === 0) return undefined;
-  const seconds = Math.max(...wanted.map(({ expiringSeconds }) => expiringSeconds ?? DEFAULT_EXPIRING_SECONDS));
-  const at = deadline - seconds * 1_000;
-  return at > openedAt ? at : undefined;
+  const times = routesOf(state, notify)
+    .filter(({ on }) => on === undefined || on.includes('expiring'))
+    .map((route) => warningAt(route, deadline))
+    .filter((at) => at > openedAt);
+  return [...new Set(times)].toSorted((one, other) => one - other);
+}
+
+function warningAt({ expiringSeconds = DEFAULT_EXPIRING_SECONDS }: NotifyRoute, deadline: number): number {
+  return deadline - expiringSeconds * 1_000;
 }
 
 /** The routes of the rule that asked, else those of the whole policy. */
@@ -163,6 +187,8 @@ export function messagesOf(
       if (!wanted(channel)) continue;
       const key = canonicalJson([channel, each.event, to.ids, to.groups]);
       const group = groups.get(key) ?? { first: { channel, event: each.event, to }, told: [] };
+      // A worker that was away meets both times before a deadline at once.
+      if (group.told.some(({ state }) => state.call.callId === each.state.call.callId)) continue;
       group.told.push(each);
       groups.set(key, group);
     }
@@ -180,22 +206,26 @@ export function messagesOf(
 /** Returns whom each channel tells, each person once. */
 function peopleBy(told: Told, routes: readonly NotifyRoute[], initiatorId: string): ReadonlyMap<string, Addressees> {
   const by = new Map<string, Addressees>();
-  for (const { channel, on, to = 'approvers' } of routes) {
+  for (const route of routes) {
+    const { channel, on, to = 'approvers' } = route;
     if (on !== undefined && !on.includes(told.event)) continue;
+    if (told.event === 'expiring' && warningAt(route, told.deadline) !== told.at) continue;
     const { ids, groups } = by.get(channel) ?? { ids: [], groups: [] };
-    const more = addresseesOf(to, told.approvers, initiatorId);
+    const more = addresseesOf(to, told, initiatorId);
     by.set(channel, { ids: distinct([...ids, ...more.ids]), groups: distinct([...groups, ...more.groups]) });
   }
   return by;
 }
 
-function addresseesOf(to: NonNullable<NotifyRoute['to']>, { allOf }: ApproverRule, initiatorId: string): Addressees {
+/** Of approvers, those who have agreed already are left out until the request closes. */
+function addresseesOf(to: NonNullable<NotifyRoute['to']>, { approvers, state }: Told, initiatorId: string): Addressees {
   if (to === 'initiator') return { ids: [initiatorId], groups: [] };
   if (to !== 'approvers') return to;
-  const excluded = allOf.flatMap(({ not = [] }) => not);
+  const agreed = isAsking(state) ? agreedOn(state) : [];
+  const isIn = (ids: readonly string[], id: string): boolean => ids.some((each) => isSamePerson(approvers, each, id));
   return {
-    ids: allOf.flatMap(({ ids }) => ids).filter((id) => !excluded.includes(id)),
-    groups: allOf.flatMap(({ groups }) => groups),
+    ids: approvers.allOf.flatMap(({ ids, not = [] }) => ids.filter((id) => !isIn(not, id) && !isIn(agreed, id))),
+    groups: approvers.allOf.flatMap(({ groups }) => groups),
   };
 }
 
@@ -211,14 +241,13 @@ function toldRequest({ event, state, generation, approvers, deadline, about }: T
     bounded(text, REASON_CHARACTERS),
   );
   const because = isAsking(state) && event !== 'closed' ? state.request.because : undefined;
-  const shown = canonicalJson(withoutRedacted(state.call.arguments, judgement?.redact));
   return {
     callId: state.call.callId,
     generation,
     server,
     tool,
-    arguments: bounded(shown, ARGUMENT_CHARACTERS),
-    who: describeRule(approvers),
+    arguments: argumentsLine(withoutRedacted(state.call.arguments, judgement?.redact)),
+    who: bounded(inWords(approvers), REASON_CHARACTERS),
     deadline: new Date(deadline).toISOString(),
     rules: verdict?.rules ?? [],
     ...(explain.length === 0 ? {} : { explain }),

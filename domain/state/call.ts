@@ -245,6 +245,12 @@ export function approved(state: WaitingForConsent, made: MadeDecision, further: 
   return { status: 'approved', ...resolvedOf(state), consent };
 }
 
+/** Returns the ids of those who have agreed so far, if one is not enough. */
+export function agreedOn(state: Asking): readonly string[] {
+  if (state.status === 'waiting-for-consent') return (state.votes ?? []).map(({ decision }) => decision.approver.id);
+  return state.status === 'waiting-for-answer' ? (state.agreed ?? []).map(({ answer }) => answer.approver.id) : [];
+}
+
 /** Records the approvals so far, after one was given or withdrawn, while others are still needed. */
 export function voted(state: WaitingForConsent, votes: readonly Vote[]): WaitingForConsent {
   const { votes: _, ...asked } = state;

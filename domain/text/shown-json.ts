@@ -8,7 +8,7 @@
  * 3. The text is `visible` (`escape.ts`): each character by itself, and in the order of the value.
  */
 import { canonicalJson, sha256Hex } from './canonical.ts';
-import { spaced } from './escape.ts';
+import { bounded, spaced } from './escape.ts';
 
 export interface ShownJson {
   readonly text: string;
@@ -17,6 +17,9 @@ export interface ShownJson {
 }
 
 const DIGEST_CHARACTERS = 12;
+/** Characters of one string among arguments, and of all of them, where a line lists a call. */
+const LISTED_STRING = 120;
+const LISTED_CHARACTERS = 500;
 
 /** Writes the value into one line. @param most characters of one string */
 export function jsonLine(value: unknown, most = Number.POSITIVE_INFINITY): ShownJson {
@@ -56,4 +59,9 @@ function membersOf(value: object): [string, unknown][] {
   return Object.entries(value)
     .filter(([, member]) => member !== undefined)
     .toSorted(([one], [other]) => (one < other ? -1 : 1));
+}
+
+/** Writes arguments into one line of a list. A long string is cut by itself, and hides none of those after it. */
+export function argumentsLine(value: object): string {
+  return bounded(jsonLine(value, LISTED_STRING).text, LISTED_CHARACTERS);
 }

@@ -19,16 +19,14 @@ import { digestOf } from '../request/digest.ts';
 import { shownStanding } from '../request/standing.ts';
 import { shownThrottled, throttledCalls } from '../request/throttling.ts';
 import { isConcluded } from '../run/stretch.ts';
-import { type Answerable, type Asking, type CallState, type InFlight, judgementOf } from '../state/call.ts';
+import { agreedOn, type Asking, type CallState, type InFlight, judgementOf } from '../state/call.ts';
 import { askingCalls, callOf, type Run, type RunIds, waitOf } from '../state/run.ts';
 import { byteLength } from '../text/canonical.ts';
 import { bounded, boundedBytes, codeSpan, markdown, named, visible } from '../text/escape.ts';
-import { jsonLine } from '../text/shown-json.ts';
+import { argumentsLine } from '../text/shown-json.ts';
 
 /** Questions of one request in the current details. */
 const SHOWN_QUESTIONS = 5;
-/** Characters of one string among arguments. */
-const SHOWN_STRING = 120;
 const MEMO_REQUESTS = 5;
 const MEMO_BYTES = 1_536;
 /** Temporal takes 400 bytes, counted with the encoding of the payload. */
@@ -81,11 +79,6 @@ export function currentDetails(
   // Broken glass goes right under the first line.
   lines.splice(1, 0, ...brokenGlass(run));
   return lines.join('\n');
-}
-
-/** Shows every value in part before it shows none of the last ones: all details together have 20 kB. */
-function argumentsIn(value: object): string {
-  return bounded(jsonLine(value, SHOWN_STRING).text, 500);
 }
 
 /** Puts this turn before the lines on earlier turns of stretches. @param at epoch ms of the model's answer */
@@ -172,23 +165,17 @@ function standingLines({ standing = [] }: Run): string[] {
     '',
     ...standing.map((each) => {
       const { standing: id, server, tool, scope, arguments: args, until, by } = shownStanding(each);
-      const about = args === undefined ? '' : `, ${codeSpan(argumentsIn(args))}`;
+      const about = args === undefined ? '' : `, ${codeSpan(argumentsLine(args))}`;
       return `- ${toolIn(server, tool)}: ${scope}${about} by ${markdown(by.join(', '))}${until === undefined ? '' : ` until ${until}`} (${markdown(id)})`;
     }),
   ];
-}
-
-/** Returns the answers so far, if one is not enough. */
-function voicesIn(state: Asking): readonly Answerable[] {
-  if (state.status === 'waiting-for-consent') return (state.votes ?? []).map(({ decision }) => decision);
-  return state.status === 'waiting-for-answer' ? (state.agreed ?? []).map(({ answer }) => answer) : [];
 }
 
 function requestLines(state: Asking): string[] {
   const { call, judgement, request, duplicateOf, edit, unsure } = state;
   const { server, tool } = judgement.target;
   const { approvers, remindedAt, escalatedAt } = shownOf(request);
-  const voices = voicesIn(state).map(({ approver }) => approver.id);
+  const voices = agreedOn(state);
   return [
     `- **${call.callId}** ${toolIn(server, tool)} until ${new Date(request.deadline).toISOString()}`,
     `  - who: ${markdown(inWords(approvers))}`,
@@ -200,7 +187,7 @@ function requestLines(state: Asking): string[] {
     ...(escalatedAt === undefined ? [] : [`  - others are asked since ${new Date(escalatedAt).toISOString()}`]),
     ...(request.extended === undefined ? [] : [`  - postponed by ${markdown(postponers(request.extended.by))}`]),
     ...(voices.length === 0 ? [] : [`  - agreed so far: ${markdown(voices.join(', '))}`]),
-    `  - arguments: ${codeSpan(argumentsIn(withoutRedacted(call.arguments, judgement.redact)))}`,
+    `  - arguments: ${codeSpan(argumentsLine(withoutRedacted(call.arguments, judgement.redact)))}`,
     ...(duplicateOf === undefined
       ? []
       : [`  - the same call as ${duplicateOf}: it needs an approval of its own, or one that stands`]),
@@ -210,7 +197,7 @@ function requestLines(state: Asking): string[] {
     ...(edit === undefined
       ? []
       : [
-          `  - arguments changed by ${markdown(edit.by)}; proposed were ${codeSpan(argumentsIn(withoutRedacted(edit.proposed, judgement.redact)))}`,
+          `  - arguments changed by ${markdown(edit.by)}; proposed were ${codeSpan(argumentsLine(withoutRedacted(edit.proposed, judgement.redact)))}`,
         ]),
     ...(request.because === undefined ? [] : [`  - asked again: ${markdown(bounded(request.because, 200))}`]),
   ];

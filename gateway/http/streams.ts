@@ -1,9 +1,12 @@
 /**
  * Keeps event streams (server-sent events, WHATWG HTML §9.2) within bounds.
  *
- * 1. Their number is bounded, for each person too. A reader that falls behind is let go, and resumes by `Last-Event-ID`.
- * 2. A stream ends with the token that opened it.
+ * 1. Their number is bounded, for each person too.
+ * 2. A reader that falls behind is waited for (`ready`). Events that cannot wait let it go above a bound, and so does a
+ *    reader that takes nothing for some time; it resumes by `Last-Event-ID`.
+ * 3. A stream ends with the token that opened it.
  */
+import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { GatewayConfig } from '../../contracts/schemas/gateway.ts';
 import { tooMany } from './problem.ts';
@@ -17,6 +20,8 @@ const RETRY_MS = 2_000;
 export interface Stream {
   /** Sends an event; does nothing after the end. */
   send(event: string, id: string | undefined, data: unknown): void;
+  /** Resolves when the reader has taken nearly all of what was sent, or when the stream has ended. */
+  ready(): Promise<void>;
   /** Ends the stream; the reader comes back and resumes. */
   end(): void;
   /** Aborted when the stream has ended, for whatever reason. */
@@ -61,16 +66,29 @@ export class Streams {
     response.write(`retry: ${RETRY_MS}\n\n`);
     const over = new AbortController();
     const write = (text: string): void => {
-      if (over.signal.aborted) return;
-      response.write(text);
+      if (response.writableEnded || response.destroyed) return;
+      // One event may be larger than the bound, so what waited before it counts.
       if (response.writableLength > MOST_WAITING_BYTES) response.destroy();
+      else response.write(text);
     };
-    const heartbeat = setInterval(() => write(': still here\n\n'), HEARTBEAT_MS);
+    // A connection that breaks is told by `close`.
+    response.on('error', () => undefined);
+    let wasBehind = false;
+    const heartbeat = setInterval(() => {
+      const isBehind = response.writableNeedDrain || response.writableEnded;
+      if (isBehind && wasBehind) response.destroy();
+      else write(': still here\n\n');
+      wasBehind = isBehind;
+    }, HEARTBEAT_MS);
     // A longer timer would overflow and end the stream at once.
     const expiry = setTimeout(() => response.end(), Math.min(Math.max(0, until - Date.now()), 2_147_483_647));
     const stream: Stream = {
       send: (event, id, data) =>
         write(`${id === undefined ? '' : `id: ${id}\n`}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`),
+      ready: async () => {
+        if (response.writableNeedDrain && !response.writableEnded)
+          await once(response, 'drain', { signal: over.signal }).catch(() => undefined);
+      },
       end: () => void response.end(),
       ended: over.signal,
     };

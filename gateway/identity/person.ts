@@ -9,8 +9,10 @@ import { CountersignError } from '../../contracts/errors.ts';
 import type { GatewayConfig } from '../../contracts/schemas/gateway.ts';
 import type { Person } from '../../contracts/schemas/http-api.ts';
 import { Identifier } from '../../contracts/schemas/json.ts';
+import type { IdCase } from '../../contracts/schemas/policy.ts';
 import type { Approver } from '../../contracts/schemas/request.ts';
 import type { Assertion } from '../../contracts/schemas/trust.ts';
+import { type Compared, comparing, isNamedIn } from '../../domain/policy/approvers.ts';
 import type { Onlooker } from '../../domain/request/onlooker.ts';
 
 export type Right = Person['may'][number];
@@ -39,11 +41,16 @@ const MOST_GROUPS = 1_000;
 export class People {
   readonly #may: GatewayConfig['may'];
   readonly #voice: Voice | undefined;
+  readonly #idCase: IdCase | undefined;
 
-  /** @param voice in trust mode `signed` */
-  constructor(may: GatewayConfig['may'], voice?: Voice) {
+  /**
+   * @param voice in trust mode `signed`
+   * @param idCase of the organisation's policy
+   */
+  constructor(may: GatewayConfig['may'], voice?: Voice, idCase?: IdCase) {
     this.#may = may;
     this.#voice = voice;
+    this.#idCase = idCase;
   }
 
   /** @throws CountersignError `SIGN_IN_REQUIRED` if the claims name nobody of whom runs could be told */
@@ -55,7 +62,7 @@ export class People {
       throw signIn(`The key of this gateway may not speak for tenant ${tenant}.`);
     const groups = groupsIn(claimed).filter((group) => this.#voice?.groups.includes(group) ?? true);
     // Sound: checked above; with a voice, it is a text of two parts.
-    const person = { id: id as string, groups, tenant };
+    const person = { id: id as string, groups, tenant, ...comparing({ idCase: this.#idCase }) };
     const may = new Set(
       (['start', 'read', 'administer'] as const).filter((right) => isAmong(this.#may[right], person, subject)),
     );
@@ -64,8 +71,8 @@ export class People {
 }
 
 /** @param subject the id without its issuer */
-function isAmong({ ids, groups }: GatewayConfig['may'][Right], person: Approver, subject: string): boolean {
-  return ids.includes(person.id) || ids.includes(subject) || groups.some((group) => person.groups.includes(group));
+function isAmong(named: GatewayConfig['may'][Right], person: Approver & Compared, subject: string): boolean {
+  return isNamedIn(person, named, person) || isNamedIn(person, named, { id: subject, groups: [] });
 }
 
 /** A text is a list of one: some providers write it so. Names that no policy can hold are left out. */

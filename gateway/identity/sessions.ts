@@ -5,6 +5,7 @@
  * 2. A sign-in is bound to the browser that began it: state, nonce and PKCE verifier stand in a cookie of its own.
  * 3. The ID token is verified like any other token, by the provider's published keys.
  * 4. A cookie alone changes nothing: a request that may change something must come from a page of this gateway.
+ * 5. Sessions of the development login have a key of their own, made for the process: no other gateway believes them.
  */
 import { randomBytes } from 'node:crypto';
 import { EncryptJWT, jwtDecrypt, jwtVerify } from 'jose';
@@ -21,6 +22,19 @@ export const LOGIN_COOKIE = '__Host-countersign-login';
 
 const LOGIN_SECONDS = 600;
 const DEVELOPMENT_SECONDS = 43_200;
+const DEADLINE_MS = 10_000;
+/** Metadata of a provider are read anew after this time. */
+const METADATA_MS = 600_000;
+/** Browsers drop a cookie above 4,096 bytes, with its name and attributes (RFC 6265bis §5.6). */
+const MOST_COOKIE_BYTES = 3_800;
+
+/** What a sealed text is for; one use is never taken for another. */
+type Use = 'session' | 'login' | 'development';
+
+interface Metadata {
+  readonly at: number;
+  readonly server: Promise<oauth.AuthorizationServer>;
+}
 
 /** A cookie to set. */
 export interface SetCookie {
@@ -43,9 +57,12 @@ export class Sessions {
   readonly #keys: ProviderKeys | undefined;
   readonly #ask: AskProvider;
   readonly #sealing: readonly Uint8Array[];
+  /** Seals sessions of the development login; absent where there is none. */
+  readonly #development: Uint8Array | undefined;
+  #metadata: Metadata | undefined;
 
   constructor(
-    { signIn: config, oidc }: Pick<GatewayConfig, 'signIn' | 'oidc'>,
+    { signIn: config, oidc, development }: Pick<GatewayConfig, 'signIn' | 'oidc' | 'development'>,
     people: People,
     keys: ProviderKeys | undefined,
     ask: AskProvider,
@@ -57,6 +74,7 @@ export class Sessions {
     this.#ask = ask;
     const stated = (config?.keys ?? []).map(({ key }) => Buffer.from(key, 'base64'));
     this.#sealing = stated.length > 0 ? stated : [randomBytes(32)];
+    this.#development = development === true ? randomBytes(32) : undefined;
   }
 
   /** The origin of the gateway's own pages; undefined where only the request tells. */
@@ -66,13 +84,23 @@ export class Sessions {
 
   /** Returns who holds the session. @throws CountersignError `SIGN_IN_REQUIRED` */
   async askerOf(cookie: string): Promise<Asker> {
-    const { id, groups, tenant, exp } = await this.#opened<Claimed>(cookie, 'session');
+    const { id, groups, tenant, exp } = await this.#claimedIn(cookie);
     return this.#people.personOf({ id, groups, tenant, exp });
   }
 
-  /** Makes a session of the development login. */
+  async #claimedIn(cookie: string): Promise<Claimed> {
+    if (this.#development !== undefined) {
+      const found = await opened<Claimed>(cookie, [this.#development], 'development');
+      if (found !== undefined) return found;
+    }
+    return await this.#opened<Claimed>(cookie, 'session');
+  }
+
+  /** Makes a session of the development login. @throws CountersignError `ACTION_FORBIDDEN` if there is no such login */
   async sessionOf(claimed: Omit<Claimed, 'exp'>): Promise<SetCookie> {
-    return await this.#sealed({ ...claimed }, 'session', DEVELOPMENT_SECONDS);
+    if (this.#development === undefined)
+      throw new CountersignError('ACTION_FORBIDDEN', 'This gateway has no development login (gateway.development).');
+    return await sealed({ ...claimed }, this.#development, 'development', DEVELOPMENT_SECONDS);
   }
 
   /** Begins a sign-in. @returns where to send the browser */
@@ -129,8 +157,9 @@ export class Sessions {
       });
       const { id, groups, tenant } = claimedIn(payload, oidc);
       // The claims must name somebody now, not at the next request.
-      this.#people.personOf({ id, groups, tenant, exp: payload.exp });
-      return { to, cookie: await this.#sealed({ id, groups, tenant }, 'session', config.hours * 3_600) };
+      const usable = this.#people.personOf({ id, groups, tenant, exp: payload.exp });
+      const session = { id, groups: usable.groups, tenant };
+      return { to, cookie: await this.#sealed(session, 'session', config.hours * 3_600) };
     } catch (error) {
       throw error instanceof CountersignError ? error : signIn('The identity provider did not let you sign in.');
     }
@@ -147,38 +176,74 @@ export class Sessions {
         await this.#ask(url, init as RequestInit),
       // Egress has judged whether the issuer may be asked in clear.
       [oauth.allowInsecureRequests]: issuer.protocol === 'http:',
+      signal: () => AbortSignal.timeout(DEADLINE_MS),
     };
-    let server: oauth.AuthorizationServer;
-    try {
-      const found = await oauth.discoveryRequest(issuer, { ...options, algorithm: 'oidc' });
-      server = await oauth.processDiscoveryResponse(issuer, found);
-    } catch (cause) {
-      const message = 'The identity provider does not answer, so nobody can sign in. Try again later.';
-      throw new CountersignError('TRUST_UNAVAILABLE', message, {}, { cause });
-    }
+    const server = await this.#server(issuer, options);
     const client: oauth.Client = { client_id: config.clientId };
     const redirect = new URL('/auth/callback', config.publicUrl).href;
     return { config, oidc, keys, server, client, redirect, options };
   }
 
-  async #sealed(claims: Readonly<Record<string, unknown>>, use: string, seconds: number): Promise<SetCookie> {
-    const value = await new EncryptJWT({ ...claims })
-      .setProtectedHeader({ alg: 'dir', enc: 'A256GCM' })
-      .setAudience(use)
-      .setExpirationTime(Math.floor(Date.now() / 1_000) + seconds)
-      .encrypt(this.#sealing[0] ?? new Uint8Array());
-    return { value, seconds };
+  /** Reads the provider's metadata once for all who sign in during some minutes: anybody may begin a sign-in. */
+  async #server(issuer: URL, options: oauth.HttpRequestOptions<'GET'>): Promise<oauth.AuthorizationServer> {
+    let kept = this.#metadata;
+    if (kept === undefined || Date.now() - kept.at >= METADATA_MS) {
+      kept = { at: Date.now(), server: discovered(issuer, options) };
+      this.#metadata = kept;
+    }
+    try {
+      return await kept.server;
+    } catch (cause) {
+      if (this.#metadata === kept) this.#metadata = undefined;
+      const message = 'The identity provider does not answer, so nobody can sign in. Try again later.';
+      throw new CountersignError('TRUST_UNAVAILABLE', message, {}, { cause });
+    }
   }
 
-  async #opened<T>(value: string, use: string): Promise<T> {
-    for (const key of this.#sealing)
-      try {
-        const { payload } = await jwtDecrypt(value, key, { audience: use });
-        // Sound: nobody else has the key, and each use has one shape.
-        return payload as unknown as T;
-      } catch {
-        // Another key may have sealed it.
-      }
-    throw signIn('The session has ended. Sign in again.');
+  async #sealed(claims: Readonly<Record<string, unknown>>, use: Use, seconds: number): Promise<SetCookie> {
+    return await sealed(claims, this.#sealing[0] ?? new Uint8Array(), use, seconds);
   }
+
+  async #opened<T>(value: string, use: Use): Promise<T> {
+    const found = await opened<T>(value, this.#sealing, use);
+    if (found === undefined) throw signIn('The session has ended. Sign in again.');
+    return found;
+  }
+}
+
+async function discovered(issuer: URL, options: oauth.HttpRequestOptions<'GET'>): Promise<oauth.AuthorizationServer> {
+  const found = await oauth.discoveryRequest(issuer, { ...options, algorithm: 'oidc' });
+  return await oauth.processDiscoveryResponse(issuer, found);
+}
+
+/** @throws CountersignError `ACTION_FORBIDDEN` if a browser would drop the cookie: it would sign in for ever */
+async function sealed(
+  claims: Readonly<Record<string, unknown>>,
+  key: Uint8Array,
+  use: Use,
+  seconds: number,
+): Promise<SetCookie> {
+  const value = await new EncryptJWT({ ...claims })
+    .setProtectedHeader({ alg: 'dir', enc: 'A256GCM' })
+    .setAudience(use)
+    .setExpirationTime(Math.floor(Date.now() / 1_000) + seconds)
+    .encrypt(key);
+  if (value.length > MOST_COOKIE_BYTES)
+    throw new CountersignError(
+      'ACTION_FORBIDDEN',
+      `What is to be kept in a cookie has ${value.length} bytes, and browsers keep ${MOST_COOKIE_BYTES}: let the provider name fewer groups in its tokens.`,
+    );
+  return { value, seconds };
+}
+
+async function opened<T>(value: string, keys: readonly Uint8Array[], use: Use): Promise<T | undefined> {
+  for (const key of keys)
+    try {
+      const { payload } = await jwtDecrypt(value, key, { audience: use });
+      // Sound: nobody else has the key, and each use has one shape.
+      return payload as unknown as T;
+    } catch {
+      // Another key may have sealed it.
+    }
+  return undefined;
 }

@@ -17,6 +17,7 @@ import { Identifier } from '../../contracts/schemas/json.ts';
 import type { Approver } from '../../contracts/schemas/request.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import type { Signer } from '../../client/signing/signing.ts';
+import { isSamePerson } from '../../domain/policy/approvers.ts';
 import { namedIn } from '../../domain/request/decision.ts';
 import type { z } from 'zod';
 import type { Asker } from '../identity/person.ts';
@@ -56,7 +57,7 @@ export class Answering {
   readonly #options: AnsweringOptions;
   readonly #parts: Parts;
   readonly #own: Countersign;
-  /** Message → Temporal run id that it named. */
+  /** Message of a person → Temporal run id that it named. Anybody may choose the id of a message, so each has their own. */
   readonly #executions = new LRUCache<string, string>({ max: 10_000 });
   /** Messages without groups of their own are signed with those of the signer. */
   readonly #ofGroups = new LRUCache<string, Countersign>({ max: 1_000 });
@@ -124,7 +125,7 @@ export class Answering {
     // Who may see one request of a run may not see each of them.
     if (current !== undefined) await reading.requestOf(runId, callId, asker);
     const decisionId = body.decisionId ?? idIn(key) ?? randomUUID();
-    const sent = JSON.stringify([runId, decisionId]);
+    const sent = JSON.stringify([asker.tenant, asker.id, runId, decisionId]);
     // A message sent again names the same execution, also after the request is gone.
     const execution = body.runId ?? this.#executions.get(sent) ?? current?.runId ?? (await opened.state(runId)).runId;
     this.#executions.set(sent, execution);
@@ -183,8 +184,8 @@ export class Answering {
 }
 
 /** True if the person may write to a run and stop it. */
-export function mayTell({ initiator }: Seen, { id, may }: Asker): boolean {
-  return initiator === id || may.has('administer');
+export function mayTell({ initiator }: Pick<Seen, 'initiator'>, asker: Asker): boolean {
+  return isSamePerson(asker, initiator, asker.id) || asker.may.has('administer');
 }
 
 function forbidden(message: string): CountersignError {

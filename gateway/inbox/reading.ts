@@ -8,7 +8,6 @@
 import type { Client } from '@temporalio/client';
 import { z } from 'zod';
 import { CountersignError } from '../../contracts/errors.ts';
-import { WAITS_FOR } from '../../contracts/names.ts';
 import type {
   RequestPage,
   RequestQuery,
@@ -20,7 +19,8 @@ import type {
 } from '../../contracts/schemas/http-api.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
-import { rememberable, seesRequest, seesRun } from '../../domain/request/onlooker.ts';
+import { rememberable, seesRequest, seesRun, waitingNames } from '../../domain/request/onlooker.ts';
+import { type Compared, isSamePerson } from '../../domain/policy/approvers.ts';
 import { permittedTo } from '../../domain/request/permitted.ts';
 import type { Asker } from '../identity/person.ts';
 import { Misfit } from '../http/problem.ts';
@@ -28,8 +28,8 @@ import type { Opened } from '../projection/opened.ts';
 import { compared, deadlineOf, type Known, type Projection } from '../projection/projection.ts';
 import { rowOf } from '../projection/visibility.ts';
 
-/** Runs that are asked at a time to fill a page. */
-const BATCH = 16;
+/** Runs that are asked at a time to fill a page; less than `Opened` asks at once, so that one list leaves room. */
+const BATCH = 8;
 
 export interface Seen {
   readonly run: RunRow;
@@ -53,11 +53,19 @@ export class Reading {
 
   /** Finds a run that the person may see. @throws CountersignError `RUN_NOT_FOUND` */
   async seen(runId: string, asker: Asker): Promise<Seen> {
-    const known = this.#projection.run(runId) ?? (await this.#described(runId));
-    if (known === undefined || known.row.tenant !== asker.tenant) throw noRun(runId);
-    const { row } = known;
-    if (!seesRun(row, asker) && !(await this.#isNamedIn(known, asker))) throw noRun(runId);
+    const held = this.#projection.run(runId);
+    const known = held ?? (await this.#described(runId));
+    const { row } = known ?? {};
+    if (known === undefined || row?.tenant !== asker.tenant || !(await this.#maySee(known, asker))) {
+      // A refusal asks Temporal whether the gateway holds the run or not, so that both take the same and fail alike.
+      if (held !== undefined) await this.#described(runId);
+      throw noRun(runId);
+    }
     return { run: row, initiator: row.initiator };
+  }
+
+  async #maySee(known: Pick<Known, 'row' | 'approvers'>, asker: Asker): Promise<boolean> {
+    return seesRun(known.row, asker) || (await this.#isNamedIn(known, asker));
   }
 
   async #described(runId: string): Promise<Pick<Known, 'row' | 'approvers'> | undefined> {
@@ -111,11 +119,21 @@ export class Reading {
   runs({ most, cursor, ...wanted }: RunQuery, asker: Asker): RunPage {
     const after = cursor === undefined ? undefined : keyIn(cursor, 2);
     const found = [...this.#projection.runs()]
-      .filter((known) => isListedFor(known, asker) && fitsRun(known.row, wanted))
+      .filter((known) => this.#isListedFor(known, asker) && fitsRun(known.row, wanted, asker))
       .map(({ row }) => ({ row, key: [row.startedAt, row.runId] }))
       .filter(({ key }) => after === undefined || compared(key, after) < 0)
       .toSorted((one, other) => -compared(one.key, other.key));
     return { runs: found.slice(0, most).map(({ row }) => row), ...this.#asOf(), ...nextOf(found, most) };
+  }
+
+  /** Lists show a run to people who are asked by name; one that may ask further people, when its requests were read. */
+  #isListedFor({ row, approvers }: Known, asker: Asker): boolean {
+    if (seesRun(row, asker)) return true;
+    if (row.tenant !== asker.tenant) return false;
+    const waits = waitsFor(approvers, asker);
+    const isKnown = (): boolean =>
+      this.#opened.knownRules(row.runId).some((rule) => seesRequest(row, { approvers: rule }, asker));
+    return waits === 'yes' || (waits === 'maybe' && isKnown());
   }
 
   /** Lists open requests that the person may see, by their deadlines. */
@@ -171,17 +189,13 @@ interface Found {
   readonly key: readonly string[];
 }
 
-/** `maybe`: the run waits for more people than visibility can name. */
-export function waitsFor(approvers: readonly string[] | undefined, { id, groups }: Asker): 'yes' | 'no' | 'maybe' {
+/** `maybe`: the run waits for more people than visibility can name, or for this one in another spelling. */
+export function waitsFor(approvers: readonly string[] | undefined, asker: Asker): 'yes' | 'no' | 'maybe' {
   if (approvers === undefined) return 'no';
   const named = new Set(approvers);
-  if (named.has(WAITS_FOR.id(id)) || groups.some((group) => named.has(WAITS_FOR.group(group)))) return 'yes';
-  return named.has(WAITS_FOR.more) ? 'maybe' : 'no';
-}
-
-/** Lists show a run to people who are asked by name; a run that may ask further ones can be opened by its id. */
-function isListedFor({ row, approvers }: Known, asker: Asker): boolean {
-  return seesRun(row, asker) || (row.tenant === asker.tenant && waitsFor(approvers, asker) === 'yes');
+  const { sure, possible } = waitingNames(asker);
+  if (sure.some((name) => named.has(name))) return 'yes';
+  return possible.some((name) => named.has(name)) ? 'maybe' : 'no';
 }
 
 function isAsked({ row, approvers }: Known, query: RequestQuery, asker: Asker): boolean {
@@ -189,7 +203,7 @@ function isAsked({ row, approvers }: Known, query: RequestQuery, asker: Asker): 
   if (!seesRun(row, asker) && waitsFor(approvers, asker) === 'no') return false;
   if (query.server !== undefined && !row.servers.includes(query.server)) return false;
   if (query.deadlineBefore !== undefined && deadlineOf({ row }) >= query.deadlineBefore) return false;
-  return query.initiator === undefined || row.initiator === query.initiator;
+  return query.initiator === undefined || isSamePerson(asker, row.initiator, query.initiator);
 }
 
 /** False if all requests of the run stand before the cursor, as far as its memo says. */
@@ -202,7 +216,9 @@ function fits(request: ApprovalRequest, query: RequestQuery, now: number): boole
   const { approver, group, server, tool, olderThanSeconds, deadlineBefore } = query;
   const isNaming = (ids: readonly string[], groups: readonly string[]): boolean =>
     request.approvers.allOf.some(
-      (clause) => clause.ids.some((id) => ids.includes(id)) || clause.groups.some((each) => groups.includes(each)),
+      (clause) =>
+        clause.ids.some((id) => ids.some((each) => isSamePerson(request.approvers, id, each))) ||
+        clause.groups.some((each) => groups.includes(each)),
     );
   if (approver !== undefined && !isNaming([approver], [])) return false;
   if (group !== undefined && !isNaming([], [group])) return false;
@@ -212,10 +228,14 @@ function fits(request: ApprovalRequest, query: RequestQuery, now: number): boole
   return olderThanSeconds === undefined || now - Date.parse(request.openedAt) >= olderThanSeconds * 1_000;
 }
 
-function fitsRun(row: RunRow, { status, initiator, server }: Omit<RunQuery, 'most' | 'cursor'>): boolean {
+function fitsRun(
+  row: RunRow,
+  { status, initiator, server }: Omit<RunQuery, 'most' | 'cursor'>,
+  person: Compared,
+): boolean {
   if (status !== undefined && row.status !== status) return false;
   if (server !== undefined && !row.servers.includes(server)) return false;
-  return initiator === undefined || row.initiator === initiator;
+  return initiator === undefined || isSamePerson(person, row.initiator, initiator);
 }
 
 function rowIn(

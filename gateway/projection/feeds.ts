@@ -1,8 +1,10 @@
 /**
  * Follows the ledgers of runs that somebody watches: one watch for each run, whatever the number of readers.
  *
- * 1. Entries come in order, each once, from the number that a reader names.
- * 2. A feed ends soon after its last reader has gone; memory is bounded by what it holds.
+ * 1. Entries come in order, each once, from the number that a reader names. A number that the ledger has not reached
+ *    means the beginning: it is of another run, or was made up.
+ * 2. Each reader goes at its own pace, and gets from the ledger what the feed does not hold any more.
+ * 3. A feed ends soon after its last reader has gone; memory is bounded by what it holds.
  */
 import type { Countersign } from '../../client/countersign.ts';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -13,17 +15,14 @@ const LINGER_MS = 10_000;
 const MOST_HELD = 2_000;
 const PAGE = 200;
 
-interface Reader {
-  next: number;
-  readonly tell: (entry: LedgerEntry) => void;
-  readonly end: (error?: CountersignError) => void;
-}
+/** Told an entry; the next one waits for what it returns. */
+type Tell = (entry: LedgerEntry) => Promise<void>;
 
 export class Feeds {
-  readonly #countersign: Countersign;
+  readonly #countersign: Pick<Countersign, 'run'>;
   readonly #feeds = new Map<string, Feed>();
 
-  constructor(countersign: Countersign) {
+  constructor(countersign: Pick<Countersign, 'run'>) {
     this.#countersign = countersign;
   }
 
@@ -36,11 +35,26 @@ export class Feeds {
    * Tells the entries of a run from number `from` on, until the run or `signal` ends.
    * @throws CountersignError if the run cannot be read
    */
-  async follow(runId: string, from: number, signal: AbortSignal, tell: (entry: LedgerEntry) => void): Promise<void> {
-    const known = this.#feeds.get(runId);
-    const feed = known ?? new Feed(this.#countersign, runId, from, () => this.#feeds.delete(runId));
+  async follow(runId: string, from: number, signal: AbortSignal, tell: Tell): Promise<void> {
+    const start = await this.#startOf(runId, from);
+    if (signal.aborted) return;
+    const feed = this.#feeds.get(runId) ?? this.#open(runId, start);
+    await feed.follow(start, signal, tell);
+  }
+
+  #open(runId: string, from: number): Feed {
+    const feed: Feed = new Feed(this.#countersign, runId, from, () => {
+      if (this.#feeds.get(runId) === feed) this.#feeds.delete(runId);
+    });
     this.#feeds.set(runId, feed);
-    await feed.follow(from, signal, tell);
+    return feed;
+  }
+
+  /** Readers name numbers freely, and the first of them decides where the one watch of a run begins. */
+  async #startOf(runId: string, from: number): Promise<number> {
+    if (from === 0 || from <= (this.#feeds.get(runId)?.next ?? 0)) return from;
+    const before = await this.#countersign.run(runId).ledgerEntries({ from: from - 1, most: 1 });
+    return before.length === 0 ? 0 : from;
   }
 
   close(): void {
@@ -49,59 +63,86 @@ export class Feeds {
 }
 
 class Feed {
-  readonly #countersign: Countersign;
+  readonly #countersign: Pick<Countersign, 'run'>;
   readonly #runId: string;
   readonly #held: LedgerEntry[] = [];
-  readonly #readers = new Set<Reader>();
   readonly #over = new AbortController();
   readonly #onEnd: () => void;
-  readonly #from: number;
+  /** Readers that have all there is. */
+  readonly #waiting = new Set<() => void>();
+  #readers = 0;
+  /** Number of the entry that comes next; it never goes back. */
+  #next: number;
   #trouble: CountersignError | undefined;
   #lingering: NodeJS.Timeout | undefined;
   #ended = false;
 
-  constructor(countersign: Countersign, runId: string, from: number, onEnd: () => void) {
+  constructor(countersign: Pick<Countersign, 'run'>, runId: string, from: number, onEnd: () => void) {
     this.#countersign = countersign;
     this.#runId = runId;
     this.#onEnd = onEnd;
-    this.#from = from;
+    this.#next = from;
     void this.#watch(from);
   }
 
+  get next(): number {
+    return this.#next;
+  }
+
+  /** Nobody joins a feed that is about to end: to its readers that would be the end of the run. */
   close(): void {
+    this.#onEnd();
     this.#over.abort();
   }
 
-  async follow(from: number, signal: AbortSignal, tell: Reader['tell']): Promise<void> {
+  async follow(from: number, signal: AbortSignal, tell: Tell): Promise<void> {
     clearTimeout(this.#lingering);
-    let end: Reader['end'] = () => undefined;
-    const over = new Promise<void>((resolve, reject) => {
-      end = (error) => (error === undefined ? resolve() : reject(error));
-      signal.addEventListener('abort', () => resolve(), { once: true });
-    });
-    const reader: Reader = { next: from, tell, end };
+    this.#readers += 1;
     try {
-      await this.#catchUp(reader, signal);
-      if (this.#ended) end(this.#trouble);
-      else this.#readers.add(reader);
-      await over;
+      let next = from;
+      while (!signal.aborted) {
+        const isBehind = next < this.#next;
+        const entries = isBehind ? await this.#after(next) : [];
+        for (const entry of entries) {
+          if (signal.aborted) return;
+          next = entry.seq + 1;
+          await tell(entry);
+        }
+        if (entries.length > 0) continue;
+        // Entries are never taken back; asking for them again would not end.
+        if (isBehind) throw unfollowable();
+        if (this.#ended) {
+          if (this.#trouble !== undefined) throw this.#trouble;
+          return;
+        }
+        await this.#news(next, signal);
+      }
     } finally {
-      this.#readers.delete(reader);
-      if (this.#readers.size === 0) this.#lingering = setTimeout(() => this.#over.abort(), LINGER_MS).unref();
+      this.#readers -= 1;
+      if (this.#readers === 0) this.#lingering = setTimeout(() => this.close(), LINGER_MS).unref();
     }
   }
 
-  /** Tells what the feed holds, and reads what it does not hold any more. */
-  async #catchUp(reader: Reader, signal: AbortSignal): Promise<void> {
-    for (;;) {
-      const first = this.#held[0]?.seq ?? this.#from;
-      if (reader.next >= first || signal.aborted) break;
-      const page = { from: reader.next, most: Math.min(PAGE, first - reader.next) };
-      const entries = await this.#countersign.run(this.#runId).ledgerEntries(page);
-      if (entries.length === 0) break;
-      for (const entry of entries) tellOnce(reader, entry);
-    }
-    for (const entry of this.#held) tellOnce(reader, entry);
+  /** Returns what the feed holds from this number on, or a page of what it does not hold any more. */
+  async #after(next: number): Promise<readonly LedgerEntry[]> {
+    const first = this.#held[0]?.seq ?? this.#next;
+    if (next >= first) return this.#held.slice(next - first, next - first + PAGE);
+    const page = { from: next, most: Math.min(PAGE, first - next) };
+    return await this.#countersign.run(this.#runId).ledgerEntries(page);
+  }
+
+  /** Resolves when there is an entry of this number or a later one, or when the feed or `signal` ends. */
+  async #news(next: number, signal: AbortSignal): Promise<void> {
+    if (this.#ended || signal.aborted || next < this.#next) return;
+    await new Promise<void>((resolve) => {
+      const wake = (): void => {
+        this.#waiting.delete(wake);
+        signal.removeEventListener('abort', wake);
+        resolve();
+      };
+      this.#waiting.add(wake);
+      signal.addEventListener('abort', wake, { once: true });
+    });
   }
 
   async #watch(from: number): Promise<void> {
@@ -110,23 +151,19 @@ class Feed {
       for await (const entry of watch) {
         this.#held.push(entry);
         if (this.#held.length > MOST_HELD) this.#held.shift();
-        for (const reader of this.#readers) tellOnce(reader, entry);
+        this.#next = entry.seq + 1;
+        for (const wake of this.#waiting) wake();
       }
     } catch (error) {
-      this.#trouble =
-        error instanceof CountersignError
-          ? error
-          : new CountersignError('INTERNAL', 'The run cannot be followed.', {}, { cause: error });
+      this.#trouble = error instanceof CountersignError ? error : unfollowable(error);
     }
     this.#ended = true;
     clearTimeout(this.#lingering);
     this.#onEnd();
-    for (const reader of this.#readers) reader.end(this.#trouble);
+    for (const wake of this.#waiting) wake();
   }
 }
 
-function tellOnce(reader: Reader, entry: LedgerEntry): void {
-  if (entry.seq < reader.next) return;
-  reader.next = entry.seq + 1;
-  reader.tell(entry);
+function unfollowable(cause?: unknown): CountersignError {
+  return new CountersignError('INTERNAL', 'The run cannot be followed.', {}, { cause });
 }

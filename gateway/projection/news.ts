@@ -3,6 +3,7 @@
  *
  * 1. A changed run is asked once, whatever the number of readers, and only while there are readers.
  * 2. Events have numbers; a reader that missed some gets them again, or is told to read the lists anew.
+ * 3. Each reader goes at its own pace, and each run tells its changes in order: none waits for another.
  */
 import { randomBytes } from 'node:crypto';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -27,8 +28,14 @@ interface Reader {
   readonly asker: Asker;
   /** Number of the last event that the reader has. */
   reached: number;
-  tell(id: string, event: ChangeEvent): void;
+  /** True while the reader is being told what is kept. */
+  isBusy: boolean;
+  readonly tell: Tell;
+  readonly lose: () => void;
 }
+
+/** Told an event; the next one waits for what it returns. */
+type Tell = (id: string, event: ChangeEvent) => Promise<void> | void;
 
 export class NewsDesk {
   readonly #projection: Projection;
@@ -38,14 +45,15 @@ export class NewsDesk {
   readonly #readers = new Set<Reader>();
   readonly #kept: News[] = [];
   #number = 0;
-  #last: Promise<void> = Promise.resolve();
+  /** Run → its last change that is being read. */
+  readonly #last = new Map<string, Promise<void>>();
   readonly #unsubscribe: () => void;
 
   constructor(projection: Projection, opened: Opened) {
     this.#projection = projection;
     this.#opened = opened;
     this.#unsubscribe = projection.subscribe((changed) => {
-      this.#last = this.#last.then(async () => await this.#take(changed)).catch(() => undefined);
+      for (const known of changed) this.#take(known);
     });
   }
 
@@ -61,19 +69,22 @@ export class NewsDesk {
   /**
    * Begins to tell a reader.
    * @param lastId the id of the last event that the reader has
+   * @param lose called when the reader was so slow that events are not kept any more; it is told the later ones
    * @returns how to end it, and true if events were missed that are not kept any more
    */
   follow(
     asker: Asker,
     lastId: string | undefined,
-    tell: Reader['tell'],
+    tell: Tell,
+    lose: () => void = () => undefined,
   ): { readonly end: () => void; readonly missed: boolean } {
-    const reached = this.#numberIn(lastId);
+    const since = this.#numberIn(lastId);
     const first = this.#kept[0]?.number ?? this.#number + 1;
-    const missed = lastId !== undefined && (reached === undefined || reached + 1 < first);
-    const reader: Reader = { asker, tell, reached: missed || reached === undefined ? this.#number : reached };
+    const missed = lastId !== undefined && (since === undefined || since + 1 < first);
+    const reached = missed || since === undefined ? this.#number : since;
+    const reader: Reader = { asker, tell, lose, reached, isBusy: false };
     this.#readers.add(reader);
-    for (const news of this.#kept) this.#tell(reader, news);
+    this.#wake(reader);
     return { end: () => void this.#readers.delete(reader), missed };
   }
 
@@ -87,21 +98,55 @@ export class NewsDesk {
     return `${this.#epoch}.${number}`;
   }
 
-  async #take(changed: readonly Known[]): Promise<void> {
-    // Without readers nobody is asked; whoever comes later reads the lists first.
-    const isRead = this.#readers.size > 0;
-    const open = await Promise.all(changed.map(async ({ row }) => (isRead ? await this.#openOf(row) : [])));
-    for (const [index, { row: run }] of changed.entries()) {
+  #take({ row }: Known): void {
+    if (this.#readers.size === 0) {
+      // Without readers nobody is asked; whoever comes later reads the lists first. What was not read cannot be told later.
       this.#number += 1;
-      const news = { number: this.#number, run, open: open[index] ?? [] };
-      if (!isRead) {
-        // What was not read cannot be told later.
-        this.#kept.length = 0;
-        continue;
+      this.#kept.length = 0;
+      return;
+    }
+    const before = this.#last.get(row.runId);
+    const read = async (): Promise<void> => {
+      await before;
+      this.#publish(row, await this.#openOf(row));
+    };
+    const reading = read()
+      .catch(() => undefined)
+      .finally(() => {
+        if (this.#last.get(row.runId) === reading) this.#last.delete(row.runId);
+      });
+    this.#last.set(row.runId, reading);
+  }
+
+  #publish(run: Known['row'], open: readonly ApprovalRequest[]): void {
+    this.#number += 1;
+    this.#kept.push({ number: this.#number, run, open });
+    if (this.#kept.length > MOST_KEPT) this.#kept.shift();
+    for (const reader of this.#readers) this.#wake(reader);
+  }
+
+  #wake(reader: Reader): void {
+    // A reader that cannot be told anything is none.
+    if (!reader.isBusy) this.#tellAll(reader).catch(() => this.#readers.delete(reader));
+  }
+
+  /** Tells a reader what it does not have, until it has all. */
+  async #tellAll(reader: Reader): Promise<void> {
+    reader.isBusy = true;
+    try {
+      while (this.#readers.has(reader) && reader.reached < this.#number) {
+        const first = this.#kept[0]?.number ?? this.#number + 1;
+        const news = this.#kept[reader.reached + 1 - first];
+        if (news === undefined) {
+          reader.reached = this.#number;
+          reader.lose();
+          return;
+        }
+        const told = this.#tell(reader, news);
+        if (told !== undefined) await told;
       }
-      this.#kept.push(news);
-      if (this.#kept.length > MOST_KEPT) this.#kept.shift();
-      for (const reader of this.#readers) this.#tell(reader, news);
+    } finally {
+      reader.isBusy = false;
     }
   }
 
@@ -115,11 +160,10 @@ export class NewsDesk {
     }
   }
 
-  #tell(reader: Reader, { number, run, open }: News): void {
-    if (number <= reader.reached) return;
+  #tell(reader: Reader, { number, run, open }: News): Promise<void> | void {
     reader.reached = number;
     const { asker } = reader;
-    if (!this.#maySee(run, asker)) return;
+    if (!this.#maySee(run, asker)) return undefined;
     const now = Date.now();
     const requests = open
       .filter((request) => seesRequest(run, request, asker))
@@ -130,7 +174,7 @@ export class NewsDesk {
       }));
     const { runId, status, pending } = run;
     const asOf = asOfText(this.#projection).asOf ?? '';
-    reader.tell(this.#idOf(number), { run: runId, status, pending, requests, asOf });
+    return reader.tell(this.#idOf(number), { run: runId, status, pending, requests, asOf });
   }
 
   /** Also whoever was asked before is told that nothing waits any more. */

@@ -3,8 +3,9 @@
  *
  * 1. A run is asked once for all who open it at the same time, and again only after it has changed. Votes do not show in
  *    visibility, so a request that needs several people is read anew after two seconds.
- * 2. Few runs are asked at once: workers may have to rebuild them.
- * 3. Memory is bounded; what was opened longest ago goes first.
+ * 2. What was read, or is being read, before a change or an answer is not told after it.
+ * 3. Few runs are asked at once: workers may have to rebuild them. A run that did not answer is left alone for some time.
+ * 4. Memory is bounded; what was opened longest ago goes first.
  */
 import { LRUCache } from 'lru-cache';
 import type { Countersign } from '../../client/countersign.ts';
@@ -19,6 +20,8 @@ const MOST_AT_ONCE = 16;
 const MOST_KEPT_BYTES = 134_217_728;
 /** For what visibility does not show. */
 const FRESH_MS = 1_500;
+/** Time for which a run that did not answer is not asked again: each attempt takes a place until its deadline. */
+const FAILED_MS = 5_000;
 const MOST_RULES_KEPT = 50;
 
 interface Opening {
@@ -26,6 +29,18 @@ interface Opening {
   readonly version: number | undefined;
   readonly at: number;
   readonly requests: readonly ApprovalRequest[];
+}
+
+/** A question under way. */
+interface Asking {
+  readonly version: number | undefined;
+  readonly answer: Promise<readonly ApprovalRequest[]>;
+}
+
+interface Failure {
+  readonly version: number | undefined;
+  readonly at: number;
+  readonly error: CountersignError;
 }
 
 export class Opened {
@@ -38,7 +53,8 @@ export class Opened {
   readonly #states = new LRUCache<string, { readonly at: number; readonly state: Promise<RunState> }>({ max: 1_000 });
   /** Rules of requests that a run had once: whoever they name may see the run. */
   readonly #rules = new LRUCache<string, readonly ApproverRule[]>({ max: 20_000 });
-  readonly #asking = new Map<string, Promise<readonly ApprovalRequest[]>>();
+  readonly #asking = new Map<string, Asking>();
+  readonly #failed = new LRUCache<string, Failure>({ max: 10_000 });
   readonly #queue: (() => void)[] = [];
   #underWay = 0;
   #asked = 0;
@@ -60,25 +76,49 @@ export class Opened {
   async requests(runId: string): Promise<readonly ApprovalRequest[]> {
     const kept = this.#kept.get(runId);
     if (kept !== undefined && this.#isFresh(runId, kept)) return kept.requests;
+    const version = this.#versionOf(runId);
+    const failed = this.#failed.get(runId);
+    if (failed !== undefined && failed.version === version && Date.now() - failed.at < FAILED_MS) throw failed.error;
     const under = this.#asking.get(runId);
-    if (under !== undefined) return await under;
-    const asked = this.#ask(runId).finally(() => this.#asking.delete(runId));
-    this.#asking.set(runId, asked);
-    return await asked;
+    if (under !== undefined && under.version === version) return await under.answer;
+    // Taken before the question: a change during the answer counts as not seen.
+    const asking: Asking = { version, answer: this.#ask(runId) };
+    this.#asking.set(runId, asking);
+    // What was asked anew or forgotten meanwhile is not kept.
+    const isLast = (): boolean => this.#asking.get(runId) === asking;
+    try {
+      const requests = await asking.answer;
+      if (isLast()) this.#kept.set(runId, { version, at: Date.now(), requests });
+      return requests;
+    } catch (error) {
+      if (isLast() && error instanceof CountersignError) this.#failed.set(runId, { version, at: Date.now(), error });
+      throw error;
+    } finally {
+      if (isLast()) this.#asking.delete(runId);
+    }
+  }
+
+  #versionOf(runId: string): number | undefined {
+    return this.#projection.run(runId)?.version;
   }
 
   /** Forgets what was read, since an answer has been sent. */
   forget(runId: string): void {
     this.#kept.delete(runId);
     this.#states.delete(runId);
+    this.#asking.delete(runId);
+    this.#failed.delete(runId);
   }
 
   async state(runId: string): Promise<RunState> {
     const kept = this.#states.get(runId);
     if (kept !== undefined && Date.now() - kept.at < FRESH_MS) return await kept.state;
     const state = this.#inTurn(async () => await this.#countersign.run(runId).state());
-    this.#states.set(runId, { at: Date.now(), state });
-    state.catch(() => this.#states.delete(runId));
+    const entry = { at: Date.now(), state };
+    this.#states.set(runId, entry);
+    state.catch(() => {
+      if (this.#states.get(runId) === entry) this.#states.delete(runId);
+    });
     return await state;
   }
 
@@ -103,7 +143,8 @@ export class Opened {
   }
 
   #isFresh(runId: string, { version, at, requests }: Opening): boolean {
-    if (version === undefined || this.#projection.run(runId)?.version !== version) return Date.now() - at < FRESH_MS;
+    if (this.#versionOf(runId) !== version) return false;
+    if (version === undefined) return Date.now() - at < FRESH_MS;
     const asksSeveral = requests.some(
       ({ status, approvers }) => status === 'open' && (stillNeeded(approvers, []) > 1 || approvers.allOf.length > 1),
     );
@@ -111,10 +152,7 @@ export class Opened {
   }
 
   async #ask(runId: string): Promise<readonly ApprovalRequest[]> {
-    // Taken before the question: a change during the answer counts as not seen.
-    const version = this.#projection.run(runId)?.version;
     const requests = await this.#inTurn(async () => await this.#countersign.run(runId).requests());
-    this.#kept.set(runId, { version, at: Date.now(), requests });
     this.#keepRules(
       runId,
       requests.map(({ approvers }) => approvers),

@@ -135,6 +135,7 @@ export class Projection {
         await this.sweep();
         failures = 0;
       } catch (error) {
+        if (signal.aborted) return;
         if (failures === 0) onTrouble?.(error);
         failures = Math.min(failures + 1, 4);
       }
@@ -143,6 +144,8 @@ export class Projection {
 
   async #sweep(): Promise<void> {
     const { client, most } = this.#options;
+    const { signal } = this.#over;
+    const ended = endedSince(new Date(this.#closedSince));
     const startedAt = Date.now();
     const changed: SeenRow[] = [];
     const seen = new Set<string>();
@@ -157,9 +160,9 @@ export class Projection {
       if (this.#runs.get(found.runId)?.mark !== found.mark) changed.push(found);
       return true;
     };
-    for await (const found of rowsOf(client, RUNNING)) if (!take(found)) break;
+    for await (const found of rowsOf(client, RUNNING, signal)) if (!take(found)) break;
     const open = new Set(seen);
-    for await (const found of rowsOf(client, endedSince(new Date(this.#closedSince)))) if (!take(found)) break;
+    for await (const found of rowsOf(client, ended, signal)) if (!take(found)) break;
     const news = await Promise.all(changed.map(async (each) => await this.#known(each)));
     for (const known of news) {
       this.#runs.delete(known.row.runId);

@@ -2,6 +2,7 @@
  * Reads runs from Temporal's visibility, in pages, and decodes only rows that have changed.
  *
  * 1. Anybody may write to a namespace: what of a row cannot be read is left out, and ends no list.
+ * 2. Each call has a deadline: one that is never answered would end all sweeps.
  */
 import { type Client, isGrpcServiceError } from '@temporalio/client';
 import { tsToMs } from '@temporalio/common/lib/time.js';
@@ -13,6 +14,7 @@ import { PendingMemo } from '../../contracts/schemas/request.ts';
 
 /** What Temporal gives at most for one page. */
 const PAGE_SIZE = 1_000;
+const DEADLINE_MS = 10_000;
 
 const OF_RUNS = `WorkflowType = '${RUN_WORKFLOW}'`;
 
@@ -42,19 +44,33 @@ export interface ReadRow {
   readonly approvers: readonly string[] | undefined;
 }
 
-/** Lists the rows of a query; a page is asked for when the one before it is used up. */
-export async function* rowsOf(client: Client, query: string): AsyncGenerator<SeenRow> {
+/** Lists the rows of a query until `signal`; a page is asked for when the one before it is used up. */
+export async function* rowsOf(client: Client, query: string, signal: AbortSignal): AsyncGenerator<SeenRow> {
   let nextPageToken: Uint8Array | undefined;
   do {
-    const page = await client.workflowService.listWorkflowExecutions({
-      namespace: client.options.namespace,
-      pageSize: PAGE_SIZE,
-      query,
-      ...defined({ nextPageToken }),
-    });
+    const asked = { namespace: client.options.namespace, pageSize: PAGE_SIZE, query, ...defined({ nextPageToken }) };
+    const list = async () => await client.workflowService.listWorkflowExecutions(asked);
+    const page = await inTime(client, async () => await until(client, signal, list));
     for (const execution of page.executions) yield seenIn(client, execution);
     nextPageToken = page.nextPageToken.length === 0 ? undefined : page.nextPageToken;
   } while (nextPageToken !== undefined);
+}
+
+/** A call keeps hold of its signal, so each gets one of its own. */
+async function until<T>({ connection }: Client, signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
+  const own = new AbortController();
+  const abort = (): void => own.abort();
+  if (signal.aborted) abort();
+  signal.addEventListener('abort', abort, { once: true });
+  try {
+    return await connection.withAbortSignal(own.signal, ask);
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}
+
+async function inTime<T>({ connection }: Client, ask: () => Promise<T>): Promise<T> {
+  return await connection.withDeadline(Date.now() + DEADLINE_MS, ask);
 }
 
 /** gRPC status code (grpc/grpc statuscodes.md). */
@@ -63,10 +79,9 @@ const GRPC_NOT_FOUND = 5;
 /** Reads the row of one run; undefined if there is none. */
 export async function rowOf(client: Client, runId: string): Promise<SeenRow | undefined> {
   try {
-    const { workflowExecutionInfo } = await client.workflowService.describeWorkflowExecution({
-      namespace: client.options.namespace,
-      execution: { workflowId: runId },
-    });
+    const asked = { namespace: client.options.namespace, execution: { workflowId: runId } };
+    const describe = async () => await client.workflowService.describeWorkflowExecution(asked);
+    const { workflowExecutionInfo } = await inTime(client, describe);
     return workflowExecutionInfo?.type?.name === RUN_WORKFLOW ? seenIn(client, workflowExecutionInfo) : undefined;
   } catch (error) {
     if (isGrpcServiceError(error) && error.code === GRPC_NOT_FOUND) return undefined;

@@ -1,6 +1,7 @@
 /** Routes of event streams: what has changed anywhere, and the ledger of one run as it grows. */
 import { z } from 'zod';
 import { CountersignError } from '../../contracts/errors.ts';
+import type { ChangeEvent } from '../../contracts/schemas/http-api.ts';
 import { codedOf, problemOf } from '../http/problem.ts';
 import { askerOf, keyOf, type Server } from '../http/server.ts';
 import type { Stream } from '../http/streams.ts';
@@ -38,7 +39,12 @@ export function addEventRoutes(app: Server, { reading, news, feeds, streams }: R
     async (request, reply) => {
       const stream = opened(request, reply);
       const lastId = request.headers['last-event-id'];
-      const { end, missed } = news.follow(askerOf(request), lastId, (id, event) => stream.send('change', id, event));
+      const tell = async (id: string, event: ChangeEvent): Promise<void> => {
+        stream.send('change', id, event);
+        await stream.ready();
+      };
+      const lose = (): void => stream.send('reset', news.newest, {});
+      const { end, missed } = news.follow(askerOf(request), lastId, tell, lose);
       stream.ended.addEventListener('abort', end, { once: true });
       // The first event gives the reader an id from which to resume.
       if (missed || lastId === undefined) stream.send(missed ? 'reset' : 'begin', news.newest, {});
@@ -62,7 +68,10 @@ export function addEventRoutes(app: Server, { reading, news, feeds, streams }: R
       const from = nextAfter(request.headers['last-event-id']);
       const stream = opened(request, reply);
       try {
-        await feeds.follow(runId, from, stream.ended, (entry) => stream.send('entry', String(entry.seq), entry));
+        await feeds.follow(runId, from, stream.ended, async (entry) => {
+          stream.send('entry', String(entry.seq), entry);
+          await stream.ready();
+        });
         // Without an id of its own, the reader keeps that of the last entry.
         stream.send('end', undefined, {});
       } catch (error) {

@@ -242,6 +242,59 @@ describe('mail', () => {
     await expect(sent).rejects.toMatchObject({ code: 'MESSAGE_REFUSED' });
   });
 
+  test('people are known as policy compares ids', async () => {
+    const server = await newMailServer();
+    const channel = createMailChannel('it', mailTo(server.port), loopbackEgress(), { idCase: 'ignored' });
+    await channel.send(message({ to: { ids: ['ANN'], groups: [] } }));
+    await channel.send(
+      message({
+        event: 'closed',
+        to: { ids: ['Ann', 'Ben'], groups: [] },
+        requests: [request({ closed: { status: 'approved', by: 'BEN' } })],
+      }),
+    );
+    expect(server.mails.map(({ to }) => to)).toEqual([['ann@example.com'], ['ann@example.com']]);
+  });
+
+  test('an address that the server refuses is told of, and nobody gets the mail twice because of it', async () => {
+    const server = await newMailServer();
+    const channel = createMailChannel('it', mailTo(server.port), loopbackEgress());
+    server.refuse('ops@example.com', 451);
+    const first: unknown = await channel.send(message()).catch((error: unknown) => error);
+    expect(first).toMatchObject({ code: 'MESSAGE_UNDELIVERED' });
+    expect(String(first)).toContain('1 of 2 addresses');
+    expect(String(first)).not.toContain('ops@example.com');
+    server.refuse('ops@example.com', undefined);
+    await channel.send(message({ repeated: true }));
+    expect(server.mails.map(({ to }) => to)).toEqual([['ann@example.com'], ['ops@example.com']]);
+    server.refuse('ann@example.com', 550);
+    const other = message({ id: `msg_${'c'.repeat(64)}` });
+    await expect(channel.send(other)).rejects.toMatchObject({ code: 'MESSAGE_REFUSED' });
+    expect(server.mails).toHaveLength(3);
+  });
+
+  test('a mail that was sent whole and got no answer is sent once more, and no third time', async () => {
+    const server = await newMailServer();
+    const channel = createMailChannel('it', mailTo(server.port), loopbackEgress());
+    server.loseAnswers(true);
+    await expect(channel.send(message())).rejects.toMatchObject({ code: 'MESSAGE_UNDELIVERED' });
+    await expect(channel.send(message({ repeated: true }))).rejects.toMatchObject({ code: 'MESSAGE_REFUSED' });
+    expect(server.mails).toHaveLength(2);
+  });
+
+  test('no address in foreign text is one that mail programs make a link of', async () => {
+    const server = await newMailServer();
+    const channel = createMailChannel('it', mailTo(server.port), loopbackEgress());
+    const evil = 'https://evil.example';
+    await channel.send(
+      message({ requests: [request({ tool: evil, arguments: evil, because: evil, explain: [evil] })] }),
+    );
+    const [mail] = server.mails;
+    expect(mail?.headers['subject']).not.toContain(evil);
+    expect(mail?.text).not.toContain(evil);
+    expect(mail?.text).toContain('https://approvals.example.com/runs/run-1');
+  });
+
   test('a server without TLS gets nothing where TLS is asked for', async () => {
     const server = await newMailServer();
     const channel = createMailChannel('it', mailTo(server.port, { tls: 'starttls' }), loopbackEgress());
@@ -282,7 +335,7 @@ describe('Slack', () => {
           type: 'context',
           elements: [{ type: 'mrkdwn', text: '<https://approvals.example.com/runs/run-1|Open the request>' }],
         },
-        { type: 'context', elements: [{ type: 'mrkdwn', text: '<@U024BE7LH> <!subteam^S0614TZR7>' }] },
+        { type: 'context', elements: [{ type: 'mrkdwn', text: '<!subteam^S0614TZR7> <@U024BE7LH>' }] },
       ],
     });
     expect(server.problems).toEqual([]);
@@ -300,10 +353,24 @@ describe('Slack', () => {
     expect(server.posts).toHaveLength(2);
   });
 
-  test('without the scope to look, a repeated message is posted', async () => {
+  test.each([undefined, 'limited'] as const)('who cannot look posts a repeated message (%s)', async (how) => {
     const { server, channel } = await slack();
-    server.forbidReading();
+    server.forbidReading(how);
     await channel.send(message({ repeated: true }));
     expect(server.posts).toHaveLength(1);
+  });
+
+  test('people are mentioned as policy compares ids, and so many as a block holds', async () => {
+    const server = await newSlack();
+    const people = Object.fromEntries(
+      Array.from({ length: 300 }, (_, index) => [`p${index}`, `U${1_000_000 + index}`]),
+    );
+    const fields = channelOf({ kind: 'slack-webhook', webhookUrl: server.origin, people });
+    const channel = createSlackWebhookChannel('it', fields, loopbackEgress(), { idCase: 'ignored' });
+    await channel.send(message({ to: { ids: ['P7'], groups: [] } }));
+    await channel.send(message({ to: { ids: Object.keys(people), groups: [] } }));
+    expect(server.posts[0]?.texts).toContain('<@U1000007>');
+    expect(server.posts[1]?.texts.at(-1)).toMatch(/> and 220 more$/);
+    expect(server.problems).toEqual([]);
   });
 });

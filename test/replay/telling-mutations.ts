@@ -36,7 +36,7 @@ export const TELLING_COMMANDS: readonly Mutation[] = [
   {
     name: 'a message that was refused for good is sent again',
     noticedIn: 'agent-run.v5.told-refused-ended',
-    change: replaced('Messenger.deliver', 'this.#fail(input, error);', 'this.#send(input);'),
+    change: replaced('Messenger.deliver', 'this.#fail(entry.input, error);', 'this.#send(entry.input);'),
   },
   {
     name: 'a digest is told at once',
@@ -59,11 +59,11 @@ export const TELLING_CONTENT: readonly Mutation[] = [
   {
     name: 'a message is handed on as if no try of it may have arrived',
     noticedIn: 'agent-run.v5.told-continued-first',
-    change: removed('Messenger.carried', 'again: $_'),
+    change: replaced('Messenger.carried', '{ ...input, again: $_ }', 'input'),
   },
   {
     name: 'a message shows what policy redacts, or what is too long',
     noticedIn: 'agent-run.v5.told',
-    change: replaced('toldRequest', 'bounded(shown, $_)', "'all of it'"),
+    change: replaced('toldRequest', 'argumentsLine($_)', "'all of it'"),
   },
 ];

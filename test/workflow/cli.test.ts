@@ -193,7 +193,7 @@ describe('approve asks whoever sits at a terminal (G-6, INV-G2)', () => {
     expect(service.bank.callsFor('asks')).toHaveLength(1);
   });
 
-  test('without one, or with --yes, it takes only what is named by digest, or by 12 characters of it', async () => {
+  test('without one, or with --yes, it takes only what is named by digest, or by 32 characters of it', async () => {
     const [request] = await service.waiting('named');
     const { digest = '' } = request ?? {};
     const approve = ['approve', 'named', 't1.c0', '--as', 'ann', '--json'];
@@ -204,17 +204,17 @@ describe('approve asks whoever sits at a terminal (G-6, INV-G2)', () => {
         { code: 'USAGE', message: expect.stringContaining('--digest') },
       ]);
     }
-    const shortOne = await service.cli([...approve, '--digest', digest.slice(0, 11)]);
+    const shortOne = await service.cli([...approve, '--digest', digest.slice(0, 31)]);
     expect([shortOne.exitCode, errorOf(shortOne).code]).toEqual([2, 'USAGE']);
     const other = await service.cli([
       ...approve,
       '--yes',
       '--digest',
-      `${digest.slice(0, 11)}${digest[11] === '0' ? '1' : '0'}`,
+      `${digest.slice(0, 31)}${digest[31] === '0' ? '1' : '0'}`,
     ]);
     expect([other.exitCode, errorOf(other).code]).toEqual([5, 'DIGEST_MISMATCH']);
     expect(service.bank.callsFor('named')).toEqual([]);
-    expect((await service.cli([...approve, '--yes', '--digest', digest.slice(0, 12)])).exitCode).toBe(0);
+    expect((await service.cli([...approve, '--yes', '--digest', digest.slice(0, 32)])).exitCode).toBe(0);
     await service.cli(['result', 'named']);
     expect(service.bank.callsFor('named')).toHaveLength(1);
   });
@@ -233,9 +233,20 @@ describe('approve asks whoever sits at a terminal (G-6, INV-G2)', () => {
     expect(service.bank.callsFor('changes')).toEqual([]);
   });
 
+  test('what was not there to be shown is not approved', async () => {
+    await service.waiting('absent');
+    const left = await service.cli(['approve', 'absent', 't2.c0', '--as', 'ann'], answering('y'));
+    expect([left.exitCode, left.err]).toEqual([4, expect.stringContaining('CALL_UNKNOWN')]);
+    await service.cli(['stop', 'absent', '--as', 'ann', '--reason', 'enough']);
+  });
+
   test('of several it shows each, and asks once', async () => {
     await service.waiting('both', [pay('both', 'one'), pay('both', 'two')]);
     const asked: string[] = [];
+    // A digest that is named holds also where somebody is asked.
+    const other = ['approve', 'both', '--all', '--as', 'ann', '--digest', 'f'.repeat(64)];
+    const refused = await service.cli(other, answering('y', asked));
+    expect([refused.exitCode, asked]).toEqual([5, []]);
     const done = await service.cli(['approve', 'both', '--all', '--as', 'ann'], answering('y', asked));
     expect(done.exitCode).toBe(0);
     expect(asked).toEqual(['Approve these 2 calls as ann? [y/N] ']);
@@ -293,7 +304,7 @@ describe('several calls decided by one command (F27, INV-G3)', () => {
     expect((await approveAll()).exitCode).toBe(2);
     expect((await approveAll('--digest', 'f'.repeat(64))).exitCode).toBe(5);
     expect(service.bank.callsFor('all')).toEqual([]);
-    const done = await approveAll('--digest', digest.slice(0, 12));
+    const done = await approveAll('--digest', digest.slice(0, 32));
     expect(documentOf<{ results: { status: string }[] }>(done).results.map(({ status }) => status)).toEqual([
       'approved',
       'approved',

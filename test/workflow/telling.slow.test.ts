@@ -10,6 +10,7 @@ let engine: TestEngine;
 let bank: RecordingServer;
 let receiver: MessageReceiver;
 let gathering: MessageReceiver;
+let weekly: MessageReceiver;
 let world: World;
 
 beforeAll(async () => {
@@ -17,6 +18,7 @@ beforeAll(async () => {
   bank = await startRecordingServer();
   receiver = await startMessageReceiver();
   gathering = await startMessageReceiver();
+  weekly = await startMessageReceiver();
   const hook = (url: string) => ({ kind: 'webhook' as const, url, secret: MESSAGE_SECRET });
   world = await startWorld({
     engine,
@@ -25,7 +27,12 @@ beforeAll(async () => {
       servers: { bank: { url: bank.url, credentials: { kind: 'none' } } },
       notify: {
         page: 'https://approvals.example.com/runs/{run}#{call}',
-        channels: { hook: hook(receiver.url), rounds: { ...hook(gathering.url), digest: { seconds: 2 } } },
+        channels: {
+          hook: hook(receiver.url),
+          rounds: { ...hook(gathering.url), digest: { seconds: 2 } },
+          days: { ...hook(gathering.url), digest: { seconds: 80_000 } },
+          weeks: { ...hook(weekly.url), digest: { seconds: 86_000 } },
+        },
       },
       policy: {
         approvers: { ids: ['ann'], groups: ['ops'] },
@@ -47,6 +54,12 @@ beforeAll(async () => {
             then: 'ask',
             notify: [{ channel: 'rounds', on: ['opened', 'closed'], to: { ids: ['cleo'], groups: [] } }],
           },
+          {
+            id: 'both',
+            when: 'args.purpose.startsWith("both")',
+            then: 'ask',
+            notify: [{ channel: 'hook' }, { channel: 'days' }, { channel: 'weeks', on: ['opened'] }],
+          },
         ],
       },
     },
@@ -58,7 +71,7 @@ afterEach(() => {
 });
 afterAll(async () => {
   await world.stop();
-  await Promise.all([receiver.close(), gathering.close(), bank.close()]);
+  await Promise.all([receiver.close(), gathering.close(), weekly.close(), bank.close()]);
   await engine.stop();
 });
 
@@ -89,7 +102,7 @@ test('requests that open together are one message, and each is told closed; noth
           server: 'bank',
           tool: 'pay',
           arguments: '{"iban":"[redacted]","purpose":"one"}',
-          who: 'ann or group:ops',
+          who: 'ann or anybody in ops',
           url: `https://approvals.example.com/runs/${run.runId}#t1.c0`,
         },
         { callId: 't1.c1' },
@@ -204,6 +217,41 @@ test('a digest gathers what a run has to tell, and says nothing of what is over 
   await decideNext(run, 'ann');
   await run.result();
   expect(gathering.of(run.runId).map(({ message }) => message.type)).toEqual(['request.opened', 'request.closed']);
+});
+
+test('INV-D3: a run that continues as new while it gathers tells each channel once', async () => {
+  const run = await world.start([calls('both one', 'both two'), END]);
+  const [first, second] = await openRequests(run, 2);
+  const decided = await decideNext(run, 'ann');
+  const left = [first, second].map(({ callId }) => callId).filter((callId) => callId !== decided.callId);
+  await until(() => eventsOf(run.runId).length === 2, { what: 'what is told at once' });
+  await rolled(world, run.runId);
+  const listed = (from: MessageReceiver) =>
+    from.of(run.runId).map(({ message }) => [message.type, message.data.requests.map(({ callId }) => callId)]);
+  await until(() => listed(gathering).length > 0 && listed(weekly).length > 0, { what: 'what was gathered' });
+  await requestAfter(run, first);
+  expect([listed(gathering), listed(weekly)]).toEqual([[['request.opened', left]], [['request.opened', left]]]);
+  await decideNext(run, 'ann');
+  await run.result();
+  expect(eventsOf(run.runId)).toEqual(['request.opened', 'request.closed', 'request.closed']);
+  expect(listed(gathering)).toEqual([
+    ['request.opened', left],
+    ['request.closed', left],
+  ]);
+  expect(listed(weekly)).toEqual([['request.opened', left]]);
+});
+
+test('what waits behind a channel that is down is not told any more once it is over', async () => {
+  receiver.answer((_, response) => response.writeHead(503).end());
+  const run = await world.start([calls('slow'), END]);
+  await until(async () => (await run.state()).messages?.underWay.some(({ event }) => event === 'escalation') === true, {
+    what: 'messages that wait for the first',
+  });
+  await decideNext(run, 'ann');
+  receiver.answer();
+  await run.result();
+  await until(() => eventsOf(run.runId).includes('request.closed'), { what: 'the news that it is over' });
+  expect(eventsOf(run.runId)).toEqual(['request.opened', 'request.closed']);
 });
 
 test('a run that is stopped tells that its requests are withdrawn', async () => {

@@ -7,6 +7,7 @@ import { assertNoAuthorizationHeader } from '../../contracts/access-token.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { Channel } from '../../contracts/schemas/channels.ts';
+import type { NotifyRoute } from '../../contracts/schemas/notify.ts';
 import { pathText } from '../../contracts/schemas/parse.ts';
 import { DEFAULT_ARTIFACTS } from '../../contracts/schemas/stores.ts';
 import { isTrustUrl } from '../../contracts/schemas/trust.ts';
@@ -183,17 +184,20 @@ interface ConfiguredUrl {
   readonly url: string;
 }
 
+/** Returns where a policy names channels. */
+export function routesOf(policy: Config['policy']): readonly { readonly channel: string; readonly path: string }[] {
+  const at = (path: readonly PropertyKey[], routes: NotifyRoute[] = []) =>
+    routes.map(({ channel }, index) => ({ channel, path: pathText([...path, 'notify', index, 'channel']) }));
+  return [
+    ...at(['policy'], policy.notify),
+    ...(policy.rules ?? []).flatMap(({ notify }, index) => at(['policy', 'rules', index], notify)),
+  ];
+}
+
 /** A route to nowhere would tell nobody, and no one would miss it. */
 function checkChannels({ policy, notify, egress }: Config, refuse: Refuse): void {
-  const routes = [
-    ...(policy.notify ?? []).map(({ channel }, index) => ({ channel, path: ['policy', 'notify', index] })),
-    ...(policy.rules ?? []).flatMap((rule, at) =>
-      (rule.notify ?? []).map(({ channel }, index) => ({ channel, path: ['policy', 'rules', at, 'notify', index] })),
-    ),
-  ];
-  for (const { channel, path } of routes)
-    if (!Object.hasOwn(notify.channels, channel))
-      refuse(pathText([...path, 'channel']), `names no channel of notify.channels: ${channel}`);
+  for (const { channel, path } of routesOf(policy))
+    if (!Object.hasOwn(notify.channels, channel)) refuse(path, `names no channel of notify.channels: ${channel}`);
   for (const [name, channel] of Object.entries(notify.channels)) checkChannel(name, channel, egress, refuse);
 }
 

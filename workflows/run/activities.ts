@@ -132,14 +132,17 @@ function untilThere({ startWaitSeconds }: ServerBinding): ActivityOptions {
 /**
  * Options for a message to people. Nobody waits for it, and after an hour nobody wants it any more: it is given up then,
  * and the run shows so. A stopped run still tells what it has to tell.
+ *
+ * @param leftMs what is left of the hour
  */
 export function messageActivities(
   summary: string,
+  leftMs: number,
   priority: RunPriority | undefined,
 ): Answering<Pick<RunActivities, 'sendMessage'>> {
   return provenActivities<Answering<RunActivities>>({
     startToCloseTimeout: '60s',
-    scheduleToCloseTimeout: '1h',
+    scheduleToCloseTimeout: leftMs,
     retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '5m' },
     summary,
     ...inTurn(priority),

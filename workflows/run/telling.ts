@@ -7,26 +7,37 @@
  * 3. A message has one key, whatever happens to workers and executions: one that is under way when the run continues as
  *    new is sent again with it.
  */
-import { CancellationScope, condition, isCancellation, patched, sleep } from '@temporalio/workflow';
+import { CancellationScope, CancelledFailure, condition, isCancellation, patched, sleep } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { MessagesState } from '../../contracts/schemas/run-state.ts';
-import type { CarriedMessages, FailedMessage, MessageInput, PreparedNotify } from '../../contracts/wire/notify.ts';
+import type {
+  CarriedMessages,
+  FailedMessage,
+  MessageInput,
+  MessageSent,
+  PreparedNotify,
+  UnsentMessage,
+} from '../../contracts/wire/notify.ts';
 import { follow, messagesOf, nextWarning, type Open, type Told, withoutPassing } from '../../domain/request/telling.ts';
-import { answered, assertFailure } from '../entity/unread.ts';
+import { answered, assertFailure, type Unread } from '../entity/unread.ts';
 import { messageActivities } from './activities.ts';
 import type { LiveRun } from './live-run.ts';
 
+/** Time after which nobody wants a message any more; it counts on when a run continues as new. */
+const HOUR_MS = 3_600_000;
+/** Messages that wait for their channels at a time. A channel that is down for long has the oldest ones given up. */
+const MOST_UNDER_WAY = 50;
 /** Failures that a run remembers. */
 const MOST_FAILURES = 10;
 /** Time for which the end of a run waits for messages under way. A healthy channel takes less than a second. */
 const END_WAIT_MS = 10_000;
 
 interface UnderWay {
-  readonly input: MessageInput;
-  /** Epoch ms. */
-  readonly since: number;
-  readonly done: Promise<void>;
+  readonly input: UnsentMessage;
+  done: Promise<void> | undefined;
+  /** Set once a worker may have the message. */
+  scope: CancellationScope | undefined;
 }
 
 export class Messenger {
@@ -40,7 +51,7 @@ export class Messenger {
   readonly #underWay = new Map<string, UnderWay>();
   /** `CHANNEL CALL` → what the channel calls the message about the call's request. */
   readonly #threads: Map<string, string>;
-  #unsent: readonly MessageInput[];
+  #unsent: readonly UnsentMessage[];
   #sent: number;
   #failed: number;
   #failures: readonly FailedMessage[];
@@ -63,9 +74,9 @@ export class Messenger {
   /** Undefined if policy tells nobody. */
   state(): MessagesState | undefined {
     if (this.#notify === undefined) return undefined;
-    const underWay = [...this.#underWay.values()].map(({ input, since }) => ({
+    const underWay = [...this.#underWay.values()].map(({ input }) => ({
       ...shownAs(input),
-      since: new Date(since).toISOString(),
+      since: new Date(input.since).toISOString(),
     }));
     return { sent: this.#sent, underWay, failed: this.#failed, failures: [...this.#failures] };
   }
@@ -73,13 +84,23 @@ export class Messenger {
   carried(): CarriedMessages | undefined {
     const notify = this.#notify;
     if (notify === undefined) return undefined;
-    const told = [...this.#gathered.values(), this.#queue].flatMap((each) => [...each]);
-    const waiting = this.#messagesOf(notify, withoutPassing(told), () => true);
-    const underWay = [...this.#underWay.values()].map(({ input }) => ({ ...input, again: true as const }));
+    const gathered = [...this.#gathered].flatMap(([channel, told]) =>
+      this.#messagesOf(notify, [...told, ...this.#queue], (each) => each === channel),
+    );
+    const queued = this.#messagesOf(notify, this.#queue, (channel) => !this.#gathered.has(channel));
+    const underWay = [...this.#underWay.values()].flatMap(({ input, scope }) =>
+      scope === undefined ? (this.#stillNews(input) ?? []) : [{ ...input, again: true as const }],
+    );
+    const unsent = [...this.#unsent, ...underWay, ...gathered, ...queued];
+    // A thread is of use for as long as something can follow.
+    const places = new Set(unsent.flatMap((input) => callsOf(input).map((callId) => `${input.channel} ${callId}`)));
+    const threads = [...this.#threads].filter(
+      ([place]) => places.has(place) || this.#open[place.slice(place.indexOf(' ') + 1)] !== undefined,
+    );
     return {
       open: this.#open,
-      unsent: [...this.#unsent, ...underWay, ...waiting],
-      ...(this.#threads.size === 0 ? {} : { threads: Object.fromEntries(this.#threads) }),
+      unsent,
+      ...(threads.length === 0 ? {} : { threads: Object.fromEntries(threads) }),
       sent: this.#sent,
       failed: this.#failed,
       failures: this.#failures,
@@ -89,6 +110,8 @@ export class Messenger {
   /** Sends what is left to tell, and returns true if anything is under way. */
   hurries(): boolean {
     this.#disarm();
+    // Nothing is asked of Temporal here: an execution of before has no marker, and gets none at its end (INV-D1).
+    if (this.#speaks !== true) return false;
     this.#flush();
     for (const channel of this.#gathered.keys()) this.#release(channel);
     return this.#underWay.size > 0;
@@ -160,7 +183,7 @@ export class Messenger {
     if (notify === undefined) return;
     for (const input of this.#unsent) this.#send(input);
     this.#unsent = [];
-    const told = withoutPassing(this.#queue);
+    const told = this.#queue;
     this.#queue = [];
     const { gather = {} } = notify;
     for (const input of this.#messagesOf(notify, told, (channel) => gather[channel] === undefined)) this.#send(input);
@@ -185,54 +208,80 @@ export class Messenger {
     const told = this.#gathered.get(channel);
     this.#gathered.delete(channel);
     if (notify === undefined || told === undefined) return;
-    for (const input of this.#messagesOf(notify, withoutPassing(told), (each) => each === channel)) this.#send(input);
+    for (const input of this.#messagesOf(notify, told, (each) => each === channel)) this.#send(input);
   }
 
   #messagesOf(
     notify: PreparedNotify,
     told: readonly Told[],
     wanted: (channel: string) => boolean,
-  ): readonly MessageInput[] {
-    return messagesOf(told, notify, this.#live, wanted);
+  ): readonly UnsentMessage[] {
+    const since = Date.now();
+    const current = withoutPassing(told, this.#open);
+    return messagesOf(current, notify, this.#live, wanted).map((input) => ({ ...input, since }));
   }
 
-  #send(input: MessageInput): void {
+  #send(input: UnsentMessage): void {
+    const [oldest] = this.#underWay.values();
+    if (oldest !== undefined && this.#underWay.size >= MOST_UNDER_WAY) this.#giveUp(oldest);
     // A message follows those about the same requests: the news that one is closed comes last.
     const calls = new Set(callsOf(input));
     const before = [...this.#underWay.values()].filter(
       (other) => other.input.channel === input.channel && callsOf(other.input).some((callId) => calls.has(callId)),
     );
-    const done = before.length === 0 ? this.#deliver(input) : this.#deliverAfter(before, input);
-    this.#underWay.set(input.key, { input, since: Date.now(), done });
+    const entry: UnderWay = { input, done: undefined, scope: undefined };
+    this.#underWay.set(input.key, entry);
+    entry.done = before.length === 0 ? this.#deliver(entry) : this.#deliverAfter(before, entry);
   }
 
-  async #deliverAfter(before: readonly UnderWay[], input: MessageInput): Promise<void> {
+  #giveUp(entry: UnderWay): void {
+    this.#underWay.delete(entry.input.key);
+    this.#fail(entry.input, undefined);
+    entry.scope?.cancel();
+  }
+
+  async #deliverAfter(before: readonly UnderWay[], entry: UnderWay): Promise<void> {
     await Promise.all(before.map(async ({ done }) => await done));
-    await this.#deliver(input);
+    await this.#deliver(entry);
   }
 
   /** Never throws, but for what fails the workflow task. */
-  async #deliver(input: MessageInput): Promise<void> {
-    const { channel, event, key } = input;
-    const calls = callsOf(input);
+  async #deliver(entry: UnderWay): Promise<void> {
+    const { key } = entry.input;
+    const isUnderWay = (): boolean => this.#underWay.get(key) === entry;
+    const input = this.#stillNews(entry.input);
     try {
-      const summary = `tells ${channel}: ${event} ${calls.slice(0, 5).join(' ')}`;
-      const { sendMessage } = messageActivities(summary, this.#live.prepared.priority);
-      const thread = calls
-        .map((callId) => this.#threads.get(`${channel} ${callId}`))
-        .find((each) => each !== undefined);
-      const sending = CancellationScope.nonCancellable(
-        async () => await sendMessage({ ...input, ...defined({ thread }) }),
-      );
-      const sent = answered(this.#live, 'sendMessage', await sending);
+      if (input === undefined || !isUnderWay()) return;
+      const sent = answered(this.#live, 'sendMessage', await this.#sending(entry, input));
       this.#sent += 1;
       this.#note(input, sent.thread);
     } catch (error) {
       assertFailure(error);
-      this.#fail(input, error);
+      if (isUnderWay()) this.#fail(entry.input, error);
     } finally {
-      this.#underWay.delete(key);
+      if (isUnderWay()) this.#underWay.delete(key);
     }
+  }
+
+  /** Leaves out requests that have closed while the message waited for another. */
+  #stillNews(input: UnsentMessage): UnsentMessage | undefined {
+    if (input.event === 'closed') return input;
+    const requests = input.requests.filter(({ callId, generation }) => this.#open[callId]?.generation === generation);
+    return requests.length === 0 ? undefined : { ...input, requests };
+  }
+
+  async #sending(entry: UnderWay, { since, ...input }: UnsentMessage): Promise<Unread<MessageSent>> {
+    const { channel, event } = input;
+    const calls = callsOf(input);
+    const left = since + HOUR_MS - Date.now();
+    if (left <= 0) throw new CancelledFailure('an hour is over');
+    const summary = `tells ${channel}: ${event} ${calls.slice(0, 5).join(' ')}`;
+    const { sendMessage } = messageActivities(summary, left, this.#live.prepared.priority);
+    const thread = calls.map((callId) => this.#threads.get(`${channel} ${callId}`)).find((each) => each !== undefined);
+    return await CancellationScope.nonCancellable(async () => {
+      entry.scope = new CancellationScope();
+      return await entry.scope.run(async () => await sendMessage({ ...input, ...defined({ thread }) }));
+    });
   }
 
   /** Keeps what the channel calls the message for as long as the request is open. */

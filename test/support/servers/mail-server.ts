@@ -16,6 +16,10 @@ export interface MailServer {
   /** Names under which clients signed in. */
   readonly users: readonly string[];
   connections(): number;
+  /** Answers with this code where a mail is for this address; undefined takes it. */
+  refuse(address: string, code: number | undefined): void;
+  /** Takes mails, and breaks the connection off instead of answering. */
+  loseAnswers(isLosing: boolean): void;
   become(state: 'busy' | 'refusing' | 'well'): void;
   close(): Promise<void>;
 }
@@ -27,6 +31,8 @@ export async function startMailServer(): Promise<MailServer> {
   const users: string[] = [];
   let state: 'busy' | 'refusing' | 'well' = 'well';
   let connections = 0;
+  let loses = false;
+  const refused = new Map<string, number | undefined>();
   const server = new SMTPServer({
     disabledCommands: ['STARTTLS'],
     allowInsecureAuth: true,
@@ -40,6 +46,10 @@ export async function startMailServer(): Promise<MailServer> {
       users.push(username);
       done(null, { user: username });
     },
+    onRcptTo: ({ address }, _, done) => {
+      const responseCode = refused.get(address);
+      done(responseCode === undefined ? null : Object.assign(new Error('told to nobody'), { responseCode }));
+    },
     onData: (stream, { envelope }, done) => {
       const chunks: Buffer[] = [];
       stream.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -48,7 +58,8 @@ export async function startMailServer(): Promise<MailServer> {
         const raw = Buffer.concat(chunks).toString('utf8');
         const from = envelope.mailFrom === false ? '' : envelope.mailFrom.address;
         mails.push({ from, to: envelope.rcptTo.map(({ address }) => address), raw, ...partsOf(raw) });
-        done();
+        if (!loses) return done();
+        for (const { _socket } of server.connections) _socket.destroy();
       });
     },
   });
@@ -63,6 +74,10 @@ export async function startMailServer(): Promise<MailServer> {
     mails,
     users,
     connections: () => connections,
+    refuse: (address, code) => void refused.set(address, code),
+    loseAnswers: (isLosing) => {
+      loses = isLosing;
+    },
     become: (next) => {
       state = next;
     },

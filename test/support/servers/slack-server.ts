@@ -24,7 +24,7 @@ export interface SlackServer {
   become(state: 'busy' | 'refusing' | 'well'): void;
   /** Takes the next post, and breaks the connection off. */
   loseNextAnswer(): void;
-  forbidReading(): void;
+  forbidReading(how?: 'limited'): void;
   close(): Promise<void>;
 }
 
@@ -34,15 +34,16 @@ export async function startSlackServer(): Promise<SlackServer> {
   const problems: string[] = [];
   let state: 'busy' | 'refusing' | 'well' = 'well';
   let losesNext = false;
-  let mayRead = true;
+  let mayRead: boolean | 'limited' = true;
   const json = (response: ServerResponse, body: Fields): void => {
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   };
   const server = await listenOnLoopback((request, response) => {
     void bodyOf(request).then((text) => {
-      const body: unknown = JSON.parse(text);
-      if (!isFields(body)) return response.writeHead(400).end('invalid_payload');
       const { url = '' } = request;
+      const isForm = request.headers['content-type'] === 'application/x-www-form-urlencoded';
+      const body: unknown = isForm ? Object.fromEntries(new URLSearchParams(text)) : JSON.parse(text);
+      if (!isFields(body)) return response.writeHead(400).end('invalid_payload');
       const isApi = url.startsWith('/api/');
       if (state === 'busy') return response.writeHead(429, { 'retry-after': '3' }).end('told to nobody');
       if (state === 'refusing' && !isApi) return response.writeHead(410).end('channel_is_archived');
@@ -50,6 +51,9 @@ export async function startSlackServer(): Promise<SlackServer> {
       if (isApi && request.headers.authorization !== `Bearer ${token}`)
         return json(response, { ok: false, error: 'invalid_auth' });
       if (url === '/api/conversations.history' || url === '/api/conversations.replies') {
+        // Methods that read take no JSON.
+        if (!isForm) return json(response, { ok: false, error: 'invalid_arguments' });
+        if (mayRead === 'limited') return response.writeHead(429, { 'retry-after': '3' }).end();
         if (!mayRead) return json(response, { ok: false, error: 'missing_scope' });
         const wanted = posts.filter(({ thread }) => thread === body['ts']);
         return json(response, {
@@ -78,8 +82,8 @@ export async function startSlackServer(): Promise<SlackServer> {
     loseNextAnswer: () => {
       losesNext = true;
     },
-    forbidReading: () => {
-      mayRead = false;
+    forbidReading: (how) => {
+      mayRead = how ?? false;
     },
     close: server.close,
   };
@@ -110,7 +114,9 @@ function textsIn(value: unknown): string[] {
 function problemsIn({ body }: SlackPost): string[] {
   const blocks = Array.isArray(body['blocks']) ? body['blocks'].filter(isFields) : [];
   const problems = blocks.length > 50 ? ['more than 50 blocks'] : [];
-  for (const { type, text } of blocks) {
+  for (const { type, text, elements } of blocks) {
+    if (type === 'context' && textsIn(elements).some(({ length }) => length > 3_000))
+      problems.push('context is too long');
     if (!isFields(text) || typeof text['text'] !== 'string') continue;
     if (text['type'] !== 'plain_text') problems.push(`${String(type)} is no plain text`);
     if (text['text'].length > (type === 'header' ? 150 : 3_000)) problems.push(`${String(type)} is too long`);

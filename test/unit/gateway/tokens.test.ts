@@ -170,3 +170,11 @@ describe('the development login', () => {
     expect(await codeOf(made().tokens.signInAs({ id: 'ann', groups: [], tenant: 'default' }))).toBe('ROUTE_UNKNOWN');
   });
 });
+
+test('what people may do here is compared as policy compares ids', () => {
+  const nobody = { ids: [], groups: [] };
+  const may = { start: nobody, read: nobody, administer: { ids: ['ann@x'], groups: [] } };
+  const claimed = { id: 'Ann@X', groups: undefined, tenant: 'acme', exp: 1 };
+  expect([...new People(may).personOf(claimed).may]).toEqual([]);
+  expect([...new People(may, undefined, 'ignored').personOf(claimed).may]).toEqual(['administer']);
+});

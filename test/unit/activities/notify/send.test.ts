@@ -65,9 +65,10 @@ test.each([
   expect(sent).toEqual([]);
 });
 
-test('an unknown channel is final, and a failing one is told to the metrics', async () => {
-  const { send } = sending();
-  await expect(send(input({ channel: 'constructor' }))).rejects.toMatchObject({ code: 'MESSAGE_REFUSED' });
+test('a channel that this worker does not know may be known to another, and failures are told to the metrics', async () => {
+  const { send, told } = sending();
+  await expect(send(input({ channel: 'constructor' }))).rejects.toMatchObject({ code: 'MESSAGE_UNDELIVERED' });
+  expect(told).toEqual([{ channel: 'constructor', event: 'opened', result: 'failed' }]);
   const failing = sending({ channels: { it: { send: away } } });
   await expect(failing.send(input())).rejects.toThrow('away');
   expect(failing.told).toEqual([{ channel: 'it', event: 'opened', result: 'failed' }]);

@@ -53,7 +53,7 @@ describe('what would be sent', () => {
     expect(text).toContain('Would approve:');
     expect(text).toContain('wait for others: t1.c2');
     for (const active of ['\u001b', '\u202e']) expect(text).not.toContain(active);
-    const together = plan.digest.slice(0, 12);
+    const together = plan.digest.slice(0, 32);
     expect(notConfirmed('run-1', plan, as)).toMatchObject({
       code: 'USAGE',
       message: expect.stringContaining(`these 2 calls, add --yes --digest ${together}.`),
@@ -63,7 +63,7 @@ describe('what would be sent', () => {
     expect(notConfirmed('run-1', plan, { ...as, yes: true })).toMatchObject({ code: 'USAGE' });
     expect(notConfirmed('run-1', plan, { ...as, digest: together })).toMatchObject({ code: 'USAGE' });
     expect(notConfirmed('run-1', plan, { ...as, yes: true, digest: together })).toBeUndefined();
-    expect(notConfirmed('run-1', plan, { ...as, yes: true, digest: 'f'.repeat(12) })).toMatchObject({
+    expect(notConfirmed('run-1', plan, { ...as, yes: true, digest: 'f'.repeat(32) })).toMatchObject({
       code: 'DIGEST_MISMATCH',
     });
     expect(notConfirmed('run-1', { ...plan, kind: 'reject' }, { ...as, yes: true })).toBeUndefined();

@@ -9,6 +9,7 @@ import {
   accept,
   admit,
   comparingDecisions,
+  isFixed,
   madeInTime,
   permits,
   refuseLongAnswer,
@@ -269,4 +270,13 @@ describe('an answer in place of the tool', () => {
       }
     });
   });
+});
+
+test('a call that has begun, or may have run, can only be approved or rejected as it is', () => {
+  const state = askingOf(asked, 't1.c0');
+  const unsure = { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message: 'lost' } as const;
+  const input = { leg: { round: 1, requests: {}, used: [] }, provided: [] };
+  expect(isFixed(state)).toBe(false);
+  expect(isFixed({ ...state, unsure })).toBe(true);
+  expect(isFixed({ ...state, input })).toBe(true);
 });

@@ -2,7 +2,13 @@
 import fc from 'fast-check';
 import { expect, test } from '@jest/globals';
 import type { ApproverRule } from '../../../../contracts/schemas/policy.ts';
-import { type Onlooker, rememberable, seesRequest, seesRun } from '../../../../domain/request/onlooker.ts';
+import {
+  type Onlooker,
+  rememberable,
+  seesRequest,
+  seesRun,
+  waitingNames,
+} from '../../../../domain/request/onlooker.ts';
 import { type Decidable, permittedTo } from '../../../../domain/request/permitted.ts';
 import { START } from '../../../support/builders/run.ts';
 
@@ -79,4 +85,20 @@ test('an approval may be remembered as far as every list says, by people who are
   expect(rememberable({ approvers }, ann, approve)).toEqual(['call', 'tool']);
   expect(rememberable({ approvers }, ann, new Set())).toEqual([]);
   expect(rememberable({ approvers }, { id: 'zoe', groups: [] }, approve)).toEqual([]);
+});
+
+test('where policy ignores the case of ids, the initiator sees the run in any spelling', () => {
+  const zoe: Onlooker = { id: 'ZOE', groups: [], tenant: 'acme', seesAll: false };
+  expect(seesRun(RUN, zoe)).toBe(false);
+  expect(seesRun(RUN, { ...zoe, idCase: 'ignored' })).toBe(true);
+  expect(seesRun(RUN, { ...zoe, idCase: 'ignored', tenant: 'other' })).toBe(false);
+});
+
+test('runs may wait for a person under the id in lower case, which is sure only where it is the id itself', () => {
+  expect(waitingNames({ id: 'Ann@x', groups: ['ops'] })).toEqual({
+    sure: ['id:Ann@x', 'group:ops'],
+    possible: ['id:ann@x', 'more'],
+  });
+  expect(waitingNames({ id: 'ann@x' })).toEqual({ sure: ['id:ann@x'], possible: ['more'] });
+  expect(waitingNames({ groups: ['ops'] })).toEqual({ sure: ['group:ops'], possible: ['more'] });
 });

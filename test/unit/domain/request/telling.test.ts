@@ -1,4 +1,7 @@
-/** Who is told what of requests (I-1, F-4, INV-D3, INV-S1), by the state of the run alone. */
+/**
+ * Who is told what of requests (I-1, F-4, INV-D3, INV-S1), by the state of the run alone. One file, because all of it is
+ * told from the same few runs.
+ */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { MessageEvent, NotifyRoute } from '../../../../contracts/schemas/notify.ts';
@@ -127,11 +130,25 @@ describe('events of a request', () => {
   test('what opened and closed in one look is told to nobody, and nothing else is lost', () => {
     const run = asking({}, 2);
     const opened = told(run);
-    const closed = follow(follow({}, run, ALL, START).open, approvedBy(run), ALL, START).told;
-    expect(withoutPassing([...opened, ...closed]).map(({ event, state }) => [event, state.call.callId])).toEqual([
-      ['opened', 't1.c1'],
-    ]);
-    expect(withoutPassing(closed)).toEqual(closed);
+    const { told: closed, open } = follow(follow({}, run, ALL, START).open, approvedBy(run), ALL, START);
+    const news = withoutPassing([...opened, ...closed], open);
+    expect(news.map(({ event, state }) => [event, state.call.callId])).toEqual([['opened', 't1.c1']]);
+    expect(withoutPassing(closed, open)).toEqual(closed);
+  });
+
+  test('of what was gathered, nothing is told of a request that closed meanwhile, whether that is told or not', () => {
+    const run = asking({ approvers: escalating });
+    const before = follow({}, run, ALL, START);
+    const later = tell(run, 't1.c0', START + 1_800_000).run;
+    const reminded = follow(before.open, later, ALL, START + 1_800_000);
+    const over = ended(later, 't1.c0', { kind: 'cancelled', reason: 'over' }).run;
+    const closed = follow(reminded.open, over, ALL, START + 1_800_000);
+    expect(reminded.told.map(({ event }) => event)).toEqual(['reminder', 'escalation']);
+    expect(withoutPassing([...before.told, ...reminded.told], closed.open)).toEqual([]);
+    expect(withoutPassing([...reminded.told, ...closed.told], closed.open)).toEqual(closed.told);
+    const again = { ...reminded.open['t1.c0'], generation: 2 };
+    // Sound: only the number differs.
+    expect(withoutPassing(before.told, { 't1.c0': again } as Open)).toEqual([]);
   });
 
   test('INV-D3: whenever one looks, and however often, nothing is told twice', () => {
@@ -153,14 +170,6 @@ describe('a deadline that comes near', () => {
   test.each<readonly [string, readonly NotifyRoute[], number | undefined]>([
     ['an hour before, if nothing is said', [{ channel: 'all' }], START + HOUR],
     ['as a route says', [{ channel: 'all', on: ['expiring'], expiringSeconds: 60 }], START + 2 * HOUR - 60_000],
-    [
-      'the first of several',
-      [
-        { channel: 'a', expiringSeconds: 60 },
-        { channel: 'b', expiringSeconds: 600 },
-      ],
-      START + 2 * HOUR - 600_000,
-    ],
     ['never, if nobody wants to know', [{ channel: 'all', on: ['opened'] }], undefined],
     ['never, if it was near at the opening', [{ channel: 'all', expiringSeconds: 7_200 }], undefined],
   ])('%s', (_, routes, at) => {
@@ -170,6 +179,40 @@ describe('a deadline that comes near', () => {
     const near = follow(open, run, { routes }, START + 2 * HOUR - 1);
     expect(near.told.map(({ event }) => event)).toEqual(at === undefined ? [] : ['expiring']);
     expect(nextWarning(near.open, run, { routes })).toBeUndefined();
+  });
+
+  const twice: PreparedNotify = { routes: [{ channel: 'all' }, { channel: 'late', expiringSeconds: 600 }] };
+  const LATE = START + 2 * HOUR - 600_000;
+
+  test('each route is told at its own time', () => {
+    const run = asking();
+    const opened = follow({}, run, twice, START);
+    const early = follow(opened.open, run, twice, START + HOUR);
+    const late = follow(early.open, run, twice, LATE);
+    expect([opened, early, late].map(({ open }) => nextWarning(open, run, twice))).toEqual([
+      START + HOUR,
+      LATE,
+      undefined,
+    ]);
+    const channels = [early, late].map(({ told: each }) => messages(each, twice).map(({ channel }) => channel));
+    expect(channels).toEqual([['all'], ['late']]);
+  });
+
+  test('the later of two is told though the earlier one was over at the opening', () => {
+    const run = asking({ deadlineSeconds: 1_800 });
+    const { open } = follow({}, run, twice, START);
+    expect(nextWarning(open, run, twice)).toBe(START + 1_200_000);
+    const near = follow(open, run, twice, START + 1_200_000).told;
+    expect(messages(near, twice).map(({ channel }) => channel)).toEqual(['late']);
+  });
+
+  test('two times that are over at once are one message of a channel', () => {
+    const routes = [{ channel: 'all' }, { channel: 'all', expiringSeconds: 600 }];
+    const run = asking();
+    const near = follow(follow({}, run, { routes }, START).open, run, { routes }, LATE).told;
+    expect(near.map(({ event }) => event)).toEqual(['expiring', 'expiring']);
+    const [message, ...others] = messages(near, { routes });
+    expect([message?.requests.length, others]).toEqual([1, []]);
   });
 });
 
@@ -185,6 +228,40 @@ describe('who is told', () => {
     };
     const notify = { routes: [{ channel: 'all', ...(to === undefined ? {} : { to }) }] };
     expect(messages(told(asking({ approvers }), notify), notify)).toMatchObject([{ to: { ids, groups } }]);
+  });
+
+  test('who may not decide by one list, and may by another, is told; ids are compared as policy says', () => {
+    const approvers: ApproverRule = {
+      allOf: [
+        { layer: 'organisation', ids: ['ida', 'ann'], groups: [], not: ['IDA'] },
+        { layer: 'run', ids: ['ida'], groups: [] },
+      ],
+      together: true,
+    };
+    const to = (rule: ApproverRule) => messages(told(asking({ approvers: rule }))).map((each) => each.to.ids);
+    expect(to({ ...approvers, idCase: 'ignored' })).toEqual([['ann', 'ida']]);
+    const [first] = approvers.allOf;
+    if (first === undefined) throw new Error('the rule has no list');
+    expect(to({ allOf: [first], idCase: 'ignored' })).toEqual([['ann']]);
+    expect(to({ allOf: [first] })).toEqual([['ann', 'ida']]);
+  });
+
+  test('who has agreed is not reminded, and hears that the request is closed', () => {
+    const [clause] = escalating.allOf;
+    if (clause === undefined) throw new Error('the rule has no list');
+    const { escalate: _, ...people } = clause;
+    const rule: ApproverRule = {
+      ...escalating,
+      idCase: 'ignored',
+      allOf: [{ ...people, ids: ['Ann', 'ben', 'cleo'], need: 2 }],
+    };
+    const run = asking({ approvers: rule });
+    const { open } = follow({}, run, ALL, START);
+    const once = tell(approvedBy(run), 't1.c0', START + 900_000).run;
+    const reminded = follow(open, once, ALL, START + 900_000);
+    expect(messages(reminded.told)).toMatchObject([{ event: 'reminder', to: { ids: ['ben', 'cleo'] } }]);
+    const closed = follow(reminded.open, approvedBy(once, 'ben', 'd-1'), ALL, START + 900_000);
+    expect(messages(closed.told)).toMatchObject([{ event: 'closed', to: { ids: ['Ann', 'ben', 'cleo'] } }]);
   });
 
   test('F-4: from an escalation on, those who may decide by then', () => {
@@ -228,13 +305,22 @@ describe('what a message holds', () => {
   });
 
   test('INV-S1: nothing redacted, and not more than a reader wants', () => {
-    const call = proposedCall({ arguments: { iban: 'canary', text: 'x'.repeat(2_000) } });
+    const call = proposedCall({ arguments: { iban: 'canary', text: 'x'.repeat(2_000), to: 'acme' } });
     const verdict = askVerdict({ explain: [{ rule: 'r', text: 'y'.repeat(400) }] });
     const run = judgedRun([call], () => ({ verdict, redact: ['iban'] }));
     const [message] = messages(told(run));
     expect(JSON.stringify(message)).not.toContain('canary');
-    expect(message?.requests[0]?.arguments).toMatch(/^\{"iban":"\[redacted\]","text":"x+… \(\d+ more characters\)$/);
+    expect(message?.requests[0]?.arguments).toMatch(
+      /^\{"iban":"\[redacted\]","text":"x{120}"…\(2000 characters, sha256 [0-9a-f]{12}\),"to":"acme"\}$/,
+    );
     expect(message?.requests[0]?.explain?.[0]).toMatch(/y… \(100 more characters\)$/);
+  });
+
+  test('who may decide is cut as every text is', () => {
+    const ids = Array.from({ length: 100 }, (_, index) => `person-${index}`);
+    const [message] = messages(told(asking({ approvers: approverRule(ids) })));
+    expect(message?.requests[0]?.who).toMatch(/^person-0, person-1, .+… \(\d+ more characters\)$/);
+    expect(message?.requests[0]?.who.length).toBeLessThan(340);
   });
 
   test('why it is asked again', () => {

@@ -35,7 +35,7 @@ async function start(isDevelopment: boolean): Promise<void> {
       changes: () => () => undefined,
     },
     streams: new Streams({ streams: 1, streamsPerPerson: 1 }),
-    sessions: new Sessions({}, people, undefined, none),
+    sessions: new Sessions(isDevelopment ? { development: true } : {}, people, undefined, none),
     isDevelopment,
     hasSignIn: false,
     statusOf: ({ traits }) => traits.httpStatus,

@@ -57,6 +57,15 @@ describe('a changed file', () => {
     ]);
   });
 
+  test('changes nothing if it names a channel that the worker does not have', async () => {
+    const live = followed();
+    await look(live);
+    await writeFile(path, 'policy: { strategy: always, rules: [{ id: a, then: ask, notify: [{ channel: gone }] }] }\n');
+    await look(live);
+    expect(live.current.strategy).toBe('never');
+    expect(told.join()).toContain('policy.rules[0].notify[0].channel');
+  });
+
   test('may replace the one before by rename, and take values from the environment', async () => {
     const live = followed({ WHY: 'An incident.' });
     await look(live);

@@ -1,0 +1,87 @@
+/** Requests that several people open at once: a run is asked seldom, and nothing is told that was read before a change. */
+import { expect, test } from '@jest/globals';
+import type { Countersign } from '../../../client/countersign.ts';
+import { CountersignError } from '../../../contracts/errors.ts';
+import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
+import { Opened } from '../../../gateway/projection/opened.ts';
+import type { Projection } from '../../../gateway/projection/projection.ts';
+import { approvalRequest } from '../../support/builders/approval-request.ts';
+import { codeOf } from '../../support/refusal.ts';
+
+interface Question {
+  answer(requests: readonly ApprovalRequest[]): void;
+  fail(): void;
+}
+
+function opened() {
+  let version = 1;
+  const questions: Question[] = [];
+  const run = {
+    requests: async () =>
+      await new Promise<readonly ApprovalRequest[]>((resolve, reject) => {
+        const fail = (): void => reject(new CountersignError('ENGINE_UNAVAILABLE', 'Nobody answers.'));
+        questions.push({ answer: resolve, fail });
+      }),
+  };
+  return {
+    // Sound: these are what it uses of both.
+    held: new Opened(
+      { run: () => ({ version }) } as unknown as Pick<Projection, 'run'>,
+      { run: () => run } as unknown as Countersign,
+    ),
+    questions,
+    change: () => {
+      version += 1;
+    },
+  };
+}
+
+const OPEN: readonly ApprovalRequest[] = [approvalRequest()];
+
+test('many who open a run ask it once, until it changes', async () => {
+  const { held, questions, change } = opened();
+  const both = [held.requests('run-1'), held.requests('run-1')];
+  questions[0]?.answer(OPEN);
+  expect(await Promise.all(both)).toEqual([OPEN, OPEN]);
+  expect(await held.requests('run-1')).toEqual(OPEN);
+  expect(questions).toHaveLength(1);
+  change();
+  const after = held.requests('run-1');
+  questions[1]?.answer([]);
+  expect(await after).toEqual([]);
+});
+
+test('an answer that was under way before a change, or before a decision, is told to nobody who asks after it', async () => {
+  for (const happen of ['change', 'forget'] as const) {
+    const { held, questions, change } = opened();
+    const before = held.requests('run-1');
+    if (happen === 'change') change();
+    else held.forget('run-1');
+    const after = held.requests('run-1');
+    expect(questions).toHaveLength(2);
+    questions[1]?.answer([]);
+    expect(await after).toEqual([]);
+    // The earlier answer comes last, and is not kept.
+    questions[0]?.answer(OPEN);
+    expect(await before).toEqual(OPEN);
+    expect(await held.requests('run-1')).toEqual([]);
+    expect(questions).toHaveLength(2);
+  }
+});
+
+test('a run that does not answer is left alone for some time, or until it changes or was answered', async () => {
+  const { held, questions, change } = opened();
+  const first = held.requests('run-1');
+  questions[0]?.fail();
+  expect(await codeOf(first)).toBe('ENGINE_UNAVAILABLE');
+  expect(await codeOf(held.requests('run-1'))).toBe('ENGINE_UNAVAILABLE');
+  expect(questions).toHaveLength(1);
+  change();
+  const second = held.requests('run-1');
+  questions[1]?.fail();
+  expect(await codeOf(second)).toBe('ENGINE_UNAVAILABLE');
+  held.forget('run-1');
+  const third = held.requests('run-1');
+  questions[2]?.answer(OPEN);
+  expect(await third).toEqual(OPEN);
+});

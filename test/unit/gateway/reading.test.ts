@@ -1,0 +1,88 @@
+/** Lists show what waits for a person in any spelling that policy allows, and refusals tell nothing (D-7). */
+import { expect, test } from '@jest/globals';
+import type { Client } from '@temporalio/client';
+import { RequestQuery, RunQuery } from '../../../contracts/schemas/http-api.ts';
+import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
+import type { Opened } from '../../../gateway/projection/opened.ts';
+import type { Known, Projection } from '../../../gateway/projection/projection.ts';
+import { Reading } from '../../../gateway/inbox/reading.ts';
+import { approvalRequest } from '../../support/builders/approval-request.ts';
+import { asker, known } from '../../support/scenes/asking.ts';
+import { START } from '../../support/builders/run.ts';
+import { codeOf } from '../../support/refusal.ts';
+
+/** Waits for `ann@x`, in lower case as visibility holds it where case is ignored. */
+const WAITING = known({ pending: 1 }, { approvers: ['id:ann@x'] });
+
+function requestFor(id: string, idCase?: 'ignored'): ApprovalRequest {
+  const approvers = { allOf: [{ layer: 'organisation' as const, ids: [id], groups: [] }] };
+  return { ...approvalRequest(), approvers: idCase === undefined ? approvers : { ...approvers, idCase } };
+}
+
+function reading(request: ApprovalRequest, runs: readonly Known[] = [WAITING], describe = noRow) {
+  const opened = {
+    requests: async () => await Promise.resolve([request]),
+    knownRules: () => [request.approvers],
+    everyRule: async () => await Promise.resolve([request.approvers]),
+  };
+  const projection = {
+    asOf: START,
+    run: (runId: string) => runs.find(({ row }) => row.runId === runId),
+    runs: () => runs.values(),
+    waiting: () => runs,
+  };
+  const client = {
+    options: { namespace: 'default' },
+    connection: { withDeadline: async <T>(_: number, ask: () => Promise<T>) => await ask() },
+    workflowService: { describeWorkflowExecution: describe },
+  };
+  // Sound: these are what it uses of each.
+  return new Reading(
+    client as unknown as Client,
+    projection as unknown as Projection,
+    opened as unknown as Opened,
+    () => START,
+  );
+}
+
+const noRow = async (): Promise<unknown> => await Promise.resolve({});
+const ANN = asker({ id: 'Ann@x' });
+const QUERY = RequestQuery.parse({});
+
+test('where policy ignores the case of ids, an inbox and a list have what waits for the person', async () => {
+  const ignoring = reading(requestFor('ann@x', 'ignored'));
+  const { requests } = await ignoring.requests(QUERY, ANN);
+  expect(requests).toMatchObject([{ run: 'run-1', offers: ['approve', 'reject'] }]);
+  expect(ignoring.runs(RunQuery.parse({}), ANN).runs).toHaveLength(1);
+  const approver = RequestQuery.parse({ approver: 'ANN@X' });
+  expect((await ignoring.requests(approver, ANN)).requests).toHaveLength(1);
+  // The same name in visibility may be that of another person.
+  const exact = reading(requestFor('ann@x'));
+  expect((await exact.requests(QUERY, ANN)).requests).toEqual([]);
+  expect(exact.runs(RunQuery.parse({}), ANN).runs).toEqual([]);
+  expect((await exact.requests(approver, asker({ id: 'ann@x' }))).requests).toEqual([]);
+});
+
+test('lists of an initiator compare ids as policy does', () => {
+  const own = reading(requestFor('ben'), [known({ initiator: 'zoe' })]);
+  const zoe = asker({ id: 'Zoe', idCase: 'ignored' });
+  expect(own.runs(RunQuery.parse({ initiator: 'ZOE' }), zoe).runs).toHaveLength(1);
+  expect(own.runs(RunQuery.parse({}), asker({ id: 'Zoe' })).runs).toEqual([]);
+});
+
+test('every refusal asks Temporal, and fails as it does: a run of others, of another tenant, and none at all', async () => {
+  const runs = [known({ runId: 'of-others' }), known({ runId: 'of-a-tenant', tenant: 'beta' })];
+  let asked = 0;
+  const there = reading(requestFor('ben'), runs, async () => {
+    asked += 1;
+    return await Promise.resolve({});
+  });
+  const away = reading(requestFor('ben'), runs, async () => {
+    throw new TypeError('away');
+  });
+  for (const [index, runId] of ['of-others', 'of-a-tenant', 'none'].entries()) {
+    expect(await codeOf(there.seen(runId, asker()))).toBe('RUN_NOT_FOUND');
+    expect(asked).toBe(index + 1);
+    await expect(away.seen(runId, asker())).rejects.toThrow('away');
+  }
+});
