@@ -9,7 +9,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from '@temporalio/client';
 import { IllegalStateError } from '@temporalio/common';
 import { DefaultLogger, makeTelemetryFilterString, Runtime } from '@temporalio/worker';
-import { Countersign, readArtifactsFrom, type RunHandle } from '../client/index.ts';
+import { Countersign, type RunHandle } from '../client/index.ts';
 import { defined } from '../contracts/defined.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import { Config, type ConfigInput } from '../contracts/schemas/config.ts';
@@ -22,6 +22,7 @@ import { connectClient } from '../workers/connection.ts';
 import { startDevServer } from '../workers/dev-server.ts';
 import { findTemporalCli } from '../workers/temporal-cli.ts';
 import { startWorkers } from '../workers/worker.ts';
+import { type Part, readerOf, stopAll } from './parts.ts';
 import { type ScriptedServer, type ScriptedTool, startScriptedServer } from './scripted-server.ts';
 
 /** What the model says and calls, step by step. */
@@ -51,6 +52,7 @@ export interface TestWorld {
   openRequests(run: RunHandle, count?: number): Promise<readonly ApprovalRequest[]>;
   /** Waits until a request is open, and approves it as this person. */
   approveNext(run: RunHandle, approver: string): Promise<ApprovalRequest>;
+  /** Stops every part, also where one fails; rejects with the first failure. */
   stop(): Promise<void>;
 }
 
@@ -68,10 +70,8 @@ export async function startTestWorld({
   config: given = {},
   bundle,
 }: TestWorldOptions = {}): Promise<TestWorld> {
-  const started: { stop(): Promise<unknown> }[] = [];
-  const stop = async (): Promise<void> => {
-    for (const part of started.splice(0).toReversed()) await part.stop();
-  };
+  const started: Part[] = [];
+  const stop = async (): Promise<void> => await stopAll(started);
   try {
     const executable = findTemporalCli(process.env);
     installQuietRuntime();
@@ -95,11 +95,12 @@ export async function startTestWorld({
     const connection = await connectClient({ address });
     started.push({ stop: async () => await connection.close() });
     const client = new Client({ connection, namespace, dataConverter: createDataConverter(config) });
-    const artifacts = readArtifactsFrom(join(directory, config.artifacts.directory));
+    const artifacts = readerOf(config, directory);
     const countersign = new Countersign({ client, artifacts, taskQueue: config.taskQueue });
     return worldOf({ countersign, client, address, namespace, servers, stop }, config);
   } catch (error) {
-    await stop();
+    // Why the world did not start says more than what did not stop.
+    await stop().catch(() => undefined);
     throw error;
   }
 }

@@ -4,16 +4,18 @@
  * 1. `npm run build` leaves a bundle beside the code, so that a starting worker need not make it again.
  * 2. That bundle is used only if it is whole, and every file it was made of is unchanged. A bundle of other code would
  *    replay runs otherwise than this build says.
- * 3. Every bundle begins with a mark, so that a bundle without our converters and interceptors is refused.
+ * 3. Every bundle begins with a mark, so that a bundle without our converters and interceptors is refused. The mark
+ *    holds a hash of our own workflow code, since a version number stays the same from one build to the next.
  */
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, realpathSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, extname, join, relative, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type BundleOptions, bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
 import { z } from 'zod';
+import { CountersignError } from '../contracts/errors.ts';
 import type { Config } from '../contracts/schemas/config.ts';
 import { isFields } from '../domain/shapes/inputs.ts';
 import { CONVERTER_FILES } from './codec.ts';
@@ -42,8 +44,44 @@ export interface MadeBundle extends WorkflowBundle {
   readonly workflows: readonly string[] | undefined;
 }
 
-/** Begins the code of each bundle made here. The version is that of the activities which its runs call. */
-export const BUNDLE_MARK = `/* workflow bundle of countersign ${packageVersion()} */`;
+/** Our own code that is in each bundle, whatever else its maker adds. */
+const OWN_FOLDERS = ['contracts', 'domain', 'workflows'] as const;
+
+let mark: string | undefined;
+
+/** Begins the code of each bundle made here. Version and hash are those of the activities which its runs call. */
+function bundleMark(): string {
+  mark ??= `/* workflow bundle of countersign ${packageVersion()}, code ${hashOfOwnCode()} */`;
+  return mark;
+}
+
+function hashOfOwnCode(): string {
+  const hash = createHash('sha256');
+  const extension = extname(fileURLToPath(import.meta.url));
+  for (const folder of OWN_FOLDERS) {
+    const names = readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith(extension) && !name.endsWith('.d.ts'))
+      .toSorted();
+    for (const name of names) {
+      const content = readFileSync(join(ROOT, folder, name));
+      const path = `${folder}/${name.split(sep).join('/')}`;
+      hash.update(`\0${path}\0${content.length}\0`).update(content);
+    }
+  }
+  return hash.digest('hex').slice(0, 12);
+}
+
+/**
+ * Refuses a bundle that `bundleWorkflows` of this build did not make: without our payload converter one unreadable
+ * message stops a run, and without our interceptors a query can damage it (docs/adr/0044, 0046).
+ *
+ * @throws CountersignError `BUNDLE_INCOMPLETE`
+ */
+export function assertMadeHere({ code }: WorkflowBundle): void {
+  if (code.startsWith(bundleMark())) return;
+  const message = `The given workflow bundle was not made by this build of countersign (${packageVersion()}), so it may lack its payload converter and interceptors. Make it anew with bundleWorkflows of countersign/worker, from a module that exports your workflows and those of countersign/workflows.`;
+  throw new CountersignError('BUNDLE_INCOMPLETE', message);
+}
 
 type Webpack = Parameters<NonNullable<BundleOptions['webpackConfigHook']>>[0];
 type WebpackPlugin = NonNullable<Webpack['plugins']>[number];
@@ -112,7 +150,7 @@ export async function bundleWorkflows(
   });
   const files = new Set([...MAKERS, ...modules.flatMap(({ file }) => file ?? [])]);
   return {
-    code: `${BUNDLE_MARK}${code}`,
+    code: `${bundleMark()}${code}`,
     buildId: hashOfModules(modules),
     files: [...files].filter((file) => existsSync(file)).toSorted(),
     workflows: modules.find(({ file }) => file === realpathSync(workflowsPath))?.exported,

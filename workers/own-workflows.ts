@@ -1,4 +1,5 @@
 /** Bundles a backend's own workflows together with those of runs, whose converters and interceptors hold for both. */
+import { statSync } from 'node:fs';
 import { CountersignError } from '../contracts/errors.ts';
 import { CATALOG_WORKFLOW, RUN_WORKFLOW } from '../contracts/names.ts';
 import type { Config } from '../contracts/schemas/config.ts';
@@ -11,8 +12,13 @@ export interface OwnWorkflows {
   readonly tracing?: Config['tracing'];
 }
 
-/** @throws CountersignError `BUNDLE_INCOMPLETE` if the module does not export the workflows of runs */
+/** @throws CountersignError `BUNDLE_INCOMPLETE` if the path names no file, or its module lacks the workflows of runs */
 export async function bundleWorkflows({ workflowsPath, tracing }: OwnWorkflows): Promise<WorkflowBundle> {
+  // What a folder exports cannot be read from the bundle, and a name without its ending is no file.
+  if (statSync(workflowsPath, { throwIfNoEntry: false })?.isFile() !== true) {
+    const message = `workflowsPath is no file: ${workflowsPath}. Name the module itself, with its ending, such as workflows/index.js.`;
+    throw new CountersignError('BUNDLE_INCOMPLETE', message, { path: 'workflowsPath' });
+  }
   const { code, buildId, workflows } = await bundle(workflowsPath, [], undefined, tracing);
   const missing = workflows && [RUN_WORKFLOW, CATALOG_WORKFLOW].filter((name) => !workflows.includes(name));
   if (missing === undefined || missing.length === 0) return { code, buildId };

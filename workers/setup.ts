@@ -78,11 +78,20 @@ function at(namespace: string, address: string | undefined): string {
   return address === undefined ? namespace : `${namespace} of Temporal at ${address}`;
 }
 
-/** Reads the version of this package. It searches upward: the manifest is one folder up in the sources, and two in the output of `npm run build`. */
-export function packageVersion(folder = new URL('.', import.meta.url)): string {
-  const manifest = new URL('package.json', folder);
+/** Reads the version of this package. */
+export function packageVersion(): string {
+  const root = packageRoot();
+  if (root === undefined) return 'unknown';
   // Sound: npm takes no package without a version.
-  if (existsSync(manifest)) return (JSON.parse(readFileSync(manifest, 'utf8')) as { version: string }).version;
+  return (JSON.parse(readFileSync(new URL('package.json', root), 'utf8')) as { version: string }).version;
+}
+
+/**
+ * Returns the folder of this package, in which its manifest and its examples lie. It searches upward: that is one
+ * folder up in the sources, and two in the output of `npm run build`.
+ */
+export function packageRoot(folder = new URL('.', import.meta.url)): URL | undefined {
+  if (existsSync(new URL('package.json', folder))) return folder;
   const above = new URL('..', folder);
-  return above.href === folder.href ? 'unknown' : packageVersion(above);
+  return above.href === folder.href ? undefined : packageRoot(above);
 }

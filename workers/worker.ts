@@ -20,7 +20,7 @@ import { defined } from '../contracts/defined.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import type { Config } from '../contracts/schemas/config.ts';
 import { Diary, type Log, nameSubject } from './log.ts';
-import { BUNDLE_MARK, bundleWorkflows, readBuiltBundle, withStackTraces, type WorkflowBundle } from './bundle.ts';
+import { assertMadeHere, bundleWorkflows, readBuiltBundle, withStackTraces, type WorkflowBundle } from './bundle.ts';
 import { createDataConverter, createWorkerDataConverter } from './codec.ts';
 import { failingWhereLost } from '../activities/gate/lost-answer.ts';
 import { openArtifacts, openTrust, runSideActivities, toolSideActivities } from './composition.ts';
@@ -130,23 +130,12 @@ async function bundleFor(
 ): Promise<{ readonly bundle?: WorkflowBundle; readonly origin?: string }> {
   if (role === 'tools') return {};
   if (given !== undefined) {
-    assertOurs(given);
+    assertMadeHere(given);
     return { bundle: given, origin: 'given' };
   }
   const built = tracing === 'off' ? await readBuiltBundle() : undefined;
   if (built !== undefined) return { bundle: built, origin: 'built' };
   return { bundle: await bundleWorkflows(undefined, [], undefined, tracing), origin: 'made at start' };
-}
-
-/**
- * Refuses a bundle that `bundleWorkflows` did not make: without our payload converter one unreadable message stops a
- * run, and without our interceptors a query can damage it (docs/adr/0044, 0046).
- */
-function assertOurs({ code }: WorkflowBundle): void {
-  // `withStackTraces` puts a statement before the mark.
-  if (code.slice(0, 2 * BUNDLE_MARK.length).includes(BUNDLE_MARK)) return;
-  const message = `The given workflow bundle lacks the payload converter and the interceptors of this version, which is ${packageVersion()}. Make it with bundleWorkflows of countersign/worker, from a module that exports your workflows and those of countersign/workflows.`;
-  throw new CountersignError('BUNDLE_INCOMPLETE', message);
 }
 
 const CONNECT_MS = 10_000;

@@ -1,8 +1,11 @@
 /** Implements `countersign dev`, which runs everything on this machine for trying things out. */
+import { existsSync } from 'node:fs';
 import { relative, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { CountersignError } from '../../contracts/errors.ts';
 import { loadConfig, type LoadedConfig } from '../../workers/config/load.ts';
 import { filesystemServerUrl, startFilesystemServer } from '../../workers/filesystem-server.ts';
+import { packageRoot } from '../../workers/setup.ts';
 import { findTemporalCli } from '../../workers/temporal-cli.ts';
 import { prepareFolder, writeConfig } from '../dev/folder.ts';
 import { demoModel } from '../dev/model.ts';
@@ -142,6 +145,7 @@ async function startAll(
     async (made) => made?.stop(),
   );
   if (!wanted) return undefined;
+  const example = packedExample();
   const shown = (path: string): string => {
     const near = relative(terminal.directory, path);
     return near.startsWith('..') ? path : near;
@@ -165,7 +169,15 @@ async function startAll(
         ? {}
         : { COUNTERSIGN_CONFIG: folder.config }),
     },
+    example: example && shown(example),
   };
+}
+
+/** The spec that the scripted model fits; the package brings it, a folder with nothing but `dist/` does not. */
+function packedExample(): string | undefined {
+  const root = packageRoot();
+  const path = root && fileURLToPath(new URL('examples/write-a-summary.yaml', root));
+  return path !== undefined && existsSync(path) ? path : undefined;
 }
 
 /** Reads the user's own configuration if there is one, otherwise the one made for trying things out. */

@@ -45,7 +45,7 @@ export const START = verb({
     wait: option.flag('wait for the result; with --deadline, no longer than that'),
   },
   examples: [
-    'start examples/write-a-summary.yaml --id summary-1',
+    'start run.yaml --id summary-1',
     'start spec.json --id nightly-42 --wait --deadline 3600',
     'start - --id nightly-42 --authorization tickets=TICKETS_TOKEN --sealing-key tickets=zone.jwk < spec.yaml',
   ],

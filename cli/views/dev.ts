@@ -1,7 +1,7 @@
 /** Describes what `countersign dev` has started. */
 import type { TrustConfig } from '../../contracts/schemas/trust.ts';
 import type { Answer } from '../session/verb.ts';
-import { fields } from './format.ts';
+import { fields, shellWord } from './format.ts';
 import { trustText } from './verified-ledger.ts';
 
 export interface DevAddresses {
@@ -20,6 +20,8 @@ export interface DevAddresses {
   readonly trust: TrustConfig;
   /** Environment variables with which commands in another terminal find this server. */
   readonly environment: Readonly<Record<string, string>>;
+  /** Path of a run spec that fits the built-in configuration. */
+  readonly example: string | undefined;
 }
 
 export function devAnswer(addresses: DevAddresses): Answer {
@@ -36,11 +38,12 @@ export function devAnswer(addresses: DevAddresses): Answer {
     buildId,
     trust,
     environment,
+    example,
   } = addresses;
-  const set = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
+  const set = Object.entries(environment).map(([name, value]) => `${name}=${shellWord(value)}`);
   const tries = [
     ...(set.length > 0 ? [`export ${set.join(' ')}`] : []),
-    'countersign start examples/write-a-summary.yaml --id summary-1',
+    `countersign start ${shellWord(example ?? '')} --id summary-1`,
     'countersign requests summary-1',
     'countersign approve summary-1 t3.c0 --as ann',
     'countersign result summary-1',
@@ -60,7 +63,7 @@ export function devAnswer(addresses: DevAddresses): Answer {
           ['worker', `build ${buildId}, queue ${taskQueue}, configuration ${config}`],
           ['trust', trustText(trust, namespace)],
         ]),
-        ...(model === undefined
+        ...(model === undefined || example === undefined
           ? []
           : [
               `\nTry, in another terminal (countersign is npx countersign, unless it is on PATH):\n\n${tries.map((line) => `  ${line}`).join('\n')}`,

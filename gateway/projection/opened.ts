@@ -52,7 +52,10 @@ export class Opened {
     maxSize: MOST_KEPT_BYTES,
     sizeCalculation: ({ requests }) => 256 + JSON.stringify(requests).length,
   });
-  readonly #states = new LRUCache<string, { readonly at: number; readonly state: Promise<RunState> }>({ max: 1_000 });
+  readonly #states = new LRUCache<
+    string,
+    { readonly at: number; readonly version: number | undefined; readonly state: Promise<RunState> }
+  >({ max: 1_000 });
   /** Rules of requests that a run had once: whoever they name may see the run. */
   readonly #rules = new LRUCache<string, readonly ApproverRule[]>({ max: 20_000 });
   readonly #asking = new Map<string, Asking>();
@@ -116,9 +119,11 @@ export class Opened {
 
   async state(runId: string): Promise<RunState> {
     const kept = this.#states.get(runId);
-    if (kept !== undefined && Date.now() - kept.at < FRESH_MS) return await kept.state;
+    const version = this.#versionOf(runId);
+    // What was read before a change would be the last word of a page that heard of the change.
+    if (kept !== undefined && kept.version === version && Date.now() - kept.at < FRESH_MS) return await kept.state;
     const state = this.#inTurn(async () => await this.#countersign.run(runId).state());
-    const entry = { at: Date.now(), state };
+    const entry = { at: Date.now(), version, state };
     this.#states.set(runId, entry);
     state.catch(() => {
       if (this.#states.get(runId) === entry) this.#states.delete(runId);

@@ -6,6 +6,7 @@ import { expect, test } from '@jest/globals';
 import { parse } from 'yaml';
 import { createProgram } from '../../cli/program.ts';
 import { plain } from '../../cli/session/terminal.ts';
+import { Config } from '../../contracts/schemas/config.ts';
 import { loadConfig } from '../../workers/config/load.ts';
 import { readDeployed, stages, told, unit } from '../support/package/deployment.ts';
 import { ROOT } from './source-tree.ts';
@@ -99,14 +100,16 @@ test('it runs the command as nobody special, on a Node that the package takes', 
 
 test('Compose starts verbs of the program, with files, volumes and variables that are there', () => {
   expect(ours.map(([name]) => name)).toEqual(['store', 'setup', 'worker', 'gateway']);
-  for (const [, { build, read_only: isReadOnly, user, cap_drop: dropped, volumes = [] }] of ours) {
+  for (const [name, { build, read_only: isReadOnly, user, cap_drop: dropped, volumes = [] }] of ours) {
     expect({ isReadOnly, user, dropped }).toEqual({ isReadOnly: true, user: told('USER')[0], dropped: ['ALL'] });
     expect(existsSync(join(ROOT, 'deploy', build?.context ?? '', build?.dockerfile ?? ''))).toBe(true);
     const [file = '', ...named] = volumes;
     const [source = '', target] = file.split(':');
     expect(existsSync(join(ROOT, 'deploy', source))).toBe(true);
     expect(told('ENV')).toContain(`COUNTERSIGN_CONFIG=${target}`);
-    expect(named).toEqual([`artifacts:${config.artifacts.directory}`]);
+    // A gateway reads artifacts alone.
+    const mode = name === 'gateway' ? ':ro' : '';
+    expect(named).toEqual([`artifacts:${config.artifacts.directory}${mode}`]);
     expect(Object.keys(compose.volumes)).toContain('artifacts');
   }
   expect(taken(services['setup']?.command ?? [])).toBe('setup');
@@ -169,8 +172,32 @@ test('the units start verbs of the installed package, as a user of their own', (
   for (const each of [worker, setup, gatewayUnit]) expect(each.get('User')).toEqual(['countersign']);
   for (const each of [worker, setup]) {
     expect(each.get('Environment')).toContain(told('ENV').find((text) => text.startsWith('COUNTERSIGN_CONFIG=')));
-    expect(each.get('EnvironmentFile')).toEqual(['/etc/countersign/environment']);
+    expect(each.get('EnvironmentFile')?.[0]).toBe('/etc/countersign/environment');
   }
+});
+
+test('workers of two roles on one machine have secrets and a configuration each', () => {
+  const [shared, own] = worker.get('EnvironmentFile') ?? [];
+  expect([shared, own]).toEqual(['/etc/countersign/environment', '-/etc/countersign/%i.environment']);
+  const guide = read('docs/operations/deploying.md');
+  for (const role of ['runs', 'tools']) {
+    expect(guide).toContain(`/etc/countersign/${role}.environment`);
+    expect(guide).toContain(`countersign-worker@${role}`);
+  }
+});
+
+test('the gateway may list the interfaces of the machine, as its HTTP server does where it is bound to all of them', () => {
+  expect(read('node_modules/fastify/lib/server.js')).toContain('os.networkInterfaces()');
+  expect(gatewayUnit.get('RestrictAddressFamilies')?.[0]?.split(' ')).toContain('AF_NETLINK');
+});
+
+test('the guide installs the configuration on a machine so that no other machine reaches its ports', () => {
+  const [, script = '', source = ''] =
+    /^sed '([^']+)' (deploy\/\S+) \| install /m.exec(read('docs/operations/deploying.md')) ?? [];
+  const { stdout } = spawnSync('sed', [script, join(ROOT, source)], { encoding: 'utf8' });
+  const { health, gateway } = Config.parse(parse(stdout));
+  expect([health, gateway]).toMatchObject([{ host: '127.0.0.1' }, { host: '127.0.0.1' }]);
+  expect(stdout.replaceAll('host: 127.0.0.1', 'host: 0.0.0.0')).toBe(readDeployed('countersign.yaml'));
 });
 
 test('systemd finds nothing wrong in the units, where it is installed', () => {

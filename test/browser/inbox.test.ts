@@ -154,6 +154,8 @@ test(
     await page.getByRole('button', { name: 'Approve', exact: true }).click();
     await done(page);
     await run.result();
+    // The page of the run follows it to its end.
+    await page.getByText('completed', { exact: true }).first().waitFor();
     expect(await decided(run)).toMatchObject([{ approver: { id: 'ann' }, comment: 'looks right' }]);
     expect(sentFor('simple')).toHaveLength(1);
   },
@@ -223,6 +225,28 @@ test(
     await run.decide(decisionOn(request, 'ann'));
     await page.getByRole('heading', { name: 'Nothing waits for you' }).waitFor();
     await run.result();
+  },
+  LONG_MS,
+);
+
+test(
+  'what is asked never changes under the hand: after an edit by another the old form is closed (INV-G2)',
+  async () => {
+    const approvers = { ids: ['ann'], groups: ['finance'], need: 2, may: ['edit' as const] };
+    const policy = { servers: { bank: { tools: { pay: { action: 'ask' as const, approvers } } } } };
+    const { run, request, path } = await asking({ purpose: 'moved', amount: 1 }, { policy });
+    const page = await signedIn('ann', path);
+    const edit = {
+      ...decisionOn(request, 'ben'),
+      kind: 'approve' as const,
+      arguments: { purpose: 'moved', amount: 9 },
+    };
+    await run.decide({ ...edit, approver: { id: 'ben', groups: ['finance'] } });
+    await page.getByText('What is asked has changed.').waitFor();
+    expect(await page.getByRole('button', { name: 'Approve', exact: true }).isDisabled()).toBe(true);
+    await page.getByRole('link', { name: 'Look at it again' }).click();
+    await page.getByRole('heading', { name: /Changed by ben/ }).waitFor();
+    await run.stop({ by: 'ann', reason: 'seen' });
   },
   LONG_MS,
 );

@@ -113,24 +113,35 @@ export function channelSuite({ name, knowsIds, threads, create }: ChannelHarness
       for (const hidden of ['\u202E', '\u0007', '\nBcc:']) expect(text).not.toContain(hidden);
     });
 
-    test.each(['opened', 'reminder', 'escalation', 'expiring', 'unknown', 'closed'] as const)(
-      '%s is told, of one request and of many',
-      async (event) => {
-        const { channel, delivered } = await create();
-        const many = Array.from({ length: 20 }, (_, index) => request({ callId: `t1.c${index}` }));
-        await channel.send(message({ event }));
-        await channel.send(message({ event, requests: many, more: 7, id: `msg_${'e'.repeat(64)}` }));
-        const texts = (await delivered()).map(({ text }) => text);
-        expect(texts).toHaveLength(2);
-        expect(texts[1]).toContain('t1.c11');
-      },
-    );
+    test.each([
+      ['opened', /A call waits for a decision|request\.opened/, /27 calls wait for a decision|request\.opened/],
+      ['reminder', /Reminder: a call still waits|request\.reminder/, /27 calls still wait|request\.reminder/],
+      ['escalation', /Others may decide now|request\.escalation/, /27 calls wait, and others may|request\.escalation/],
+      ['expiring', /The deadline is near|request\.expiring/, /27 calls wait, and their deadline|request\.expiring/],
+      ['unknown', /Nobody knows whether a call ran|request\.unknown/, /27 calls may have run|request\.unknown/],
+      ['closed', /A request is closed|request\.closed/, /27 requests are closed|request\.closed/],
+    ] as const)('%s is told, of one request and of many', async (event, ofOne, ofMany) => {
+      const { channel, delivered } = await create();
+      const many = Array.from({ length: 20 }, (_, index) => request({ callId: `t1.c${index}` }));
+      await channel.send(message({ event }));
+      await channel.send(message({ event, requests: many, more: 7, id: `msg_${'e'.repeat(64)}` }));
+      const texts = (await delivered()).map(({ text }) => text);
+      expect(texts).toHaveLength(2);
+      expect(texts[0]).toMatch(ofOne);
+      expect(texts[1]).toMatch(ofMany);
+      expect(texts[1]).toContain('t1.c11');
+    });
 
-    test.each(['outcome', 'input', 'authorization'] as const)('a request about %s says so', async (about) => {
+    // In words to people, or as a field to programs.
+    test.each([
+      ['outcome', /about: say what became of the call|"about":"outcome"/],
+      ['input', /about: the server asks questions|"about":"input"/],
+      ['authorization', /about: the server wants another authorization|"about":"authorization"/],
+    ] as const)('a request about %s says so', async (about, said) => {
       const { channel, delivered } = await create();
       await channel.send(message({ requests: [request({ about })] }));
       const [{ text }] = await one(delivered);
-      expect(text).toMatch(/outcome|what became|input|questions|authorization/);
+      expect(text).toMatch(said);
     });
 
     test.each([

@@ -16,7 +16,9 @@ interface Question {
 function opened() {
   let version = 1;
   const questions: Question[] = [];
+  let states = 0;
   const run = {
+    state: async () => ({ turn: (states += 1) }),
     requests: async () =>
       await new Promise<readonly ApprovalRequest[]>((resolve, reject) => {
         const fail = (): void => reject(new CountersignError('ENGINE_UNAVAILABLE', 'Nobody answers.'));
@@ -104,4 +106,11 @@ test('lists leave a run that did not answer alone for longer than somebody who o
   } finally {
     jest.useRealTimers();
   }
+});
+
+test('the state of a run is read anew after each change, also within a moment', async () => {
+  const { held, change } = opened();
+  expect([await held.state('run-1'), await held.state('run-1')]).toEqual([{ turn: 1 }, { turn: 1 }]);
+  change();
+  expect(await held.state('run-1')).toEqual({ turn: 2 });
 });
