@@ -24,7 +24,7 @@ import { type Compared, isSamePerson } from '../../domain/policy/approvers.ts';
 import { permittedTo } from '../../domain/request/permitted.ts';
 import type { Asker } from '../identity/person.ts';
 import { Misfit } from '../http/problem.ts';
-import type { Opened } from '../projection/opened.ts';
+import { FAILED_IN_LISTS_MS, type Opened } from '../projection/opened.ts';
 import { compared, deadlineOf, type Known, type Projection } from '../projection/projection.ts';
 import { rowOf } from '../projection/visibility.ts';
 
@@ -160,7 +160,7 @@ export class Reading {
   async #rowsOf({ row: run }: Known, query: RequestQuery, asker: Asker): Promise<readonly Found[]> {
     let requests: readonly ApprovalRequest[];
     try {
-      requests = await this.#opened.requests(run.runId);
+      requests = await this.#opened.requests(run.runId, FAILED_IN_LISTS_MS);
     } catch (error) {
       // One run that cannot be read hides none of the others.
       if (error instanceof CountersignError) return [];

@@ -22,6 +22,8 @@ const MOST_KEPT_BYTES = 134_217_728;
 const FRESH_MS = 1_500;
 /** Time for which a run that did not answer is not asked again: each attempt takes a place until its deadline. */
 const FAILED_MS = 5_000;
+/** The same for lists: all of a page waits for the slowest run. */
+export const FAILED_IN_LISTS_MS = 20_000;
 const MOST_RULES_KEPT = 50;
 
 interface Opening {
@@ -74,14 +76,15 @@ export class Opened {
 
   /**
    * Returns the requests of the run's current turn, open and decided.
+   * @param failedMs time for which a run that did not answer is not asked again
    * @throws CountersignError as `RunHandle.requests`
    */
-  async requests(runId: string): Promise<readonly ApprovalRequest[]> {
+  async requests(runId: string, failedMs = FAILED_MS): Promise<readonly ApprovalRequest[]> {
     const kept = this.#kept.get(runId);
     if (kept !== undefined && this.#isFresh(runId, kept)) return kept.requests;
     const version = this.#versionOf(runId);
     const failed = this.#failed.get(runId);
-    if (failed !== undefined && failed.version === version && Date.now() - failed.at < FAILED_MS) throw failed.error;
+    if (failed !== undefined && failed.version === version && Date.now() - failed.at < failedMs) throw failed.error;
     const under = this.#asking.get(runId);
     if (under !== undefined && under.version === version) return await under.answer;
     // Taken before the question: a change during the answer counts as not seen.
@@ -91,6 +94,7 @@ export class Opened {
     const isLast = (): boolean => this.#asking.get(runId) === asking;
     try {
       const requests = await asking.answer;
+      this.#failed.delete(runId);
       if (isLast()) this.#kept.set(runId, { version, at: Date.now(), requests });
       return requests;
     } catch (error) {

@@ -1,9 +1,9 @@
 /** Requests that several people open at once: a run is asked seldom, and nothing is told that was read before a change. */
-import { expect, test } from '@jest/globals';
+import { expect, jest, test } from '@jest/globals';
 import type { Countersign } from '../../../client/countersign.ts';
 import { CountersignError } from '../../../contracts/errors.ts';
 import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
-import { Opened } from '../../../gateway/projection/opened.ts';
+import { FAILED_IN_LISTS_MS, Opened } from '../../../gateway/projection/opened.ts';
 import type { Projection } from '../../../gateway/projection/projection.ts';
 import { approvalRequest } from '../../support/builders/approval-request.ts';
 import { codeOf } from '../../support/refusal.ts';
@@ -86,6 +86,26 @@ test('a run that does not answer is left alone for some time, or until it change
   const third = held.requests('run-1');
   questions[2]?.answer(OPEN);
   expect(await third).toEqual(OPEN);
+});
+
+test('lists leave a run that did not answer alone for longer than somebody who opens it', async () => {
+  jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask'] });
+  try {
+    const { held, questions } = opened();
+    const first = held.requests('run-1', FAILED_IN_LISTS_MS);
+    questions[0]?.fail();
+    expect(await codeOf(first)).toBe('ENGINE_UNAVAILABLE');
+    jest.advanceTimersByTime(10_000);
+    expect(await codeOf(held.requests('run-1', FAILED_IN_LISTS_MS))).toBe('ENGINE_UNAVAILABLE');
+    expect(questions).toHaveLength(1);
+    const one = held.requests('run-1');
+    questions[1]?.answer(OPEN);
+    expect(await one).toEqual(OPEN);
+    // Lists have it again, too.
+    expect(await held.requests('run-1', FAILED_IN_LISTS_MS)).toEqual(OPEN);
+  } finally {
+    jest.useRealTimers();
+  }
 });
 
 test('the state of a run is read anew after each change, also within a moment', async () => {
