@@ -7,7 +7,7 @@
 import { randomUUID } from 'node:crypto';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
-import { lastWord } from '../views/format.ts';
+import { lastWord } from './shell-word.ts';
 import { usage } from './options.ts';
 import type { Paint, Terminal } from './terminal.ts';
 

@@ -24,7 +24,7 @@ import type {
 } from '../../contracts/schemas/request.ts';
 import { Grant } from '../../contracts/schemas/run-spec.ts';
 import { recordedHash } from '../../domain/request/outcome.ts';
-import { lastWord, shellWord } from '../views/format.ts';
+import { lastWord, shellWord } from '../session/shell-word.ts';
 import { answeredBefore, type AnswerFact, assertSame, sentUnder, type Told } from '../session/answered.ts';
 import { assertDigest, messageIdOf } from '../session/consent.ts';
 import { readInput } from '../session/files.ts';

@@ -3,7 +3,8 @@ import type { BatchAnswer } from '../../client/index.ts';
 import { visible } from '../../domain/text/escape.ts';
 import type { Paint } from '../session/terminal.ts';
 import type { Answer } from '../session/verb.ts';
-import { fields, given, lastWord, shortInstant, table, toolText } from './format.ts';
+import { lastWord } from '../session/shell-word.ts';
+import { fields, given, shortInstant, table, toolText } from './format.ts';
 import { requestText, shownTo } from './request.ts';
 import type { ApprovalRequest, DecisionAck, DecisionInput, PauseAck } from '../../contracts/schemas/request.ts';
 

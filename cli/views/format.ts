@@ -100,17 +100,6 @@ export function argumentsText(value: object, full: boolean): string {
   return cuts === 0 ? text : `${text} [${count(cuts, 'text')} cut: --full shows all]`;
 }
 
-/** Writes a foreign name as one word of a shell, since people copy what we print (POSIX.1 §2.2.2). */
-export function shellWord(text: string): string {
-  const shown = visible(text);
-  return /^[\w@%+=:,./-]+$/.test(shown) ? shown : `'${shown.replaceAll("'", "'\\''")}'`;
-}
-
-/** Writes it as the last word of a command: one that begins with a dash would be taken for an option. */
-export function lastWord(text: string): string {
-  return `${text.startsWith('-') ? '-- ' : ''}${shellWord(text)}`;
-}
-
 /** Shortens a hash to what tells it from others. */
 export function short(hash: string): string {
   return `${visible(hash.slice(0, 12))}…`;
