@@ -189,7 +189,8 @@ const WORKFLOW_TASKS = 1;
 /** One poll lasts up to a minute, and Temporal names pollers for some minutes after they have gone. */
 const SEEN_WITHIN_MS = 90_000;
 
-const MOST_MS = 2_000;
+/** For a server under load: who waits already learns nothing better by waiting less. */
+const MOST_MS = 5_000;
 const EVERY_MS = 10_000;
 
 /** Returns why nobody answers; undefined if a worker polls, or if that cannot be found out. */

@@ -10,6 +10,7 @@ import { requestDigest } from '../../../domain/request/digest.ts';
 import { bundleWorkflows } from '../../../workers/bundle.ts';
 import { createTracing } from '../../../workers/tracing.ts';
 import { ADMINISTRATOR, connected } from '../scenes/catalogs.ts';
+import { MESSAGE_SECRET, startMessageReceiver } from '../servers/message-receiver.ts';
 import { type RecordingServer, startRecordingServer } from '../servers/recording-server.ts';
 import { type ResumableServer, startResumableServer } from '../servers/resumable-server.ts';
 import { startTaskServer } from '../servers/task-server.ts';
@@ -52,10 +53,12 @@ export async function startForger(
   const bank = await startRecordingServer();
   const tasks = await startTaskServer();
   const kept = await startResumableServer();
+  const told = await startMessageReceiver();
   const credentials = { kind: 'none' } as const;
   const policy = {
     rules,
     approvers,
+    notify: [{ channel: 'hook', on: ['opened' as const] }],
     servers: {
       bank: { tools: { lookup: 'allow' as const, fail: 'deny' as const } },
       digs: { default: 'allow' as const },
@@ -70,8 +73,9 @@ export async function startForger(
   };
   // The catalog has a tenant of its own: no run here has a catalog.
   const catalog = { administrators: [{ ...ADMINISTRATOR, tenant: 'shelf' }] };
-  const beside = [bank, tasks, kept];
-  const world = await startWorld({ zone: await zoneKey(), beside, config: { policy, servers, catalog } });
+  const notify = { channels: { hook: { kind: 'webhook' as const, url: told.url, secret: MESSAGE_SECRET } } };
+  const beside = [bank, tasks, kept, told];
+  const world = await startWorld({ zone: await zoneKey(), beside, config: { policy, servers, catalog, notify } });
   const genuine = new Map([...(await recordGenuine(world, bank.url)), ...(await recordOutlived(world, kept))]);
   // Sound: our own workflow recorded it.
   const approved = genuine.get(ACTIVITIES.callTool) as unknown as DispatchInput;
