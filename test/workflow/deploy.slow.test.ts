@@ -3,7 +3,8 @@
  * as user 65532, where nothing but the state may be written. Nothing is replayed: it looks at processes from outside.
  *
  * What needs a network is played: `npm ci` links the packages of this repository, and `npm prune --omit=dev` takes the
- * links of development away (package-lock.json). Where the tests are not root the user stays the same.
+ * links of development away (package-lock.json). Where the tests are not root, or that user may not read this
+ * repository, the user stays the same.
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -93,6 +94,19 @@ function isRoot(): boolean {
   return process.getuid?.() === 0;
 }
 
+/**
+ * The user of the image, where this process may change to it and that user may read the packages, which are links into
+ * this repository. Otherwise the user stays the same, and the log says so.
+ */
+function asUser(): { readonly uid?: number; readonly gid?: number } {
+  if (!isRoot()) return {};
+  const user = { uid: USER, gid: USER };
+  const reads = ['-e', 'fs.readFileSync(process.argv[1])', join(ROOT, 'node_modules/zod/package.json')];
+  if (spawnSync(process.execPath, reads, { cwd: '/', ...user }).status === 0) return user;
+  process.stderr.write(`user ${USER} may not read ${ROOT}: what is started stays with the user of this test\n`);
+  return {};
+}
+
 /** The program that the image starts. */
 function command(): string {
   const [, main = ''] = JSON.parse(told('ENTRYPOINT')[0] ?? '[]') as readonly string[];
@@ -138,7 +152,7 @@ async function served(
   sign: string,
   look: (said: string) => Promise<void> | void,
 ): Promise<void> {
-  const as = isRoot() ? { uid: USER, gid: USER } : {};
+  const as = asUser();
   const child = spawn(process.execPath, [command(), ...words], { env, cwd: '/', stdio: 'pipe', ...as });
   const ended = new Promise<number | null>((resolve) => void child.once('exit', resolve));
   const lines: string[] = [];
@@ -170,7 +184,7 @@ test(
     writeConfig();
     execFileSync('chmod', ['-R', 'a-w', join(image, 'app')]);
     const secrets = { ANTHROPIC_API_KEY: 'none' };
-    const as = isRoot() ? { uid: USER, gid: USER } : {};
+    const as = asUser();
     const options = { env: environment(secrets), cwd: '/', encoding: 'utf8', ...as } as const;
     expect(spawnSync(process.execPath, [command(), 'setup'], options)).toMatchObject({ status: 0, stderr: '' });
 
