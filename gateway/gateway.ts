@@ -145,7 +145,6 @@ async function createApp({ config, log }: GatewayOptions, parts: RouteParts, ver
       isDevelopment: tokens.isDevelopment,
       hasSignIn: config.signIn !== undefined,
       log,
-      statusOf: ({ traits }) => traits.httpStatus,
     });
   });
   return app;

@@ -25,7 +25,7 @@ import { startWorkers } from '../workers/worker.ts';
 import { type Part, readerOf, stopAll } from './parts.ts';
 import { type ScriptedServer, type ScriptedTool, startScriptedServer } from './scripted-server.ts';
 
-/** What the model says and calls, step by step. */
+/** Steps of the model: its words and calls. */
 export type Steps = (typeof Script)['_zod']['input']['steps'];
 
 export interface TestWorldOptions {
@@ -44,7 +44,7 @@ export interface TestWorld {
   /** `HOST:PORT` of Temporal. */
   readonly address: string;
   readonly namespace: string;
-  /** What the servers were called with, by name. */
+  /** Calls that the servers got, by name. */
   readonly servers: Readonly<Record<string, ScriptedServer>>;
   /** Starts a run whose model follows these steps; it may use every server, and ann has started it. */
   start(steps: Steps, spec?: Partial<RunSpecInput>): Promise<RunHandle>;

@@ -8,13 +8,13 @@ import { bundleWorkflows as bundle, type WorkflowBundle } from './bundle.ts';
 export interface OwnWorkflows {
   /** Absolute path of a module that exports the backend's workflows and `* from 'countersign/workflows'`. */
   readonly workflowsPath: string;
-  /** As `tracing` of the configuration. */
+  /** Same values as `tracing` of the configuration. */
   readonly tracing?: Config['tracing'];
 }
 
 /** @throws CountersignError `BUNDLE_INCOMPLETE` if the path names no file, or its module lacks the workflows of runs */
 export async function bundleWorkflows({ workflowsPath, tracing }: OwnWorkflows): Promise<WorkflowBundle> {
-  // What a folder exports cannot be read from the bundle, and a name without its ending is no file.
+  // The bundle does not tell what a folder exports, and a name without its ending is no file.
   if (statSync(workflowsPath, { throwIfNoEntry: false })?.isFile() !== true) {
     const message = `workflowsPath is no file: ${workflowsPath}. Name the module itself, with its ending, such as workflows/index.js.`;
     throw new CountersignError('BUNDLE_INCOMPLETE', message, { path: 'workflowsPath' });

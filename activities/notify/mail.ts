@@ -175,7 +175,7 @@ function isAnswer(error: unknown): boolean {
   return isFields(error) && typeof error['responseCode'] === 'number';
 }
 
-/** What the server says is not quoted: it may name people. */
+/** Errors leave out the server's own words, which may name people. */
 function failureOf(name: string, error: unknown): Error {
   const { responseCode, code }: Fields = isFields(error) ? error : {};
   if (typeof responseCode !== 'number')

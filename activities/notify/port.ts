@@ -22,7 +22,7 @@ export interface LinkedRequest extends ToldRequest {
 }
 
 export interface Message extends Omit<MessageInput, 'key' | 'requests' | 'again'> {
-  /** As `webhook-id`, and in `Message-ID`. */
+  /** Id of the message: `webhook-id`, and part of `Message-ID`. */
   readonly id: string;
   readonly requests: readonly LinkedRequest[];
   /** True if an earlier try may have arrived. */

@@ -105,7 +105,7 @@ export function createPrepareRun(
   };
 }
 
-/** What leaves a run: its ledger, and news for people. */
+/** Where the ledger and the messages of a run go. */
 function outwardOf(config: Config): Pick<PreparedRun, 'records' | 'notify'> {
   // A sink has acknowledged the whole ledger when the run ends.
   return { ...(config.ledger === undefined ? { records: 'history' } : {}), ...notifyOf(config) };

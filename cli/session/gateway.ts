@@ -39,7 +39,7 @@ export async function loadGatewaySettings(
   const what = file?.what ?? 'configuration';
   const value: Record<string, unknown> = isRecord(file?.value) ? file.value : {};
   const picked = Object.fromEntries(READ.flatMap((name) => (name in value ? [[name, value[name]]] : [])));
-  // Of the policy it needs only how people are told apart.
+  // The gateway needs only one thing of the policy: how people are told apart.
   const policy = isRecord(value['policy']) && 'idCase' in value['policy'] ? { idCase: value['policy']['idCase'] } : {};
   const config = parseAs(Config, substitute({ ...picked, policy }, env, what), 'CONFIG_INVALID', what);
   return await gatewayParts(config, modeIn(value['trust']), file?.baseDirectory ?? directory);

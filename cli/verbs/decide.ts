@@ -192,7 +192,7 @@ async function decideSeveral({ args, options, session, terminal }: Several, judg
     return await session(async ({ countersign }) => {
       const run = countersign.run(runId);
       const digest = asks === undefined ? options.digest : await agreedTo(run, call, judged, options, asks);
-      // What was not there to be shown is not approved, also if it has come meanwhile.
+      // Nobody approves a call that was not there to be shown, also if it has come meanwhile.
       const decided =
         digest === undefined
           ? { ack: await settledBefore(run, call, messageIdOf(judged.kind, call, options.as), judged, options) }

@@ -61,7 +61,7 @@ const mentions = {
 
 export const SlackChannel = z.strictObject({
   kind: z.literal('slack'),
-  /** Of a bot with the scope `chat:write`; with `channels:history` (or `groups:history`) no message comes twice. */
+  /** Token of a bot with the scope `chat:write`; with `channels:history` (or `groups:history`) no message comes twice. */
   token: Secret,
   /** Id of the conversation, such as C024BE91L. */
   channel: z.string().regex(/^[CDG][A-Z0-9]{2,20}$/, 'must be the id of a conversation, such as C024BE91L'),

@@ -68,7 +68,7 @@ export const GatewayConfig = z.strictObject({
   signIn: SignInConfig.optional(),
   /** For development: everybody who reaches the port may say who they are. Only on a loopback address. */
   development: z.literal(true).optional(),
-  /** What people may do, each in their own tenant, beyond deciding what asks them. Nobody is named by default. */
+  /** Rights beyond deciding, each in the person's own tenant. Nobody is named by default. */
   may: z
     .strictObject({
       /** Start runs, in their own name. */
@@ -89,7 +89,7 @@ export const GatewayConfig = z.strictObject({
   limits: z
     .strictObject({
       bodyBytes: z.int().min(1_024).max(4_194_304).default(1_048_576),
-      /** Of one person; of one address where nobody has signed in. */
+      /** Counted for each person; for each address where nobody has signed in. */
       requestsPerMinute: z.int().min(1).max(1_000_000).default(600),
       /** A request must arrive whole in this time. */
       requestSeconds: z.int().min(1).max(600).default(30),

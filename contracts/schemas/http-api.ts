@@ -83,7 +83,7 @@ export const StartedRun = z.strictObject({
 /** A run as lists show it. */
 export const RunRow = z.strictObject({
   runId: z.string(),
-  /** As visibility has it: `running`, `waiting`, or how the run ended. */
+  /** Status in visibility: `running`, `waiting`, or how the run ended. */
   status: z.string(),
   tenant: z.string(),
   initiator: z.string(),
@@ -110,13 +110,13 @@ export type RunPage = z.infer<typeof RunPage>;
 export const RunDetail = z.strictObject({
   run: RunRow.optional(),
   state: RunState,
-  /** What the person who asks may do with the run. */
+  /** Rights of the person who asks. */
   may: z.array(z.enum(['say', 'stop'])),
 });
 
 // Requests.
 
-/** What a person may do about a request: decisions on consent, or `answer` to whatever `about` asks for. */
+/** Rights of a person in a request: decisions on consent, or `answer` to whatever `about` asks for. */
 const Offer = z.enum(['approve', 'edit', 'reject', 'respond', 'extend', 'withdraw', 'answer']);
 
 /** A request with what the person who asks may do. */

@@ -1,5 +1,5 @@
 /**
- * What a run hands to the activity that sends a message. It is written into history: arguments stand here as policy
+ * The input of the activity that sends a message. It is written into history: arguments stand here as policy
  * shows them in lists, never redacted ones (INV-S1).
  */
 import type { MessageEvent, NotifyRoute } from '../schemas/notify.ts';
@@ -53,14 +53,14 @@ export interface MessageInput {
   readonly requests: readonly ToldRequest[];
   /** Number of further requests that the message does not list. */
   readonly more?: number;
-  /** What the channel called the message about the same request, to be followed. */
+  /** Name that the channel gave to the message about the same request, to be followed. */
   readonly thread?: string;
   /** It was under way when an earlier execution ended, and may have arrived. */
   readonly again?: true;
 }
 
 export interface MessageSent {
-  /** What the channel calls the message, if later ones can follow it. */
+  /** Name that the channel gives to the message, if later ones can follow it. */
   readonly thread?: string;
 }
 
@@ -73,7 +73,7 @@ export interface FailedMessage {
   readonly at: string;
 }
 
-/** What is told of an open request; times are epoch ms. */
+/** An open request as it is told; times are epoch ms. */
 export interface Followed {
   readonly generation: number;
   /** The rule of the request, with its approvers of the last look. */
@@ -93,7 +93,7 @@ export interface UnsentMessage extends MessageInput {
   readonly since: number;
 }
 
-/** What the next execution needs, so that nothing is told twice and nothing is left out. */
+/** State of the messages for the next execution: nothing is told twice, and nothing is left out. */
 export interface CarriedMessages {
   /** By call id. */
   readonly open: Readonly<Record<string, Followed>>;

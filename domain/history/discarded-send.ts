@@ -66,7 +66,7 @@ function endingOfOutcome(outcome: unknown): SendEnding {
 export interface StretchedSend extends Omit<DiscardedSend, 'runId'> {
   readonly server: string;
   readonly tool: string;
-  /** As of `deedOf`. */
+  /** Same as in `deedOf`. */
   readonly deed: string | undefined;
 }
 

@@ -44,7 +44,7 @@ export interface PolicyLayers {
 
 export type JudgedTool = CalledTool;
 
-/** What a rule says of its requests; only the organisation's says who is told. */
+/** Settings of a rule for its requests; only a rule of the organisation says who is told. */
 type RuleEntry = Omit<ToolPolicyInput, 'action'> & { readonly notify?: NotifyRoute[] | undefined };
 
 interface LayerVerdict {

@@ -46,7 +46,7 @@ export function waitingNames({ id, groups = [] }: { readonly id?: string; readon
   readonly possible: readonly string[];
 } {
   const sure = [...(id === undefined ? [] : [WAITS_FOR.id(id)]), ...groups.map(WAITS_FOR.group)];
-  // Where policy ignores the case of ids, they are listed in lower case.
+  // Ids are listed in lower case where policy ignores their case.
   const ignoring = id === undefined ? [] : [WAITS_FOR.id(personOf({ idCase: 'ignored' }, id))];
   return { sure, possible: [...ignoring.filter((name) => !sure.includes(name)), WAITS_FOR.more] };
 }

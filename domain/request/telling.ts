@@ -217,7 +217,7 @@ function peopleBy(told: Told, routes: readonly NotifyRoute[], initiatorId: strin
   return by;
 }
 
-/** Of approvers, those who have agreed already are left out until the request closes. */
+/** Approvers who have agreed already are left out until the request closes. */
 function addresseesOf(to: NonNullable<NotifyRoute['to']>, { approvers, state }: Told, initiatorId: string): Addressees {
   if (to === 'initiator') return { ids: [initiatorId], groups: [] };
   if (to !== 'approvers') return to;

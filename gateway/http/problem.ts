@@ -54,10 +54,10 @@ export function codedOf(error: unknown): CountersignError {
   return troubleOf(error, '');
 }
 
-/** What no reader outside may be told. */
+/** Words for a fault, of which no reader outside may be told more. */
 const FAULT = 'The gateway met a fault; its log says more under the request id. Try again later.';
 
-/** What a reader outside may be told of an error. */
+/** Returns the words of an error for readers outside. */
 export function detailOf({ code, message }: CountersignError): string {
   return code === 'INTERNAL' ? FAULT : message;
 }

@@ -23,7 +23,7 @@ export interface Asker extends Onlooker {
   readonly until: number;
 }
 
-/** What a token says, as the provider wrote it. */
+/** Claims of a token, as the provider wrote them. */
 export interface Claimed {
   readonly id: unknown;
   readonly groups: unknown;

@@ -28,7 +28,7 @@ const METADATA_MS = 600_000;
 /** Browsers drop a cookie above 4,096 bytes, with its name and attributes (RFC 6265bis §5.6). */
 const MOST_COOKIE_BYTES = 3_800;
 
-/** What a sealed text is for; one use is never taken for another. */
+/** Use of a sealed text; one use is never taken for another. */
 type Use = 'session' | 'login' | 'development';
 
 interface Metadata {

@@ -43,8 +43,10 @@ interface Parts {
   readonly projection: Pick<Projection, 'touch'>;
 }
 
-/** What every answer to a request may say of itself. */
-type Said = Pick<DecisionBody, 'decisionId' | 'runId' | 'digest'>;
+/** Fields that every answer to a request may have. */
+export type Said = Pick<DecisionBody, 'decisionId' | 'runId' | 'digest'>;
+/** An answer with its ids, its place and its sender. */
+export type Complete<Body> = Body & { decisionId: string; callId: string; runId: string; approver: Approver };
 
 export interface Place {
   readonly run: string;
@@ -113,10 +115,7 @@ export class Answering {
     asker: Asker,
     { run: runId, callId, key }: Place,
     body: Body,
-    send: (
-      run: RunHandle,
-      message: Body & { decisionId: string; callId: string; runId: string; approver: Approver },
-    ) => Promise<Ack>,
+    send: (run: RunHandle, message: Complete<Body>) => Promise<Ack>,
   ): Promise<Ack> {
     const { reading, opened } = this.#parts;
     const { run } = await reading.seen(runId, asker);

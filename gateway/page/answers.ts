@@ -21,7 +21,7 @@ import { csrf } from './layout.ts';
 import type { Viewer } from './port.ts';
 import { clock } from './times.ts';
 
-/** What a refused form had in it, so that nothing typed is lost. */
+/** Content of a refused form, so that nothing typed is lost. */
 export type Typed = Readonly<Record<string, string>>;
 
 export interface Answering {
@@ -120,7 +120,7 @@ function notYours({ approvers, openedAt }: ApprovalRequest, now: number): Html {
     <p>May decide: ${foreign(inWords(ruleAt(approvers, now - Date.parse(openedAt))))}.</p>`;
 }
 
-/** What each form repeats of the request; a decision id of its own makes a form that is sent twice count once. */
+/** Hidden fields that bind a form to its request; its own decision id makes a form that is sent twice count once. */
 function binding({ digest, runId }: ApprovalRequest, viewer: Viewer): Html {
   return markup`${csrf(viewer)}<input type="hidden" name="digest" value="${digest}" /><input
       type="hidden"

@@ -1,4 +1,4 @@
-/** What differs between proposed and changed arguments, in a page. */
+/** Shows in a page how changed arguments differ from the proposed ones. */
 import type { JsonValue } from '../../contracts/schemas/json.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import { foreign, tree } from './faithful.ts';

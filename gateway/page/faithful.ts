@@ -17,7 +17,7 @@ const SHOWN_MEMBERS = 40;
 /** Levels of nesting that are shown as a tree; what is deeper is shown as JSON. */
 const MOST_LEVELS = 12;
 
-// As `domain/text/escape.ts`, without the line break and the tab, which a page shows.
+// The same characters as in `domain/text/escape.ts`, but for the line break and the tab, which a page shows.
 const INVISIBLE = String.raw`(?![\n\t])[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]|(?! )\p{Zs}`;
 // Marks that combine with any letter, such as a stroke through a digit, and marks that their script would not put there.
 const MARK = String.raw`\p{Me}|(?=\p{M})\p{Script=Inherited}|(?<=^|[\0-\x7f]|\p{M}{3})\p{M}`;

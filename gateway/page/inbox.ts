@@ -108,12 +108,8 @@ function short(text: string): string {
     : `${points.slice(0, ROW_CHARACTERS).join('')}… (+${points.length - ROW_CHARACTERS})`;
 }
 
-function runWords({ runId, agent, initiator }: RunFacts): Shown {
-  return [
-    agent !== undefined && markup`${foreign(agent)} `,
-    initiator !== undefined && markup`for ${foreign(initiator)} `,
-    markup`· <span class="run-id">${foreign(runId)}</span>`,
-  ];
+function runWords({ runId, initiator }: RunFacts): Html {
+  return markup`for ${foreign(initiator)} · <span class="run-id">${foreign(runId)}</span>`;
 }
 
 function votes({ votes: given = [] }: ApprovalRequest): Shown {

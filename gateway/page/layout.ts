@@ -40,7 +40,7 @@ ${
     </nav>
     <div class="viewer">
       <span class="who" title="Groups: ${visible(viewer.groups.join(', ')) || 'none'}">${foreign(viewer.id)}</span
-      >${viewer.signOut !== undefined && markup`<form method="post" action="${viewer.signOut}">${csrf(viewer)}<button class="quiet">Sign out</button></form>`}
+      ><form method="post" action="/sign-out">${csrf(viewer)}<button class="quiet">Sign out</button></form>
     </div>`
 }
 </header>

@@ -1,4 +1,4 @@
-/** What the pages read and send; the gateway gives it, as seen by the person who is signed in. */
+/** The port by which pages read and send, as the person who is signed in. */
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import type { RunState } from '../../contracts/schemas/run-state.ts';
@@ -8,17 +8,14 @@ import type { Message } from '../../contracts/schemas/transcript.ts';
 export interface Viewer extends Asker {
   /** Secret of the session that every form repeats. */
   readonly csrf: string;
-  /** Absent where nobody can sign out: the development login. */
-  readonly signOut?: string;
   /** Set for the development login: every page says so. */
   readonly development?: true;
 }
 
-/** What a person may know of a run without opening it. */
+/** A run as lists show it. */
 export interface RunFacts {
   readonly runId: string;
-  readonly agent?: string;
-  readonly initiator?: string;
+  readonly initiator: string;
   readonly startedAt: string;
   /** `running`, or how it ended. */
   readonly status: string;
@@ -31,7 +28,7 @@ export interface Listed {
 
 export interface Inbox {
   readonly requests: readonly Listed[];
-  /** Of these, so many wait for the viewer. */
+  /** Number of requests that wait for the viewer. */
   readonly mine: number;
   /** Set if there are more than are listed. */
   readonly more?: number;

@@ -9,7 +9,8 @@ import { readFileSync } from 'node:fs';
 import { timingSafeEqual } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { CountersignError } from '../../contracts/errors.ts';
-import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
+import type { ApprovalRequest, Approver } from '../../contracts/schemas/request.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { type Html, markup } from './markup.ts';
 import { inboxView } from './inbox.ts';
@@ -29,8 +30,6 @@ export interface PageOptions extends SignInOptions {
   readonly source: PageSource;
   readonly streams: Streams;
   readonly log?: GatewayLog | undefined;
-  /** HTTP status of an error of the table. */
-  readonly statusOf: (error: CountersignError) => number;
 }
 
 const POLICY = [
@@ -126,11 +125,13 @@ export function registerPages(app: FastifyInstance, options: PageOptions): void 
   app.get(
     '/runs/:runId',
     page(async ({ params: { runId }, query: { done } }, viewer) => {
-      const told =
-        done === undefined
-          ? undefined
-          : markup`<p class="banner good" role="status">Your answer counts. <a href="/">Back to the inbox</a></p>`;
-      return runPage(await source.run(viewer, runId), viewer, told);
+      const read = await source.run(viewer, runId);
+      // The ledger says so, and not the link: whoever sends a link could claim it.
+      const counts = read.ledger.some(({ fact }) => isAnswerOf(viewer, fact) && fact.callId === done);
+      const told = counts
+        ? markup`<p class="banner good" role="status">Your answer counts. <a href="/">Back to the inbox</a></p>`
+        : undefined;
+      return runPage(read, viewer, told);
     }),
   );
 
@@ -153,7 +154,7 @@ export function registerPages(app: FastifyInstance, options: PageOptions): void 
         await source.send(viewer, { runId: params.runId, ...answerOf(form, request) });
       } catch (error) {
         const told = codedOf(error);
-        void reply.code(options.statusOf(told));
+        void reply.code(told.traits.httpStatus);
         return requestPage(
           await opened(source, viewer, params).catch(() => ({ read, request })),
           viewer,
@@ -182,7 +183,7 @@ export function registerPages(app: FastifyInstance, options: PageOptions): void 
         return pageText({ title: `Change ${request.tool}`, viewer, main });
       } catch (error) {
         const told = codedOf(error);
-        void reply.code(options.statusOf(told));
+        void reply.code(told.traits.httpStatus);
         return requestPage({ read, request }, viewer, told, { ...Object.fromEntries(form), kind: 'edit' });
       }
     }),
@@ -314,6 +315,12 @@ function endOf({ ledger }: RunRead, callId: string): string {
   return `Call ${visible(callId)} waits for nobody any more.${visible(who)}`;
 }
 
+type Answer = Extract<LedgerFact, { readonly approver: Approver }>;
+
+function isAnswerOf({ id }: Viewer, fact: RunRead['ledger'][number]['fact']): fact is Answer {
+  return 'approver' in fact && typeof fact.approver === 'object' && fact.approver.id === id;
+}
+
 function runPage(read: RunRead, viewer: Viewer, told?: Html): string {
   const main = markup`${told}${runView(read, viewer, Date.now())}`;
   return pageText({ title: read.facts.runId, viewer, at: 'runs', live: true, main });
@@ -325,15 +332,15 @@ function requestPage({ read, request }: Opened, viewer: Viewer, error?: Counters
     title: `${request.tool} on ${request.server}`,
     viewer,
     at: 'inbox',
-    // What was typed would count as not typed, and vanish with the next change.
+    // The typed words would count as not typed, and vanish with the next change.
     live: error === undefined,
     main: markup`${error !== undefined && trouble('That did not count', detailOf(error), error.code)}${view}`,
   });
 }
 
-function refused(reply: FastifyReply, viewer: Viewer, error: unknown, { statusOf, log }: PageOptions): string {
+function refused(reply: FastifyReply, viewer: Viewer, error: unknown, { log }: PageOptions): string {
   const told = codedOf(error);
-  const status = statusOf(told);
+  const status = told.traits.httpStatus;
   const { method, url: path } = reply.request.routeOptions;
   if (status >= 500)
     log?.warn(`page failed: ${told.message}`, { requestId: reply.request.id, code: told.code, method, path });

@@ -21,11 +21,11 @@ export function runsView(runs: readonly RunFacts[], now: number): Html {
           </section>`
         : markup`<ul class="requests runs" aria-label="Runs">
             ${runs.map(
-              ({ runId, agent, initiator, startedAt, status }) =>
+              ({ runId, initiator, startedAt, status }) =>
                 markup`<li class="row" data-row>
                   <a class="row-link" href="/runs/${encodeURIComponent(runId)}">${foreign(runId)}</a
                   ><span class="row-run"
-                    >${agent !== undefined && foreign(agent)}${initiator !== undefined && markup` for ${foreign(initiator)}`}</span
+                    >for ${foreign(initiator)}</span
                   ><span class="outcome ${status}">${status}</span><span class="row-time">${ago(startedAt, now)}</span>
                 </li>`,
             )}
@@ -75,8 +75,7 @@ export function runView(
       </div>
       <aside class="decide" aria-label="Run">
         ${facts([
-          ['Agent', run.agent !== undefined && foreign(run.agent)],
-          ['Started by', run.initiator !== undefined && foreign(run.initiator)],
+          ['Started by', foreign(run.initiator)],
           ['Started', clock(run.startedAt)],
           ['Turns', state.turn],
           ['Calls', state.calls],

@@ -35,7 +35,7 @@ export async function viewerOf(
   try {
     const asker = await sessions.askerOf(session);
     const csrf = createHash('sha256').update(`form ${session}`).digest('base64url');
-    return { ...asker, csrf, signOut: '/sign-out', ...(isDevelopment ? { development: true as const } : {}) };
+    return { ...asker, csrf, ...(isDevelopment ? { development: true as const } : {}) };
   } catch (error) {
     if (error instanceof CountersignError && error.code === 'SIGN_IN_REQUIRED') return undefined;
     throw error;

@@ -17,16 +17,13 @@ const MOST_LISTED = 50;
 /** Requests of which the number is told. */
 const MOST_COUNTED = 200;
 const MOST_RUNS = 100;
-/** Newest entries and messages that the page of a run shows. */
-const MOST_ENTRIES = 300;
-const MOST_MESSAGES = 40;
 
 /**
  * One function, because it is one port.
  * @param temporalUi address of Temporal UI with its namespace, for links to runs
  */
 export function pageSource(parts: RouteParts, temporalUi?: string): PageSource {
-  const { reading, opened, answering, projection, countersign } = parts;
+  const { reading, opened, answering, projection } = parts;
 
   const listed = async (
     viewer: Viewer,
@@ -56,16 +53,9 @@ export function pageSource(parts: RouteParts, temporalUi?: string): PageSource {
     run: async (viewer, runId) => {
       const seen = await reading.seen(runId, viewer);
       const { run } = seen;
-      const [state, requests] = await Promise.all([opened.state(runId), reading.requestsOf(runId, viewer)]);
-      const handle = countersign.run(runId);
-      const from = Math.max(state.transcriptFrom, state.transcriptLength - MOST_MESSAGES);
-      const [ledger, messages] = await Promise.all([
-        // Older entries are stored: a store that is away must not keep anybody from deciding.
-        handle.ledgerEntries({
-          from: Math.max(state.ledgerFrom, state.ledgerLength - MOST_ENTRIES),
-          most: MOST_ENTRIES,
-        }),
-        handle.messages({ from, to: state.transcriptLength }),
+      const [{ state, ledger, messages }, requests] = await Promise.all([
+        opened.story(runId),
+        reading.requestsOf(runId, viewer),
       ]);
       const seenCalls = new Set(requests.map(({ request }) => request.callId));
       return {
@@ -97,7 +87,7 @@ export function pageSource(parts: RouteParts, temporalUi?: string): PageSource {
   };
 }
 
-/** What somebody reads who is asked about single calls: the words, and these calls; no other call and no result. */
+/** Leaves to somebody who is asked about single calls the words and these calls: no other call, and no result. */
 export function shareOf(messages: readonly Message[], callIds: ReadonlySet<string>): readonly Message[] {
   return messages.flatMap((message): readonly Message[] => {
     if (message.role === 'user') return [message];

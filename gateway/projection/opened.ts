@@ -12,7 +12,9 @@ import type { Countersign } from '../../client/countersign.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import type { RunState } from '../../contracts/schemas/run-state.ts';
+import type { Message } from '../../contracts/schemas/transcript.ts';
 import { stillNeeded } from '../../domain/policy/approvers.ts';
 import type { Projection } from './projection.ts';
 
@@ -25,6 +27,10 @@ const FAILED_MS = 5_000;
 /** The same for lists: all of a page waits for the slowest run. */
 export const FAILED_IN_LISTS_MS = 20_000;
 const MOST_RULES_KEPT = 50;
+/** Stories have up to megabytes, and are kept for those who look at one run together. */
+const MOST_STORIES = 50;
+const MOST_ENTRIES = 300;
+const MOST_MESSAGES = 40;
 
 interface Opening {
   /** Version of the row when the run was asked. */
@@ -37,6 +43,20 @@ interface Opening {
 interface Asking {
   readonly version: number | undefined;
   readonly answer: Promise<readonly ApprovalRequest[]>;
+}
+
+/** An answer that many share for a moment. */
+interface Reading<T> {
+  readonly at: number;
+  readonly version: number | undefined;
+  readonly answer: Promise<T>;
+}
+
+/** The newest entries of a run's ledger and messages of its conversation, oldest first. */
+export interface Story {
+  readonly state: RunState;
+  readonly ledger: readonly LedgerEntry[];
+  readonly messages: readonly Message[];
 }
 
 interface Failure {
@@ -52,10 +72,8 @@ export class Opened {
     maxSize: MOST_KEPT_BYTES,
     sizeCalculation: ({ requests }) => 256 + JSON.stringify(requests).length,
   });
-  readonly #states = new LRUCache<
-    string,
-    { readonly at: number; readonly version: number | undefined; readonly state: Promise<RunState> }
-  >({ max: 1_000 });
+  readonly #states = new LRUCache<string, Reading<RunState>>({ max: 1_000 });
+  readonly #stories = new LRUCache<string, Reading<Story>>({ max: MOST_STORIES });
   /** Rules of requests that a run had once: whoever they name may see the run. */
   readonly #rules = new LRUCache<string, readonly ApproverRule[]>({ max: 20_000 });
   readonly #asking = new Map<string, Asking>();
@@ -90,7 +108,7 @@ export class Opened {
     // Taken before the question: a change during the answer counts as not seen.
     const asking: Asking = { version, answer: this.#ask(runId) };
     this.#asking.set(runId, asking);
-    // What was asked anew or forgotten meanwhile is not kept.
+    // An answer that was asked for anew, or forgotten meanwhile, is not kept.
     const isLast = (): boolean => this.#asking.get(runId) === asking;
     try {
       const requests = await asking.answer;
@@ -113,22 +131,42 @@ export class Opened {
   forget(runId: string): void {
     this.#kept.delete(runId);
     this.#states.delete(runId);
+    this.#stories.delete(runId);
     this.#asking.delete(runId);
     this.#failed.delete(runId);
   }
 
   async state(runId: string): Promise<RunState> {
-    const kept = this.#states.get(runId);
-    const version = this.#versionOf(runId);
-    // What was read before a change would be the last word of a page that heard of the change.
-    if (kept !== undefined && kept.version === version && Date.now() - kept.at < FRESH_MS) return await kept.state;
-    const state = this.#inTurn(async () => await this.#countersign.run(runId).state());
-    const entry = { at: Date.now(), version, state };
-    this.#states.set(runId, entry);
-    state.catch(() => {
-      if (this.#states.get(runId) === entry) this.#states.delete(runId);
+    return await this.#shared(this.#states, runId, async () => await this.#countersign.run(runId).state());
+  }
+
+  /** Reads what the page of a run shows. Older entries and messages are stored, and a store may be away. */
+  async story(runId: string): Promise<Story> {
+    const state = await this.state(runId);
+    return await this.#shared(this.#stories, runId, async () => {
+      const run = this.#countersign.run(runId);
+      const { ledgerFrom, ledgerLength, transcriptFrom, transcriptLength } = state;
+      const from = Math.max(transcriptFrom, transcriptLength - MOST_MESSAGES);
+      const [ledger, messages] = await Promise.all([
+        run.ledgerEntries({ from: Math.max(ledgerFrom, ledgerLength - MOST_ENTRIES), most: MOST_ENTRIES }),
+        run.messages({ from, to: transcriptLength }),
+      ]);
+      return { state, ledger, messages };
     });
-    return await state;
+  }
+
+  /** Reads once for all who ask within a moment, and anew after each change. */
+  async #shared<T>(kept: LRUCache<string, Reading<T>>, runId: string, read: () => Promise<T>): Promise<T> {
+    const known = kept.get(runId);
+    const version = this.#versionOf(runId);
+    // An answer from before a change would be the last word of a page that heard of the change.
+    if (known !== undefined && known.version === version && Date.now() - known.at < FRESH_MS) return await known.answer;
+    const reading = { at: Date.now(), version, answer: this.#inTurn(read) };
+    kept.set(runId, reading);
+    reading.answer.catch(() => {
+      if (kept.get(runId) === reading) kept.delete(runId);
+    });
+    return await reading.answer;
   }
 
   /**

@@ -12,7 +12,7 @@ import { PENDING_MEMO, RUN_WORKFLOW, SEARCH_ATTRIBUTES } from '../../contracts/n
 import type { RunRow } from '../../contracts/schemas/http-api.ts';
 import { PendingMemo } from '../../contracts/schemas/request.ts';
 
-/** What Temporal gives at most for one page. */
+/** Most rows that Temporal gives for one page. */
 const PAGE_SIZE = 1_000;
 const DEADLINE_MS = 10_000;
 

@@ -1,4 +1,4 @@
-/** What routes are made of: the parts of one gateway, and what routes say of themselves alike. */
+/** The parts of one gateway that routes use, and the fields that all routes have. */
 import { z } from 'zod';
 import { ProblemDetails, RunId } from '../../contracts/schemas/http-api.ts';
 import type { Answering } from '../inbox/answering.ts';

@@ -12,6 +12,10 @@ import {
   ShownRequest,
 } from '../../contracts/schemas/http-api.ts';
 import { DecisionAck, PauseAck } from '../../contracts/schemas/request.ts';
+import type { FastifyRequest } from 'fastify';
+import type { z } from 'zod';
+import type { RunHandle } from '../../client/run/run-handle.ts';
+import type { Complete, Said } from '../inbox/answering.ts';
 import { codedOf, problemOf } from '../http/problem.ts';
 import { asOfText } from '../projection/projection.ts';
 import { askerOf, type Server } from '../http/server.ts';
@@ -19,9 +23,24 @@ import { answering, CallPath, Keyed, type RouteParts, RunPath } from './parts.ts
 
 const tags = ['requests'];
 
+/** The part of an answer's HTTP request that says what is meant. */
+interface AnswerRequest<Body> extends FastifyRequest {
+  readonly params: z.infer<typeof CallPath>;
+  readonly headers: FastifyRequest['headers'] & z.infer<typeof Keyed>;
+  readonly body: Body;
+}
+
 /** One function, because it is one table of routes. */
 export function addRequestRoutes(app: Server, parts: RouteParts): void {
   const { reading, projection } = parts;
+  const answered = async <Body extends Said, Ack>(
+    request: AnswerRequest<Body>,
+    send: (run: RunHandle, message: Complete<Body>) => Promise<Ack>,
+  ): Promise<Ack> => {
+    const { runId, callId } = request.params;
+    const place = { run: runId, callId, key: request.headers['idempotency-key'] };
+    return await parts.answering.answer(askerOf(request), place, request.body, send);
+  };
   app.get(
     '/v1/requests',
     {
@@ -80,13 +99,7 @@ export function addRequestRoutes(app: Server, parts: RouteParts): void {
         response: answering(200, DecisionAck, 'The decision counts'),
       },
     },
-    async (request, reply) => {
-      const place = placeOf(request.params, request.headers['idempotency-key']);
-      const ack = await parts.answering.answer(askerOf(request), place, request.body, async (run, decision) =>
-        run.decide(decision),
-      );
-      return await reply.send(ack);
-    },
+    async (request, reply) => reply.send(await answered(request, async (run, decision) => await run.decide(decision))),
   );
   app.post(
     '/v1/decisions',
@@ -129,13 +142,8 @@ export function addRequestRoutes(app: Server, parts: RouteParts): void {
         response: answering(200, PauseAck, 'The answer counts'),
       },
     },
-    async (request, reply) => {
-      const place = placeOf(request.params, request.headers['idempotency-key']);
-      const ack = await parts.answering.answer(askerOf(request), place, request.body, async (run, provision) =>
-        run.provideInput(provision),
-      );
-      return await reply.send(ack);
-    },
+    async (request, reply) =>
+      reply.send(await answered(request, async (run, provision) => await run.provideInput(provision))),
   );
   app.post(
     '/v1/runs/:runId/requests/:callId/authorizations',
@@ -150,13 +158,8 @@ export function addRequestRoutes(app: Server, parts: RouteParts): void {
         response: answering(200, PauseAck, 'The answer counts'),
       },
     },
-    async (request, reply) => {
-      const place = placeOf(request.params, request.headers['idempotency-key']);
-      const ack = await parts.answering.answer(askerOf(request), place, request.body, async (run, authorization) =>
-        run.authorize(authorization),
-      );
-      return await reply.send(ack);
-    },
+    async (request, reply) =>
+      reply.send(await answered(request, async (run, authorization) => await run.authorize(authorization))),
   );
   app.post(
     '/v1/runs/:runId/requests/:callId/resolutions',
@@ -171,16 +174,7 @@ export function addRequestRoutes(app: Server, parts: RouteParts): void {
         response: answering(200, PauseAck, 'The answer counts'),
       },
     },
-    async (request, reply) => {
-      const place = placeOf(request.params, request.headers['idempotency-key']);
-      const ack = await parts.answering.answer(askerOf(request), place, request.body, async (run, resolution) =>
-        run.resolveOutcome(resolution),
-      );
-      return await reply.send(ack);
-    },
+    async (request, reply) =>
+      reply.send(await answered(request, async (run, resolution) => await run.resolveOutcome(resolution))),
   );
-}
-
-function placeOf({ runId, callId }: { readonly runId: string; readonly callId: string }, key: string | undefined) {
-  return { run: runId, callId, key };
 }

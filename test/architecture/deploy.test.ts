@@ -3,9 +3,8 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { expect, test } from '@jest/globals';
+import { quietProgram } from '../support/cli.ts';
 import { parse } from 'yaml';
-import { createProgram } from '../../cli/program.ts';
-import { plain } from '../../cli/session/terminal.ts';
 import { Config } from '../../contracts/schemas/config.ts';
 import { loadConfig } from '../../workers/config/load.ts';
 import { readDeployed, stages, told, unit } from '../support/package/deployment.ts';
@@ -41,18 +40,7 @@ const setup = unit('countersign-setup.service');
 
 const loaded = await loadConfig(join(ROOT, 'deploy/countersign.yaml'), { ANTHROPIC_API_KEY: 'key' }, ROOT);
 const { config } = loaded;
-const program = await createProgram(
-  {
-    env: {},
-    directory: '/',
-    paint: plain,
-    out: () => undefined,
-    err: () => undefined,
-    input: async () => '',
-    interrupted: () => new AbortController().signal,
-  },
-  false,
-);
+const program = await quietProgram();
 
 function read(path: string): string {
   return readFileSync(join(ROOT, path), 'utf8');

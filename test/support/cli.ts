@@ -1,5 +1,6 @@
 /** Runs a command in this process and returns its output and exit code. */
-import { runCli } from '../../cli/program.ts';
+import type { Command } from 'commander';
+import { createProgram, runCli } from '../../cli/program.ts';
 import { plain } from '../../cli/session/terminal.ts';
 import type { TestEngine } from './engine.ts';
 
@@ -43,6 +44,20 @@ export async function runCommand(args: readonly string[], options: CommandOption
     interrupted: () => options.signal ?? new AbortController().signal,
   });
   return { exitCode, out, err };
+}
+
+/** Makes the program without a terminal, for those who read its commands. */
+export async function quietProgram(): Promise<Command> {
+  const terminal = {
+    env: {},
+    directory: '/',
+    paint: plain,
+    out: () => undefined,
+    err: () => undefined,
+    input: async () => '',
+    interrupted: () => new AbortController().signal,
+  };
+  return await createProgram(terminal, false);
 }
 
 /** Runs commands against a Temporal server, in the folder of its workers. */

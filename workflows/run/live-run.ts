@@ -57,7 +57,7 @@ const LOST: Outcome = {
   message: 'The run ended while the call was under way.',
 };
 
-/** What the run shows, and hands on, of its messages to people. */
+/** The part of `Messenger` that the run shows and hands on. */
 interface Telling {
   state(): MessagesState | undefined;
   carried(): CarriedMessages | undefined;

@@ -45,7 +45,7 @@ export class Messenger {
   #open: Open;
   /** Told in this workflow task. */
   #queue: readonly Told[] = [];
-  /** What channels with a digest gather. */
+  /** Gathered by channels with a digest. */
   readonly #gathered = new Map<string, readonly Told[]>();
   #isScheduled = false;
   readonly #underWay = new Map<string, UnderWay>();
@@ -147,7 +147,7 @@ export class Messenger {
     this.#warnAt(warnAt);
     if (!this.#isScheduled && (this.#queue.length > 0 || this.#unsent.length > 0)) {
       this.#isScheduled = true;
-      // What happens in one task is told in one message. A promise is cheap, and a waiting `condition` is not.
+      // All of one task is told in one message. A promise is cheap, and a waiting `condition` is not.
       void Promise.resolve().then(() => this.#flush());
     }
   }

@@ -40,7 +40,7 @@ function countTimes() {
 }
 setInterval(countTimes, 1_000);
 
-// What happens
+// Changes
 
 let isLoading = false;
 let isStale = false;
@@ -103,7 +103,7 @@ async function follow() {
   }
 }
 
-/** What a reader would notice: times count by themselves, and each form has a number of its own. @param {Element} part */
+/** The content that a reader would notice: times count by themselves, and each form has an id of its own. @param {Element} part */
 function contentOf(part) {
   const copy = /** @type {Element} */ (part.cloneNode(true));
   for (const each of copy.querySelectorAll('time[data-count], input[name=decisionId], input[name=messageId]'))

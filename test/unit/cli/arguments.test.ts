@@ -1,22 +1,9 @@
 /** What the command line takes and refuses, before it speaks to anybody. */
 import { expect, test } from '@jest/globals';
 import type { Command } from 'commander';
-import { createProgram } from '../../../cli/program.ts';
-import { plain } from '../../../cli/session/terminal.ts';
-import { errorOf, runCommand } from '../../support/cli.ts';
+import { errorOf, quietProgram, runCommand } from '../../support/cli.ts';
 
-const program = await createProgram(
-  {
-    env: {},
-    directory: '/',
-    paint: plain,
-    out: () => undefined,
-    err: () => undefined,
-    input: async () => '',
-    interrupted: () => new AbortController().signal,
-  },
-  false,
-);
+const program = await quietProgram();
 const VERBS = program.commands.map((command) => command.name());
 /** Those of `countersign catalog` too. */
 const LINES = program.commands.flatMap((command) => [

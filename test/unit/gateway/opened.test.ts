@@ -17,8 +17,23 @@ function opened() {
   let version = 1;
   const questions: Question[] = [];
   let states = 0;
+  const pages: object[] = [];
   const run = {
-    state: async () => ({ turn: (states += 1) }),
+    state: async () => ({
+      turn: (states += 1),
+      ledgerFrom: 2,
+      ledgerLength: 500,
+      transcriptFrom: 90,
+      transcriptLength: 100,
+    }),
+    ledgerEntries: async (page: object) => {
+      pages.push(page);
+      return [];
+    },
+    messages: async (page: object) => {
+      pages.push(page);
+      return [];
+    },
     requests: async () =>
       await new Promise<readonly ApprovalRequest[]>((resolve, reject) => {
         const fail = (): void => reject(new CountersignError('ENGINE_UNAVAILABLE', 'Nobody answers.'));
@@ -32,6 +47,7 @@ function opened() {
       { run: () => run } as unknown as Countersign,
     ),
     questions,
+    pages,
     change: () => {
       version += 1;
     },
@@ -110,7 +126,20 @@ test('lists leave a run that did not answer alone for longer than somebody who o
 
 test('the state of a run is read anew after each change, also within a moment', async () => {
   const { held, change } = opened();
-  expect([await held.state('run-1'), await held.state('run-1')]).toEqual([{ turn: 1 }, { turn: 1 }]);
+  expect([await held.state('run-1'), await held.state('run-1')]).toMatchObject([{ turn: 1 }, { turn: 1 }]);
   change();
-  expect(await held.state('run-1')).toEqual({ turn: 2 });
+  expect(await held.state('run-1')).toMatchObject({ turn: 2 });
+});
+
+test('what pages show of a run is read once for all who look, without what is stored, and anew after a change', async () => {
+  const { held, pages, change } = opened();
+  await Promise.all([held.story('run-1'), held.story('run-1'), held.story('run-1')]);
+  const once = [
+    { from: 200, most: 300 },
+    { from: 90, to: 100 },
+  ];
+  expect(pages).toEqual(once);
+  change();
+  await held.story('run-1');
+  expect(pages).toEqual([...once, ...once]);
 });

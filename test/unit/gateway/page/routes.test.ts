@@ -1,9 +1,14 @@
-/** The pages without a browser and without a run: what they send, refuse, escape and never lose. */
+/**
+ * The pages without a browser and without a run: what they send, refuse, escape and never lose.
+ *
+ * One file, because all of it is one table of pages before one source.
+ */
 import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import cookie from '@fastify/cookie';
 import { fastify, type FastifyInstance } from 'fastify';
 import { CountersignError } from '../../../../contracts/errors.ts';
+import type { LedgerEntry } from '../../../../contracts/schemas/ledger.ts';
 import type { ApprovalRequest } from '../../../../contracts/schemas/request.ts';
 import type { PageSource, RunRead, Sent, Viewer } from '../../../../gateway/page/port.ts';
 import { Streams } from '../../../../gateway/http/streams.ts';
@@ -51,6 +56,7 @@ let base: string;
 let viewer: Viewer | undefined;
 let sent: Sent[];
 let shown: ApprovalRequest[];
+let ledger: LedgerEntry[];
 let refusal: CountersignError | undefined;
 
 const facts = (runId: string) => ({ runId, initiator: 'carol', startedAt: request.openedAt, status: 'waiting' });
@@ -67,9 +73,9 @@ function source(): PageSource {
       if (runId !== 'run-1') throw new CountersignError('RUN_NOT_FOUND', `There is no run ${runId}.`, { runId });
       const usage = { inputTokens: 1, outputTokens: 1 };
       const of = { workflowId: runId, runId: 'temporal-1', status: 'waiting', turn: 1, pending: 1, usage } as const;
-      const ledger = { ledgerLength: 0, ledgerHead: '0'.repeat(64), ledgerFrom: 0 };
-      const state = { ...of, ...ledger, calls: 1, transcriptLength: 0, transcriptFrom: 0 };
-      return { facts: facts(runId), state, requests: shown, ledger: [], messages: [], mayTell: true };
+      const chain = { ledgerLength: 0, ledgerHead: '0'.repeat(64), ledgerFrom: 0 };
+      const state = { ...of, ...chain, calls: 1, transcriptLength: 0, transcriptFrom: 0 };
+      return { facts: facts(runId), state, requests: shown, ledger, messages: [], mayTell: true };
     },
     send: async (_viewer, message) => {
       if (refusal !== undefined) throw refusal;
@@ -85,6 +91,7 @@ beforeEach(async () => {
   viewer = ANN;
   sent = [];
   shown = [request];
+  ledger = [];
   refusal = undefined;
   app = fastify();
   await app.register(cookie);
@@ -98,7 +105,6 @@ beforeEach(async () => {
     isDevelopment: false,
     hasSignIn: true,
     streams: new Streams({ streams: 10, streamsPerPerson: 5 }),
-    statusOf: ({ traits }) => traits.httpStatus,
   });
   base = await app.listen({ host: '127.0.0.1', port: 0 });
 });
@@ -258,6 +264,126 @@ describe('several together', () => {
   test('a choice that is no choice is refused', async () => {
     expect((await post('/review', { chosen: 'no JSON' })).statusCode).toBe(422);
   });
+});
+
+describe('other answers', () => {
+  const ABOUT = {
+    outcome: { kind: 'outcome', message: 'The connection closed.', attempt: 1, sentAt: request.openedAt },
+    authorization: {
+      kind: 'authorization',
+      server: 'bank',
+      reason: 'TOOL_INSUFFICIENT_SCOPE',
+      message: 'More is needed.',
+      wants: 'consent',
+      scopes: ['pay:write'],
+      round: 1,
+    },
+    input: {
+      kind: 'input',
+      round: 1,
+      requests: {
+        'a key': {
+          kind: 'form',
+          message: 'Which seat?',
+          hash: 'aa'.repeat(32),
+          required: ['seat'],
+          fields: {
+            seat: { type: 'choice', options: [{ value: '12A', title: 'Window' }] },
+            meals: { type: 'integer' },
+            wifi: { type: 'boolean' },
+            extras: { type: 'choices', options: [{ value: 'bag' }, { value: 'lounge' }] },
+            note: { type: 'text' },
+          },
+        },
+        page: {
+          kind: 'url',
+          message: 'Sign here.',
+          url: 'https://bank.example/x',
+          host: 'bank.example',
+          hash: 'bb'.repeat(32),
+        },
+      },
+    },
+  } satisfies Record<string, ApprovalRequest['about']>;
+
+  test.each([
+    [undefined, 'withdraw', {}, 'decide', {}],
+    [undefined, 'respond', { answer: 'Done by hand.' }, 'decide', { answer: 'Done by hand.' }],
+    [undefined, 'reject', { reason: 'No.' }, 'decide', { reason: 'No.' }],
+    ['outcome', 'succeeded', { result: 'It ran.' }, 'resolveOutcome', { result: 'It ran.' }],
+    ['outcome', 'failed', { message: 'It did not.' }, 'resolveOutcome', { message: 'It did not.' }],
+    ['outcome', 'retry', {}, 'resolveOutcome', {}],
+    ['authorization', 'consent', { comment: 'fine' }, 'authorize', { comment: 'fine' }],
+    ['authorization', 'decline', { reason: 'No.' }, 'authorize', { reason: 'No.' }],
+    ['input', 'decline', {}, 'provideInput', {}],
+    ['input', 'cancel', {}, 'provideInput', {}],
+  ] as const)('about %s: %s goes to the run as its own update', async (about, kind, fields, update, told) => {
+    shown = [about === undefined ? request : { ...request, about: ABOUT[about] }];
+    if (about !== undefined) expect((await ask(PATH)).body).toContain(`value="${kind}"`);
+    expect((await post(PATH, { ...BOUND, kind, ...fields })).statusCode).toBe(303);
+    expect(sent).toEqual([{ runId: 'run-1', update, message: { kind, callId: 't1.c0', ...BOUND, ...told } }]);
+  });
+
+  test('the fields of a question are read as their kinds, and empty ones are left out', async () => {
+    shown = [{ ...request, about: ABOUT.input }];
+    const { body } = await ask(PATH);
+    for (const part of ['Which seat?', 'Window', 'bank.example', 'required']) expect(body).toContain(part);
+    const form = new URLSearchParams({
+      csrf: ANN.csrf,
+      ...BOUND,
+      kind: 'provide',
+      'field.0.0': '12A',
+      'field.0.1': '2',
+    });
+    form.append('field.0.2', 'true');
+    for (const extra of ['bag', 'lounge']) form.append('field.0.3', extra);
+    form.append('field.0.4', '');
+    expect((await ask(PATH, { method: 'POST', body: form })).statusCode).toBe(303);
+    expect(sent[0]?.message['responses']).toEqual({
+      'a key': { action: 'accept', content: { seat: '12A', meals: 2, wifi: true, extras: ['bag', 'lounge'] } },
+      page: { action: 'accept' },
+    });
+  });
+
+  test('a field of a wrong kind is named, and nothing is sent', async () => {
+    shown = [{ ...request, about: ABOUT.input }];
+    const answer = await post(PATH, { ...BOUND, kind: 'provide', 'field.0.0': '12A', 'field.0.1': 'two' });
+    expect(answer.statusCode).toBe(422);
+    expect(answer.body).toContain('meals must be JSON');
+    expect(sent).toEqual([]);
+  });
+
+  test('a fresh grant is never asked for in a page', async () => {
+    shown = [{ ...request, about: { ...ABOUT.authorization, wants: 'grant' } }];
+    const { body } = await ask(PATH);
+    expect(body).toContain('never');
+    expect(body).not.toContain('value="grant"');
+  });
+});
+
+test('an answer counts where the ledger says so, and not where a link does', async () => {
+  const said = async () => (await ask('/runs/run-1?done=t1.c0')).body.includes('Your answer counts.');
+  const by = (id: string): LedgerEntry => ({
+    seq: 0,
+    at: request.openedAt,
+    fact: {
+      kind: 'decision.accepted',
+      callId: 't1.c0',
+      generation: 1,
+      decisionId: 'd1',
+      decision: 'approve',
+      approver: { id, groups: [] },
+      digest: request.digest,
+      runId: request.runId,
+    },
+    prev: '',
+    hash: '',
+  });
+  expect(await said()).toBe(false);
+  ledger = [by('ben')];
+  expect(await said()).toBe(false);
+  ledger = [by('ann')];
+  expect(await said()).toBe(true);
 });
 
 test('nothing is offered that the person may not do (S2.3)', async () => {

@@ -38,7 +38,6 @@ async function start(isDevelopment: boolean): Promise<void> {
     sessions: new Sessions(isDevelopment ? { development: true } : {}, people, undefined, none),
     isDevelopment,
     hasSignIn: false,
-    statusOf: ({ traits }) => traits.httpStatus,
   });
   base = await app.listen({ host: '127.0.0.1', port: 0 });
 }
