@@ -87,7 +87,7 @@ export function runView(
             'Cost',
             state.spent !== undefined && `${(state.spent.millionths / 1_000_000).toFixed(4)} ${state.spent.currency}`,
           ],
-          ['Ledger', `${state.ledgerLength} entries, chained`],
+          ['Ledger', `${state.ledgerLength} entries`],
           ['Ledger head', markup`<code>${state.ledgerHead.slice(0, 16)}…</code>`],
           [
             'Temporal UI',
