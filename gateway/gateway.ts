@@ -33,6 +33,9 @@ import { addRequestRoutes } from './routes/requests.ts';
 import { addRunRoutes } from './routes/runs.ts';
 import { addServiceRoutes } from './routes/service.ts';
 import { addSignInRoutes } from './routes/sign-in.ts';
+import { GatewayMetrics } from './metrics/metrics.ts';
+import { type MetricsServer, serveMetrics } from './metrics/server.ts';
+import { WaitingRequests } from './metrics/waiting.ts';
 import { createServer, type GatewayLog, type Server } from './http/server.ts';
 import { Streams } from './http/streams.ts';
 
@@ -60,6 +63,8 @@ export interface Speaking {
 
 export interface Gateway {
   readonly url: string;
+  /** Where Prometheus reads; absent unless configured. */
+  readonly metricsUrl?: string;
   readonly projection: Projection;
   /** Number of queries that runs were asked for lists and details. */
   queries(): number;
@@ -70,18 +75,22 @@ export interface Gateway {
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { config } = options;
   assertKnowsPeople(options);
-  const { app, parts } = await assemble(options);
+  const { app, parts, metrics } = await assemble(options);
   const { projection, streams, feeds, news, opened } = parts;
+  let served: MetricsServer | undefined;
   try {
+    if (config.metrics !== undefined) served = await serveMetrics(metrics, config.metrics.prometheus);
     await projection.start();
     await listen(app, config);
   } catch (error) {
     await projection.stop();
+    await served?.close();
     throw error;
   }
   const { port } = app.server.address() as AddressInfo;
   return {
     url: `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${port}`,
+    ...defined({ metricsUrl: served?.url }),
     projection,
     queries: () => opened.asked,
     stop: async () => {
@@ -90,18 +99,31 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       streams.close();
       await app.close();
       await projection.stop();
+      await served?.close();
     },
   };
 }
 
-async function assemble(options: GatewayOptions): Promise<{ readonly app: Server; readonly parts: RouteParts }> {
-  const { config, client, taskQueue, artifacts, trust, ask, version, log } = options;
+interface Assembled {
+  readonly app: Server;
+  readonly parts: RouteParts;
+  readonly metrics: GatewayMetrics;
+}
+
+async function assemble(options: GatewayOptions): Promise<Assembled> {
+  const { config, client, taskQueue, artifacts, trust, ask, log } = options;
   const speaking = trust.mode === 'signed' ? trust.speaking : undefined;
   const countersign = new Countersign({ client, taskQueue, ...(artifacts && { artifacts }) });
   const onTrouble = (error: unknown): void =>
     log?.warn('visibility does not answer', { reason: error instanceof Error ? error.message : String(error) });
   const projection = new Projection({ client, most: config.limits.runs, onTrouble });
-  const opened = new Opened(projection, countersign);
+  const metrics = new GatewayMetrics();
+  const waiting = new WaitingRequests(projection, config.metrics?.groups ?? [], metrics);
+  projection.subscribe((changed) => {
+    for (const known of changed) waiting.see(known, Date.now());
+  });
+  const opened = new Opened(projection, countersign, (code) => metrics.readFailed(code));
+  const streams = new Streams(config.limits);
   const reading = new Reading(client, projection, opened);
   const people = new People(config.may, speaking?.voice, options.idCase);
   const tokens = new Tokens(config, people, ask);
@@ -111,19 +133,30 @@ async function assemble(options: GatewayOptions): Promise<{ readonly app: Server
     reading,
     countersign,
     answering: new Answering(
-      { client, taskQueue, artifacts, signer: speaking?.signer },
+      {
+        client,
+        taskQueue,
+        artifacts,
+        signer: speaking?.signer,
+        onAnswer: (kind, refusal) => metrics.answered(kind, refusal),
+      },
       { reading, opened, projection },
     ),
     news: new NewsDesk(projection, opened),
     feeds: new Feeds(countersign),
-    streams: new Streams(config.limits),
+    streams,
     tokens,
     sessions: new Sessions(config, people, tokens.keys, ask),
   };
-  return { app: await createApp(options, parts, version), parts };
+  if (config.metrics !== undefined) metrics.measure({ projection, waiting, streams, opened });
+  return { app: await createApp(options, parts, metrics), parts, metrics };
 }
 
-async function createApp({ config, log }: GatewayOptions, parts: RouteParts, version: string): Promise<Server> {
+async function createApp(
+  { config, log, version }: GatewayOptions,
+  parts: RouteParts,
+  metrics: GatewayMetrics,
+): Promise<Server> {
   const { projection, tokens, sessions } = parts;
   const staleness = (): Readonly<Record<string, string>> =>
     defined({
@@ -131,7 +164,15 @@ async function createApp({ config, log }: GatewayOptions, parts: RouteParts, ver
         projection.asOf === undefined ? undefined : String(secondsSince(projection.asOf, Date.now())),
       'x-countersign-cut': projection.isCut ? 'true' : undefined,
     });
-  const app = await createServer({ config, tokens, sessions, version, log, staleness });
+  const app = await createServer({
+    config,
+    tokens,
+    sessions,
+    version,
+    log,
+    staleness,
+    onAnswer: (answered) => metrics.answeredHttp(answered),
+  });
   addServiceRoutes(app, parts);
   addSignInRoutes(app, parts);
   addRunRoutes(app, parts);

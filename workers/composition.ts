@@ -71,6 +71,7 @@ import type { ModelActivities, RunActivities, ToolActivities } from '../contract
 import type { Compared } from '../domain/policy/approvers.ts';
 import { contactedUrls } from './config/checks.ts';
 import { type Environment, isBeside, type LoadedConfig } from './config/load.ts';
+import { countingCalls, countingTokens } from './call-metrics.ts';
 import { limitedServers, tellLimits } from './limit-metrics.ts';
 import { secretsOf } from './config/secrets.ts';
 import { tellMessages } from './message-metrics.ts';
@@ -177,7 +178,7 @@ function openMessages(config: Config): RunSide['sendMessage'] {
     channels: Object.fromEntries(opened),
     page,
     scrub: (value) => scrubber.value(value),
-    tell: tellMessages(Runtime.instance()),
+    tell: tellMessages(Runtime.instance(), Object.keys(channels)),
     scheduler: currentScheduler,
   });
 }
@@ -205,7 +206,7 @@ export async function toolSideActivities(
 ): Promise<ToolActivities> {
   const { config, baseDirectory } = loaded;
   const egress = openEgress(config);
-  const broker = noting(
+  const minting = noting(
     createTokenBroker({
       config,
       keys: await loadPrivateKeys(config.grants.keys, baseDirectory),
@@ -215,6 +216,7 @@ export async function toolSideActivities(
       egress,
     }),
   );
+  const broker = countingTokens(minting, config, Runtime.instance());
   const server = createMcpToolServer({ artifacts, egress, legacy: LEGACY_CALLS });
   closed.push({ close: async () => await server.close?.() });
   const seal = await loadStateSeal(config.grants.keys, baseDirectory);
@@ -237,17 +239,21 @@ export async function toolSideActivities(
     }),
   };
   const readMessage = createMessageReader(client, createTranscriptReader(artifacts, client));
-  const limits = new ServerLimits({ configured: limitedServers(config), tell: tellLimits(Runtime.instance()) });
+  const limits = new ServerLimits({
+    configured: limitedServers(config),
+    tell: tellLimits(Runtime.instance(), Object.keys(config.servers)),
+  });
   const discovered = { config, artifacts, broker, server, limits };
   const proving = signing && { signing, saidAuthorizations: createAuthorizationProof(signing) };
   const read = { readMessage, heldRun: createHeldRun(client), readDiscarded: createDiscardedReader(client) };
-  return {
+  const activities: ToolActivities = {
     discoverTools: coded(createDiscoverTools({ ...discovered, liveTools, readCatalog, ...proving })),
     callTool: coded(createCallTool({ ...called, limits, liveTools, ...read })),
     resumeCall: coded(createResumeCall({ ...called, answers: createMcpAnswerSource({ artifacts, egress }) })),
     pollTask: coded(createPollTask({ ...called, tasks: createMcpTaskServer({ artifacts, egress }) })),
     discoverCatalog: coded(createDiscoverCatalog(discovered)),
   };
+  return countingCalls(activities, config, Runtime.instance());
 }
 
 /**

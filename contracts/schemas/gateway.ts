@@ -1,6 +1,6 @@
 /** Configures the gateway: where it listens, whose tokens it believes, and what people may do by it. */
 import { z } from 'zod';
-import { CodecKey, HttpUrl, Identifier, people, Secret } from './json.ts';
+import { CodecKey, HttpUrl, Identifier, people, Secret, SocketAddress } from './json.ts';
 
 /** Name of a claim; a dot leads into an object: `realm_access.roles`. */
 const Claim = z.string().min(1).max(200);
@@ -86,6 +86,14 @@ export const GatewayConfig = z.strictObject({
    * relative to the configuration file. It speaks for the issuer, the tenants and the groups that it states.
    */
   signing: z.strictObject({ keyFile: z.string().min(1) }).optional(),
+  metrics: z
+    .strictObject({
+      /** Address at which Prometheus scrapes the gateway; nobody signs in there, so keep it on an inner address. */
+      prometheus: SocketAddress,
+      /** Groups that have a count of open requests of their own; all others are counted together. */
+      groups: z.array(Identifier).max(50).default([]),
+    })
+    .optional(),
   limits: z
     .strictObject({
       bodyBytes: z.int().min(1_024).max(4_194_304).default(1_048_576),

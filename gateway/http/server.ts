@@ -19,6 +19,7 @@ import type { Asker } from '../identity/person.ts';
 import { SESSION_COOKIE, type Sessions } from '../identity/sessions.ts';
 import { signIn } from '../identity/person.ts';
 import type { Tokens } from '../identity/tokens.ts';
+import type { Answered } from '../metrics/metrics.ts';
 import { codedOf, misfitOf, problemOf, tooMany } from './problem.ts';
 
 declare module 'fastify' {
@@ -47,6 +48,7 @@ export interface ServerParts {
   readonly log?: GatewayLog | undefined;
   /** Headers that say how old lists are. */
   readonly staleness: () => Readonly<Record<string, string>>;
+  readonly onAnswer?: ((answered: Answered) => void) | undefined;
 }
 
 export type Server = Awaited<ReturnType<typeof createServer>>;
@@ -65,7 +67,7 @@ const SECURITY_HEADERS = {
 } as const;
 
 /** One function, because it is the one list of what all routes share. */
-export async function createServer({ config, tokens, sessions, version, log, staleness }: ServerParts) {
+export async function createServer({ config, tokens, sessions, version, log, staleness, onAnswer }: ServerParts) {
   const { limits } = config;
   const app = fastify({
     logger: false,
@@ -96,6 +98,12 @@ export async function createServer({ config, tokens, sessions, version, log, sta
       assertLocalName(request);
     }
   });
+  if (onAnswer !== undefined)
+    app.addHook('onResponse', async (request, reply) => {
+      const isStream = String(reply.raw.getHeader('content-type')).startsWith('text/event-stream');
+      const seconds = isStream ? undefined : reply.elapsedTime / 1_000;
+      onAnswer({ method: request.method, route: request.routeOptions.url, status: reply.raw.statusCode, seconds });
+    });
   await app.register(cookie);
   await app.register(rateLimit, { global: false });
   const counted = app.createRateLimit({
