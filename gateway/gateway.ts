@@ -32,6 +32,8 @@ import type { RouteParts } from './routes/parts.ts';
 import { addRequestRoutes } from './routes/requests.ts';
 import { addRunRoutes } from './routes/runs.ts';
 import { addServiceRoutes } from './routes/service.ts';
+import { Presses } from './slack/presses.ts';
+import { registerSlack } from './slack/routes.ts';
 import { addSignInRoutes } from './routes/sign-in.ts';
 import { GatewayMetrics } from './metrics/metrics.ts';
 import { type MetricsServer, serveMetrics } from './metrics/server.ts';
@@ -52,6 +54,8 @@ export interface GatewayOptions {
   readonly idCase?: IdCase | undefined;
   /** Asks the identity provider. */
   readonly ask: AskProvider;
+  /** Asks Slack; required with `config.slack`. */
+  readonly askSlack?: AskProvider | undefined;
   readonly version: string;
   readonly log?: GatewayLog | undefined;
 }
@@ -75,7 +79,7 @@ export interface Gateway {
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { config } = options;
   assertKnowsPeople(options);
-  const { app, parts, metrics } = await assemble(options);
+  const { app, parts, metrics, presses } = await assemble(options);
   const { projection, streams, feeds, news, opened } = parts;
   let served: MetricsServer | undefined;
   try {
@@ -98,6 +102,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       feeds.close();
       streams.close();
       await app.close();
+      await presses?.settled();
       await projection.stop();
       await served?.close();
     },
@@ -108,6 +113,7 @@ interface Assembled {
   readonly app: Server;
   readonly parts: RouteParts;
   readonly metrics: GatewayMetrics;
+  readonly presses: Presses | undefined;
 }
 
 async function assemble(options: GatewayOptions): Promise<Assembled> {
@@ -149,13 +155,26 @@ async function assemble(options: GatewayOptions): Promise<Assembled> {
     sessions: new Sessions(config, people, tokens.keys, ask),
   };
   if (config.metrics !== undefined) metrics.measure({ projection, waiting, streams, opened });
-  return { app: await createApp(options, parts, metrics), parts, metrics };
+  const presses = pressesOf(options, parts, people);
+  return { app: await createApp(options, parts, metrics, presses), parts, metrics, presses };
+}
+
+function pressesOf(
+  { config, askSlack, log }: GatewayOptions,
+  { reading, answering }: RouteParts,
+  people: People,
+): Presses | undefined {
+  const { slack, oidc } = config;
+  if (slack === undefined) return undefined;
+  if (askSlack === undefined) throw new CountersignError('INTERNAL', 'There is no way to Slack.');
+  return new Presses({ config: slack, oidc, people, reading, answering, askSlack, log });
 }
 
 async function createApp(
   { config, log, version }: GatewayOptions,
   parts: RouteParts,
   metrics: GatewayMetrics,
+  presses: Presses | undefined,
 ): Promise<Server> {
   const { projection, tokens, sessions } = parts;
   const staleness = (): Readonly<Record<string, string>> =>
@@ -178,6 +197,9 @@ async function createApp(
   addRunRoutes(app, parts);
   addRequestRoutes(app, parts);
   addEventRoutes(app, parts);
+  const { slack } = config;
+  if (slack !== undefined && presses !== undefined)
+    await app.register(async (inner) => registerSlack(inner, slack, presses));
   await app.register(async (pages) => {
     registerPages(pages, {
       source: pageSource(parts, config.temporalUi),
@@ -215,6 +237,9 @@ function assertKnowsPeople({ config, trust }: GatewayOptions): void {
       'gateway.development',
       `lets everybody sign in as anybody, and ${host} is reached from elsewhere: listen on 127.0.0.1`,
     );
+  for (const [member, { tenant = oidc?.tenant }] of Object.entries(config.slack?.people ?? {}))
+    if (tenant === undefined)
+      refuse(`gateway.slack.people.${member}`, 'must state a tenant, since gateway.oidc.tenant does not');
   if (trust.mode === 'temporal') return;
   const { speaking } = trust;
   if (speaking === undefined)

@@ -63,6 +63,7 @@ import { createVaultEnvironment, type Vault } from '../activities/vault/port.ts'
 import { QUERIES } from '../contracts/names.ts';
 import type { Config } from '../contracts/schemas/config.ts';
 import type { Channel } from '../contracts/schemas/channels.ts';
+import type { ApprovalRequest } from '../contracts/schemas/request.ts';
 import type { RunState } from '../contracts/schemas/run-state.ts';
 import type { StoreNamespace } from '../contracts/schemas/stores.ts';
 import { isTrustUrl, type TrustedJwk } from '../contracts/schemas/trust.ts';
@@ -155,13 +156,16 @@ export async function runSideActivities(
     reviewChange: coded(createReviewChange(config, configuredCapabilities(config), signing)),
     judge: coded(judge),
     storeSegment: coded(createStoreSegment(artifacts, client, await openLedger(loaded))),
-    sendMessage: coded(openMessages(config)),
+    sendMessage: coded(openMessages(config, client)),
     modelStep,
   };
 }
 
+/** One try of a message has a minute, and most of it belongs to its channel. */
+const READ_MS = 10_000;
+
 /** Opens the channels that tell people of requests. */
-function openMessages(config: Config): RunSide['sendMessage'] {
+function openMessages(config: Config, client: Client): RunSide['sendMessage'] {
   const { channels, page } = config.notify;
   const scrubber = createScrubber(secretsOf(config));
   const egress = openEgress(config);
@@ -179,6 +183,11 @@ function openMessages(config: Config): RunSide['sendMessage'] {
     page,
     scrub: (value) => scrubber.value(value),
     tell: tellMessages(Runtime.instance(), Object.keys(channels)),
+    readRequests: async (workflowId) =>
+      await client.connection.withDeadline(
+        Date.now() + READ_MS,
+        async () => await client.workflow.getHandle(workflowId).query<ApprovalRequest[]>(QUERIES.requests),
+      ),
     scheduler: currentScheduler,
   });
 }
@@ -292,6 +301,17 @@ function tellLog(message: string, meta: Readonly<Record<string, string>>): void 
 export function openEgress(config: Config): Egress {
   const urls = [...contactedUrls(config).map(({ url }) => url), ...providersOf(config)];
   return createEgress({ rules: config.egress, origins: new Set(urls.map((url) => new URL(url).origin)) });
+}
+
+/** Opens the way to Slack for the gateway, if it has buttons there. */
+export function openSlack(config: Config): Outlet | undefined {
+  const { responseUrl } = config.gateway?.slack ?? {};
+  if (responseUrl === undefined) return undefined;
+  return openEgress(config).outlet({
+    what: 'gateway.slack.responseUrl',
+    to: [responseUrl],
+    maxBytes: MOST_METADATA_BYTES,
+  });
 }
 
 /** Opens the way to the identity provider of the gateway, and to nobody else. */

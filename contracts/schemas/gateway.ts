@@ -1,5 +1,6 @@
 /** Configures the gateway: where it listens, whose tokens it believes, and what people may do by it. */
 import { z } from 'zod';
+import { SlackMember } from './channels.ts';
 import { CodecKey, HttpUrl, Identifier, people, Secret, SocketAddress } from './json.ts';
 
 /** Name of a claim; a dot leads into an object: `realm_access.roles`. */
@@ -55,6 +56,28 @@ export const SignInConfig = z.strictObject({
 });
 export type SignInConfig = z.infer<typeof SignInConfig>;
 
+/** A person of a Slack workspace. Slack says who pressed a button, and this who that is. */
+const SlackPerson = z.strictObject({
+  /** As tokens name the person (`oidc.claims.id`). */
+  id: Identifier,
+  groups: z.array(Identifier).max(100).default([]),
+  /** Absent: `oidc.tenant`. */
+  tenant: Identifier.optional(),
+});
+
+/** Buttons in messages of Slack (`notify.channels.NAME.buttons`); the app's request URL is `/v1/slack/actions`. */
+export const SlackConfig = z.strictObject({
+  /** With it Slack signs what it sends. Whoever has it decides as everybody in `people`. */
+  signingSecret: Secret,
+  /** Id of the workspace. Members of others, as shared channels have them, are refused. */
+  team: z.string().regex(/^T[A-Z0-9]{2,20}$/, 'must be the id of a workspace, such as T024BE7LD'),
+  /** Member id → person. Whoever is not named here is refused. */
+  people: z.record(SlackMember, SlackPerson).default({}),
+  /** Words for the person who pressed go to this origin, and to no other. */
+  responseUrl: HttpUrl.default('https://hooks.slack.com/'),
+});
+export type SlackConfig = z.infer<typeof SlackConfig>;
+
 export const GatewayConfig = z.strictObject({
   /** The address to listen on; 0.0.0.0 means every address of the machine. */
   host: z.string().min(1).default('127.0.0.1'),
@@ -66,6 +89,7 @@ export const GatewayConfig = z.strictObject({
     .default([]),
   oidc: OidcConfig.optional(),
   signIn: SignInConfig.optional(),
+  slack: SlackConfig.optional(),
   /** For development: everybody who reaches the port may say who they are. Only on a loopback address. */
   development: z.literal(true).optional(),
   /** Rights beyond deciding, each in the person's own tenant. Nobody is named by default. */

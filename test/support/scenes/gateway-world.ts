@@ -125,6 +125,7 @@ export async function startTestGateway(
     artifacts,
     trust,
     ask: async (url, init) => await fetch(url, init),
+    askSlack: async (url, init) => await fetch(url, init),
     version: 'test',
   });
 }
