@@ -20,7 +20,7 @@ function naming(pattern: RegExp): readonly string[] {
   return paths.filter((path) => pattern.test(readFileSync(join(ROOT, path), 'utf8'))).toSorted();
 }
 
-test('pages and hints say `countersign …`, and four of them say how to call it in a clone', () => {
+test('pages and hints say `countersign …`, and these say how to call it in a clone or a project', () => {
   expect(naming(/\bcountersign requests\b/).length).toBeGreaterThan(5);
   expect(naming(/npm run (?:-s )?countersign/)).toEqual([]);
   expect(naming(/\bnpx countersign\b/)).toEqual(SAYS);
