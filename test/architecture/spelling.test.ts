@@ -7,7 +7,13 @@ import { ROOT } from './source-tree.ts';
 const FOLDERS = ['docs', 'cli', 'workers', 'client', 'activities', 'contracts', 'domain', 'examples', 'testing'];
 const PAGES = ['README.md', 'SECURITY.md', 'countersign.example.yaml'];
 /** They say what stands before the command in a clone. */
-const SAYS = ['README.md', 'cli/views/dev.ts', 'docs/guide/getting-started.md', 'examples/demo/main.ts'];
+const SAYS = [
+  'README.md',
+  'cli/views/dev.ts',
+  'docs/guide/first-approval.md',
+  'docs/guide/getting-started.md',
+  'examples/demo/main.ts',
+];
 
 const paths = [
   ...PAGES,
