@@ -21,8 +21,8 @@ import {
   refusedStarts,
   REJECTED,
   startCanaryScene,
-  WITHHELD,
 } from '../support/canary/scene.ts';
+import { WITHHELD } from '../support/canary/secrets.ts';
 import { CANARY_TOOLS, type CanaryServer, formsOf } from '../support/canary/server.ts';
 import {
   describedPieces,

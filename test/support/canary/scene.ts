@@ -2,7 +2,6 @@
  * Starts a deployment whose every secret is a canary. Its servers, authorization server and model leak what
  * they are sent, and its runs bring all secrets through every path.
  */
-import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { createVaultDirectory } from '../../../activities/vault/directory.ts';
 import type { RunHandle } from '../../../client/index.ts';
@@ -26,6 +25,7 @@ import { until } from '../until.ts';
 import type { WorkerProcess } from '../world/worker-process.ts';
 import { decisionOn, openRequests } from '../world/world.ts';
 import type { Canary } from './scan.ts';
+import { newSecrets, WITHHELD } from './secrets.ts';
 import { CANARY_TOOLS, type CanaryServer, formsOf, jwtOf, READABLE, startCanaryServer } from './server.ts';
 import {
   describedPieces,
@@ -36,9 +36,6 @@ import {
   piecesOfRun,
   storedPieces,
 } from './stores.ts';
-
-/** An argument that policy redacts: it stands in histories, and in no message. */
-export const WITHHELD = `withheld-${randomBytes(20).toString('hex')}`;
 
 /** Vault entry of a refresh token, which each use replaces. */
 const KEPT_REF = 'ann-kept';
@@ -353,27 +350,6 @@ function readingTurns(server: string, echo: string): ReturnType<typeof said>[] {
   const name = `${server}__resources_read_${hashOf([server, READ_RESOURCE]).slice(0, 16)}`;
   const call = { type: 'call' as const, id: 'id-read', name, json: JSON.stringify({ uri: READABLE }) };
   return [said([{ type: 'text', text: echo }, call])];
-}
-
-// Makes the secrets of the canary deployment.
-
-/** Secrets contain characters that JSON, URLs and base64 encode, as far as their kind allows. */
-function newSecrets() {
-  const random = (): string => randomBytes(20).toString('hex');
-  return {
-    GIVEN: `given~${random()}+/x==`,
-    REFRESH: `refresh.${random()}`,
-    STORED: `stored.${random()}`,
-    VAULT_KEY: randomBytes(32).toString('base64'),
-    CLIENT_SECRET: `client "${random()}" %+/&=`,
-    API_KEY: `sk-${random()}-key`,
-    HEADER_KEY: `header ${random()} "q" \\ %41 +/=`,
-    HEADER_SCHEMED: `scheme-${random()}`,
-    HEADER_PADDED: `padded-${random()}`,
-    MESSAGE_SECRET: `whsec_${randomBytes(33).toString('base64')}`,
-    MAIL_PASSWORD: `mail "${random()}" %+/&=`,
-    WEBHOOK_SECRET: `whsec_${randomBytes(33).toString('base64')}`,
-  };
 }
 
 // Connects catalogs whose server leaks the credentials that they name, in listings and in refused listings.
