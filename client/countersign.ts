@@ -11,6 +11,7 @@ import { type InboxFilter, listWaiting, type WaitingRun } from './run/inbox.ts';
 import type { ArtifactReader } from './ledger/ledger.ts';
 import { RunHandle } from './run/run-handle.ts';
 import type { Signer } from './signing/signing.ts';
+import { type CallOptions, callAsRun, SingleCall } from './run/single-call.ts';
 import { type SealingTargets, startRun, type StartRunOptions } from './run/start-run.ts';
 
 export interface CountersignOptions {
@@ -56,6 +57,15 @@ export class Countersign {
       this.#signer,
     );
     return Object.assign(this.run(options.runId), { started });
+  }
+
+  /**
+   * Has one tool called through the gate, without a model: the same policy, requests, tokens and ledger as in a run.
+   * @throws CountersignError `RUN_ID_CONFLICT`, `SPEC_INVALID`, …
+   */
+  async call({ callId, call, ...options }: CallOptions): Promise<SingleCall> {
+    const run = await this.startRun({ ...options, runId: callId, spec: callAsRun(call) });
+    return new SingleCall(run, run.started);
   }
 
   run(runId: string): RunHandle {

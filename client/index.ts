@@ -23,5 +23,7 @@ export { assertIntact } from './ledger/ledger.ts';
 export type { Retry } from './run/retries.ts';
 export type { RecoverOptions, Recovery } from './run/recovery.ts';
 export { RunHandle } from './run/run-handle.ts';
+export { type CallOptions, SingleCall } from './run/single-call.ts';
+export type { CallAnswer, CallSpecInput } from '../contracts/schemas/single-call.ts';
 export { createSigner, readSigner, type Signer } from './signing/signing.ts';
 export type { StartRunOptions } from './run/start-run.ts';
