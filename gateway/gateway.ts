@@ -33,7 +33,7 @@ import { addRequestRoutes } from './routes/requests.ts';
 import { addRunRoutes } from './routes/runs.ts';
 import { addServiceRoutes } from './routes/service.ts';
 import { addSignInRoutes } from './routes/sign-in.ts';
-import { createServer, type GatewayLog, type Server } from './http/server.ts';
+import { createServer, type GatewayLog, isLoopbackHost, type Server, urlOf } from './http/server.ts';
 import { Streams } from './http/streams.ts';
 
 export interface GatewayOptions {
@@ -81,7 +81,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   }
   const { port } = app.server.address() as AddressInfo;
   return {
-    url: `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${port}`,
+    url: urlOf(config.host, port),
     projection,
     queries: () => opened.asked,
     stop: async () => {
@@ -183,10 +183,6 @@ function assertKnowsPeople({ config, trust }: GatewayOptions): void {
     );
   if (oidc !== undefined && speaking.voice.iss !== oidc.issuer)
     refuse('gateway.signing', `has a key for issuer ${speaking.voice.iss}, and tokens are of ${oidc.issuer}`);
-}
-
-function isLoopbackHost(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127(?:\.\d{1,3}){3}$/.test(host);
 }
 
 /** Makes the OpenAPI document, for the copy in docs/schema. */
