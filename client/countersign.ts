@@ -61,10 +61,11 @@ export class Countersign {
 
   /**
    * Has one tool called through the gate, without a model: the same policy, requests, tokens and ledger as in a run.
+   * The same id with the same call is the same call.
    * @throws CountersignError `RUN_ID_CONFLICT`, `SPEC_INVALID`, …
    */
-  async call({ callId, call, ...options }: CallOptions): Promise<SingleCall> {
-    const run = await this.startRun({ ...options, runId: callId, spec: callAsRun(call) });
+  async call({ call, ...options }: CallOptions): Promise<SingleCall> {
+    const run = await this.startRun({ ...options, spec: callAsRun(call) });
     return new SingleCall(run, run.started);
   }
 

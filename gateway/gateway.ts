@@ -30,6 +30,7 @@ import { pageSource } from './page/source.ts';
 import { addEventRoutes } from './routes/events.ts';
 import type { RouteParts } from './routes/parts.ts';
 import { addRequestRoutes } from './routes/requests.ts';
+import { addCallRoutes } from './routes/calls.ts';
 import { addRunRoutes } from './routes/runs.ts';
 import { addServiceRoutes } from './routes/service.ts';
 import { addSignInRoutes } from './routes/sign-in.ts';
@@ -135,6 +136,7 @@ async function createApp({ config, log }: GatewayOptions, parts: RouteParts, ver
   addServiceRoutes(app, parts);
   addSignInRoutes(app, parts);
   addRunRoutes(app, parts);
+  addCallRoutes(app, parts);
   addRequestRoutes(app, parts);
   addEventRoutes(app, parts);
   await app.register(async (pages) => {
@@ -197,6 +199,7 @@ export async function openApiDocument(config: GatewayConfig): Promise<object> {
   });
   addServiceRoutes(app, parts);
   addRunRoutes(app, parts);
+  addCallRoutes(app, parts);
   addRequestRoutes(app, parts);
   addEventRoutes(app, parts);
   await app.ready();

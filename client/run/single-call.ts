@@ -10,9 +10,7 @@ import { runSpecOf } from '../../domain/run/single-call.ts';
 import type { RunHandle } from './run-handle.ts';
 import type { StartRunOptions } from './start-run.ts';
 
-export interface CallOptions extends Pick<StartRunOptions, 'authorizations' | 'taskQueue'> {
-  /** Names the call, so that asking twice is harmless: the same id with the same call is the same call. */
-  readonly callId: string;
+export interface CallOptions extends Omit<StartRunOptions, 'spec'> {
   readonly call: CallSpecInput;
 }
 

@@ -18,6 +18,7 @@ export {
   SetToolPolicies,
   type SetToolPoliciesInput,
 } from './catalog.ts';
+export { CallAnswer, CallSpec, type CallSpecInput } from './single-call.ts';
 export { Config, type ConfigInput } from './config.ts';
 export { IssuedClaims } from './credentials.ts';
 export { type JsonObject, type JsonValue } from './json.ts';

@@ -12,7 +12,7 @@ let bank: RecordingServer;
 
 beforeAll(async () => {
   const tools = { lookup: 'allow', bare: 'deny', fail: 'allow', big: 'allow' } as const;
-  const odd = { action: 'ask', approvers: { ids: ['ben'], may: ['edit'] } } as const;
+  const odd = { action: 'ask' as const, approvers: { ids: ['ben'], may: ['edit' as const] } };
   ({ world, bank } = await startBank({
     policy: { approvers: { ids: ['ben'] }, servers: { bank: { tools: { ...tools, odd } } } },
     // A ceiling on what models may cost holds up no call that asks none.
@@ -21,10 +21,10 @@ beforeAll(async () => {
 });
 afterAll(async () => world.stop());
 
-async function call(callId: string, over: Partial<CallSpecInput> & Pick<CallSpecInput, 'tool'>): Promise<SingleCall> {
+async function call(runId: string, over: Partial<CallSpecInput> & Pick<CallSpecInput, 'tool'>): Promise<SingleCall> {
   const single = await world.countersign.call({
-    callId,
-    call: { server: 'bank', arguments: { purpose: callId }, initiator: { id: 'ann' }, ...over },
+    runId,
+    call: { server: 'bank', arguments: { purpose: runId }, initiator: { id: 'ann' }, ...over },
   });
   return single;
 }
