@@ -16,6 +16,7 @@ import { CountersignError, nodeCodeOf } from '../contracts/errors.ts';
 import type { GatewayConfig } from '../contracts/schemas/gateway.ts';
 import type { IdCase } from '../contracts/schemas/policy.ts';
 import { Answering } from './inbox/answering.ts';
+import { Definitions } from './inbox/definitions.ts';
 import type { AskProvider } from './identity/keys.ts';
 import { People, type Voice } from './identity/person.ts';
 import { Sessions } from './identity/sessions.ts';
@@ -110,6 +111,7 @@ async function assemble(options: GatewayOptions): Promise<{ readonly app: Server
     opened,
     reading,
     countersign,
+    definitions: new Definitions(countersign),
     answering: new Answering(
       { client, taskQueue, artifacts, signer: speaking?.signer },
       { reading, opened, projection },

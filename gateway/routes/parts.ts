@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { ProblemDetails, RunId } from '../../contracts/schemas/http-api.ts';
 import type { Answering } from '../inbox/answering.ts';
+import type { Definitions } from '../inbox/definitions.ts';
 import type { Sessions } from '../identity/sessions.ts';
 import type { Tokens } from '../identity/tokens.ts';
 import type { Feeds } from '../projection/feeds.ts';
@@ -15,6 +16,7 @@ import type { Streams } from '../http/streams.ts';
 export interface RouteParts {
   readonly reading: Reading;
   readonly answering: Answering;
+  readonly definitions: Definitions;
   readonly opened: Opened;
   readonly projection: Projection;
   readonly news: NewsDesk;
