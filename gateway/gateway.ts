@@ -15,6 +15,8 @@ import { defined } from '../contracts/defined.ts';
 import { CountersignError, nodeCodeOf } from '../contracts/errors.ts';
 import type { GatewayConfig } from '../contracts/schemas/gateway.ts';
 import type { IdCase } from '../contracts/schemas/policy.ts';
+import { Catalogs, type CatalogSettings } from './catalog/catalogs.ts';
+import { CatalogChanges } from './catalog/changes.ts';
 import { Answering } from './inbox/answering.ts';
 import { Definitions } from './inbox/definitions.ts';
 import type { AskProvider } from './identity/keys.ts';
@@ -28,13 +30,14 @@ import { Projection, secondsSince } from './projection/projection.ts';
 import { Reading } from './inbox/reading.ts';
 import { registerPages } from './page/routes.ts';
 import { pageSource } from './page/source.ts';
+import { addCatalogRoutes } from './routes/catalogs.ts';
 import { addEventRoutes } from './routes/events.ts';
 import type { RouteParts } from './routes/parts.ts';
 import { addRequestRoutes } from './routes/requests.ts';
 import { addRunRoutes } from './routes/runs.ts';
 import { addServiceRoutes } from './routes/service.ts';
 import { addSignInRoutes } from './routes/sign-in.ts';
-import { createServer, type GatewayLog, type Server } from './http/server.ts';
+import { createServer, type GatewayLog, isLoopbackHost, type Server, urlOf } from './http/server.ts';
 import { Streams } from './http/streams.ts';
 
 export interface GatewayOptions {
@@ -48,6 +51,8 @@ export interface GatewayOptions {
   readonly trust: { readonly mode: 'temporal' } | { readonly mode: 'signed'; readonly speaking?: Speaking | undefined };
   /** How the organisation's policy compares ids of people; absent: as written. */
   readonly idCase?: IdCase | undefined;
+  /** What the workers' configuration says of catalogs; absent: it names no administrator. */
+  readonly catalogs?: CatalogSettings | undefined;
   /** Asks the identity provider. */
   readonly ask: AskProvider;
   readonly version: string;
@@ -82,7 +87,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   }
   const { port } = app.server.address() as AddressInfo;
   return {
-    url: `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${port}`,
+    url: urlOf(config.host, port),
     projection,
     queries: () => opened.asked,
     stop: async () => {
@@ -95,10 +100,13 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   };
 }
 
+const NO_CATALOGS: CatalogSettings = { administrators: [], policy: {}, trusted: {}, serverUrls: {} };
+
 async function assemble(options: GatewayOptions): Promise<{ readonly app: Server; readonly parts: RouteParts }> {
   const { config, client, taskQueue, artifacts, trust, ask, version, log } = options;
   const speaking = trust.mode === 'signed' ? trust.speaking : undefined;
-  const countersign = new Countersign({ client, taskQueue, ...(artifacts && { artifacts }) });
+  const reaching = { client, taskQueue, ...(artifacts && { artifacts }) };
+  const countersign = new Countersign(reaching);
   const onTrouble = (error: unknown): void =>
     log?.warn('visibility does not answer', { reason: error instanceof Error ? error.message : String(error) });
   const projection = new Projection({ client, most: config.limits.runs, onTrouble });
@@ -106,6 +114,9 @@ async function assemble(options: GatewayOptions): Promise<{ readonly app: Server
   const reading = new Reading(client, projection, opened);
   const people = new People(config.may, speaking?.voice, options.idCase);
   const tokens = new Tokens(config, people, ask);
+  const catalogs = new Catalogs(countersign, options.catalogs ?? NO_CATALOGS);
+  // Messages to catalogs carry the groups of their sender.
+  const sending = speaking === undefined ? countersign : new Countersign({ ...reaching, signer: speaking.signer });
   const parts: RouteParts = {
     projection,
     opened,
@@ -116,6 +127,8 @@ async function assemble(options: GatewayOptions): Promise<{ readonly app: Server
       { client, taskQueue, artifacts, signer: speaking?.signer },
       { reading, opened, projection },
     ),
+    catalogs,
+    catalogChanges: new CatalogChanges(sending, catalogs),
     news: new NewsDesk(projection, opened),
     feeds: new Feeds(countersign),
     streams: new Streams(config.limits),
@@ -138,6 +151,7 @@ async function createApp({ config, log }: GatewayOptions, parts: RouteParts, ver
   addSignInRoutes(app, parts);
   addRunRoutes(app, parts);
   addRequestRoutes(app, parts);
+  addCatalogRoutes(app, parts);
   addEventRoutes(app, parts);
   await app.register(async (pages) => {
     registerPages(pages, {
@@ -187,10 +201,6 @@ function assertKnowsPeople({ config, trust }: GatewayOptions): void {
     refuse('gateway.signing', `has a key for issuer ${speaking.voice.iss}, and tokens are of ${oidc.issuer}`);
 }
 
-function isLoopbackHost(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127(?:\.\d{1,3}){3}$/.test(host);
-}
-
 /** Makes the OpenAPI document, for the copy in docs/schema. */
 export async function openApiDocument(config: GatewayConfig): Promise<object> {
   // Sound: the routes are listed and never called.
@@ -204,6 +214,7 @@ export async function openApiDocument(config: GatewayConfig): Promise<object> {
   addServiceRoutes(app, parts);
   addRunRoutes(app, parts);
   addRequestRoutes(app, parts);
+  addCatalogRoutes(app, parts);
   addEventRoutes(app, parts);
   await app.ready();
   return { ...app.swagger(), openapi: '3.1.0' };

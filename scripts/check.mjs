@@ -17,11 +17,6 @@ const AT_ONCE = 2;
 
 /** Longest first, so that none is left alone at the end. @type {readonly Step[]} */
 const STEPS = [
-  // The other units are told by `npm test`.
-  {
-    name: 'domain, all of it covered',
-    args: [...JEST, '--coverage', '--selectProjects', 'unit', '--', 'test/unit/domain/'],
-  },
   { name: 'architecture, pins', args: [...JEST, '--selectProjects', 'architecture', 'pins'] },
   { name: 'types', args: ['node_modules/typescript/bin/tsc', '-b'] },
   { name: 'lint', args: ['node_modules/oxlint/bin/oxlint', '--deny-warnings'] },

@@ -3,7 +3,7 @@
 
 /**
  * @typedef {object} Suite
- * @property {string} name the jest project; also the folder under test/, except for `slow`
+ * @property {string} name the jest project; also the folder under test/, except for `domain`, `slow`
  * @property {string} match glob of its test files, from the repository root
  * @property {'fast' | 'slow'} pace `fast` runs in `npm test`, `slow` only in `npm run test:all`
  * @property {boolean} needsEngine starts Temporal servers
@@ -11,7 +11,9 @@
 
 /** @type {readonly Suite[]} */
 export const SUITES = [
-  suite('unit', { needsEngine: false }),
+  // By itself and with coverage: its own tests alone reach all of the domain.
+  suite('domain', { needsEngine: false, match: 'test/unit/domain/**/!(*.slow).test.ts' }),
+  suite('unit', { needsEngine: false, match: 'test/unit/!(domain)/**/!(*.slow).test.ts' }),
   suite('pins', { needsEngine: false }),
   suite('architecture', { needsEngine: false }),
   // What starts a process, or waits for a time limit: not for `npm run check`.

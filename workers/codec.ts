@@ -57,6 +57,11 @@ function converterFile(name: string): string {
   return fileURLToPath(new URL(`../contracts/${name}${extension}`, import.meta.url));
 }
 
+/** Makes the codec of a server that only decrypts: an unreadable payload is marked. */
+export function createDecoder(config: Pick<Config, 'encryption'>): Pick<PayloadCodec, 'decode'> {
+  return codecOf(config);
+}
+
 function codecOf({ encryption }: Pick<Config, 'encryption'>): EncryptionCodec {
   return new EncryptionCodec(encryption.keys.map(({ id, key }) => ({ id, key: Buffer.from(key, 'base64') })));
 }

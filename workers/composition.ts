@@ -288,12 +288,12 @@ export function openEgress(config: Config): Egress {
   return createEgress({ rules: config.egress, origins: new Set(urls.map((url) => new URL(url).origin)) });
 }
 
-/** Opens the way to the identity provider of the gateway, and to nobody else. */
-export function openProvider(config: Config): Outlet | undefined {
-  const { oidc } = config.gateway ?? {};
+/** Opens the way to the identity provider of the gateway or the codec server, and to nobody else. */
+export function openProvider(config: Config, of: 'gateway' | 'codecServer' = 'gateway'): Outlet | undefined {
+  const oidc = config[of]?.oidc;
   if (oidc === undefined) return undefined;
   const to = [oidc.issuer, ...(oidc.jwksUri === undefined ? [] : [oidc.jwksUri]), ...config.egress.issuerEndpoints];
-  return openEgress(config).outlet({ what: 'gateway.oidc', to, maxBytes: MOST_METADATA_BYTES });
+  return openEgress(config).outlet({ what: `${of}.oidc`, to, maxBytes: MOST_METADATA_BYTES });
 }
 
 /** Bytes of metadata and keys of an identity provider. */

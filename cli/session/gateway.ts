@@ -13,7 +13,9 @@ import { GatewayConfig } from '../../contracts/schemas/gateway.ts';
 import { Name } from '../../contracts/schemas/json.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { Assertion } from '../../contracts/schemas/trust.ts';
+import type { CodecLog } from '../../gateway/codec/server.ts';
 import type { Gateway, GatewayOptions, Speaking } from '../../gateway/gateway.ts';
+import type { GatewayLog } from '../../gateway/http/server.ts';
 import { readConfigFile, substitute } from '../../workers/config/load.ts';
 import { packageVersion } from '../../workers/setup.ts';
 import type { GlobalOptions } from './options.ts';
@@ -24,12 +26,13 @@ import { safeJson } from './verb.ts';
 type Parts = Pick<GatewayOptions, 'config' | 'trust' | 'ask' | 'idCase'>;
 
 export interface GatewaySettings extends Parts {
+  readonly administrators: Config['catalog']['administrators'];
   readonly level: Config['log']['level'];
   close(): Promise<void>;
 }
 
 /** Names of the parts of a configuration that a gateway reads. */
-const READ = ['gateway', 'egress', 'log'] as const;
+const READ = ['gateway', 'egress', 'log', 'catalog'] as const;
 
 export async function loadGatewaySettings(
   { env, directory }: Pick<Terminal, 'env' | 'directory'>,
@@ -39,9 +42,8 @@ export async function loadGatewaySettings(
   const what = file?.what ?? 'configuration';
   const value: Record<string, unknown> = isRecord(file?.value) ? file.value : {};
   const picked = Object.fromEntries(READ.flatMap((name) => (name in value ? [[name, value[name]]] : [])));
-  // The gateway needs only one thing of the policy: how people are told apart.
-  const policy = isRecord(value['policy']) && 'idCase' in value['policy'] ? { idCase: value['policy']['idCase'] } : {};
-  const config = parseAs(Config, substitute({ ...picked, policy }, env, what), 'CONFIG_INVALID', what);
+  const chosen = { ...picked, policy: idCaseIn(value) };
+  const config = parseAs(Config, substitute(chosen, env, what), 'CONFIG_INVALID', what);
   return await gatewayParts(config, modeIn(value['trust']), file?.baseDirectory ?? directory);
 }
 
@@ -59,6 +61,7 @@ export async function gatewayParts(
   return {
     config: gateway,
     idCase: config.policy.idCase,
+    administrators: config.catalog.administrators,
     level: config.log.level,
     trust:
       mode === 'temporal'
@@ -107,14 +110,19 @@ function parsed(text: string): unknown {
   }
 }
 
-function isRecord(value: unknown): value is Record<string, unknown> {
+/** Picks the one thing of a policy that servers of people need: how they are told apart. */
+export function idCaseIn({ policy }: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  return isRecord(policy) && 'idCase' in policy ? { idCase: policy['idCase'] } : {};
+}
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
   return value !== null && typeof value === 'object' && !Array.isArray(value);
 }
 
 /** Starts a gateway on the connection of a session. */
 export async function startOn(
-  { client, settings: { taskQueue, artifacts } }: Pick<Session, 'client' | 'settings'>,
-  { config, trust, ask, idCase }: GatewaySettings,
+  { client, settings: { taskQueue, artifacts, policy, trusted, serverUrls } }: Pick<Session, 'client' | 'settings'>,
+  { config, trust, ask, idCase, administrators }: GatewaySettings,
   log: GatewayOptions['log'],
 ): Promise<Gateway> {
   // Its HTTP server takes half a second to load, so other commands do without it.
@@ -125,6 +133,7 @@ export async function startOn(
     trust,
     ask,
     idCase,
+    catalogs: { administrators, policy, trusted, serverUrls },
     client,
     taskQueue,
     artifacts: artifactReader(artifacts),
@@ -133,10 +142,11 @@ export async function startOn(
   });
 }
 
-/** Writes the gateway's own lines as JSON to standard error. */
-export function linesTo(terminal: Terminal): GatewayOptions['log'] {
-  return {
-    warn: (message, fields) =>
-      terminal.err(`${safeJson({ level: 'warn', time: new Date().toISOString(), message, ...fields })}\n`),
-  };
+/** Writes a server's own lines as JSON to standard error. */
+export function linesTo(terminal: Terminal): CodecLog {
+  const line =
+    (level: string): GatewayLog['warn'] =>
+    (message, fields) =>
+      terminal.err(`${safeJson({ level, time: new Date().toISOString(), message, ...fields })}\n`);
+  return { info: line('info'), warn: line('warn') };
 }

@@ -86,6 +86,12 @@ export function print(terminal: Terminal, answer: Answer, asJson: boolean): void
   terminal.out(`${asJson ? safeJson(answer.json) : answer.text(terminal.paint)}\n`);
 }
 
+/** Waits until a command that serves is asked to end. */
+export async function ended(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+}
+
 /** Escapes as JSON does what a terminal would hide, move or join, so that a parser gets exactly the same text. */
 export function safeJson(value: unknown): string {
   // In compact JSON, such characters occur only inside strings.

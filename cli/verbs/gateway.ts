@@ -1,7 +1,7 @@
 /** Implements `countersign gateway`, which serves the HTTP API until it is asked to end. */
 import type { Terminal } from '../session/terminal.ts';
 import { type GatewaySettings, linesTo, loadGatewaySettings, startOn } from '../session/gateway.ts';
-import { type Answer, print, verb } from '../session/verb.ts';
+import { type Answer, ended, print, verb } from '../session/verb.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 
 export const GATEWAY = verb({
@@ -42,9 +42,4 @@ function gatewayAnswer({ url }: Gateway, { config, trust }: GatewaySettings): An
     json: { url, issuer: oidc?.issuer, development: development === true, trust: trust.mode },
     text: (paint) => `${paint('bold', 'gateway')} at ${paint('cyan', url)}, ${who}; API: ${url}/openapi.json`,
   };
-}
-
-async function ended(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return;
-  await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { Script } from './script.ts';
 import { ArtifactsConfig } from './stores.ts';
 import { CatalogRight } from './catalog.ts';
-import { GatewayConfig } from './gateway.ts';
+import { CodecServerConfig, GatewayConfig } from './gateway.ts';
 import { CodecKey, HttpUrl, Identifier, Name, people, Secret } from './json.ts';
 import {
   ClientCredentials,
@@ -245,6 +245,8 @@ export const Config = z.strictObject({
   health: Health.optional(),
   /** Settings of `countersign gateway`. */
   gateway: GatewayConfig.optional(),
+  /** Settings of `countersign codec-server`. */
+  codecServer: CodecServerConfig.optional(),
   grants: z.strictObject({ keys: z.array(SealingKey).max(10).default([]) }).prefault({}),
   vault: VaultConfig.optional(),
   encryption: z.strictObject({ keys: z.array(CodecKey).max(10).default([]) }).prefault({}),

@@ -1,4 +1,4 @@
-/** Configures the gateway: where it listens, whose tokens it believes, and what people may do by it. */
+/** Configures the gateway and the codec server: where they listen, whose tokens they believe, and who may do what. */
 import { z } from 'zod';
 import { CodecKey, HttpUrl, Identifier, people, Secret } from './json.ts';
 
@@ -55,15 +55,17 @@ export const SignInConfig = z.strictObject({
 });
 export type SignInConfig = z.infer<typeof SignInConfig>;
 
+/** Proxies before a server: of these alone it believes who asked them (`X-Forwarded-For`), to count requests by. */
+const Proxies = z
+  .array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]))
+  .max(20)
+  .default([]);
+
 export const GatewayConfig = z.strictObject({
   /** The address to listen on; 0.0.0.0 means every address of the machine. */
   host: z.string().min(1).default('127.0.0.1'),
   port: z.int().min(0).max(65_535).default(8235),
-  /** Proxies before the gateway: of these alone it believes who asked them (`X-Forwarded-For`), to count requests by. */
-  proxies: z
-    .array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]))
-    .max(20)
-    .default([]),
+  proxies: Proxies,
   oidc: OidcConfig.optional(),
   signIn: SignInConfig.optional(),
   /** For development: everybody who reaches the port may say who they are. Only on a loopback address. */
@@ -104,3 +106,47 @@ export const GatewayConfig = z.strictObject({
 });
 export type GatewayConfig = z.infer<typeof GatewayConfig>;
 export type GatewayConfigInput = z.input<typeof GatewayConfig>;
+
+/** Scheme, host and port alone, in small letters, without the port that the scheme means anyway. */
+const ORIGIN = /^https?:\/\/(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/;
+const DEFAULT_PORT = /^(?:https:.*:443|http:.*:80)$/;
+
+/** An origin exactly as browsers name it in `Origin` (RFC 6454 §6.2): no path, no wildcard. */
+const Origin = z
+  .string()
+  .max(300)
+  .refine(
+    (origin) => ORIGIN.test(origin) && !DEFAULT_PORT.test(origin),
+    'must be an origin as browsers write it: scheme, host and port alone, such as https://temporal.example.com',
+  );
+
+/** Settings of `countersign codec-server`, by which Temporal UI and the `temporal` command read encrypted runs. */
+export const CodecServerConfig = z.strictObject({
+  /** The address to listen on; 0.0.0.0 means every address of the machine. */
+  host: z.string().min(1).default('127.0.0.1'),
+  port: z.int().min(0).max(65_535).default(8236),
+  proxies: Proxies,
+  /** Whose access tokens are believed: those that Temporal UI gets. Default: `gateway.oidc`. */
+  oidc: OidcConfig.optional(),
+  /** For development: everybody who reaches the port may read. Only on a loopback address. */
+  development: z.literal(true).optional(),
+  /** Origins of Temporal UI. Pages of other origins get no answer that their browser lets them read. */
+  origins: z.array(Origin).max(20).default([]),
+  /** Who may read. Nobody is named by default. */
+  may: z.strictObject(people).prefault({}),
+  /** Tenants whose people may read. A payload does not say of which tenant it is. Default: `tenant` of the provider. */
+  tenants: z.array(Identifier).min(1).max(100).optional(),
+  limits: z
+    .strictObject({
+      /** Temporal UI sends the payloads of one event, the `temporal` command those of one message. */
+      bodyBytes: z.int().min(1_024).max(67_108_864).default(8_388_608),
+      /** Counted for each person; for each address where nobody is known. A page of Temporal UI sends some hundred. */
+      requestsPerMinute: z.int().min(1).max(1_000_000).default(6_000),
+      /** A request must arrive whole in this time. */
+      requestSeconds: z.int().min(1).max(600).default(30),
+      connections: z.int().min(1).max(100_000).default(200),
+    })
+    .prefault({}),
+});
+export type CodecServerConfig = z.infer<typeof CodecServerConfig>;
+export type CodecServerConfigInput = z.input<typeof CodecServerConfig>;

@@ -8,6 +8,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import cookie from '@fastify/cookie';
+import cors, { type FastifyCorsOptions } from '@fastify/cors';
 import rateLimit from '@fastify/rate-limit';
 import swagger, { type FastifyDynamicSwaggerOptions } from '@fastify/swagger';
 import { fastify, type FastifyReply, type FastifyRequest } from 'fastify';
@@ -39,20 +40,33 @@ export interface GatewayLog {
   warn(message: string, fields: Readonly<Record<string, unknown>>): void;
 }
 
+/** Limits that every HTTP server has. */
+export interface ServerConfig {
+  readonly limits: Pick<GatewayConfig['limits'], 'bodyBytes' | 'requestsPerMinute' | 'requestSeconds' | 'connections'>;
+  readonly proxies: GatewayConfig['proxies'];
+}
+
 export interface ServerParts {
-  readonly config: GatewayConfig;
+  readonly config: ServerConfig;
   readonly tokens: Pick<Tokens, 'askerOf' | 'isDevelopment'>;
   readonly sessions?: Pick<Sessions, 'askerOf' | 'origin'> | undefined;
-  readonly version: string;
+  /** Of the OpenAPI document; absent: there is none. */
+  readonly version?: string;
+  /** Pages that may read answers, by their origins; absent: those of this server alone. */
+  readonly origins?: readonly string[];
   readonly log?: GatewayLog | undefined;
   /** Headers that say how old lists are. */
-  readonly staleness: () => Readonly<Record<string, string>>;
+  readonly staleness?: () => Readonly<Record<string, string>>;
+  /** What is told with every answer in development. */
+  readonly warning?: string;
 }
 
 export type Server = Awaited<ReturnType<typeof createServer>>;
 
 /** Requests are counted in stretches of this length. */
 const PERIOD_SECONDS = 60;
+/** Browsers remember an answer to a preflight for so long. */
+const PREFLIGHT_SECONDS = 600;
 
 /** Seconds after which to try again, by status, where nothing more exact is known. */
 const RETRY_AFTER: Readonly<Record<number, number>> = { 429: 10, 503: 2 };
@@ -65,7 +79,16 @@ const SECURITY_HEADERS = {
 } as const;
 
 /** One function, because it is the one list of what all routes share. */
-export async function createServer({ config, tokens, sessions, version, log, staleness }: ServerParts) {
+export async function createServer({
+  config,
+  tokens,
+  sessions,
+  version,
+  origins,
+  log,
+  staleness,
+  warning = 'everybody may sign in as anybody',
+}: ServerParts) {
   const { limits } = config;
   const app = fastify({
     logger: false,
@@ -92,10 +115,12 @@ export async function createServer({ config, tokens, sessions, version, log, sta
   app.addHook('onRequest', async (request, reply) => {
     void reply.headers({ ...SECURITY_HEADERS, 'x-request-id': request.id });
     if (tokens.isDevelopment) {
-      void reply.header('x-countersign-development', 'everybody may sign in as anybody');
+      void reply.header('x-countersign-development', warning);
       assertLocalName(request);
     }
   });
+  // It answers preflights, and must say on a refusal, too, who may read it: so it comes before all that refuses.
+  if (origins !== undefined) await app.register(cors, corsOf(origins));
   await app.register(cookie);
   await app.register(rateLimit, { global: false });
   const counted = app.createRateLimit({
@@ -121,15 +146,28 @@ export async function createServer({ config, tokens, sessions, version, log, sta
       throw error;
     }
     await count(request, reply);
-    void reply.headers(staleness());
+    if (staleness !== undefined) void reply.headers(staleness());
   });
   app.setErrorHandler((error, request, reply) => tell(error, request, reply, log));
   app.setNotFoundHandler((request, reply) => {
-    const message = `There is nothing at ${request.method} ${request.url.split('?')[0] ?? ''}. See /openapi.json.`;
+    const see = version === undefined ? '' : ' See /openapi.json.';
+    const message = `There is nothing at ${request.method} ${request.url.split('?')[0] ?? ''}.${see}`;
     return tell(new CountersignError('ROUTE_UNKNOWN', message), request, reply, log);
   });
-  await app.register(swagger, { openapi: documentOf(version), transform: jsonSchemaTransform });
+  if (version !== undefined)
+    await app.register(swagger, { openapi: documentOf(version), transform: jsonSchemaTransform });
   return app;
+}
+
+/** Browsers send a page's own headers only after a preflight; tokens come in a header, so cookies are not asked for. */
+function corsOf(origins: readonly string[]): FastifyCorsOptions {
+  return {
+    origin: [...origins],
+    methods: ['POST'],
+    allowedHeaders: ['Authorization', 'Content-Type', 'X-Namespace', 'X-Request-Id'],
+    exposedHeaders: ['Retry-After', 'X-Request-Id'],
+    maxAge: PREFLIGHT_SECONDS,
+  };
 }
 
 /** A bearer token comes first; a cookie counts only for what a page of this gateway sends. */
@@ -196,6 +234,15 @@ function requestIdOf({ headers }: { readonly headers: Readonly<Record<string, un
   return typeof given === 'string' && OWN_ID.test(given) ? given : randomUUID();
 }
 
+export function isLoopbackHost(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127(?:\.\d{1,3}){3}$/.test(host);
+}
+
+/** Returns the URL of a server that listens at this address. */
+export function urlOf(host: string, port: number): string {
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
 const LOCAL_NAME = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
 
 function assertLocalName({ headers: { host, origin } }: FastifyRequest): void {
@@ -204,7 +251,7 @@ function assertLocalName({ headers: { host, origin } }: FastifyRequest): void {
   if (!isLocal)
     throw new CountersignError(
       'ACTION_FORBIDDEN',
-      'This gateway has the development login, so it answers only under names of this machine: 127.0.0.1, localhost, [::1].',
+      'In development this server answers only under names of this machine: 127.0.0.1, localhost, [::1].',
     );
 }
 

@@ -95,5 +95,5 @@ export function signIn(reason: string): CountersignError {
 }
 
 function unusable(claim: string): CountersignError {
-  return signIn(`The token has no usable claim for ${claim} (gateway.oidc.claims).`);
+  return signIn(`The token has no usable claim for ${claim} (oidc.claims).`);
 }

@@ -6,6 +6,7 @@ import { expect, test } from '@jest/globals';
 import { quietProgram } from '../support/cli.ts';
 import { parse } from 'yaml';
 import { Config } from '../../contracts/schemas/config.ts';
+import { CodecServerConfig } from '../../contracts/schemas/gateway.ts';
 import { loadConfig } from '../../workers/config/load.ts';
 import { readDeployed, stages, told, unit } from '../support/package/deployment.ts';
 import { ROOT } from './source-tree.ts';
@@ -20,6 +21,7 @@ interface Service {
   readonly ports?: readonly string[];
   readonly healthcheck?: { readonly test: readonly string[] };
   readonly stop_grace_period?: string;
+  readonly profiles?: readonly string[];
   readonly read_only?: boolean;
   readonly user?: string;
   readonly cap_drop?: readonly string[];
@@ -87,7 +89,7 @@ test('it runs the command as nobody special, on a Node that the package takes', 
 });
 
 test('Compose starts verbs of the program, with files, volumes and variables that are there', () => {
-  expect(ours.map(([name]) => name)).toEqual(['store', 'setup', 'worker', 'gateway']);
+  expect(ours.map(([name]) => name)).toEqual(['store', 'setup', 'worker', 'gateway', 'codec-server']);
   for (const [name, { build, read_only: isReadOnly, user, cap_drop: dropped, volumes = [] }] of ours) {
     expect({ isReadOnly, user, dropped }).toEqual({ isReadOnly: true, user: told('USER')[0], dropped: ['ALL'] });
     expect(existsSync(join(ROOT, 'deploy', build?.context ?? '', build?.dockerfile ?? ''))).toBe(true);
@@ -95,14 +97,15 @@ test('Compose starts verbs of the program, with files, volumes and variables tha
     const [source = '', target] = file.split(':');
     expect(existsSync(join(ROOT, 'deploy', source))).toBe(true);
     expect(told('ENV')).toContain(`COUNTERSIGN_CONFIG=${target}`);
-    // A gateway reads artifacts alone.
+    // A gateway reads artifacts alone, and a codec server has none.
     const mode = name === 'gateway' ? ':ro' : '';
-    expect(named).toEqual([`artifacts:${config.artifacts.directory}${mode}`]);
+    expect(named).toEqual(name === 'codec-server' ? [] : [`artifacts:${config.artifacts.directory}${mode}`]);
     expect(Object.keys(compose.volumes)).toContain('artifacts');
   }
   expect(taken(services['setup']?.command ?? [])).toBe('setup');
   expect(taken(services['worker']?.command ?? [])).toBe('worker');
   expect(taken(services['gateway']?.command ?? [])).toBe('gateway');
+  expect(taken(services['codec-server']?.command ?? [])).toBe('codec-server');
   for (const { depends_on: needs = [] } of Object.values(services))
     expect(Object.keys(services)).toEqual(
       expect.arrayContaining(Array.isArray(needs) ? [...needs] : Object.keys(needs)),
@@ -130,6 +133,13 @@ test('its ports and probes are those of the configuration, and open on this mach
   expect(gateway?.ports).toEqual([`127.0.0.1:${config.gateway?.port}:${config.gateway?.port}`]);
   expect(gateway?.healthcheck?.test[3]).toContain(`http://127.0.0.1:${config.gateway?.port}/health'`);
   expect(read('gateway/routes/service.ts')).toContain("'/health'");
+  const { port } = CodecServerConfig.parse({});
+  const codec = services['codec-server'];
+  expect(codec?.ports).toEqual([`127.0.0.1:${port}:${port}`]);
+  expect(codec?.healthcheck?.test[3]).toContain(`http://127.0.0.1:${port}/health'`);
+  expect(read('gateway/codec/server.ts')).toContain("'/health'");
+  expect(codec?.profiles).toEqual(['codec']);
+  expect(Object.keys(codec?.environment ?? {})).toEqual(['TEMPORAL_NAMESPACE', 'COUNTERSIGN_PAYLOAD_KEY']);
   expect(config.gateway).toMatchObject({ host: '0.0.0.0', oidc: {} });
   expect(read('contracts/names.ts')).toContain("'/healthz'");
 });

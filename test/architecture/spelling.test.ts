@@ -7,7 +7,13 @@ import { ROOT } from './source-tree.ts';
 const FOLDERS = ['docs', 'cli', 'workers', 'client', 'activities', 'contracts', 'domain', 'examples', 'testing'];
 const PAGES = ['README.md', 'SECURITY.md', 'countersign.example.yaml'];
 /** They say what stands before the command in a clone. */
-const SAYS = ['README.md', 'cli/views/dev.ts', 'docs/guide/getting-started.md', 'examples/demo/main.ts'];
+const SAYS = [
+  'README.md',
+  'cli/views/dev.ts',
+  'docs/guide/first-approval.md',
+  'docs/guide/getting-started.md',
+  'examples/demo/main.ts',
+];
 
 const paths = [
   ...PAGES,
@@ -20,7 +26,7 @@ function naming(pattern: RegExp): readonly string[] {
   return paths.filter((path) => pattern.test(readFileSync(join(ROOT, path), 'utf8'))).toSorted();
 }
 
-test('pages and hints say `countersign …`, and four of them say how to call it in a clone', () => {
+test('pages and hints say `countersign …`, and these say how to call it in a clone or a project', () => {
   expect(naming(/\bcountersign requests\b/).length).toBeGreaterThan(5);
   expect(naming(/npm run (?:-s )?countersign/)).toEqual([]);
   expect(naming(/\bnpx countersign\b/)).toEqual(SAYS);

@@ -47,12 +47,12 @@ test.each<ErrorCode>(['RUN_NOT_FOUND', 'ARTIFACT_MISSING', 'INTERNAL', 'SETUP_IN
 
 test('without a first answer it ends with the deadline of a call, and says why', async () => {
   const never = async () => await failing('RUN_STUCK')();
-  await expect(readerWith({}, 1).read(never)).rejects.toMatchObject({ code: 'RUN_STUCK' });
+  await expect(readerWith({}, 1_000).read(never)).rejects.toMatchObject({ code: 'RUN_STUCK' });
 });
 
 test('what Temporal itself answers keeps no watch of a stuck run going; an answer of a worker does', async () => {
   const never = async () => await failing('RUN_STUCK')();
-  const stuck = readerWith({}, 1);
+  const stuck = readerWith({}, 1_000);
   await stuck.poll(failing(), 1);
   await expect(stuck.read(never)).rejects.toMatchObject({ code: 'RUN_STUCK' });
   const known = readerWith({}, 50);

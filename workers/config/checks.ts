@@ -218,7 +218,7 @@ function checkChannel(name: string, channel: Channel, egress: Config['egress'], 
 export function contactedUrls(config: Config): ConfiguredUrl[] {
   const at = (path: readonly PropertyKey[], url: string | undefined): ConfiguredUrl[] =>
     url === undefined ? [] : [{ path: pathText(path), url }];
-  const { servers, models, ledger, notify, artifacts, trust, gateway } = config;
+  const { servers, models, ledger, notify, artifacts, trust, gateway, codecServer } = config;
   return [
     ...Object.entries(servers).flatMap(([name, { url }]) => at(['servers', name, 'url'], url)),
     ...clientsOf(config).map(({ path, client }) => ({ path: `${path}.issuer`, url: client.issuer })),
@@ -231,6 +231,8 @@ export function contactedUrls(config: Config): ConfiguredUrl[] {
     ...(trust.mode === 'signed' && isTrustUrl(trust.jwks) ? at(['trust', 'jwks'], trust.jwks) : []),
     ...at(['gateway', 'oidc', 'issuer'], gateway?.oidc?.issuer),
     ...at(['gateway', 'oidc', 'jwksUri'], gateway?.oidc?.jwksUri),
+    ...at(['codecServer', 'oidc', 'issuer'], codecServer?.oidc?.issuer),
+    ...at(['codecServer', 'oidc', 'jwksUri'], codecServer?.oidc?.jwksUri),
     ...origins(config),
   ];
 }

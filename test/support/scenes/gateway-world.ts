@@ -114,7 +114,7 @@ export interface StartOptions {
 export async function startTestGateway(
   {
     client,
-    config: { taskQueue, artifacts },
+    config: { taskQueue, artifacts, catalog, policy, servers },
     engine,
   }: Pick<World, 'client' | 'config'> & { readonly engine: Pick<World['engine'], 'directory'> },
   provider: Pick<TestProvider, 'issuer'>,
@@ -130,6 +130,12 @@ export async function startTestGateway(
     taskQueue,
     artifacts: readArtifactsFrom(join(engine.directory, artifacts.directory)),
     trust,
+    catalogs: {
+      administrators: catalog.administrators,
+      policy,
+      trusted: Object.fromEntries(Object.entries(servers).map(([name, { trusted }]) => [name, trusted])),
+      serverUrls: Object.fromEntries(Object.entries(servers).map(([name, { url }]) => [name, url])),
+    },
     ask: async (url, init) => await fetch(url, init),
     version: 'test',
   });
