@@ -110,7 +110,11 @@ export interface StartOptions {
 
 /** Starts a gateway of a world on a free port, believing this provider. */
 export async function startTestGateway(
-  { client, config: { taskQueue }, artifacts }: Pick<World, 'client' | 'config' | 'artifacts'>,
+  {
+    client,
+    config: { taskQueue, catalog, policy, servers },
+    artifacts,
+  }: Pick<World, 'client' | 'config' | 'artifacts'>,
   provider: Pick<TestProvider, 'issuer'>,
   { config = {}, trust = { mode: 'temporal' } }: StartOptions = {},
 ): Promise<Gateway> {
@@ -124,6 +128,12 @@ export async function startTestGateway(
     taskQueue,
     artifacts,
     trust,
+    catalogs: {
+      administrators: catalog.administrators,
+      policy,
+      trusted: Object.fromEntries(Object.entries(servers).map(([name, { trusted }]) => [name, trusted])),
+      serverUrls: Object.fromEntries(Object.entries(servers).map(([name, { url }]) => [name, url])),
+    },
     ask: async (url, init) => await fetch(url, init),
     version: 'test',
   });
