@@ -15,7 +15,10 @@ import { defined } from '../contracts/defined.ts';
 import { CountersignError, nodeCodeOf } from '../contracts/errors.ts';
 import type { GatewayConfig } from '../contracts/schemas/gateway.ts';
 import type { IdCase } from '../contracts/schemas/policy.ts';
+import { Catalogs, type CatalogSettings } from './catalog/catalogs.ts';
+import { CatalogChanges } from './catalog/changes.ts';
 import { Answering } from './inbox/answering.ts';
+import { Definitions } from './inbox/definitions.ts';
 import type { AskProvider } from './identity/keys.ts';
 import { People, type Voice } from './identity/person.ts';
 import { Sessions } from './identity/sessions.ts';
@@ -27,6 +30,7 @@ import { Projection, secondsSince } from './projection/projection.ts';
 import { Reading } from './inbox/reading.ts';
 import { registerPages } from './page/routes.ts';
 import { pageSource } from './page/source.ts';
+import { addCatalogRoutes } from './routes/catalogs.ts';
 import { addEventRoutes } from './routes/events.ts';
 import type { RouteParts } from './routes/parts.ts';
 import { addRequestRoutes } from './routes/requests.ts';
@@ -48,6 +52,8 @@ export interface GatewayOptions {
   readonly trust: { readonly mode: 'temporal' } | { readonly mode: 'signed'; readonly speaking?: Speaking | undefined };
   /** How the organisation's policy compares ids of people; absent: as written. */
   readonly idCase?: IdCase | undefined;
+  /** What the workers' configuration says of catalogs; absent: it names no administrator. */
+  readonly catalogs?: CatalogSettings | undefined;
   /** Asks the identity provider. */
   readonly ask: AskProvider;
   readonly version: string;
@@ -95,10 +101,13 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   };
 }
 
+const NO_CATALOGS: CatalogSettings = { administrators: [], policy: {}, trusted: {}, serverUrls: {} };
+
 async function assemble(options: GatewayOptions): Promise<{ readonly app: Server; readonly parts: RouteParts }> {
   const { config, client, taskQueue, artifacts, trust, ask, version, log } = options;
   const speaking = trust.mode === 'signed' ? trust.speaking : undefined;
-  const countersign = new Countersign({ client, taskQueue, ...(artifacts && { artifacts }) });
+  const reaching = { client, taskQueue, ...(artifacts && { artifacts }) };
+  const countersign = new Countersign(reaching);
   const onTrouble = (error: unknown): void =>
     log?.warn('visibility does not answer', { reason: error instanceof Error ? error.message : String(error) });
   const projection = new Projection({ client, most: config.limits.runs, onTrouble });
@@ -106,15 +115,21 @@ async function assemble(options: GatewayOptions): Promise<{ readonly app: Server
   const reading = new Reading(client, projection, opened);
   const people = new People(config.may, speaking?.voice, options.idCase);
   const tokens = new Tokens(config, people, ask);
+  const catalogs = new Catalogs(countersign, options.catalogs ?? NO_CATALOGS);
+  // Messages to catalogs carry the groups of their sender.
+  const sending = speaking === undefined ? countersign : new Countersign({ ...reaching, signer: speaking.signer });
   const parts: RouteParts = {
     projection,
     opened,
     reading,
     countersign,
+    definitions: new Definitions(countersign),
     answering: new Answering(
       { client, taskQueue, artifacts, signer: speaking?.signer },
       { reading, opened, projection },
     ),
+    catalogs,
+    catalogChanges: new CatalogChanges(sending, catalogs),
     news: new NewsDesk(projection, opened),
     feeds: new Feeds(countersign),
     streams: new Streams(config.limits),
@@ -138,6 +153,7 @@ async function createApp({ config, log }: GatewayOptions, parts: RouteParts, ver
   addRunRoutes(app, parts);
   addCallRoutes(app, parts);
   addRequestRoutes(app, parts);
+  addCatalogRoutes(app, parts);
   addEventRoutes(app, parts);
   await app.register(async (pages) => {
     registerPages(pages, {
@@ -201,6 +217,7 @@ export async function openApiDocument(config: GatewayConfig): Promise<object> {
   addRunRoutes(app, parts);
   addCallRoutes(app, parts);
   addRequestRoutes(app, parts);
+  addCatalogRoutes(app, parts);
   addEventRoutes(app, parts);
   await app.ready();
   return { ...app.swagger(), openapi: '3.1.0' };

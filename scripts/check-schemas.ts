@@ -43,6 +43,7 @@ import {
   WebhookMessage,
 } from '../contracts/schemas/index.ts';
 import { GatewayConfig } from '../contracts/schemas/gateway.ts';
+import { LedgerPage } from '../contracts/schemas/run-state.ts';
 import { openApiDocument } from '../gateway/gateway.ts';
 
 interface Published {
@@ -85,6 +86,7 @@ const PUBLISHED: Readonly<Record<string, Published>> = {
   'tool-definition': { schema: ToolDefinition, io: 'output', title: 'Tool definition: what its hash covers' },
   'issued-token': { schema: IssuedClaims, io: 'output', title: 'Claims of a token that a worker issues for one call' },
   'ledger-entry': { schema: LedgerEntry, io: 'output', title: 'Ledger entry' },
+  'ledger-page': { schema: LedgerPage, io: 'output', title: 'Ledger page: answer of the query ledger' },
   'ledger-record': {
     schema: LedgerRecord,
     io: 'output',

@@ -13,6 +13,7 @@
 import type { CatalogConnection, ToolSetting } from '../../contracts/schemas/catalog.ts';
 import type { Config, UnsupportedSetting } from '../../contracts/schemas/config.ts';
 import type { Review, ReviewInput } from '../../contracts/wire/catalog.ts';
+import { administratorsOf } from '../../domain/catalog/rights.ts';
 import { comparing } from '../../domain/policy/approvers.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { urlObjection } from '../egress/fetch.ts';
@@ -37,9 +38,7 @@ export function createReviewChange(
       return { rules: { administrators: [], newTools, loosening }, objections: [], ...proven };
     return {
       rules: {
-        administrators: administrators
-          .filter((each) => each.tenant === tenant)
-          .map(({ ids, groups, may }) => ({ ids, groups, may })),
+        administrators: administratorsOf(administrators, tenant),
         newTools,
         loosening,
         ...comparing(config.policy),

@@ -26,12 +26,13 @@ import { safeJson } from './verb.ts';
 type Parts = Pick<GatewayOptions, 'config' | 'trust' | 'ask' | 'idCase'>;
 
 export interface GatewaySettings extends Parts {
+  readonly administrators: Config['catalog']['administrators'];
   readonly level: Config['log']['level'];
   close(): Promise<void>;
 }
 
 /** Names of the parts of a configuration that a gateway reads. */
-const READ = ['gateway', 'egress', 'log'] as const;
+const READ = ['gateway', 'egress', 'log', 'catalog'] as const;
 
 export async function loadGatewaySettings(
   { env, directory }: Pick<Terminal, 'env' | 'directory'>,
@@ -60,6 +61,7 @@ export async function gatewayParts(
   return {
     config: gateway,
     idCase: config.policy.idCase,
+    administrators: config.catalog.administrators,
     level: config.log.level,
     trust:
       mode === 'temporal'
@@ -119,8 +121,8 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
 
 /** Starts a gateway on the connection of a session. */
 export async function startOn(
-  { client, settings: { taskQueue, artifacts } }: Pick<Session, 'client' | 'settings'>,
-  { config, trust, ask, idCase }: GatewaySettings,
+  { client, settings: { taskQueue, artifacts, policy, trusted, serverUrls } }: Pick<Session, 'client' | 'settings'>,
+  { config, trust, ask, idCase, administrators }: GatewaySettings,
   log: GatewayOptions['log'],
 ): Promise<Gateway> {
   // Its HTTP server takes half a second to load, so other commands do without it.
@@ -131,6 +133,7 @@ export async function startOn(
     trust,
     ask,
     idCase,
+    catalogs: { administrators, policy, trusted, serverUrls },
     client,
     taskQueue,
     artifacts: artifactReader(artifacts),

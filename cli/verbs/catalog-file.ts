@@ -8,17 +8,10 @@
  *    catalog.
  */
 import { Document, Scalar, YAMLMap } from 'yaml';
-import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import {
-  type CatalogConnection,
-  CatalogFile,
-  type CatalogSnapshot,
-  FiledTool,
-  ToolList,
-} from '../../contracts/schemas/catalog.ts';
+import { type CatalogConnection, CatalogFile, FiledTool, ToolList } from '../../contracts/schemas/catalog.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
-import { filedTool, type ImportPlan, type WantedTool, wantedTool } from '../../domain/catalog/file.ts';
+import { type ImportPlan, type WantedTool, wantedTool } from '../../domain/catalog/file.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { escapedInvisible } from '../session/verb.ts';
 import { names } from '../views/format.ts';
@@ -31,17 +24,6 @@ export interface ReadCatalogFile {
   readonly version?: number;
   readonly connection?: CatalogConnection | undefined;
   readonly tools: ReadonlyMap<string, WantedTool>;
-}
-
-export function catalogFile({ tenant, server, policyVersion, connection, entries }: CatalogSnapshot): CatalogFile {
-  const sorted = entries.toSorted((one, other) => (one.name < other.name ? -1 : 1));
-  return {
-    tenant,
-    server,
-    version: policyVersion,
-    ...defined({ connection }),
-    tools: Object.fromEntries(sorted.map((entry) => [entry.name, filedTool(entry)])),
-  };
 }
 
 export function catalogYaml({ tools, ...head }: CatalogFile): string {

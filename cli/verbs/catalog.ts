@@ -4,7 +4,7 @@
  */
 import type { CatalogHandle } from '../../client/index.ts';
 import { definitionDiff } from '../../domain/catalog/discovery.ts';
-import { importPlan } from '../../domain/catalog/file.ts';
+import { catalogFile, importPlan } from '../../domain/catalog/file.ts';
 import { hasDrifted } from '../../domain/catalog/state.ts';
 import { entryNamed, readCatalog, readChanged, snapshotIfAny } from '../session/catalog-reading.ts';
 import { readInput } from '../session/files.ts';
@@ -33,7 +33,6 @@ import {
 } from './catalog-changes.ts';
 import {
   assertImportable,
-  catalogFile,
   catalogYaml,
   connectionDifferences,
   importTarget,

@@ -41,7 +41,7 @@ import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { assertMessageFits, type Engine, updateIdOf } from '../engine/engine.ts';
 import { askWorkflow } from '../engine/query.ts';
 import { namingOf } from '../engine/trouble.ts';
-import { type ArtifactReader, readLedger } from '../ledger/ledger.ts';
+import { type ArtifactReader, readEntries, readLedger } from '../ledger/ledger.ts';
 import { sendSigned, type SignedRun, type Signer } from '../signing/signing.ts';
 import { type KnownDefinitions, readDefinitions } from './list.ts';
 import { assertNoneWasEnded, catalogStart, refreshEnd, type ToolCatalog } from './start.ts';
@@ -174,6 +174,12 @@ export class CatalogHandle {
   async ledger(): Promise<readonly LedgerEntry[]> {
     const source = { workflowId: this.workflowId, artifacts: this.#options.artifacts };
     return await this.#engine.read(this, () => readLedger(this.#engine.client, source));
+  }
+
+  /** Reads at most `most` entries of the ledger, from number `from` on; fewer at its end. */
+  async ledgerEntries(page: { readonly from: number; readonly most: number }): Promise<readonly LedgerEntry[]> {
+    const source = { workflowId: this.workflowId, artifacts: this.#options.artifacts };
+    return await this.#engine.read(this, () => readEntries(this.#engine.client, source, page));
   }
 
   /**

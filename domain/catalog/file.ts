@@ -1,12 +1,19 @@
 /**
- * An import plan says what a file of tool policies would change in a catalog.
+ * A catalog's file holds the policies of its tools; an import plan says what a file would change.
  *
  * 1. An exported file that is imported unchanged changes nothing.
  * 2. A file written for another definition than the tool has now loosens nothing.
  * 3. A definition is acknowledged only if the file names its hash.
  */
 import { defined } from '../../contracts/defined.ts';
-import type { CatalogEntry, FiledTool, ToolChange, ToolSetting } from '../../contracts/schemas/catalog.ts';
+import type {
+  CatalogEntry,
+  CatalogFile,
+  CatalogSnapshot,
+  FiledTool,
+  ToolChange,
+  ToolSetting,
+} from '../../contracts/schemas/catalog.ts';
 import type { ApproverList } from '../../contracts/schemas/policy.ts';
 import { canonicalJson } from '../text/canonical.ts';
 import { nearNames } from '../text/match.ts';
@@ -42,6 +49,18 @@ export interface ImportPlan {
 
 export function filedTool({ setting, acknowledged }: CatalogEntry): FiledTool {
   return { ...setting, ...(acknowledged === undefined ? {} : { definition: acknowledged.hash }) };
+}
+
+/** Returns the file of a catalog. The same settings always give the same file: tools are sorted. */
+export function catalogFile({ tenant, server, policyVersion, connection, entries }: CatalogSnapshot): CatalogFile {
+  const sorted = entries.toSorted((one, other) => (one.name < other.name ? -1 : 1));
+  return {
+    tenant,
+    server,
+    version: policyVersion,
+    ...defined({ connection }),
+    tools: Object.fromEntries(sorted.map((entry) => [entry.name, filedTool(entry)])),
+  };
 }
 
 /** An exported entry states the whole policy of a tool, so absent rules become null. */

@@ -221,14 +221,15 @@ function idOf({ tenant, id }: Asker, key: string): string {
     .slice(0, 32)}`;
 }
 
-function idIn(key: string | undefined): string | undefined {
+/** @throws Misfit for a key that is no id */
+export function idIn(key: string | undefined): string | undefined {
   if (key === undefined) return undefined;
   if (Identifier.safeParse(key).success) return key;
   const reason = 'must be 1 to 200 printable ASCII characters without spaces';
   throw new Misfit([{ path: 'Idempotency-Key', reason }], 'header');
 }
 
-function withId(error: unknown, ids: Readonly<Record<string, string>>): unknown {
+export function withId(error: unknown, ids: Readonly<Record<string, string>>): unknown {
   if (!(error instanceof CountersignError)) return error;
   return new CountersignError(error.code, error.message, { ...error.facts, ...ids }, { cause: error });
 }

@@ -1,7 +1,10 @@
 /** The parts of one gateway that routes use, and the fields that all routes have. */
 import { z } from 'zod';
 import { ProblemDetails, RunId } from '../../contracts/schemas/http-api.ts';
+import type { Catalogs } from '../catalog/catalogs.ts';
+import type { CatalogChanges } from '../catalog/changes.ts';
 import type { Answering } from '../inbox/answering.ts';
+import type { Definitions } from '../inbox/definitions.ts';
 import type { Sessions } from '../identity/sessions.ts';
 import type { Tokens } from '../identity/tokens.ts';
 import type { Feeds } from '../projection/feeds.ts';
@@ -15,6 +18,9 @@ import type { Streams } from '../http/streams.ts';
 export interface RouteParts {
   readonly reading: Reading;
   readonly answering: Answering;
+  readonly definitions: Definitions;
+  readonly catalogs: Catalogs;
+  readonly catalogChanges: CatalogChanges;
   readonly opened: Opened;
   readonly projection: Projection;
   readonly news: NewsDesk;
@@ -45,4 +51,12 @@ export function answering<T extends z.ZodType, Status extends number>(status: St
     [status]: { description: what, content: { 'application/json': { schema } } },
     default: PROBLEM,
   } as Record<Status | 'default', { description: string; content: Record<string, { schema: z.ZodType }> }>;
+}
+
+/** Returns where the next page of a ledger begins; nothing at its end. */
+export function nextOf(
+  entries: readonly object[],
+  { from, most }: { readonly from: number; readonly most: number },
+): { readonly next?: number } {
+  return entries.length < most ? {} : { next: from + entries.length };
 }

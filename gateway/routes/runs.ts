@@ -15,7 +15,7 @@ import { ForgetAck } from '../../contracts/schemas/request.ts';
 import { Advance } from '../../contracts/schemas/run-state.ts';
 import { mayTell } from '../inbox/answering.ts';
 import { askerOf, type Server } from '../http/server.ts';
-import { answering, Keyed, type RouteParts, RunPath } from './parts.ts';
+import { answering, Keyed, nextOf, type RouteParts, RunPath } from './parts.ts';
 
 const tags = ['runs'];
 
@@ -92,7 +92,7 @@ export function addRunRoutes(app: Server, parts: RouteParts): void {
       await reading.seen(runId, askerOf(request));
       const { from, most } = request.query;
       const entries = await countersign.run(runId).ledgerEntries({ from, most });
-      return await reply.send({ entries, ...(entries.length < most ? {} : { next: from + entries.length }) });
+      return await reply.send({ entries, ...nextOf(entries, { from, most }) });
     },
   );
   app.post(

@@ -1,9 +1,11 @@
 /** Every route of the gateway, asked by everybody: nobody gets more than the token and the run's own rule give. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
+import { CatalogRight } from '../../contracts/schemas/catalog.ts';
 import { GatewayConfig } from '../../contracts/schemas/gateway.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { type Gateway, openApiDocument } from '../../gateway/gateway.ts';
+import { connected } from '../support/scenes/catalogs.ts';
 import { AUDIENCE, startTestGateway, startTestProvider, type TestProvider } from '../support/scenes/gateway-world.ts';
 import { until } from '../support/until.ts';
 import { startBank } from '../support/world/bank-world.ts';
@@ -15,12 +17,28 @@ let world: World;
 let gateway: Gateway;
 const tokens: Partial<Record<Who, string>> = {};
 
-type Who = 'nobody' | 'audience' | 'expired' | 'forged' | 'tenant' | 'stranger' | 'reader' | 'admin' | 'approver';
+type Who =
+  | 'nobody'
+  | 'audience'
+  | 'expired'
+  | 'forged'
+  | 'tenant'
+  | 'stranger'
+  | 'reader'
+  | 'admin'
+  | 'approver'
+  /** Administers catalogs. */
+  | 'operator';
 const UNKNOWN = ['nobody', 'audience', 'expired', 'forged'] as const;
 
 beforeAll(async () => {
   provider = await startTestProvider();
-  ({ world } = await startBank({ policy: { approvers: { ids: ['ben'] } } }, { beside: [provider] }));
+  const catalog = { administrators: [{ ids: ['cat'], may: [...CatalogRight.options] }] };
+  ({ world } = await startBank(
+    { policy: { approvers: { ids: ['ben'] } }, catalog },
+    { beside: [provider], names: ['bank', 'shop'] },
+  ));
+  await connected(world.countersign.catalog('shop'), world.config.servers['shop']?.url ?? '', { by: { id: 'cat' } });
   gateway = await startTestGateway(world, provider, {
     config: { may: { read: { groups: ['audit'] }, administer: { ids: ['root'] } } },
   });
@@ -33,6 +51,7 @@ beforeAll(async () => {
   tokens.reader = await provider.token({ sub: 'rea', groups: ['audit'] });
   tokens.admin = await provider.token({ sub: 'root' });
   tokens.approver = await provider.token({ sub: 'ben' });
+  tokens.operator = await provider.token({ sub: 'cat' });
 });
 afterAll(async () => {
   await gateway.stop();
@@ -42,16 +61,19 @@ afterAll(async () => {
 interface Asked {
   readonly run: RunHandle;
   readonly request: ApprovalRequest;
+  readonly server: string;
+  /** Version of the catalog. */
+  readonly version: number;
 }
 
 async function asking(): Promise<Asked> {
-  const run = await world.start([
-    { calls: [{ tool: 'bank/pay', arguments: { purpose: 'rights' } }] },
-    { text: 'done' },
-  ]);
+  const steps = [{ calls: [{ tool: 'bank/pay', arguments: { purpose: 'rights' } }] }, { text: 'done' }];
+  // The other server is closed to runs once its catalog is disconnected.
+  const run = await world.start(steps, { servers: [{ name: 'bank' }] });
   const [request] = await openRequests(run);
   await until(() => gateway.projection.run(run.runId)?.row.pending === 1, { what: 'the projection' });
-  return { run, request };
+  const { policyVersion: version } = await world.countersign.catalog('shop').snapshot();
+  return { run, request, server: 'shop', version };
 }
 
 interface Row {
@@ -59,19 +81,23 @@ interface Row {
   readonly body?: (asked: Asked) => object;
   /** Status for each who is known; the others get 401. */
   readonly known: Readonly<Record<Exclude<Who, (typeof UNKNOWN)[number]>, number>>;
-  /** True if the answer must not name the run to those who may not see it. */
-  readonly isList?: true;
+  /** Part of the answer that only these get. */
+  readonly shows?: { readonly part: (asked: Asked) => string; readonly to: readonly Who[] };
 }
 
-const seen = { tenant: 404, stranger: 404, reader: 200, admin: 200, approver: 200 };
-const all = { tenant: 200, stranger: 200, reader: 200, admin: 200, approver: 200 };
-const refused = { tenant: 404, stranger: 404, reader: 403, admin: 403, approver: 403 };
+const seen = { tenant: 404, stranger: 404, reader: 200, admin: 200, approver: 200, operator: 404 };
+const all = { tenant: 200, stranger: 200, reader: 200, admin: 200, approver: 200, operator: 200 };
+const refused = { tenant: 404, stranger: 404, reader: 403, admin: 403, approver: 403, operator: 404 };
+const kept = { tenant: 404, stranger: 404, reader: 200, admin: 200, approver: 404, operator: 200 };
+const changed = { tenant: 404, stranger: 404, reader: 403, admin: 403, approver: 404, operator: 200 };
+const ofRun = { part: ({ run }: Asked) => run.runId, to: ['reader', 'admin', 'approver'] as const };
 const CALL = '/v1/runs/{runId}/requests/{callId}';
+const CATALOG = '/v1/catalogs/{server}';
 
 const ROWS: readonly Row[] = [
   { route: 'get /v1/me', known: all },
-  { route: 'get /v1/runs', known: all, isList: true },
-  { route: 'get /v1/requests', known: all, isList: true },
+  { route: 'get /v1/runs', known: all, shows: ofRun },
+  { route: 'get /v1/requests', known: all, shows: ofRun },
   { route: 'get /v1/events', known: all },
   { route: 'get /v1/runs/{runId}', known: seen },
   { route: 'get /v1/runs/{runId}/ledger', known: seen },
@@ -84,7 +110,7 @@ const ROWS: readonly Row[] = [
       const { initiator: _, ...spec } = world.spec([{ text: 'done' }]);
       return { spec };
     },
-    known: { tenant: 403, stranger: 403, reader: 403, admin: 403, approver: 403 },
+    known: { tenant: 403, stranger: 403, reader: 403, admin: 403, approver: 403, operator: 403 },
   },
   {
     route: 'post /v1/calls',
@@ -125,12 +151,46 @@ const ROWS: readonly Row[] = [
     route: 'post /v1/runs/{runId}/forget',
     body: () => ({ standing: 'd-1' }),
     // The run knows no such standing decision.
-    known: { tenant: 404, stranger: 404, reader: 404, admin: 404, approver: 404 },
+    known: { tenant: 404, stranger: 404, reader: 404, admin: 404, approver: 404, operator: 404 },
   },
   {
     route: 'post /v1/runs/{runId}/stop',
     body: () => ({ reason: 'enough' }),
     known: { ...refused, admin: 200 },
+  },
+  {
+    route: 'get /v1/catalogs',
+    known: all,
+    shows: { part: () => '"server":"shop"', to: ['reader', 'admin', 'operator'] },
+  },
+  { route: `get ${CATALOG}`, known: kept },
+  { route: `get ${CATALOG}/tools/{tool}`, known: kept },
+  { route: `get ${CATALOG}/file`, known: kept },
+  { route: `get ${CATALOG}/ledger`, known: kept },
+  // Who sees the catalogs of another tenant is told that they may not connect servers there.
+  { route: `post ${CATALOG}/connect`, body: () => ({}), known: { ...changed, tenant: 403 } },
+  { route: `post ${CATALOG}/refresh`, body: () => ({}), known: changed },
+  {
+    route: `post ${CATALOG}/tools`,
+    body: ({ version }) => ({ expectedVersion: version, changes: [{ tool: 'pay', denied: true }] }),
+    known: changed,
+  },
+  {
+    route: `post ${CATALOG}/changes/{changeId}/decisions`,
+    body: () => ({ digest: 'f'.repeat(64), verdict: 'approve' }),
+    // No change waits.
+    known: { ...changed, operator: 409 },
+  },
+  {
+    route: `post ${CATALOG}/import`,
+    body: () => ({ tools: { lookup: { enabled: true, requiresApproval: true, denied: true } } }),
+    known: changed,
+  },
+  {
+    // Last, since it ends what the others need.
+    route: `post ${CATALOG}/disconnect`,
+    body: ({ version }) => ({ expectedVersion: version }),
+    known: changed,
   },
 ];
 
@@ -145,23 +205,25 @@ test('the table has every route of the document', async () => {
   expect([...ROWS.map(({ route }) => route), ...OPEN].toSorted()).toEqual(routes.toSorted());
 });
 
+function pathOf(path: string, { run, request, server }: Asked): string {
+  const parts = { runId: run.runId, callId: request.callId, server, tool: 'pay', changeId: 'change-1' };
+  return Object.entries(parts).reduce((told, [name, value]) => told.replace(`{${name}}`, value), path);
+}
+
 /** Asks, and reads the whole answer unless it is a stream. */
 async function ask({ route, body }: Row, asked: Asked, who: Who): Promise<{ status: number; text: string }> {
   const [method = '', path = ''] = route.split(' ');
   const over = new AbortController();
   const token = tokens[who];
-  const response = await fetch(
-    `${gateway.url}${path.replace('{runId}', asked.run.runId).replace('{callId}', asked.request.callId)}`,
-    {
-      method: method.toUpperCase(),
-      signal: over.signal,
-      headers: {
-        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body(asked)) }),
+  const response = await fetch(`${gateway.url}${pathOf(path, asked)}`, {
+    method: method.toUpperCase(),
+    signal: over.signal,
+    headers: {
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
     },
-  );
+    ...(body === undefined ? {} : { body: JSON.stringify(body(asked)) }),
+  });
   const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true;
   const text = isStream ? '' : await response.text();
   over.abort();
@@ -176,8 +238,8 @@ test.each(ROWS)('$route answers each who asks as it may, and nobody decides in a
   for (const who of Object.keys(row.known) as (keyof Row['known'])[]) {
     const { status, text } = await ask(row, asked, who);
     expect([who, status, text]).toEqual([who, row.known[who], text]);
-    const mayNotSee = who === 'tenant' || who === 'stranger';
-    if (row.isList === true) expect([who, text.includes(asked.run.runId)]).toEqual([who, !mayNotSee]);
+    if (row.shows !== undefined)
+      expect([who, text.includes(row.shows.part(asked))]).toEqual([who, row.shows.to.includes(who)]);
     if (row.route === 'post /v1/decisions')
       expect([who, /"kind":"(\w+)"/.exec(text)?.[1]]).toEqual([who, who === 'approver' ? 'accepted' : 'refused']);
   }
@@ -187,15 +249,18 @@ test.each(ROWS)('$route answers each who asks as it may, and nobody decides in a
   await asked.run.result();
 });
 
-test('what another tenant or a stranger gets for a run that is there is what anybody gets for one that is not', async () => {
+test('what another tenant or a stranger gets for what is there is what anybody gets for what is not', async () => {
   const asked = await asking();
-  for (const row of ROWS.filter(({ route }) => route.includes('{runId}')))
+  for (const row of ROWS.filter(({ route }) => /\{(?:runId|server)\}/.test(route)))
     for (const who of ['tenant', 'stranger'] as const) {
       const there = await ask(row, asked, who);
-      const ghost = { ...asked, run: { ...asked.run, runId: 'no-such-run' } as RunHandle };
+      const ghost = { ...asked, server: 'no-such-server', run: { ...asked.run, runId: 'no-such-run' } as RunHandle };
       const missing = await ask(row, ghost, who);
       const plain = (text: string): string =>
-        text.replaceAll(asked.run.runId, 'no-such-run').replace(/"requestId":"[^"]+"/, '');
+        text
+          .replaceAll(asked.run.runId, 'no-such-run')
+          .replaceAll(/\bshop\b/g, 'no-such-server')
+          .replace(/"requestId":"[^"]+"/, '');
       expect([row.route, who, there.status, plain(there.text)]).toEqual([
         row.route,
         who,

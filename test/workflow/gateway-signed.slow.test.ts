@@ -2,6 +2,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { CatalogRight } from '../../contracts/schemas/catalog.ts';
 import { Config } from '../../contracts/schemas/config.ts';
 import { GatewayConfig } from '../../contracts/schemas/gateway.ts';
 import { gatewayParts } from '../../cli/session/gateway.ts';
@@ -33,9 +34,10 @@ beforeAll(async () => {
   provider = await startTestProvider();
   key = testKey('gateway-1', { kind: 'service', iss: provider.issuer, groups: ['finance'], speaksForMany: true });
   const approvers = { ids: [`${provider.issuer}|ben`], groups: ['finance', 'root'], need: 2 };
+  const administrator = { ids: [`${provider.issuer}|ben`], groups: ['finance'], may: [...CatalogRight.options] };
   ({ world } = await startBank(
-    { policy: { approvers } },
-    { beside: [provider], trusted: [key], client: { signer: key.signer } },
+    { policy: { approvers }, catalog: { administrators: [administrator], loosening: 'countersign' } },
+    { beside: [provider], names: ['bank', 'shop'], trusted: [key], client: { signer: key.signer } },
   ));
   // As the command does, from the files that an operator has.
   const { signer: _, entry, privateJwk } = key;
@@ -89,6 +91,33 @@ test('a run is started, told something, decided by two people and stopped, all b
   ]);
   await svc('POST', '/v1/runs/signed-1/stop', { reason: 'enough' });
   await run.result();
+});
+
+test('a catalog is connected, loosened by one person and agreed to by another, all by tokens', async () => {
+  const ben = callerOf(gateway, await provider.token({ sub: 'ben' }));
+  const fin = callerOf(gateway, await provider.token({ sub: 'fin', groups: ['finance'] }));
+  // The key does not speak for this group, so it does not count.
+  const root = callerOf(gateway, await provider.token({ sub: 'rot', groups: ['root'] }));
+  expect(await root('POST', '/v1/catalogs/shop/connect', {})).toMatchObject({ status: 404 });
+  const connected = await ben<{ refresh: number }>('POST', '/v1/catalogs/shop/connect', {});
+  expect(connected).toMatchObject({ status: 200, body: { status: 'applied', policyVersion: 1 } });
+  const catalog = world.countersign.catalog('shop');
+  await catalog.settled(connected.body.refresh);
+  const changes = [{ tool: 'pay', requiresApproval: false }];
+  const asked = await ben<{ changeId: string }>('POST', '/v1/catalogs/shop/tools', { expectedVersion: 1, changes });
+  expect(asked).toMatchObject({ status: 200, body: { status: 'waiting' } });
+  const [pending] = (await catalog.snapshot()).pending;
+  const said = { digest: pending?.digest, verdict: 'approve' };
+  const path = `/v1/catalogs/shop/changes/${asked.body.changeId}/decisions`;
+  expect(await ben('POST', path, said)).toMatchObject({ status: 403, body: { code: 'APPROVER_NOT_ENTITLED' } });
+  expect(await fin('POST', path, said)).toMatchObject({ status: 200, body: { status: 'applied', policyVersion: 2 } });
+  const [policy] = factsOf(await catalog.ledger(), 'catalog.policy');
+  expect(policy).toMatchObject({
+    by: { id: `${provider.issuer}|ben` },
+    countersignedBy: { id: `${provider.issuer}|fin` },
+    signature: { kid: 'gateway-1' },
+    countersignature: { kid: 'gateway-1' },
+  });
 });
 
 test('without a key, or with one of another issuer, it does not start', async () => {

@@ -1,5 +1,7 @@
 /** Starts a service with a gateway in this process, and an identity provider that signs what a test says. */
+import { join } from 'node:path';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
+import { readArtifactsFrom } from '../../../client/artifacts/readers.ts';
 import { GatewayConfig, type GatewayConfigInput } from '../../../contracts/schemas/gateway.ts';
 import { type Gateway, type GatewayOptions, startGateway } from '../../../gateway/gateway.ts';
 import { listenOnLoopback } from '../servers/loopback-server.ts';
@@ -110,7 +112,11 @@ export interface StartOptions {
 
 /** Starts a gateway of a world on a free port, believing this provider. */
 export async function startTestGateway(
-  { client, config: { taskQueue }, artifacts }: Pick<World, 'client' | 'config' | 'artifacts'>,
+  {
+    client,
+    config: { taskQueue, artifacts, catalog, policy, servers },
+    engine,
+  }: Pick<World, 'client' | 'config'> & { readonly engine: Pick<World['engine'], 'directory'> },
   provider: Pick<TestProvider, 'issuer'>,
   { config = {}, trust = { mode: 'temporal' } }: StartOptions = {},
 ): Promise<Gateway> {
@@ -122,8 +128,14 @@ export async function startTestGateway(
     }),
     client,
     taskQueue,
-    artifacts,
+    artifacts: readArtifactsFrom(join(engine.directory, artifacts.directory)),
     trust,
+    catalogs: {
+      administrators: catalog.administrators,
+      policy,
+      trusted: Object.fromEntries(Object.entries(servers).map(([name, { trusted }]) => [name, trusted])),
+      serverUrls: Object.fromEntries(Object.entries(servers).map(([name, { url }]) => [name, url])),
+    },
     ask: async (url, init) => await fetch(url, init),
     version: 'test',
   });

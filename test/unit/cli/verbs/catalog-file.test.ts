@@ -2,9 +2,9 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { parse } from 'yaml';
-import { catalogFile, catalogYaml, importTarget, parseCatalogFile } from '../../../../cli/verbs/catalog-file.ts';
+import { catalogYaml, importTarget, parseCatalogFile } from '../../../../cli/verbs/catalog-file.ts';
 import type { CatalogEntry, CatalogSnapshot } from '../../../../contracts/schemas/catalog.ts';
-import { importPlan } from '../../../../domain/catalog/file.ts';
+import { catalogFile, importPlan } from '../../../../domain/catalog/file.ts';
 import { toolName } from '../../../support/builders/arbitraries.ts';
 import { catalogEntries, toolSetting as anySetting } from '../../../support/builders/catalog-arbitraries.ts';
 import { catalogEntry, connection, definition, toolSetting } from '../../../support/builders/catalog.ts';

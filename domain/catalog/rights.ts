@@ -1,0 +1,50 @@
+/**
+ * Says what a person may do with the catalogs of a tenant, by the rules that a catalog asks for when they do it: a list
+ * that follows this file offers nothing that would be refused for want of a right.
+ */
+import type { CatalogRight, CatalogRules, CatalogSnapshot, PendingChange } from '../../contracts/schemas/catalog.ts';
+import type { CatalogOffer } from '../../contracts/schemas/http/catalogs.ts';
+import type { Approver } from '../../contracts/schemas/request.ts';
+import { isSamePerson } from '../policy/approvers.ts';
+import { rightsOf } from './settings.ts';
+
+type Administrators = CatalogRules['administrators'];
+
+/** Keeps the administrators of one tenant. */
+export function administratorsOf(
+  administrators: readonly (Administrators[number] & { readonly tenant: string })[],
+  tenant: string,
+): Administrators {
+  return administrators
+    .filter((each) => each.tenant === tenant)
+    .map(({ ids, groups, may }) => ({ ids, groups, may: [...may] }));
+}
+
+/** Lists what a person with these rights may do now. */
+export function catalogOffers(
+  { status }: Pick<CatalogSnapshot, 'status'>,
+  rights: ReadonlySet<CatalogRight>,
+): readonly CatalogOffer[] {
+  const isConnected = status === 'connected';
+  return [
+    ...(rights.has('connect') ? (['connect'] as const) : []),
+    ...(rights.has('connect') && isConnected ? (['disconnect'] as const) : []),
+    ...(rights.size > 0 && isConnected ? (['refresh'] as const) : []),
+    ...(rights.has('loosen') ? (['loosen'] as const) : []),
+    ...(rights.has('tighten') ? (['tighten'] as const) : []),
+  ];
+}
+
+/**
+ * Lists what the person may say to a change that waits. Nobody agrees to their own change.
+ * @param now epoch ms
+ */
+export function pendingOffers(
+  { by, deadline }: Pick<PendingChange, 'by' | 'deadline'>,
+  rules: CatalogRules,
+  person: Approver,
+  now: number,
+): readonly ('approve' | 'reject')[] {
+  if (Date.parse(deadline) <= now || !rightsOf(rules, person).has('loosen')) return [];
+  return isSamePerson(rules, by.id, person.id) ? ['reject'] : ['approve', 'reject'];
+}

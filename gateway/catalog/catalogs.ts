@@ -1,0 +1,321 @@
+/**
+ * Answers what people read of catalogs, each only as far as the person may see it.
+ *
+ * 1. Who may see one catalog of a tenant may see all of them: an administrator of catalogs, or whoever sees every run.
+ *    What does not exist and what the person may not see get the same answer.
+ * 2. A catalog is asked once for all who look at it within a moment, and again after each message that was sent here.
+ * 3. What is offered follows the rule that the catalog asks for when somebody does it (`domain/catalog/rights.ts`).
+ */
+import { LRUCache } from 'lru-cache';
+import { effectiveVerdicts, type EffectiveVerdict, needsAnnotations } from '../../client/catalog/list.ts';
+import type { CatalogHandle, Countersign, KnownDefinitions } from '../../client/index.ts';
+import { defined } from '../../contracts/defined.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import type {
+  CatalogEntry,
+  CatalogFile,
+  CatalogRight,
+  CatalogRules,
+  CatalogSnapshot,
+} from '../../contracts/schemas/catalog.ts';
+import type { CatalogAdministrators } from '../../contracts/schemas/config.ts';
+import type {
+  CatalogDetail,
+  CatalogPage,
+  CatalogRefreshed,
+  CatalogRow,
+  CatalogToolDetail,
+} from '../../contracts/schemas/http/catalogs.ts';
+import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
+import type { Policy } from '../../contracts/schemas/policy.ts';
+import { definitionDiff } from '../../domain/catalog/discovery.ts';
+import { catalogFile } from '../../domain/catalog/file.ts';
+import { administratorsOf, catalogOffers } from '../../domain/catalog/rights.ts';
+import { rightsOf } from '../../domain/catalog/settings.ts';
+import { catalogId, entryOf } from '../../domain/catalog/state.ts';
+import { type Compared, comparing } from '../../domain/policy/approvers.ts';
+import { bounded, visible } from '../../domain/text/escape.ts';
+import { nearNames } from '../../domain/text/match.ts';
+import type { z } from 'zod';
+import type { Asker } from '../identity/person.ts';
+import { newestRefresh, openChanges, rowOf, shownPending, toolOf } from './shown.ts';
+
+/** What the configuration says of catalogs; the gateway's file says it as that of the workers does. */
+export interface CatalogSettings {
+  readonly administrators: readonly z.infer<typeof CatalogAdministrators>[];
+  readonly policy: Policy & Compared;
+  /** Server name → true if the operator trusts the server's annotations. */
+  readonly trusted: Readonly<Record<string, boolean>>;
+  /** Server name → URL. */
+  readonly serverUrls: Readonly<Record<string, string>>;
+}
+
+/** For this long many share one answer. */
+const FRESH_MS = 1_500;
+/** Catalogs that are asked at a time. */
+const BATCH = 8;
+/** Snapshots have up to a megabyte. */
+const MOST_KEPT = 100;
+/** Entries of the ledger in which the newest refresh is looked for. */
+const MOST_ENTRIES = 200;
+
+interface Kept<T> {
+  readonly at: number;
+  readonly answer: Promise<T>;
+}
+
+/** What a snapshot says only together with the artifact store and the ledger. */
+interface Depth {
+  readonly verdicts: ReadonlyMap<string, EffectiveVerdict>;
+  readonly refreshed: CatalogRefreshed | undefined;
+}
+
+export class Catalogs {
+  readonly #countersign: Countersign;
+  readonly #settings: CatalogSettings;
+  readonly #now: () => number;
+  readonly #listed = new LRUCache<string, Kept<readonly string[]>>({ max: MOST_KEPT });
+  readonly #snapshots = new LRUCache<string, Kept<CatalogSnapshot>>({ max: MOST_KEPT });
+  /** By the mark of the snapshot, which names one state of one catalog. */
+  readonly #depths = new LRUCache<string, Promise<Depth>>({ max: MOST_KEPT });
+  /** Catalogs that were connected here, which visibility may not list yet. */
+  readonly #connected = new LRUCache<string, readonly string[]>({ max: MOST_KEPT });
+
+  constructor(countersign: Countersign, settings: CatalogSettings, now: () => number = Date.now) {
+    this.#countersign = countersign;
+    this.#settings = settings;
+    this.#now = now;
+  }
+
+  rulesOf({ tenant }: Pick<Asker, 'tenant'>): CatalogRules {
+    const { administrators, policy } = this.#settings;
+    return {
+      administrators: administratorsOf(administrators, tenant),
+      // Only the catalog's own answer says these.
+      newTools: 'ask',
+      loosening: 'allow',
+      ...comparing(policy),
+    };
+  }
+
+  rightsOf(asker: Asker): ReadonlySet<CatalogRight> {
+    return rightsOf(this.rulesOf(asker), asker);
+  }
+
+  /** True if the person may see the catalogs of their tenant. */
+  sees(asker: Asker): boolean {
+    return asker.seesAll || this.rightsOf(asker).size > 0;
+  }
+
+  /** Lists the catalogs that the person may see, by server. */
+  async list(asker: Asker): Promise<CatalogPage> {
+    if (!this.sees(asker)) return { catalogs: [], unread: [] };
+    const { tenant } = asker;
+    const listed = await this.#serversOf(tenant);
+    const servers = [...new Set([...listed, ...(this.#connected.get(tenant) ?? [])])].toSorted();
+    const catalogs: CatalogRow[] = [];
+    const unread: string[] = [];
+    for (let from = 0; from < servers.length; from += BATCH)
+      await Promise.all(
+        servers.slice(from, from + BATCH).map(async (server) => {
+          try {
+            catalogs.push(rowOf(await this.#snapshot(tenant, server), this.#now()));
+          } catch (error) {
+            if (!(error instanceof CountersignError)) throw error;
+            // Others are shown; one that nobody connected is none.
+            if (error.code !== 'CATALOG_NOT_FOUND') unread.push(server);
+          }
+        }),
+      );
+    return { catalogs: catalogs.toSorted(byServer), unread: unread.toSorted() };
+  }
+
+  /** @throws CountersignError `CATALOG_NOT_FOUND`, also for catalogs that the person may not see */
+  async read(asker: Asker, server: string): Promise<CatalogDetail> {
+    const snapshot = await this.snapshot(asker, server);
+    const { verdicts, refreshed } = await this.#depthOf(snapshot);
+    const rights = this.rightsOf(asker);
+    const rules = this.rulesOf(asker);
+    const { tenant, connection, newTools, entries, ledgerLength, ledgerHead } = snapshot;
+    const now = this.#now();
+    return {
+      ...rowOf(snapshot, now),
+      tenant,
+      ...defined({ connection }),
+      newTools,
+      tools: entries.map((entry) => toolOf(entry, verdicts.get(entry.name))),
+      pending: openChanges(snapshot, now).map((pending) => shownPending(snapshot, pending, rules, asker, now)),
+      ...defined({ refreshed }),
+      ledger: { length: ledgerLength, head: ledgerHead },
+      may: [...rights],
+      offers: [...catalogOffers(snapshot, rights)],
+    };
+  }
+
+  /**
+   * Reads one tool with its definition, and what has changed in it since somebody looked.
+   * @throws CountersignError `CATALOG_NOT_FOUND`, `TOOL_UNKNOWN`, `ARTIFACT_MISSING`
+   */
+  async tool(asker: Asker, server: string, name: string): Promise<CatalogToolDetail> {
+    const snapshot = await this.snapshot(asker, server);
+    const entry = entryOf(snapshot, name);
+    if (entry === undefined) throw noTool(snapshot, name);
+    const [{ verdicts }, known] = await Promise.all([
+      this.#depthOf(snapshot),
+      this.#handle(snapshot).definitions({ ...snapshot, entries: [entry], listings: listingsOf(snapshot, entry) }),
+    ]);
+    const definitions = known.get(name);
+    if (definitions === undefined) throw noTool(snapshot, name);
+    return {
+      ...toolOf(entry, verdicts.get(name)),
+      server,
+      version: snapshot.policyVersion,
+      definitions: { current: definitions.current, ...defined({ acknowledged: definitions.acknowledged }) },
+      differences: definitionDiff(definitions.acknowledged, definitions.current).map((each) => ({ ...each })),
+    };
+  }
+
+  /** Returns the settings of all tools as a file for review. */
+  async file(asker: Asker, server: string): Promise<CatalogFile> {
+    return catalogFile(await this.snapshot(asker, server));
+  }
+
+  async ledger(
+    asker: Asker,
+    server: string,
+    page: { readonly from: number; readonly most: number },
+  ): Promise<readonly LedgerEntry[]> {
+    return await this.#handle(await this.snapshot(asker, server)).ledgerEntries(page);
+  }
+
+  /** @throws CountersignError `CATALOG_NOT_FOUND` */
+  async snapshot(asker: Asker, server: string): Promise<CatalogSnapshot> {
+    if (!this.sees(asker)) throw noCatalog(server);
+    try {
+      return await this.#snapshot(asker.tenant, server);
+    } catch (error) {
+      if (error instanceof CountersignError && error.code === 'CATALOG_NOT_FOUND') throw noCatalog(server);
+      throw error;
+    }
+  }
+
+  /** URL of a server of this name in the configuration. */
+  urlOf(server: string): string | undefined {
+    const { serverUrls } = this.#settings;
+    return Object.hasOwn(serverUrls, server) ? serverUrls[server] : undefined;
+  }
+
+  /** Forgets what was read, since a message has been sent. */
+  forget(tenant: string, server: string): void {
+    this.#snapshots.delete(catalogId({ tenant, server }));
+    const known = this.#connected.get(tenant) ?? [];
+    if (!known.includes(server)) this.#connected.set(tenant, [...known, server].slice(-MOST_KEPT));
+  }
+
+  #handle({ tenant, server }: { readonly tenant: string; readonly server: string }): CatalogHandle {
+    return this.#countersign.catalog(server, tenant);
+  }
+
+  async #serversOf(tenant: string): Promise<readonly string[]> {
+    return await this.#shared(this.#listed, tenant, async () =>
+      (await this.#countersign.catalogs({ tenant }))
+        // A writer to the namespace chooses search attributes, and the id alone says whose a catalog is.
+        .filter((each) => each.tenant === tenant)
+        .map(({ server }) => server),
+    );
+  }
+
+  async #snapshot(tenant: string, server: string): Promise<CatalogSnapshot> {
+    return await this.#shared(
+      this.#snapshots,
+      catalogId({ tenant, server }),
+      async () => await this.#handle({ tenant, server }).snapshot(),
+    );
+  }
+
+  async #shared<T>(kept: LRUCache<string, Kept<T>>, key: string, read: () => Promise<T>): Promise<T> {
+    const known = kept.get(key);
+    if (known !== undefined && this.#now() - known.at < FRESH_MS) return await known.answer;
+    const asking: Kept<T> = { at: this.#now(), answer: read() };
+    kept.set(key, asking);
+    asking.answer.catch(() => {
+      if (kept.get(key) === asking) kept.delete(key);
+    });
+    return await asking.answer;
+  }
+
+  async #depthOf(snapshot: CatalogSnapshot): Promise<Depth> {
+    const key = `${catalogId(snapshot)} ${snapshot.mark}`;
+    const known = this.#depths.get(key);
+    if (known !== undefined) return await known;
+    const asking = this.#readDepth(snapshot);
+    this.#depths.set(key, asking);
+    const forget = (): void => void (this.#depths.get(key) === asking && this.#depths.delete(key));
+    // A store that is away may be back for the next reader.
+    asking.then(({ verdicts }) => verdicts.size < snapshot.entries.length && forget(), forget);
+    return await asking;
+  }
+
+  async #readDepth(snapshot: CatalogSnapshot): Promise<Depth> {
+    const [verdicts, refreshed] = await Promise.all([this.#verdictsOf(snapshot), this.#refreshedOf(snapshot)]);
+    return { verdicts, refreshed };
+  }
+
+  async #verdictsOf(snapshot: CatalogSnapshot): Promise<ReadonlyMap<string, EffectiveVerdict>> {
+    const { policy, trusted } = this.#settings;
+    const configuredTrust = Object.hasOwn(trusted, snapshot.server) ? trusted[snapshot.server] : undefined;
+    const surroundings = { policy, configuredTrust };
+    let definitions: ReadonlyMap<string, KnownDefinitions> = new Map();
+    if (needsAnnotations(snapshot, surroundings)) {
+      try {
+        definitions = await this.#handle(snapshot).definitions(snapshot);
+      } catch (error) {
+        if (error instanceof CountersignError && error.code.startsWith('ARTIFACT_')) return new Map();
+        throw error;
+      }
+    }
+    return effectiveVerdicts(snapshot, definitions, surroundings);
+  }
+
+  async #refreshedOf(snapshot: CatalogSnapshot): Promise<CatalogRefreshed | undefined> {
+    const { ledgerLength, lastRefresh } = snapshot;
+    if (lastRefresh === undefined) return undefined;
+    const from = Math.max(0, ledgerLength - MOST_ENTRIES);
+    try {
+      return newestRefresh(await this.#handle(snapshot).ledgerEntries({ from, most: MOST_ENTRIES }));
+    } catch (error) {
+      // Older entries stand in the store.
+      if (error instanceof CountersignError && error.code.startsWith('ARTIFACT_')) return undefined;
+      throw error;
+    }
+  }
+}
+
+/** The same words for a catalog that nobody connected and for one that the person may not see. */
+export function noCatalog(server: string): CountersignError {
+  const message = `There is no catalog of ${server} that you may see. An administrator of catalogs connects it.`;
+  return new CountersignError('CATALOG_NOT_FOUND', message, { server });
+}
+
+function noTool({ server, entries }: CatalogSnapshot, name: string): CountersignError {
+  const near = nearNames(
+    name,
+    entries.map((entry) => entry.name),
+  );
+  const hint = near.length === 0 ? '' : ` Did you mean ${near.map(visible).join(', ')}?`;
+  const message = `The catalog of ${server} has no tool ${bounded(visible(name), 128)}.${hint}`;
+  return new CountersignError('TOOL_UNKNOWN', message, { server });
+}
+
+function byServer({ server: one }: CatalogRow, { server: other }: CatalogRow): number {
+  return one < other ? -1 : 1;
+}
+
+/** Keeps the listings that hold a tool's own definitions, so that no other is read. */
+function listingsOf(
+  { listings }: CatalogSnapshot,
+  { definition, acknowledged }: CatalogEntry,
+): CatalogSnapshot['listings'] {
+  const wanted = new Set([definition.refresh, acknowledged?.refresh].map(String));
+  return Object.fromEntries(Object.entries(listings).filter(([refresh]) => wanted.has(refresh)));
+}
