@@ -6,7 +6,7 @@
  */
 import { CountersignError } from '../../contracts/errors.ts';
 import { defined } from '../../contracts/defined.ts';
-import type { CallAnswer } from '../../contracts/schemas/single-call.ts';
+import type { CallAnswer } from '../../contracts/schemas/run-state.ts';
 import { wantedCall } from '../../domain/run/single-call.ts';
 import type { Model, ModelPart } from './port.ts';
 

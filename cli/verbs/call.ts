@@ -6,7 +6,6 @@ import { randomUUID } from 'node:crypto';
 import type { CallAnswer, CallSpecInput, SingleCall } from '../../client/index.ts';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import type { JsonObject } from '../../contracts/schemas/json.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { resultOf } from '../../domain/views/model-text.ts';
 import { readInput } from '../session/files.ts';
@@ -56,8 +55,7 @@ export const CALL = verb({
     const call: CallSpecInput = {
       server,
       tool,
-      // Sound: `call` parses the value before anything else happens, and its error has code and path.
-      arguments: given as JsonObject,
+      arguments: given,
       initiator: { id: options.as, groups: [...(options.group ?? [])], ...defined({ tenant: options.tenant }) },
     };
     const authorizations = readAuthorizations(authorization, terminal.env);

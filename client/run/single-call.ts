@@ -4,8 +4,8 @@
  */
 import { CountersignError } from '../../contracts/errors.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
-import { CallAnswer, type CallSpecInput, CallSpec } from '../../contracts/schemas/single-call.ts';
-import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
+import { CallSpec, type CallSpecInput, type RunSpecInput } from '../../contracts/schemas/run-spec.ts';
+import { CallAnswer } from '../../contracts/schemas/run-state.ts';
 import { runSpecOf } from '../../domain/run/single-call.ts';
 import type { RunHandle } from './run-handle.ts';
 import type { StartRunOptions } from './start-run.ts';
@@ -34,7 +34,7 @@ export class SingleCall {
   /**
    * Waits for what becomes of the call.
    * @throws CountersignError `RESULT_UNCERTAIN` if it goes on at the deadline, `RUN_CANCELLED` or `LIMIT_REACHED` if its
-   *   run was ended before: the ledger says whether the call was sent
+   *   run was ended before: the ledger says whether the call was sent, `CALL_UNKNOWN` if the run is no single call
    */
   async answer({ deadlineMs }: { readonly deadlineMs?: number } = {}): Promise<CallAnswer> {
     return await answerOf(this.run, deadlineMs);
@@ -52,7 +52,7 @@ export async function answerOf(run: RunHandle, deadlineMs?: number): Promise<Cal
   const answer = CallAnswer.safeParse(typeof output === 'string' ? json(output) : undefined);
   if (answer.success) return answer.data;
   const message = `Run ${runId} is no single call: its answer is that of a model. Read it with: countersign result ${runId}`;
-  throw new CountersignError('SPEC_INVALID', message, { runId });
+  throw new CountersignError('CALL_UNKNOWN', message, { runId });
 }
 
 function json(text: string): unknown {

@@ -18,7 +18,6 @@ export {
   SetToolPolicies,
   type SetToolPoliciesInput,
 } from './catalog.ts';
-export { CallAnswer, CallSpec, type CallSpecInput } from './single-call.ts';
 export { Config, type ConfigInput } from './config.ts';
 export { IssuedClaims } from './credentials.ts';
 export { type JsonObject, type JsonValue } from './json.ts';
@@ -43,6 +42,6 @@ export {
   Say,
   Stop,
 } from './request.ts';
-export { RunSpec, type RunSpecInput } from './run-spec.ts';
-export { RunResult, RunState } from './run-state.ts';
+export { CallSpec, type CallSpecInput, RunSpec, type RunSpecInput } from './run-spec.ts';
+export { CallAnswer, RunResult, RunState } from './run-state.ts';
 export { ToolDefinition } from './tool.ts';

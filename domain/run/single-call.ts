@@ -4,8 +4,7 @@
  */
 import { CALLER_MODEL } from '../../contracts/names.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
-import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
-import type { CallSpec } from '../../contracts/schemas/single-call.ts';
+import type { CallSpec, RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
 import { isFields } from '../shapes/inputs.ts';
 import { canonicalJson } from '../text/canonical.ts';

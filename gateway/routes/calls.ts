@@ -5,7 +5,7 @@ import {
   ShownCall as Shown,
   StartCall,
   StartedCall,
-} from '../../contracts/schemas/http-calls.ts';
+} from '../../contracts/schemas/http/calls.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { defined } from '../../contracts/defined.ts';
 import { answerOf } from '../../client/run/single-call.ts';
@@ -17,6 +17,7 @@ const tags = ['calls'];
 /** How long a call that waits for nobody may take before it counts as under way; Temporal is asked at least so long. */
 const LEAST_WAIT_MS = 50;
 
+/** One function, because it is one table of routes. */
 export function addCallRoutes(app: Server, parts: RouteParts): void {
   const { reading, opened, countersign } = parts;
 

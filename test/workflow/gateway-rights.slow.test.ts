@@ -115,7 +115,7 @@ const ROWS: readonly Row[] = [
   {
     route: 'post /v1/calls',
     body: () => ({ server: 'bank', tool: 'pay' }),
-    known: { tenant: 403, stranger: 403, reader: 403, admin: 403, approver: 403 },
+    known: { tenant: 403, stranger: 403, operator: 403, reader: 403, admin: 403, approver: 403 },
   },
   { route: 'get /v1/calls/{runId}', known: seen },
   {

@@ -2,7 +2,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { ShownCall, StartedCall } from '../../contracts/schemas/http-calls.ts';
+import { ShownCall, StartedCall } from '../../contracts/schemas/http/calls.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { type CliWorld, startCliWorld } from '../support/scenes/cli-world.ts';
 import {

@@ -1,6 +1,6 @@
 /** A single call passes the gate of every run: the same verdicts, requests, digests and ledger, without a model (S2.3, INV-G1, INV-X1). */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import type { CallSpecInput, SingleCall } from '../../client/index.ts';
+import { type CallSpecInput, type RunHandle, SingleCall } from '../../client/index.ts';
 import { CALLER_MODEL } from '../../contracts/names.ts';
 import type { RecordingServer } from '../support/servers/recording-server.ts';
 import { startBank } from '../support/world/bank-world.ts';
@@ -28,6 +28,8 @@ async function call(runId: string, over: Partial<CallSpecInput> & Pick<CallSpecI
   });
   return single;
 }
+
+const singleCallOf = (run: RunHandle) => new SingleCall(run, false);
 
 test('one that needs nobody is sent at once, and answered with the result of the server', async () => {
   const single = await call('allowed', { tool: 'lookup' });
@@ -103,7 +105,7 @@ test('other arguments that an approver gave are told beside the outcome', async 
   expect(bank.callsFor('edited')).toMatchObject([{ arguments: given }]);
 });
 
-test('one whose run is stopped, or is no single call, has no answer, and says what to do', async () => {
+test('one whose run is stopped, or that is no single call, has no answer, and says what to do', async () => {
   const single = await call('stopped', { tool: 'pay' });
   await openRequests(single.run);
   await single.run.stop({ by: 'ann', reason: 'not needed' });
@@ -111,6 +113,8 @@ test('one whose run is stopped, or is no single call, has no answer, and says wh
     code: 'RUN_CANCELLED',
     message: expect.stringContaining('countersign ledger stopped'),
   });
+  const other = await world.start([{ text: 'Prose.' }]);
+  expect(await refusalOf(singleCallOf(other).answer())).toMatchObject({ code: 'CALL_UNKNOWN' });
   const spec = { agent: { name: 'clerk', model: CALLER_MODEL }, input: 'Do it.', initiator: { id: 'ann' } };
   const run = await world.countersign.startRun({ runId: 'prose', spec: { ...spec, servers: [{ name: 'bank' }] } });
   expect(await refusalOf(run.result())).toMatchObject({ code: 'SPEC_INVALID', facts: { path: 'input' } });

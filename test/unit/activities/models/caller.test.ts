@@ -4,7 +4,8 @@ import { CALLER } from '../../../../activities/models/caller.ts';
 import type { ModelRequest } from '../../../../activities/models/port.ts';
 import { Config } from '../../../../contracts/schemas/config.ts';
 import type { Message } from '../../../../contracts/schemas/transcript.ts';
-import { CallAnswer, CallSpec } from '../../../../contracts/schemas/single-call.ts';
+import { CallSpec } from '../../../../contracts/schemas/run-spec.ts';
+import { CallAnswer } from '../../../../contracts/schemas/run-state.ts';
 import { runSpecOf } from '../../../../domain/run/single-call.ts';
 import { checkConfig } from '../../../../workers/config/checks.ts';
 
@@ -57,6 +58,6 @@ test.each(['Do it.', '{"tool":"bank/pay"}', '{"tool":1,"arguments":{}}', '[]', '
 );
 
 test('no configuration has a model of its name', () => {
-  const config = Config.parse({ models: { caller: { provider: 'scripted', script: { steps: [] } } } });
+  const config = Config.parse({ models: { caller: { provider: 'scripted', script: { steps: [{ text: 'done' }] } } } });
   expect(() => checkConfig(config, 'countersign.yaml')).toThrow(/models\.caller/);
 });

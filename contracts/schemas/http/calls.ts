@@ -1,7 +1,8 @@
 /** What the gateway takes and answers about single calls. */
 import { z } from 'zod';
-import { RunId, StartRun } from './http-api.ts';
-import { CallAnswer, CallSpec } from './single-call.ts';
+import { RunId, StartRun } from '../http-api.ts';
+import { CallSpec } from '../run-spec.ts';
+import { CallAnswer } from '../run-state.ts';
 
 /** Seconds for which an answer waits for the end of the call. */
 const waitSeconds = z.coerce.number().int().min(0).max(60).default(0);
