@@ -18,6 +18,7 @@ import type { IdCase } from '../contracts/schemas/policy.ts';
 import { Catalogs, type CatalogSettings } from './catalog/catalogs.ts';
 import { CatalogChanges } from './catalog/changes.ts';
 import { Answering } from './inbox/answering.ts';
+import { Definitions } from './inbox/definitions.ts';
 import type { AskProvider } from './identity/keys.ts';
 import { People, type Voice } from './identity/person.ts';
 import { Sessions } from './identity/sessions.ts';
@@ -33,6 +34,7 @@ import { addCatalogRoutes } from './routes/catalogs.ts';
 import { addEventRoutes } from './routes/events.ts';
 import type { RouteParts } from './routes/parts.ts';
 import { addRequestRoutes } from './routes/requests.ts';
+import { addCallRoutes } from './routes/calls.ts';
 import { addRunRoutes } from './routes/runs.ts';
 import { addServiceRoutes } from './routes/service.ts';
 import { Presses } from './slack/presses.ts';
@@ -149,6 +151,7 @@ async function assemble(options: GatewayOptions): Promise<Assembled> {
     opened,
     reading,
     countersign,
+    definitions: new Definitions(countersign),
     answering: new Answering(
       {
         client,
@@ -208,6 +211,7 @@ async function createApp(
   addServiceRoutes(app, parts);
   addSignInRoutes(app, parts);
   addRunRoutes(app, parts);
+  addCallRoutes(app, parts);
   addRequestRoutes(app, parts);
   addCatalogRoutes(app, parts);
   addEventRoutes(app, parts);
@@ -277,6 +281,7 @@ export async function openApiDocument(config: GatewayConfig): Promise<object> {
   });
   addServiceRoutes(app, parts);
   addRunRoutes(app, parts);
+  addCallRoutes(app, parts);
   addRequestRoutes(app, parts);
   addCatalogRoutes(app, parts);
   addEventRoutes(app, parts);
