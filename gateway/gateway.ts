@@ -18,6 +18,8 @@ import type { IdCase } from '../contracts/schemas/policy.ts';
 import { Catalogs, type CatalogSettings } from './catalog/catalogs.ts';
 import { CatalogChanges } from './catalog/changes.ts';
 import { Answering } from './inbox/answering.ts';
+import { type Explain, Explaining } from './inbox/explaining.ts';
+import { Records } from './inbox/records.ts';
 import type { AskProvider } from './identity/keys.ts';
 import { People, type Voice } from './identity/person.ts';
 import { Sessions } from './identity/sessions.ts';
@@ -32,6 +34,7 @@ import { pageSource } from './page/source.ts';
 import { addCatalogRoutes } from './routes/catalogs.ts';
 import { addEventRoutes } from './routes/events.ts';
 import type { RouteParts } from './routes/parts.ts';
+import { addRecordRoutes } from './routes/records.ts';
 import { addRequestRoutes } from './routes/requests.ts';
 import { addRunRoutes } from './routes/runs.ts';
 import { addServiceRoutes } from './routes/service.ts';
@@ -52,6 +55,8 @@ export interface GatewayOptions {
   readonly idCase?: IdCase | undefined;
   /** What the workers' configuration says of catalogs; absent: it names no administrator. */
   readonly catalogs?: CatalogSettings | undefined;
+  /** Judges a call by the organisation's policy. */
+  readonly explain: Explain;
   /** Asks the identity provider. */
   readonly ask: AskProvider;
   readonly version: string;
@@ -126,6 +131,8 @@ async function assemble(options: GatewayOptions): Promise<{ readonly app: Server
       { reading, opened, projection },
     ),
     catalogs,
+    explaining: new Explaining(options.explain, catalogs),
+    records: new Records({ reading, countersign, artifacts }),
     catalogChanges: new CatalogChanges(sending, catalogs),
     news: new NewsDesk(projection, opened),
     feeds: new Feeds(countersign),
@@ -149,6 +156,7 @@ async function createApp({ config, log }: GatewayOptions, parts: RouteParts, ver
   addSignInRoutes(app, parts);
   addRunRoutes(app, parts);
   addRequestRoutes(app, parts);
+  addRecordRoutes(app, parts);
   addCatalogRoutes(app, parts);
   addEventRoutes(app, parts);
   await app.register(async (pages) => {
@@ -212,6 +220,7 @@ export async function openApiDocument(config: GatewayConfig): Promise<object> {
   addServiceRoutes(app, parts);
   addRunRoutes(app, parts);
   addRequestRoutes(app, parts);
+  addRecordRoutes(app, parts);
   addCatalogRoutes(app, parts);
   addEventRoutes(app, parts);
   await app.ready();

@@ -3,6 +3,8 @@ import { z } from 'zod';
 import { ProblemDetails, RunId } from '../../contracts/schemas/http-api.ts';
 import type { Catalogs } from '../catalog/catalogs.ts';
 import type { CatalogChanges } from '../catalog/changes.ts';
+import type { Explaining } from '../inbox/explaining.ts';
+import type { Records } from '../inbox/records.ts';
 import type { Answering } from '../inbox/answering.ts';
 import type { Sessions } from '../identity/sessions.ts';
 import type { Tokens } from '../identity/tokens.ts';
@@ -18,6 +20,8 @@ export interface RouteParts {
   readonly reading: Reading;
   readonly answering: Answering;
   readonly catalogs: Catalogs;
+  readonly explaining: Explaining;
+  readonly records: Records;
   readonly catalogChanges: CatalogChanges;
   readonly opened: Opened;
   readonly projection: Projection;
