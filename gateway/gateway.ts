@@ -20,6 +20,7 @@ import { CatalogChanges } from './catalog/changes.ts';
 import { Answering } from './inbox/answering.ts';
 import { type Explain, Explaining } from './inbox/explaining.ts';
 import { Records } from './inbox/records.ts';
+import { Definitions } from './inbox/definitions.ts';
 import type { AskProvider } from './identity/keys.ts';
 import { People, type Voice } from './identity/person.ts';
 import { Sessions } from './identity/sessions.ts';
@@ -36,6 +37,7 @@ import { addEventRoutes } from './routes/events.ts';
 import type { RouteParts } from './routes/parts.ts';
 import { addRecordRoutes } from './routes/records.ts';
 import { addRequestRoutes } from './routes/requests.ts';
+import { addCallRoutes } from './routes/calls.ts';
 import { addRunRoutes } from './routes/runs.ts';
 import { addServiceRoutes } from './routes/service.ts';
 import { addSignInRoutes } from './routes/sign-in.ts';
@@ -126,12 +128,13 @@ async function assemble(options: GatewayOptions): Promise<{ readonly app: Server
     opened,
     reading,
     countersign,
+    definitions: new Definitions(countersign),
     answering: new Answering(
       { client, taskQueue, artifacts, signer: speaking?.signer },
       { reading, opened, projection },
     ),
     catalogs,
-    explaining: new Explaining(options.explain, catalogs),
+    explaining: new Explaining(options.explain, (asker) => catalogs.sees(asker)),
     records: new Records({ reading, countersign, artifacts }),
     catalogChanges: new CatalogChanges(sending, catalogs),
     news: new NewsDesk(projection, opened),
@@ -155,6 +158,7 @@ async function createApp({ config, log }: GatewayOptions, parts: RouteParts, ver
   addServiceRoutes(app, parts);
   addSignInRoutes(app, parts);
   addRunRoutes(app, parts);
+  addCallRoutes(app, parts);
   addRequestRoutes(app, parts);
   addRecordRoutes(app, parts);
   addCatalogRoutes(app, parts);
@@ -219,6 +223,7 @@ export async function openApiDocument(config: GatewayConfig): Promise<object> {
   });
   addServiceRoutes(app, parts);
   addRunRoutes(app, parts);
+  addCallRoutes(app, parts);
   addRequestRoutes(app, parts);
   addRecordRoutes(app, parts);
   addCatalogRoutes(app, parts);

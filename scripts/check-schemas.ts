@@ -8,6 +8,8 @@ import { z } from 'zod';
 import {
   ApprovalRequest,
   Authorization,
+  CallAnswer,
+  CallSpec,
   CatalogAck,
   CatalogConnect,
   CatalogDecision,
@@ -41,6 +43,7 @@ import {
   WebhookMessage,
 } from '../contracts/schemas/index.ts';
 import { GatewayConfig } from '../contracts/schemas/gateway.ts';
+import { LedgerPage } from '../contracts/schemas/run-state.ts';
 import { openApiDocument } from '../gateway/gateway.ts';
 
 interface Published {
@@ -54,6 +57,8 @@ interface Published {
 
 const PUBLISHED: Readonly<Record<string, Published>> = {
   'run-spec': { schema: RunSpec, io: 'input', title: 'Run spec: what starts a run' },
+  'call-spec': { schema: CallSpec, io: 'input', title: 'Call spec: what starts a single call' },
+  'call-answer': { schema: CallAnswer, io: 'output', title: 'Call answer: what became of a single call' },
   decision: { schema: Decision, io: 'input', title: 'Decision: what a person says to a request' },
   resolution: { schema: Resolution, io: 'input', title: 'Resolution: what became of a call whose answer was lost' },
   provision: { schema: Provision, io: 'input', title: 'Provision: answers to the questions of a server' },
@@ -81,6 +86,7 @@ const PUBLISHED: Readonly<Record<string, Published>> = {
   'tool-definition': { schema: ToolDefinition, io: 'output', title: 'Tool definition: what its hash covers' },
   'issued-token': { schema: IssuedClaims, io: 'output', title: 'Claims of a token that a worker issues for one call' },
   'ledger-entry': { schema: LedgerEntry, io: 'output', title: 'Ledger entry' },
+  'ledger-page': { schema: LedgerPage, io: 'output', title: 'Ledger page: answer of the query ledger' },
   'ledger-record': {
     schema: LedgerRecord,
     io: 'output',

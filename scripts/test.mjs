@@ -1,11 +1,16 @@
 // `npm test`: installs what is missing, runs the suites and ends with the plain line `N passed, N failed`.
 //   node scripts/test.mjs [--all | --only-slow] [suite …] [jest arguments or path patterns]
-import { bootstrap } from './bootstrap.mjs';
+import { join } from 'node:path';
+import { bootstrap, ROOT } from './bootstrap.mjs';
 import { ensureChromium } from './chromium.mjs';
 import { runJest } from './jest.mjs';
+import { ensureVenv } from './python-venv.mjs';
 import { ensureS3Server } from './s3-server.mjs';
 import { SUITES } from './suites.mjs';
 import { ensureTemporalCli } from './temporal-cli.mjs';
+
+/** What examples/07-python needs. */
+const PYTHON_PACKAGES = join(ROOT, 'examples/07-python/requirements.txt');
 
 const PACES = { '--all': ['fast', 'slow'], '--only-slow': ['slow'], '': ['fast'] };
 
@@ -27,8 +32,11 @@ if (chosen.some(({ needsEngine }) => needsEngine)) {
 if (suites.has('browser') && !(await provide('CHROMIUM_PATH', ensureChromium)))
   unavailable += Number(suites.delete('browser'));
 
-// One file of the suite needs it, and fails where it is not there; the others do not.
-if (suites.has('slow')) await provide('S3_SERVER_PATH', ensureS3Server);
+// One file of the suite needs each of them, and fails where it is not there; the others do not.
+if (suites.has('slow')) {
+  await provide('S3_SERVER_PATH', ensureS3Server);
+  await provide('EXAMPLE_PYTHON', () => ensureVenv('examples', PYTHON_PACKAGES));
+}
 
 const totals = { passed: 0, failed: 0, skipped: 0 };
 // Coverage counts where the whole suite runs: a single file reaches its own part.

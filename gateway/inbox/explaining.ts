@@ -8,7 +8,6 @@ import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { ExplainBody, Explained } from '../../contracts/schemas/http/records.ts';
 import type { PolicyCase } from '../../contracts/schemas/policy-cases.ts';
-import type { Catalogs } from '../catalog/catalogs.ts';
 import type { Asker } from '../identity/person.ts';
 
 /** A call as `policy explain` judges it. */
@@ -26,16 +25,17 @@ type Layers = readonly {
 
 export class Explaining {
   readonly #explain: Explain;
-  readonly #catalogs: Pick<Catalogs, 'sees'>;
+  readonly #administers: (asker: Asker) => boolean;
 
-  constructor(explain: Explain, catalogs: Pick<Catalogs, 'sees'>) {
+  /** @param administers true if the person may see catalogs of the tenant */
+  constructor(explain: Explain, administers: (asker: Asker) => boolean) {
     this.#explain = explain;
-    this.#catalogs = catalogs;
+    this.#administers = administers;
   }
 
   /** @throws CountersignError `ACTION_FORBIDDEN`, `SPEC_INVALID` */
   async explain(asker: Asker, body: ExplainBody): Promise<Explained> {
-    if (asker.may.size === 0 && !this.#catalogs.sees(asker)) {
+    if (asker.may.size === 0 && !this.#administers(asker)) {
       const message = 'You may not read the policy here (gateway.may, catalog.administrators).';
       throw new CountersignError('ACTION_FORBIDDEN', message);
     }

@@ -1,13 +1,12 @@
 /** The page of one run: what it did, turn by turn, what it waits for, what it cost; and the list of runs. */
 import { randomUUID } from 'node:crypto';
 import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
-import { foreign } from './faithful.ts';
-import { type Html, markup, type Shown } from './markup.ts';
-import { requestPath } from './inbox.ts';
-import { csrf, facts } from './layout.ts';
-import type { RunFacts, RunRead, Viewer } from './port.ts';
+import { foreign } from './kit/faithful.ts';
+import { type Html, markup, type Shown } from './kit/markup.ts';
+import { csrf, facts, requestPath } from './kit/layout.ts';
+import type { RunFacts, RunRead, Viewer } from './kit/port.ts';
 import { conversationView } from './conversation.ts';
-import { ago, clock, left } from './times.ts';
+import { ago, clock, left } from './kit/times.ts';
 
 export function runsView(runs: readonly RunFacts[], now: number): Html {
   return markup`<div class="head">

@@ -6,6 +6,7 @@ import type { CatalogChanges } from '../catalog/changes.ts';
 import type { Explaining } from '../inbox/explaining.ts';
 import type { Records } from '../inbox/records.ts';
 import type { Answering } from '../inbox/answering.ts';
+import type { Definitions } from '../inbox/definitions.ts';
 import type { Sessions } from '../identity/sessions.ts';
 import type { Tokens } from '../identity/tokens.ts';
 import type { Feeds } from '../projection/feeds.ts';
@@ -19,6 +20,7 @@ import type { Streams } from '../http/streams.ts';
 export interface RouteParts {
   readonly reading: Reading;
   readonly answering: Answering;
+  readonly definitions: Definitions;
   readonly catalogs: Catalogs;
   readonly explaining: Explaining;
   readonly records: Records;

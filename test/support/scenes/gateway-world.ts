@@ -1,6 +1,8 @@
 /** Starts a service with a gateway in this process, and an identity provider that signs what a test says. */
+import { join } from 'node:path';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { explainBy } from '../../../cli/session/gateway.ts';
+import { readArtifactsFrom } from '../../../client/artifacts/readers.ts';
 import { GatewayConfig, type GatewayConfigInput } from '../../../contracts/schemas/gateway.ts';
 import { type Gateway, type GatewayOptions, startGateway } from '../../../gateway/gateway.ts';
 import { listenOnLoopback } from '../servers/loopback-server.ts';
@@ -113,9 +115,9 @@ export interface StartOptions {
 export async function startTestGateway(
   {
     client,
-    config: { taskQueue, catalog, policy, servers },
-    artifacts,
-  }: Pick<World, 'client' | 'config' | 'artifacts'>,
+    config: { taskQueue, artifacts, catalog, policy, servers },
+    engine,
+  }: Pick<World, 'client' | 'config'> & { readonly engine: Pick<World['engine'], 'directory'> },
   provider: Pick<TestProvider, 'issuer'>,
   { config = {}, trust = { mode: 'temporal' } }: StartOptions = {},
 ): Promise<Gateway> {
@@ -128,7 +130,7 @@ export async function startTestGateway(
     }),
     client,
     taskQueue,
-    artifacts,
+    artifacts: readArtifactsFrom(join(engine.directory, artifacts.directory)),
     trust,
     catalogs: {
       administrators: catalog.administrators,

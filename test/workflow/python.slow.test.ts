@@ -1,0 +1,129 @@
+/**
+ * The Python example starts, decides and verifies against a real service. It was written by the pages for other
+ * languages alone; whatever they leave out fails here.
+ */
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { LedgerPage } from '../../contracts/schemas/run-state.ts';
+import { ServerTools, ToolDefinition } from '../../contracts/schemas/tool.ts';
+import { definitionHash } from '../../domain/request/digest.ts';
+import { hashOf } from '../../domain/text/canonical.ts';
+import type { RecordingServer } from '../support/servers/recording-server.ts';
+import { startBank } from '../support/world/bank-world.ts';
+import { decisionOn, openRequests, type World } from '../support/world/world.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const EXAMPLE = join(ROOT, 'examples/07-python');
+const LIMIT_MS = 60_000;
+
+let world: World;
+let bank: RecordingServer;
+beforeAll(async () => {
+  ({ world, bank } = await startBank({ policy: { approvers: { ids: ['ben'] } } }));
+});
+afterAll(async () => world.stop());
+
+interface Ended {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+async function python(script: string, ...args: readonly string[]): Promise<Ended> {
+  const path = process.env['EXAMPLE_PYTHON'];
+  if (path === undefined) throw new Error('EXAMPLE_PYTHON is not set: run the tests through `npm test`');
+  const run = promisify(execFile)(path, [join(EXAMPLE, script), ...args], {
+    env: { TEMPORAL_ADDRESS: world.engine.server.address, PYTHONDONTWRITEBYTECODE: '1' },
+    timeout: LIMIT_MS,
+  });
+  return await run.then(
+    (said) => ({ code: 0, ...said }),
+    // Sound: what `execFile` adds to the error of a command that fails.
+    (error: Ended) => error,
+  );
+}
+
+/** Writes a spec whose model asks for a transfer, and starts it by Python. */
+async function approve(runId: string, approver: string): Promise<Ended> {
+  const call = { tool: 'bank__transfer', arguments: { to: 'größe 😀', amount: 0.00001, é: 1, Z: [1e21] } };
+  const file = join(world.engine.directory, `${runId}.json`);
+  await writeFile(file, JSON.stringify(world.spec([{ calls: [call] }, { text: 'paid' }])));
+  return await python('approve.py', file, runId, approver);
+}
+
+test('its hashes are those of the vectors', async () => {
+  expect(await python('check_vectors.py', join(ROOT, 'docs/vectors'))).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/^\d\d checks of vectors: all as they should be\n$/),
+  });
+});
+
+test('it starts a run, checks the digest, approves by an update, and verifies the ledger', async () => {
+  const { code, stdout, stderr } = await approve('python-1', 'ben');
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  const entries = await world.countersign.run('python-1').ledger();
+  expect(stdout).toContain('approved by ben at ');
+  expect(stdout).toContain('completed: paid');
+  expect(stdout).toContain(`ledger intact: ${entries.length} entries, head ${entries.at(-1)?.hash}`);
+  expect(bank.calls.map(({ tool }) => tool)).toEqual(['transfer']);
+});
+
+describe('what the pages say', () => {
+  test('of the end: a message that was answered gets its first answer, any other Temporal does not find', async () => {
+    const handle = world.client.workflow.getHandle('python-1');
+    const [decided] = (await world.countersign.run('python-1').ledger()).flatMap(({ fact }) =>
+      fact.kind === 'decision.accepted' ? [fact] : [],
+    );
+    if (decided === undefined) throw new Error('no decision');
+    const { callId, digest, runId, approver, decisionId } = decided;
+    const message = { kind: 'approve', decisionId, callId, digest, runId, approver };
+    const send = async (updateId: string): Promise<unknown> =>
+      await handle.executeUpdate<unknown, [object]>('decide', { args: [message], updateId });
+    const first = `decide/${decisionId}/${hashOf(message).slice(0, 16)}`;
+    expect(await send(first)).toMatchObject({ decisionId, status: 'approved', decidedBy: 'ben' });
+    await expect(send('another')).rejects.toThrow('workflow execution already completed');
+  });
+
+  test('of pages: `to` is left out, bounds beyond the end are the end, and `from` goes on', async () => {
+    const handle = world.client.workflow.getHandle('python-1');
+    const page = async (...bounds: readonly unknown[]): Promise<LedgerPage> =>
+      LedgerPage.parse(await handle.query('ledger', ...bounds));
+    const whole = await page();
+    expect(whole).toMatchObject({ from: 0, total: whole.entries.length, head: whole.entries.at(-1)?.hash });
+    expect((await page(2, 4)).entries.map(({ seq }) => seq)).toEqual([2, 3]);
+    expect((await page(2, 1e9)).entries).toEqual(whole.entries.slice(2));
+    expect(await page(1e9, 1e9)).toMatchObject({ entries: [], total: whole.total });
+    await expect(page('first')).rejects.toThrow('from must be a whole number');
+  });
+
+  test('of definitions: the ledger names the list, and the list has the definition of the request', async () => {
+    const run = await world.start([
+      { calls: [{ tool: 'bank__transfer', arguments: { to: 'x', amount: 1 } }] },
+      { text: 'done' },
+    ]);
+    const [waiting] = await openRequests(run);
+    const listed = (await run.ledger()).flatMap(({ fact }) =>
+      fact.kind === 'tools.discovered' && fact.server === waiting.server ? [fact.toolsHash] : [],
+    );
+    const name = listed.at(-1) ?? '';
+    const store = join(world.engine.directory, world.config.artifacts.directory);
+    const bytes = await readFile(join(store, name.slice(0, 2), name.slice(2, 4), name));
+    expect(createHash('sha256').update(bytes).digest('hex')).toBe(name);
+    const { tools } = ServerTools.parse(JSON.parse(bytes.toString('utf8')));
+    const found = tools.find(({ definition }) => definition.name === waiting.tool);
+    expect(found).toBeDefined();
+    expect(definitionHash(ToolDefinition.parse(found?.definition))).toBe(waiting.definitionHash);
+    await run.decide(decisionOn(waiting, 'ben', 'reject'));
+    await run.result();
+  });
+});
+
+test('somebody who may not decide is refused with the code of the table', async () => {
+  const { code, stderr } = await approve('python-2', 'eve');
+  expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining('APPROVER_NOT_ENTITLED') });
+  await world.countersign.run('python-2').stop({ by: 'ann', reason: 'over' });
+});
