@@ -11,7 +11,7 @@ import { LRUCache } from 'lru-cache';
 import type { Client } from '@temporalio/client';
 import { Countersign, type CountersignOptions } from '../../client/countersign.ts';
 import type { RunHandle } from '../../client/run/run-handle.ts';
-import { CountersignError } from '../../contracts/errors.ts';
+import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import type { DecisionBody, StartRun } from '../../contracts/schemas/http-api.ts';
 import { Identifier } from '../../contracts/schemas/json.ts';
 import type { Approver } from '../../contracts/schemas/request.ts';
@@ -37,6 +37,8 @@ export interface AnsweringOptions {
   readonly client: Client;
   /** Signs for people in trust mode `signed`. */
   readonly signer?: Signer | undefined;
+  /** Hears of each answer; `refusal` is absent if the run took it. */
+  readonly onAnswer?: ((kind: unknown, refusal?: ErrorCode) => void) | undefined;
 }
 
 interface Parts {
@@ -125,6 +127,24 @@ export class Answering {
    * @param send gets the message with its ids and its sender
    */
   async answer<Body extends Said, Ack>(
+    asker: Asker,
+    place: Place,
+    body: Body,
+    send: (run: RunHandle, message: Complete<Body>) => Promise<Ack>,
+  ): Promise<Ack> {
+    const { onAnswer } = this.#options;
+    const kind = 'kind' in body ? body.kind : undefined;
+    try {
+      const ack = await this.#answer(asker, place, body, send);
+      onAnswer?.(kind);
+      return ack;
+    } catch (error) {
+      onAnswer?.(kind, error instanceof CountersignError ? error.code : 'INTERNAL');
+      throw error;
+    }
+  }
+
+  async #answer<Body extends Said, Ack>(
     asker: Asker,
     { run: runId, callId, key }: Place,
     body: Body,

@@ -1,6 +1,6 @@
 /** A single call passes the gate of every run: the same verdicts, requests, digests and ledger, without a model (S2.3, INV-G1, INV-X1). */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { type CallSpecInput, type RunHandle, SingleCall } from '../../client/index.ts';
+import { type CallSpecInput, SingleCall } from '../../client/index.ts';
 import { CALLER_MODEL } from '../../contracts/names.ts';
 import type { RecordingServer } from '../support/servers/recording-server.ts';
 import { startBank } from '../support/world/bank-world.ts';
@@ -17,6 +17,13 @@ beforeAll(async () => {
     policy: { approvers: { ids: ['ben'] }, servers: { bank: { tools: { ...tools, odd } } } },
     // A ceiling on what models may cost holds up no call that asks none.
     limits: { spend: '1.00' },
+    models: {
+      writer: {
+        provider: 'scripted',
+        script: { steps: [{ text: 'Prose.' }] },
+        price: { input: '0', output: '0', currency: 'EUR' },
+      },
+    },
   }));
 });
 afterAll(async () => world.stop());
@@ -28,8 +35,6 @@ async function call(runId: string, over: Partial<CallSpecInput> & Pick<CallSpecI
   });
   return single;
 }
-
-const singleCallOf = (run: RunHandle) => new SingleCall(run, false);
 
 test('one that needs nobody is sent at once, and answered with the result of the server', async () => {
   const single = await call('allowed', { tool: 'lookup' });
@@ -113,11 +118,15 @@ test('one whose run is stopped, or that is no single call, has no answer, and sa
     code: 'RUN_CANCELLED',
     message: expect.stringContaining('countersign ledger stopped'),
   });
-  const other = await world.start([{ text: 'Prose.' }]);
-  expect(await refusalOf(singleCallOf(other).answer())).toMatchObject({ code: 'CALL_UNKNOWN' });
-  const spec = { agent: { name: 'clerk', model: CALLER_MODEL }, input: 'Do it.', initiator: { id: 'ann' } };
-  const run = await world.countersign.startRun({ runId: 'prose', spec: { ...spec, servers: [{ name: 'bank' }] } });
-  expect(await refusalOf(run.result())).toMatchObject({ code: 'SPEC_INVALID', facts: { path: 'input' } });
+  const start = async (runId: string, model: string) =>
+    await world.countersign.startRun({
+      runId,
+      spec: { agent: { name: 'clerk', model }, input: 'Do it.', initiator: { id: 'ann' }, servers: [{ name: 'bank' }] },
+    });
+  const other = new SingleCall(await start('other', 'writer'), false);
+  expect(await refusalOf(other.answer())).toMatchObject({ code: 'CALL_UNKNOWN' });
+  const prose = await start('prose', CALLER_MODEL);
+  expect(await refusalOf(prose.result())).toMatchObject({ code: 'SPEC_INVALID', facts: { path: 'input' } });
 });
 
 test.each([

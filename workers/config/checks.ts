@@ -238,6 +238,7 @@ export function contactedUrls(config: Config): ConfiguredUrl[] {
     ...(trust.mode === 'signed' && isTrustUrl(trust.jwks) ? at(['trust', 'jwks'], trust.jwks) : []),
     ...at(['gateway', 'oidc', 'issuer'], gateway?.oidc?.issuer),
     ...at(['gateway', 'oidc', 'jwksUri'], gateway?.oidc?.jwksUri),
+    ...at(['gateway', 'slack', 'responseUrl'], gateway?.slack?.responseUrl),
     ...at(['codecServer', 'oidc', 'issuer'], codecServer?.oidc?.issuer),
     ...at(['codecServer', 'oidc', 'jwksUri'], codecServer?.oidc?.jwksUri),
     ...origins(config),

@@ -140,6 +140,7 @@ export async function startTestGateway(
     },
     explain: explainBy({ policy, trusted }),
     ask: async (url, init) => await fetch(url, init),
+    askSlack: async (url, init) => await fetch(url, init),
     version: 'test',
   });
 }
