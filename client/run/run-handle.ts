@@ -30,6 +30,7 @@ import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { type Grant, MOST_ARGUMENT_BYTES } from '../../contracts/schemas/run-spec.ts';
 import type { Advance, RunResult, RunState, TranscriptPage } from '../../contracts/schemas/run-state.ts';
+import type { ServerTools } from '../../contracts/schemas/tool.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
 import { requestDigest } from '../../domain/request/digest.ts';
 import { byteLength } from '../../domain/text/canonical.ts';
@@ -41,6 +42,7 @@ import { type FreshGrant, sealFresh } from '../signing/sealing.ts';
 import { type Said, sendSigned, type Signer } from '../signing/signing.ts';
 import { type BatchAnswer, decideAll } from './inbox.ts';
 import { recover, type RecoverOptions, type Recovery } from './recovery.ts';
+import { readPinnedTools } from './pinned-tools.ts';
 import { readRetries, type Retry } from './retries.ts';
 import { assertTaken, type MissingTool } from './start-run.ts';
 import { type WatchOptions, watchRun } from './watch.ts';
@@ -249,6 +251,15 @@ export class RunHandle {
   async ledgerEntries(page: { readonly from: number; readonly most: number }): Promise<readonly LedgerEntry[]> {
     const source = { workflowId: this.runId, artifacts: this.#artifacts };
     return await this.#engine.query(this.runId, () => readEntries(this.#engine.client, source, page));
+  }
+
+  /**
+   * Reads the definitions of a server's tools as this run has them; undefined if it has listed none of that server.
+   * @throws CountersignError `ARTIFACT_MISSING` if this client has no access to the artifact store, `ARTIFACT_CORRUPT`
+   */
+  async tools(server: string): Promise<ServerTools | undefined> {
+    const source = { workflowId: this.runId, artifacts: this.#artifacts };
+    return await this.#engine.query(this.runId, () => readPinnedTools(this.#engine.client, source, server));
   }
 
   /** Reads the messages `from` to `to` of the conversation, as far as the run holds them: older ones are stored. */

@@ -4,39 +4,27 @@
  * 1. A form repeats the digest that the page showed; a request that changed meanwhile is refused (INV-G2).
  * 2. It offers what `permittedTo` says, and nothing else.
  */
-import { randomUUID } from 'node:crypto';
 import type { FormField, InputRequest } from '../../contracts/schemas/input.ts';
-import type { JsonValue } from '../../contracts/schemas/json.ts';
 import type { RememberScope } from '../../contracts/schemas/policy.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { inWords, ruleAt } from '../../domain/policy/approvers.ts';
 import { rememberable } from '../../domain/request/onlooker.ts';
 import type { Permission } from '../../domain/request/permitted.ts';
 import { visible } from '../../domain/text/escape.ts';
-import { diff } from './diff.ts';
-import { asciiJson, foreign, foreignBlock, isPlain, rawJson, tree } from './faithful.ts';
-import { type Html, markup, type Shown } from './markup.ts';
-import { requestPath } from './inbox.ts';
-import { csrf } from './layout.ts';
-import type { Viewer } from './port.ts';
-import { clock } from './times.ts';
-
-/** Content of a refused form, so that nothing typed is lost. */
-export type Typed = Readonly<Record<string, string>>;
-
-export interface Answering {
-  readonly request: ApprovalRequest;
-  readonly viewer: Viewer;
-  /** Epoch ms. */
-  readonly now: number;
-  readonly typed?: Typed;
-}
+import { foreign, foreignBlock } from './kit/faithful.ts';
+import { type Html, markup, type Shown } from './kit/markup.ts';
+import { type Answering, binding, requestPath, type Typed } from './kit/layout.ts';
+import type { Viewer } from './kit/port.ts';
+import { clock } from './kit/times.ts';
 
 /**
  * One function, because it is the one list of what may be offered.
  * @param permitted what `permittedTo` returns
  */
-export function decideView({ request, viewer, typed = {}, now }: Answering, permitted: ReadonlySet<Permission>): Html {
+export function decideView(
+  { request, viewer, typed = {}, now }: Omit<Answering, 'tool'>,
+  permitted: ReadonlySet<Permission>,
+): Html {
   if (request.status !== 'open' || now >= Date.parse(request.deadline))
     return markup`<h2>Closed</h2>
       <p>Nothing can be decided here any more.</p>
@@ -80,14 +68,7 @@ ${field('reason')}</textarea></label
     }
     ${
       may('edit') &&
-      markup`<details class="choice" ${typed['kind'] === 'edit' && markup` open`}>
-        <summary>Approve with other arguments</summary>
-        <form method="post" action="${requestPath(request)}/edit" data-edit>
-          ${binding(request, viewer)}${editFields(request, typed)}<button class="button">
-            Compare before approving
-          </button>
-        </form>
-      </details>`
+      markup`<p class="choice"><a href="${requestPath(request)}/edit">Approve with other arguments</a></p>`
     }
     ${
       may('respond') &&
@@ -120,15 +101,6 @@ function notYours({ approvers, openedAt }: ApprovalRequest, now: number): Html {
     <p>May decide: ${foreign(inWords(ruleAt(approvers, now - Date.parse(openedAt))))}.</p>`;
 }
 
-/** Hidden fields that bind a form to its request; its own decision id makes a form that is sent twice count once. */
-function binding({ digest, runId }: ApprovalRequest, viewer: Viewer): Html {
-  return markup`${csrf(viewer)}<input type="hidden" name="digest" value="${digest}" /><input
-      type="hidden"
-      name="runId"
-      value="${runId}"
-    /><input type="hidden" name="decisionId" value="${randomUUID()}" />`;
-}
-
 function rememberView({ arguments: args }: ApprovalRequest, remember: readonly RememberScope[]): Html {
   const words = {
     call: 'the same call again',
@@ -140,66 +112,6 @@ function rememberView({ arguments: args }: ApprovalRequest, remember: readonly R
     <label class="line"><input type="radio" name="remember" value="" checked /> nothing</label
     >${remember.map((scope) => markup`<label class="line"><input type="radio" name="remember" value="${scope}" /> ${words[scope]}</label>`)}${remember.includes('arguments') && markup`<div class="names">${Object.keys(args).map((name, index) => markup`<label class="line"><input type="checkbox" name="names" value="${index}" /> ${foreign(name)}</label>`)}</div>`}
   </fieldset>`;
-}
-
-/** One field for each argument, of its kind; lists and objects as JSON. */
-function editFields({ arguments: args }: ApprovalRequest, typed: Typed): Html {
-  return markup`${Object.entries(args).map(([name, value], index) => {
-    const key = `argument.${index}`;
-    const given = typed[key];
-    const label = markup`<span class="field-name">${foreign(name)} <span class="note">${kindOf(value)}</span></span>`;
-    if (typeof value === 'boolean')
-      return markup`<label>${label}<select name="${key}"><option${(given ?? String(value)) === 'true' && markup` selected`}>true</option><option${(given ?? String(value)) === 'false' && markup` selected`}>false</option></select></label>`;
-    if (typeof value === 'number')
-      return markup`<label
-          >${label}<input name="${key}" inputmode="decimal" value="${given ?? String(value)}"
-        /></label>`;
-    const text = given ?? (typeof value === 'string' && kindOf(value) === 'text' ? value : asciiJson(value));
-    return markup`<label
-        >${label}<textarea name="${key}" rows="${Math.min(8, text.split('\n').length)}">${LINE}${text}</textarea>
-      </label>`;
-  })}<label
-      ><span class="field-name">More arguments <span class="note">JSON object, may stay empty</span></span
-      ><textarea name="more" rows="1">${typed['more'] ?? ''}</textarea>
-    </label>`;
-}
-
-/** A browser drops the first line break of a text field: this one, and not the text's own. */
-const LINE = '\n';
-
-/** Kind of the field for a value. Text with characters that a field would hide is edited as JSON, with escapes. */
-export function kindOf(value: JsonValue): 'text' | 'number' | 'yes or no' | 'JSON' {
-  if (typeof value === 'string') return isPlain(value) ? 'text' : 'JSON';
-  if (typeof value === 'number') return 'number';
-  return typeof value === 'boolean' ? 'yes or no' : 'JSON';
-}
-
-/** Shows what would be approved in place of what was proposed; nothing is sent yet. */
-export function comparedView({ request, viewer }: Answering, changed: Readonly<Record<string, JsonValue>>): Html {
-  return markup`<div class="head">
-      <p class="crumbs"><a href="${requestPath(request)}">Back to the request</a></p>
-      <h1>Approve with other arguments</h1>
-    </div>
-    <section aria-labelledby="changes">
-      <h2 id="changes">What you change</h2>
-      ${diff(request.arguments, changed)}
-    </section>
-    <section aria-labelledby="whole">
-      <h2 id="whole">What will be sent</h2>
-      ${tree({ ...changed })}
-      <details class="fold">
-        <summary>As JSON</summary>
-        ${rawJson({ ...changed })}
-      </details>
-    </section>
-    <form method="post" action="${requestPath(request)}" class="main-choice">
-      ${binding(request, viewer)}<input type="hidden" name="kind" value="approve" /><input
-        type="hidden"
-        name="arguments"
-        value="${JSON.stringify(changed)}"
-      /><label>Comment<textarea name="comment" rows="2" maxlength="4096"></textarea></label
-      ><button class="button approve" data-key="a">Approve these arguments</button>
-    </form>`;
 }
 
 function answerView(request: ApprovalRequest, viewer: Viewer, typed: Typed): Html {

@@ -1,7 +1,7 @@
 /** The conversation of a run in a page: words of people, of the model and of tools, all of them foreign. */
 import type { JsonValue } from '../../contracts/schemas/json.ts';
-import { foreign, foreignBlock, rawJson, tree } from './faithful.ts';
-import { markup, type Shown } from './markup.ts';
+import { foreign, foreignBlock, rawJson, tree } from './kit/faithful.ts';
+import { markup, type Shown } from './kit/markup.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
 
 export function conversationView(messages: readonly Message[]): Shown {

@@ -3,8 +3,7 @@ import { CountersignError } from '../../contracts/errors.ts';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { FormField, FormValue } from '../../contracts/schemas/input.ts';
-import type { Sent } from './port.ts';
-import { kindOf } from './answers.ts';
+import type { Sent } from './kit/port.ts';
 
 const UPDATES = { outcome: 'resolveOutcome', input: 'provideInput', authorization: 'authorize' } as const;
 
@@ -61,7 +60,7 @@ function instantOf(text: string): string {
   return at.toISOString();
 }
 
-function objectOf(text: string, path: string): JsonObject {
+export function objectOf(text: string, path: string): JsonObject {
   const value = jsonOf(text, path);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalid(path, 'must be a JSON object');
   // Sound: it is no list; the compiler does not see that of a list that is read only.
@@ -83,37 +82,6 @@ function rememberOf(form: URLSearchParams, { arguments: args }: ApprovalRequest)
   const chosen = form.getAll('names');
   const names = Object.keys(args).filter((_, index) => chosen.includes(String(index)));
   return { remember: scope === 'arguments' ? { scope, names } : { scope } };
-}
-
-/**
- * Reads the edited arguments, each as the kind that it was.
- * @throws CountersignError `DECISION_INVALID`
- */
-export function editedOf(form: URLSearchParams, { arguments: shown }: ApprovalRequest): JsonObject {
-  const own = Object.entries(shown).map(([name, value], index) => {
-    const text = form.get(`argument.${index}`);
-    if (text === null) throw invalid(`arguments.${name}`, 'is missing; load the page again');
-    return [name, editedValue(name, text.replaceAll('\r\n', '\n'), value)] as const;
-  });
-  const more = form.get('more');
-  return { ...Object.fromEntries(own), ...(more === null || more.trim() === '' ? {} : objectOf(more, 'more')) };
-}
-
-function editedValue(name: string, text: string, before: JsonValue): JsonValue {
-  const path = `arguments.${name}`;
-  switch (kindOf(before)) {
-    case 'text':
-      return text;
-    case 'number': {
-      const number = jsonOf(text, path);
-      if (typeof number !== 'number') throw invalid(path, 'must be a number');
-      return number;
-    }
-    case 'yes or no':
-      return text === 'true';
-    case 'JSON':
-      return jsonOf(text, path);
-  }
 }
 
 type Questions = Extract<NonNullable<ApprovalRequest['about']>, { kind: 'input' }>['requests'];

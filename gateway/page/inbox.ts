@@ -3,19 +3,15 @@ import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { permittedTo } from '../../domain/request/permitted.ts';
 import { shownArguments } from '../../domain/policy/redaction.ts';
 import { visible } from '../../domain/text/escape.ts';
-import { foreign } from './faithful.ts';
-import { type Html, markup, type Shown } from './markup.ts';
-import { csrf } from './layout.ts';
-import type { Inbox, Listed, RunFacts, Viewer } from './port.ts';
-import { ago, clock, left } from './times.ts';
+import { foreign } from './kit/faithful.ts';
+import { type Html, markup, type Shown } from './kit/markup.ts';
+import { csrf, requestPath } from './kit/layout.ts';
+import type { Inbox, Listed, RunFacts, Viewer } from './kit/port.ts';
+import { ago, clock, left } from './kit/times.ts';
 
 /** Arguments of a request that stand in its row, and characters of each. */
 const ROW_ARGUMENTS = 4;
 const ROW_CHARACTERS = 60;
-
-export function requestPath({ workflowId, callId }: Pick<ApprovalRequest, 'workflowId' | 'callId'>): string {
-  return `/runs/${encodeURIComponent(workflowId)}/requests/${encodeURIComponent(callId)}`;
-}
 
 export function inboxView(inbox: Inbox, viewer: Viewer, everyone: boolean, now: number): Html {
   const { requests, mine, more, asOf } = inbox;

@@ -6,15 +6,15 @@ import type { ApprovalRequest, AuthorizationPause, InputPause, OutcomePause } fr
 import { inWords, ruleAt } from '../../domain/policy/approvers.ts';
 import { permittedTo } from '../../domain/request/permitted.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
-import { type Answering, decideView } from './answers.ts';
+import { decideView } from './answers.ts';
 import { conversationView } from './conversation.ts';
-import { diff } from './diff.ts';
-import { foreign, foreignBlock, rawJson, tree } from './faithful.ts';
-import { type Html, markup, type Shown } from './markup.ts';
+import { diff } from './kit/diff.ts';
+import { foreign, foreignBlock, rawJson, tree } from './kit/faithful.ts';
+import { type Html, markup, type Shown } from './kit/markup.ts';
 import { QUESTIONS } from './inbox.ts';
-import { facts } from './layout.ts';
-import type { RunRead } from './port.ts';
-import { ago, clock, left, span } from './times.ts';
+import { type Answering, facts } from './kit/layout.ts';
+import type { RunRead } from './kit/port.ts';
+import { ago, clock, left, span } from './kit/times.ts';
 
 export interface RequestPage extends Answering {
   readonly read: RunRead;

@@ -1,11 +1,10 @@
 /** The page on which several requests are shown once more, before one decision goes to each of them. */
 import { randomUUID } from 'node:crypto';
-import { foreign, tree } from './faithful.ts';
-import { type Html, markup } from './markup.ts';
-import { requestPath } from './inbox.ts';
-import { csrf } from './layout.ts';
-import type { Listed, Viewer } from './port.ts';
-import { left } from './times.ts';
+import { foreign, tree } from './kit/faithful.ts';
+import { type Html, markup } from './kit/markup.ts';
+import { csrf, requestPath } from './kit/layout.ts';
+import type { Listed, Viewer } from './kit/port.ts';
+import { left } from './kit/times.ts';
 
 /** A chosen request: run, call and the digest that was shown. */
 export type Chosen = readonly [runId: string, callId: string, digest: string];

@@ -1,36 +1,22 @@
 /**
  * Serves the pages. They work without JavaScript: reading by links, deciding by forms.
  *
- * 1. Who is asking comes from the gateway; a form counts only with the secret of its session (CSRF).
- * 2. Nothing comes from elsewhere, and nothing inline runs (Content-Security-Policy).
- * 3. A refused form comes back with what was typed, and with the reason.
+ * 1. Nothing comes from elsewhere, and nothing inline runs (Content-Security-Policy).
+ * 2. A refused form comes back with what was typed, and with the reason.
  */
 import { readFileSync } from 'node:fs';
-import { timingSafeEqual } from 'node:crypto';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import { CountersignError } from '../../contracts/errors.ts';
-import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
-import type { ApprovalRequest, Approver } from '../../contracts/schemas/request.ts';
-import { visible } from '../../domain/text/escape.ts';
-import { type Html, markup } from './markup.ts';
-import { inboxView } from './inbox.ts';
-import { pageText, signedOutText, trouble } from './layout.ts';
-import { answerOf, editedOf } from './form.ts';
-import type { Listed, PageSource, RunRead, Viewer } from './port.ts';
 import { codedOf, detailOf } from '../http/problem.ts';
-import { type GatewayLog, keyOf } from '../http/server.ts';
-import type { Streams } from '../http/streams.ts';
-import { comparedView, type Typed } from './answers.ts';
-import { requestView } from './request.ts';
+import { keyOf } from '../http/server.ts';
+import { inboxView } from './inbox.ts';
+import { pageText } from './kit/layout.ts';
+import { formOf, pageFor, type PageOptions, viewerOf } from './kit/page.ts';
+import type { Listed } from './kit/port.ts';
 import { type Chosen, reviewView, type Told, toldView } from './review.ts';
-import { registerSignIn, type SignInOptions, viewerOf } from './session.ts';
-import { runsView, runView } from './run.ts';
-
-export interface PageOptions extends SignInOptions {
-  readonly source: PageSource;
-  readonly streams: Streams;
-  readonly log?: GatewayLog | undefined;
-}
+import { runsView } from './run.ts';
+import { registerRequestPages, registerRunPages } from './run-routes.ts';
+import { registerSignIn } from './session.ts';
 
 const POLICY = [
   "default-src 'none'",
@@ -70,32 +56,9 @@ export function registerPages(app: FastifyInstance, options: PageOptions): void 
     });
   });
 
-  type Asked = FastifyRequest<{
-    Params: { runId: string; callId: string };
-    Querystring: { show?: string; done?: string };
-  }>;
-  const page =
-    (answer: (asked: Asked, viewer: Viewer, reply: FastifyReply) => Promise<unknown>) =>
-    async (asked: FastifyRequest, reply: FastifyReply): Promise<unknown> => {
-      const viewer = await viewerOf(asked, options);
-      void reply.type('text/html; charset=utf-8').header('cache-control', 'no-store');
-      if (viewer === undefined) {
-        if (asked.method === 'GET') return await reply.redirect(`/sign-in?to=${encodeURIComponent(asked.url)}`, 303);
-        // No redirect: it would lead a form to the provider, which the Content-Security-Policy forbids.
-        return await reply.code(401).send(signedOutText('You are signed out. Nothing was sent.'));
-      }
-      try {
-        if (asked.method === 'POST') assertOwnForm(asked.body, viewer);
-        // Sound: each route below names its parameters.
-        return await answer(asked as Asked, viewer, reply);
-      } catch (error) {
-        return refused(reply, viewer, error, options);
-      }
-    };
-
   app.get(
     '/',
-    page(async ({ query }, viewer) => {
+    pageFor<object, { show?: string }>(options, async ({ query }, viewer) => {
       const everyone = query.show === 'all';
       const inbox = await source.inbox(viewer, everyone);
       return pageText({
@@ -111,7 +74,7 @@ export function registerPages(app: FastifyInstance, options: PageOptions): void 
 
   app.get(
     '/runs',
-    page(async (_asked, viewer) =>
+    pageFor(options, async (_asked, viewer) =>
       pageText({
         title: 'Runs',
         viewer,
@@ -122,76 +85,9 @@ export function registerPages(app: FastifyInstance, options: PageOptions): void 
     ),
   );
 
-  app.get(
-    '/runs/:runId',
-    page(async ({ params: { runId }, query: { done } }, viewer) => {
-      const read = await source.run(viewer, runId);
-      // The ledger says so, and not the link: whoever sends a link could claim it.
-      const counts = read.ledger.some(({ fact }) => isAnswerOf(viewer, fact) && fact.callId === done);
-      const told = counts
-        ? markup`<p class="banner good" role="status">Your answer counts. <a href="/">Back to the inbox</a></p>`
-        : undefined;
-      return runPage(read, viewer, told);
-    }),
-  );
-
-  app.get(
-    '/runs/:runId/requests/:callId',
-    page(async ({ params: { runId, callId } }, viewer) => {
-      const read = await source.run(viewer, runId);
-      const request = read.requests.find((each) => each.callId === callId);
-      if (request !== undefined) return requestPage({ read, request }, viewer);
-      return runPage(read, viewer, markup`<p class="banner warning" role="status">${endOf(read, callId)}</p>`);
-    }),
-  );
-
-  app.post(
-    '/runs/:runId/requests/:callId',
-    page(async ({ params, body }, viewer, reply) => {
-      const form = formOf(body);
-      const { read, request } = await opened(source, viewer, params);
-      try {
-        await source.send(viewer, { runId: params.runId, ...answerOf(form, request) });
-      } catch (error) {
-        const told = codedOf(error);
-        void reply.code(told.traits.httpStatus);
-        return requestPage(
-          await opened(source, viewer, params).catch(() => ({ read, request })),
-          viewer,
-          told,
-          Object.fromEntries(form),
-        );
-      }
-      return await reply.redirect(`/runs/${encodeURIComponent(params.runId)}?done=${params.callId}`, 303);
-    }),
-  );
-
-  app.post(
-    '/runs/:runId/requests/:callId/edit',
-    page(async ({ params, body }, viewer, reply) => {
-      const form = formOf(body);
-      const { read, request } = await opened(source, viewer, params);
-      try {
-        if (form.get('digest') !== request.digest)
-          throw new CountersignError(
-            'DIGEST_MISMATCH',
-            'The request changed since you opened it; look at it again.',
-            {},
-          );
-        const changed = editedOf(form, request);
-        const main = comparedView({ request, viewer, now: Date.now() }, changed);
-        return pageText({ title: `Change ${request.tool}`, viewer, main });
-      } catch (error) {
-        const told = codedOf(error);
-        void reply.code(told.traits.httpStatus);
-        return requestPage({ read, request }, viewer, told, { ...Object.fromEntries(form), kind: 'edit' });
-      }
-    }),
-  );
-
   app.post(
     '/review',
-    page(async ({ body }, viewer) => {
+    pageFor(options, async ({ body }, viewer) => {
       const chosen = formOf(body).getAll('chosen').slice(0, MOST_REVIEWED).map(chosenOf);
       const { requests } = await source.inbox(viewer, false);
       const found = chosen.flatMap((each) => requests.filter((listed) => isSame(listed, [each[0], each[1], each[2]])));
@@ -206,7 +102,7 @@ export function registerPages(app: FastifyInstance, options: PageOptions): void 
 
   app.post(
     '/review/decide',
-    page(async ({ body }, viewer) => {
+    pageFor(options, async ({ body }, viewer) => {
       const form = formOf(body);
       const kind = form.get('kind') === 'approve' ? 'approve' : 'reject';
       const words = form.get('words') ?? '';
@@ -239,23 +135,8 @@ export function registerPages(app: FastifyInstance, options: PageOptions): void 
     }),
   );
 
-  app.post(
-    '/runs/:runId/say',
-    page(async ({ params: { runId }, body }, viewer, reply) => {
-      const form = formOf(body);
-      await source.say(viewer, runId, form.get('text') ?? '', form.get('messageId') ?? undefined);
-      return await reply.redirect(`/runs/${encodeURIComponent(runId)}`, 303);
-    }),
-  );
-
-  app.post(
-    '/runs/:runId/stop',
-    page(async ({ params: { runId }, body }, viewer, reply) => {
-      await source.stop(viewer, runId, formOf(body).get('reason') ?? '');
-      return await reply.redirect(`/runs/${encodeURIComponent(runId)}`, 303);
-    }),
-  );
-
+  registerRunPages(app, options);
+  registerRequestPages(app, options);
   registerSignIn(app, options);
   registerAssets(app);
   registerLive(app, options);
@@ -289,80 +170,6 @@ function registerLive(app: FastifyInstance, options: PageOptions): void {
     tell();
     return reply;
   });
-}
-
-interface Opened {
-  readonly read: RunRead;
-  readonly request: ApprovalRequest;
-}
-
-async function opened(
-  source: PageSource,
-  viewer: Viewer,
-  { runId, callId }: { readonly runId: string; readonly callId: string },
-): Promise<Opened> {
-  const read = await source.run(viewer, runId);
-  const request = read.requests.find((each) => each.callId === callId);
-  if (request !== undefined) return { read, request };
-  throw new CountersignError('REQUEST_NOT_OPEN', `${endOf(read, callId)} Nothing was sent.`, { runId, callId });
-}
-
-/** Says who decided a call that waits no more, as far as the newest entries of the ledger know. */
-function endOf({ ledger }: RunRead, callId: string): string {
-  const decision = ledger.findLast(({ fact }) => fact.kind === 'decision.accepted' && fact.callId === callId)?.fact;
-  const who =
-    decision?.kind === 'decision.accepted' ? ` ${decision.approver.id} decided it: ${decision.decision}.` : '';
-  return `Call ${visible(callId)} waits for nobody any more.${visible(who)}`;
-}
-
-type Answer = Extract<LedgerFact, { readonly approver: Approver }>;
-
-function isAnswerOf({ id }: Viewer, fact: RunRead['ledger'][number]['fact']): fact is Answer {
-  return 'approver' in fact && typeof fact.approver === 'object' && fact.approver.id === id;
-}
-
-function runPage(read: RunRead, viewer: Viewer, told?: Html): string {
-  const main = markup`${told}${runView(read, viewer, Date.now())}`;
-  return pageText({ title: read.facts.runId, viewer, at: 'runs', live: true, main });
-}
-
-function requestPage({ read, request }: Opened, viewer: Viewer, error?: CountersignError, typed: Typed = {}): string {
-  const view = requestView({ read, request, viewer, now: Date.now(), typed });
-  return pageText({
-    title: `${request.tool} on ${request.server}`,
-    viewer,
-    at: 'inbox',
-    // The typed words would count as not typed, and vanish with the next change.
-    live: error === undefined,
-    main: markup`${error !== undefined && trouble('That did not count', detailOf(error), error.code)}${view}`,
-  });
-}
-
-function refused(reply: FastifyReply, viewer: Viewer, error: unknown, { log }: PageOptions): string {
-  const told = codedOf(error);
-  const status = told.traits.httpStatus;
-  const { method, url: path } = reply.request.routeOptions;
-  if (status >= 500)
-    log?.warn(`page failed: ${told.message}`, { requestId: reply.request.id, code: told.code, method, path });
-  void reply.code(status);
-  const main = markup`${trouble('That did not work', detailOf(told), told.code)}
-    <p><a class="button" href="/">Back to the inbox</a></p>`;
-  return pageText({ title: 'Not possible', viewer, main });
-}
-
-function formOf(body: unknown): URLSearchParams {
-  return body instanceof URLSearchParams ? body : new URLSearchParams();
-}
-
-function assertOwnForm(body: unknown, { csrf }: Viewer): void {
-  const sent = Buffer.from(formOf(body).get('csrf') ?? '');
-  const own = Buffer.from(csrf);
-  if (sent.length === own.length && timingSafeEqual(sent, own)) return;
-  throw new CountersignError(
-    'MESSAGE_INVALID',
-    'This form belongs to another session; load the page again and send it anew.',
-    { path: 'csrf' },
-  );
 }
 
 /**

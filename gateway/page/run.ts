@@ -1,13 +1,13 @@
 /** The page of one run: what it did, turn by turn, what it waits for, what it cost; and the list of runs. */
 import { randomUUID } from 'node:crypto';
 import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
-import { foreign } from './faithful.ts';
-import { type Html, markup, type Shown } from './markup.ts';
-import { requestPath } from './inbox.ts';
-import { csrf, facts } from './layout.ts';
-import type { RunFacts, RunRead, Viewer } from './port.ts';
+import { foreign } from './kit/faithful.ts';
+import { type Html, markup, type Shown } from './kit/markup.ts';
+import { csrf, facts, requestPath } from './kit/layout.ts';
+import type { RunFacts, RunRead, Viewer } from './kit/port.ts';
 import { conversationView } from './conversation.ts';
-import { ago, clock, left } from './times.ts';
+import { ago, clock, left } from './kit/times.ts';
+import { toldFacts } from './told.ts';
 
 export function runsView(runs: readonly RunFacts[], now: number): Html {
   return markup`<div class="head">
@@ -89,6 +89,7 @@ export function runView(
           ],
           ['Ledger', `${state.ledgerLength} entries`],
           ['Ledger head', markup`<code>${state.ledgerHead.slice(0, 16)}…</code>`],
+          ...toldFacts(state.messages),
           [
             'Temporal UI',
             rest.temporalUi !== undefined && markup`<a href="${rest.temporalUi}" rel="noreferrer">Open</a>`,

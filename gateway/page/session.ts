@@ -2,45 +2,17 @@
  * Leads people in and out of the pages. The session itself, and the sign-in at a provider, are the gateway's
  * (`gateway/identity/sessions.ts`).
  *
- * 1. The secret of forms is made of the session's cookie: who cannot read the cookie cannot make it (CSRF).
- * 2. No form ends at the provider: the Content-Security-Policy lets forms go to this gateway alone.
+ * 1. No form ends at the provider: the Content-Security-Policy lets forms go to this gateway alone.
  */
-import { createHash } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { CountersignError } from '../../contracts/errors.ts';
 import { Identifier } from '../../contracts/schemas/json.ts';
 import { assertOwnPage } from '../http/server.ts';
-import { SESSION_COOKIE, type Sessions } from '../identity/sessions.ts';
+import { SESSION_COOKIE } from '../identity/sessions.ts';
 import { clearSession, setSession } from '../routes/sign-in.ts';
-import { foreign } from './faithful.ts';
-import { pageText, signedOutText, trouble } from './layout.ts';
-import { markup } from './markup.ts';
-import type { Viewer } from './port.ts';
-
-export interface SignInOptions {
-  readonly sessions: Pick<Sessions, 'askerOf' | 'sessionOf' | 'origin'>;
-  /** True if everybody may say who they are. */
-  readonly isDevelopment: boolean;
-  /** True if people can sign in at a provider. */
-  readonly hasSignIn: boolean;
-}
-
-/** Who is signed in; undefined if nobody is, or no longer. */
-export async function viewerOf(
-  { cookies }: FastifyRequest,
-  { sessions, isDevelopment }: SignInOptions,
-): Promise<Viewer | undefined> {
-  const session = cookies[SESSION_COOKIE];
-  if (session === undefined) return undefined;
-  try {
-    const asker = await sessions.askerOf(session);
-    const csrf = createHash('sha256').update(`form ${session}`).digest('base64url');
-    return { ...asker, csrf, ...(isDevelopment ? { development: true as const } : {}) };
-  } catch (error) {
-    if (error instanceof CountersignError && error.code === 'SIGN_IN_REQUIRED') return undefined;
-    throw error;
-  }
-}
+import { foreign } from './kit/faithful.ts';
+import { pageText, signedOutText, trouble } from './kit/layout.ts';
+import { markup } from './kit/markup.ts';
+import type { SignInOptions } from './kit/page.ts';
 
 export function registerSignIn(app: FastifyInstance, options: SignInOptions): void {
   const { sessions, isDevelopment, hasSignIn } = options;

@@ -10,7 +10,7 @@ import { parseAs } from '../../contracts/schemas/parse.ts';
 import { seesRun } from '../../domain/request/onlooker.ts';
 import { mayTell } from '../inbox/answering.ts';
 import type { RouteParts } from '../routes/parts.ts';
-import type { Inbox, Listed, PageSource, RunFacts, Sent, Viewer } from './port.ts';
+import type { Inbox, Listed, PageSource, RunFacts, Sent, Viewer } from './kit/port.ts';
 
 /** Requests on one page of the inbox. */
 const MOST_LISTED = 50;
@@ -70,6 +70,7 @@ export function pageSource(parts: RouteParts, temporalUi?: string): PageSource {
           : { temporalUi: `${temporalUi.replace(/\/$/, '')}/workflows/${encodeURIComponent(runId)}` }),
       };
     },
+    tool: async (_viewer, request) => await parts.definitions.of(request),
     send: async (viewer, sent) => await send(parts, viewer, sent),
     say: async (viewer, runId, text, given) =>
       void (await answering.tell(

@@ -1,5 +1,7 @@
 /** Starts a service with a gateway in this process, and an identity provider that signs what a test says. */
+import { join } from 'node:path';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
+import { readArtifactsFrom } from '../../../client/artifacts/readers.ts';
 import { GatewayConfig, type GatewayConfigInput } from '../../../contracts/schemas/gateway.ts';
 import { type Gateway, type GatewayOptions, startGateway } from '../../../gateway/gateway.ts';
 import { listenOnLoopback } from '../servers/loopback-server.ts';
@@ -112,9 +114,9 @@ export interface StartOptions {
 export async function startTestGateway(
   {
     client,
-    config: { taskQueue, catalog, policy, servers },
-    artifacts,
-  }: Pick<World, 'client' | 'config' | 'artifacts'>,
+    config: { taskQueue, artifacts, catalog, policy, servers },
+    engine,
+  }: Pick<World, 'client' | 'config'> & { readonly engine: Pick<World['engine'], 'directory'> },
   provider: Pick<TestProvider, 'issuer'>,
   { config = {}, trust = { mode: 'temporal' } }: StartOptions = {},
 ): Promise<Gateway> {
@@ -126,7 +128,7 @@ export async function startTestGateway(
     }),
     client,
     taskQueue,
-    artifacts,
+    artifacts: readArtifactsFrom(join(engine.directory, artifacts.directory)),
     trust,
     catalogs: {
       administrators: catalog.administrators,
@@ -135,6 +137,7 @@ export async function startTestGateway(
       serverUrls: Object.fromEntries(Object.entries(servers).map(([name, { url }]) => [name, url])),
     },
     ask: async (url, init) => await fetch(url, init),
+    askSlack: async (url, init) => await fetch(url, init),
     version: 'test',
   });
 }

@@ -1,7 +1,7 @@
 /** What an approver reads in a page is what will be sent: nothing hides, nothing moves, nothing is markup. */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { foreign, rawJson, tree } from '../../../../gateway/page/faithful.ts';
+import { foreign, rawJson, tree } from '../../../../gateway/page/kit/faithful.ts';
 
 /** The text as a browser reads it out of our markup: tags off, entities back. */
 function readOf(text: string): string {

@@ -10,7 +10,7 @@ import { fastify, type FastifyInstance } from 'fastify';
 import { CountersignError } from '../../../../contracts/errors.ts';
 import type { LedgerEntry } from '../../../../contracts/schemas/ledger.ts';
 import type { ApprovalRequest } from '../../../../contracts/schemas/request.ts';
-import type { PageSource, RunRead, Sent, Viewer } from '../../../../gateway/page/port.ts';
+import type { PageSource, RunRead, Sent, ToolRead, Viewer } from '../../../../gateway/page/kit/port.ts';
 import { Streams } from '../../../../gateway/http/streams.ts';
 import { registerPages } from '../../../../gateway/page/routes.ts';
 
@@ -58,6 +58,7 @@ let sent: Sent[];
 let shown: ApprovalRequest[];
 let ledger: LedgerEntry[];
 let refusal: CountersignError | undefined;
+let tool: ToolRead;
 
 const facts = (runId: string) => ({ runId, initiator: 'carol', startedAt: request.openedAt, status: 'waiting' });
 
@@ -77,6 +78,7 @@ function source(): PageSource {
       const state = { ...of, ...chain, calls: 1, transcriptLength: 0, transcriptFrom: 0 };
       return { facts: facts(runId), state, requests: shown, ledger, messages: [], mayTell: true };
     },
+    tool: async () => tool,
     send: async (_viewer, message) => {
       if (refusal !== undefined) throw refusal;
       sent.push(message);
@@ -93,6 +95,7 @@ beforeEach(async () => {
   shown = [request];
   ledger = [];
   refusal = undefined;
+  tool = {};
   app = fastify();
   await app.register(cookie);
   registerPages(app, {
@@ -201,6 +204,7 @@ describe('a form', () => {
 describe('other arguments', () => {
   const edited = (over: Readonly<Record<string, string>>) => ({
     ...BOUND,
+    by: 'values',
     'argument.0': '7',
     'argument.1': 'ben',
     'argument.2': 'false',
@@ -208,12 +212,34 @@ describe('other arguments', () => {
     more: '',
     ...over,
   });
+  const DEFINITION = {
+    name: 'pay',
+    inputSchema: {
+      type: 'object',
+      required: ['amount'],
+      additionalProperties: false,
+      properties: {
+        amount: { type: 'number', minimum: 1, maximum: 100, description: 'In euros.' },
+        to: { type: 'string' },
+        urgent: { type: 'boolean' },
+        lines: { type: 'array', items: { type: 'object', properties: { n: { type: 'integer' } } } },
+        currency: { enum: ['EUR', HOSTILE] },
+      },
+    },
+  };
+  const bySchema = (over: Readonly<Record<string, string>>) => ({
+    ...edited({ by: request.definitionHash, 'argument.3.length': '1', 'argument.3.0.0': '1', 'argument.4': '' }),
+    ...over,
+  });
+  const argumentsIn = (body: string) =>
+    /name="arguments"\s+value="([^"]*)"/.exec(body)?.[1]?.replaceAll('&quot;', '"') ?? '';
 
   test('are compared before they are approved', async () => {
+    expect((await ask(PATH)).body).toContain(`href="${PATH}/edit"`);
     const compared = await post(`${PATH}/edit`, edited({}));
     expect(compared.statusCode).toBe(200);
     expect(compared.body).toContain('3 other arguments are as they were');
-    const value = /name="arguments"\s+value="([^"]*)"/.exec(compared.body)?.[1]?.replaceAll('&quot;', '"') ?? '';
+    const value = argumentsIn(compared.body);
     expect(sent).toEqual([]);
     await post(PATH, { ...BOUND, kind: 'approve', arguments: value });
     expect(sent[0]?.message).toMatchObject({ arguments: { amount: 7, to: 'ben', urgent: false, lines: [{ n: 1 }] } });
@@ -221,9 +247,10 @@ describe('other arguments', () => {
 
   test.each([
     ['argument.0', '"seven"', 'arguments.amount must be a number'],
-    ['argument.0', 'seven', 'arguments.amount must be JSON'],
+    ['argument.0', '', 'arguments.amount has no value'],
     ['argument.3', '[{', 'arguments.lines must be JSON'],
     ['more', '[1]', 'more must be a JSON object'],
+    ['more', '{"amount":9}', 'which has a field above'],
   ])('of a wrong form lose nothing: %s', async (field, value, reason) => {
     const answer = await post(`${PATH}/edit`, edited({ [field]: value, 'argument.1': 'carol' }));
     expect(answer.statusCode).toBe(422);
@@ -231,9 +258,89 @@ describe('other arguments', () => {
     expect(answer.body).toContain('carol');
   });
 
-  test('of a request that changed meanwhile are not compared', async () => {
-    const answer = await post(`${PATH}/edit`, edited({ digest: 'ef'.repeat(32) }));
+  test('of a request that changed meanwhile are not compared, and not lost', async () => {
+    const answer = await post(`${PATH}/edit`, edited({ digest: 'ef'.repeat(32), 'argument.1': 'carol' }));
     expect(answer.statusCode).toBe(412);
+    expect(answer.body).toContain('carol');
+  });
+
+  test('have fields by the schema, and its reasons stand at the fields', async () => {
+    tool = { definition: DEFINITION };
+    const { body } = await ask(`${PATH}/edit`);
+    expect(body).toMatch(/id="argument\.0"[^>]*type="number"[^>]*min="1" max="100"[^>]*value="5" required/);
+    for (const part of ['In euros.', 'number, 1 to 100', 'type="checkbox" value="true"', '1 more that may stay out'])
+      expect(body).toContain(part);
+    expect(body).not.toContain('<script>alert');
+    expect(body).not.toContain('name="more"');
+    const answer = await post(`${PATH}/edit`, bySchema({ 'argument.0': '700', 'argument.3.0.0': '1.5' }));
+    expect(answer.statusCode).toBe(422);
+    expect(answer.body).toMatch(/id="argument\.0\.problem">\s*<bdi dir="ltr">must be at most 100/);
+    expect(answer.body).toMatch(/id="argument\.3\.0\.0\.problem">\s*<bdi dir="ltr">must be a whole number/);
+    expect(answer.body).toContain('value="700"');
+    expect(answer.body).toContain('aria-invalid="true"');
+    expect(answer.body).toMatch(/type="checkbox" value="true" *\/>/);
+  });
+
+  test('keep a box that is checked, which a browser sends behind its empty one', async () => {
+    tool = { definition: DEFINITION };
+    const form = new URLSearchParams({ csrf: ANN.csrf, ...bySchema({}) });
+    form.append('argument.2', 'true');
+    const compared = await ask(`${PATH}/edit`, { method: 'POST', body: form });
+    expect(JSON.parse(argumentsIn(compared.body))).toMatchObject({ urgent: true });
+  });
+
+  test('are left out, chosen and added by the form alone', async () => {
+    tool = { definition: DEFINITION };
+    const added = await post(`${PATH}/edit`, bySchema({ add: 'argument.3', 'argument.1': 'carol' }));
+    expect(added.body).toContain('id="argument.3.1.0"');
+    expect(added.body).toContain('carol');
+    const more = { 'argument.3.length': '2', 'argument.3.1.0': '2', 'argument.1.omit': 'on', 'argument.4': '0' };
+    const compared = await post(`${PATH}/edit`, bySchema(more));
+    expect(JSON.parse(argumentsIn(compared.body))).toEqual({
+      amount: 7,
+      urgent: false,
+      lines: [{ n: 1 }, { n: 2 }],
+      currency: 'EUR',
+    });
+  });
+
+  test('that the run refuses stand in their fields again', async () => {
+    tool = { definition: DEFINITION };
+    refusal = new CountersignError('ARGUMENTS_INVALID', 'The run says no.', {});
+    const changed = JSON.stringify({ amount: 8, lines: [{ n: 1 }, { n: 42 }], currency: HOSTILE });
+    const answer = await post(PATH, { ...BOUND, kind: 'approve', arguments: changed, comment: 'mine' });
+    expect(answer.body).toContain('The run says no.');
+    expect(answer.body).toMatch(/id="argument\.0"[^>]*value="8"/);
+    expect(answer.body).toMatch(/id="argument\.3\.1\.0"[^>]*value="42"/);
+    expect(answer.body).toMatch(/name="argument\.1\.omit"[^>]* checked/);
+    expect(answer.body).toMatch(/<option value="1" selected>/);
+    expect(answer.body).toContain('name="comment" value="mine"');
+    // Fields cannot hold this: it stands as JSON.
+    const other = await post(PATH, { ...BOUND, kind: 'approve', arguments: '{"amount":8,"lines":"none"}' });
+    expect(other.body).toContain('&quot;lines&quot;: &quot;none&quot;');
+    expect(other.body).toMatch(/<details class="card fold edit" +open>/);
+  });
+
+  test('are also written as JSON', async () => {
+    const whole = { ...BOUND, as: 'json', whole: '{"amount":6}' };
+    expect(argumentsIn((await post(`${PATH}/edit`, whole)).body)).toBe('{"amount":6}');
+    const wrong = await post(`${PATH}/edit`, { ...whole, whole: '{"amount":' });
+    expect(wrong.statusCode).toBe(422);
+    expect(wrong.body).toContain('{&quot;amount&quot;:</textarea');
+    const again = await post(`${PATH}/edit`, { ...BOUND, as: 'again', arguments: '{"amount":6}', comment: 'kept' });
+    expect(again.body).toMatch(/id="argument\.0"[^>]*value="6"/);
+    expect(again.body).toContain('value="kept"');
+  });
+
+  test('are read by what the form was made by, or not at all', async () => {
+    const answer = await post(`${PATH}/edit`, bySchema({ 'argument.1': 'carol' }));
+    expect(answer.body).toContain('cannot be read just now');
+    expect(sent).toEqual([]);
+  });
+
+  test('are not for people who may not change them', async () => {
+    viewer = { ...ANN, id: 'eve', groups: [] };
+    expect((await ask(`${PATH}/edit`)).body).toContain('Nothing can be changed here');
   });
 });
 

@@ -1,8 +1,10 @@
 /** The frame of every page: head, navigation, who is signed in. */
-import { visible } from '../../domain/text/escape.ts';
+import { randomUUID } from 'node:crypto';
+import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
+import { visible } from '../../../domain/text/escape.ts';
 import { foreign } from './faithful.ts';
 import { type Html, markup, type Shown } from './markup.ts';
-import type { Viewer } from './port.ts';
+import type { ToolRead, Viewer } from './port.ts';
 
 export interface Page {
   readonly title: string;
@@ -83,6 +85,33 @@ export function facts(rows: readonly (readonly [string, Shown])[]): Html {
         </div>`,
     )}
   </dl>`;
+}
+
+// What pages and forms of one request share.
+
+/** Content of a refused form, so that nothing typed is lost. */
+export type Typed = Readonly<Record<string, string>>;
+
+export interface Answering {
+  readonly request: ApprovalRequest;
+  readonly tool: ToolRead;
+  readonly viewer: Viewer;
+  /** Epoch ms. */
+  readonly now: number;
+  readonly typed?: Typed;
+}
+
+export function requestPath({ workflowId, callId }: Pick<ApprovalRequest, 'workflowId' | 'callId'>): string {
+  return `/runs/${encodeURIComponent(workflowId)}/requests/${encodeURIComponent(callId)}`;
+}
+
+/** Hidden fields that bind a form to its request; its own decision id makes a form that is sent twice count once. */
+export function binding({ digest, runId }: ApprovalRequest, viewer: Viewer): Html {
+  return markup`${csrf(viewer)}<input type="hidden" name="digest" value="${digest}" /><input
+      type="hidden"
+      name="runId"
+      value="${runId}"
+    /><input type="hidden" name="decisionId" value="${randomUUID()}" />`;
 }
 
 const MARK = markup`<svg viewBox="0 0 24 24" width="22" height="22" aria-hidden="true">

@@ -1,9 +1,10 @@
 /** The port by which pages read and send, as the person who is signed in. */
-import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
-import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
-import type { RunState } from '../../contracts/schemas/run-state.ts';
-import type { Asker } from '../identity/person.ts';
-import type { Message } from '../../contracts/schemas/transcript.ts';
+import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
+import type { LedgerEntry } from '../../../contracts/schemas/ledger.ts';
+import type { RunState } from '../../../contracts/schemas/run-state.ts';
+import type { Asker } from '../../identity/person.ts';
+import type { ToolDefinition } from '../../../contracts/schemas/tool.ts';
+import type { Message } from '../../../contracts/schemas/transcript.ts';
 
 export interface Viewer extends Asker {
   /** Secret of the session that every form repeats. */
@@ -55,12 +56,20 @@ export interface Sent {
   readonly message: Readonly<Record<string, unknown>>;
 }
 
+/** What is known of a requested tool beyond its request. */
+export interface ToolRead {
+  /** The definition that the request is about; absent if it cannot be read. */
+  readonly definition?: ToolDefinition;
+}
+
 export interface PageSource {
   /** @param everyone also requests that the viewer may see and not decide */
   inbox(viewer: Viewer, everyone: boolean): Promise<Inbox>;
   runs(viewer: Viewer): Promise<readonly RunFacts[]>;
   /** @throws CountersignError `RUN_NOT_FOUND`, also for a run that the viewer may not see */
   run(viewer: Viewer, runId: string): Promise<RunRead>;
+  /** Never throws: a request is shown also where its tool's definition cannot be read. */
+  tool(viewer: Viewer, request: ApprovalRequest): Promise<ToolRead>;
   /** @throws CountersignError as `RunHandle.decide` and its kin */
   send(viewer: Viewer, sent: Sent): Promise<void>;
   /** @param messageId lets a form that is sent twice count once */

@@ -2,7 +2,7 @@
  * Makes HTML from templates in which every value is escaped, unless it is HTML made here.
  *
  * 1. No template takes foreign text into a tag name, a script or a style; attributes are always quoted.
- * 2. Foreign text goes through `gateway/page/faithful.ts`, which shows what a browser would hide.
+ * 2. Foreign text goes through `gateway/page/kit/faithful.ts`, which shows what a browser would hide.
  */
 
 const made = new WeakSet<Html>();

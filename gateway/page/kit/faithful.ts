@@ -6,8 +6,8 @@
  *    are there.
  * 3. A long text or list folds. What follows stays in sight, and the fold says how much is in it.
  */
-import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
-import { RIGHT_TO_LEFT } from '../../domain/text/escape.ts';
+import type { JsonObject, JsonValue } from '../../../contracts/schemas/json.ts';
+import { RIGHT_TO_LEFT } from '../../../domain/text/escape.ts';
 import { type Html, markup, type Shown } from './markup.ts';
 
 /** Characters of a text that stand outside of its fold. */
@@ -92,6 +92,11 @@ export function tree(values: JsonObject): Html {
   return members(values, 0);
 }
 
+/** Shows any JSON value. */
+export function shownValue(value: JsonValue): Html {
+  return valueOf(value, 0);
+}
+
 /** Shows the same as JSON text in ASCII: each character that is not stands as an escape (RFC 8259 §7). */
 export function rawJson(value: JsonValue): Html {
   return markup`<pre class="raw" tabindex="0" dir="ltr">${asciiJson(value)}</pre>`;
@@ -122,6 +127,10 @@ function members(values: JsonObject, level: number): Html {
       )}
     </dl>`;
   return cut(entries, (some) => list(some));
+}
+
+export function isObject(value: JsonValue | undefined): value is JsonObject {
+  return typeof value === 'object' && value !== null && !isList(value);
 }
 
 function nameOf(name: string): Html {
@@ -162,7 +171,7 @@ function valueOf(value: JsonValue, level: number): Html {
 }
 
 /** `Array.isArray` does not know lists that are read only. */
-function isList(value: JsonValue): value is readonly JsonValue[] {
+export function isList(value: JsonValue | undefined): value is readonly JsonValue[] {
   return Array.isArray(value);
 }
 

@@ -1,0 +1,137 @@
+/** The page on which a person writes other arguments, by fields or as JSON, and the page that compares them. */
+import type { JsonObject } from '../../../contracts/schemas/json.ts';
+import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
+import { permittedTo } from '../../../domain/request/permitted.ts';
+import { canonicalJson } from '../../../domain/text/canonical.ts';
+import { diff } from '../kit/diff.ts';
+import { asciiJson, foreign, rawJson, tree } from '../kit/faithful.ts';
+import { type Answering, binding, requestPath } from '../kit/layout.ts';
+import { type Html, markup } from '../kit/markup.ts';
+import { left } from '../kit/times.ts';
+import { editFields, filledWith, lengthsIn, problemView } from './fields.ts';
+import { type Problem, readEdited } from './read.ts';
+import { type EditForm, editForm, type Lengths } from './schema.ts';
+
+/** Stands for the schema in a form that was made without one. */
+const NO_SCHEMA = 'values';
+
+type Asked = Pick<Answering, 'request' | 'tool'>;
+
+/** Names what a form is made by: it is read by the same. */
+export function madeBy({ request, tool }: Asked): string {
+  return tool.definition === undefined ? NO_SCHEMA : request.definitionHash;
+}
+
+/**
+ * Makes the form anew that was sent.
+ * @returns undefined if it was made by a definition that cannot be read now
+ */
+export function sentForm({ request, tool }: Asked, typed: Readonly<Record<string, string>>): EditForm | undefined {
+  const lengths = lengthsIn(typed);
+  if (typed['by'] === NO_SCHEMA) return editForm(undefined, request.arguments, lengths);
+  if (typed['by'] !== madeBy({ request, tool })) return undefined;
+  return editForm(tool.definition?.inputSchema, request.arguments, lengths);
+}
+
+/** The form as if these arguments had been typed; as JSON, if fields cannot hold them. */
+export function typedFor(asked: Asked, values: JsonObject): Readonly<Record<string, string>> {
+  const { request, tool } = asked;
+  const make = (lengths: Lengths): EditForm => editForm(tool.definition?.inputSchema, request.arguments, lengths);
+  const typed = filledWith(make, values);
+  const read = readEdited(make(lengthsIn(typed)), new URLSearchParams({ ...typed }));
+  const isHeld = canonicalJson(read.arguments) === canonicalJson(values);
+  return { by: madeBy(asked), whole: asciiJson(values), ...typed, ...(isHeld ? {} : { as: 'json' }) };
+}
+
+export interface EditPage extends Answering {
+  /** What does not fit, by the names of fields. */
+  readonly problems?: ReadonlyMap<string, Problem>;
+}
+
+export function editView({ request, viewer, tool, now, typed, problems = new Map() }: EditPage): Html {
+  if (!permittedTo(request, viewer, now).has('edit'))
+    return markup`<section class="empty">
+      <h1>Nothing can be changed here</h1>
+      <p>The request is decided, or its arguments are not yours to change.</p>
+      <p><a class="button" href="${requestPath(request)}">Back to the request</a></p>
+    </section>`;
+  const isWhole = typed?.['as'] === 'json';
+  const sent = typed === undefined || isWhole ? undefined : sentForm({ request, tool }, typed);
+  const form = sent ?? editForm(tool.definition?.inputSchema, request.arguments, () => undefined);
+  const comment = typed?.['comment'] ?? '';
+  const bound = markup`${binding(request, viewer)}${comment !== '' && markup`<input type="hidden" name="comment" value="${comment}" />`}`;
+  const action = `${requestPath(request)}/edit`;
+  return markup`${headView(request, now)}
+    <div class="card edit">
+      ${tool.definition === undefined && markup`<p class="note">The tool's definition cannot be read now: the fields follow the proposed values.</p>`}
+      <form method="post" action="${action}" data-edit>
+        <button class="default-button" tabindex="-1" aria-hidden="true">Compare</button>
+        ${bound}<input type="hidden" name="by" value="${sent === undefined ? madeBy({ request, tool }) : (typed?.['by'] ?? '')}" />
+        <div class="fields">${editFields(form, sent === undefined ? {} : { typed: typed ?? {}, problems })}</div>
+        <div class="actions">
+          <button class="button primary" data-key="a">Compare before approving</button
+          ><a class="button" href="${requestPath(request)}">Leave them as they are</a>
+        </div>
+      </form>
+    </div>
+    <details class="card fold edit" ${isWhole && markup` open`}>
+      <summary>Write them as JSON</summary>
+      <form method="post" action="${action}" data-edit>
+        ${bound}<input type="hidden" name="as" value="json" />
+        <div class="field">
+          <label for="whole">All arguments</label>
+          <textarea id="whole" name="whole" rows="12" spellcheck="false" required ${problems.has('whole') && markup` aria-invalid="true" aria-describedby="whole.problem"`}>
+${typed?.['whole'] ?? asciiJson(request.arguments)}</textarea
+          >
+          ${problemView('whole', problems)}
+        </div>
+        <div class="actions"><button class="button">Compare before approving</button></div>
+      </form>
+    </details>`;
+}
+
+function headView(request: ApprovalRequest, now: number): Html {
+  return markup`<div class="head request-head">
+    <p class="crumbs">
+      <a href="/">Inbox</a> / <a href="${requestPath(request)}">${foreign(request.tool)}, ${request.callId}</a>
+    </p>
+    <h1>Approve with other arguments</h1>
+    <p class="state">
+      <span class="tool">${foreign(request.tool)}</span> on ${foreign(request.server)} ·
+      ${left(request.deadline, now)}
+    </p>
+  </div>`;
+}
+
+/** Shows what would be approved in place of what was proposed; nothing is sent yet. */
+export function comparedView({ request, viewer, now, typed }: Omit<Answering, 'tool'>, changed: JsonObject): Html {
+  return markup`${headView(request, now)}
+    <section class="card" aria-labelledby="changes">
+      <h2 id="changes">What you change</h2>
+      ${diff(request.arguments, changed)}
+    </section>
+    <section class="card" aria-labelledby="whole">
+      <h2 id="whole">What will be sent</h2>
+      ${tree(changed)}
+      <details class="fold">
+        <summary>As JSON</summary>
+        ${rawJson(changed)}
+      </details>
+    </section>
+    <form method="post" action="${requestPath(request)}" class="card">
+      ${binding(request, viewer)}<input type="hidden" name="kind" value="approve" /><input
+        type="hidden"
+        name="arguments"
+        value="${JSON.stringify(changed)}"
+      /><label
+        >Comment <span class="note">(kept in the ledger)</span
+        ><textarea name="comment" rows="2" maxlength="4096">${typed?.['comment'] ?? ''}</textarea>
+      </label>
+      <div class="actions">
+        <button class="button approve" data-key="a">Approve these arguments</button
+        ><button class="button" formaction="${requestPath(request)}/edit" name="as" value="again" formnovalidate>
+          Change them again
+        </button>
+      </div>
+    </form>`;
+}

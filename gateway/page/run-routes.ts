@@ -1,0 +1,230 @@
+/** The pages of one run and of its requests: what they show, and the forms by which people answer. */
+import type { FastifyInstance } from 'fastify';
+import { CountersignError } from '../../contracts/errors.ts';
+import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
+import type { ApprovalRequest, Approver } from '../../contracts/schemas/request.ts';
+import { visible } from '../../domain/text/escape.ts';
+import { codedOf, detailOf } from '../http/problem.ts';
+import { type Edited, readEdited, readWhole } from './edit/read.ts';
+import { comparedView, type EditPage, editView, sentForm, typedFor } from './edit/view.ts';
+import { answerOf, objectOf } from './form.ts';
+import { pageText, trouble, type Typed } from './kit/layout.ts';
+import { type Html, markup } from './kit/markup.ts';
+import { formOf, pageFor, type PageOptions } from './kit/page.ts';
+import type { PageSource, RunRead, ToolRead, Viewer } from './kit/port.ts';
+import { requestView } from './request.ts';
+import { runView } from './run.ts';
+
+interface RunPath {
+  readonly runId: string;
+}
+
+interface CallPath extends RunPath {
+  readonly callId: string;
+}
+
+/** One function, because it is one table of pages. */
+export function registerRunPages(app: FastifyInstance, options: PageOptions): void {
+  const { source } = options;
+
+  app.get(
+    '/runs/:runId',
+    pageFor<RunPath, { done?: string }>(options, async ({ params: { runId }, query: { done } }, viewer) => {
+      const read = await source.run(viewer, runId);
+      // The ledger says so, and not the link: whoever sends a link could claim it.
+      const counts = read.ledger.some(({ fact }) => isAnswerOf(viewer, fact) && fact.callId === done);
+      const told = counts
+        ? markup`<p class="banner good" role="status">Your answer counts. <a href="/">Back to the inbox</a></p>`
+        : undefined;
+      return runPage(read, viewer, told);
+    }),
+  );
+
+  app.post(
+    '/runs/:runId/say',
+    pageFor<RunPath>(options, async ({ params: { runId }, body }, viewer, reply) => {
+      const form = formOf(body);
+      await source.say(viewer, runId, form.get('text') ?? '', form.get('messageId') ?? undefined);
+      return await reply.redirect(`/runs/${encodeURIComponent(runId)}`, 303);
+    }),
+  );
+
+  app.post(
+    '/runs/:runId/stop',
+    pageFor<RunPath>(options, async ({ params: { runId }, body }, viewer, reply) => {
+      await source.stop(viewer, runId, formOf(body).get('reason') ?? '');
+      return await reply.redirect(`/runs/${encodeURIComponent(runId)}`, 303);
+    }),
+  );
+}
+
+/** One function, because it is one table of pages. */
+export function registerRequestPages(app: FastifyInstance, options: PageOptions): void {
+  const { source } = options;
+
+  app.get(
+    '/runs/:runId/requests/:callId',
+    pageFor<CallPath>(options, async ({ params: { runId, callId } }, viewer) => {
+      const read = await source.run(viewer, runId);
+      const request = read.requests.find((each) => each.callId === callId);
+      if (request !== undefined) return requestPage(await withTool(source, viewer, { read, request }), viewer);
+      return runPage(read, viewer, markup`<p class="banner warning" role="status">${endOf(read, callId)}</p>`);
+    }),
+  );
+
+  app.post(
+    '/runs/:runId/requests/:callId',
+    pageFor<CallPath>(options, async ({ params, body }, viewer, reply) => {
+      const form = formOf(body);
+      const found = await opened(source, viewer, params);
+      try {
+        await source.send(viewer, { runId: params.runId, ...answerOf(form, found.request) });
+      } catch (error) {
+        const told = codedOf(error);
+        void reply.code(told.traits.httpStatus);
+        const now = await opened(source, viewer, params).catch(() => found);
+        const changed = form.get('arguments');
+        if (changed === null || form.get('kind') !== 'approve')
+          return requestPage(now, viewer, told, Object.fromEntries(form));
+        return editPage(now, viewer, told, { typed: changedIn(now, form) });
+      }
+      return await reply.redirect(`/runs/${encodeURIComponent(params.runId)}?done=${params.callId}`, 303);
+    }),
+  );
+
+  app.get(
+    '/runs/:runId/requests/:callId/edit',
+    pageFor<CallPath>(options, async ({ params }, viewer) => editPage(await opened(source, viewer, params), viewer)),
+  );
+
+  app.post(
+    '/runs/:runId/requests/:callId/edit',
+    pageFor<CallPath>(options, async ({ params, body }, viewer, reply) => {
+      const form = formOf(body);
+      const typed = Object.fromEntries(form);
+      const found = await opened(source, viewer, params);
+      if (form.get('digest') !== found.request.digest) {
+        void reply.code(412);
+        return editPage(found, viewer, CHANGED, { typed });
+      }
+      if (form.get('as') === 'again') return editPage(found, viewer, undefined, { typed: changedIn(found, form) });
+      if (form.has('add')) return editPage(found, viewer, undefined, { typed: withItem(typed) });
+      const { arguments: changed, problems } = editedIn(form, found);
+      if (problems.size > 0) {
+        void reply.code(422);
+        return editPage(found, viewer, unfit(problems), { typed, problems });
+      }
+      const main = comparedView({ request: found.request, viewer, now: Date.now(), typed }, changed);
+      return pageText({ title: `Change ${found.request.tool}`, viewer, at: 'inbox', main });
+    }),
+  );
+}
+
+interface Found {
+  readonly read: RunRead;
+  readonly request: ApprovalRequest;
+}
+
+interface Opened extends Found {
+  readonly tool: ToolRead;
+}
+
+async function withTool(source: PageSource, viewer: Viewer, found: Found): Promise<Opened> {
+  return { ...found, tool: await source.tool(viewer, found.request) };
+}
+
+async function opened(
+  source: PageSource,
+  viewer: Viewer,
+  { runId, callId }: { readonly runId: string; readonly callId: string },
+): Promise<Opened> {
+  const read = await source.run(viewer, runId);
+  const request = read.requests.find((each) => each.callId === callId);
+  if (request !== undefined) return await withTool(source, viewer, { read, request });
+  throw new CountersignError('REQUEST_NOT_OPEN', `${endOf(read, callId)} Nothing was sent.`, { runId, callId });
+}
+
+/** Says who decided a call that waits no more, as far as the newest entries of the ledger know. */
+function endOf({ ledger }: RunRead, callId: string): string {
+  const decision = ledger.findLast(({ fact }) => fact.kind === 'decision.accepted' && fact.callId === callId)?.fact;
+  const who =
+    decision?.kind === 'decision.accepted' ? ` ${decision.approver.id} decided it: ${decision.decision}.` : '';
+  return `Call ${visible(callId)} waits for nobody any more.${visible(who)}`;
+}
+
+type Answer = Extract<LedgerFact, { readonly approver: Approver }>;
+
+function isAnswerOf({ id }: Viewer, fact: RunRead['ledger'][number]['fact']): fact is Answer {
+  return 'approver' in fact && typeof fact.approver === 'object' && fact.approver.id === id;
+}
+
+function runPage(read: RunRead, viewer: Viewer, told?: Html): string {
+  const main = markup`${told}${runView(read, viewer, Date.now())}`;
+  return pageText({ title: read.facts.runId, viewer, at: 'runs', live: true, main });
+}
+
+function requestPage(found: Opened, viewer: Viewer, error?: CountersignError, typed: Typed = {}): string {
+  const { request } = found;
+  const view = requestView({ ...found, viewer, now: Date.now(), typed });
+  return pageText({
+    title: `${request.tool} on ${request.server}`,
+    viewer,
+    at: 'inbox',
+    // The typed words would count as not typed, and vanish with the next change.
+    live: error === undefined,
+    main: markup`${error !== undefined && trouble('That did not count', detailOf(error), error.code)}${view}`,
+  });
+}
+
+const CHANGED = new CountersignError(
+  'DIGEST_MISMATCH',
+  'The request changed since you opened it; look at it again.',
+  {},
+);
+
+function editPage(
+  { request, tool }: Opened,
+  viewer: Viewer,
+  error?: CountersignError,
+  filled: Pick<EditPage, 'typed' | 'problems'> = {},
+): string {
+  const view = editView({ request, tool, viewer, now: Date.now(), ...filled });
+  return pageText({
+    title: `Change ${request.tool}`,
+    viewer,
+    at: 'inbox',
+    // What was typed would vanish with the next change.
+    live: filled.typed === undefined,
+    main: markup`${error !== undefined && trouble('That did not count', detailOf(error), error.code)}${view}`,
+  });
+}
+
+/** The form as it was before its arguments were compared. */
+function changedIn(found: Opened, form: URLSearchParams): Typed {
+  const values = objectOf(form.get('arguments') ?? '', 'arguments');
+  return { ...typedFor(found, values), comment: form.get('comment') ?? '' };
+}
+
+/** @throws CountersignError `ARTIFACT_MISSING` if the form was made by a definition that cannot be read now */
+function editedIn(form: URLSearchParams, found: Opened): Edited {
+  if (form.get('as') === 'json') return readWhole(form.get('whole') ?? '');
+  const made = sentForm(found, Object.fromEntries(form));
+  if (made !== undefined) return readEdited(made, form);
+  const message = "The tool's definition cannot be read just now. Nothing was sent; send the form again.";
+  throw new CountersignError('ARTIFACT_MISSING', message, {});
+}
+
+/** The form with one more field in the list whose button was pressed. */
+function withItem(typed: Typed): Typed {
+  const key = `${typed['add'] ?? ''}.length`;
+  return { ...typed, [key]: String(Number(typed[key] ?? 0) + 1) };
+}
+
+const SHOWN_PROBLEMS = 5;
+
+function unfit(problems: Edited['problems']): CountersignError {
+  const told = [...problems.values()].map(({ path, reason }) => `${path} ${reason}`);
+  const more = told.length > SHOWN_PROBLEMS ? [`and ${told.length - SHOWN_PROBLEMS} more`] : [];
+  const message = `${[...told.slice(0, SHOWN_PROBLEMS), ...more].join('; ')}. Nothing was sent.`;
+  return new CountersignError('DECISION_INVALID', message, {});
+}
