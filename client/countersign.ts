@@ -11,6 +11,7 @@ import { type InboxFilter, listWaiting, type WaitingRun } from './run/inbox.ts';
 import type { ArtifactReader } from './ledger/ledger.ts';
 import { RunHandle } from './run/run-handle.ts';
 import type { Signer } from './signing/signing.ts';
+import { type CallOptions, callAsRun, SingleCall } from './run/single-call.ts';
 import { type SealingTargets, startRun, type StartRunOptions } from './run/start-run.ts';
 
 export interface CountersignOptions {
@@ -56,6 +57,16 @@ export class Countersign {
       this.#signer,
     );
     return Object.assign(this.run(options.runId), { started });
+  }
+
+  /**
+   * Has one tool called through the gate, without a model: the same policy, requests, tokens and ledger as in a run.
+   * The same id with the same call is the same call.
+   * @throws CountersignError `RUN_ID_CONFLICT`, `SPEC_INVALID`, …
+   */
+  async call({ call, ...options }: CallOptions): Promise<SingleCall> {
+    const run = await this.startRun({ ...options, spec: callAsRun(call) });
+    return new SingleCall(run, run.started);
   }
 
   run(runId: string): RunHandle {

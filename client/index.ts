@@ -5,8 +5,8 @@ export type { DecisionAck, DecisionInput } from '../contracts/schemas/request.ts
 export type { CallProgress } from './run/progress.ts';
 export type { LedgerEntry } from '../contracts/schemas/ledger.ts';
 export type { ApprovalRequest } from '../contracts/schemas/request.ts';
-export type { RunSpecInput } from '../contracts/schemas/run-spec.ts';
-export type { RunResult, RunState } from '../contracts/schemas/run-state.ts';
+export type { CallSpecInput, RunSpecInput } from '../contracts/schemas/run-spec.ts';
+export type { CallAnswer, RunResult, RunState } from '../contracts/schemas/run-state.ts';
 export { visible } from '../domain/text/escape.ts';
 export { shownArguments } from '../domain/policy/redaction.ts';
 export { maySee, type Permission, permittedTo } from '../domain/request/permitted.ts';
@@ -23,5 +23,6 @@ export { assertIntact } from './ledger/ledger.ts';
 export type { Retry } from './run/retries.ts';
 export type { RecoverOptions, Recovery } from './run/recovery.ts';
 export { RunHandle } from './run/run-handle.ts';
+export { type CallOptions, SingleCall } from './run/single-call.ts';
 export { createSigner, readSigner, type Signer } from './signing/signing.ts';
 export type { StartRunOptions } from './run/start-run.ts';

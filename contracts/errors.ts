@@ -46,6 +46,7 @@ export const ERRORS = {
   // The state passes with its cause, an overload or a build. Callers cannot tell it from one that only `recover` helps.
   RUN_STUCK: unavailable,
   LIMIT_REACHED: refused,
+  CALL_UNSUCCESSFUL: refused,
   // Decisions.
   CALL_UNKNOWN: missing,
   REQUEST_NOT_OPEN: conflict,

@@ -117,6 +117,9 @@ export const ACTIVITIES = {
 /** Activities within which calls are made; their results and last heartbeats tell of each. */
 export const STRETCHING: readonly string[] = [ACTIVITIES.stretch, ACTIVITIES.prepareRun];
 
+/** The model of single calls: it proposes what the starter states, and answers with the outcome. No configuration has it. */
+export const CALLER_MODEL = 'caller';
+
 /** Our tool for reading linked resources. Servers cannot list this name: listed names have no colon. */
 export const READ_RESOURCE = 'resources:read';
 
@@ -127,6 +130,27 @@ export const METRICS = {
   breaker: 'countersign_server_breaker',
   refusedQueries: 'countersign_queries_refused',
   messages: 'countersign_messages',
+  calls: 'countersign_calls',
+  tokens: 'countersign_tokens',
+  unverified: 'countersign_payloads_unverified',
+} as const;
+
+/** Metrics of a gateway process. */
+export const GATEWAY_METRICS = {
+  open: 'countersign_requests_open',
+  openByGroup: 'countersign_requests_open_by_group',
+  dueSoon: 'countersign_requests_due_soon',
+  closed: 'countersign_request_seconds',
+  runsEnded: 'countersign_runs_ended',
+  runsStuck: 'countersign_runs_stuck',
+  answers: 'countersign_answers',
+  readsFailed: 'countersign_run_reads_failed',
+  stale: 'countersign_projection_stale_seconds',
+  runs: 'countersign_projection_runs',
+  cut: 'countersign_projection_cut',
+  streams: 'countersign_streams_open',
+  http: 'countersign_http_requests',
+  httpSeconds: 'countersign_http_seconds',
 } as const;
 
 /**

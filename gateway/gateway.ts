@@ -34,9 +34,15 @@ import { addCatalogRoutes } from './routes/catalogs.ts';
 import { addEventRoutes } from './routes/events.ts';
 import type { RouteParts } from './routes/parts.ts';
 import { addRequestRoutes } from './routes/requests.ts';
+import { addCallRoutes } from './routes/calls.ts';
 import { addRunRoutes } from './routes/runs.ts';
 import { addServiceRoutes } from './routes/service.ts';
+import { Presses } from './slack/presses.ts';
+import { registerSlack } from './slack/routes.ts';
 import { addSignInRoutes } from './routes/sign-in.ts';
+import { GatewayMetrics } from './metrics/metrics.ts';
+import { type MetricsServer, serveMetrics } from './metrics/server.ts';
+import { WaitingRequests } from './metrics/waiting.ts';
 import { createServer, type GatewayLog, isLoopbackHost, type Server, urlOf } from './http/server.ts';
 import { Streams } from './http/streams.ts';
 
@@ -55,6 +61,8 @@ export interface GatewayOptions {
   readonly catalogs?: CatalogSettings | undefined;
   /** Asks the identity provider. */
   readonly ask: AskProvider;
+  /** Asks Slack; required with `config.slack`. */
+  readonly askSlack?: AskProvider | undefined;
   readonly version: string;
   readonly log?: GatewayLog | undefined;
 }
@@ -66,6 +74,8 @@ export interface Speaking {
 
 export interface Gateway {
   readonly url: string;
+  /** Where Prometheus reads; absent unless configured. */
+  readonly metricsUrl?: string;
   readonly projection: Projection;
   /** Number of queries that runs were asked for lists and details. */
   queries(): number;
@@ -76,18 +86,22 @@ export interface Gateway {
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { config } = options;
   assertKnowsPeople(options);
-  const { app, parts } = await assemble(options);
+  const { app, parts, metrics, presses } = await assemble(options);
   const { projection, streams, feeds, news, opened } = parts;
+  let served: MetricsServer | undefined;
   try {
+    if (config.metrics !== undefined) served = await serveMetrics(metrics, config.metrics.prometheus);
     await projection.start();
     await listen(app, config);
   } catch (error) {
     await projection.stop();
+    await served?.close();
     throw error;
   }
   const { port } = app.server.address() as AddressInfo;
   return {
     url: urlOf(config.host, port),
+    ...defined({ metricsUrl: served?.url }),
     projection,
     queries: () => opened.asked,
     stop: async () => {
@@ -95,22 +109,37 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       feeds.close();
       streams.close();
       await app.close();
+      await presses?.settled();
       await projection.stop();
+      await served?.close();
     },
   };
 }
 
 const NO_CATALOGS: CatalogSettings = { administrators: [], policy: {}, trusted: {}, serverUrls: {} };
 
-async function assemble(options: GatewayOptions): Promise<{ readonly app: Server; readonly parts: RouteParts }> {
-  const { config, client, taskQueue, artifacts, trust, ask, version, log } = options;
+interface Assembled {
+  readonly app: Server;
+  readonly parts: RouteParts;
+  readonly metrics: GatewayMetrics;
+  readonly presses: Presses | undefined;
+}
+
+async function assemble(options: GatewayOptions): Promise<Assembled> {
+  const { config, client, taskQueue, artifacts, trust, ask, log } = options;
   const speaking = trust.mode === 'signed' ? trust.speaking : undefined;
   const reaching = { client, taskQueue, ...(artifacts && { artifacts }) };
   const countersign = new Countersign(reaching);
   const onTrouble = (error: unknown): void =>
     log?.warn('visibility does not answer', { reason: error instanceof Error ? error.message : String(error) });
   const projection = new Projection({ client, most: config.limits.runs, onTrouble });
-  const opened = new Opened(projection, countersign);
+  const metrics = new GatewayMetrics();
+  const waiting = new WaitingRequests(projection, config.metrics?.groups ?? [], metrics);
+  projection.subscribe((changed) => {
+    for (const known of changed) waiting.see(known, Date.now());
+  });
+  const opened = new Opened(projection, countersign, (code) => metrics.readFailed(code));
+  const streams = new Streams(config.limits);
   const reading = new Reading(client, projection, opened);
   const people = new People(config.may, speaking?.voice, options.idCase);
   const tokens = new Tokens(config, people, ask);
@@ -124,21 +153,45 @@ async function assemble(options: GatewayOptions): Promise<{ readonly app: Server
     countersign,
     definitions: new Definitions(countersign, catalogs),
     answering: new Answering(
-      { client, taskQueue, artifacts, signer: speaking?.signer },
+      {
+        client,
+        taskQueue,
+        artifacts,
+        signer: speaking?.signer,
+        onAnswer: (kind, refusal) => metrics.answered(kind, refusal),
+      },
       { reading, opened, projection },
     ),
     catalogs,
     catalogChanges: new CatalogChanges(sending, catalogs),
     news: new NewsDesk(projection, opened),
     feeds: new Feeds(countersign),
-    streams: new Streams(config.limits),
+    streams,
     tokens,
     sessions: new Sessions(config, people, tokens.keys, ask),
   };
-  return { app: await createApp(options, parts, version), parts };
+  if (config.metrics !== undefined) metrics.measure({ projection, waiting, streams, opened });
+  const presses = pressesOf(options, parts, people);
+  return { app: await createApp(options, parts, metrics, presses), parts, metrics, presses };
 }
 
-async function createApp({ config, log }: GatewayOptions, parts: RouteParts, version: string): Promise<Server> {
+function pressesOf(
+  { config, askSlack, log }: GatewayOptions,
+  { reading, answering }: RouteParts,
+  people: People,
+): Presses | undefined {
+  const { slack, oidc } = config;
+  if (slack === undefined) return undefined;
+  if (askSlack === undefined) throw new CountersignError('INTERNAL', 'There is no way to Slack.');
+  return new Presses({ config: slack, oidc, people, reading, answering, askSlack, log });
+}
+
+async function createApp(
+  { config, log, version }: GatewayOptions,
+  parts: RouteParts,
+  metrics: GatewayMetrics,
+  presses: Presses | undefined,
+): Promise<Server> {
   const { projection, tokens, sessions } = parts;
   const staleness = (): Readonly<Record<string, string>> =>
     defined({
@@ -146,13 +199,25 @@ async function createApp({ config, log }: GatewayOptions, parts: RouteParts, ver
         projection.asOf === undefined ? undefined : String(secondsSince(projection.asOf, Date.now())),
       'x-countersign-cut': projection.isCut ? 'true' : undefined,
     });
-  const app = await createServer({ config, tokens, sessions, version, log, staleness });
+  const app = await createServer({
+    config,
+    tokens,
+    sessions,
+    version,
+    log,
+    staleness,
+    onAnswer: (answered) => metrics.answeredHttp(answered),
+  });
   addServiceRoutes(app, parts);
   addSignInRoutes(app, parts);
   addRunRoutes(app, parts);
+  addCallRoutes(app, parts);
   addRequestRoutes(app, parts);
   addCatalogRoutes(app, parts);
   addEventRoutes(app, parts);
+  const { slack } = config;
+  if (slack !== undefined && presses !== undefined)
+    await app.register(async (inner) => registerSlack(inner, slack, presses));
   await app.register(async (pages) => {
     registerPages(pages, {
       source: pageSource(parts, config.temporalUi),
@@ -190,6 +255,9 @@ function assertKnowsPeople({ config, trust }: GatewayOptions): void {
       'gateway.development',
       `lets everybody sign in as anybody, and ${host} is reached from elsewhere: listen on 127.0.0.1`,
     );
+  for (const [member, { tenant = oidc?.tenant }] of Object.entries(config.slack?.people ?? {}))
+    if (tenant === undefined)
+      refuse(`gateway.slack.people.${member}`, 'must state a tenant, since gateway.oidc.tenant does not');
   if (trust.mode === 'temporal') return;
   const { speaking } = trust;
   if (speaking === undefined)
@@ -213,6 +281,7 @@ export async function openApiDocument(config: GatewayConfig): Promise<object> {
   });
   addServiceRoutes(app, parts);
   addRunRoutes(app, parts);
+  addCallRoutes(app, parts);
   addRequestRoutes(app, parts);
   addCatalogRoutes(app, parts);
   addEventRoutes(app, parts);

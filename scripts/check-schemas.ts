@@ -8,6 +8,8 @@ import { z } from 'zod';
 import {
   ApprovalRequest,
   Authorization,
+  CallAnswer,
+  CallSpec,
   CatalogAck,
   CatalogConnect,
   CatalogDecision,
@@ -55,6 +57,8 @@ interface Published {
 
 const PUBLISHED: Readonly<Record<string, Published>> = {
   'run-spec': { schema: RunSpec, io: 'input', title: 'Run spec: what starts a run' },
+  'call-spec': { schema: CallSpec, io: 'input', title: 'Call spec: what starts a single call' },
+  'call-answer': { schema: CallAnswer, io: 'output', title: 'Call answer: what became of a single call' },
   decision: { schema: Decision, io: 'input', title: 'Decision: what a person says to a request' },
   resolution: { schema: Resolution, io: 'input', title: 'Resolution: what became of a call whose answer was lost' },
   provision: { schema: Provision, io: 'input', title: 'Provision: answers to the questions of a server' },

@@ -38,12 +38,14 @@ export function createDataConverter(config: Pick<Config, 'encryption'>): LoadedD
  *
  * @param zone proves what workers write, before it is encrypted. Without keys it proves nothing, and removes marks that
  * claim to be proven
+ * @param tell hears of each payload that cannot be decrypted
  */
 export function createWorkerDataConverter(
   config: Pick<Config, 'encryption'>,
   zone: PayloadCodec = new ZoneCodec([]),
+  tell?: Tell,
 ): DataConverter {
-  return { ...CONVERTER_FILES, payloadCodecs: [zone, codecOf(config)] };
+  return { ...CONVERTER_FILES, payloadCodecs: [zone, codecOf(config, tell)] };
 }
 
 /** Converter files, which the SDK loads by path: `.ts` in the sources, `.js` in the output of the build. */
@@ -62,8 +64,9 @@ export function createDecoder(config: Pick<Config, 'encryption'>): Pick<PayloadC
   return codecOf(config);
 }
 
-function codecOf({ encryption }: Pick<Config, 'encryption'>): EncryptionCodec {
-  return new EncryptionCodec(encryption.keys.map(({ id, key }) => ({ id, key: Buffer.from(key, 'base64') })));
+function codecOf({ encryption }: Pick<Config, 'encryption'>, tell?: Tell): EncryptionCodec {
+  const keys = encryption.keys.map(({ id, key }) => ({ id, key: Buffer.from(key, 'base64') }));
+  return new EncryptionCodec(keys, tell);
 }
 
 class StrictPayloadConverter implements PayloadConverter {
@@ -84,11 +87,15 @@ class ClientFailureConverter extends TotalFailureConverter {
   }
 }
 
+type Tell = (reason: 'sealed' | 'changed') => void;
+
 export class EncryptionCodec implements PayloadCodec {
   readonly #keys: readonly { readonly id: string; readonly key: Uint8Array }[];
+  readonly #tell: Tell;
 
-  constructor(keys: readonly { readonly id: string; readonly key: Uint8Array }[]) {
+  constructor(keys: readonly { readonly id: string; readonly key: Uint8Array }[], tell: Tell = () => undefined) {
     this.#keys = keys;
+    this.#tell = tell;
   }
 
   async encode(payloads: Payload[]): Promise<Payload[]> {
@@ -101,13 +108,18 @@ export class EncryptionCodec implements PayloadCodec {
       if (text(payload?.metadata?.['encoding']) !== SEALED_ENCODING) return payload;
       const id = text(payload.metadata?.['key-id']);
       const key = this.#keys.find((entry) => entry.id === id)?.key;
-      if (key === undefined) return undecodablePayload('sealed');
+      if (key === undefined) return this.#unreadable('sealed');
       try {
         return open(payload, key);
       } catch {
-        return undecodablePayload('changed');
+        return this.#unreadable('changed');
       }
     });
+  }
+
+  #unreadable(reason: 'sealed' | 'changed'): Payload {
+    this.#tell(reason);
+    return undecodablePayload(reason);
   }
 }
 

@@ -63,6 +63,7 @@ import { createVaultEnvironment, type Vault } from '../activities/vault/port.ts'
 import { QUERIES } from '../contracts/names.ts';
 import type { Config } from '../contracts/schemas/config.ts';
 import type { Channel } from '../contracts/schemas/channels.ts';
+import type { ApprovalRequest } from '../contracts/schemas/request.ts';
 import type { RunState } from '../contracts/schemas/run-state.ts';
 import type { StoreNamespace } from '../contracts/schemas/stores.ts';
 import { isTrustUrl, type TrustedJwk } from '../contracts/schemas/trust.ts';
@@ -71,6 +72,7 @@ import type { ModelActivities, RunActivities, ToolActivities } from '../contract
 import type { Compared } from '../domain/policy/approvers.ts';
 import { contactedUrls } from './config/checks.ts';
 import { type Environment, isBeside, type LoadedConfig } from './config/load.ts';
+import { countingCalls, countingTokens } from './call-metrics.ts';
 import { limitedServers, tellLimits } from './limit-metrics.ts';
 import { secretsOf } from './config/secrets.ts';
 import { tellMessages } from './message-metrics.ts';
@@ -154,13 +156,16 @@ export async function runSideActivities(
     reviewChange: coded(createReviewChange(config, configuredCapabilities(config), signing)),
     judge: coded(judge),
     storeSegment: coded(createStoreSegment(artifacts, client, await openLedger(loaded))),
-    sendMessage: coded(openMessages(config)),
+    sendMessage: coded(openMessages(config, client)),
     modelStep,
   };
 }
 
+/** One try of a message has a minute, and most of it belongs to its channel. */
+const READ_MS = 10_000;
+
 /** Opens the channels that tell people of requests. */
-function openMessages(config: Config): RunSide['sendMessage'] {
+function openMessages(config: Config, client: Client): RunSide['sendMessage'] {
   const { channels, page } = config.notify;
   const scrubber = createScrubber(secretsOf(config));
   const egress = openEgress(config);
@@ -177,7 +182,12 @@ function openMessages(config: Config): RunSide['sendMessage'] {
     channels: Object.fromEntries(opened),
     page,
     scrub: (value) => scrubber.value(value),
-    tell: tellMessages(Runtime.instance()),
+    tell: tellMessages(Runtime.instance(), Object.keys(channels)),
+    readRequests: async (workflowId) =>
+      await client.connection.withDeadline(
+        Date.now() + READ_MS,
+        async () => await client.workflow.getHandle(workflowId).query<ApprovalRequest[]>(QUERIES.requests),
+      ),
     scheduler: currentScheduler,
   });
 }
@@ -205,7 +215,7 @@ export async function toolSideActivities(
 ): Promise<ToolActivities> {
   const { config, baseDirectory } = loaded;
   const egress = openEgress(config);
-  const broker = noting(
+  const minting = noting(
     createTokenBroker({
       config,
       keys: await loadPrivateKeys(config.grants.keys, baseDirectory),
@@ -215,6 +225,7 @@ export async function toolSideActivities(
       egress,
     }),
   );
+  const broker = countingTokens(minting, config, Runtime.instance());
   const server = createMcpToolServer({ artifacts, egress, legacy: LEGACY_CALLS });
   closed.push({ close: async () => await server.close?.() });
   const seal = await loadStateSeal(config.grants.keys, baseDirectory);
@@ -237,17 +248,21 @@ export async function toolSideActivities(
     }),
   };
   const readMessage = createMessageReader(client, createTranscriptReader(artifacts, client));
-  const limits = new ServerLimits({ configured: limitedServers(config), tell: tellLimits(Runtime.instance()) });
+  const limits = new ServerLimits({
+    configured: limitedServers(config),
+    tell: tellLimits(Runtime.instance(), Object.keys(config.servers)),
+  });
   const discovered = { config, artifacts, broker, server, limits };
   const proving = signing && { signing, saidAuthorizations: createAuthorizationProof(signing) };
   const read = { readMessage, heldRun: createHeldRun(client), readDiscarded: createDiscardedReader(client) };
-  return {
+  const activities: ToolActivities = {
     discoverTools: coded(createDiscoverTools({ ...discovered, liveTools, readCatalog, ...proving })),
     callTool: coded(createCallTool({ ...called, limits, liveTools, ...read })),
     resumeCall: coded(createResumeCall({ ...called, answers: createMcpAnswerSource({ artifacts, egress }) })),
     pollTask: coded(createPollTask({ ...called, tasks: createMcpTaskServer({ artifacts, egress }) })),
     discoverCatalog: coded(createDiscoverCatalog(discovered)),
   };
+  return countingCalls(activities, config, Runtime.instance());
 }
 
 /**
@@ -286,6 +301,17 @@ function tellLog(message: string, meta: Readonly<Record<string, string>>): void 
 export function openEgress(config: Config): Egress {
   const urls = [...contactedUrls(config).map(({ url }) => url), ...providersOf(config)];
   return createEgress({ rules: config.egress, origins: new Set(urls.map((url) => new URL(url).origin)) });
+}
+
+/** Opens the way to Slack for the gateway, if it has buttons there. */
+export function openSlack(config: Config): Outlet | undefined {
+  const { responseUrl } = config.gateway?.slack ?? {};
+  if (responseUrl === undefined) return undefined;
+  return openEgress(config).outlet({
+    what: 'gateway.slack.responseUrl',
+    to: [responseUrl],
+    maxBytes: MOST_METADATA_BYTES,
+  });
 }
 
 /** Opens the way to the identity provider of the gateway or the codec server, and to nobody else. */

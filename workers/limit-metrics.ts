@@ -19,7 +19,7 @@ const BREAKER = {
 } as const;
 
 /** Label of servers that only runs and catalogs know: tenants choose their names, which would be too many. */
-const UNLISTED = '(unlisted)';
+export const UNLISTED = '(unlisted)';
 
 const STATES = { closed: 0, 'half-open': 1, open: 2 } as const;
 
@@ -54,13 +54,19 @@ export function queueOptions(
   };
 }
 
-export function tellLimits({
-  metricMeter,
-  logger,
-}: Pick<Runtime, 'metricMeter' | 'logger'>): (event: LimitEvent) => void {
+/** @param servers configured names, which stand at 0 from the start */
+export function tellLimits(
+  { metricMeter, logger }: Pick<Runtime, 'metricMeter' | 'logger'>,
+  servers: Iterable<string> = [],
+): (event: LimitEvent) => void {
   const running = metricMeter.createGauge(METRICS.running, 'int', '', 'Calls of a server that are under way.');
   const breaker = metricMeter.createGauge(METRICS.breaker, 'int', '', '0 closed, 1 half-open, 2 open.');
   const held = metricMeter.createCounter(METRICS.held, '', 'Calls that were held back, each time.');
+  for (const server of servers) {
+    running.set(0, { server });
+    breaker.set(0, { server });
+    for (const by of ['concurrency', 'rate', 'retry-after', 'breaker']) held.add(0, { server, by });
+  }
   return (event) => {
     const server = event.server ?? UNLISTED;
     switch (event.kind) {

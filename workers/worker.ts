@@ -22,6 +22,7 @@ import type { Config } from '../contracts/schemas/config.ts';
 import { Diary, type Log, nameSubject } from './log.ts';
 import { assertMadeHere, bundleWorkflows, readBuiltBundle, withStackTraces, type WorkflowBundle } from './bundle.ts';
 import { createDataConverter, createWorkerDataConverter } from './codec.ts';
+import { tellPayloads } from './call-metrics.ts';
 import { failingWhereLost } from '../activities/gate/lost-answer.ts';
 import { openArtifacts, openTrust, runSideActivities, toolSideActivities } from './composition.ts';
 import { LivePolicy, withLivePolicy } from './config/live-policy.ts';
@@ -227,8 +228,9 @@ function assertZone({ trust }: Config): void {
 /** Returns the options that the workers of all queues share. */
 export async function commonOptions(config: Config, sizes: Sizes): Promise<Partial<WorkerOptions>> {
   const { worker } = config;
+  const tell = tellPayloads(Runtime.instance());
   return {
-    dataConverter: createWorkerDataConverter(config, new ZoneCodec(zoneKeysOf(config))),
+    dataConverter: createWorkerDataConverter(config, new ZoneCodec(zoneKeysOf(config), tell), tell),
     // Without it the interceptors of the bundle make no spans, and activities have none.
     plugins: config.tracing === 'off' ? [] : [(await import('./tracing.ts')).createTracing(config.tracing)],
     sinks: countRefused(Runtime.instance()),

@@ -37,8 +37,11 @@ type Metadata = NonNullable<Payload['metadata']>;
 
 export class ZoneCodec implements PayloadCodec {
   readonly #keys: ReadonlyMap<string, Uint8Array>;
+  readonly #tell: (reason: Exclude<Verdict, 'proven'>) => void;
 
-  constructor(keys: readonly CodecKey[]) {
+  /** @param tell hears of each proof that is not believed */
+  constructor(keys: readonly CodecKey[], tell: (reason: Exclude<Verdict, 'proven'>) => void = () => undefined) {
+    this.#tell = tell;
     this.#keys = new Map(keys.map(({ id, key }) => [id, Buffer.from(key, 'base64')]));
   }
 
@@ -55,7 +58,14 @@ export class ZoneCodec implements PayloadCodec {
   }
 
   async decode(payloads: Payload[]): Promise<Payload[]> {
-    return payloads.map((payload) => marked(payload, (claims, id, mac) => this.#verify(payload, claims, id, mac)));
+    return payloads.map((payload) =>
+      marked(payload, (claims, id, mac) => {
+        const verdict = this.#verify(payload, claims, id, mac);
+        // Without keys nothing is checked.
+        if (verdict !== 'proven' && this.#keys.size > 0) this.#tell(verdict);
+        return verdict;
+      }),
+    );
   }
 
   #verify(payload: Payload, claims: Uint8Array, id: string, mac: Uint8Array): Verdict {

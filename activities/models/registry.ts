@@ -2,6 +2,8 @@
 import type { ModelConfig } from '../../contracts/schemas/config.ts';
 import type { Egress } from '../egress/fetch.ts';
 import { ownValue } from '../kit/json.ts';
+import { CALLER_MODEL } from '../../contracts/names.ts';
+import { CALLER } from './caller.ts';
 import type { Model } from './port.ts';
 import { createScriptedModel } from './scripted.ts';
 
@@ -14,7 +16,7 @@ export async function createModelRegistry(
 ): Promise<ModelLookup> {
   const asksProviders = Object.values(configs).some(({ provider }) => provider !== 'scripted');
   const sdk = asksProviders ? await import('./ai-sdk.ts') : undefined;
-  const built = new Map<string, Model>();
+  const built = new Map<string, Model>([[CALLER_MODEL, CALLER]]);
   return (name) => {
     const known = built.get(name);
     if (known !== undefined) return known;

@@ -19,6 +19,17 @@ import { ownValue } from '../kit/json.ts';
 /** A request with the address of its page, if there is one. */
 export interface LinkedRequest extends ToldRequest {
   readonly url?: string;
+  /** Set for channels with buttons, while the request is as the message shows it. */
+  readonly answerable?: Answerable;
+}
+
+/** What an answer to a message must bind. */
+export interface Answerable {
+  readonly digest: string;
+  /** Temporal run id under which the request is shown. */
+  readonly runId: string;
+  /** True if `arguments` are all of them: nothing is redacted, and nothing cut. */
+  readonly isWhole: boolean;
 }
 
 export interface Message extends Omit<MessageInput, 'key' | 'requests' | 'again'> {
@@ -30,6 +41,8 @@ export interface Message extends Omit<MessageInput, 'key' | 'requests' | 'again'
 }
 
 export interface MessageChannel {
+  /** True if its messages can be answered. */
+  readonly hasButtons?: boolean;
   send(message: Message): Promise<MessageSent>;
 }
 

@@ -5,10 +5,13 @@
  *    Mentions are made of configured member ids alone.
  * 2. With a token, later messages about a request go into the thread of the first one. A message that may have arrived
  *    before is looked for by its id, which stands in its metadata; without the scope to look, it is posted again.
- * 3. An incoming webhook knows neither threads nor ids: there a message whose try was cut off may come twice.
+ * 3. Buttons bind the digest that the message shows, and carry no right: who presses them is asked by the gateway
+ *    (`gateway/slack/`). Approve stands only under a request whose arguments are all shown.
+ * 4. An incoming webhook knows neither threads nor ids: there a message whose try was cut off may come twice.
  */
 import { defined } from '../../contracts/defined.ts';
 import type { MessageSent } from '../../contracts/wire/notify.ts';
+import { SLACK_ACTIONS, type SlackButton } from '../../contracts/schemas/notify-message.ts';
 import type { SlackChannel, SlackWebhookChannel } from '../../contracts/schemas/channels.ts';
 import { type Fields, isFields } from '../../domain/shapes/inputs.ts';
 import { bounded } from '../../domain/text/escape.ts';
@@ -20,6 +23,7 @@ import type { Compared } from '../../domain/policy/approvers.ts';
 import {
   headingOf,
   linesOf,
+  type LinkedRequest,
   type Message,
   type MessageChannel,
   refusedBy,
@@ -51,6 +55,7 @@ export function createSlackChannel(
   const ask = async (method: string, body: Fields | URLSearchParams): Promise<Fields> =>
     await asked(name, fetch, `${channel.apiUrl.replace(/\/$/, '')}/${method}`, body, channel);
   return {
+    hasButtons: channel.buttons,
     send: async (message) => {
       const { thread } = message;
       // Whoever cannot look posts: a message that comes twice is better than one that does not come.
@@ -185,22 +190,57 @@ function contentOf(message: Message, mentions: Mentions, compared: Compared): Fi
     text: escaped(bounded(`${heading}${about}`, 200)),
     blocks: [
       { type: 'header', text: plain(bounded(heading, 140)) },
-      ...requests.flatMap((request) => [
-        {
-          type: 'section',
-          text: plain(
-            bounded(
-              [toolOf(request), ...linesOf(message, request).map(([field, value]) => `${field}: ${value}`)].join('\n'),
-              TEXT_CHARACTERS,
-            ),
-          ),
-        },
-        ...(request.url === undefined ? [] : [context(`<${escaped(request.url)}|Open the request>`)]),
-      ]),
+      ...requests.flatMap((request) => {
+        const lines = linesOf(message, request).map(([field, value]) => `${field}: ${value}`);
+        const text = [toolOf(request), ...lines].join('\n');
+        return [
+          { type: 'section', text: plain(bounded(text, TEXT_CHARACTERS)) },
+          ...answersOf(message, request, text.length <= TEXT_CHARACTERS),
+        ];
+      }),
       ...(more === 0 ? [] : [context(`and ${more} more`)]),
       ...(who === '' ? [] : [context(who)]),
     ],
   };
+}
+
+/** Slack takes so many characters as the value of a button. */
+const VALUE_CHARACTERS = 2_000;
+
+/** Buttons and link of a request. @param isUncut true if the text above them is all there */
+function answersOf({ run }: Message, request: LinkedRequest, isUncut: boolean): Fields[] {
+  const { url, callId, answerable } = request;
+  const link = url === undefined ? [] : [`<${escaped(url)}|Open the request>`];
+  const value = answerable && valueFor({ run: run.workflowId, callId, ...answerable });
+  if (value === undefined) return link.map((text) => context(text));
+  const button = (kind: keyof typeof SLACK_ACTIONS, label: string, style: string): Fields => ({
+    type: 'button',
+    action_id: SLACK_ACTIONS[kind],
+    text: plain(label),
+    style,
+    value,
+    confirm: {
+      title: plain(`${label} this call?`),
+      text: plain(bounded(`${toolOf(request)}, call ${callId}`, 290)),
+      confirm: plain(label),
+      deny: plain('Cancel'),
+    },
+  });
+  const reject = button('reject', 'Reject', 'danger');
+  if (answerable?.isWhole === true && isUncut)
+    return [actions(button('approve', 'Approve', 'primary'), reject), ...link.map((text) => context(text))];
+  return [actions(reject), context(...link, 'Not all arguments are shown here. To approve, open the request.')];
+}
+
+/** Undefined if Slack would not take so much. */
+function valueFor({ run, callId, digest, runId }: SlackButton): string | undefined {
+  const press: SlackButton = { run, callId, digest, runId };
+  const value = JSON.stringify(press);
+  return value.length > VALUE_CHARACTERS ? undefined : value;
+}
+
+function actions(...elements: readonly Fields[]): Fields {
+  return { type: 'actions', elements };
 }
 
 function mentionsOf({ to }: Message, { people, groups }: Mentions, compared: Compared): string {
@@ -216,9 +256,9 @@ function plain(text: string): Fields {
   return { type: 'plain_text', text, emoji: false };
 }
 
-/** @param text markup of ours */
-function context(text: string): Fields {
-  return { type: 'context', elements: [{ type: 'mrkdwn', text }] };
+/** @param texts markup of ours */
+function context(...texts: readonly string[]): Fields {
+  return { type: 'context', elements: texts.map((text) => ({ type: 'mrkdwn', text })) };
 }
 
 /** Slack's three characters of control. */

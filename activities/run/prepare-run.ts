@@ -8,6 +8,7 @@
  */
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
+import { CALLER_MODEL } from '../../contracts/names.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
@@ -58,7 +59,7 @@ export function createPrepareRun(
     // The proof comes before any other read: a starter that is not believed learns nothing of this deployment.
     const proven = signing === undefined ? {} : await proveStart(signing, given, spec, currentScheduler());
     assertSize(spec);
-    if (!Object.hasOwn(config.models, spec.agent.model)) {
+    if (!isSingleCall(spec) && !Object.hasOwn(config.models, spec.agent.model)) {
       const message = `agent.model: no model is configured as ${quotedName(spec.agent.model)}.${hint(spec.agent.model, config.models)}`;
       throw new CountersignError('MODEL_UNKNOWN', message, { path: 'agent.model' });
     }
@@ -209,7 +210,8 @@ function limitsOf({ limits: ceilings }: Config, spec: RunSpec, beside: number): 
     }),
   );
   const perTurn = Math.min(resultBytesPerTurn, ceilings.resultBytesPerTurn ?? resultBytesPerTurn);
-  const least = defined({ spend: leastOf(spend, ceilings.spend) });
+  // A single call asks no model that could cost something.
+  const least = isSingleCall(spec) ? {} : defined({ spend: leastOf(spend, ceilings.spend) });
   const limits = parseAs(Limits, { ...capped, resultBytesPerTurn: perTurn, ...least }, 'SPEC_INVALID', 'limits');
   const { callsPerTurn, resultBytes, argumentBytesPerTurn } = limits;
   if (callsPerTurn * resultBytes + argumentBytesPerTurn > TURN_BYTES)
@@ -224,6 +226,10 @@ function limitsOf({ limits: ceilings }: Config, spec: RunSpec, beside: number): 
       'limits.callsPerTurn',
     );
   return limits;
+}
+
+function isSingleCall({ agent }: RunSpec): boolean {
+  return agent.model === CALLER_MODEL;
 }
 
 /** Returns the most bytes of a dispatch besides its arguments: a server's tools occur in it twice. */

@@ -23,7 +23,7 @@ import { artifactReader, type Session } from './session.ts';
 import type { Terminal } from './terminal.ts';
 import { safeJson } from './verb.ts';
 
-type Parts = Pick<GatewayOptions, 'config' | 'trust' | 'ask' | 'idCase'>;
+type Parts = Pick<GatewayOptions, 'config' | 'trust' | 'ask' | 'askSlack' | 'idCase'>;
 
 export interface GatewaySettings extends Parts {
   readonly administrators: Config['catalog']['administrators'];
@@ -56,8 +56,9 @@ export async function gatewayParts(
   const gateway = config.gateway ?? GatewayConfig.parse({});
   const { keyFile } = gateway.signing ?? {};
   // It brings the parts of workers, which no other command of clients loads.
-  const { openProvider } = await import('../../workers/composition.ts');
+  const { openProvider, openSlack } = await import('../../workers/composition.ts');
   const outlet = openProvider(config);
+  const slack = openSlack(config);
   return {
     config: gateway,
     idCase: config.policy.idCase,
@@ -71,7 +72,8 @@ export async function gatewayParts(
       if (outlet === undefined) throw new CountersignError('INTERNAL', 'There is no identity provider to ask.');
       return await outlet.fetch(url, init);
     },
-    close: async () => await outlet?.close(),
+    ...(slack && { askSlack: async (url: string, init?: RequestInit) => await slack.fetch(url, init) }),
+    close: async () => void (await Promise.all([outlet?.close(), slack?.close()])),
   };
 }
 
@@ -122,7 +124,7 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
 /** Starts a gateway on the connection of a session. */
 export async function startOn(
   { client, settings: { taskQueue, artifacts, policy, trusted, serverUrls } }: Pick<Session, 'client' | 'settings'>,
-  { config, trust, ask, idCase, administrators }: GatewaySettings,
+  { config, trust, ask, askSlack, idCase, administrators }: GatewaySettings,
   log: GatewayOptions['log'],
 ): Promise<Gateway> {
   // Its HTTP server takes half a second to load, so other commands do without it.
@@ -132,6 +134,7 @@ export async function startOn(
     config,
     trust,
     ask,
+    askSlack,
     idCase,
     catalogs: { administrators, policy, trusted, serverUrls },
     client,

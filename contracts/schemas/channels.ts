@@ -49,11 +49,12 @@ export const MailChannel = z.strictObject({
 });
 export type MailChannel = z.infer<typeof MailChannel>;
 
+/** Id of a member of a Slack workspace. */
+export const SlackMember = z.string().regex(/^[UW][A-Z0-9]{2,20}$/, 'must be a member id, such as U024BE7LH');
+
 /** Member and group ids of Slack, which are mentioned where a message is for them. */
 const mentions = {
-  people: z
-    .record(Identifier, z.string().regex(/^[UW][A-Z0-9]{2,20}$/, 'must be a member id, such as U024BE7LH'))
-    .default({}),
+  people: z.record(Identifier, SlackMember).default({}),
   groups: z
     .record(Identifier, z.string().regex(/^S[A-Z0-9]{2,20}$/, 'must be the id of a user group, such as S0614TZR7'))
     .default({}),
@@ -65,6 +66,8 @@ export const SlackChannel = z.strictObject({
   token: Secret,
   /** Id of the conversation, such as C024BE91L. */
   channel: z.string().regex(/^[CDG][A-Z0-9]{2,20}$/, 'must be the id of a conversation, such as C024BE91L'),
+  /** Messages have buttons, which a gateway with `gateway.slack` answers. */
+  buttons: z.boolean().default(false),
   apiUrl: HttpUrl.default('https://slack.com/api'),
   ...mentions,
   timeoutSeconds,

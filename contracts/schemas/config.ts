@@ -4,7 +4,7 @@ import { Script } from './script.ts';
 import { ArtifactsConfig } from './stores.ts';
 import { CatalogRight } from './catalog.ts';
 import { CodecServerConfig, GatewayConfig } from './gateway.ts';
-import { CodecKey, HttpUrl, Identifier, Name, people, Secret } from './json.ts';
+import { CodecKey, HttpUrl, Identifier, Name, people, Secret, SocketAddress } from './json.ts';
 import {
   ClientCredentials,
   EnterpriseManaged,
@@ -291,12 +291,7 @@ export const Config = z.strictObject({
   metrics: z
     .strictObject({
       /** Address at which Prometheus scrapes a worker process, for Temporal's metrics and ours. */
-      prometheus: z
-        .string()
-        .regex(
-          /^(?:\[[0-9a-fA-F:]+\]|\d{1,3}(?:\.\d{1,3}){3}):\d{1,5}$/,
-          'must be an IP address and a port, such as 127.0.0.1:9464',
-        ),
+      prometheus: SocketAddress,
     })
     .optional(),
   tracing: z.enum(['off', 'console']).default('off'),

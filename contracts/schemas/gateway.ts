@@ -1,6 +1,7 @@
 /** Configures the gateway and the codec server: where they listen, whose tokens they believe, and who may do what. */
 import { z } from 'zod';
-import { CodecKey, HttpUrl, Identifier, people, Secret } from './json.ts';
+import { SlackMember } from './channels.ts';
+import { CodecKey, HttpUrl, Identifier, people, Secret, SocketAddress } from './json.ts';
 
 /** Name of a claim; a dot leads into an object: `realm_access.roles`. */
 const Claim = z.string().min(1).max(200);
@@ -55,6 +56,27 @@ export const SignInConfig = z.strictObject({
 });
 export type SignInConfig = z.infer<typeof SignInConfig>;
 
+/** A person of a Slack workspace. Slack says who pressed a button, and this who that is. */
+const SlackPerson = z.strictObject({
+  /** As tokens name the person (`oidc.claims.id`). */
+  id: Identifier,
+  groups: z.array(Identifier).max(100).default([]),
+  /** Absent: `oidc.tenant`. */
+  tenant: Identifier.optional(),
+});
+
+/** Buttons in messages of Slack (`notify.channels.NAME.buttons`); the app's request URL is `/v1/slack/actions`. */
+export const SlackConfig = z.strictObject({
+  /** With it Slack signs what it sends. Whoever has it decides as everybody in `people`. */
+  signingSecret: Secret,
+  /** Id of the workspace. Members of others, as shared channels have them, are refused. */
+  team: z.string().regex(/^T[A-Z0-9]{2,20}$/, 'must be the id of a workspace, such as T024BE7LD'),
+  /** Member id → person. Whoever is not named here is refused. */
+  people: z.record(SlackMember, SlackPerson).default({}),
+  /** Words for the person who pressed go to this origin, and to no other. */
+  responseUrl: HttpUrl.default('https://hooks.slack.com/'),
+});
+export type SlackConfig = z.infer<typeof SlackConfig>;
 /** Proxies before a server: of these alone it believes who asked them (`X-Forwarded-For`), to count requests by. */
 const Proxies = z
   .array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]))
@@ -68,6 +90,7 @@ export const GatewayConfig = z.strictObject({
   proxies: Proxies,
   oidc: OidcConfig.optional(),
   signIn: SignInConfig.optional(),
+  slack: SlackConfig.optional(),
   /** For development: everybody who reaches the port may say who they are. Only on a loopback address. */
   development: z.literal(true).optional(),
   /** Rights beyond deciding, each in the person's own tenant. Nobody is named by default. */
@@ -88,6 +111,14 @@ export const GatewayConfig = z.strictObject({
    * relative to the configuration file. It speaks for the issuer, the tenants and the groups that it states.
    */
   signing: z.strictObject({ keyFile: z.string().min(1) }).optional(),
+  metrics: z
+    .strictObject({
+      /** Address at which Prometheus scrapes the gateway; nobody signs in there, so keep it on an inner address. */
+      prometheus: SocketAddress,
+      /** Groups that have a count of open requests of their own; all others are counted together. */
+      groups: z.array(Identifier).max(50).default([]),
+    })
+    .optional(),
   limits: z
     .strictObject({
       bodyBytes: z.int().min(1_024).max(4_194_304).default(1_048_576),

@@ -42,6 +42,6 @@ export {
   Say,
   Stop,
 } from './request.ts';
-export { RunSpec, type RunSpecInput } from './run-spec.ts';
-export { RunResult, RunState } from './run-state.ts';
+export { CallSpec, type CallSpecInput, RunSpec, type RunSpecInput } from './run-spec.ts';
+export { CallAnswer, RunResult, RunState } from './run-state.ts';
 export { ToolDefinition } from './tool.ts';

@@ -42,6 +42,14 @@ export const people = {
 export const Secret = z.string().min(1);
 export const HttpUrl = z.url({ protocol: /^https?$/ });
 
+/** An address to listen on. */
+export const SocketAddress = z
+  .string()
+  .regex(
+    /^(?:\[[0-9a-fA-F:]+\]|\d{1,3}(?:\.\d{1,3}){3}):\d{1,5}$/,
+    'must be an IP address and a port, such as 127.0.0.1:9464',
+  );
+
 /** Bytes kept outside history, addressed by their hash. */
 export const ArtifactRef = z.strictObject({
   sha256: Sha256Hex,

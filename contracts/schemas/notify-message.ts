@@ -1,5 +1,6 @@
 /** A message as a webhook gets it. Receivers in any language read this; fields are added, never changed. */
 import { z } from 'zod';
+import { Sha256Hex } from './json.ts';
 import { MessageEvent } from './notify.ts';
 import { RequestStatus } from './request.ts';
 
@@ -42,3 +43,18 @@ export const WebhookMessage = z.strictObject({
   }),
 });
 export type WebhookMessage = z.infer<typeof WebhookMessage>;
+
+// Workers write this into buttons of Slack's messages, and gateways read it from the press of one (Block Kit, `block_actions`).
+
+/** Ids of the actions; a message may outlive the release that wrote it. */
+export const SLACK_ACTIONS = { approve: 'countersign_approve', reject: 'countersign_reject' } as const;
+
+/** Value of a button: what exactly is answered. */
+export const SlackButton = z.strictObject({
+  run: z.string().min(1).max(1_000),
+  callId: z.string().min(1).max(40),
+  digest: Sha256Hex,
+  /** Temporal run id under which the request was shown. */
+  runId: z.string().min(1).max(200),
+});
+export type SlackButton = z.infer<typeof SlackButton>;

@@ -133,6 +133,31 @@ export type RunSpec = z.infer<typeof RunSpec>;
 /** A spec as a caller may write it. */
 export type RunSpecInput = z.input<typeof RunSpec>;
 
+/**
+ * A single call: a backend with a loop of its own has one tool called through the gate (docs/adr/0078). It becomes a run
+ * spec whose model is the caller.
+ */
+export const CallSpec = RunSpec.pick({ initiator: true, grants: true, policy: true, priority: true, signature: true })
+  .extend({
+    /** A server by the name that configuration or catalog knows, or by name and URL if egress rules allow it. */
+    server: z.union([Name, ServerRef.omit({ allowedTools: true })]),
+    /** Original name of the tool. */
+    tool: ToolName,
+    arguments: JsonObject.default({}),
+    limits: Limits.pick({
+      argumentBytes: true,
+      resultBytes: true,
+      wallClockSeconds: true,
+      callTimeoutSeconds: true,
+    })
+      .partial()
+      .prefault({}),
+  })
+  .strict();
+export type CallSpec = z.infer<typeof CallSpec>;
+/** A call as a backend may write it. */
+export type CallSpecInput = z.input<typeof CallSpec>;
+
 /** Associated data of a sealed grant; every field is compared when it is opened. */
 export const GrantBinding = z.strictObject({
   namespace: z.string(),

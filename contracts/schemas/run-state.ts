@@ -1,6 +1,6 @@
 /** A run answers queries and `advance` with these shapes, and ends with this result. */
 import { z } from 'zod';
-import { HeldCall, type Outcome } from './call.ts';
+import { HeldCall, Outcome } from './call.ts';
 import { ArtifactRef, JsonObject, JsonValue, Sha256Hex } from './json.ts';
 import { LedgerEntry } from './ledger.ts';
 import { RunningTask } from './legacy-2025.ts';
@@ -147,6 +147,15 @@ export const RunResult = z.strictObject({
   segment: ArtifactRef.optional(),
 });
 export type RunResult = z.infer<typeof RunResult>;
+
+/** What became of a single call. It is the output of its run, as JSON text. */
+export const CallAnswer = z.strictObject({
+  callId: z.string(),
+  outcome: Outcome,
+  /** Set if the call was sent with other arguments than the caller stated: by whom, and with which. */
+  edited: z.strictObject({ by: z.string(), arguments: JsonObject }).optional(),
+});
+export type CallAnswer = z.infer<typeof CallAnswer>;
 
 // A run counts the outcomes of its earlier calls by tool.
 

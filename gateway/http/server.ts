@@ -20,6 +20,7 @@ import type { Asker } from '../identity/person.ts';
 import { SESSION_COOKIE, type Sessions } from '../identity/sessions.ts';
 import { signIn } from '../identity/person.ts';
 import type { Tokens } from '../identity/tokens.ts';
+import type { Answered } from '../metrics/metrics.ts';
 import { codedOf, misfitOf, problemOf, tooMany } from './problem.ts';
 
 declare module 'fastify' {
@@ -59,6 +60,7 @@ export interface ServerParts {
   readonly staleness?: () => Readonly<Record<string, string>>;
   /** What is told with every answer in development. */
   readonly warning?: string;
+  readonly onAnswer?: ((answered: Answered) => void) | undefined;
 }
 
 export type Server = Awaited<ReturnType<typeof createServer>>;
@@ -87,6 +89,7 @@ export async function createServer({
   origins,
   log,
   staleness,
+  onAnswer,
   warning = 'everybody may sign in as anybody',
 }: ServerParts) {
   const { limits } = config;
@@ -121,6 +124,12 @@ export async function createServer({
   });
   // It answers preflights, and must say on a refusal, too, who may read it: so it comes before all that refuses.
   if (origins !== undefined) await app.register(cors, corsOf(origins));
+  if (onAnswer !== undefined)
+    app.addHook('onResponse', async (request, reply) => {
+      const isStream = String(reply.raw.getHeader('content-type')).startsWith('text/event-stream');
+      const seconds = isStream ? undefined : reply.elapsedTime / 1_000;
+      onAnswer({ method: request.method, route: request.routeOptions.url, status: reply.raw.statusCode, seconds });
+    });
   await app.register(cookie);
   await app.register(rateLimit, { global: false });
   const counted = app.createRateLimit({

@@ -11,11 +11,13 @@ import { LRUCache } from 'lru-cache';
 import type { Client } from '@temporalio/client';
 import { Countersign, type CountersignOptions } from '../../client/countersign.ts';
 import type { RunHandle } from '../../client/run/run-handle.ts';
-import { CountersignError } from '../../contracts/errors.ts';
+import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import type { DecisionBody, StartRun } from '../../contracts/schemas/http-api.ts';
 import { Identifier } from '../../contracts/schemas/json.ts';
 import type { Approver } from '../../contracts/schemas/request.ts';
-import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
+import type { StartCall } from '../../contracts/schemas/http/calls.ts';
+import type { CallSpecInput, Initiator, RunSpecInput } from '../../contracts/schemas/run-spec.ts';
+import type { SingleCall } from '../../client/run/single-call.ts';
 import type { Signer } from '../../client/signing/signing.ts';
 import { isSamePerson } from '../../domain/policy/approvers.ts';
 import { namedIn } from '../../domain/request/decision.ts';
@@ -35,6 +37,8 @@ export interface AnsweringOptions {
   readonly client: Client;
   /** Signs for people in trust mode `signed`. */
   readonly signer?: Signer | undefined;
+  /** Hears of each answer; `refusal` is absent if the run took it. */
+  readonly onAnswer?: ((kind: unknown, refusal?: ErrorCode) => void) | undefined;
 }
 
 interface Parts {
@@ -98,13 +102,24 @@ export class Answering {
     key: string | undefined,
   ): Promise<{ readonly runId: string; readonly started: boolean }> {
     if (!asker.may.has('start')) throw forbidden('You may not start runs here (gateway.may.start).');
-    const runId = named ?? (key === undefined ? `run-${randomUUID()}` : idOf(asker, key));
-    const { id, groups, tenant } = asker;
-    const initiator = { id, groups: [...groups], tenant };
+    const runId = runIdOf(asker, named, key);
     // Sound: a parsed spec is one that a caller may write.
-    const whole = { ...spec, initiator } as RunSpecInput;
+    const whole = { ...spec, initiator: initiatorOf(asker) } as RunSpecInput;
     const { started } = await this.#for(asker).startRun({ runId, spec: whole });
     return { runId, started };
+  }
+
+  /** @throws CountersignError as `Countersign.call` */
+  async call(
+    asker: Asker,
+    { runId: named, waitSeconds: _, ...call }: StartCall,
+    key: string | undefined,
+  ): Promise<SingleCall> {
+    if (!asker.may.has('start')) throw forbidden('You may not start calls here (gateway.may.start).');
+    const runId = runIdOf(asker, named, key);
+    // Sound: a parsed call is one that a caller may write.
+    const whole = { ...call, initiator: initiatorOf(asker) } as CallSpecInput;
+    return await this.#for(asker).call({ runId, call: whole });
   }
 
   /**
@@ -112,6 +127,24 @@ export class Answering {
    * @param send gets the message with its ids and its sender
    */
   async answer<Body extends Said, Ack>(
+    asker: Asker,
+    place: Place,
+    body: Body,
+    send: (run: RunHandle, message: Complete<Body>) => Promise<Ack>,
+  ): Promise<Ack> {
+    const { onAnswer } = this.#options;
+    const kind = 'kind' in body ? body.kind : undefined;
+    try {
+      const ack = await this.#answer(asker, place, body, send);
+      onAnswer?.(kind);
+      return ack;
+    } catch (error) {
+      onAnswer?.(kind, error instanceof CountersignError ? error.code : 'INTERNAL');
+      throw error;
+    }
+  }
+
+  async #answer<Body extends Said, Ack>(
     asker: Asker,
     { run: runId, callId, key }: Place,
     body: Body,
@@ -189,6 +222,14 @@ export function mayTell({ initiator }: Pick<Seen, 'initiator'>, asker: Asker): b
 
 function forbidden(message: string): CountersignError {
   return new CountersignError('ACTION_FORBIDDEN', message);
+}
+
+function initiatorOf({ id, groups, tenant }: Asker): Initiator {
+  return { id, groups: [...groups], tenant };
+}
+
+function runIdOf(asker: Asker, named: string | undefined, key: string | undefined): string {
+  return named ?? (key === undefined ? `run-${randomUUID()}` : idOf(asker, key));
 }
 
 /** One key names one run of one person, and tells nothing of either. */

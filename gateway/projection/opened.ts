@@ -11,6 +11,7 @@ import { LRUCache } from 'lru-cache';
 import type { Countersign } from '../../client/countersign.ts';
 import { checkLedger, type LedgerReport } from '../../client/ledger/check.ts';
 import { CountersignError } from '../../contracts/errors.ts';
+import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
@@ -28,6 +29,8 @@ const FRESH_MS = 1_500;
 const FAILED_MS = 5_000;
 /** The same for lists: all of a page waits for the slowest run. */
 export const FAILED_IN_LISTS_MS = 20_000;
+/** A run that nobody reads any more may have gone on. */
+const STUCK_MS = 600_000;
 const MOST_RULES_KEPT = 50;
 /** Stories have up to megabytes, and are kept for those who look at one run together. */
 const MOST_STORIES = 50;
@@ -87,18 +90,32 @@ export class Opened {
   readonly #rules = new LRUCache<string, readonly ApproverRule[]>({ max: 20_000 });
   readonly #asking = new Map<string, Asking>();
   readonly #failed = new LRUCache<string, Failure>({ max: 10_000 });
+  readonly #stuck = new LRUCache<string, true>({ max: 10_000, ttl: STUCK_MS });
+  readonly #onFailure: (code: ErrorCode) => void;
   readonly #queue: (() => void)[] = [];
   #underWay = 0;
   #asked = 0;
 
-  constructor(projection: Pick<Projection, 'run'>, countersign: Countersign) {
+  /** @param onFailure hears of each read that failed */
+  constructor(
+    projection: Pick<Projection, 'run'>,
+    countersign: Countersign,
+    onFailure: (code: ErrorCode) => void = () => undefined,
+  ) {
     this.#projection = projection;
     this.#countersign = countersign;
+    this.#onFailure = onFailure;
   }
 
   /** Number of queries so far. */
   get asked(): number {
     return this.#asked;
+  }
+
+  /** Number of runs whose last reading, of the last ten minutes, ended with `RUN_STUCK`. */
+  get stuck(): number {
+    this.#stuck.purgeStale();
+    return this.#stuck.size;
   }
 
   /**
@@ -183,7 +200,7 @@ export class Opened {
     const version = this.#versionOf(runId);
     // An answer from before a change would be the last word of a page that heard of the change.
     if (known !== undefined && known.version === version && Date.now() - known.at < FRESH_MS) return await known.answer;
-    const reading = { at: Date.now(), version, answer: this.#inTurn(read) };
+    const reading = { at: Date.now(), version, answer: this.#inTurn(runId, read) };
     kept.set(runId, reading);
     reading.answer.catch(() => {
       if (kept.get(runId) === reading) kept.delete(runId);
@@ -196,7 +213,7 @@ export class Opened {
    * @throws CountersignError as `RunHandle.ledger`
    */
   async everyRule(runId: string): Promise<readonly ApproverRule[]> {
-    const ledger = await this.#inTurn(async () => await this.#countersign.run(runId).ledger());
+    const ledger = await this.#inTurn(runId, async () => await this.#countersign.run(runId).ledger());
     const rules = ledger.flatMap(({ fact }) => (fact.kind === 'request.opened' ? [fact.approvers] : []));
     this.#keepRules(runId, rules);
     return rules;
@@ -221,7 +238,7 @@ export class Opened {
   }
 
   async #ask(runId: string): Promise<readonly ApprovalRequest[]> {
-    const requests = await this.#inTurn(async () => await this.#countersign.run(runId).requests());
+    const requests = await this.#inTurn(runId, async () => await this.#countersign.run(runId).requests());
     this.#keepRules(
       runId,
       requests.map(({ approvers }) => approvers),
@@ -229,7 +246,7 @@ export class Opened {
     return requests;
   }
 
-  async #inTurn<T>(act: () => Promise<T>): Promise<T> {
+  async #inTurn<T>(runId: string, act: () => Promise<T>): Promise<T> {
     if (this.#underWay >= MOST_AT_ONCE) {
       if (this.#queue.length >= 10_000)
         throw new CountersignError('ENGINE_UNAVAILABLE', 'Too many runs are being read; try again later.');
@@ -237,7 +254,14 @@ export class Opened {
     } else this.#underWay += 1;
     this.#asked += 1;
     try {
-      return await act();
+      const answer = await act();
+      this.#stuck.delete(runId);
+      return answer;
+    } catch (error) {
+      const code = error instanceof CountersignError ? error.code : 'INTERNAL';
+      if (code === 'RUN_STUCK') this.#stuck.set(runId, true);
+      this.#onFailure(code);
+      throw error;
     } finally {
       const next = this.#queue.shift();
       if (next === undefined) this.#underWay -= 1;

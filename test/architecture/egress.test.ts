@@ -15,6 +15,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   'activities/notify/mail.ts': 'speaks SMTP, to the address that the guarded way has judged',
   'cli/dev/stack.ts': 'listens, and sends nothing',
   'client/artifacts/readers.ts': 'reads artifacts for backends, from the store that they name',
+  'gateway/metrics/server.ts': 'listens, and sends nothing',
   'workers/dev-server.ts': 'listens, and sends nothing',
   'workers/health.ts': 'listens, and sends nothing',
 };

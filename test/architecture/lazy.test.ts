@@ -28,6 +28,7 @@ const HEAVY = [
   'pino',
   'fastify',
   'nodemailer',
+  'prom-client',
 ];
 
 /** They judge by a policy or read warnings of it. */

@@ -22,6 +22,7 @@ import {
   REJECTED,
   startCanaryScene,
 } from '../support/canary/scene.ts';
+import { WITHHELD } from '../support/canary/secrets.ts';
 import { CANARY_TOOLS, type CanaryServer, formsOf } from '../support/canary/server.ts';
 import {
   describedPieces,
@@ -84,6 +85,12 @@ test('the secrets were really used, and really given away', () => {
   const { servers, secrets, provider, tokenServers, receiver } = scene;
   // Whoever does not have the secret cannot sign: this receiver keeps nothing then.
   expect(receiver.received.some(({ headers }) => String(headers['webhook-signature']).startsWith('v1,'))).toBe(true);
+  // Receiver and mail server keep what came with the secret of their channel.
+  expect([...new Set(scene.desk.received.map(({ message }) => message.type))].toSorted()).toEqual([
+    'request.closed',
+    'request.opened',
+  ]);
+  expect(new Set(scene.mail.users)).toEqual(new Set(['countersign']));
   const seen = (server: CanaryServer) =>
     server.seen.filter(({ rpcMethod }) => rpcMethod === 'tools/call').map(({ headers }) => headers);
   const authorizations = (server: CanaryServer) => [...new Set(seen(server).map(({ authorization }) => authorization))];
@@ -148,6 +155,16 @@ test(
   LONG_MS,
 );
 
+test('no redacted argument is in any message, and what a message shows of the others is masked', () => {
+  const told = pieces.filter(({ store }) => store === 'messages');
+  expect(told.length).toBeGreaterThan(2);
+  expect(sightings([{ name: 'withheld', value: WITHHELD }], told)).toEqual([]);
+  // It is where it must be, so it would have been found.
+  const histories = pieces.filter(({ store }) => store === 'history');
+  expect(sightings([{ name: 'withheld', value: WITHHELD }], histories)).not.toEqual([]);
+  for (const { content } of told) expect(String(content)).toContain('[redacted]');
+});
+
 test(
   'no run was changed by what its servers said: all replays',
   async () => {
@@ -187,6 +204,7 @@ describe('control: a canary that is planted', () => {
     await world.client.activity.fail({ workflowId: runId, activityId }, new Error(`it failed: ${CONTROL}`));
     await run.result();
     servers.given.release();
+    await tellOfControl();
     const nobody = new Countersign({ client: world.client }).run(`no-${CONTROL}`);
     await writeFile(join(world.engine.directory, 'vault', 'planted'), CONTROL);
     await world.artifacts.put(gzipSync(`in an artifact: ${CONTROL}`), 'application/gzip');
@@ -198,6 +216,18 @@ describe('control: a canary that is planted', () => {
     found = sightings(CANARY, [...planted, ...(await lyingPieces(scene))]);
     await replayOwn(world);
   }, LONG_MS);
+
+  /** A person is told who started a run. */
+  async function tellOfControl(): Promise<void> {
+    const { world, provider, secrets, desk } = scene;
+    const ask = said([{ type: 'call', id: 'asks', name: 'given__words', json: '{}' }]);
+    provider.enqueue(answered(chatDialect.events(ask)));
+    const over = { servers: [{ name: 'given' }], initiator: { id: CONTROL } };
+    const run = await world.start('main', over, { authorizations: { given: secrets.GIVEN } });
+    await until(() => desk.of(run.runId).length > 0, { what: 'a message about the control' });
+    await run.stop({ by: CONTROL, reason: 'told' });
+    await run.result();
+  }
 
   async function callUnderWay(): Promise<string | undefined> {
     const { connection, options } = scene.world.client;

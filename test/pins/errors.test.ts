@@ -21,6 +21,7 @@ const PINNED: Readonly<Record<string, readonly [boolean, number, number]>> = {
   RUN_CANCELLED: [false, 409, 5],
   RUN_STUCK: [true, 503, 6],
   LIMIT_REACHED: [false, 403, 3],
+  CALL_UNSUCCESSFUL: [false, 403, 3],
   CALL_UNKNOWN: [false, 404, 4],
   REQUEST_NOT_OPEN: [false, 409, 5],
   ALREADY_DECIDED: [false, 409, 5],

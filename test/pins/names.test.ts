@@ -8,6 +8,7 @@ import {
   CATALOG_UPDATES,
   CATALOG_WORKFLOW,
   DEFAULT_TASK_QUEUE,
+  GATEWAY_METRICS,
   METRICS,
   PENDING_MEMO,
   PUBLISHED_PATHS,
@@ -41,6 +42,25 @@ describe('names on the wire', () => {
       breaker: 'countersign_server_breaker',
       refusedQueries: 'countersign_queries_refused',
       messages: 'countersign_messages',
+      calls: 'countersign_calls',
+      tokens: 'countersign_tokens',
+      unverified: 'countersign_payloads_unverified',
+    });
+    expect(GATEWAY_METRICS).toEqual({
+      open: 'countersign_requests_open',
+      openByGroup: 'countersign_requests_open_by_group',
+      dueSoon: 'countersign_requests_due_soon',
+      closed: 'countersign_request_seconds',
+      runsEnded: 'countersign_runs_ended',
+      runsStuck: 'countersign_runs_stuck',
+      answers: 'countersign_answers',
+      readsFailed: 'countersign_run_reads_failed',
+      stale: 'countersign_projection_stale_seconds',
+      runs: 'countersign_projection_runs',
+      cut: 'countersign_projection_cut',
+      streams: 'countersign_streams_open',
+      http: 'countersign_http_requests',
+      httpSeconds: 'countersign_http_seconds',
     });
   });
 

@@ -113,6 +113,12 @@ const ROWS: readonly Row[] = [
     known: { tenant: 403, stranger: 403, reader: 403, admin: 403, approver: 403, operator: 403 },
   },
   {
+    route: 'post /v1/calls',
+    body: () => ({ server: 'bank', tool: 'pay' }),
+    known: { tenant: 403, stranger: 403, operator: 403, reader: 403, admin: 403, approver: 403 },
+  },
+  { route: 'get /v1/calls/{runId}', known: seen },
+  {
     route: `post ${CALL}/decisions`,
     body: ({ request: { digest } }) => ({ kind: 'approve', digest }),
     known: { ...seen, reader: 403, admin: 403 },

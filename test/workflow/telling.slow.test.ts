@@ -13,6 +13,9 @@ let gathering: MessageReceiver;
 let weekly: MessageReceiver;
 let world: World;
 
+/** Channels of one rule: as many as a policy may name. */
+const SEVERAL = Array.from({ length: 20 }, (_, index) => `several-${index}`);
+
 beforeAll(async () => {
   engine = await startEngine();
   bank = await startRecordingServer();
@@ -32,6 +35,7 @@ beforeAll(async () => {
           rounds: { ...hook(gathering.url), digest: { seconds: 2 } },
           days: { ...hook(gathering.url), digest: { seconds: 80_000 } },
           weeks: { ...hook(weekly.url), digest: { seconds: 86_000 } },
+          ...Object.fromEntries(SEVERAL.map((name) => [name, hook(receiver.url)])),
         },
       },
       policy: {
@@ -60,6 +64,13 @@ beforeAll(async () => {
             then: 'ask',
             notify: [{ channel: 'hook' }, { channel: 'days' }, { channel: 'weeks', on: ['opened'] }],
           },
+          // Each to other people, so that none is told in the message of another.
+          ...['flood-0', 'flood-1', 'flood-2'].map((purpose) => ({
+            id: purpose,
+            when: `args.purpose == "${purpose}"`,
+            then: 'ask' as const,
+            notify: SEVERAL.map((channel) => ({ channel, to: { ids: [purpose], groups: [] } })),
+          })),
         ],
       },
     },
@@ -262,4 +273,30 @@ test('a run that is stopped tells that its requests are withdrawn', async () => 
   await run.stop({ by: 'ann', reason: 'enough' });
   await run.result();
   expect(eventsOf(run.runId)).toEqual(['request.opened', 'request.closed']);
+});
+
+test('at most fifty messages are under way; the oldest are given up, and no decision waits for them', async () => {
+  receiver.answer((_, response) => response.writeHead(503).end());
+  const purposes = ['flood-0', 'flood-1', 'flood-2'];
+  const run = await world.start([
+    { calls: purposes.map((purpose) => ({ tool: 'bank/pay', arguments: { purpose } })) },
+    END,
+  ]);
+  await openRequests(run, purposes.length);
+  const { messages } = await until(
+    async () => {
+      const state = await run.state();
+      return state.messages?.failed === 10 && state;
+    },
+    { what: 'ten messages that were given up', instead: async () => (await run.state()).messages },
+  );
+  expect(messages).toMatchObject({ sent: 0, failed: 10 });
+  // Sixty were to be told; those of the first call are the oldest.
+  expect(messages?.underWay).toHaveLength(50);
+  expect(messages?.failures.map(({ channel, calls, code }) => [channel, calls, code])).toEqual(
+    SEVERAL.slice(0, 10).map((channel) => [channel, ['t1.c0'], 'MESSAGE_UNDELIVERED']),
+  );
+  for (const _ of purposes) await decideNext(run, 'ann');
+  receiver.answer();
+  await run.result();
 });

@@ -5,6 +5,7 @@ import { clientsOf, credentialsOf } from '../../activities/tokens/configured.ts'
 import { TENANT_PREFIX } from '../../activities/tokens/issued.ts';
 import { assertNoAuthorizationHeader } from '../../contracts/access-token.ts';
 import { CountersignError } from '../../contracts/errors.ts';
+import { CALLER_MODEL } from '../../contracts/names.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { Channel } from '../../contracts/schemas/channels.ts';
 import type { NotifyRoute } from '../../contracts/schemas/notify.ts';
@@ -29,6 +30,7 @@ const CHECKS: readonly ((config: Config, refuse: Refuse) => void)[] = [
   checkStores,
   checkEgress,
   checkConditions,
+  checkModels,
   checkPrices,
   checkIssuer,
   checkKeyIds,
@@ -98,6 +100,11 @@ function checkEgress(config: Config, refuse: Refuse): void {
 
 function checkConditions(config: Config, refuse: Refuse): void {
   for (const { path, reason } of conditionProblems(config.policy)) refuse(path, reason);
+}
+
+function checkModels({ models }: Config, refuse: Refuse): void {
+  if (Object.hasOwn(models, CALLER_MODEL))
+    refuse(pathText(['models', CALLER_MODEL]), 'is the name of the model of single calls: choose another');
 }
 
 function checkPrices(config: Config, refuse: Refuse): void {
@@ -231,6 +238,7 @@ export function contactedUrls(config: Config): ConfiguredUrl[] {
     ...(trust.mode === 'signed' && isTrustUrl(trust.jwks) ? at(['trust', 'jwks'], trust.jwks) : []),
     ...at(['gateway', 'oidc', 'issuer'], gateway?.oidc?.issuer),
     ...at(['gateway', 'oidc', 'jwksUri'], gateway?.oidc?.jwksUri),
+    ...at(['gateway', 'slack', 'responseUrl'], gateway?.slack?.responseUrl),
     ...at(['codecServer', 'oidc', 'issuer'], codecServer?.oidc?.issuer),
     ...at(['codecServer', 'oidc', 'jwksUri'], codecServer?.oidc?.jwksUri),
     ...origins(config),

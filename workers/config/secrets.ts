@@ -19,6 +19,7 @@ export function secretsOf(config: Config): readonly string[] {
   const others = [
     ...models,
     signIn?.clientSecret,
+    config.gateway?.slack?.signingSecret,
     config.ledger?.webhook?.secret,
     s3?.secretAccessKey,
     s3?.sessionToken,

@@ -9,6 +9,7 @@ import { defined } from '../../contracts/defined.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import { pathText } from '../../contracts/schemas/parse.ts';
 import type { Action, ApproverList, PolicyInput, RequestTimes, RuleMatch } from '../../contracts/schemas/policy.ts';
+import { type Compared, personOf } from '../../domain/policy/approvers.ts';
 import type { Organisation } from '../../domain/policy/judge.ts';
 import { DEFAULT_DEADLINE_SECONDS } from '../../domain/policy/times.ts';
 import { visible } from '../../domain/text/escape.ts';
@@ -157,12 +158,16 @@ function groupListsIn(value: unknown, path: readonly (string | number)[]): { gro
 }
 
 /** @param whole includes the layer's values for which the entry is silent */
-function ofEntry(whole: Entry, own: Entry, path: readonly (string | number)[]): string[] {
-  return [...listWarnings(own.approvers, path), ...timeWarnings(whole, own, path)];
+function ofEntry(whole: Entry & Compared, own: Entry, path: readonly (string | number)[]): string[] {
+  return [...listWarnings(whole, own.approvers, path), ...timeWarnings(whole, own, path)];
 }
 
 /** Groups are not counted: nobody knows how many members they have. */
-function listWarnings(list: ApproverList | undefined, path: readonly (string | number)[]): string[] {
+function listWarnings(
+  compared: Compared,
+  list: ApproverList | undefined,
+  path: readonly (string | number)[],
+): string[] {
   if (list === undefined || list.onlyInitiator === true) return [];
   const { escalate } = list;
   const isReplaced = escalate !== undefined && 'replace' in escalate;
@@ -173,7 +178,7 @@ function listWarnings(list: ApproverList | undefined, path: readonly (string | n
   const empty = isEmpty ? [`${where}.escalate names nobody: nobody else is asked${lost}.`] : [];
   // Earlier approvals go on counting: people of both lists may meet the number together.
   if (list.groups.length > 0 || (later?.groups.length ?? 0) > 0) return empty;
-  const people = new Set([...list.ids, ...(later?.ids ?? [])]).size;
+  const people = new Set([...list.ids, ...(later?.ids ?? [])].map((id) => personOf(compared, id))).size;
   if (people === 0) return [`${where} names nobody: every request would expire.`];
   const { need = 1 } = list;
   if (people < need)

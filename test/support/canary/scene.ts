@@ -2,7 +2,6 @@
  * Starts a deployment whose every secret is a canary. Its servers, authorization server and model leak what
  * they are sent, and its runs bring all secrets through every path.
  */
-import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { createVaultDirectory } from '../../../activities/vault/directory.ts';
 import type { RunHandle } from '../../../client/index.ts';
@@ -17,6 +16,8 @@ import { privateLines } from '../oauth/grants.ts';
 import { type HostileServer, startHostile } from '../oauth/provider.ts';
 import { putTokenFor } from '../oauth/refresh-bench.ts';
 import { ADMINISTRATORS, allowed, ANN, connected, refreshed } from '../scenes/catalogs.ts';
+import { type MailServer, startMailServer } from '../servers/mail-server.ts';
+import { type MessageReceiver, startMessageReceiver } from '../servers/message-receiver.ts';
 import { type LedgerReceiver, startLedgerReceiver } from '../servers/ledger-receiver.ts';
 import { type ListingServer, startListingServer } from '../servers/raw-server.ts';
 import { headKey, zoneKey } from '../signing/keys.ts';
@@ -24,6 +25,7 @@ import { until } from '../until.ts';
 import type { WorkerProcess } from '../world/worker-process.ts';
 import { decisionOn, openRequests } from '../world/world.ts';
 import type { Canary } from './scan.ts';
+import { newSecrets, WITHHELD } from './secrets.ts';
 import { CANARY_TOOLS, type CanaryServer, formsOf, jwtOf, READABLE, startCanaryServer } from './server.ts';
 import {
   describedPieces,
@@ -49,6 +51,9 @@ export interface CanaryScene {
   readonly tokenServers: readonly HostileServer[];
   readonly provider: ModelProvider;
   readonly receiver: LedgerReceiver;
+  /** People are told here. */
+  readonly desk: MessageReceiver;
+  readonly mail: MailServer;
   readonly world: FaultWorld;
   readonly worker: WorkerProcess;
   canaries(): readonly Canary[];
@@ -95,6 +100,8 @@ export async function startCanaryScene(): Promise<CanaryScene> {
   const provider = await startModelProvider(chatDialect.schema);
   const zone = await zoneKey();
   const receiver = await startLedgerReceiver(secrets.WEBHOOK_SECRET);
+  const desk = await startMessageReceiver(secrets.MESSAGE_SECRET);
+  const mail = await startMailServer();
   const signing = headKey();
   const headers = {
     'x-api-key': '${HEADER_KEY}',
@@ -131,6 +138,8 @@ export async function startCanaryScene(): Promise<CanaryScene> {
       },
       policy: {
         approvers: { ids: ['bob'] },
+        notify: [{ channel: 'desk' }, { channel: 'mail' }],
+        redact: [{ server: 'given', arguments: ['withheld'] }],
         unknownOutcomes: 'record',
         servers: {
           given: { default: 'allow', tools: { words: 'ask' } },
@@ -153,6 +162,21 @@ export async function startCanaryScene(): Promise<CanaryScene> {
         sign: { kid: signing.kid, privateKeyFile: 'ledger.pem' },
         directory: 'ledger',
         webhook: { url: receiver.url, secret: '${WEBHOOK_SECRET}' },
+      },
+      notify: {
+        channels: {
+          desk: { kind: 'webhook', url: desk.url, secret: '${MESSAGE_SECRET}' },
+          mail: {
+            kind: 'mail',
+            host: '127.0.0.1',
+            port: mail.port,
+            tls: 'none',
+            user: 'countersign',
+            password: '${MAIL_PASSWORD}',
+            from: 'countersign@example.com',
+            to: ['audit@example.com'],
+          },
+        },
       },
       grants: { keys: [{ kid: zone.kid, privateKeyFile: 'zone.pem' }] },
       log: { level: 'trace' },
@@ -178,6 +202,8 @@ export async function startCanaryScene(): Promise<CanaryScene> {
     tokenServers: [minter, refuser],
     provider,
     receiver,
+    desk,
+    mail,
     world,
     worker,
     canaries: () => [
@@ -191,7 +217,7 @@ export async function startCanaryScene(): Promise<CanaryScene> {
     close: async () => {
       await world.stop();
       await Promise.all(
-        [...Object.values(servers), plain, minter, refuser, provider, receiver].map((part) => part.close()),
+        [...Object.values(servers), plain, minter, refuser, provider, receiver, desk, mail].map((part) => part.close()),
       );
     },
   };
@@ -207,7 +233,7 @@ export async function converse(
     type: 'call' as const,
     id: `id-${tool}`,
     name: `${name}__${tool}`,
-    json: JSON.stringify({ note: echo }),
+    json: JSON.stringify({ note: echo, withheld: WITHHELD }),
   }));
   const first = said([{ type: 'reasoning', text: echo, seal: '' }, { type: 'text', text: echo }, ...calls]);
   const last = said([{ type: 'text', text: echo }]);
@@ -294,14 +320,23 @@ export async function refusedStarts({ world, secrets: { GIVEN } }: CanaryScene):
   ];
 }
 
-/** Collects files on disk, output of the worker, and requests to the ledger's webhook. */
-export async function lyingPieces({ world, worker, receiver }: CanaryScene): Promise<readonly Piece[]> {
+/** Collects files on disk, output of the worker, requests to the ledger's webhook, and messages to people. */
+export async function lyingPieces({ world, worker, receiver, desk, mail }: CanaryScene): Promise<readonly Piece[]> {
   const sent = receiver.received.map(({ headers, body }): Piece => ({
     store: 'ledger webhook',
     place: String(headers['webhook-id']),
     content: `${JSON.stringify(headers)}\n${body}`,
   }));
-  return [...(await storedPieces(world)), ...sent, { store: 'logs', place: 'worker', content: worker.output() }];
+  const told = [
+    ...desk.received.map(({ id, headers, body }) => [id, `${JSON.stringify(headers)}\n${body}`] as const),
+    ...mail.mails.map(({ raw, text }, index) => [`mail ${index}`, `${raw}\n${text}`] as const),
+  ].map(([place, content]): Piece => ({ store: 'messages', place, content }));
+  return [
+    ...(await storedPieces(world)),
+    ...sent,
+    ...told,
+    { store: 'logs', place: 'worker', content: worker.output() },
+  ];
 }
 
 // Makes the model read a resource that a leaking server has linked to.
@@ -315,25 +350,6 @@ function readingTurns(server: string, echo: string): ReturnType<typeof said>[] {
   const name = `${server}__resources_read_${hashOf([server, READ_RESOURCE]).slice(0, 16)}`;
   const call = { type: 'call' as const, id: 'id-read', name, json: JSON.stringify({ uri: READABLE }) };
   return [said([{ type: 'text', text: echo }, call])];
-}
-
-// Makes the secrets of the canary deployment.
-
-/** Secrets contain characters that JSON, URLs and base64 encode, as far as their kind allows. */
-function newSecrets() {
-  const random = (): string => randomBytes(20).toString('hex');
-  return {
-    GIVEN: `given~${random()}+/x==`,
-    REFRESH: `refresh.${random()}`,
-    STORED: `stored.${random()}`,
-    VAULT_KEY: randomBytes(32).toString('base64'),
-    CLIENT_SECRET: `client "${random()}" %+/&=`,
-    API_KEY: `sk-${random()}-key`,
-    HEADER_KEY: `header ${random()} "q" \\ %41 +/=`,
-    HEADER_SCHEMED: `scheme-${random()}`,
-    HEADER_PADDED: `padded-${random()}`,
-    WEBHOOK_SECRET: `whsec_${randomBytes(33).toString('base64')}`,
-  };
 }
 
 // Connects catalogs whose server leaks the credentials that they name, in listings and in refused listings.

@@ -23,6 +23,7 @@ export const STORES = [
   'ledger directory',
   'vault',
   'ledger webhook',
+  'messages',
   'logs',
   'command line',
   'client errors',

@@ -137,6 +137,7 @@ export async function startTestGateway(
       serverUrls: Object.fromEntries(Object.entries(servers).map(([name, { url }]) => [name, url])),
     },
     ask: async (url, init) => await fetch(url, init),
+    askSlack: async (url, init) => await fetch(url, init),
     version: 'test',
   });
 }

@@ -3,7 +3,11 @@ import { expect, test } from '@jest/globals';
 import type { Message } from '../../../../activities/notify/port.ts';
 import { createSendMessage, type SendParts } from '../../../../activities/notify/send.ts';
 import { createScrubber } from '../../../../activities/scrubbing/scrubber.ts';
+import type { JsonObject } from '../../../../contracts/schemas/json.ts';
 import type { MessageInput } from '../../../../contracts/wire/notify.ts';
+import { withoutRedacted } from '../../../../domain/policy/redaction.ts';
+import { argumentsLine } from '../../../../domain/text/shown-json.ts';
+import { approvalRequest } from '../../../support/builders/approval-request.ts';
 import { message, request } from '../../../conformance/notify.suite.ts';
 
 function sending(over: Partial<SendParts> = {}) {
@@ -14,6 +18,7 @@ function sending(over: Partial<SendParts> = {}) {
     page: 'https://approvals.example.com/{namespace}/runs/{run}#{call}',
     scrub: (value) => createScrubber(['canary-secret']).value(value),
     tell: (each) => told.push(each),
+    readRequests: async () => [],
     scheduler: () => ({ attempt: 1, workflowType: 'agentRun', workflowId: 'run/1' }),
     ...over,
   });
@@ -72,4 +77,55 @@ test('a channel that this worker does not know may be known to another, and fail
   const failing = sending({ channels: { it: { send: away } } });
   await expect(failing.send(input())).rejects.toThrow('away');
   expect(failing.told).toEqual([{ channel: 'it', event: 'opened', result: 'failed' }]);
+});
+
+test('a message with buttons binds what its run asks now, and is as good without buttons', async () => {
+  const asked = approvalRequest({ amount: 5 });
+  const { server, tool } = asked;
+  const requests = [request({ server, tool, arguments: '{"amount":5}' })];
+  const bound = async (
+    readRequests: SendParts['readRequests'],
+    over: Partial<MessageInput> = {},
+    hasButtons = true,
+  ) => {
+    const sent: Message[] = [];
+    const channel = { hasButtons, send: async (each: Message) => ({ thread: String(sent.push(each)) }) };
+    await sending({ channels: { it: channel }, readRequests }).send(input({ requests, ...over }));
+    return sent[0]?.requests[0]?.answerable;
+  };
+  const reading = (over: object) => async () => [{ ...asked, ...over }];
+  expect(await bound(reading({}))).toEqual({ digest: asked.digest, runId: asked.runId, isWhole: true });
+  for (const changed of [
+    { callId: 't1.c1' },
+    { generation: 2 },
+    { status: 'approved' },
+    { arguments: { amount: 6 } },
+    { tool: 'refund' },
+    { about: { kind: 'outcome', message: 'lost', attempt: 1 } },
+    { digest: '0'.repeat(64) },
+  ])
+    expect([changed, await bound(reading(changed))]).toEqual([changed, undefined]);
+  expect(await bound(away)).toBeUndefined();
+  expect(await bound(reading({}), { event: 'closed' })).toBeUndefined();
+  expect(await bound(reading({}), {}, false)).toBeUndefined();
+});
+
+test('arguments that are redacted or cut are not whole', async () => {
+  const shownOf = async (values: JsonObject, redact?: string[]) => {
+    const asked = { ...approvalRequest(values), ...(redact && { redact }) };
+    const { server, tool } = asked;
+    const sent: Message[] = [];
+    const channel = { hasButtons: true, send: async (each: Message) => ({ thread: String(sent.push(each)) }) };
+    const shown = argumentsLine(withoutRedacted(values, redact));
+    await sending({ channels: { it: channel }, readRequests: async () => [asked] }).send(
+      input({ requests: [request({ server, tool, arguments: shown })] }),
+    );
+    return sent[0]?.requests[0]?.answerable?.isWhole;
+  };
+  expect(await shownOf({ iban: 'DE02', amount: 5 })).toBe(true);
+  expect(await shownOf({ iban: 'DE02', amount: 5 }, ['iban'])).toBe(false);
+  expect(await shownOf({ note: 'x'.repeat(121) })).toBe(false);
+  expect(await shownOf(Object.fromEntries(Array.from({ length: 100 }, (_, index) => [`field${index}`, index])))).toBe(
+    false,
+  );
 });

@@ -24,6 +24,14 @@ test.each<[string, List, string]>([
   ]);
 });
 
+test('ids count as people as policy.idCase compares them', () => {
+  const approvers = { ids: ['Ann', 'ann'], need: 2 };
+  expect(warningsOf({ approvers })).toEqual([]);
+  expect(warningsOf({ approvers, idCase: 'ignored' })).toEqual([
+    'policy.approvers needs 2 people and names 1: every request would expire.',
+  ]);
+});
+
 test.each<List>([
   { ids: ['ann'] },
   { groups: ['ops'], need: 9 },

@@ -93,6 +93,7 @@ const config = Config.parse({
       hook: { kind: 'slack-webhook', webhookUrl: 'https://hooks.slack.example.com/canary-hook' },
     },
   },
+  gateway: { slack: { signingSecret: 'canary-signing-secret', team: 'T024BE7LD' } },
   encryption: { keys: [{ id: 'a', key: CODEC_KEY }] },
 });
 
@@ -109,6 +110,7 @@ const CANARIES = [
   MESSAGE_SECRET,
   'canary-mail-password',
   'canary-slack-token',
+  'canary-signing-secret',
   'https://hooks.slack.example.com/canary-hook',
   CODEC_KEY,
   ZONE_KEY,
@@ -144,6 +146,7 @@ describe('secrets of a configuration', () => {
       'secret', // a secret
       'secretAccessKey', // a secret
       'sessionToken', // a secret
+      'signingSecret', // a secret
       'subjectTokenType', // a name
       'token', // a secret
       'tokens', // a limit

@@ -1,0 +1,33 @@
+/** What the gateway takes and answers about single calls. */
+import { z } from 'zod';
+import { RunId, StartRun } from '../http-api.ts';
+import { CallSpec } from '../run-spec.ts';
+import { CallAnswer } from '../run-state.ts';
+
+/** Seconds for which an answer waits for the end of the call. */
+const waitSeconds = z.coerce.number().int().min(0).max(60).default(0);
+
+/** Without `initiator` and `signature`: who calls is who asks. */
+export const StartCall = CallSpec.omit({ initiator: true, signature: true }).extend({
+  runId: StartRun.shape.runId,
+  waitSeconds,
+});
+export type StartCall = z.infer<typeof StartCall>;
+
+export const CallQuery = z.strictObject({ waitSeconds });
+
+/** A call under way, or over. */
+export const ShownCall = z.strictObject({
+  runId: RunId,
+  status: z.enum(['running', 'waiting', 'ended']),
+  /** What became of the call, once it has ended. */
+  answer: CallAnswer.optional(),
+  /** Page of this gateway on which people decide, while somebody is asked. */
+  page: z.string().optional(),
+});
+export type ShownCall = z.infer<typeof ShownCall>;
+
+export const StartedCall = ShownCall.extend({
+  /** False if the same call was started before. */
+  started: z.boolean(),
+});

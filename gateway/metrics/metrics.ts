@@ -1,0 +1,144 @@
+/**
+ * Counts what a gateway does, for Prometheus.
+ *
+ * 1. Labels are words of ours: codes, routes, statuses, and the groups that the operator lists. No id of a run or a
+ *    person, and nothing that tenants choose, becomes one.
+ * 2. What is known without asking a run is counted; a scrape asks nobody.
+ */
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { ErrorCode } from '../../contracts/errors.ts';
+import { GATEWAY_METRICS } from '../../contracts/names.ts';
+import { Authorization, Decision, Provision, Resolution } from '../../contracts/schemas/request.ts';
+import type { Projection } from '../projection/projection.ts';
+import { AGES, type ClosedRequest, type WaitingRequests } from './waiting.ts';
+
+/** Kinds of answers that people give; a body of another kind is `other`. */
+const KINDS: ReadonlySet<string> = new Set(
+  [Decision, Resolution, Provision, Authorization].flatMap(({ options }) =>
+    options.map(({ shape }) => shape.kind.value),
+  ),
+);
+
+/** From seconds to weeks: people answer so. */
+const DECISION_SECONDS = [10, 60, 300, 900, 3_600, 14_400, 86_400, 604_800];
+const HTTP_SECONDS = [0.01, 0.05, 0.1, 0.3, 1, 3, 10, 30];
+
+/** One HTTP request that has been answered. */
+export interface Answered {
+  readonly method: string;
+  /** Pattern of the route; undefined if there is none. */
+  readonly route: string | undefined;
+  readonly status: number;
+  /** Undefined for a stream, which lasts as long as somebody reads. */
+  readonly seconds: number | undefined;
+}
+
+/** Parts of a gateway whose state is read when Prometheus asks. */
+export interface Measured {
+  readonly projection: Pick<Projection, 'asOf' | 'size' | 'isCut'>;
+  readonly waiting: Pick<WaitingRequests, 'counted'>;
+  readonly streams: { readonly size: number };
+  readonly opened: { readonly stuck: number };
+}
+
+export class GatewayMetrics {
+  readonly #registry = new Registry();
+  readonly #answers: Counter<'kind' | 'result'>;
+  readonly #readsFailed: Counter<'code'>;
+  readonly #http: Counter<'method' | 'route' | 'status'>;
+  readonly #httpSeconds: Histogram<'method' | 'route'>;
+  readonly #closed: Histogram<'result'>;
+  readonly #runsEnded: Counter<'status'>;
+
+  constructor() {
+    const registers = [this.#registry];
+    const counter = <Label extends string>(name: string, help: string, labelNames: Label[]): Counter<Label> =>
+      new Counter({ name, help, labelNames, registers });
+    const histogram = <Label extends string>(name: string, help: string, labelNames: Label[], buckets: number[]) =>
+      new Histogram({ name, help, labelNames, buckets, registers });
+    const names = GATEWAY_METRICS;
+    this.#answers = counter(names.answers, 'Answers of people by this gateway: accepted, or the code of the refusal.', [
+      'kind',
+      'result',
+    ]);
+    this.#readsFailed = counter(names.readsFailed, 'Reads of runs that failed, by code.', ['code']);
+    this.#http = counter(names.http, 'HTTP requests that were answered.', ['method', 'route', 'status']);
+    this.#httpSeconds = histogram(names.httpSeconds, 'Time of an answer.', ['method', 'route'], HTTP_SECONDS);
+    this.#closed = histogram(names.closed, 'Time for which a request was open.', ['result'], DECISION_SECONDS);
+    this.#runsEnded = counter(names.runsEnded, 'Runs that ended while this gateway looked.', ['status']);
+    this.#closed.zero({ result: 'closed' });
+    this.#closed.zero({ result: 'expired' });
+    for (const code of ['RUN_STUCK', 'ENGINE_UNAVAILABLE']) this.#readsFailed.inc({ code }, 0);
+  }
+
+  /** Counts an answer. @param refusal absent if the run took it */
+  answered(kind: unknown, refusal?: ErrorCode): void {
+    const known = typeof kind === 'string' && KINDS.has(kind) ? kind : 'other';
+    this.#answers.inc({ kind: known, result: refusal ?? 'accepted' });
+  }
+
+  readFailed(code: ErrorCode): void {
+    this.#readsFailed.inc({ code });
+  }
+
+  answeredHttp({ method, route, status, seconds }: Answered): void {
+    // Paths and methods that nobody serves are without number.
+    const at = route === undefined ? { method: 'other', route: '(unknown)' } : { method, route };
+    this.#http.inc({ ...at, status });
+    if (seconds !== undefined) this.#httpSeconds.observe(at, seconds);
+  }
+
+  closed({ result, seconds }: ClosedRequest): void {
+    this.#closed.observe({ result }, seconds);
+  }
+
+  runEnded(status: string): void {
+    this.#runsEnded.inc({ status });
+  }
+
+  /** Adds what is read when Prometheus asks, and what Node tells of the process. */
+  measure({ projection, waiting, streams, opened }: Measured): void {
+    const registers = [this.#registry];
+    const names = GATEWAY_METRICS;
+    const gauge = (name: string, help: string, read: () => number): void => {
+      // prom-client calls `collect` with the gauge as `this`.
+      const made: Gauge = new Gauge({ name, help, registers, collect: () => made.set(read()) });
+    };
+    gauge(names.stale, 'Age of the lists.', () => (Date.now() - (projection.asOf ?? 0)) / 1_000);
+    gauge(names.runs, 'Runs in the lists.', () => projection.size);
+    gauge(names.cut, '1 if there are more runs than lists hold.', () => Number(projection.isCut));
+    gauge(names.streams, 'Event streams that are open.', () => streams.size);
+    gauge(names.runsStuck, 'Runs whose last reading ended with RUN_STUCK.', () => opened.stuck);
+    gauge(names.dueSoon, 'Open requests with a deadline within the hour.', () => waiting.counted(Date.now()).dueSoon);
+    const open: Gauge<'age'> = new Gauge({
+      name: names.open,
+      help: 'Open requests by age.',
+      labelNames: ['age'],
+      registers,
+      collect: () => {
+        const { byAge } = waiting.counted(Date.now());
+        for (const age of AGES) open.set({ age }, byAge.get(age) ?? 0);
+      },
+    });
+    const byGroup: Gauge<'group' | 'age'> = new Gauge({
+      name: names.openByGroup,
+      help: 'Open requests by age, for each group that their run waits for.',
+      labelNames: ['group', 'age'],
+      registers,
+      collect: () => {
+        for (const [group, counts] of waiting.counted(Date.now()).byGroup)
+          for (const age of AGES) byGroup.set({ group, age }, counts.get(age) ?? 0);
+      },
+    });
+    collectDefaultMetrics({ register: this.#registry });
+  }
+
+  get contentType(): string {
+    return this.#registry.contentType;
+  }
+
+  /** Everything in Prometheus' text format. */
+  async text(): Promise<string> {
+    return await this.#registry.metrics();
+  }
+}

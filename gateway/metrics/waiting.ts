@@ -1,0 +1,149 @@
+/**
+ * Follows what visibility shows of open requests: how many wait, for how long and for which groups, and when each closed.
+ *
+ * 1. No run is asked. The memo of a run lists its first five requests; of further ones only their number is known.
+ * 2. Every way of answering is seen, and with several gateways each of them sees it.
+ * 3. A request that was open before this gateway looked is as old as its run has waited.
+ */
+import type { Known, Projection } from '../projection/projection.ts';
+
+/** Bounds of ages in seconds; what is older than all of them is `more`. */
+const BOUNDS = [
+  ['5m', 300],
+  ['1h', 3_600],
+  ['1d', 86_400],
+  ['7d', 604_800],
+] as const;
+export type Age = (typeof BOUNDS)[number][0] | 'more';
+export const AGES: readonly Age[] = [...BOUNDS.map(([age]) => age), 'more'];
+
+const OTHER_GROUPS = '(other)';
+const NO_GROUP = '(people)';
+const SOON_MS = 3_600_000;
+/** Visibility may write these; anybody may write to a namespace. */
+const STATUSES: ReadonlySet<string> = new Set(['completed', 'stopped', 'limited', 'cancelled', 'failed', 'terminated']);
+
+export interface ClosedRequest {
+  /** `closed`: answered or withdrawn, or its run ended. */
+  readonly result: 'closed' | 'expired';
+  readonly seconds: number;
+}
+
+export interface Tell {
+  closed(request: ClosedRequest): void;
+  runEnded(status: string): void;
+}
+
+interface Open {
+  /** Epoch ms. */
+  readonly since: number;
+  readonly deadline: number;
+}
+
+interface Followed {
+  /** By digest. */
+  readonly open: ReadonlyMap<string, Open>;
+  /** Requests that the memo does not list. */
+  readonly unlisted: number;
+  readonly waitingSince: number;
+  readonly groups: readonly string[];
+}
+
+export interface Counted {
+  readonly byAge: ReadonlyMap<Age, number>;
+  readonly byGroup: ReadonlyMap<string, ReadonlyMap<Age, number>>;
+  readonly dueSoon: number;
+}
+
+type Seen = Pick<Known, 'row' | 'memo' | 'approvers'>;
+
+export class WaitingRequests {
+  readonly #projection: Pick<Projection, 'run'>;
+  readonly #groups: ReadonlySet<string>;
+  readonly #tell: Tell;
+  readonly #runs = new Map<string, Followed>();
+  readonly #startedAt: number;
+  /** Runs of which the end has been counted: visibility may show an end again, with what it learns later. */
+  readonly #ended = new Set<string>();
+
+  /**
+   * @param groups become labels by their names; all others together are `(other)`
+   * @param startedAt epoch ms; runs that ended before are not counted
+   */
+  constructor(
+    projection: Pick<Projection, 'run'>,
+    groups: readonly string[],
+    tell: Tell,
+    startedAt: number = Date.now(),
+  ) {
+    this.#projection = projection;
+    this.#groups = new Set(groups);
+    this.#tell = tell;
+    this.#startedAt = startedAt;
+  }
+
+  /** Takes a run as visibility shows it now. @param now epoch ms */
+  see({ row, memo, approvers }: Seen, now: number): void {
+    const before = this.#runs.get(row.runId);
+    const waitingSince = row.waitingSince === undefined ? now : Date.parse(row.waitingSince);
+    const open = new Map<string, Open>();
+    for (const { digest, deadline } of memo?.requests ?? []) {
+      const since = before === undefined ? waitingSince : (before.open.get(digest)?.since ?? now);
+      open.set(digest, { since, deadline: Date.parse(deadline) });
+    }
+    // A list that is cut may leave out what is still open.
+    if (memo?.truncated !== true)
+      for (const [digest, { since, deadline }] of before?.open ?? [])
+        if (!open.has(digest))
+          this.#tell.closed({ result: now >= deadline ? 'expired' : 'closed', seconds: (now - since) / 1_000 });
+    if (row.endedAt !== undefined && Date.parse(row.endedAt) >= this.#startedAt && !this.#ended.has(row.runId)) {
+      this.#remember(row.runId);
+      this.#tell.runEnded(STATUSES.has(row.status) ? row.status : 'other');
+    }
+    if (row.pending === 0) this.#runs.delete(row.runId);
+    else {
+      const unlisted = Math.max(0, row.pending - open.size);
+      this.#runs.set(row.runId, { open, unlisted, waitingSince, groups: this.#labelsOf(approvers) });
+    }
+  }
+
+  #remember(runId: string): void {
+    const [oldest] = this.#ended;
+    if (this.#ended.size >= 10_000 && oldest !== undefined) this.#ended.delete(oldest);
+    this.#ended.add(runId);
+  }
+
+  #labelsOf(approvers: readonly string[] | undefined): readonly string[] {
+    const named = (approvers ?? []).flatMap((name) => (name.startsWith('group:') ? [name.slice(6)] : []));
+    if (named.length === 0) return [NO_GROUP];
+    return [...new Set(named.map((group) => (this.#groups.has(group) ? group : OTHER_GROUPS)))];
+  }
+
+  /** @param now epoch ms */
+  counted(now: number): Counted {
+    const byAge = new Map<Age, number>();
+    const byGroup = new Map([...this.#groups, OTHER_GROUPS, NO_GROUP].map((group) => [group, new Map<Age, number>()]));
+    let dueSoon = 0;
+    const add = (groups: readonly string[], since: number, count: number): void => {
+      const age = ageOf((now - since) / 1_000);
+      for (const counts of [byAge, ...groups.map((group) => byGroup.get(group))])
+        counts?.set(age, (counts.get(age) ?? 0) + count);
+    };
+    for (const [runId, { open, unlisted, waitingSince, groups }] of this.#runs) {
+      if (this.#projection.run(runId) === undefined) {
+        this.#runs.delete(runId);
+        continue;
+      }
+      for (const { since, deadline } of open.values()) {
+        add(groups, since, 1);
+        if (deadline - now <= SOON_MS) dueSoon += 1;
+      }
+      if (unlisted > 0) add(groups, waitingSince, unlisted);
+    }
+    return { byAge, byGroup, dueSoon };
+  }
+}
+
+function ageOf(seconds: number): Age {
+  return BOUNDS.find(([, most]) => seconds < most)?.[0] ?? 'more';
+}

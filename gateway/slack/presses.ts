@@ -1,0 +1,204 @@
+/**
+ * Answers the press of a button in a message of Slack: who pressed it, what it binds, and words for that person.
+ *
+ * 1. A button carries no right. Slack says who pressed it, the operator says who that is, and then the same rule and the
+ *    same way hold as for every answer by the gateway.
+ * 2. A press counts once, however often it comes: its id is made of what Slack signed.
+ * 3. Words go to the one person alone, and to addresses of Slack alone.
+ */
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { CountersignError } from '../../contracts/errors.ts';
+import type { GatewayConfig, SlackConfig } from '../../contracts/schemas/gateway.ts';
+import type { DecisionAck } from '../../contracts/schemas/request.ts';
+import { SlackMember } from '../../contracts/schemas/channels.ts';
+import { SLACK_ACTIONS, SlackButton } from '../../contracts/schemas/notify-message.ts';
+import { visible } from '../../domain/text/escape.ts';
+import { codedOf, detailOf } from '../http/problem.ts';
+import type { GatewayLog } from '../http/server.ts';
+import type { AskProvider } from '../identity/keys.ts';
+import type { Asker, People } from '../identity/person.ts';
+import type { Answering } from '../inbox/answering.ts';
+import type { Reading } from '../inbox/reading.ts';
+
+/** The part of Slack's payload that is read; it has more. */
+const SlackPress = z.looseObject({
+  type: z.literal('block_actions'),
+  user: z.looseObject({ id: SlackMember, team_id: z.string().max(40).optional() }),
+  team: z.looseObject({ id: z.string().max(40) }).nullish(),
+  /** Where words for the person alone are sent. */
+  response_url: z.url({ protocol: /^https?$/ }).max(2_000),
+  actions: z
+    .array(
+      z.looseObject({
+        action_id: z.string().max(255),
+        action_ts: z.string().max(40),
+        value: z.string().max(2_000).optional(),
+      }),
+    )
+    .min(1)
+    .max(25),
+});
+type SlackPress = z.infer<typeof SlackPress>;
+
+export interface PressParts {
+  readonly config: SlackConfig;
+  readonly oidc: GatewayConfig['oidc'];
+  readonly people: Pick<People, 'personOf'>;
+  readonly reading: Pick<Reading, 'requestsOf'>;
+  readonly answering: Pick<Answering, 'answer'>;
+  /** Asks Slack, and nobody else. */
+  readonly askSlack: AskProvider;
+  readonly log?: GatewayLog | undefined;
+}
+
+type Action = SlackPress['actions'][number];
+
+const REPLY_MS = 10_000;
+/** A press is one moment; the person's right to answer is asked for it anew. */
+const PRESS_MS = 60_000;
+
+export class Presses {
+  readonly #parts: PressParts;
+  /** Presses whose answer is under way. */
+  readonly #underWay = new Set<Promise<void>>();
+
+  constructor(parts: PressParts) {
+    this.#parts = parts;
+  }
+
+  /** Takes a payload that Slack has signed. Slack waits for three seconds, and the run may need longer. */
+  take(payload: string): void {
+    const press = readPress(payload);
+    // Other buttons, such as a link of the same app, need no answer.
+    const action = press?.actions.find(({ action_id: id }) => kindOf(id) !== undefined);
+    if (press === undefined || action === undefined) return;
+    const done = this.#answer(press, action).finally(() => void this.#underWay.delete(done));
+    this.#underWay.add(done);
+  }
+
+  /** Resolves when all presses that were taken have been answered. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#underWay);
+  }
+
+  async #answer(press: SlackPress, action: Action): Promise<void> {
+    let words: string;
+    try {
+      words = wordsOf(await this.#decide(press, action));
+    } catch (error) {
+      const coded = codedOf(error);
+      words = `Nothing was changed (${coded.code}): ${detailOf(coded)}`;
+    }
+    await this.#reply(press.response_url, words);
+  }
+
+  async #decide(press: SlackPress, action: Action): Promise<DecisionAck> {
+    const { reading, answering } = this.#parts;
+    const asker = this.#askerOf(press);
+    const { run, callId, digest, runId } = readButton(action);
+    const kind = kindOf(action.action_id) ?? 'reject';
+    const shown = (await reading.requestsOf(run, asker)).find(({ request }) => request.callId === callId);
+    // What has changed or is over is refused by the run, which knows more words for it.
+    const isAsShown = shown?.request.status === 'open' && shown.request.digest === digest;
+    if (isAsShown && !shown.offers.includes(kind))
+      throw new CountersignError(
+        'APPROVER_NOT_ENTITLED',
+        `${asker.id} may not ${kind} this request now. Those who may are named in the message.`,
+      );
+    const said = { decisionId: decisionIdOf(press, action), digest, runId };
+    const body =
+      kind === 'approve'
+        ? { kind, ...said }
+        : { kind, ...said, reason: 'Rejected by a button in Slack, without a reason.' };
+    return await answering.answer(asker, { run, callId }, body, async (handle, decision) => handle.decide(decision));
+  }
+
+  /** @throws CountersignError `ACTION_FORBIDDEN` for whoever is not named */
+  #askerOf({ user, team }: SlackPress): Asker {
+    const { config, oidc, people } = this.#parts;
+    // Ids of members are those of a workspace, and a shared channel has members of others.
+    const isOurs = (user.team_id ?? team?.id) === config.team;
+    const person = Object.hasOwn(config.people, user.id) ? config.people[user.id] : undefined;
+    if (person === undefined || !isOurs)
+      throw new CountersignError(
+        'ACTION_FORBIDDEN',
+        'This gateway does not know who you are in Slack (gateway.slack.people). Open the request and sign in.',
+      );
+    const { id, groups, tenant = oidc?.tenant } = person;
+    return people.personOf({ id, groups, tenant, exp: (Date.now() + PRESS_MS) / 1_000 });
+  }
+
+  /** Slack shows it to that person alone; the message and its buttons stay. */
+  async #reply(url: string, text: string): Promise<void> {
+    const { askSlack, config, log } = this.#parts;
+    try {
+      if (new URL(url).origin !== new URL(config.responseUrl).origin)
+        throw new Error('the address is not one of Slack');
+      const answer = await askSlack(url, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json; charset=utf-8' },
+        body: JSON.stringify({ response_type: 'ephemeral', replace_original: false, text: escaped(visible(text)) }),
+        signal: AbortSignal.timeout(REPLY_MS),
+      });
+      await answer.body?.cancel();
+      if (!answer.ok) throw new Error(`Slack answered ${answer.status}`);
+    } catch (error) {
+      // The address is a secret of its message, so nothing of the error is quoted.
+      log?.warn('words for a person could not be sent to Slack', {
+        error: error instanceof Error ? error.name : 'error',
+      });
+    }
+  }
+}
+
+function readPress(payload: string): SlackPress | undefined {
+  const press = SlackPress.safeParse(parsed(payload));
+  return press.success ? press.data : undefined;
+}
+
+function readButton({ value }: Action): SlackButton {
+  const button = SlackButton.safeParse(parsed(value ?? ''));
+  if (button.success) return button.data;
+  throw new CountersignError('USAGE', 'This button is of another release. Open the request instead.');
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function kindOf(actionId: string): 'approve' | 'reject' | undefined {
+  if (actionId === SLACK_ACTIONS.approve) return 'approve';
+  return actionId === SLACK_ACTIONS.reject ? 'reject' : undefined;
+}
+
+function decisionIdOf(
+  { user, response_url: url }: SlackPress,
+  { action_id: id, action_ts: at, value }: Action,
+): string {
+  const hash = createHash('sha256').update(JSON.stringify([user.id, url, id, at, value]));
+  return `slack-${hash.digest('hex').slice(0, 40)}`;
+}
+
+const WORDS: Readonly<Record<DecisionAck['status'], string>> = {
+  approved: 'Your approval counts. The call goes on.',
+  counted: 'Your approval counts. More people must agree.',
+  rejected: 'Your rejection counts. The call does not run.',
+  withdrawn: 'Your approval is taken back.',
+  extended: 'The deadline is later now.',
+  answered: 'Your answer counts.',
+  edited: 'Your approval counts, with other arguments.',
+};
+
+function wordsOf({ status }: DecisionAck): string {
+  return WORDS[status];
+}
+
+/** Slack's three characters of control: nothing in the words becomes a mention or a link. */
+function escaped(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+}

@@ -1,0 +1,110 @@
+import { expect, test } from '@jest/globals';
+import { type ClosedRequest, WaitingRequests } from '../../../gateway/metrics/waiting.ts';
+import type { Known } from '../../../gateway/projection/projection.ts';
+
+const START = Date.parse('2026-01-01T00:00:00Z');
+const DAY = 86_400_000;
+const digestOf = (index: number) => String(index).repeat(64);
+
+function seen(digests: readonly number[], over: Partial<Known['row']> = {}, truncated = false): Known {
+  return {
+    row: {
+      runId: 'run-1',
+      status: 'waiting',
+      tenant: 'default',
+      initiator: 'ann',
+      servers: [],
+      startedAt: new Date(START - DAY).toISOString(),
+      waitingSince: new Date(START - 2_000_000).toISOString(),
+      pending: digests.length,
+      ...over,
+    },
+    memo: {
+      count: digests.length,
+      requests: digests.map((index) => ({
+        callId: `t1.c${index}`,
+        server: 'bank',
+        tool: 'pay',
+        deadline: new Date(START + index * DAY).toISOString(),
+        digest: digestOf(index),
+      })),
+      truncated,
+    },
+    approvers: ['group:finance', 'group:of-a-tenant', 'id:ben'],
+    mark: '',
+    version: 1,
+    misses: 0,
+  };
+}
+
+function following(groups: readonly string[] = ['finance']) {
+  const closed: ClosedRequest[] = [];
+  const ended: string[] = [];
+  const there = new Set(['run-1']);
+  const waiting = new WaitingRequests(
+    // Sound: a run is there, or not.
+    { run: (runId) => (there.has(runId) ? ({} as Known) : undefined) },
+    groups,
+    { closed: (request) => void closed.push(request), runEnded: (status) => void ended.push(status) },
+    START,
+  );
+  return { waiting, closed, ended, there };
+}
+
+test('requests count by age, and for each group of their run; groups that are not listed count together', () => {
+  const { waiting, there } = following();
+  waiting.see(seen([1], { pending: 3 }), START);
+  waiting.see(seen([1, 2], { pending: 3 }), START + 10_000);
+  const { byAge, byGroup } = waiting.counted(START + 20_000);
+  // One that was open before and one that the memo does not list are as old as their run has waited.
+  expect([...byAge]).toEqual([
+    ['1h', 2],
+    ['5m', 1],
+  ]);
+  expect([...byGroup].map(([group, counts]) => [group, Object.fromEntries(counts)])).toEqual([
+    ['finance', { '1h': 2, '5m': 1 }],
+    ['(other)', { '1h': 2, '5m': 1 }],
+    ['(people)', {}],
+  ]);
+  expect([...waiting.counted(START + 30 * DAY).byAge]).toEqual([['more', 3]]);
+  there.clear();
+  expect([...waiting.counted(START).byAge]).toEqual([]);
+});
+
+test('requests that are due within the hour', () => {
+  const { waiting } = following();
+  waiting.see(seen([1, 2]), START);
+  expect(waiting.counted(START + DAY - 3_600_001).dueSoon).toBe(0);
+  expect(waiting.counted(START + DAY - 3_600_000).dueSoon).toBe(1);
+});
+
+test('a request that is gone was closed, or has expired if its deadline is over', () => {
+  const { waiting, closed } = following();
+  waiting.see(seen([1, 2, 3]), START);
+  waiting.see(seen([1, 3]), START + 5_000);
+  waiting.see(seen([3]), START + DAY);
+  expect(closed).toEqual([
+    { result: 'closed', seconds: 2_005 },
+    { result: 'expired', seconds: 2_000 + 86_400 },
+  ]);
+  // It is told once.
+  waiting.see(seen([3]), START + DAY);
+  expect(closed).toHaveLength(2);
+});
+
+test('a list that is cut proves nothing of what it leaves out', () => {
+  const { waiting, closed } = following();
+  waiting.see(seen([1, 2]), START);
+  waiting.see(seen([2], { pending: 7 }, true), START + 5_000);
+  expect(closed).toEqual([]);
+});
+
+test('an end is counted once, if this gateway saw it; a status of strangers becomes no label', () => {
+  const { waiting, ended } = following();
+  const at = (ms: number) => new Date(ms).toISOString();
+  waiting.see(seen([], { runId: 'old', status: 'completed', endedAt: at(START - 1) }), START);
+  waiting.see(seen([], { status: 'completed', endedAt: at(START + 1) }), START + 2);
+  waiting.see(seen([], { status: 'completed', endedAt: at(START + 1) }), START + 3);
+  waiting.see(seen([], { runId: 'forged', status: 'a stranger wrote this', endedAt: at(START + 1) }), START + 3);
+  expect(ended).toEqual(['completed', 'other']);
+});
