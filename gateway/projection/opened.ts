@@ -10,7 +10,6 @@
 import { LRUCache } from 'lru-cache';
 import type { Countersign } from '../../client/countersign.ts';
 import { checkLedger, type LedgerReport } from '../../client/ledger/check.ts';
-import { CountersignError } from '../../contracts/errors.ts';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
