@@ -7,6 +7,7 @@ import { csrf, facts, requestPath } from './kit/layout.ts';
 import type { RunFacts, RunRead, Viewer } from './kit/port.ts';
 import { conversationView } from './conversation.ts';
 import { ago, clock, left } from './kit/times.ts';
+import { toldFacts } from './told.ts';
 
 export function runsView(runs: readonly RunFacts[], now: number): Html {
   return markup`<div class="head">
@@ -86,6 +87,7 @@ export function runView(
           ['Ledger', `${state.ledgerLength} entries`],
           ['Ledger head', markup`<code>${state.ledgerHead.slice(0, 16)}…</code>`],
           ['', markup`<a href="/runs/${encodeURIComponent(run.runId)}/ledger">Check the ledger</a>`],
+          ...toldFacts(state.messages),
           [
             'Temporal UI',
             rest.temporalUi !== undefined && markup`<a href="${rest.temporalUi}" rel="noreferrer">Open</a>`,
