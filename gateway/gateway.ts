@@ -20,7 +20,7 @@ import { CatalogChanges } from './catalog/changes.ts';
 import { Answering } from './inbox/answering.ts';
 import { type Explain, Explaining } from './inbox/explaining.ts';
 import { Records } from './inbox/records.ts';
-import { Definitions } from './inbox/definitions.ts';
+import { Definitions } from './catalog/definitions.ts';
 import type { AskProvider } from './identity/keys.ts';
 import { People, type Voice } from './identity/person.ts';
 import { Sessions } from './identity/sessions.ts';
@@ -156,7 +156,7 @@ async function assemble(options: GatewayOptions): Promise<Assembled> {
     opened,
     reading,
     countersign,
-    definitions: new Definitions(countersign),
+    definitions: new Definitions(countersign, catalogs),
     answering: new Answering(
       {
         client,

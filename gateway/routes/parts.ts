@@ -6,7 +6,7 @@ import type { CatalogChanges } from '../catalog/changes.ts';
 import type { Explaining } from '../inbox/explaining.ts';
 import type { Records } from '../inbox/records.ts';
 import type { Answering } from '../inbox/answering.ts';
-import type { Definitions } from '../inbox/definitions.ts';
+import type { Definitions } from '../catalog/definitions.ts';
 import type { Sessions } from '../identity/sessions.ts';
 import type { Tokens } from '../identity/tokens.ts';
 import type { Feeds } from '../projection/feeds.ts';
