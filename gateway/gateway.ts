@@ -18,7 +18,7 @@ import type { IdCase } from '../contracts/schemas/policy.ts';
 import { Catalogs, type CatalogSettings } from './catalog/catalogs.ts';
 import { CatalogChanges } from './catalog/changes.ts';
 import { Answering } from './inbox/answering.ts';
-import { Definitions } from './inbox/definitions.ts';
+import { Definitions } from './catalog/definitions.ts';
 import type { AskProvider } from './identity/keys.ts';
 import { People, type Voice } from './identity/person.ts';
 import { Sessions } from './identity/sessions.ts';
@@ -151,7 +151,7 @@ async function assemble(options: GatewayOptions): Promise<Assembled> {
     opened,
     reading,
     countersign,
-    definitions: new Definitions(countersign),
+    definitions: new Definitions(countersign, catalogs),
     answering: new Answering(
       {
         client,

@@ -70,6 +70,10 @@ export function pageSource(parts: RouteParts, temporalUi?: string): PageSource {
           : { temporalUi: `${temporalUi.replace(/\/$/, '')}/workflows/${encodeURIComponent(runId)}` }),
       };
     },
+    check: async (viewer, runId) => {
+      await reading.seen(runId, viewer);
+      return await opened.check(runId);
+    },
     tool: async (_viewer, request) => await parts.definitions.of(request),
     send: async (viewer, sent) => await send(parts, viewer, sent),
     say: async (viewer, runId, text, given) =>

@@ -4,7 +4,7 @@ import { ProblemDetails, RunId } from '../../contracts/schemas/http-api.ts';
 import type { Catalogs } from '../catalog/catalogs.ts';
 import type { CatalogChanges } from '../catalog/changes.ts';
 import type { Answering } from '../inbox/answering.ts';
-import type { Definitions } from '../inbox/definitions.ts';
+import type { Definitions } from '../catalog/definitions.ts';
 import type { Sessions } from '../identity/sessions.ts';
 import type { Tokens } from '../identity/tokens.ts';
 import type { Feeds } from '../projection/feeds.ts';

@@ -2,12 +2,12 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { CatalogRight } from '../../contracts/schemas/catalog.ts';
 import { Config } from '../../contracts/schemas/config.ts';
 import { GatewayConfig } from '../../contracts/schemas/gateway.ts';
 import { gatewayParts } from '../../cli/session/gateway.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { silenceProvider } from '../conformance/tokens.suite.ts';
+import { runCommand } from '../support/cli.ts';
 import { startProvider } from '../support/oauth/provider.ts';
 import { refusalOf } from '../support/refusal.ts';
 import {
@@ -34,10 +34,9 @@ beforeAll(async () => {
   provider = await startTestProvider();
   key = testKey('gateway-1', { kind: 'service', iss: provider.issuer, groups: ['finance'], speaksForMany: true });
   const approvers = { ids: [`${provider.issuer}|ben`], groups: ['finance', 'root'], need: 2 };
-  const administrator = { ids: [`${provider.issuer}|ben`], groups: ['finance'], may: [...CatalogRight.options] };
   ({ world } = await startBank(
-    { policy: { approvers }, catalog: { administrators: [administrator], loosening: 'countersign' } },
-    { beside: [provider], names: ['bank', 'shop'], trusted: [key], client: { signer: key.signer } },
+    { policy: { approvers } },
+    { beside: [provider], trusted: [key], client: { signer: key.signer } },
   ));
   // As the command does, from the files that an operator has.
   const { signer: _, entry, privateJwk } = key;
@@ -93,31 +92,67 @@ test('a run is started, told something, decided by two people and stopped, all b
   await run.result();
 });
 
-test('a catalog is connected, loosened by one person and agreed to by another, all by tokens', async () => {
-  const ben = callerOf(gateway, await provider.token({ sub: 'ben' }));
-  const fin = callerOf(gateway, await provider.token({ sub: 'fin', groups: ['finance'] }));
-  // The key does not speak for this group, so it does not count.
-  const root = callerOf(gateway, await provider.token({ sub: 'rot', groups: ['root'] }));
-  expect(await root('POST', '/v1/catalogs/shop/connect', {})).toMatchObject({ status: 404 });
-  const connected = await ben<{ refresh: number }>('POST', '/v1/catalogs/shop/connect', {});
-  expect(connected).toMatchObject({ status: 200, body: { status: 'applied', policyVersion: 1 } });
-  const catalog = world.countersign.catalog('shop');
-  await catalog.settled(connected.body.refresh);
-  const changes = [{ tool: 'pay', requiresApproval: false }];
-  const asked = await ben<{ changeId: string }>('POST', '/v1/catalogs/shop/tools', { expectedVersion: 1, changes });
-  expect(asked).toMatchObject({ status: 200, body: { status: 'waiting' } });
-  const [pending] = (await catalog.snapshot()).pending;
-  const said = { digest: pending?.digest, verdict: 'approve' };
-  const path = `/v1/catalogs/shop/changes/${asked.body.changeId}/decisions`;
-  expect(await ben('POST', path, said)).toMatchObject({ status: 403, body: { code: 'APPROVER_NOT_ENTITLED' } });
-  expect(await fin('POST', path, said)).toMatchObject({ status: 200, body: { status: 'applied', policyVersion: 2 } });
-  const [policy] = factsOf(await catalog.ledger(), 'catalog.policy');
-  expect(policy).toMatchObject({
-    by: { id: `${provider.issuer}|ben` },
-    countersignedBy: { id: `${provider.issuer}|fin` },
-    signature: { kid: 'gateway-1' },
-    countersignature: { kid: 'gateway-1' },
+test('a rotated key: restarted with the new one the gateway signs by it, what the old one has signed counts on, and it signs nothing any more', async () => {
+  const config = Config.parse({
+    gateway: {
+      oidc: { issuer: provider.issuer, audience: AUDIENCE, tenant: 'default' },
+      signing: { keyFile: 'gateway-2.jwk' },
+      may: { start: { ids: ['svc'] } },
+    },
+    egress: { allowLoopback: true },
   });
+  const directory = world.engine.directory;
+  const asked = async (by: Gateway, runId: string) => {
+    const svc = callerOf(by, await provider.token({ sub: 'svc' }));
+    const { initiator: _, ...spec } = world.spec([
+      { calls: [{ tool: 'bank/pay', arguments: { purpose: runId } }] },
+      { text: 'done' },
+    ]);
+    expect((await svc('POST', '/v1/runs', { runId, spec })).status).toBe(201);
+    const run = world.countersign.run(runId);
+    const [request] = await openRequests(run);
+    return {
+      run,
+      said: { kind: 'approve', digest: request.digest },
+      path: `/v1/runs/${runId}/requests/t1.c0/decisions`,
+    };
+  };
+  const waiting = await asked(gateway, 'rotated-1');
+  const ben = callerOf(gateway, await provider.token({ sub: 'ben' }));
+  expect(await ben('POST', waiting.path, waiting.said)).toMatchObject({ body: { status: 'counted' } });
+
+  // Times in signatures are whole seconds: what is signed in the second of the rotation is the old key's no more.
+  const nextSecond = async (since: number) =>
+    await until(() => Math.floor(Date.now() / 1_000) > Math.floor(since / 1_000), { what: 'the next second' });
+  await nextSecond(Date.now());
+  const rotated = await runCommand(['keys', 'rotate', 'gateway-1', 'gateway-2', '--trust', 'trust.jwks', '--json'], {
+    directory,
+  });
+  const { retired } = JSON.parse(rotated.out) as { readonly retired: string };
+  const { trust } = await gatewayParts(config, 'signed', directory);
+  const next = await startTestGateway(world, provider, { trust, config: { may: { start: { ids: ['svc'] } } } });
+  try {
+    await nextSecond(Date.parse(retired));
+    // What waits goes on, with one vote by each key.
+    const fin = callerOf(next, await provider.token({ sub: 'fin', groups: ['finance'] }));
+    expect(await fin('POST', waiting.path, waiting.said)).toMatchObject({ status: 200, body: { status: 'approved' } });
+    await waiting.run.result();
+    const signers = factsOf(await waiting.run.ledger(), 'decision.accepted').map(({ signature }) => signature?.kid);
+    expect(signers).toEqual(['gateway-1', 'gateway-2']);
+    expect(factsOf(await waiting.run.ledger(), 'outcome').map(({ outcome }) => outcome)).toEqual(['succeeded']);
+
+    // The process of before, if somebody forgot it.
+    const later = await asked(next, 'rotated-2');
+    await until(() => gateway.projection.run('rotated-2')?.row.pending === 1, { what: 'the old gateway’s list' });
+    expect(await ben('POST', later.path, later.said)).toMatchObject({ status: 403 });
+    expect(factsOf(await later.run.ledger(), 'decision.accepted')).toEqual([]);
+    const again = callerOf(next, await provider.token({ sub: 'ben' }));
+    expect(await again('POST', later.path, later.said)).toMatchObject({ body: { status: 'counted' } });
+    expect(await fin('POST', later.path, later.said)).toMatchObject({ body: { status: 'approved' } });
+    await later.run.result();
+  } finally {
+    await next.stop();
+  }
 });
 
 test('without a key, or with one of another issuer, it does not start', async () => {

@@ -293,7 +293,7 @@ test('at most fifty messages are under way; the oldest are given up, and no deci
   expect(messages).toMatchObject({ sent: 0, failed: 10 });
   // Sixty were to be told; those of the first call are the oldest.
   expect(messages?.underWay).toHaveLength(50);
-  expect(messages?.failures.map(({ channel, calls, code }) => [channel, calls, code])).toEqual(
+  expect(messages?.failures.map((each) => [each.channel, each.calls, each.code])).toEqual(
     SEVERAL.slice(0, 10).map((channel) => [channel, ['t1.c0'], 'MESSAGE_UNDELIVERED']),
   );
   for (const _ of purposes) await decideNext(run, 'ann');
