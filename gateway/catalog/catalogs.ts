@@ -50,6 +50,12 @@ export interface CatalogSettings {
   readonly serverUrls: Readonly<Record<string, string>>;
 }
 
+export interface SeenDefinitions extends KnownDefinitions {
+  /** Hash of the definition in the server's last list. */
+  readonly hash: string;
+  readonly acknowledgedHash?: string;
+}
+
 /** For this long many share one answer. */
 const FRESH_MS = 1_500;
 /** Catalogs that are asked at a time. */
@@ -160,10 +166,7 @@ export class Catalogs {
     const snapshot = await this.snapshot(asker, server);
     const entry = entryOf(snapshot, name);
     if (entry === undefined) throw noTool(snapshot, name);
-    const [{ verdicts }, known] = await Promise.all([
-      this.#depthOf(snapshot),
-      this.#handle(snapshot).definitions({ ...snapshot, entries: [entry], listings: listingsOf(snapshot, entry) }),
-    ]);
+    const [{ verdicts }, known] = await Promise.all([this.#depthOf(snapshot), this.#definitions(snapshot, entry)]);
     const definitions = known.get(name);
     if (definitions === undefined) throw noTool(snapshot, name);
     return {
@@ -173,6 +176,28 @@ export class Catalogs {
       definitions: { current: definitions.current, ...defined({ acknowledged: definitions.acknowledged }) },
       differences: definitionDiff(definitions.acknowledged, definitions.current).map((each) => ({ ...each })),
     };
+  }
+
+  /**
+   * Reads the definitions of a tool for people who are asked about a call of it: no setting, and nothing of other tools.
+   * @returns undefined if there is no such catalog or tool
+   * @throws CountersignError `ARTIFACT_…`, `ENGINE_UNAVAILABLE`
+   */
+  async definitionsOf(tenant: string, server: string, tool: string): Promise<SeenDefinitions | undefined> {
+    const snapshot = await this.#snapshot(tenant, server).catch((error: unknown) => {
+      if (error instanceof CountersignError && error.code === 'CATALOG_NOT_FOUND') return undefined;
+      throw error;
+    });
+    const entry = snapshot === undefined ? undefined : entryOf(snapshot, tool);
+    if (snapshot === undefined || entry === undefined) return undefined;
+    const definitions = (await this.#definitions(snapshot, entry)).get(tool);
+    if (definitions === undefined) return undefined;
+    return { ...definitions, hash: entry.definition.hash, ...defined({ acknowledgedHash: entry.acknowledged?.hash }) };
+  }
+
+  async #definitions(snapshot: CatalogSnapshot, entry: CatalogEntry): Promise<ReadonlyMap<string, KnownDefinitions>> {
+    const listings = listingsOf(snapshot, entry);
+    return await this.#handle(snapshot).definitions({ ...snapshot, entries: [entry], listings });
   }
 
   /** Returns the settings of all tools as a file for review. */

@@ -5,7 +5,6 @@
 import type { ApprovalRequest, AuthorizationPause, InputPause, OutcomePause } from '../../contracts/schemas/request.ts';
 import { inWords, ruleAt } from '../../domain/policy/approvers.ts';
 import { permittedTo } from '../../domain/request/permitted.ts';
-import { canonicalJson } from '../../domain/text/canonical.ts';
 import { decideView } from './answers.ts';
 import { conversationView } from './conversation.ts';
 import { diff } from './kit/diff.ts';
@@ -14,6 +13,8 @@ import { type Html, markup, type Shown } from './kit/markup.ts';
 import { QUESTIONS } from './inbox.ts';
 import { type Answering, facts } from './kit/layout.ts';
 import type { RunRead } from './kit/port.ts';
+import { scopesView } from './scopes.ts';
+import { toolView } from './tool.ts';
 import { ago, clock, left, span } from './kit/times.ts';
 
 export interface RequestPage extends Answering {
@@ -22,7 +23,7 @@ export interface RequestPage extends Answering {
 
 export function requestView(page: RequestPage): Html {
   const { read, request, viewer, now } = page;
-  const { server, tool, callId, about, description, edited } = request;
+  const { server, tool, callId, about, edited } = request;
   const permitted = permittedTo(request, viewer, now);
   return markup`<div class="head request-head">
       <p class="crumbs">
@@ -61,14 +62,7 @@ export function requestView(page: RequestPage): Html {
           <h2 id="why">Why a person is asked</h2>
           ${whyView(request)}
         </section>
-        ${
-          description !== undefined &&
-          markup`<section aria-labelledby="says">
-            <h2 id="says">What the server says of its tool</h2>
-            <p class="note">Words of the server, which may be untrue.</p>
-            ${foreignBlock(description)}
-          </section>`
-        }
+        ${toolView(request, page.tool)}
         <section aria-labelledby="known">
           <h2 id="known">Details</h2>
           ${detailsView(request, now)}
@@ -95,16 +89,7 @@ function whyView({ rules, explain = [] }: ApprovalRequest): Html {
 }
 
 function detailsView(request: ApprovalRequest, now: number): Html {
-  const {
-    approvers,
-    openedAt,
-    votes = [],
-    extensions = [],
-    annotations,
-    grantExpiresAt,
-    escalatedAt,
-    standing,
-  } = request;
+  const { approvers, openedAt, votes = [], extensions = [], grantExpiresAt, escalatedAt, standing } = request;
   return facts([
     ['May decide', foreign(inWords(ruleAt(approvers, now - Date.parse(openedAt))))],
     [
@@ -125,7 +110,6 @@ function detailsView(request: ApprovalRequest, now: number): Html {
     ['Grant ends', grantExpiresAt !== undefined && markup`${clock(grantExpiresAt)}, before the deadline`],
     ['Answered by decision', standing !== undefined && foreign(standing)],
     ['Server', foreign(request.serverUrl)],
-    ['Tool hints', annotations !== undefined && foreign(canonicalJson(annotations))],
     ['Definition', markup`<code>${request.definitionHash.slice(0, 16)}…</code>`],
     ['Digest', markup`<code class="digest">${request.digest}</code>`],
     ['Temporal run', markup`<code>${request.runId}</code>`],
@@ -184,7 +168,7 @@ function aboutView(about: OutcomePause | InputPause | AuthorizationPause): Html 
       return markup`<section aria-labelledby="wants">
         <h2 id="wants">What the server wants</h2>
         ${foreignBlock(about.message)}
-        <p>${wantsWords(about)}</p>
+        <div>${wantsWords(about)}</div>
       </section>`;
   }
 }
@@ -192,8 +176,5 @@ function aboutView(about: OutcomePause | InputPause | AuthorizationPause): Html 
 function wantsWords({ wants, scopes }: AuthorizationPause): Shown {
   if (wants === 'grant') return 'The authorization of the run is no longer good: who gave it gives a fresh one.';
   if (scopes === undefined) return 'Consent to another try.';
-  return [
-    'Consent to these scopes, for this call alone: ',
-    scopes.map((scope) => markup`<code>${foreign(scope)}</code> `),
-  ];
+  return markup`Consent to these scopes, for this call alone: ${scopesView(scopes)}`;
 }

@@ -1,4 +1,5 @@
 /** The pages of one run and of its requests: what they show, and the forms by which people answer. */
+import type { KnownTool } from '../catalog/definitions.ts';
 import type { FastifyInstance } from 'fastify';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
@@ -11,7 +12,8 @@ import { answerOf, objectOf } from './form.ts';
 import { pageText, trouble, type Typed } from './kit/layout.ts';
 import { type Html, markup } from './kit/markup.ts';
 import { formOf, pageFor, type PageOptions } from './kit/page.ts';
-import type { PageSource, RunRead, ToolRead, Viewer } from './kit/port.ts';
+import type { PageSource, RunRead, Viewer } from './kit/port.ts';
+import { ledgerView } from './ledger.ts';
 import { requestView } from './request.ts';
 import { runView } from './run.ts';
 
@@ -40,6 +42,19 @@ export function registerRunPages(app: FastifyInstance, options: PageOptions): vo
     }),
   );
 
+  app.get(
+    '/runs/:runId/ledger',
+    pageFor<RunPath>(options, async ({ params: { runId } }, viewer) => {
+      const checked = await source.check(viewer, runId).catch((error: unknown) => {
+        const told = codedOf(error);
+        // What else goes wrong is told as on any page.
+        if (!told.code.startsWith('ARTIFACT_')) throw error;
+        return told;
+      });
+      const main = ledgerView(runId, checked, Date.now());
+      return pageText({ title: `Ledger of ${runId}`, viewer, at: 'runs', main });
+    }),
+  );
   app.post(
     '/runs/:runId/say',
     pageFor<RunPath>(options, async ({ params: { runId }, body }, viewer, reply) => {
@@ -126,7 +141,7 @@ interface Found {
 }
 
 interface Opened extends Found {
-  readonly tool: ToolRead;
+  readonly tool: KnownTool;
 }
 
 async function withTool(source: PageSource, viewer: Viewer, found: Found): Promise<Opened> {

@@ -69,7 +69,7 @@ export function runView(
         }
         <section aria-labelledby="line">
           <h2 id="line">What happened</h2>
-          ${timeline(ledger)}
+          ${timeline(ledger, state.spent?.currency)}
         </section>
         ${conversationView(messages)}
       </div>
@@ -83,12 +83,10 @@ export function runView(
             'Tokens',
             `${state.usage.inputTokens.toLocaleString('en')} in, ${state.usage.outputTokens.toLocaleString('en')} out`,
           ],
-          [
-            'Cost',
-            state.spent !== undefined && `${(state.spent.millionths / 1_000_000).toFixed(4)} ${state.spent.currency}`,
-          ],
+          ['Cost', state.spent !== undefined && money(state.spent.millionths, state.spent.currency)],
           ['Ledger', `${state.ledgerLength} entries`],
           ['Ledger head', markup`<code>${state.ledgerHead.slice(0, 16)}…</code>`],
+          ['', markup`<a href="/runs/${encodeURIComponent(run.runId)}/ledger">Check the ledger</a>`],
           ...toldFacts(state.messages),
           [
             'Temporal UI',
@@ -119,9 +117,9 @@ export function runView(
 
 const ENDED: ReadonlySet<string> = new Set(['completed', 'stopped', 'limited', 'cancelled', 'failed']);
 
-function timeline(ledger: readonly LedgerEntry[]): Html {
+function timeline(ledger: readonly LedgerEntry[], currency = ''): Html {
   return markup`<ol class="timeline">
-    ${ledger.map((entry) => markup`<li class="${classOf(entry)}"><span class="at">${clock(entry.at)}</span><span class="event">${words(entry)}</span></li>`)}
+    ${ledger.map((entry) => markup`<li class="${classOf(entry)}"><span class="at">${clock(entry.at)}</span><span class="event">${words(entry, currency)}</span></li>`)}
   </ol>`;
 }
 
@@ -131,7 +129,11 @@ function classOf({ fact }: LedgerEntry): string {
   return fact.kind.startsWith('request.') || fact.kind.startsWith('decision.') ? 'people' : 'plain';
 }
 
-function words({ fact }: LedgerEntry): Shown {
+function money(millionths: number, currency: string): string {
+  return `${(millionths / 1_000_000).toFixed(4)} ${currency}`;
+}
+
+function words({ fact }: LedgerEntry, currency: string): Shown {
   switch (fact.kind) {
     case 'run.started':
       return markup`Started by ${foreign(fact.initiator)} with ${foreign(fact.agent)} on ${foreign(fact.model)}`;
@@ -139,7 +141,11 @@ function words({ fact }: LedgerEntry): Shown {
       return markup`${foreign(fact.server)}: ${fact.count} tools`;
     case 'turn.proposed':
       return markup`Turn ${fact.turn}:
-      ${fact.calls === 0 ? 'an answer' : `${fact.calls} ${fact.calls === 1 ? 'call' : 'calls'}`}`;
+        ${fact.calls === 0 ? 'an answer' : `${fact.calls} ${fact.calls === 1 ? 'call' : 'calls'}`}
+        <span class="note"
+          >${(fact.usage.inputTokens + fact.usage.outputTokens).toLocaleString('en')}
+          tokens${fact.cost !== undefined && `, ${money(fact.cost, currency)}`}</span
+        >`;
     case 'verdict':
       return markup`<strong>${fact.verdict}</strong> ${fact.callId} ${foreign(fact.tool)} by
         ${fact.rules.map((rule) => [foreign(rule), ' '])}`;

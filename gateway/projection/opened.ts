@@ -9,6 +9,7 @@
  */
 import { LRUCache } from 'lru-cache';
 import type { Countersign } from '../../client/countersign.ts';
+import { checkLedger, type LedgerReport } from '../../client/ledger/check.ts';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
@@ -16,6 +17,7 @@ import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import type { RunState } from '../../contracts/schemas/run-state.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
 import { stillNeeded } from '../../domain/policy/approvers.ts';
+import { GENESIS } from '../../domain/run/journal.ts';
 import type { Projection } from './projection.ts';
 
 const MOST_AT_ONCE = 16;
@@ -61,6 +63,12 @@ export interface Story {
   readonly messages: readonly Message[];
 }
 
+export interface CheckedLedger {
+  readonly report: LedgerReport;
+  /** True if the entries lead to the head that the run itself states. */
+  readonly isHeadOfRun: boolean;
+}
+
 interface Failure {
   readonly version: number | undefined;
   readonly at: number;
@@ -75,6 +83,7 @@ export class Opened {
     sizeCalculation: ({ requests }) => 256 + JSON.stringify(requests).length,
   });
   readonly #states = new LRUCache<string, Reading<RunState>>({ max: 1_000 });
+  readonly #checks = new LRUCache<string, Reading<CheckedLedger>>({ max: 1_000 });
   readonly #stories = new LRUCache<string, Reading<Story>>({ max: MOST_STORIES });
   /** Rules of requests that a run had once: whoever they name may see the run. */
   readonly #rules = new LRUCache<string, readonly ApproverRule[]>({ max: 20_000 });
@@ -148,6 +157,7 @@ export class Opened {
     this.#kept.delete(runId);
     this.#states.delete(runId);
     this.#stories.delete(runId);
+    this.#checks.delete(runId);
     this.#asking.delete(runId);
     this.#failed.delete(runId);
   }
@@ -168,6 +178,18 @@ export class Opened {
         run.messages({ from, to: transcriptLength }),
       ]);
       return { state, ledger, messages };
+    });
+  }
+
+  /** Reads the whole ledger of a run and checks its chain. */
+  async check(runId: string): Promise<CheckedLedger> {
+    return await this.#shared(this.#checks, runId, async () => {
+      const run = this.#countersign.run(runId);
+      // The head is read before the entries: the ledger may grow meanwhile, and never shrinks.
+      const { ledgerLength, ledgerHead } = await run.state();
+      const entries = await run.ledger();
+      const head = ledgerLength === 0 ? GENESIS : entries[ledgerLength - 1]?.hash;
+      return { report: checkLedger(entries), isHeadOfRun: head === ledgerHead };
     });
   }
 

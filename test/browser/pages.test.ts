@@ -6,6 +6,8 @@
 import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
+import { until } from '../support/until.ts';
+import { decisionOn, openRequests } from '../support/world/world.ts';
 import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
 import { DESK, done, faultsOf, LONG_MS, type PagesWorld, PHONE, picture, startPagesWorld } from './pages-world.ts';
 
@@ -54,6 +56,8 @@ const VIEWS = [
   ['phone', PHONE, 'dark'],
 ] as const;
 
+/** What the shop lists now. */
+const sold: (typeof ORDER)[] = [ORDER];
 let shop: RecordingServer;
 let pages: PagesWorld;
 
@@ -61,8 +65,9 @@ beforeAll(async () => {
   // oidc-provider says on the console that it runs on Node 20 and without a store.
   jest.spyOn(console, 'info').mockImplementation(() => undefined);
   jest.spyOn(console, 'warn').mockImplementation(() => undefined);
-  shop = await startRecordingServer({ tools: [ORDER] });
-  pages = await startPagesWorld({ config: { servers: { shop: { url: shop.url, credentials: { kind: 'none' } } } } });
+  shop = await startRecordingServer({ tools: sold });
+  const server = { url: shop.url, credentials: { kind: 'none' as const }, recheckSeconds: 0 };
+  pages = await startPagesWorld({ config: { servers: { shop: server } } });
 }, LONG_MS);
 afterEach(async () => await pages.clear());
 afterAll(async () => {
@@ -133,6 +138,58 @@ test.each(VIEWS)(
     expect(await changes.getByRole('term').allInnerTexts()).toEqual(['lines[0].count']);
     expect(await faultsOf(page)).toEqual([]);
     await picture(page, `compare-${name}`);
+  },
+  LONG_MS,
+);
+
+test(
+  'who is asked again sees what has changed in the definition, and the earlier calls of the tool',
+  async () => {
+    const { run, path } = await pages.asking({ purpose: 'changed', ...ORDERED }, SHOP, 'shop/order');
+    const page = await pages.signedIn('ann', path);
+    await page.getByText('The whole definition').click();
+    await page.getByText('"inputSchema"').waitFor();
+    sold[0] = { ...ORDER, description: 'Orders goods, and pays for them at once.' };
+    try {
+      await page.getByRole('button', { name: 'Approve', exact: true }).click();
+      await until(async () => (await run.requests())[0]?.reopenedBecause !== undefined, { what: 'asked again' });
+      await page.goto(`${pages.gateway.url}${path}`);
+      const tool = page.getByRole('region', { name: 'What the server says of its tool' });
+      await tool.getByText('Changed since this run listed its tools').waitFor();
+      expect(await page.locator('.banner.warning').innerText()).toMatch(/description was .*sends an invoice/);
+      expect(await faultsOf(page)).toEqual([]);
+      await run.stop({ by: 'ann', reason: 'seen' });
+    } finally {
+      sold[0] = ORDER;
+    }
+  },
+  LONG_MS,
+);
+
+test.each(VIEWS)(
+  'the ledger of a run is checked, and the page says what that shows, at %s width',
+  async (name, viewport, colorScheme) => {
+    const twice = [
+      { calls: [{ tool: 'bank/pay', arguments: { n: 1 } }] },
+      { calls: [{ tool: 'bank/pay', arguments: { n: 2 } }] },
+      { text: 'done' },
+    ];
+    const run = await pages.world.start(twice);
+    const [first] = await openRequests(run);
+    await run.decide(decisionOn(first, 'ann'));
+    await until(async () => (await run.requests())[0]?.callId === 't2.c0', { what: 'the second call' });
+    const page = await pages.signedIn('ann', `/runs/${run.runId}/requests/t2.c0`, { viewport, colorScheme });
+    expect(await page.getByRole('region', { name: 'This tool, earlier in this run' }).innerText()).toMatch(
+      /1 call\.[\s\S]*succeeded[\s\S]*t1\.c0/,
+    );
+    await page.goto(`${pages.gateway.url}/runs/${run.runId}`);
+    await page.getByRole('link', { name: 'Check the ledger' }).click();
+    await page.getByText('The chain is unbroken.').waitFor();
+    const { ledgerLength, ledgerHead } = await run.state();
+    expect(await page.locator('main').innerText()).toContain(`All ${ledgerLength} entries`);
+    expect(await page.locator('.digest').innerText()).toBe(ledgerHead);
+    expect(await faultsOf(page)).toEqual([]);
+    await picture(page, `ledger-${name}`);
   },
   LONG_MS,
 );

@@ -1,10 +1,11 @@
 /** The frame of every page: head, navigation, who is signed in. */
 import { randomUUID } from 'node:crypto';
+import type { KnownTool } from '../../catalog/definitions.ts';
 import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
 import { visible } from '../../../domain/text/escape.ts';
 import { foreign } from './faithful.ts';
 import { type Html, markup, type Shown } from './markup.ts';
-import type { ToolRead, Viewer } from './port.ts';
+import type { Viewer } from './port.ts';
 
 export interface Page {
   readonly title: string;
@@ -94,7 +95,7 @@ export type Typed = Readonly<Record<string, string>>;
 
 export interface Answering {
   readonly request: ApprovalRequest;
-  readonly tool: ToolRead;
+  readonly tool: KnownTool;
   readonly viewer: Viewer;
   /** Epoch ms. */
   readonly now: number;

@@ -3,7 +3,8 @@ import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
 import type { LedgerEntry } from '../../../contracts/schemas/ledger.ts';
 import type { RunState } from '../../../contracts/schemas/run-state.ts';
 import type { Asker } from '../../identity/person.ts';
-import type { ToolDefinition } from '../../../contracts/schemas/tool.ts';
+import type { KnownTool } from '../../catalog/definitions.ts';
+import type { CheckedLedger } from '../../projection/opened.ts';
 import type { Message } from '../../../contracts/schemas/transcript.ts';
 
 export interface Viewer extends Asker {
@@ -56,20 +57,16 @@ export interface Sent {
   readonly message: Readonly<Record<string, unknown>>;
 }
 
-/** What is known of a requested tool beyond its request. */
-export interface ToolRead {
-  /** The definition that the request is about; absent if it cannot be read. */
-  readonly definition?: ToolDefinition;
-}
-
 export interface PageSource {
   /** @param everyone also requests that the viewer may see and not decide */
   inbox(viewer: Viewer, everyone: boolean): Promise<Inbox>;
   runs(viewer: Viewer): Promise<readonly RunFacts[]>;
   /** @throws CountersignError `RUN_NOT_FOUND`, also for a run that the viewer may not see */
   run(viewer: Viewer, runId: string): Promise<RunRead>;
+  /** @throws CountersignError `RUN_NOT_FOUND`, `ARTIFACT_MISSING` if older entries cannot be read */
+  check(viewer: Viewer, runId: string): Promise<CheckedLedger>;
   /** Never throws: a request is shown also where its tool's definition cannot be read. */
-  tool(viewer: Viewer, request: ApprovalRequest): Promise<ToolRead>;
+  tool(viewer: Viewer, request: ApprovalRequest): Promise<KnownTool>;
   /** @throws CountersignError as `RunHandle.decide` and its kin */
   send(viewer: Viewer, sent: Sent): Promise<void>;
   /** @param messageId lets a form that is sent twice count once */

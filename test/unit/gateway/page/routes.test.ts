@@ -8,9 +8,11 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import cookie from '@fastify/cookie';
 import { fastify, type FastifyInstance } from 'fastify';
 import { CountersignError } from '../../../../contracts/errors.ts';
+import type { KnownTool } from '../../../../gateway/catalog/definitions.ts';
+import type { CheckedLedger } from '../../../../gateway/projection/opened.ts';
 import type { LedgerEntry } from '../../../../contracts/schemas/ledger.ts';
 import type { ApprovalRequest } from '../../../../contracts/schemas/request.ts';
-import type { PageSource, RunRead, Sent, ToolRead, Viewer } from '../../../../gateway/page/kit/port.ts';
+import type { PageSource, RunRead, Sent, Viewer } from '../../../../gateway/page/kit/port.ts';
 import { Streams } from '../../../../gateway/http/streams.ts';
 import { registerPages } from '../../../../gateway/page/routes.ts';
 
@@ -58,7 +60,8 @@ let sent: Sent[];
 let shown: ApprovalRequest[];
 let ledger: LedgerEntry[];
 let refusal: CountersignError | undefined;
-let tool: ToolRead;
+let tool: KnownTool;
+let checked: CheckedLedger;
 
 const facts = (runId: string) => ({ runId, initiator: 'carol', startedAt: request.openedAt, status: 'waiting' });
 
@@ -78,6 +81,10 @@ function source(): PageSource {
       const state = { ...of, ...chain, calls: 1, transcriptLength: 0, transcriptFrom: 0 };
       return { facts: facts(runId), state, requests: shown, ledger, messages: [], mayTell: true };
     },
+    check: async () => {
+      if (refusal !== undefined) throw refusal;
+      return checked;
+    },
     tool: async () => tool,
     send: async (_viewer, message) => {
       if (refusal !== undefined) throw refusal;
@@ -96,6 +103,8 @@ beforeEach(async () => {
   ledger = [];
   refusal = undefined;
   tool = {};
+  const report = { faults: [], length: 7, head: 'ef'.repeat(32), branches: 1, signedTo: 0, ended: false };
+  checked = { report, isHeadOfRun: true };
   app = fastify();
   await app.register(cookie);
   registerPages(app, {
@@ -533,4 +542,108 @@ test('a call that waits for nobody shows its run, and takes no answer', async ()
   const late = await post('/runs/run-1/requests/t9.c9', { ...BOUND, kind: 'approve' });
   expect(late.statusCode).toBe(409);
   expect(sent).toEqual([]);
+});
+
+describe('the definition of the tool', () => {
+  const now = { name: 'pay', title: 'Pay', description: 'Pays.', inputSchema: { type: 'object' } };
+  const before = { ...now, description: `Pays nobody. ${HOSTILE}` };
+
+  test('stands there in full, with what an operator has said of it', async () => {
+    tool = { definition: { ...now, annotations: { destructiveHint: true } }, isAcknowledged: true };
+    shown = [{ ...request, annotations: { destructiveHint: true } }];
+    const { body } = await ask(PATH);
+    for (const part of [
+      'The whole definition',
+      'it may destroy something',
+      'has acknowledged this definition',
+      'Pays.',
+    ])
+      expect(body).toContain(part);
+    expect(body).not.toContain('Changed since');
+  });
+
+  test('shows what has changed since it was approved', async () => {
+    tool = { definition: now, earlier: { definition: before, of: 'catalog' } };
+    const { body } = await ask(PATH);
+    expect(body).toContain('Changed since an operator acknowledged it in the catalog');
+    expect(body).toMatch(/<del>[\s\S]*Pays nobody\.[\s\S]*<\/del><ins>[\s\S]*Pays\.[\s\S]*<\/ins>/);
+    expect(body).not.toContain('<script>alert');
+  });
+
+  test('that nobody has kept is said to be missing, beside the earlier one', async () => {
+    tool = { earlier: { definition: before, of: 'run' } };
+    const { body } = await ask(PATH);
+    expect(body).toContain('Changed since this run listed its tools');
+    expect(body).toContain('cannot be read');
+    expect(body).toContain('As it was');
+  });
+});
+
+test('earlier calls of the tool in this run are told with their ends, and those of other tools are not', async () => {
+  const entry = (fact: LedgerEntry['fact']): LedgerEntry => ({
+    seq: 0,
+    at: request.openedAt,
+    fact,
+    prev: '',
+    hash: '',
+  });
+  const verdict = (callId: string, name: string) =>
+    entry({
+      kind: 'verdict',
+      callId,
+      verdict: 'ask',
+      rules: [],
+      server: 'bank',
+      tool: name,
+      argumentsHash: request.digest,
+      policyVersion: request.digest,
+    });
+  ledger = [
+    verdict('t1.c1', 'pay'),
+    verdict('t1.c2', 'pay'),
+    verdict('t1.c3', 'other'),
+    verdict('t1.c0', 'pay'),
+    entry({ kind: 'outcome', callId: 't1.c1', outcome: 'rejected', outcomeHash: request.digest }),
+    entry({ kind: 'outcome', callId: 't1.c3', outcome: 'failed', outcomeHash: request.digest }),
+  ];
+  const { body } = await ask(PATH);
+  const [, section = ''] = /aria-labelledby="earlier">([\s\S]*?)<\/section>/.exec(body) ?? [];
+  expect(section).toContain('2 calls.');
+  expect(section).toMatch(/rejected<\/span> t1\.c1/);
+  expect(section).not.toMatch(/t1\.c3|t1\.c0/);
+});
+
+describe('the check of a ledger', () => {
+  const path = '/runs/run-1/ledger';
+
+  test('says what it shows, and what it does not', async () => {
+    expect((await ask('/runs/run-1')).body).toContain(`href="${path}"`);
+    const { body } = await ask(path);
+    for (const part of ['The chain is unbroken.', 'All 7 entries', 'What it does not show', 'verify-ledger'])
+      expect(body).toContain(part);
+  });
+
+  test('names what is wrong', async () => {
+    const fault = { kind: 'altered', seq: 3, reason: `was changed ${HOSTILE}` } as const;
+    checked = { ...checked, report: { ...checked.report, faults: [fault] } };
+    const { body } = await ask(path);
+    expect(body).toContain('This ledger is not what was recorded.');
+    expect(body).toMatch(/Entry 3<\/strong>[\s\S]*was changed/);
+    expect(body).not.toContain('The chain is unbroken.');
+    expect(body).not.toContain('<script>alert');
+  });
+
+  test('does not pass a chain that leads elsewhere', async () => {
+    checked = { ...checked, isHeadOfRun: false };
+    const { body } = await ask(path);
+    expect(body).not.toContain('The chain is unbroken.');
+    expect(body).toContain('do not lead to the head');
+  });
+
+  test('that cannot reach the first entries proves nothing, and says so', async () => {
+    refusal = new CountersignError('ARTIFACT_MISSING', 'Entries before 40 stand in the store.', {});
+    const { body } = await ask(path);
+    expect(body).toContain('It could not be checked');
+    expect(body).not.toContain('The chain is unbroken.');
+  });
 });

@@ -29,6 +29,7 @@ async function start(isDevelopment: boolean): Promise<void> {
       inbox: async () => ({ requests: [], mine: 0, asOf: new Date().toISOString() }),
       runs: none,
       run: none,
+      check: none,
       tool: none,
       send: none,
       say: none,

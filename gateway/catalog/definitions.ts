@@ -1,0 +1,121 @@
+/**
+ * Finds the definition of a requested tool, and the one that was approved before it, where somebody has kept them: the list
+ * of the run, and the catalog of the server.
+ *
+ * 1. A definition is told only under the hash that the request's digest covers.
+ * 2. What is read serves all who look; memory is bounded.
+ * 3. A store or a catalog that does not answer hides no request: its page then shows what the request itself says.
+ */
+import { LRUCache } from 'lru-cache';
+import type { Countersign } from '../../client/countersign.ts';
+import { defined } from '../../contracts/defined.ts';
+import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import type { ServerTools, ToolDefinition } from '../../contracts/schemas/tool.ts';
+import type { Catalogs, SeenDefinitions } from './catalogs.ts';
+
+/** A definition with its hash. */
+type Listed = ServerTools['tools'][number];
+type Tools = ReadonlyMap<string, Listed>;
+
+export interface KnownTool {
+  /** The definition that the request is about; absent if nobody has kept it, or it cannot be read now. */
+  readonly definition?: ToolDefinition;
+  /** An earlier definition, where the request is about another. */
+  readonly earlier?: EarlierTool;
+  /** True if an operator has acknowledged the definition that the request is about. */
+  readonly isAcknowledged?: true;
+}
+
+export interface EarlierTool {
+  readonly definition: ToolDefinition;
+  /** `catalog`: an operator acknowledged it. `run`: the run has listed it. */
+  readonly of: 'catalog' | 'run';
+}
+
+type Asked = Pick<ApprovalRequest, 'workflowId' | 'tenant' | 'server' | 'tool' | 'definitionHash'>;
+
+const MOST_KEPT_BYTES = 33_554_432;
+const FAILED_MS = 5_000;
+/** What a catalog says of a tool serves everybody for this long, also that there is none. */
+const CATALOG_MS = 10_000;
+
+export class Definitions {
+  readonly #countersign: Pick<Countersign, 'run'>;
+  readonly #catalogs: Pick<Catalogs, 'definitionsOf'>;
+  /** Pair of run and server → its tools by name. */
+  readonly #kept = new LRUCache<string, Tools>({
+    maxSize: MOST_KEPT_BYTES,
+    sizeCalculation: (tools) => 256 + JSON.stringify([...tools.values()]).length,
+  });
+  readonly #asking = new Map<string, Promise<Tools>>();
+  readonly #failed = new LRUCache<string, true>({ max: 10_000, ttl: FAILED_MS });
+  readonly #inCatalogs = new LRUCache<string, Promise<SeenDefinitions | undefined>>({ max: 200, ttl: CATALOG_MS });
+
+  constructor(countersign: Pick<Countersign, 'run'>, catalogs: Pick<Catalogs, 'definitionsOf'>) {
+    this.#countersign = countersign;
+    this.#catalogs = catalogs;
+  }
+
+  /** Never throws. */
+  async of(asked: Asked): Promise<KnownTool> {
+    const { workflowId, server, tool, definitionHash } = asked;
+    const [tools, seen] = await Promise.all([this.#toolsOf(workflowId, server), this.#inCatalog(asked)]);
+    const pinned = tools.get(tool);
+    const known: readonly (readonly [string | undefined, ToolDefinition | undefined])[] = [
+      [pinned?.hash, pinned?.definition],
+      [seen?.hash, seen?.current],
+      [seen?.acknowledgedHash, seen?.acknowledged],
+    ];
+    const definition = known.find(([hash]) => hash === definitionHash)?.[1];
+    if (seen?.acknowledgedHash === definitionHash) return { ...defined({ definition }), isAcknowledged: true };
+    const earlier = earlierThan(definitionHash, pinned, seen);
+    return defined({ definition, earlier });
+  }
+
+  async #inCatalog({ tenant, server, tool }: Asked): Promise<SeenDefinitions | undefined> {
+    const key = JSON.stringify([tenant, server, tool]);
+    const kept = this.#inCatalogs.get(key);
+    if (kept !== undefined) return await kept;
+    const asking = this.#catalogs.definitionsOf(tenant, server, tool).catch(() => undefined);
+    this.#inCatalogs.set(key, asking);
+    return await asking;
+  }
+
+  async #toolsOf(runId: string, server: string): Promise<Tools> {
+    const key = JSON.stringify([runId, server]);
+    const kept = this.#kept.get(key);
+    if (kept !== undefined || this.#failed.has(key)) return kept ?? NONE;
+    const asking = this.#asking.get(key) ?? this.#read(key, runId, server);
+    this.#asking.set(key, asking);
+    try {
+      return await asking;
+    } finally {
+      this.#asking.delete(key);
+    }
+  }
+
+  async #read(key: string, runId: string, server: string): Promise<Tools> {
+    try {
+      const list = await this.#countersign.run(runId).tools(server);
+      if (list === undefined) return NONE;
+      const tools = new Map(list.tools.map((each) => [each.definition.name, each]));
+      this.#kept.set(key, tools);
+      return tools;
+    } catch {
+      this.#failed.set(key, true);
+      return NONE;
+    }
+  }
+}
+
+/** What an operator has acknowledged counts before what the run has listed. */
+function earlierThan(
+  hash: string,
+  pinned: Listed | undefined,
+  seen: SeenDefinitions | undefined,
+): EarlierTool | undefined {
+  if (seen?.acknowledged !== undefined) return { definition: seen.acknowledged, of: 'catalog' };
+  return pinned === undefined || pinned.hash === hash ? undefined : { definition: pinned.definition, of: 'run' };
+}
+
+const NONE: Tools = new Map();
