@@ -30,8 +30,10 @@ if (needsEngine) {
 }
 
 // In this process, not a child: signals, the terminal and the exit code are the entry's own.
+// Examples import the package by its name, as whoever copies them: here it means the sources.
+const tsconfig = resolve(ROOT, 'tsconfig.node.json');
 const { register } = await import('tsx/esm/api');
-register();
+register({ tsconfig });
 // The SDK loads the converters of payloads with `require`.
 const { register: registerRequire } = await import('tsx/cjs/api');
 registerRequire();

@@ -1,3 +1,12 @@
 /** The public surface for users' own tests: `countersign/testing`. */
-export { type ReceivedCall, type ScriptedServer, type ScriptedTool, startScriptedServer } from './scripted-server.ts';
-export { startTestWorld, type Steps, type TestWorld, type TestWorldOptions } from './world.ts';
+export {
+  asking,
+  type ReceivedCall,
+  type ScriptedAnswer,
+  type ScriptedCall,
+  type ScriptedQuestion,
+  type ScriptedServer,
+  type ScriptedTool,
+  startScriptedServer,
+} from './scripted-server.ts';
+export { startTestWorld, type Steps, type TestWorld, type TestWorldOptions, type WorldConfig } from './world.ts';

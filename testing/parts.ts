@@ -1,7 +1,11 @@
-/** Parts of a world for tests: how they end, and where their artifacts are read. */
-import { resolve } from 'node:path';
+/** Parts of a world for tests: how they end, where their artifacts are read, and the key to which tokens are sealed. */
+import { generateKeyPairSync } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import type { JWK } from 'jose';
 import { readArtifactsFrom, readArtifactsFromBucket } from '../client/index.ts';
-import type { Config } from '../contracts/schemas/config.ts';
+import { SEALING } from '../contracts/crypto.ts';
+import type { Config, ConfigInput } from '../contracts/schemas/config.ts';
 
 export interface Part {
   stop(): Promise<unknown>;
@@ -26,4 +30,20 @@ export function readerOf(
 ): ReturnType<typeof readArtifactsFrom> {
   const { s3, directory: folder } = artifacts;
   return s3 === undefined ? readArtifactsFrom(resolve(directory, folder)) : readArtifactsFromBucket(s3, egress);
+}
+
+export interface KeptZoneKey {
+  /** The half to which clients seal tokens. */
+  readonly publicJwk: JWK;
+  /** Names the half that workers have. */
+  readonly grants: NonNullable<ConfigInput['grants']>;
+}
+
+/** Makes a key to which tokens are sealed. With it, servers may also ask people. @param directory of the configuration */
+export async function keepZoneKey(directory: string): Promise<KeptZoneKey> {
+  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: SEALING.curve });
+  const [kid, privateKeyFile] = ['world', 'world.pem'];
+  const pem = privateKey.export({ type: 'pkcs8', format: 'pem' });
+  await writeFile(join(directory, privateKeyFile), pem, { mode: 0o600 });
+  return { publicJwk: { ...publicKey.export({ format: 'jwk' }), kid }, grants: { keys: [{ kid, privateKeyFile }] } };
 }

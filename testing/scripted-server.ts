@@ -15,10 +15,45 @@ export interface ScriptedTool {
   /** Hints such as `readOnlyHint`. They count only if the configuration trusts the server. */
   readonly annotations?: Readonly<Record<string, boolean | string>>;
   /**
-   * Acts on a call. A text is answered as it is, another value as JSON. What it throws is the tool's own error.
-   * Default: answers `done`.
+   * Acts on a call. A text is answered as it is, another value as JSON. What it throws is the tool's own error, and
+   * what `asking` made is asked of people. Default: answers `done`.
    */
-  readonly answer?: (args: JsonObject) => unknown;
+  readonly answer?: (args: JsonObject, call: ScriptedCall) => unknown;
+}
+
+/** What a call brings beside its arguments. */
+export interface ScriptedCall {
+  /** `authorization` of the request, with the token of this call. */
+  readonly authorization: string | undefined;
+  /** What people answered to the questions of `asking`, by name; absent until they have been asked. */
+  readonly answers?: Readonly<Record<string, ScriptedAnswer>>;
+}
+
+export interface ScriptedAnswer {
+  readonly action: 'accept' | 'decline' | 'cancel';
+  /** The fields of the form; only with `accept`. */
+  readonly content?: JsonObject;
+}
+
+/** A form that a server asks people to fill in. */
+export interface ScriptedQuestion {
+  readonly message: string;
+  /** Field → its JSON Schema: a text, number, boolean or choice. */
+  readonly fields: Readonly<Record<string, JsonObject>>;
+  readonly required?: readonly string[];
+}
+
+class Asking {
+  readonly questions: Readonly<Record<string, ScriptedQuestion>>;
+
+  constructor(questions: Readonly<Record<string, ScriptedQuestion>>) {
+    this.questions = questions;
+  }
+}
+
+/** Has a tool ask people before it goes on (MCP multi-round-trip): it is called again, with their `answers`. */
+export function asking(questions: Readonly<Record<string, ScriptedQuestion>>): unknown {
+  return new Asking(questions);
 }
 
 export interface ReceivedCall {
@@ -26,6 +61,8 @@ export interface ReceivedCall {
   readonly arguments: JsonObject;
   /** `authorization` of the request, with the token of this call. */
   readonly authorization: string | undefined;
+  /** Answers of people, if this is a call that goes on after `asking`. */
+  readonly answers?: Readonly<Record<string, ScriptedAnswer>>;
 }
 
 export interface ScriptedServer {
@@ -66,7 +103,11 @@ export async function startScriptedServer(tools: Tools): Promise<ScriptedServer>
 interface Message {
   readonly id?: unknown;
   readonly method?: string;
-  readonly params?: { readonly name?: string; readonly arguments?: JsonObject };
+  readonly params?: {
+    readonly name?: string;
+    readonly arguments?: JsonObject;
+    readonly inputResponses?: Readonly<Record<string, ScriptedAnswer>>;
+  };
 }
 
 async function serve(
@@ -86,6 +127,7 @@ async function serve(
     response.end(JSON.stringify({ jsonrpc: '2.0', id, ...fields }));
   };
   const answer = (result: object): void => send({ result: { resultType: 'complete', ...result } });
+  const { authorization } = request.headers;
   const uncached = { ttlMs: 0, cacheScope: 'private' };
   switch (method) {
     case 'server/discover':
@@ -93,11 +135,11 @@ async function serve(
     case 'tools/list':
       return answer({ tools: Object.entries(tools).map(([name, tool]) => definitionOf(name, tool)), ...uncached });
     case 'tools/call': {
-      const { name = '', arguments: args = {} } = params;
+      const { name = '', arguments: args = {}, inputResponses: answers } = params;
       const tool = Object.hasOwn(tools, name) ? tools[name] : undefined;
       if (tool === undefined) return send({ error: { code: INVALID_PARAMS, message: `Unknown tool: ${name}` } });
-      calls.push({ tool: name, arguments: args, authorization: request.headers.authorization });
-      return answer(await resultOf(tool, args));
+      calls.push({ tool: name, arguments: args, authorization, ...defined({ answers }) });
+      return answer(await resultOf(tool, args, { authorization, ...defined({ answers }) }));
     }
     default:
       if (id === undefined) return void response.writeHead(202).end();
@@ -109,11 +151,24 @@ function definitionOf(name: string, { description, inputSchema, annotations }: S
   return { name, inputSchema: inputSchema ?? { type: 'object' }, ...defined({ description, annotations }) };
 }
 
-async function resultOf({ answer = () => 'done' }: ScriptedTool, args: JsonObject): Promise<object> {
+async function resultOf(
+  { answer = () => 'done' }: ScriptedTool,
+  args: JsonObject,
+  call: ScriptedCall,
+): Promise<object> {
   try {
-    const value = await answer(args);
+    const value = await answer(args, call);
+    if (value instanceof Asking) return { resultType: 'input_required', inputRequests: formsOf(value) };
     return { content: [{ type: 'text', text: typeof value === 'string' ? value : JSON.stringify(value ?? null) }] };
   } catch (error) {
     return { isError: true, content: [{ type: 'text', text: error instanceof Error ? error.message : String(error) }] };
   }
+}
+
+function formsOf({ questions }: Asking): object {
+  const forms = Object.entries(questions).map(([name, { message, fields, required = [] }]) => {
+    const requestedSchema = { type: 'object', properties: fields, required };
+    return [name, { method: 'elicitation/create', params: { mode: 'form', message, requestedSchema } }] as const;
+  });
+  return Object.fromEntries(forms);
 }

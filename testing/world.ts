@@ -9,7 +9,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from '@temporalio/client';
 import { IllegalStateError } from '@temporalio/common';
 import { DefaultLogger, makeTelemetryFilterString, Runtime } from '@temporalio/worker';
-import { Countersign, type RunHandle } from '../client/index.ts';
+import { Countersign, type RunHandle, type StartRunOptions } from '../client/index.ts';
 import { defined } from '../contracts/defined.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import { Config, type ConfigInput } from '../contracts/schemas/config.ts';
@@ -22,17 +22,27 @@ import { connectClient } from '../workers/connection.ts';
 import { startDevServer } from '../workers/dev-server.ts';
 import { findTemporalCli } from '../workers/temporal-cli.ts';
 import { startWorkers } from '../workers/worker.ts';
-import { type Part, readerOf, stopAll } from './parts.ts';
+import { keepZoneKey, type KeptZoneKey, type Part, readerOf, stopAll } from './parts.ts';
 import { type ScriptedServer, type ScriptedTool, startScriptedServer } from './scripted-server.ts';
 
 /** Steps of the model: its words and calls. */
 export type Steps = (typeof Script)['_zod']['input']['steps'];
 
+type ServerInput = NonNullable<ConfigInput['servers']>[string];
+
+/** Settings as in `countersign.yaml`; the world itself knows where its `servers` are. */
+export type WorldConfig = Omit<ConfigInput, 'servers'> & {
+  readonly servers?: Readonly<Record<string, Omit<ServerInput, 'url'> & { readonly url?: string }>>;
+};
+
+/** An approver by id, or with groups. */
+export type WorldApprover = string | { readonly id: string; readonly groups?: readonly string[] };
+
 export interface TestWorldOptions {
   /** Server → tool → what it does. Runs name a server as a configured one. */
   readonly servers?: Readonly<Record<string, Readonly<Record<string, ScriptedTool>>>>;
-  /** Anything else of a `countersign.yaml`, such as `policy`. */
-  readonly config?: ConfigInput;
+  /** Anything else of a `countersign.yaml`, such as `policy`, or how a server gets its token. */
+  readonly config?: WorldConfig;
   /** Workflows of your own beside those of runs, made by `bundleWorkflows` of `countersign/worker`. */
   readonly bundle?: WorkflowBundle;
 }
@@ -46,12 +56,19 @@ export interface TestWorld {
   readonly namespace: string;
   /** Calls that the servers got, by name. */
   readonly servers: Readonly<Record<string, ScriptedServer>>;
-  /** Starts a run whose model follows these steps; it may use every server, and ann has started it. */
-  start(steps: Steps, spec?: Partial<RunSpecInput>): Promise<RunHandle>;
+  /**
+   * Starts a run whose model follows these steps; it may use every server, and ann has started it.
+   * @param authorizations tokens by server, for servers with `credentials: { kind: 'given' }`; they are sealed
+   */
+  start(
+    steps: Steps,
+    spec?: Partial<RunSpecInput>,
+    options?: Pick<StartRunOptions, 'authorizations'>,
+  ): Promise<RunHandle>;
   /** Waits until this many requests of the run are open (1), for 30 s at most. */
   openRequests(run: RunHandle, count?: number): Promise<readonly ApprovalRequest[]>;
   /** Waits until a request is open, and approves it as this person. */
-  approveNext(run: RunHandle, approver: string): Promise<ApprovalRequest>;
+  approveNext(run: RunHandle, approver: WorldApprover): Promise<ApprovalRequest>;
   /** Stops every part, also where one fails; rejects with the first failure. */
   stop(): Promise<void>;
 }
@@ -82,7 +99,8 @@ export async function startTestWorld({
       servers[name] = await startScriptedServer(tools);
       started.push(servers[name]);
     }
-    const config = configOf(given, servers);
+    const zone = await keepZoneKey(directory);
+    const config = configOf(given, servers, zone);
     const engine = await startDevServer({ executable, ui: false, dynamicConfig: IMPATIENT });
     // A store in memory needs no orderly end.
     started.push({ stop: async () => await engine.stop('SIGKILL') });
@@ -96,7 +114,13 @@ export async function startTestWorld({
     started.push({ stop: async () => await connection.close() });
     const client = new Client({ connection, namespace, dataConverter: createDataConverter(config) });
     const artifacts = readerOf(config, directory);
-    const countersign = new Countersign({ client, artifacts, taskQueue: config.taskQueue });
+    const sealed = Object.entries(servers).map(([name, { url }]) => [name, { url, key: zone.publicJwk }] as const);
+    const countersign = new Countersign({
+      client,
+      artifacts,
+      taskQueue: config.taskQueue,
+      servers: Object.fromEntries(sealed),
+    });
     return worldOf({ countersign, client, address, namespace, servers, stop }, config);
   } catch (error) {
     // Why the world did not start says more than what did not stop.
@@ -105,13 +129,16 @@ export async function startTestWorld({
   }
 }
 
-type ServerInput = NonNullable<ConfigInput['servers']>[string];
-
-function configOf(given: ConfigInput, servers: Readonly<Record<string, ScriptedServer>>): Config {
+function configOf(
+  given: WorldConfig,
+  servers: Readonly<Record<string, ScriptedServer>>,
+  { grants }: Pick<KeptZoneKey, 'grants'>,
+): Config {
   const named: Record<string, ServerInput> = {};
   for (const [name, { url }] of Object.entries(servers))
     named[name] = { credentials: { kind: 'none' }, ...given.servers?.[name], url };
   return Config.parse({
+    grants,
     ...given,
     servers: { ...given.servers, ...named },
     egress: { allowLoopback: true, ...given.egress },
@@ -134,22 +161,23 @@ function worldOf(parts: Parts, config: Config): TestWorld {
   };
   return {
     ...parts,
-    start: async (steps, over = {}) => {
+    start: async (steps, over = {}, options = {}) => {
       runs += 1;
       const model = `script-${runs}`;
       // Models are looked up for each step, so that each run may have its own script.
       config.models[model] = { provider: 'scripted', script: Script.parse({ steps }) };
       const servers = Object.keys(config.servers).map((name) => ({ name }));
       const spec = { agent: { name: 'test', model }, input: 'Do it.', initiator: { id: 'ann' }, servers, ...over };
-      return await parts.countersign.startRun({ runId: `run-${runs}`, spec });
+      return await parts.countersign.startRun({ runId: `run-${runs}`, spec, ...options });
     },
     openRequests,
     approveNext: async (run, approver) => {
       const [request] = await openRequests(run);
       if (request === undefined) throw new CountersignError('INTERNAL', 'No request, although one was counted.');
       const { callId, generation, digest, runId } = request;
-      const decisionId = `${approver}-${callId}.${generation}`;
-      await run.decide({ kind: 'approve', decisionId, callId, digest, runId, approver: { id: approver } });
+      const { id, groups = [] } = typeof approver === 'string' ? { id: approver } : approver;
+      const decisionId = `${id}-${callId}.${generation}`;
+      await run.decide({ kind: 'approve', decisionId, callId, digest, runId, approver: { id, groups: [...groups] } });
       return request;
     },
   };

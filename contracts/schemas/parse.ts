@@ -17,8 +17,12 @@ const SHOWN_PROBLEMS = 3;
  */
 export function parseAs<T>(schema: z.ZodType<T>, value: unknown, code: ErrorCode, what: string): T {
   const parsed = schema.safeParse(value);
-  if (parsed.success) return parsed.data;
-  const problems = problemsOf(parsed.error, value);
+  // A schema of a map drops this name without a word, and with it the rule that somebody meant to state.
+  const dropped = parsed.success && STATING_RULES.has(code) ? protoIn(value) : undefined;
+  if (parsed.success && dropped === undefined) return parsed.data;
+  const problems = parsed.success
+    ? [{ path: pathText(dropped ?? []), reason: UNKNOWN_FIELD }]
+    : problemsOf(parsed.error, value);
   const shown = problems
     .slice(0, SHOWN_PROBLEMS)
     .map(({ path, reason }) => (path === '' ? reason : `${path} ${reason}`));
@@ -26,6 +30,38 @@ export function parseAs<T>(schema: z.ZodType<T>, value: unknown, code: ErrorCode
   const first = problems[0]?.path;
   const message = `The ${what} is not valid: ${shown.join('; ')}${more}. Correct it and try again.`;
   throw new CountersignError(code, message, first === undefined || first === '' ? {} : { path: first });
+}
+
+/** Codes of input that holds policy, in which no name may be lost. */
+const STATING_RULES: ReadonlySet<ErrorCode> = new Set(['SPEC_INVALID', 'CONFIG_INVALID', 'USAGE']);
+
+/** Steps of a path that people read. */
+const MOST_STEPS = 32;
+
+/** A value in the input, and where it stands. */
+interface Place {
+  readonly value: unknown;
+  readonly within?: { readonly place: Place; readonly step: PropertyKey };
+}
+
+/** Finds a field called `__proto__`, however deep. It does not recurse: input may nest deeper than the stack. */
+function protoIn(input: unknown): Path | undefined {
+  const left: Place[] = [{ value: input }];
+  for (let place = left.pop(); place !== undefined; place = left.pop()) {
+    const { value } = place;
+    if (value === null || typeof value !== 'object') continue;
+    if (Object.hasOwn(value, '__proto__')) return [...stepsTo(place).slice(0, MOST_STEPS), '__proto__'];
+    for (const [key, inner] of Object.entries(value))
+      if (typeof inner === 'object')
+        left.push({ value: inner, within: { place, step: Array.isArray(value) ? Number(key) : key } });
+  }
+  return undefined;
+}
+
+function stepsTo(place: Place): PropertyKey[] {
+  const steps: PropertyKey[] = [];
+  for (let { within } = place; within !== undefined; { within } = within.place) steps.unshift(within.step);
+  return steps;
 }
 
 // Problems of a schema are told as paths and reasons for people.

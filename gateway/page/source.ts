@@ -8,12 +8,12 @@ import { Authorization, Decision, Provision, Resolution } from '../../contracts/
 import type { CatalogAck } from '../../contracts/schemas/catalog.ts';
 import type { GatewayConfig } from '../../contracts/schemas/gateway.ts';
 import { type RunRow, StartRun } from '../../contracts/schemas/http-api.ts';
-import type { Message } from '../../contracts/schemas/transcript.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { seesRun } from '../../domain/request/onlooker.ts';
 import { visible } from '../../domain/text/escape.ts';
 import type { CatalogChanges } from '../catalog/changes.ts';
 import { mayTell } from '../inbox/answering.ts';
+import { shareOf } from '../inbox/records.ts';
 import type { RouteParts } from '../routes/parts.ts';
 import type { CatalogSent, CatalogSource, Inbox, Listed, PageSource, RunFacts, Sent, Viewer } from './kit/port.ts';
 
@@ -125,18 +125,6 @@ export function pageSource(
       return end;
     },
   };
-}
-
-/** Leaves to somebody who is asked about single calls the words and these calls: no other call, and no result. */
-export function shareOf(messages: readonly Message[], callIds: ReadonlySet<string>): readonly Message[] {
-  return messages.flatMap((message): readonly Message[] => {
-    if (message.role === 'user') return [message];
-    if (message.role !== 'assistant') return [];
-    const parts = message.parts.filter(
-      (part) => part.type === 'text' || (part.type === 'call' && callIds.has(part.callId)),
-    );
-    return parts.length === 0 ? [] : [{ ...message, parts }];
-  });
 }
 
 /** A refresh lists the tools of a server: mostly a moment, and a page says so where it is longer. */

@@ -12,6 +12,8 @@ const SAYS = [
   'cli/views/dev.ts',
   'docs/guide/first-approval.md',
   'docs/guide/getting-started.md',
+  // A job of CI.
+  'examples/05-policy-as-code/README.md',
   'examples/demo/main.ts',
 ];
 

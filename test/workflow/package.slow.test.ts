@@ -7,7 +7,7 @@ import { execFile, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { stringify } from 'yaml';
@@ -250,6 +250,18 @@ await assert.rejects(startWorkers({ loaded, connectionOptions, namespace: 'defau
 await world.stop();
 console.log('ok');
 `;
+
+test(
+  'an example runs as it stands in a project that has installed the package',
+  async () => {
+    const name = 'examples/01-one-approval/main.ts';
+    const copy = project.write('example.mts', readFileSync(join(ROOT, name), 'utf8'));
+    const [promised] = await blocksOf(name.replace('main.ts', 'README.md'), 'text');
+    const NODE_OPTIONS = `--import ${pathToFileURL(join(ROOT, 'node_modules/tsx/dist/loader.mjs')).href}`;
+    expect(await runs(copy, { NODE_OPTIONS })).toBe(promised?.text);
+  },
+  LIMIT_MS,
+);
 
 test(
   'own workflows run beside those of runs in a world for tests, and a bundle without ours is refused',

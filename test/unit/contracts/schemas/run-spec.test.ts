@@ -1,5 +1,6 @@
 /** What a backend may send to start a run, and what is refused, by path. */
 import { describe, expect, test } from '@jest/globals';
+import { z } from 'zod';
 import { CountersignError } from '../../../../contracts/errors.ts';
 import { parseAs } from '../../../../contracts/schemas/parse.ts';
 import { RunSpec } from '../../../../contracts/schemas/run-spec.ts';
@@ -124,4 +125,21 @@ describe('values out of range', () => {
       expect(refusedAt({ grants: [grant] })).toMatch(/^grants\[0\]/);
     }
   });
+});
+
+test.each([
+  ['policy.servers.__proto__', '{"policy": {"servers": {"__proto__": {"tools": {"pay": "deny"}}}}}'],
+  ['policy.servers.bank.tools.__proto__', '{"policy": {"servers": {"bank": {"tools": {"__proto__": "deny"}}}}}'],
+  [
+    'agent.output.properties.__proto__',
+    '{"agent": {"name": "a", "model": "m", "output": {"properties": {"__proto__": {}}}}}',
+  ],
+])('a name that a map would lose without a word is refused, and with it no rule is lost: %s', (path, over) => {
+  // Sound: the texts above are objects.
+  expect(refusedAt(JSON.parse(over) as Record<string, unknown>)).toBe(path);
+});
+
+test('input that nests deeper than a stack is looked through all the same', () => {
+  const deep: unknown = JSON.parse(`${'['.repeat(50_000)}{"__proto__":1}${']'.repeat(50_000)}`);
+  expect(() => parseAs(z.any(), deep, 'SPEC_INVALID', 'spec')).toThrow(/__proto__/);
 });

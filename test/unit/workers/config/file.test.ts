@@ -106,6 +106,8 @@ test.each([
   ['worker.maxCachedWorkflows', 'worker: {maxCachedWorkflows: canary}'],
   ['limits.turns', 'limits: {turns: 0}'],
   ['__proto__', '__proto__: {taskQueue: canary}'],
+  ['policy.servers.__proto__', 'policy: {servers: {__proto__: {tools: {pay: deny}}}}'],
+  ['policy.servers.bank.tools.__proto__', 'policy: {servers: {bank: {tools: {__proto__: deny}}}}'],
 ])('a field that is wrong: is named by its path: %s', async (path, yaml) => {
   const error = await refusalOf(load(yaml));
   expect(error).toMatchObject({ code: 'CONFIG_INVALID', facts: { path } });
