@@ -256,7 +256,7 @@ test(
     // What is folded says how much it is, and what follows it stands in sight.
     await region.getByText('360 more', { exact: true }).waitFor();
     await region.getByText(/215,600 more characters/).waitFor();
-    await region.getByText('in sight').waitFor();
+    await region.getByText('in sight', { exact: true }).waitFor();
     expect((await region.innerText()).length).toBeLessThan(30_000);
     await page.goto(pages.url);
     await page.getByText('… (+215940)').waitFor();

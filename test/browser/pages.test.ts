@@ -303,6 +303,12 @@ describe('catalogs', () => {
       await page.getByText('definition changed').waitFor();
       await page.getByRole('link', { name: 'cancel', exact: true }).click();
       await page.getByText('Cancels, and charges a fee.').first().waitFor();
+      await page.getByRole('button', { name: 'Acknowledge this definition' }).click();
+      expect(await waiting.innerText()).toContain('its definition acknowledged');
+      await other.goto(`${pages.url}/catalogs/shop`);
+      await other.getByRole('button', { name: 'Refuse' }).click();
+      await other.getByText('definition changed').waitFor();
+      expect(await other.getByRole('region', { name: 'Change that waits' }).count()).toBe(0);
     },
     LONG_MS,
   );

@@ -4,9 +4,9 @@ import type { CatalogDetail, CatalogToolDetail } from '../../../contracts/schema
 import { differencesView } from '../kit/diff.ts';
 import { foreign, foreignBlock, rawJson } from '../kit/faithful.ts';
 import { facts } from '../kit/layout.ts';
-import { type Html, markup } from '../kit/markup.ts';
+import { type Html, markup, type Shown } from '../kit/markup.ts';
 import type { Viewer } from '../kit/port.ts';
-import { clock } from '../kit/times.ts';
+import { clock, span } from '../kit/times.ts';
 import { bound, verdictWords } from './detail.ts';
 import { catalogPath } from './list.ts';
 
@@ -18,35 +18,14 @@ export function catalogToolView(
   { offers }: Pick<CatalogDetail, 'offers'>,
   viewer: Viewer,
 ): Html {
-  const { name, server, status, definitions, differences, definition, acknowledged, setting, verdict } = tool;
+  const { name, server, status, definitions, verdict } = tool;
   const { current } = definitions;
-  const isNew = definitions.acknowledged === undefined;
-  const mayAcknowledge = offers.includes('loosen') && status === 'available' && acknowledged !== definition;
   return markup`<div class="head">
       <p class="crumbs"><a href="/catalogs">Catalogs</a> / <a href="${catalogPath(server)}">${foreign(server)}</a></p>
       <h1><span class="tool">${foreign(name)}</span> <span class="server">on ${foreign(server)}</span></h1>
       <p class="state">${status === 'missing' ? markup`<span class="outcome failed">missing</span>` : verdictWords(verdict)}</p>
     </div>
-    ${
-      (isNew || differences.length > 0) &&
-      markup`<section class="card" aria-labelledby="differs">
-        <h2 id="differs">${isNew ? 'Nobody has acknowledged it yet' : 'What has changed since it was acknowledged'}</h2>
-        ${!isNew && differencesView(differences.slice(0, MOST_SHOWN))}
-        ${!isNew && differences.length > MOST_SHOWN && markup`<p class="note">${differences.length - MOST_SHOWN} more fields differ.</p>`}
-        ${
-          mayAcknowledge &&
-          markup`<form method="post" action="${catalogPath(server)}/acknowledge">
-            ${bound(tool, viewer)}<input type="hidden" name="tool" value="${name}" /><input
-              type="hidden"
-              name="definition"
-              value="${definition}"
-            />
-            <p class="note">Whoever acknowledges it has read it: calls are then judged by what is set, and no more asked about for the change.</p>
-            <div class="actions"><button class="button approve">Acknowledge this definition</button></div>
-          </form>`
-        }
-      </section>`
-    }
+    ${changedView(tool, offers, viewer)}
     <section class="card" aria-labelledby="definition">
       <h2 id="definition">What the server says of it</h2>
       <p class="note">Words of the server, which may be untrue.</p>
@@ -59,29 +38,58 @@ export function catalogToolView(
         }
       </details>
     </section>
-    <section class="card" aria-labelledby="set">
-      <h2 id="set">What is set</h2>
-      ${facts([
-        ['Enabled', setting.enabled ? 'yes' : 'no: agents do not see it'],
-        ['Ask', setting.requiresApproval ? 'each call waits for a person' : 'as policy says'],
-        ['Deny', setting.denied ? 'each call is refused' : 'no'],
-        [
-          'Approvers',
-          setting.approvers !== undefined &&
-            [...setting.approvers.ids, ...setting.approvers.groups].map((each, index) => [
-              index > 0 && ', ',
-              foreign(each),
-            ]),
-        ],
-        ['Deadline', setting.deadlineSeconds !== undefined && `${setting.deadlineSeconds} s`],
-        ['First seen', clock(tool.firstSeen)],
-        ['Last seen', clock(tool.lastSeen)],
-        ['Definition', markup`<code>${definition}</code>`],
-        [
-          'Acknowledged',
-          acknowledged !== undefined && acknowledged !== definition && markup`<code>${acknowledged}</code>`,
-        ],
-      ])}
-      <p class="note">Approvers and deadlines of a tool are set by the API or <code>countersign catalog</code>.</p>
-    </section>`;
+    ${setView(tool)}`;
+}
+
+/** What differs from the definition that was acknowledged, and the form that acknowledges the one of now. */
+function changedView(tool: CatalogToolDetail, offers: CatalogDetail['offers'], viewer: Viewer): Shown {
+  const { name, server, status, definitions, differences, definition, acknowledged } = tool;
+  const isNew = definitions.acknowledged === undefined;
+  if (!isNew && differences.length === 0) return undefined;
+  const mayAcknowledge = offers.includes('loosen') && status === 'available' && acknowledged !== definition;
+  return markup`<section class="card" aria-labelledby="differs">
+    <h2 id="differs">
+      ${isNew ? 'Nobody has acknowledged it yet' : 'What has changed since it was acknowledged'}
+    </h2>
+    ${!isNew && differencesView(differences.slice(0, MOST_SHOWN))}
+    ${!isNew && differences.length > MOST_SHOWN && markup`<p class="note">${differences.length - MOST_SHOWN} more fields differ.</p>`}
+    ${
+      mayAcknowledge &&
+      markup`<form method="post" action="${catalogPath(server)}/acknowledge">
+        ${bound(tool, viewer)}<input type="hidden" name="tool" value="${name}" /><input
+          type="hidden"
+          name="definition"
+          value="${definition}"
+        />
+        <p class="note">
+          Whoever acknowledges it has read it: calls are then judged by what is set, and no more asked about for the
+          change.
+        </p>
+        <div class="actions"><button class="button approve">Acknowledge this definition</button></div>
+      </form>`
+    }
+  </section>`;
+}
+
+function setView({ setting, firstSeen, lastSeen, definition, acknowledged }: CatalogToolDetail): Html {
+  const { approvers, deadlineSeconds } = setting;
+  const people = approvers && [...approvers.ids, ...approvers.groups];
+  return markup`<section class="card" aria-labelledby="set">
+    <h2 id="set">What is set</h2>
+    ${facts([
+      ['Enabled', setting.enabled ? 'yes' : 'no: agents do not see it'],
+      ['Ask', setting.requiresApproval ? 'each call waits for a person' : 'as policy says'],
+      ['Deny', setting.denied ? 'each call is refused' : 'no'],
+      ['Approvers', people?.map((each, index) => [index > 0 && ', ', foreign(each)])],
+      ['Deadline', deadlineSeconds !== undefined && span(deadlineSeconds * 1_000)],
+      ['First seen', clock(firstSeen)],
+      ['Last seen', clock(lastSeen)],
+      ['Definition', markup`<code>${definition}</code>`],
+      [
+        'Acknowledged',
+        acknowledged !== undefined && acknowledged !== definition && markup`<code>${acknowledged}</code>`,
+      ],
+    ])}
+    <p class="note">Approvers and deadlines of a tool are set by the API or <code>countersign catalog</code>.</p>
+  </section>`;
 }
