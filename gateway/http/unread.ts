@@ -3,7 +3,6 @@
  * like every other one.
  */
 import { randomUUID } from 'node:crypto';
-import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
 import { problemOf } from './problem.ts';
@@ -22,7 +21,8 @@ export function refuseUnread(error: unknown, socket: Socket, headers: Readonly<R
     connection: 'close',
   };
   const head = Object.entries(lines).map(([name, value]) => `${name}: ${value}\r\n`);
-  socket.end(`HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status] ?? ''}\r\n${head.join('')}\r\n${body}`);
+  // Words after the status may be left out (RFC 9112 §4).
+  socket.end(`HTTP/1.1 ${problem.status} \r\n${head.join('')}\r\n${body}`);
 }
 
 function unreadAs(code: string | undefined): CountersignError {

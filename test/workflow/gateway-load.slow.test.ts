@@ -1,6 +1,6 @@
 /**
- * Many readers and bad ones: 500 of them cost one query for a change, a page that many look at costs none, and one that
- * takes nothing is let go without holding what it was to get. What it takes of memory and CPU is told by bench/gateway.ts.
+ * Many readers and bad ones: 500 of them cost the queries of one, a request that many open costs none for each, and what
+ * is no request gets an answer like every other one. What readers take of memory and CPU is told by bench/gateway.ts.
  */
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
