@@ -139,6 +139,7 @@ export const ERRORS = {
   POLICY_CASES_FAILED: failedCheck,
   TRANSCRIPT_MISMATCH: fault,
   // The gateway.
+  ARTIFACT_UNKNOWN: missing,
   SIGN_IN_REQUIRED: { retryable: false, httpStatus: 401, exitCode: 3 },
   ACTION_FORBIDDEN: refused,
   ROUTE_UNKNOWN: missing,

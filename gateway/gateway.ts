@@ -18,6 +18,8 @@ import type { IdCase } from '../contracts/schemas/policy.ts';
 import { Catalogs, type CatalogSettings } from './catalog/catalogs.ts';
 import { CatalogChanges } from './catalog/changes.ts';
 import { Answering } from './inbox/answering.ts';
+import { type Explain, Explaining } from './inbox/explaining.ts';
+import { Records } from './inbox/records.ts';
 import { Definitions } from './catalog/definitions.ts';
 import type { AskProvider } from './identity/keys.ts';
 import { People, type Voice } from './identity/person.ts';
@@ -33,6 +35,7 @@ import { pageSource } from './page/source.ts';
 import { addCatalogRoutes } from './routes/catalogs.ts';
 import { addEventRoutes } from './routes/events.ts';
 import type { RouteParts } from './routes/parts.ts';
+import { addRecordRoutes } from './routes/records.ts';
 import { addRequestRoutes } from './routes/requests.ts';
 import { addCallRoutes } from './routes/calls.ts';
 import { addRunRoutes } from './routes/runs.ts';
@@ -59,6 +62,8 @@ export interface GatewayOptions {
   readonly idCase?: IdCase | undefined;
   /** What the workers' configuration says of catalogs; absent: it names no administrator. */
   readonly catalogs?: CatalogSettings | undefined;
+  /** Judges a call by the organisation's policy. */
+  readonly explain: Explain;
   /** Asks the identity provider. */
   readonly ask: AskProvider;
   /** Asks Slack; required with `config.slack`. */
@@ -163,6 +168,8 @@ async function assemble(options: GatewayOptions): Promise<Assembled> {
       { reading, opened, projection },
     ),
     catalogs,
+    explaining: new Explaining(options.explain, (asker) => catalogs.sees(asker)),
+    records: new Records({ reading, countersign, artifacts }),
     catalogChanges: new CatalogChanges(sending, catalogs),
     news: new NewsDesk(projection, opened),
     feeds: new Feeds(countersign),
@@ -213,6 +220,7 @@ async function createApp(
   addRunRoutes(app, parts);
   addCallRoutes(app, parts);
   addRequestRoutes(app, parts);
+  addRecordRoutes(app, parts);
   addCatalogRoutes(app, parts);
   addEventRoutes(app, parts);
   const { slack } = config;
@@ -283,6 +291,7 @@ export async function openApiDocument(config: GatewayConfig): Promise<object> {
   addRunRoutes(app, parts);
   addCallRoutes(app, parts);
   addRequestRoutes(app, parts);
+  addRecordRoutes(app, parts);
   addCatalogRoutes(app, parts);
   addEventRoutes(app, parts);
   await app.ready();

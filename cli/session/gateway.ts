@@ -19,7 +19,7 @@ import type { GatewayLog } from '../../gateway/http/server.ts';
 import { readConfigFile, substitute } from '../../workers/config/load.ts';
 import { packageVersion } from '../../workers/setup.ts';
 import type { GlobalOptions } from './options.ts';
-import { artifactReader, type Session } from './session.ts';
+import { artifactReader, refuseConditions, type Session } from './session.ts';
 import type { Terminal } from './terminal.ts';
 import { safeJson } from './verb.ts';
 
@@ -137,6 +137,7 @@ export async function startOn(
     askSlack,
     idCase,
     catalogs: { administrators, policy, trusted, serverUrls },
+    explain: explainBy({ policy, trusted }),
     client,
     taskQueue,
     artifacts: artifactReader(artifacts),
@@ -152,4 +153,14 @@ export function linesTo(terminal: Terminal): CodecLog {
     (message, fields) =>
       terminal.err(`${safeJson({ level, time: new Date().toISOString(), message, ...fields })}\n`);
   return { info: line('info'), warn: line('warn') };
+}
+
+/** Judges calls by this policy, as `policy explain` does. */
+export function explainBy(judging: Pick<Session['settings'], 'policy' | 'trusted'>): GatewayOptions['explain'] {
+  return async (asked) => {
+    // Conditions take parts of workers, which a gateway that is not asked does without.
+    const { verdictOn } = await import('./policy-cases.ts');
+    if (asked.run !== undefined) await refuseConditions(asked.run, ['run'], 'SPEC_INVALID', "run's policy");
+    return await verdictOn(judging, asked);
+  };
 }

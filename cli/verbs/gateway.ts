@@ -1,4 +1,5 @@
 /** Implements `countersign gateway`, which serves the HTTP API until it is asked to end. */
+import { defined } from '../../contracts/defined.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { type GatewaySettings, linesTo, loadGatewaySettings, startOn } from '../session/gateway.ts';
 import { type Answer, ended, print, verb } from '../session/verb.ts';
@@ -35,11 +36,18 @@ function warnOfDevelopment(terminal: Terminal, { config }: GatewaySettings): voi
     );
 }
 
-function gatewayAnswer({ url }: Gateway, { config, trust }: GatewaySettings): Answer {
+function gatewayAnswer({ url, metricsUrl }: Gateway, { config, trust }: GatewaySettings): Answer {
   const { oidc, development } = config;
   const who = oidc === undefined ? 'nobody is verified' : `tokens of ${oidc.issuer} for ${oidc.audience}`;
+  const metrics = metricsUrl === undefined ? '' : `; metrics: ${metricsUrl}`;
   return {
-    json: { url, issuer: oidc?.issuer, development: development === true, trust: trust.mode },
-    text: (paint) => `${paint('bold', 'gateway')} at ${paint('cyan', url)}, ${who}; API: ${url}/openapi.json`,
+    json: {
+      url,
+      issuer: oidc?.issuer,
+      development: development === true,
+      trust: trust.mode,
+      ...defined({ metrics: metricsUrl }),
+    },
+    text: (paint) => `${paint('bold', 'gateway')} at ${paint('cyan', url)}, ${who}; API: ${url}/openapi.json${metrics}`,
   };
 }

@@ -5,7 +5,7 @@ import { QUERIES } from '../../contracts/names.ts';
 import type { ArtifactRef } from '../../contracts/schemas/json.ts';
 import { type LedgerEntry, Segment } from '../../contracts/schemas/ledger.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
-import type { LedgerPage } from '../../contracts/schemas/run-state.ts';
+import type { LedgerPage, TranscriptPage } from '../../contracts/schemas/run-state.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
 import { type LedgerCheck, verifyChain } from '../../domain/run/journal.ts';
 import { askWorkflow } from '../engine/query.ts';
@@ -65,6 +65,45 @@ export async function readEntries(
     if (entries.length >= most) break;
   }
   return entries;
+}
+
+/** Reads at most so many messages of a run's conversation from this number on; older ones from stored segments. */
+export async function readConversation(
+  client: Client,
+  { workflowId, runId, artifacts }: LedgerSource,
+  { from, most }: { readonly from: number; readonly most: number },
+): Promise<readonly Message[]> {
+  const workflow = client.workflow.getHandle(workflowId, runId);
+  const messages: Message[] = [];
+  while (messages.length < most) {
+    const next = from + messages.length;
+    const page = await askWorkflow<TranscriptPage>(workflow, QUERIES.transcript, next, from + most);
+    if (page.from > next) {
+      const { segment } = page;
+      if (segment === undefined || artifacts === undefined) throw outOfReach(workflowId, page.from);
+      messages.push(...(await storedMessages(artifacts, segment, next, page.from)));
+    }
+    messages.push(...page.messages);
+    if (page.messages.length === 0 || page.from + page.messages.length >= page.total) break;
+  }
+  return messages.slice(0, most);
+}
+
+async function storedMessages(
+  artifacts: ArtifactReader,
+  newest: ArtifactRef,
+  from: number,
+  to: number,
+): Promise<readonly Message[]> {
+  const stretches: (readonly Message[])[] = [];
+  for (let ref: ArtifactRef | undefined = newest; ref !== undefined;) {
+    const { transcript, previous }: Segment = await readSegment(artifacts, ref);
+    stretches.unshift(transcript.messages);
+    const { from: start } = transcript;
+    if (start <= from) return stretches.flat().slice(from - start, to - start);
+    ref = previous;
+  }
+  throw new CountersignError('ARTIFACT_CORRUPT', `The stored segments do not reach back to message ${from}.`);
 }
 
 /** Yields the entries from this number up to the first entry of the page. */

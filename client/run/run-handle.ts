@@ -26,7 +26,7 @@ import {
   Say,
   Stop,
 } from '../../contracts/schemas/request.ts';
-import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
+import type { LedgerEntry, LedgerLine } from '../../contracts/schemas/ledger.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { type Grant, MOST_ARGUMENT_BYTES } from '../../contracts/schemas/run-spec.ts';
 import type { Advance, RunResult, RunState, TranscriptPage } from '../../contracts/schemas/run-state.ts';
@@ -37,7 +37,8 @@ import { byteLength } from '../../domain/text/canonical.ts';
 import { assertMessageFits, type Engine, updateIdOf } from '../engine/engine.ts';
 import { askWorkflow } from '../engine/query.ts';
 import { tellUnserved } from '../engine/trouble.ts';
-import { type ArtifactReader, readEntries, readLedger } from '../ledger/ledger.ts';
+import { ledgerLines } from '../ledger/export.ts';
+import { type ArtifactReader, readConversation, readEntries, readLedger } from '../ledger/ledger.ts';
 import { type FreshGrant, sealFresh } from '../signing/sealing.ts';
 import { type Said, sendSigned, type Signer } from '../signing/signing.ts';
 import { type BatchAnswer, decideAll } from './inbox.ts';
@@ -268,6 +269,23 @@ export class RunHandle {
       askWorkflow<TranscriptPage>(this.#handle, QUERIES.transcript, from, to),
     );
     return page.messages;
+  }
+
+  /**
+   * Reads at most `most` messages of the conversation, from number `from` on, stored ones too; fewer at its end.
+   * @throws CountersignError `ARTIFACT_MISSING` if older messages are stored and this client has no access to them
+   */
+  async conversation(page: { readonly from: number; readonly most: number }): Promise<readonly Message[]> {
+    const source = { workflowId: this.runId, artifacts: this.#artifacts };
+    return await this.#engine.query(this.runId, () => readConversation(this.#engine.client, source, page));
+  }
+
+  /**
+   * Yields the ledger as lines of an export, entry by entry, as far as it is written by now. `verify-ledger --file`
+   * checks them.
+   */
+  ledgerLines(): AsyncGenerator<LedgerLine> {
+    return ledgerLines(this.#engine, { workflowId: this.runId, artifacts: this.#artifacts });
   }
 
   /**

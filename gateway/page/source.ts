@@ -5,10 +5,10 @@
 import { CountersignError } from '../../contracts/errors.ts';
 import { Authorization, Decision, Provision, Resolution } from '../../contracts/schemas/request.ts';
 import type { RunRow } from '../../contracts/schemas/http-api.ts';
-import type { Message } from '../../contracts/schemas/transcript.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { seesRun } from '../../domain/request/onlooker.ts';
 import { mayTell } from '../inbox/answering.ts';
+import { shareOf } from '../inbox/records.ts';
 import type { RouteParts } from '../routes/parts.ts';
 import type { Inbox, Listed, PageSource, RunFacts, Sent, Viewer } from './kit/port.ts';
 
@@ -90,18 +90,6 @@ export function pageSource(parts: RouteParts, temporalUi?: string): PageSource {
       return end;
     },
   };
-}
-
-/** Leaves to somebody who is asked about single calls the words and these calls: no other call, and no result. */
-export function shareOf(messages: readonly Message[], callIds: ReadonlySet<string>): readonly Message[] {
-  return messages.flatMap((message): readonly Message[] => {
-    if (message.role === 'user') return [message];
-    if (message.role !== 'assistant') return [];
-    const parts = message.parts.filter(
-      (part) => part.type === 'text' || (part.type === 'call' && callIds.has(part.callId)),
-    );
-    return parts.length === 0 ? [] : [{ ...message, parts }];
-  });
 }
 
 function factsOf({ runId, initiator, startedAt, status }: RunRow): RunFacts {

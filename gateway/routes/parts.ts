@@ -3,6 +3,8 @@ import { z } from 'zod';
 import { ProblemDetails, RunId } from '../../contracts/schemas/http-api.ts';
 import type { Catalogs } from '../catalog/catalogs.ts';
 import type { CatalogChanges } from '../catalog/changes.ts';
+import type { Explaining } from '../inbox/explaining.ts';
+import type { Records } from '../inbox/records.ts';
 import type { Answering } from '../inbox/answering.ts';
 import type { Definitions } from '../catalog/definitions.ts';
 import type { Sessions } from '../identity/sessions.ts';
@@ -20,6 +22,8 @@ export interface RouteParts {
   readonly answering: Answering;
   readonly definitions: Definitions;
   readonly catalogs: Catalogs;
+  readonly explaining: Explaining;
+  readonly records: Records;
   readonly catalogChanges: CatalogChanges;
   readonly opened: Opened;
   readonly projection: Projection;

@@ -5,14 +5,18 @@
  *    same way hold as for every answer by the gateway.
  * 2. A press counts once, however often it comes: its id is made of what Slack signed.
  * 3. Words go to the one person alone, and to addresses of Slack alone.
+ * 4. Buttons of a request that needs nobody any more are taken away, and the message says who decided. That is for
+ *    people: a button that stays is as good as none.
  */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { GatewayConfig, SlackConfig } from '../../contracts/schemas/gateway.ts';
 import type { DecisionAck } from '../../contracts/schemas/request.ts';
 import { SlackMember } from '../../contracts/schemas/channels.ts';
 import { SLACK_ACTIONS, SlackButton } from '../../contracts/schemas/notify-message.ts';
+import { type Fields, isFields } from '../../domain/shapes/inputs.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { codedOf, detailOf } from '../http/problem.ts';
 import type { GatewayLog } from '../http/server.ts';
@@ -26,6 +30,8 @@ const SlackPress = z.looseObject({
   type: z.literal('block_actions'),
   user: z.looseObject({ id: SlackMember, team_id: z.string().max(40).optional() }),
   team: z.looseObject({ id: z.string().max(40) }).nullish(),
+  /** The message with the button, as Slack has it. */
+  message: z.looseObject({ text: z.string().optional(), blocks: z.array(z.looseObject({})).max(50) }).optional(),
   /** Where words for the person alone are sent. */
   response_url: z.url({ protocol: /^https?$/ }).max(2_000),
   actions: z
@@ -84,13 +90,18 @@ export class Presses {
 
   async #answer(press: SlackPress, action: Action): Promise<void> {
     let words: string;
+    let ack: DecisionAck | undefined;
     try {
-      words = wordsOf(await this.#decide(press, action));
+      ack = await this.#decide(press, action);
+      words = WORDS[ack.status];
     } catch (error) {
       const coded = codedOf(error);
       words = `Nothing was changed (${coded.code}): ${detailOf(coded)}`;
     }
-    await this.#reply(press.response_url, words);
+    const told = { response_type: 'ephemeral', replace_original: false, text: escaped(visible(words)) };
+    await this.#reply(press.response_url, told);
+    const message = ack && closedMessage(press, action, ack);
+    if (message !== undefined) await this.#reply(press.response_url, { replace_original: true, ...message });
   }
 
   async #decide(press: SlackPress, action: Action): Promise<DecisionAck> {
@@ -129,8 +140,7 @@ export class Presses {
     return people.personOf({ id, groups, tenant, exp: (Date.now() + PRESS_MS) / 1_000 });
   }
 
-  /** Slack shows it to that person alone; the message and its buttons stay. */
-  async #reply(url: string, text: string): Promise<void> {
+  async #reply(url: string, said: Fields): Promise<void> {
     const { askSlack, config, log } = this.#parts;
     try {
       if (new URL(url).origin !== new URL(config.responseUrl).origin)
@@ -138,7 +148,7 @@ export class Presses {
       const answer = await askSlack(url, {
         method: 'POST',
         headers: { 'content-type': 'application/json; charset=utf-8' },
-        body: JSON.stringify({ response_type: 'ephemeral', replace_original: false, text: escaped(visible(text)) }),
+        body: JSON.stringify(said),
         signal: AbortSignal.timeout(REPLY_MS),
       });
       await answer.body?.cancel();
@@ -194,8 +204,18 @@ const WORDS: Readonly<Record<DecisionAck['status'], string>> = {
   edited: 'Your approval counts, with other arguments.',
 };
 
-function wordsOf({ status }: DecisionAck): string {
-  return WORDS[status];
+/** The message without the buttons of this request; undefined while others must agree. */
+function closedMessage({ message, user }: SlackPress, { value }: Action, { status }: DecisionAck): Fields | undefined {
+  if (message === undefined || (status !== 'approved' && status !== 'rejected')) return undefined;
+  const text = `${status === 'approved' ? 'Approved' : 'Rejected'} by <@${user.id}>.`;
+  const decided = { type: 'context', elements: [{ type: 'mrkdwn', text }] };
+  const blocks = message.blocks.map((block) => (hasButton(block, value) ? decided : block));
+  return { ...defined({ text: message.text }), blocks };
+}
+
+function hasButton({ type, elements }: Fields, value: unknown): boolean {
+  if (type !== 'actions' || !Array.isArray(elements)) return false;
+  return elements.some((element) => isFields(element) && element['value'] === value);
 }
 
 /** Slack's three characters of control: nothing in the words becomes a mention or a link. */

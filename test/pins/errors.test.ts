@@ -99,6 +99,7 @@ const PINNED: Readonly<Record<string, readonly [boolean, number, number]>> = {
   REPLAY_FAILED: [false, 422, 7],
   POLICY_CASES_FAILED: [false, 422, 7],
   TRANSCRIPT_MISMATCH: [false, 500, 70],
+  ARTIFACT_UNKNOWN: [false, 404, 4],
   SIGN_IN_REQUIRED: [false, 401, 3],
   ACTION_FORBIDDEN: [false, 403, 3],
   ROUTE_UNKNOWN: [false, 404, 4],

@@ -102,6 +102,21 @@ const ROWS: readonly Row[] = [
   { route: 'get /v1/runs/{runId}', known: seen },
   { route: 'get /v1/runs/{runId}/ledger', known: seen },
   { route: 'get /v1/runs/{runId}/events', known: seen },
+  { route: 'get /v1/runs/{runId}/ledger/export', known: seen },
+  { route: 'get /v1/runs/{runId}/messages', known: seen },
+  // The approver is asked about one call, and the result is of the whole run.
+  { route: 'get /v1/runs/{runId}/result', known: { ...seen, approver: 403 } },
+  // The run names no artifact with this hash.
+  {
+    route: 'get /v1/runs/{runId}/artifacts/{sha256}',
+    known: { tenant: 404, stranger: 404, reader: 404, admin: 404, approver: 404, operator: 404 },
+  },
+  {
+    route: 'post /v1/policy/explain',
+    body: () => ({ server: 'bank', tool: 'pay' }),
+    // Readers and administrators of any kind are told; what another tenant’s auditor is told is about that tenant.
+    known: { ...all, stranger: 403, approver: 403 },
+  },
   { route: 'get /v1/runs/{runId}/requests', known: seen },
   { route: `get ${CALL}`, known: seen },
   {
@@ -206,7 +221,14 @@ test('the table has every route of the document', async () => {
 });
 
 function pathOf(path: string, { run, request, server }: Asked): string {
-  const parts = { runId: run.runId, callId: request.callId, server, tool: 'pay', changeId: 'change-1' };
+  const parts = {
+    runId: run.runId,
+    callId: request.callId,
+    server,
+    tool: 'pay',
+    changeId: 'change-1',
+    sha256: 'f'.repeat(64),
+  };
   return Object.entries(parts).reduce((told, [name, value]) => told.replace(`{${name}}`, value), path);
 }
 

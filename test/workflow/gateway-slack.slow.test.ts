@@ -6,6 +6,9 @@ import { createHmac, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { GatewayConfigInput } from '../../contracts/schemas/gateway.ts';
+import { gatewayParts } from '../../cli/session/gateway.ts';
+import { Config } from '../../contracts/schemas/config.ts';
+import { LOOPBACK } from '../support/egress.ts';
 import { SlackButton } from '../../contracts/schemas/notify-message.ts';
 import { type Fields, isFields } from '../../domain/shapes/inputs.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
@@ -114,6 +117,8 @@ interface Press {
   readonly action?: string;
   readonly value: string;
   readonly responseUrl?: string;
+  /** Blocks of the message. */
+  readonly blocks?: readonly Fields[];
 }
 
 /** The body of a press as Slack sends it (docs.slack.dev, "block_actions payload"). */
@@ -133,7 +138,12 @@ function pressed({ user, team = TEAM, action = 'countersign_approve', value, ...
     enterprise: null,
     is_enterprise_install: false,
     channel: { id: 'C024BE91L', name: 'payments' },
-    message: { type: 'message', ts: '1700000000.000100', text: 'A call waits for a decision' },
+    message: {
+      type: 'message',
+      ts: '1700000000.000100',
+      text: 'A call waits for a decision',
+      blocks: over.blocks ?? [],
+    },
     state: { values: {} },
     response_url: over.responseUrl ?? `${hooks.origin}${responsePath}`,
     actions: [
@@ -174,8 +184,11 @@ async function sent(
 async function press(to: Gateway, how: Press): Promise<string> {
   const { body, responsePath } = pressed(how);
   expect(await sent(to, body)).toEqual({ status: 200, text: '' });
-  const told = await until(() => words.find(({ url }) => url === responsePath), { what: 'words' });
-  expect(told.body).toMatchObject({ response_type: 'ephemeral', replace_original: false });
+  const isWords = (said: Fields): boolean => said['replace_original'] === false;
+  const told = await until(() => words.find(({ url, body: said }) => url === responsePath && isWords(said)), {
+    what: 'words',
+  });
+  expect(told.body).toMatchObject({ response_type: 'ephemeral' });
   return String(told.body['text']);
 }
 
@@ -186,8 +199,19 @@ async function decisionsOf(run: RunHandle) {
 test('an approver approves by the button of the message, and the call runs', async () => {
   const { run, value, blocks } = await asking(bank.world, 'approved');
   expect(JSON.stringify(blocks)).toContain('{\\"purpose\\":\\"approved\\"}');
-  expect(await press(gateway, { user: BEN, value })).toBe('Your approval counts. The call goes on.');
+  expect(await press(gateway, { user: BEN, value, blocks })).toBe('Your approval counts. The call goes on.');
   await run.result();
+  // Nobody needs the buttons any more; everything else of the message stays.
+  const replaced = await until(
+    () => words.find(({ body }) => body['replace_original'] === true && JSON.stringify(body).includes(run.runId)),
+    { what: 'the message without buttons' },
+  );
+  const left = blocks.map((block) =>
+    block['type'] === 'actions'
+      ? { type: 'context', elements: [{ type: 'mrkdwn', text: `Approved by <@${BEN}>.` }] }
+      : block,
+  );
+  expect(replaced.body).toEqual({ replace_original: true, text: 'A call waits for a decision', blocks: left });
   expect(await decisionsOf(run)).toEqual([['approve', 'ben']]);
 });
 
@@ -248,8 +272,10 @@ test('a press that comes again counts once, and a later one is told who decided'
   const { run, value } = await asking(bank.world, 'twice');
   const { body, responsePath } = pressed({ user: BEN, value });
   for (let times = 0; times < 2; times += 1) expect((await sent(gateway, body)).status).toBe(200);
-  await until(() => words.filter(({ url }) => url === responsePath).length === 2, { what: 'both answers' });
-  expect(words.filter(({ url }) => url === responsePath).map(({ body: said }) => said['text'])).toEqual([
+  const answers = () =>
+    words.filter(({ url, body: said }) => url === responsePath && said['replace_original'] === false);
+  await until(() => answers().length === 2, { what: 'both answers' });
+  expect(answers().map(({ body: said }) => said['text'])).toEqual([
     'Your approval counts. The call goes on.',
     'Your approval counts. The call goes on.',
   ]);
@@ -272,6 +298,18 @@ test('words go to the address of Slack alone, whatever a request says', async ()
   // Whoever comes later is answered later.
   expect(await press(gateway, { user: BEN, value })).toContain('Nothing was changed');
   expect(asked).toEqual([]);
+});
+
+test('a gateway of a configuration reaches Slack by the guarded way out, and nobody else', async () => {
+  const config = Config.parse({ gateway: { slack: slackConfig() }, egress: LOOPBACK });
+  const { askSlack, close } = await gatewayParts(config, 'temporal', bank.world.engine.directory);
+  const elsewhere = await listenOnLoopback((_, response) => response.end());
+  closing.push(elsewhere.close, close);
+  const ask = async (origin: string) => await askSlack?.(`${origin}/actions`, { method: 'POST', body: '{}' });
+  expect((await ask(hooks.origin))?.status).toBe(200);
+  await expect(ask(elsewhere.origin)).rejects.toThrow();
+  const plain = await gatewayParts(Config.parse({}), 'temporal', bank.world.engine.directory);
+  expect(plain.askSlack).toBeUndefined();
 });
 
 test('without gateway.slack there is no such route, and a person without a tenant is a mistake', async () => {

@@ -1,6 +1,7 @@
 /** Starts a service with a gateway in this process, and an identity provider that signs what a test says. */
 import { join } from 'node:path';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
+import { explainBy } from '../../../cli/session/gateway.ts';
 import { readArtifactsFrom } from '../../../client/artifacts/readers.ts';
 import { GatewayConfig, type GatewayConfigInput } from '../../../contracts/schemas/gateway.ts';
 import { type Gateway, type GatewayOptions, startGateway } from '../../../gateway/gateway.ts';
@@ -120,6 +121,7 @@ export async function startTestGateway(
   provider: Pick<TestProvider, 'issuer'>,
   { config = {}, trust = { mode: 'temporal' } }: StartOptions = {},
 ): Promise<Gateway> {
+  const trusted = Object.fromEntries(Object.entries(servers).map(([name, each]) => [name, each.trusted]));
   return await startGateway({
     config: GatewayConfig.parse({
       port: 0,
@@ -133,9 +135,10 @@ export async function startTestGateway(
     catalogs: {
       administrators: catalog.administrators,
       policy,
-      trusted: Object.fromEntries(Object.entries(servers).map(([name, { trusted }]) => [name, trusted])),
+      trusted,
       serverUrls: Object.fromEntries(Object.entries(servers).map(([name, { url }]) => [name, url])),
     },
+    explain: explainBy({ policy, trusted }),
     ask: async (url, init) => await fetch(url, init),
     askSlack: async (url, init) => await fetch(url, init),
     version: 'test',

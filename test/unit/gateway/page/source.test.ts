@@ -1,7 +1,7 @@
 /** What of a conversation somebody reads who is asked about single calls. */
 import { expect, test } from '@jest/globals';
 import type { Message } from '../../../../contracts/schemas/transcript.ts';
-import { shareOf } from '../../../../gateway/page/source.ts';
+import { shareOf } from '../../../../gateway/inbox/records.ts';
 
 const call = (callId: string) =>
   ({ type: 'call', callId, providerCallId: callId, name: 'bank__pay', arguments: { secretOf: callId } }) as const;

@@ -1,0 +1,168 @@
+/**
+ * Answers what people read of a run beside its requests: conversation, end, artifacts, and the ledger as a file.
+ *
+ * 1. Who is asked about single calls sees the words and these calls: no other call, no result, and so no artifact.
+ * 2. An artifact is given only by a run whose conversation names it: a hash by itself opens nothing.
+ */
+import { LRUCache } from 'lru-cache';
+import { WorkflowFailedError } from '@temporalio/client';
+import type { Countersign } from '../../client/index.ts';
+import type { ArtifactReader } from '../../client/ledger/ledger.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import type { MessagePage, RunEnd } from '../../contracts/schemas/http/records.ts';
+import type { ArtifactRef } from '../../contracts/schemas/json.ts';
+import type { LedgerLine } from '../../contracts/schemas/ledger.ts';
+import type { CallResult, Message } from '../../contracts/schemas/transcript.ts';
+import { seesRun } from '../../domain/request/onlooker.ts';
+import type { Asker } from '../identity/person.ts';
+import type { Reading } from './reading.ts';
+
+/** Runs whose references are kept. */
+const MOST_RUNS = 500;
+/** Messages that are read at a time. */
+const PAGE = 200;
+/** A run that does not name an artifact is not read again for it so soon. */
+const MISSED_MS = 2_000;
+
+/** The artifacts that a conversation names, as far as it was read. */
+interface Named {
+  readonly refs: Map<string, ArtifactRef>;
+  readonly read: number;
+  readonly at: number;
+}
+
+export interface Artifact {
+  readonly bytes: Uint8Array;
+  readonly contentType: string;
+}
+
+interface Parts {
+  readonly reading: Pick<Reading, 'seen' | 'requestsOf'>;
+  readonly countersign: Countersign;
+  readonly artifacts: ArtifactReader | undefined;
+}
+
+export class Records {
+  readonly #parts: Parts;
+  readonly #named = new LRUCache<string, Named>({ max: MOST_RUNS });
+  readonly #reading = new Map<string, Promise<Named>>();
+  readonly #now: () => number;
+
+  constructor(parts: Parts, now: () => number = Date.now) {
+    this.#parts = parts;
+    this.#now = now;
+  }
+
+  /** @throws CountersignError `RUN_NOT_FOUND` */
+  async messages(
+    asker: Asker,
+    runId: string,
+    { from, most }: { readonly from: number; readonly most: number },
+  ): Promise<MessagePage> {
+    const { reading, countersign } = this.#parts;
+    const { run } = await reading.seen(runId, asker);
+    const messages = await countersign.run(runId).conversation({ from, most });
+    const next = messages.length < most ? {} : { next: from + messages.length };
+    if (seesRun(run, asker)) return { messages: [...messages], ...next };
+    const calls = new Set((await reading.requestsOf(runId, asker)).map(({ request }) => request.callId));
+    return { messages: [...shareOf(messages, calls)], ...next };
+  }
+
+  /**
+   * Says how the run ended, after waiting so long for it.
+   * @throws CountersignError `ACTION_FORBIDDEN` for people who may see only some requests of the run
+   */
+  async end(asker: Asker, runId: string, waitSeconds: number): Promise<RunEnd> {
+    const { run } = await this.#parts.reading.seen(runId, asker);
+    if (!seesRun(run, asker)) {
+      const message = `You are asked about calls of run ${runId}; its result is for ${run.initiator} and those who may see every run.`;
+      throw new CountersignError('ACTION_FORBIDDEN', message, { runId });
+    }
+    try {
+      const result = await this.#parts.countersign.run(runId).result({ deadlineMs: waitSeconds * 1_000 });
+      return { ended: true, result };
+    } catch (error) {
+      if (!(error instanceof CountersignError)) throw error;
+      if (error.code === 'RESULT_UNCERTAIN') return { ended: false };
+      // Any other error is of the way to the run.
+      if (!(error.cause instanceof WorkflowFailedError)) throw error;
+      return { ended: true, failure: { code: error.code, message: error.message } };
+    }
+  }
+
+  /** Yields the whole ledger, line by line. @throws CountersignError `RUN_NOT_FOUND` */
+  async export(asker: Asker, runId: string): Promise<AsyncGenerator<LedgerLine>> {
+    await this.#parts.reading.seen(runId, asker);
+    return this.#parts.countersign.run(runId).ledgerLines();
+  }
+
+  /**
+   * Reads an artifact that the conversation of the run names.
+   * @throws CountersignError `RUN_NOT_FOUND`, `ARTIFACT_UNKNOWN`, `ARTIFACT_MISSING`
+   */
+  async artifact(asker: Asker, runId: string, sha256: string): Promise<Artifact> {
+    const { run } = await this.#parts.reading.seen(runId, asker);
+    const ref = seesRun(run, asker) ? await this.#refIn(runId, sha256) : undefined;
+    if (ref === undefined) {
+      const message = `Run ${runId} names no artifact ${sha256} that you may see.`;
+      throw new CountersignError('ARTIFACT_UNKNOWN', message, { runId });
+    }
+    const { artifacts } = this.#parts;
+    if (artifacts === undefined)
+      throw new CountersignError('ARTIFACT_MISSING', 'This gateway has no access to the artifact store.', { runId });
+    return { bytes: await artifacts.get(ref), contentType: ref.contentType };
+  }
+
+  async #refIn(runId: string, sha256: string): Promise<ArtifactRef | undefined> {
+    const known = this.#named.get(runId);
+    const found = known?.refs.get(sha256);
+    if (found !== undefined || (known !== undefined && this.#now() - known.at < MISSED_MS)) return found;
+    // All who ask meanwhile share one reading.
+    const under = this.#reading.get(runId);
+    if (under !== undefined) return (await under).refs.get(sha256);
+    const asking = this.#readOn(runId, known).finally(() => this.#reading.delete(runId));
+    this.#reading.set(runId, asking);
+    return (await asking).refs.get(sha256);
+  }
+
+  /** A conversation only grows, so what was read of it is not read again. */
+  async #readOn(runId: string, known: Named | undefined): Promise<Named> {
+    const refs = new Map(known?.refs);
+    const run = this.#parts.countersign.run(runId);
+    let read = known?.read ?? 0;
+    for (;;) {
+      const messages = await run.conversation({ from: read, most: PAGE });
+      for (const ref of messages.flatMap(refsIn)) refs.set(ref.sha256, ref);
+      read += messages.length;
+      if (messages.length < PAGE) break;
+    }
+    const named = { refs, read, at: this.#now() };
+    this.#named.set(runId, named);
+    return named;
+  }
+}
+
+function refsIn(message: Message): readonly ArtifactRef[] {
+  return message.role === 'tool' ? message.results.flatMap(refsOf) : [];
+}
+
+function refsOf({ outcome }: CallResult): readonly ArtifactRef[] {
+  const result = 'result' in outcome ? outcome.result : undefined;
+  if (result === undefined) return [];
+  return [
+    ...(result.full === undefined ? [] : [result.full]),
+    ...result.content.flatMap((part) => ('artifact' in part && part.artifact !== undefined ? [part.artifact] : [])),
+  ];
+}
+
+/** Leaves to somebody who is asked about single calls the words and these calls: no other call, and no result. */
+export function shareOf(messages: readonly Message[], callIds: ReadonlySet<string>): readonly Message[] {
+  return messages.flatMap((message): readonly Message[] => {
+    if (message.role === 'user') return [message];
+    if (message.role !== 'assistant') return [];
+    const parts = message.parts.filter(
+      (part) => part.type === 'text' || (part.type === 'call' && callIds.has(part.callId)),
+    );
+    return parts.length === 0 ? [] : [{ ...message, parts }];
+  });
+}

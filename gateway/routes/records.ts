@@ -1,0 +1,129 @@
+/** Routes of what a run leaves beside its requests: conversation, end, artifacts, ledger as a file; and explain. */
+import { Readable } from 'node:stream';
+import type { FastifyReply } from 'fastify';
+import { z } from 'zod';
+import {
+  ArtifactPath,
+  ExplainBody,
+  Explained,
+  MessagePage,
+  MessagesQuery,
+  ResultQuery,
+  RunEnd,
+} from '../../contracts/schemas/http/records.ts';
+import type { LedgerLine } from '../../contracts/schemas/ledger.ts';
+import { askerOf, type Server } from '../http/server.ts';
+import { answering, PROBLEM, type RouteParts, RunPath } from './parts.ts';
+
+const tags = ['runs'];
+/** Kinds that a browser shows without running anything of them; every other one is bytes. */
+const SAFE_KINDS = /^(?:text\/plain|application\/json|image\/(?:png|jpeg|gif|webp)|audio\/(?:mpeg|ogg|wav|webm))$/;
+const JSON_LINES = 'application/x-ndjson';
+
+/** One function, because it is one table of routes. */
+export function addRecordRoutes(app: Server, { records, explaining }: RouteParts): void {
+  app.get(
+    '/v1/runs/:runId/messages',
+    {
+      schema: {
+        tags,
+        operationId: 'readMessages',
+        summary: 'Read the conversation, oldest first; who is asked about single calls sees the words and these calls',
+        params: RunPath,
+        querystring: MessagesQuery,
+        response: answering(200, MessagePage, 'Messages'),
+      },
+    },
+    async (request, reply) => reply.send(await records.messages(askerOf(request), request.params.runId, request.query)),
+  );
+  app.get(
+    '/v1/runs/:runId/result',
+    {
+      schema: {
+        tags,
+        operationId: 'readResult',
+        summary: 'Wait for the end of a run, and read its result, or why it failed',
+        params: RunPath,
+        querystring: ResultQuery,
+        response: answering(200, RunEnd, 'How the run ended, or that it goes on'),
+      },
+    },
+    async (request, reply) =>
+      reply.send(await records.end(askerOf(request), request.params.runId, request.query.waitSeconds)),
+  );
+  app.get(
+    '/v1/runs/:runId/ledger/export',
+    {
+      schema: {
+        tags,
+        operationId: 'exportLedger',
+        summary: 'Read the whole ledger as JSON lines, as `countersign verify-ledger --file` checks them',
+        params: RunPath,
+        response: {
+          200: { description: 'Lines, each with one entry', content: { [JSON_LINES]: { schema: z.string() } } },
+          default: PROBLEM,
+        },
+      },
+    },
+    async (request, reply) => {
+      const { runId } = request.params;
+      const lines = await records.export(askerOf(request), runId);
+      // A ledger that cannot be read at all is a problem; one that breaks off later is cut off.
+      const first = await lines.next();
+      return await attached(reply, `${fileName(runId)}.jsonl`, JSON_LINES).send(Readable.from(textOf(first, lines)));
+    },
+  );
+  app.get(
+    '/v1/runs/:runId/artifacts/:sha256',
+    {
+      schema: {
+        tags,
+        operationId: 'readArtifact',
+        summary: 'Read bytes that the conversation of the run names by their hash',
+        params: ArtifactPath,
+        response: {
+          200: {
+            description: 'The bytes, to be kept as a file',
+            content: { 'application/octet-stream': { schema: z.string().meta({ format: 'binary' }) } },
+          },
+          default: PROBLEM,
+        },
+      },
+    },
+    async (request, reply) => {
+      const { runId, sha256 } = request.params;
+      const { bytes, contentType } = await records.artifact(askerOf(request), runId, sha256);
+      const kind = SAFE_KINDS.test(contentType) ? contentType : 'application/octet-stream';
+      return await attached(reply, sha256, kind).send(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+    },
+  );
+  app.post(
+    '/v1/policy/explain',
+    {
+      schema: {
+        tags: ['policy'],
+        operationId: 'explainPolicy',
+        summary: 'Judge a call by the policy of the organisation, and tell which rules decide; nothing is sent',
+        body: ExplainBody,
+        response: answering(200, Explained, 'The verdict'),
+      },
+    },
+    async (request, reply) => reply.send(await explaining.explain(askerOf(request), request.body)),
+  );
+}
+
+/** Browsers keep it as a file, and run nothing of it. */
+function attached(reply: FastifyReply, name: string, contentType: string): FastifyReply {
+  return reply.header('content-disposition', `attachment; filename="${name}"`).type(contentType);
+}
+
+/** A run's id may hold what a header or a file system does not take. */
+function fileName(runId: string): string {
+  return runId.replaceAll(/[^A-Za-z0-9._-]/g, '_').slice(0, 100);
+}
+
+async function* textOf(first: IteratorResult<LedgerLine>, rest: AsyncGenerator<LedgerLine>): AsyncGenerator<string> {
+  if (first.done === true) return;
+  yield `${JSON.stringify(first.value)}\n`;
+  for await (const line of rest) yield `${JSON.stringify(line)}\n`;
+}
