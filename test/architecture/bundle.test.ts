@@ -16,7 +16,7 @@ import { sourceFiles } from './source-tree.ts';
  * linked resources (0042), questions on open connections, with what was told to them (0040); and the guard against runs that a query rebuilt (0044).
  * Messages to people (0070) are 20 kB. Half a megabyte is zod, once for each worker thread (0052).
  */
-const MAX_BYTES = 3_280_000;
+const MAX_BYTES = 3_300_000;
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
