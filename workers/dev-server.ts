@@ -17,6 +17,8 @@ export interface DevServerOptions {
   readonly port?: number;
   readonly uiPort?: number;
   readonly ui?: boolean;
+  /** Where Temporal UI has encrypted payloads decrypted (`countersign codec-server`). */
+  readonly uiCodecEndpoint?: string;
   readonly namespace?: string;
   /** `name=value`, beside our own. */
   readonly dynamicConfig?: readonly string[];
@@ -107,7 +109,7 @@ async function launch(options: DevServerOptions): Promise<Launched> {
 
 /** @param given options of the server's command line */
 function argumentsFor(
-  { ui, dbFilename, dynamicConfig = [] }: DevServerOptions,
+  { ui, uiCodecEndpoint, dbFilename, dynamicConfig = [] }: DevServerOptions,
   given: Readonly<Record<string, string | number>>,
   uiPort: number,
 ): string[] {
@@ -122,6 +124,7 @@ function argumentsFor(
     'start-dev',
     ...Object.entries({ ...given, 'log-level': 'error' }).flatMap(([name, value]) => [`--${name}`, String(value)]),
     ...(ui === false ? ['--headless'] : ['--ui-port', String(uiPort)]),
+    ...(uiCodecEndpoint === undefined ? [] : ['--ui-codec-endpoint', uiCodecEndpoint]),
     ...(dbFilename === undefined ? [] : ['--db-filename', dbFilename]),
     ...settings.flatMap((value) => ['--dynamic-config-value', value]),
     ...Object.values(SEARCH_ATTRIBUTES).flatMap(({ name, type }) => [

@@ -147,7 +147,7 @@ export async function startOn(
 }
 
 /** Writes a server's own lines as JSON to standard error. */
-export function linesTo(terminal: Terminal): CodecLog {
+export function linesTo(terminal: Pick<Terminal, 'err'>): CodecLog {
   const line =
     (level: string): GatewayLog['warn'] =>
     (message, fields) =>

@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import { relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { loadConfig, type LoadedConfig } from '../../workers/config/load.ts';
 import { filesystemServerUrl, startFilesystemServer } from '../../workers/filesystem-server.ts';
@@ -112,6 +113,15 @@ async function startAll(
     (made) => made.stop(),
   );
   if (!wanted) return undefined;
+  const { startDevCodec } = await import('../dev/codec.ts');
+  const codec = await stack.start(
+    'The codec server',
+    () => startDevCodec(loaded, { namespace, uiPort: ports.ui }, terminal),
+    // It ends with the process alone.
+    async () => new Promise<void>(() => undefined),
+    async (made) => made?.stop(),
+  );
+  if (!wanted) return undefined;
   const engine = await stack.start(
     'Temporal',
     () =>
@@ -122,6 +132,7 @@ async function startAll(
         uiPort: ports.ui,
         namespace,
         ownGroup: true,
+        ...defined({ uiCodecEndpoint: codec?.url }),
       }),
     ({ exited }) => exited,
     (made) => made.stop(),
@@ -154,6 +165,7 @@ async function startAll(
     address: engine.address,
     namespace,
     uiUrl: engine.uiUrl ?? '',
+    codec: codec?.url,
     gateway: gateway && { url: gateway.gateway.url, isOpen: gateway.isOpen },
     files: { url: files.url, folder: folder.files },
     model: loaded.path === folder.config ? model.label : undefined,

@@ -9,6 +9,8 @@ export interface DevAddresses {
   readonly address: string;
   readonly namespace: string;
   readonly uiUrl: string;
+  /** Where Temporal UI has encrypted payloads decrypted; absent where nothing is encrypted. */
+  readonly codec: string | undefined;
   /** Absent where the gateway would need a key. `isOpen`: whoever reaches it says who they are. */
   readonly gateway: { readonly url: string; readonly isOpen: boolean } | undefined;
   readonly files: { readonly url: string; readonly folder: string };
@@ -30,6 +32,7 @@ export function devAnswer(addresses: DevAddresses): Answer {
     address,
     namespace,
     uiUrl,
+    codec,
     gateway,
     files,
     model,
@@ -51,13 +54,14 @@ export function devAnswer(addresses: DevAddresses): Answer {
     'countersign ledger summary-1',
   ];
   return {
-    json: { address, namespace, uiUrl, gateway, files, model, config, taskQueue, buildId, environment },
+    json: { address, namespace, uiUrl, codec, gateway, files, model, config, taskQueue, buildId, environment },
     text: (paint) =>
       [
         `\n${paint('bold', 'Countersign is running.')}\n`,
         fields(paint, [
           ['Temporal', `${address}, namespace ${namespace}`],
           ['Temporal UI', paint('cyan', uiUrl)],
+          ['codec', codec && `${codec}  (DEVELOPMENT: whoever reaches it reads encrypted runs, as Temporal UI does)`],
           ['gateway', gateway && gatewayText(gateway)],
           ['MCP server', `${files.url}  (server-filesystem on ${directory}/files)`],
           ['model', model],

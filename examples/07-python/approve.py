@@ -81,4 +81,5 @@ async def main(spec_file: str, run_id: str, approver: str) -> None:
     print(f"ledger intact: {len(entries)} entries, head {head}")
 
 
-asyncio.run(main(*sys.argv[1:]))
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

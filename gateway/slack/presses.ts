@@ -95,8 +95,7 @@ export class Presses {
       ack = await this.#decide(press, action);
       words = WORDS[ack.status];
     } catch (error) {
-      const coded = codedOf(error);
-      words = `Nothing was changed (${coded.code}): ${detailOf(coded)}`;
+      words = refusalWords(codedOf(error));
     }
     const told = { response_type: 'ephemeral', replace_original: false, text: escaped(visible(words)) };
     await this.#reply(press.response_url, told);
@@ -203,6 +202,14 @@ const WORDS: Readonly<Record<DecisionAck['status'], string>> = {
   answered: 'Your answer counts.',
   edited: 'Your approval counts, with other arguments.',
 };
+
+/** A run that did not answer may have taken the decision all the same. */
+function refusalWords(error: CountersignError): string {
+  const { code } = error;
+  if (code === 'RESULT_UNCERTAIN' || code === 'INTERNAL')
+    return `Nobody knows yet whether your answer counts (${code}). Open the request to see, or press again.`;
+  return `Nothing was changed (${code}): ${detailOf(error)}`;
+}
 
 /** The message without the buttons of this request; undefined while others must agree. */
 function closedMessage({ message, user }: SlackPress, { value }: Action, { status }: DecisionAck): Fields | undefined {

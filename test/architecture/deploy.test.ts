@@ -38,6 +38,7 @@ const { services } = compose;
 const ours = Object.entries(services).filter(([, { image }]) => image.startsWith('countersign:'));
 const worker = unit('countersign-worker@.service');
 const gatewayUnit = unit('countersign-gateway.service');
+const codecUnit = unit('countersign-codec-server.service');
 const setup = unit('countersign-setup.service');
 
 const loaded = await loadConfig(join(ROOT, 'deploy/countersign.yaml'), { ANTHROPIC_API_KEY: 'key' }, ROOT);
@@ -167,7 +168,11 @@ test('the units start verbs of the installed package, as a user of their own', (
   expect(again).toBe(main);
   expect(taken(gatewayLine)).toBe('gateway');
   expect(gatewayUnit.get('EnvironmentFile')).toEqual(['/etc/countersign/gateway.environment']);
-  for (const each of [worker, setup, gatewayUnit]) expect(each.get('User')).toEqual(['countersign']);
+  const [alike, ...codecLine] = (codecUnit.get('ExecStart')?.[0] ?? '').split(' ').slice(1);
+  expect(alike).toBe(main);
+  expect(taken(codecLine)).toBe('codec-server');
+  expect(codecUnit.get('EnvironmentFile')).toEqual(['/etc/countersign/codec-server.environment']);
+  for (const each of [worker, setup, gatewayUnit, codecUnit]) expect(each.get('User')).toEqual(['countersign']);
   for (const each of [worker, setup]) {
     expect(each.get('Environment')).toContain(told('ENV').find((text) => text.startsWith('COUNTERSIGN_CONFIG=')));
     expect(each.get('EnvironmentFile')?.[0]).toBe('/etc/countersign/environment');
@@ -186,7 +191,8 @@ test('workers of two roles on one machine have secrets and a configuration each'
 
 test('the gateway may list the interfaces of the machine, as its HTTP server does where it is bound to all of them', () => {
   expect(read('node_modules/fastify/lib/server.js')).toContain('os.networkInterfaces()');
-  expect(gatewayUnit.get('RestrictAddressFamilies')?.[0]?.split(' ')).toContain('AF_NETLINK');
+  for (const each of [gatewayUnit, codecUnit])
+    expect(each.get('RestrictAddressFamilies')?.[0]?.split(' ')).toContain('AF_NETLINK');
 });
 
 test('the guide installs the configuration on a machine so that no other machine reaches its ports', () => {

@@ -27,12 +27,16 @@ export async function startEngine({
   persistent = false,
   ui = false,
   patient = false,
+  uiPort,
+  uiCodecEndpoint,
   dynamicConfig = [],
 }: {
   persistent?: boolean;
   ui?: boolean;
   /** Keeps the production settings. */
   patient?: boolean;
+  uiPort?: number;
+  uiCodecEndpoint?: string;
   dynamicConfig?: readonly string[];
 } = {}): Promise<TestEngine> {
   // Tests kill servers and race updates, so warnings of the SDK about that are expected.
@@ -44,6 +48,7 @@ export async function startEngine({
   const server = await startDevServer({
     executable,
     ui,
+    ...defined({ uiPort, uiCodecEndpoint }),
     dynamicConfig: [...(patient ? [] : IMPATIENT), ...dynamicConfig],
     ...(persistent ? { dbFilename: join(directory, 'temporal.db') } : {}),
   });

@@ -33,10 +33,12 @@ interface Ended {
   readonly stderr: string;
 }
 
+/** @param script a file of the example, or `-c` with a program */
 async function python(script: string, ...args: readonly string[]): Promise<Ended> {
   const path = process.env['EXAMPLE_PYTHON'];
   if (path === undefined) throw new Error('EXAMPLE_PYTHON is not set: run the tests through `npm test`');
-  const run = promisify(execFile)(path, [join(EXAMPLE, script), ...args], {
+  const run = promisify(execFile)(path, [script === '-c' ? script : join(EXAMPLE, script), ...args], {
+    cwd: EXAMPLE,
     env: { TEMPORAL_ADDRESS: world.engine.server.address, PYTHONDONTWRITEBYTECODE: '1' },
     timeout: LIMIT_MS,
   });
@@ -70,6 +72,32 @@ test('it starts a run, checks the digest, approves by an update, and verifies th
   expect(stdout).toContain('completed: paid');
   expect(stdout).toContain(`ledger intact: ${entries.length} entries, head ${entries.at(-1)?.hash}`);
   expect(bank.calls.map(({ tool }) => tool)).toEqual(['transfer']);
+});
+
+/** Runs a step of the script on what a query would have answered. */
+const TAMPERED = `
+import asyncio, json, sys, approve
+answer, step = json.loads(sys.argv[1]), getattr(approve, sys.argv[2])
+async def ask(run, query, *bounds): return answer
+approve.ask = ask
+print(asyncio.run(step(None)))
+`;
+
+test.each([
+  ['the arguments', { arguments: { to: 'mallory', amount: 1 } }],
+  ['the server', { serverUrl: 'https://evil.example/mcp' }],
+  ['who may decide', { approvers: { allOf: [{ layer: 'organisation', ids: ['eve'], groups: [] }] } }],
+])('a request is not decided if something on the way has changed %s', async (_what, changed) => {
+  const vectors = await readFile(join(ROOT, 'docs/vectors/request-digest.json'), 'utf8');
+  const [vector] = (JSON.parse(vectors) as { vectors: { request: object; digest: string }[] }).vectors;
+  const request = { ...vector?.request, status: 'open', digest: vector?.digest };
+  const shown = async (one: object): Promise<Ended> =>
+    await python('-c', TAMPERED, JSON.stringify([one]), 'next_request');
+  expect(await shown(request)).toMatchObject({ code: 0, stdout: expect.stringContaining("'callId': 't1.c0'") });
+  expect(await shown({ ...request, ...changed })).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('t1.c0 is not what its digest says'),
+  });
 });
 
 describe('what the pages say', () => {

@@ -1,6 +1,9 @@
-/** Requests of Slack: only what Slack has signed, and lately, is read. */
+/** Requests of Slack: only what Slack has signed, and lately, is read; and what the person who pressed gets to read. */
 import { createHmac } from 'node:crypto';
 import { expect, test } from '@jest/globals';
+import { CountersignError } from '../../../contracts/errors.ts';
+import { SlackConfig } from '../../../contracts/schemas/gateway.ts';
+import { Presses, type PressParts } from '../../../gateway/slack/presses.ts';
 import { assertFromSlack } from '../../../gateway/slack/signature.ts';
 import { refusalOf } from '../../support/refusal.ts';
 
@@ -40,4 +43,70 @@ test.each([
 test.each([301_000, -301_000])('a request that is %s ms away is refused, though its signature holds', async (away) => {
   const refused = Promise.resolve().then(() => assertFromSlack(signed, SECRET, NOW + away));
   expect(await refusalOf(refused)).toMatchObject({ code: 'SIGNATURE_EXPIRED' });
+});
+
+const URL = 'https://hooks.slack.com/actions/T024BE7LD/1/canary';
+const VALUE = JSON.stringify({ run: 'run-1', callId: 't1.c0', digest: 'd'.repeat(64), runId: 'temporal-1' });
+
+/** Presses approve as ben, and returns what Slack and the log were told. */
+async function pressed(answer: PressParts['answering']['answer'], askSlack?: PressParts['askSlack'], value = VALUE) {
+  const said: string[] = [];
+  const logged: unknown[] = [];
+  const presses = new Presses({
+    config: SlackConfig.parse({ signingSecret: SECRET, team: 'T024BE7LD', people: { U024BEN00: { id: 'ben' } } }),
+    oidc: undefined,
+    // Sound: a press uses nothing else of a person.
+    people: { personOf: ({ id, groups }) => ({ id, groups }) as ReturnType<PressParts['people']['personOf']> },
+    reading: { requestsOf: async () => [] },
+    answering: { answer },
+    askSlack:
+      askSlack ??
+      (async (_url, init) => {
+        said.push(typeof init?.body === 'string' ? init.body : '');
+        return new Response();
+      }),
+    log: { warn: (message, fields) => logged.push([message, fields]) },
+  });
+  const action = { action_id: 'countersign_approve', action_ts: '1.0', value };
+  const user = { id: 'U024BEN00', team_id: 'T024BE7LD' };
+  presses.take(JSON.stringify({ type: 'block_actions', user, response_url: URL, actions: [action] }));
+  await presses.settled();
+  return { said: said.map((each) => (JSON.parse(each) as { text: string }).text), logged: JSON.stringify(logged) };
+}
+
+const failing = (code: 'RESULT_UNCERTAIN' | 'REQUEST_NOT_OPEN') => async (): Promise<never> => {
+  throw new CountersignError(code, 'Over <!channel> \u202E.');
+};
+
+test('a run that did not answer may have taken the decision, and nobody is told otherwise', async () => {
+  expect((await pressed(failing('RESULT_UNCERTAIN'))).said).toEqual([expect.stringMatching(/^Nobody knows yet/)]);
+  const fault = async (): Promise<never> => {
+    throw new Error('canary');
+  };
+  expect((await pressed(fault)).said).toEqual([expect.stringMatching(/^Nobody knows yet.*INTERNAL/)]);
+});
+
+test('a refusal says its code and its words, in which nothing is a mention or hidden', async () => {
+  const { said } = await pressed(failing('REQUEST_NOT_OPEN'));
+  expect(said).toEqual([expect.stringMatching(/^Nothing was changed \(REQUEST_NOT_OPEN\): Over &lt;!channel&gt; /)]);
+  expect(said[0]).not.toContain('\u202E');
+});
+
+test('what Slack does not take is logged without its address', async () => {
+  const away = async (): Promise<never> => {
+    throw new TypeError(`fetch failed: ${URL}`);
+  };
+  const { logged } = await pressed(failing('REQUEST_NOT_OPEN'), away);
+  expect(logged).toContain('TypeError');
+  expect(logged).not.toContain('canary');
+});
+
+test('buttons of other releases, of other apps, and payloads that are none do no harm', async () => {
+  const never = async (): Promise<never> => {
+    throw new Error('asked');
+  };
+  expect((await pressed(never, undefined, '{}')).said).toEqual([expect.stringMatching(/USAGE/)]);
+  const presses = new Presses({} as PressParts);
+  for (const payload of ['', '{', '[]', '{"type":"view_submission"}']) presses.take(payload);
+  await presses.settled();
 });

@@ -4,9 +4,11 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, expect, test } from '@jest/globals';
+import { startDevCodec } from '../../../../cli/dev/codec.ts';
 import { prepareFolder, writeConfig } from '../../../../cli/dev/folder.ts';
 import { demoModel } from '../../../../cli/dev/model.ts';
 import { choosePort, Stack } from '../../../../cli/dev/stack.ts';
+import { Config } from '../../../../contracts/schemas/config.ts';
 import { loadConfig } from '../../../../workers/config/load.ts';
 import { findTemporalCli } from '../../../../workers/temporal-cli.ts';
 import { errorOf, runCommand } from '../../../support/cli.ts';
@@ -120,4 +122,32 @@ test('what was started is stopped in the opposite order, also where one part doe
   expect(await stack.stop()).toEqual(['two: it hangs']);
   expect(stopped).toEqual(['three', 'two', 'one']);
   expect(stack.isEmpty).toBe(true);
+});
+
+test('where runs are encrypted, a codec server on this machine answers the pages of this Temporal UI; else there is none', async () => {
+  const said: string[] = [];
+  const start = async (keys: readonly { readonly id: string; readonly key: string }[]) =>
+    await startDevCodec(
+      { config: Config.parse({ encryption: { keys: [...keys] } }) },
+      { namespace: 'default', uiPort: 8233 },
+      { err: (text) => void said.push(text) },
+    );
+  expect(await start([])).toBeUndefined();
+  const codec = await start([{ id: 'k1', key: Buffer.alloc(32, 1).toString('base64') }]);
+  try {
+    expect(codec?.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+    const answers = ['http://127.0.0.1:8233', 'http://localhost:8233', 'http://localhost:9999'].map(async (origin) => {
+      const headers = { 'content-type': 'application/json', 'x-namespace': 'default', origin };
+      const { headers: told } = await fetch(`${codec?.url}/decode`, {
+        method: 'POST',
+        headers,
+        body: '{"payloads":[]}',
+      });
+      return told.get('access-control-allow-origin');
+    });
+    expect(await Promise.all(answers)).toEqual(['http://127.0.0.1:8233', 'http://localhost:8233', null]);
+    expect(said).toEqual([]);
+  } finally {
+    await codec?.stop();
+  }
 });

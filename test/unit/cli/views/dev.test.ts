@@ -7,6 +7,7 @@ const ADDRESSES: DevAddresses = {
   address: '127.0.0.1:7233',
   namespace: 'default',
   uiUrl: 'http://127.0.0.1:8233',
+  codec: undefined,
   gateway: undefined,
   files: { url: 'http://127.0.0.1:8234/mcp', folder: '.countersign/files' },
   model: 'scripted',
@@ -38,4 +39,11 @@ test('it names the spec where it lies, and no commands for a spec or a model tha
   expect(textOf({})).toContain('start node_modules/countersign/examples/write-a-summary.yaml --id');
   expect(textOf({ example: undefined })).not.toContain('countersign start');
   expect(textOf({ model: undefined })).not.toContain('countersign start');
+});
+
+test('it says loudly that whoever reaches the codec server reads encrypted runs, and nothing where there is none', () => {
+  expect(textOf({ codec: 'http://127.0.0.1:4711' })).toMatch(
+    /codec .*127\.0\.0\.1:4711 {2}\(DEVELOPMENT: whoever reaches it/,
+  );
+  expect(textOf({})).not.toContain('codec');
 });
