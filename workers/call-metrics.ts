@@ -7,7 +7,7 @@
  */
 import type { Runtime } from '@temporalio/worker';
 import type { MintedToken, TokenBroker, TokenRequest } from '../activities/tokens/port.ts';
-import { METRICS } from '../contracts/names.ts';
+import { METRICS } from '../contracts/metrics.ts';
 import type { ToolActivities } from '../contracts/wire/activities.ts';
 import type { PollResult } from '../contracts/wire/legacy-2025.ts';
 import type { DispatchResult } from '../contracts/wire/tools.ts';

@@ -30,7 +30,7 @@ import type { InjectedSinks, NativeConnectionOptions, Runtime } from '@temporali
 import { defined } from '../contracts/defined.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import { askedAgain, isRefusedQuery, untilAnswered } from '../contracts/failure.ts';
-import { METRICS } from '../contracts/names.ts';
+import { METRICS } from '../contracts/metrics.ts';
 import type { QueryGuardSinks } from '../workflows/interceptors/query-guard.ts';
 
 export interface EngineAddress {

@@ -8,7 +8,7 @@
 import type { Runtime, WorkerOptions } from '@temporalio/worker';
 import type { LimitedServer, LimitEvent } from '../activities/limits/server-limits.ts';
 import { defined } from '../contracts/defined.ts';
-import { METRICS } from '../contracts/names.ts';
+import { METRICS } from '../contracts/metrics.ts';
 import type { Config } from '../contracts/schemas/config.ts';
 import { canonicalServerUrl } from '../domain/text/urls.ts';
 

@@ -1,7 +1,7 @@
 /** Counts the messages to people, so that a channel that fails is seen. */
 import type { Runtime } from '@temporalio/worker';
 import type { TellMessage } from '../activities/notify/send.ts';
-import { METRICS } from '../contracts/names.ts';
+import { METRICS } from '../contracts/metrics.ts';
 import { MessageEvent } from '../contracts/schemas/notify.ts';
 
 /** @param channels stand at 0 from the start, so that the first failure is seen as a change */

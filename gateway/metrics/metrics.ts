@@ -7,7 +7,7 @@
  */
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { ErrorCode } from '../../contracts/errors.ts';
-import { GATEWAY_METRICS } from '../../contracts/names.ts';
+import { GATEWAY_METRICS } from '../../contracts/metrics.ts';
 import { Authorization, Decision, Provision, Resolution } from '../../contracts/schemas/request.ts';
 import type { Projection } from '../projection/projection.ts';
 import { AGES, type ClosedRequest, type WaitingRequests } from './waiting.ts';

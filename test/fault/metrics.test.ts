@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { GATEWAY_METRICS, METRICS } from '../../contracts/names.ts';
+import { GATEWAY_METRICS, METRICS } from '../../contracts/metrics.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { freePort } from '../../workers/dev-server.ts';
 import { ROOT } from '../architecture/source-tree.ts';

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { isRefusedQuery } from '../../contracts/failure.ts';
-import { METRICS } from '../../contracts/names.ts';
+import { METRICS } from '../../contracts/metrics.ts';
 import { freePort } from '../../workers/dev-server.ts';
 import { plainClient } from '../support/engine.ts';
 import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';

@@ -3,13 +3,12 @@
  * changing one is a change of the wire, and needs its ADR.
  */
 import { describe, expect, test } from '@jest/globals';
+import { GATEWAY_METRICS, METRICS } from '../../contracts/metrics.ts';
 import {
   ACTIVITIES,
   CATALOG_UPDATES,
   CATALOG_WORKFLOW,
   DEFAULT_TASK_QUEUE,
-  GATEWAY_METRICS,
-  METRICS,
   PENDING_MEMO,
   PUBLISHED_PATHS,
   QUERIES,

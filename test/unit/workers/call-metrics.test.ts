@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import type { MintedToken, TokenBroker, TokenRequest } from '../../../activities/tokens/port.ts';
 import { CountersignError } from '../../../contracts/errors.ts';
-import { METRICS } from '../../../contracts/names.ts';
+import { METRICS } from '../../../contracts/metrics.ts';
 import type { ToolActivities } from '../../../contracts/wire/activities.ts';
 import { Config } from '../../../contracts/schemas/config.ts';
 import { countingCalls, countingTokens, tellPayloads } from '../../../workers/call-metrics.ts';

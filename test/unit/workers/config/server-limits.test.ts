@@ -1,6 +1,6 @@
 /** Limits as they are configured, where Temporal itself can hold them, and what operators see. */
 import { describe, expect, test } from '@jest/globals';
-import { METRICS } from '../../../../contracts/names.ts';
+import { METRICS } from '../../../../contracts/metrics.ts';
 import { Config, type ConfigInput } from '../../../../contracts/schemas/config.ts';
 import { checkConfig } from '../../../../workers/config/checks.ts';
 import { limitedServers, queueOptions, tellLimits } from '../../../../workers/limit-metrics.ts';
