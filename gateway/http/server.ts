@@ -21,7 +21,7 @@ import { SESSION_COOKIE, type Sessions } from '../identity/sessions.ts';
 import { signIn } from '../identity/person.ts';
 import type { Tokens } from '../identity/tokens.ts';
 import type { Answered } from '../metrics/metrics.ts';
-import { documentOptions } from './document.ts';
+import { documentOf } from './document.ts';
 import { codedOf, misfitOf, problemOf, tooMany } from './problem.ts';
 import { refuseUnread } from './unread.ts';
 
@@ -169,7 +169,7 @@ export async function createServer({
     const message = `There is nothing at ${request.method} ${request.url.split('?')[0] ?? ''}.${see}`;
     return tell(new CountersignError('ROUTE_UNKNOWN', message), request, reply, log);
   });
-  if (version !== undefined) await app.register(swagger, documentOptions(version));
+  if (version !== undefined) await app.register(swagger, documentOf(version));
   return app;
 }
 
