@@ -48,6 +48,7 @@ import { type MetricsServer, serveMetrics } from './metrics/server.ts';
 import { WaitingRequests } from './metrics/waiting.ts';
 import { createServer, type GatewayLog, isLoopbackHost, type Server, urlOf } from './http/server.ts';
 import { Streams } from './http/streams.ts';
+import { Waiters } from './http/waiters.ts';
 
 export interface GatewayOptions {
   readonly config: GatewayConfig;
@@ -174,6 +175,7 @@ async function assemble(options: GatewayOptions): Promise<Assembled> {
     news: new NewsDesk(projection, opened),
     feeds: new Feeds(countersign),
     streams,
+    waiters: new Waiters(config.limits),
     tokens,
     sessions: new Sessions(config, people, tokens.keys, ask),
   };

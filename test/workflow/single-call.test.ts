@@ -130,11 +130,21 @@ test('one whose run is stopped, or that is no single call, has no answer, and sa
 });
 
 test.each([
-  [{ tool: '' }, 'call.tool'],
-  [{ tool: 'pay', server: 'no name' }, 'call.server'],
-  [{ tool: 'pay', limits: { turns: 3 } }, 'limits'],
-])('what does not fit is refused by its path, and starts nothing: %j', async (over, path) => {
+  [{ tool: '' }, 'SPEC_INVALID', 'tool'],
+  [{ tool: 'pay', server: 'no name' }, 'SPEC_INVALID', 'server'],
+  [{ tool: 'pay', limits: { turns: 3 } }, 'SPEC_INVALID', 'limits.turns'],
+  // Quotes count as they stand in the spec.
+  [{ tool: 'pay', arguments: { note: '"'.repeat(40_000) } }, 'ARGUMENTS_TOO_LARGE', 'arguments'],
+])('what does not fit is refused by its path, and starts nothing: %#', async (over, code, path) => {
   // Sound: what does not fit is the point.
   const refused = call('misfit', over as Parameters<typeof call>[1]);
-  expect((await refusalOf(refused)).message).toContain(path.replace('call.', ''));
+  expect(await refusalOf(refused)).toMatchObject({ code, facts: { path } });
+  expect(await refusalOf(world.countersign.run('misfit').state())).toMatchObject({ code: 'RUN_NOT_FOUND' });
+});
+
+test('arguments as large as a call may be are sent whole', async () => {
+  const note = 'x'.repeat(120_000);
+  const single = await call('large', { tool: 'lookup', arguments: { purpose: 'large', note } });
+  expect((await single.answer()).outcome.kind).toBe('succeeded');
+  expect(bank.callsFor('large')).toMatchObject([{ arguments: { note } }]);
 });
