@@ -40,7 +40,7 @@ import { addRequestRoutes } from './routes/requests.ts';
 import { addCallRoutes } from './routes/calls.ts';
 import { addRunRoutes } from './routes/runs.ts';
 import { addServiceRoutes } from './routes/service.ts';
-import { Presses } from './slack/presses.ts';
+import { Presses, type PressParts } from './slack/presses.ts';
 import { registerSlack } from './slack/routes.ts';
 import { addSignInRoutes } from './routes/sign-in.ts';
 import { GatewayMetrics } from './metrics/metrics.ts';
@@ -180,7 +180,7 @@ async function assemble(options: GatewayOptions): Promise<Assembled> {
     sessions: new Sessions(config, people, tokens.keys, ask),
   };
   if (config.metrics !== undefined) metrics.measure({ projection, waiting, streams, opened });
-  const presses = pressesOf(options, parts, people);
+  const presses = pressesOf(options, parts, people, metrics);
   return { app: await createApp(options, parts, metrics, presses), parts, metrics, presses };
 }
 
@@ -188,11 +188,13 @@ function pressesOf(
   { config, askSlack, log }: GatewayOptions,
   { reading, answering }: RouteParts,
   people: People,
+  metrics: GatewayMetrics,
 ): Presses | undefined {
   const { slack, oidc } = config;
   if (slack === undefined) return undefined;
   if (askSlack === undefined) throw new CountersignError('INTERNAL', 'There is no way to Slack.');
-  return new Presses({ config: slack, oidc, people, reading, answering, askSlack, log });
+  const onRefusal: PressParts['onRefusal'] = (kind, code) => metrics.answered(kind, code);
+  return new Presses({ config: slack, oidc, people, reading, answering, askSlack, onRefusal, log });
 }
 
 async function createApp(
