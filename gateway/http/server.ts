@@ -10,9 +10,9 @@ import { randomUUID } from 'node:crypto';
 import cookie from '@fastify/cookie';
 import cors, { type FastifyCorsOptions } from '@fastify/cors';
 import rateLimit from '@fastify/rate-limit';
-import swagger, { type FastifyDynamicSwaggerOptions } from '@fastify/swagger';
+import swagger from '@fastify/swagger';
 import { fastify, type FastifyReply, type FastifyRequest } from 'fastify';
-import { jsonSchemaTransform, type ZodTypeProvider } from 'fastify-type-provider-zod';
+import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import type { z } from 'zod';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { GatewayConfig } from '../../contracts/schemas/gateway.ts';
@@ -21,7 +21,9 @@ import { SESSION_COOKIE, type Sessions } from '../identity/sessions.ts';
 import { signIn } from '../identity/person.ts';
 import type { Tokens } from '../identity/tokens.ts';
 import type { Answered } from '../metrics/metrics.ts';
+import { documentOf } from './document.ts';
 import { codedOf, misfitOf, problemOf, tooMany } from './problem.ts';
+import { refuseUnread } from './unread.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -105,6 +107,10 @@ export async function createServer({
     // Run ids may be long.
     routerOptions: { maxParamLength: 1_000 },
     genReqId: requestIdOf,
+    // Paths that the router does not take; no hook runs for them.
+    frameworkErrors: (error, request, reply) =>
+      void tell(error, request, reply.headers({ ...SECURITY_HEADERS, 'x-request-id': request.id }), log),
+    clientErrorHandler: (error, socket) => refuseUnread(error, socket, SECURITY_HEADERS),
     forceCloseConnections: true,
     trustProxy: config.proxies.length > 0 ? config.proxies : false,
   }).withTypeProvider<ZodTypeProvider>();
@@ -170,8 +176,7 @@ export async function createServer({
     const message = `There is nothing at ${request.method} ${request.url.split('?')[0] ?? ''}.${see}`;
     return tell(new CountersignError('ROUTE_UNKNOWN', message), request, reply, log);
   });
-  if (version !== undefined)
-    await app.register(swagger, { openapi: documentOf(version), transform: jsonSchemaTransform });
+  if (version !== undefined) await app.register(swagger, documentOf(version));
   return app;
 }
 
@@ -269,18 +274,4 @@ function assertLocalName({ headers: { host, origin } }: FastifyRequest): void {
       'ACTION_FORBIDDEN',
       'In development this server answers only under names of this machine: 127.0.0.1, localhost, [::1].',
     );
-}
-
-function documentOf(version: string): NonNullable<FastifyDynamicSwaggerOptions['openapi']> {
-  return {
-    openapi: '3.1.0',
-    info: {
-      title: 'Countersign gateway',
-      description:
-        'Start runs, see what waits for people, and answer. Errors are problem details (RFC 9457) with a code of docs/errors.',
-      version,
-    },
-    components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } } },
-    security: [{ bearer: [] }],
-  };
 }
