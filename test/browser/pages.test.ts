@@ -288,7 +288,7 @@ describe('catalogs', () => {
       await page.getByLabel('cancel: deny').uncheck();
       await page.getByRole('button', { name: 'Save the changes' }).click();
       const waiting = page.getByRole('region', { name: 'Change that waits' });
-      expect(await waiting.innerText()).toMatch(/Asked for by ann[\s\S]*cancel[\s\S]*deny off/);
+      expect(await waiting.innerText()).toMatch(/Asked for by ann[\s\S]*cancel[\s\S]*denied[\s\S]*true[\s\S]*false/);
       expect(await waiting.getByRole('button', { name: 'Agree' }).count()).toBe(0);
       expect(await settingOf('cancel')).toMatchObject({ denied: true });
       const other = await pages.signedIn('cleo', '/catalogs/shop');

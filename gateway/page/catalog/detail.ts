@@ -3,13 +3,16 @@
  *
  * 1. It offers what `CatalogDetail.offers` says, and a toggle only in the directions that the viewer has a right to: a
  *    reader sees words, and no toggle.
- * 2. Every form names the version that was shown: another one is refused, and nothing is changed.
+ * 2. The form says of each switch that can be turned how it was shown: browsers do not send one that is disabled or off.
+ * 3. Every form names the version that was shown: another one is refused, and nothing is changed.
  */
 import { randomUUID } from 'node:crypto';
-import type { ToolChange, ToolSetting } from '../../../contracts/schemas/catalog.ts';
+import type { ToolSetting } from '../../../contracts/schemas/catalog.ts';
+import type { JsonObject } from '../../../contracts/schemas/json.ts';
 import type { CatalogDetail, CatalogTool, ShownPending } from '../../../contracts/schemas/http/catalogs.ts';
 import { type Direction, directionsOf } from '../../../domain/catalog/settings.ts';
 import { visible } from '../../../domain/text/escape.ts';
+import { type Difference, differences, differencesView } from '../kit/diff.ts';
 import { foreign } from '../kit/faithful.ts';
 import { csrf, facts } from '../kit/layout.ts';
 import { type Html, markup, type Shown } from '../kit/markup.ts';
@@ -28,7 +31,7 @@ export function toolPath(server: string, tool: string): string {
 }
 
 /** True if the viewer has the right to turn this flag of this tool. */
-export function mayTurn({ offers }: Pick<CatalogDetail, 'offers'>, setting: ToolSetting, flag: Flag): boolean {
+function mayTurn({ offers }: Pick<CatalogDetail, 'offers'>, setting: ToolSetting, flag: Flag): boolean {
   const needed = directionsOf(setting, { ...setting, [flag]: !setting[flag] });
   return [...needed].every((direction) => offers.includes(RIGHTS[direction]));
 }
@@ -146,8 +149,14 @@ function namesView(names: readonly string[]): Shown {
   ];
 }
 
-function pendingView({ server }: CatalogDetail, pending: ShownPending, viewer: Viewer, now: number): Html {
-  const { changeId, digest, by, deadline, changes, offers, trusted } = pending;
+function pendingView(detail: CatalogDetail, pending: ShownPending, viewer: Viewer, now: number): Html {
+  const { server } = detail;
+  const { changeId, digest, by, deadline, changes, trusted } = pending;
+  const isOutdated = changes.some(
+    ({ change: { tool, acknowledge } }) => acknowledge !== undefined && !isCurrent(detail, tool, acknowledge),
+  );
+  // Nobody can read here what they would agree to.
+  const offers = isOutdated ? pending.offers.filter((verdict) => verdict !== 'approve') : pending.offers;
   const decide = (verdict: 'approve' | 'reject', label: string): Shown =>
     offers.includes(verdict) &&
     markup`<button class="button ${verdict}" name="verdict" value="${verdict}">${label}</button>`;
@@ -156,8 +165,9 @@ function pendingView({ server }: CatalogDetail, pending: ShownPending, viewer: V
     <p class="note">Asked for by ${foreign(by.id)} · ${left(deadline, now)}</p>
     ${trusted !== undefined && markup`<p>Annotations of the server ${trusted ? 'would be believed' : 'would not be believed any more'}.</p>`}
     <ul>
-      ${changes.map(({ change, before, after }) => markup`<li><code>${foreign(change.tool)}</code> ${before === undefined || after === undefined ? 'is not in the catalog any more' : changeWords(change, before, after)}</li>`)}
+      ${changes.map((each) => markup`<li><code>${foreign(each.change.tool)}</code> ${changeView(detail, each)}</li>`)}
     </ul>
+    ${isOutdated && markup`<p class="note">A definition has changed since this was asked for, so nobody can agree to it. Ask anew.</p>`}
     ${
       offers.length > 0
         ? markup`<form method="post" action="${catalogPath(server)}/changes/${encodeURIComponent(changeId)}">
@@ -173,17 +183,33 @@ function pendingView({ server }: CatalogDetail, pending: ShownPending, viewer: V
   </section>`;
 }
 
-function changeWords(change: ToolChange, before: ToolSetting, after: ToolSetting): Shown {
-  const turned = FLAGS.filter((flag) => before[flag] !== after[flag]).map(
-    (flag) => `${FLAG_NAMES[flag].toLowerCase()} ${after[flag] ? 'on' : 'off'}`,
-  );
-  const said = [
-    ...turned,
-    ...(change.approvers === undefined ? [] : ['other approvers']),
-    ...(change.deadlineSeconds === undefined ? [] : ['another deadline']),
-    ...(change.acknowledge === undefined ? [] : ['its definition acknowledged']),
-  ];
-  return said.join(', ');
+/** All that would change: whoever agrees consents to it. */
+function changeView(
+  detail: Pick<CatalogDetail, 'server' | 'tools'>,
+  { change, before, after }: ShownPending['changes'][number],
+): Html {
+  if (before === undefined || after === undefined) return markup`is not in the catalog any more`;
+  const all = settingDifferences(before, after);
+  return markup`${change.acknowledge !== undefined && acknowledgedView(detail, change.tool, change.acknowledge)}
+  ${(all.length > 0 || change.acknowledge === undefined) && differencesView(all)}`;
+}
+
+function acknowledgedView(
+  { server, tools }: Pick<CatalogDetail, 'server' | 'tools'>,
+  tool: string,
+  hash: string,
+): Html {
+  return markup`its definition acknowledged: <code>${hash}</code>
+    ${isCurrent({ tools }, tool, hash) ? markup`<a href="${toolPath(server, tool)}">Read the definition</a>` : markup`<span class="mark">not its definition any more</span>`}`;
+}
+
+function isCurrent({ tools }: Pick<CatalogDetail, 'tools'>, tool: string, hash: string): boolean {
+  return tools.some(({ name, definition }) => name === tool && definition === hash);
+}
+
+function settingDifferences(before: ToolSetting, after: ToolSetting): readonly Difference[] {
+  // Sound: settings come from JSON.
+  return differences(before as unknown as JsonObject, after as unknown as JsonObject);
 }
 
 const IS_COUNTED: Readonly<Record<Counted, (tool: CatalogTool) => boolean>> = {
@@ -248,8 +274,9 @@ function toolRow(detail: CatalogDetail, tool: CatalogTool, index: number, isChan
       const label = `${visible(name)}: ${FLAG_NAMES[flag].toLowerCase()}`;
       const isOn = setting[flag];
       if (!isChangeable) return markup`<td class="flag" data-label="${FLAG_NAMES[flag]}">${isOn ? 'yes' : 'no'}</td>`;
+      const isOpen = mayTurn(detail, setting, flag);
       return markup`<td class="flag" data-label="${FLAG_NAMES[flag]}">
-        <input type="checkbox" class="switch" name="${flag}.${index}" value="on" aria-label="${label}" ${isOn && markup` checked`} ${!mayTurn(detail, setting, flag) && markup` disabled`} />
+        ${isOpen && markup`<input type="hidden" name="shown.${flag}.${index}" value="${isOn ? 'on' : 'off'}" />`}<input type="checkbox" class="switch" name="${flag}.${index}" value="on" aria-label="${label}" ${isOn && markup` checked`} ${!isOpen && markup` disabled`} />
       </td>`;
     })}
   </tr>`;

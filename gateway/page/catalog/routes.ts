@@ -13,7 +13,7 @@ import { pageText, trouble, type Typed } from '../kit/layout.ts';
 import { markup } from '../kit/markup.ts';
 import { formOf, pageFor, type PageOptions } from '../kit/page.ts';
 import type { CatalogSent, PageSource, Viewer } from '../kit/port.ts';
-import { catalogView, FLAGS, mayTurn } from './detail.ts';
+import { catalogView, FLAGS } from './detail.ts';
 import { catalogPath, catalogsView } from './list.ts';
 import { catalogToolView } from './tool.ts';
 
@@ -66,10 +66,7 @@ export function registerCatalogPages(app: FastifyInstance, options: PageOptions)
   );
 
   /** Sends what a form says, and leads back to the catalog. */
-  const change = (
-    path: string,
-    sentBy: (form: URLSearchParams, detail: CatalogDetail) => CatalogSent | undefined,
-  ): void =>
+  const change = (path: string, sentBy: (form: URLSearchParams) => CatalogSent | undefined): void =>
     void app.post(
       `/catalogs/:server/${path}`,
       pageFor<ServerPath & { changeId: string }>(options, async ({ params, body }, viewer, reply) => {
@@ -77,15 +74,15 @@ export function registerCatalogPages(app: FastifyInstance, options: PageOptions)
         const form = formOf(body);
         if (params.changeId !== undefined) form.set('changeId', params.changeId);
         return await sent(reply, source, viewer, server, async () => {
-          const message = sentBy(form, await catalogs.read(viewer, server));
+          const message = sentBy(form);
           if (message !== undefined) await catalogs.send(viewer, server, message);
         });
       }),
     );
 
-  change('tools', (form, detail) => {
-    const changes = changesIn(form, detail);
-    // Nobody needs to hear that the catalog is as they left it.
+  change('tools', (form) => {
+    const changes = changesIn(form);
+    // Nobody turned a switch. Any that is turned goes to the catalog, which compares the version.
     return changes.length === 0 ? undefined : { kind: 'tools', body: { ...versionIn(form), changes } };
   });
   change('acknowledge', (form) => ({
@@ -180,20 +177,20 @@ function connectionIn(form: URLSearchParams): Connection {
   };
 }
 
-/** The toggles that differ from what is set, of those that the viewer may turn: others are not sent by a browser. */
-function changesIn(form: URLSearchParams, detail: CatalogDetail): ToolChange[] {
-  const known = new Map(detail.tools.map((tool) => [tool.name, tool]));
-  return [...form].flatMap(([key, name]): ToolChange[] => {
+/**
+ * The switches that a person has turned: those that differ from what the page showed. A disabled switch was not shown as
+ * one to turn, and counts for nothing, whatever its reader may do by now.
+ */
+function changesIn(form: URLSearchParams): ToolChange[] {
+  return [...form].flatMap(([key, tool]): ToolChange[] => {
     const index = /^tool\.(\d+)$/.exec(key)?.[1];
-    const tool = index === undefined ? undefined : known.get(name);
-    if (tool === undefined) return [];
-    const { setting } = tool;
-    const turned = FLAGS.filter(
-      (flag) => mayTurn(detail, setting, flag) && form.has(`${flag}.${index}`) !== setting[flag],
-    );
-    return turned.length === 0
-      ? []
-      : [{ tool: name, ...Object.fromEntries(turned.map((flag) => [flag, !setting[flag]])) }];
+    if (index === undefined) return [];
+    const turned = FLAGS.flatMap((flag) => {
+      const shown = form.get(`shown.${flag}.${index}`);
+      const wanted = form.has(`${flag}.${index}`);
+      return shown === null || (shown === 'on') === wanted ? [] : [[flag, wanted] as const];
+    });
+    return turned.length === 0 ? [] : [{ tool, ...Object.fromEntries(turned) }];
   });
 }
 

@@ -15,7 +15,7 @@ export interface Difference {
 
 /** Shows how changed arguments differ from the proposed ones, as deep as they do. */
 export function diff(before: JsonObject, after: JsonObject): Html {
-  const all = differences(before, after, '');
+  const all = differences(before, after);
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
   const same = names.filter((name) => isSame(own(before, name), own(after, name))).length;
   return markup`${differencesView(all)}
@@ -38,7 +38,11 @@ export function differencesView(all: readonly Difference[]): Html {
 }
 
 /** Lists of other lengths differ as a whole: nobody can say which of their items are the same. */
-function differences(before: JsonValue | undefined, after: JsonValue | undefined, path: string): readonly Difference[] {
+export function differences(
+  before: JsonValue | undefined,
+  after: JsonValue | undefined,
+  path = '',
+): readonly Difference[] {
   if (isSame(before, after)) return [];
   if (isList(before) && isList(after) && before.length === after.length)
     return before.flatMap((each, index) => differences(each, after[index], `${path}[${index}]`));

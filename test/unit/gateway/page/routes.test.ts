@@ -12,7 +12,8 @@ import type { KnownTool } from '../../../../gateway/catalog/definitions.ts';
 import type { CheckedLedger } from '../../../../gateway/projection/opened.ts';
 import type { LedgerEntry } from '../../../../contracts/schemas/ledger.ts';
 import type { ApprovalRequest } from '../../../../contracts/schemas/request.ts';
-import type { PageSource, RunRead, Sent, Viewer } from '../../../../gateway/page/kit/port.ts';
+import type { CatalogDetail } from '../../../../contracts/schemas/http/catalogs.ts';
+import type { CatalogSent, PageSource, RunRead, Sent, Viewer } from '../../../../gateway/page/kit/port.ts';
 import { Streams } from '../../../../gateway/http/streams.ts';
 import { registerPages } from '../../../../gateway/page/routes.ts';
 
@@ -63,13 +64,21 @@ let refusal: CountersignError | undefined;
 let tool: KnownTool;
 let checked: CheckedLedger;
 let started: object[];
+let catalogs: PageSource['catalogs'];
 
 const facts = (runId: string) => ({ runId, initiator: 'carol', startedAt: request.openedAt, status: 'waiting' });
 
 const nothing = async (): Promise<never> => {
   throw new Error('not asked here');
 };
-const catalogs = { servers: [], mayConnect: () => false, list: nothing, read: nothing, tool: nothing, send: nothing };
+const noCatalogs: PageSource['catalogs'] = {
+  servers: [],
+  mayConnect: () => false,
+  list: nothing,
+  read: nothing,
+  tool: nothing,
+  send: nothing,
+};
 
 function source(): PageSource {
   return {
@@ -88,7 +97,11 @@ function source(): PageSource {
       return { facts: facts(runId), state, requests: shown, ledger, messages: [], mayTell: true };
     },
     places: ({ may }) => new Set(may.has('start') ? ['start'] : []),
-    catalogs,
+    catalogs: {
+      ...noCatalogs,
+      read: async (...asked) => await catalogs.read(...asked),
+      send: async (...asked) => await catalogs.send(...asked),
+    },
     agents: [{ name: 'payer', title: `Payer ${HOSTILE}`, description: HOSTILE, model: 'small', servers: ['bank'] }],
     start: async (_viewer, agent, input, key) => {
       if (refusal !== undefined) throw refusal;
@@ -118,6 +131,7 @@ beforeEach(async () => {
   refusal = undefined;
   tool = {};
   started = [];
+  catalogs = noCatalogs;
   const report = { faults: [], length: 7, head: 'ef'.repeat(32), branches: 1, signedTo: 0, ended: false };
   checked = { report, isHeadOfRun: true };
   app = fastify();
@@ -691,5 +705,122 @@ describe('the start of a run', () => {
     for (const part of ['SPEC_INVALID', 'Pay &lt;/textarea&gt;', 'name="key" value="key-1"'])
       expect(answer.body).toContain(part);
     expect(answer.body).not.toContain('<script>alert');
+  });
+});
+
+describe('a catalog', () => {
+  const HASH = 'ab'.repeat(32);
+  const at = new Date().toISOString();
+  const setting = { enabled: true, requiresApproval: true, denied: false };
+  const detail: CatalogDetail = {
+    server: 'shop',
+    status: 'connected',
+    version: 3,
+    counts: { tools: 1, enabled: 1, asking: 1, denied: 0, changed: 0, missing: 0 },
+    waiting: 0,
+    refreshing: false,
+    tenant: 'acme',
+    newTools: 'ask',
+    tools: [
+      {
+        name: 'order',
+        status: 'available',
+        changed: false,
+        definition: HASH,
+        setting,
+        firstSeen: at,
+        lastSeen: at,
+      },
+    ],
+    pending: [],
+    ledger: { length: 1, head: HASH },
+    may: [],
+    offers: [],
+  };
+  let told: CatalogSent[];
+  const holds = (changed: Partial<CatalogDetail>): void => {
+    catalogs = {
+      ...noCatalogs,
+      read: async () => ({ ...detail, ...changed }),
+      send: async (_viewer, _server, message) => void told.push(message),
+    };
+  };
+  beforeEach(() => {
+    told = [];
+  });
+  const shownBy = async (): Promise<Record<string, string>> => {
+    const { body } = await ask('/catalogs/shop');
+    const form = /<form method="post" action="\/catalogs\/shop\/tools">[^]*?<\/form>/.exec(body)?.[0] ?? '';
+    const inputs = [...form.matchAll(/<input\s([^>]*)>/g)].map(([, fields = '']) => fields);
+    const isSent = (fields: string): boolean =>
+      !/\sdisabled/.test(fields) && (!fields.includes('checkbox') || /\schecked/.test(fields));
+    return Object.fromEntries(
+      inputs
+        .filter(isSent)
+        .map((fields) => [/name="([^"]*)"/.exec(fields)?.[1] ?? '', /value="([^"]*)"/.exec(fields)?.[1] ?? '']),
+    );
+  };
+
+  test('keeps each switch that the page did not let its reader turn, although they may by now', async () => {
+    holds({ offers: ['tighten'] });
+    const form = await shownBy();
+    expect(form).toMatchObject({ 'tool.0': 'order', 'enabled.0': 'on', 'shown.enabled.0': 'on' });
+    expect(form).not.toHaveProperty(['requiresApproval.0']);
+    holds({ offers: ['tighten', 'loosen'] });
+    expect((await post('/catalogs/shop/tools', { ...form, 'denied.0': 'on' })).statusCode).toBe(303);
+    expect(told).toMatchObject([{ kind: 'tools', body: { changes: [{ tool: 'order', denied: true }] } }]);
+    expect(told).not.toMatchObject([{ body: { changes: [{ requiresApproval: false }] } }]);
+  });
+
+  test('is sent a turned switch with its version, although the catalog already is so by now', async () => {
+    holds({ offers: ['tighten', 'loosen'] });
+    const { 'requiresApproval.0': _, ...form } = await shownBy();
+    holds({
+      version: 4,
+      offers: ['tighten', 'loosen'],
+      tools: detail.tools.map((each) => ({ ...each, setting: { ...setting, requiresApproval: false } })),
+    });
+    await post('/catalogs/shop/tools', form);
+    expect(told).toMatchObject([
+      { kind: 'tools', body: { expectedVersion: 3, changes: [{ tool: 'order', requiresApproval: false }] } },
+    ]);
+  });
+
+  const pendingWith = (
+    change: Partial<CatalogDetail['pending'][number]['changes'][number]>,
+  ): CatalogDetail['pending'] => [
+    {
+      changeId: 'c1',
+      digest: HASH,
+      by: { id: 'cleo', groups: [] },
+      openedAt: at,
+      deadline: new Date(Date.now() + 60_000).toISOString(),
+      changes: [{ change: { tool: 'order' }, before: setting, after: setting, ...change }],
+      offers: ['approve', 'reject'],
+    },
+  ];
+
+  test('shows a second administrator all that would change', async () => {
+    const before = { ...setting, approvers: { ids: ['ann'], groups: [], need: 2 }, deadlineSeconds: 60 };
+    const approvers = { ids: ['mallory'], groups: ['everybody'], may: ['edit' as const] };
+    const after = { ...setting, denied: true, approvers, deadlineSeconds: 7_200 };
+    holds({ pending: pendingWith({ change: { tool: 'order', approvers, deadlineSeconds: 7_200 }, before, after }) });
+    const waits = /aria-label="Change that waits"[^]*?<\/section>/.exec((await ask('/catalogs/shop')).body)?.[0] ?? '';
+    for (const said of ['ann', 'mallory', 'everybody', 'edit', '60', '7200', 'approvers.need', 'denied'])
+      expect(waits).toContain(said);
+    expect(waits).toContain('value="approve"');
+  });
+
+  test('lets nobody agree to a definition that is not the one of now', async () => {
+    holds({ pending: pendingWith({ change: { tool: 'order', acknowledge: HASH } }) });
+    const { body } = await ask('/catalogs/shop');
+    expect(body).toContain(`<code>${HASH}</code>`);
+    expect(body).toContain('href="/catalogs/shop/tool?name=order">Read the definition');
+    expect(body).toContain('value="approve"');
+    holds({ pending: pendingWith({ change: { tool: 'order', acknowledge: 'cd'.repeat(32) } }) });
+    const later = (await ask('/catalogs/shop')).body;
+    expect(later).toContain('not its definition any more');
+    expect(later).not.toContain('value="approve"');
+    expect(later).toContain('value="reject"');
   });
 });
