@@ -156,7 +156,11 @@ class Fields {
 function fitting(shape: Shape, before: JsonValue | undefined): Shape {
   if (before === undefined)
     return shape.kind === 'object' && shape.members.length === 0 ? { ...shape, kind: 'json' } : shape;
-  if (before === null && shape.isNullable === true) return shape;
+  if (before === null && shape.isNullable === true)
+    // The fields of an object or a list cannot say that there is none.
+    return shape.kind === 'object' || shape.kind === 'list'
+      ? { kind: 'json', ...wordsOf(shape), isNullable: true }
+      : shape;
   // A field would hide some characters, or move them: as JSON, they are escapes.
   if (typeof before === 'string' && !isPlain(before) && shape.kind !== 'choice') return { ...shape, kind: 'json' };
   return isOfKind(shape, before) ? shape : { ...natural(before), ...wordsOf(shape) };

@@ -35,6 +35,8 @@ const SCHEMA = objectOf(
     list: { type: 'array', items: { type: 'string' }, maxItems: 2 },
     ref: { $ref: '#/$defs/Point' },
     any: {},
+    noList: { anyOf: [{ type: 'array', items: { type: 'string' }, minItems: 1 }, { type: 'null' }] },
+    noObject: { anyOf: [objectOf({ x: { type: 'number' } }, ['x']), { type: 'null' }] },
   },
   ['text'],
 );
@@ -54,11 +56,15 @@ test('each kind of a schema has its field', () => {
     list: 'list',
     ref: 'object',
     any: 'json',
+    noList: 'list',
+    noObject: 'object',
   });
 });
 
 describe('an untouched form gives the arguments as they were proposed', () => {
   const VALUES: readonly JsonObject[] = [
+    { noList: null, noObject: null, text: 'a\nb' },
+    { noList: ['a'], noObject: { x: 1 }, text: 'ab', any: [9007199254740992, 1e21, -0.5, 5e-324] },
     { text: 'a\nb', number: 1250.5, whole: 3, yes: false, one: null, titled: 'y', nullable: null, also: null },
     { text: '', object: { inner: '', more: [1, { deep: null }] }, list: ['', 'b'], ref: { x: 1e21 } },
     // Of other kinds than the schema says.
@@ -162,6 +168,13 @@ describe('what is typed', () => {
     ['no option', { enum: ['a'] }, 'a', '7', 'must be one of the options'],
     ['nothing, for a number', { type: 'number' }, 1, '', 'has no value'],
     ['no JSON', {}, [1], '[', 'must be JSON'],
+    ['a number of JSON that would be another', {}, [1], '[9007199254740993]', 'holds 9007199254740993, which cannot'],
+    ['more decimals than are kept', { type: 'number' }, 1, '0.30000000000000000001', 'has more digits'],
+    ['an endless number of JSON', {}, [1], '{"a":[-1e400]}', 'holds -1e400'],
+    ['a number of JSON that would be nothing', {}, [1], '[1e-400]', 'holds 1e-400'],
+    ['a name twice', {}, [1], String.raw`{"a":{"b":1},"c":{"b":"a"},"\u0061":2}`, 'has two fields called'],
+    ['a prototype', {}, [1], '[{"__proto__":1}]', 'no field called __proto__'],
+    ['JSON without a bottom', {}, [1], '['.repeat(101) + ']'.repeat(101), 'at most 100 levels'],
   ])('%s is told at its field', (_, schema, before, typed, reason) => {
     const { problems } = read(objectOf({ it: schema }), { it: before }, { 'argument.0': typed });
     expect([...problems]).toEqual([['argument.0', { path: 'arguments.it', reason: expect.stringContaining(reason) }]]);
