@@ -1,4 +1,4 @@
-"""Starts a run, checks and approves what waits, and verifies the ledger.
+"""Starts a run, checks and approves all that waits, and verifies the ledger.
 
 Usage: python approve.py SPEC.json RUN_ID APPROVER   (TEMPORAL_ADDRESS, by default localhost:7233)
 """
@@ -9,7 +9,8 @@ import os
 import sys
 from datetime import timedelta
 
-from temporalio.client import Client, WorkflowHandle, WorkflowQueryFailedError, WorkflowUpdateFailedError
+from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
+from temporalio.client import WorkflowQueryFailedError, WorkflowUpdateFailedError
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.service import RPCError
 
@@ -27,15 +28,21 @@ async def ask(run: WorkflowHandle, query: str, *bounds: int):
             await asyncio.sleep(0.05 * 2 ** min(attempt, 5))
 
 
-async def next_request(run: WorkflowHandle) -> dict:
-    """Waits until a request is open, and believes it only if its digest is of what it shows."""
-    while True:
+async def next_request(run: WorkflowHandle, decided: set[str], end: asyncio.Task) -> dict | None:
+    """Waits for an open request that is not decided yet. None: the run has ended (see `end`).
+
+    A request is believed only if its digest is of what it shows, and returned only if it asks for consent.
+    """
+    while not end.done():
         for request in await ask(run, "requests"):
-            if request["status"] == "open":
+            if request["status"] == "open" and request["digest"] not in decided:
                 if request_digest(request) != request["digest"]:
                     sys.exit(f"{request['callId']} is not what its digest says: do not decide it")
+                if "about" in request:
+                    sys.exit(f"{request['callId']} asks for {request['about']['kind']}: no approval answers that")
                 return request
-        await asyncio.sleep(0.2)
+        await asyncio.wait([end], timeout=0.2)
+    return None
 
 
 async def decide(run: WorkflowHandle, request: dict, approver: str) -> dict:
@@ -65,14 +72,21 @@ async def main(spec_file: str, run_id: str, approver: str) -> None:
         "id_conflict_policy": WorkflowIDConflictPolicy.FAIL,
     }
     run = await client.start_workflow("agentRun", spec, id=run_id, task_queue="countersign", **policies)
-    request = await next_request(run)
-    print(f"{request['callId']} wants {request['server']}/{request['tool']} {json.dumps(request['arguments'])}")
+    decided: set[str] = set()
+    # Not `describe`: the SDK cannot read the times that a run has taken back when it waits for nobody any more.
+    end = asyncio.create_task(run.result())
+    while request := await next_request(run, decided, end):
+        print(f"{request['callId']} wants {request['server']}/{request['tool']} {json.dumps(request['arguments'])}")
+        try:
+            answer = await decide(run, request, approver)
+        except WorkflowUpdateFailedError as error:
+            sys.exit(f"refused: {getattr(error.cause, 'type', '')}: {error.cause}")
+        decided.add(request["digest"])
+        print(f"{answer['status']} by {answer['decidedBy']} at {answer['decidedAt']}")
     try:
-        answer = await decide(run, request, approver)
-    except WorkflowUpdateFailedError as error:
-        sys.exit(f"refused: {getattr(error.cause, 'type', '')}: {error.cause}")
-    print(f"{answer['status']} by {answer['decidedBy']} at {answer['decidedAt']}")
-    result = await run.result()
+        result = await end
+    except WorkflowFailureError as error:
+        sys.exit(f"failed: {getattr(error.cause, 'type', '')}: {error.cause}")
     entries, head = await read_ledger(run)
     broken = broken_at(entries)
     if broken is not None or (head, len(entries)) != (result["ledgerHead"], result["ledgerLength"]):
