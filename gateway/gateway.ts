@@ -40,7 +40,7 @@ import { addRequestRoutes } from './routes/requests.ts';
 import { addCallRoutes } from './routes/calls.ts';
 import { addRunRoutes } from './routes/runs.ts';
 import { addServiceRoutes } from './routes/service.ts';
-import { Presses } from './slack/presses.ts';
+import { Presses, type PressParts } from './slack/presses.ts';
 import { registerSlack } from './slack/routes.ts';
 import { addSignInRoutes } from './routes/sign-in.ts';
 import { GatewayMetrics } from './metrics/metrics.ts';
@@ -48,6 +48,7 @@ import { type MetricsServer, serveMetrics } from './metrics/server.ts';
 import { WaitingRequests } from './metrics/waiting.ts';
 import { createServer, type GatewayLog, isLoopbackHost, type Server, urlOf } from './http/server.ts';
 import { Streams } from './http/streams.ts';
+import { Waiters } from './http/waiters.ts';
 
 export interface GatewayOptions {
   readonly config: GatewayConfig;
@@ -174,11 +175,12 @@ async function assemble(options: GatewayOptions): Promise<Assembled> {
     news: new NewsDesk(projection, opened),
     feeds: new Feeds(countersign),
     streams,
+    waiters: new Waiters(config.limits),
     tokens,
     sessions: new Sessions(config, people, tokens.keys, ask),
   };
   if (config.metrics !== undefined) metrics.measure({ projection, waiting, streams, opened });
-  const presses = pressesOf(options, parts, people);
+  const presses = pressesOf(options, parts, people, metrics);
   return { app: await createApp(options, parts, metrics, presses), parts, metrics, presses };
 }
 
@@ -186,11 +188,13 @@ function pressesOf(
   { config, askSlack, log }: GatewayOptions,
   { reading, answering }: RouteParts,
   people: People,
+  metrics: GatewayMetrics,
 ): Presses | undefined {
   const { slack, oidc } = config;
   if (slack === undefined) return undefined;
   if (askSlack === undefined) throw new CountersignError('INTERNAL', 'There is no way to Slack.');
-  return new Presses({ config: slack, oidc, people, reading, answering, askSlack, log });
+  const onRefusal: PressParts['onRefusal'] = (kind, code) => metrics.answered(kind, code);
+  return new Presses({ config: slack, oidc, people, reading, answering, askSlack, onRefusal, log });
 }
 
 async function createApp(

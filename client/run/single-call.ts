@@ -5,18 +5,26 @@
 import { CountersignError } from '../../contracts/errors.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { CallSpec, type CallSpecInput, type RunSpecInput } from '../../contracts/schemas/run-spec.ts';
-import { CallAnswer } from '../../contracts/schemas/run-state.ts';
+import { CallAnswer, type RunResult } from '../../contracts/schemas/run-state.ts';
 import { runSpecOf } from '../../domain/run/single-call.ts';
+import { byteLength } from '../../domain/text/canonical.ts';
 import type { RunHandle } from './run-handle.ts';
 import type { StartRunOptions } from './start-run.ts';
+
+/** Bytes of a call within its run spec, where quotes in texts take more. They leave room for the rest of the spec. */
+const MOST_CALL_BYTES = 131_072;
 
 export interface CallOptions extends Omit<StartRunOptions, 'spec'> {
   readonly call: CallSpecInput;
 }
 
-/** @throws CountersignError `SPEC_INVALID` */
+/** @throws CountersignError `SPEC_INVALID`, `ARGUMENTS_TOO_LARGE` */
 export function callAsRun(call: CallSpecInput): RunSpecInput {
-  return runSpecOf(parseAs(CallSpec, call, 'SPEC_INVALID', 'call'));
+  const spec = runSpecOf(parseAs(CallSpec, call, 'SPEC_INVALID', 'call'));
+  const bytes = byteLength(JSON.stringify(spec.input));
+  if (bytes <= MOST_CALL_BYTES) return spec;
+  const message = `arguments: the call has ${bytes} bytes in its run spec; ${MOST_CALL_BYTES} are allowed. Give long texts to the tool in another way. Nothing was started.`;
+  throw new CountersignError('ARGUMENTS_TOO_LARGE', message, { path: 'arguments' });
 }
 
 /** A call under way, or over. */
@@ -37,27 +45,28 @@ export class SingleCall {
    *   run was ended before: the ledger says whether the call was sent, `CALL_UNKNOWN` if the run is no single call
    */
   async answer({ deadlineMs }: { readonly deadlineMs?: number } = {}): Promise<CallAnswer> {
-    return await answerOf(this.run, deadlineMs);
+    return answerIn(this.run.runId, await this.run.result(deadlineMs === undefined ? {} : { deadlineMs }));
   }
 }
 
-export async function answerOf(run: RunHandle, deadlineMs?: number): Promise<CallAnswer> {
-  const { status, output, because = '' } = await run.result(deadlineMs === undefined ? {} : { deadlineMs });
-  const { runId } = run;
+/** Reads the answer of a single call from the result of its run. @throws CountersignError as `SingleCall.answer` */
+export function answerIn(runId: string, { status, output, because = '' }: RunResult): CallAnswer {
   if (status !== 'completed') {
     const what = status === 'stopped' ? `was stopped: ${because}` : `has reached its limit ${because}`;
     const message = `Run ${runId} of this call ${what}. Its ledger says whether the call was sent: countersign ledger ${runId}`;
     throw new CountersignError(status === 'stopped' ? 'RUN_CANCELLED' : 'LIMIT_REACHED', message, { runId });
   }
-  const answer = CallAnswer.safeParse(typeof output === 'string' ? json(output) : undefined);
-  if (answer.success) return answer.data;
+  const answer = typeof output === 'string' ? callAnswerIn(output) : undefined;
+  if (answer !== undefined) return answer;
   const message = `Run ${runId} is no single call: its answer is that of a model. Read it with: countersign result ${runId}`;
   throw new CountersignError('CALL_UNKNOWN', message, { runId });
 }
 
-function json(text: string): unknown {
+/** Finds an answer of a single call in the last words of its run; undefined if they are those of a model. */
+export function callAnswerIn(text: string): CallAnswer | undefined {
+  if (!text.startsWith('{"callId":')) return undefined;
   try {
-    return JSON.parse(text);
+    return CallAnswer.safeParse(JSON.parse(text)).data;
   } catch {
     return undefined;
   }

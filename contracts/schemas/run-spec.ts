@@ -145,7 +145,6 @@ export const CallSpec = RunSpec.pick({ initiator: true, grants: true, policy: tr
     tool: ToolName,
     arguments: JsonObject.default({}),
     limits: Limits.pick({
-      argumentBytes: true,
       resultBytes: true,
       wallClockSeconds: true,
       callTimeoutSeconds: true,

@@ -19,6 +19,9 @@ export interface WantedCall {
 /** Bytes of the result that the run keeps; a larger one becomes a preview and a reference. An operator may allow less. */
 const RESULT_BYTES = 262_144;
 
+/** Bytes of the arguments; what a spec can hold is less. */
+const ARGUMENT_BYTES = 131_072;
+
 export function runSpecOf(call: CallSpec): RunSpecInput {
   const { server, tool, arguments: args, limits, ...rest } = call;
   const ref = typeof server === 'string' ? { name: server } : server;
@@ -30,7 +33,14 @@ export function runSpecOf(call: CallSpec): RunSpecInput {
     servers: [{ ...ref, allowedTools: [tool] }],
     // A message to the run makes a turn of its own, which answers the same. A run that has made all its calls asks no model
     // any more, so there is room for one that is never proposed.
-    limits: { turns: 10, calls: 2, callsPerTurn: 1, resultBytes: RESULT_BYTES, ...limits },
+    limits: {
+      turns: 10,
+      calls: 2,
+      callsPerTurn: 1,
+      argumentBytes: ARGUMENT_BYTES,
+      resultBytes: RESULT_BYTES,
+      ...limits,
+    },
   };
 }
 

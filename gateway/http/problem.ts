@@ -29,13 +29,13 @@ export function misfitOf(error: z.core.$ZodError, input: unknown, where: string)
 /** Errors of Fastify itself, by their code. */
 const OF_FASTIFY: Readonly<Record<string, () => CountersignError>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: () =>
-    new CountersignError('BODY_TOO_LARGE', 'The body has more bytes than this gateway takes. Nothing was changed.'),
+    new CountersignError('BODY_TOO_LARGE', 'The body has more bytes than this server takes. Nothing was changed.'),
 };
 
 export function tooMany(what: string): CountersignError {
   return new CountersignError(
     'RATE_LIMITED',
-    `That was more than this gateway allows: ${what}. Try again later (Retry-After).`,
+    `That was more than this server allows: ${what}. Try again later (Retry-After).`,
   );
 }
 
@@ -55,7 +55,7 @@ export function codedOf(error: unknown): CountersignError {
 }
 
 /** Words for a fault, of which no reader outside may be told more. */
-const FAULT = 'The gateway met a fault; its log says more under the request id. Try again later.';
+const FAULT = 'The server met a fault; its log says more under the request id. Try again later.';
 
 /** Returns the words of an error for readers outside. */
 export function detailOf({ code, message }: CountersignError): string {

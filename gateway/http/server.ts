@@ -10,10 +10,11 @@ import { randomUUID } from 'node:crypto';
 import cookie from '@fastify/cookie';
 import cors, { type FastifyCorsOptions } from '@fastify/cors';
 import rateLimit from '@fastify/rate-limit';
-import swagger, { type FastifyDynamicSwaggerOptions } from '@fastify/swagger';
+import swagger from '@fastify/swagger';
 import { fastify, type FastifyReply, type FastifyRequest } from 'fastify';
-import { jsonSchemaTransform, type ZodTypeProvider } from 'fastify-type-provider-zod';
+import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import type { z } from 'zod';
+import { documentOf } from './document.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { GatewayConfig } from '../../contracts/schemas/gateway.ts';
 import type { Asker } from '../identity/person.ts';
@@ -163,8 +164,7 @@ export async function createServer({
     const message = `There is nothing at ${request.method} ${request.url.split('?')[0] ?? ''}.${see}`;
     return tell(new CountersignError('ROUTE_UNKNOWN', message), request, reply, log);
   });
-  if (version !== undefined)
-    await app.register(swagger, { openapi: documentOf(version), transform: jsonSchemaTransform });
+  if (version !== undefined) await app.register(swagger, documentOf(version));
   return app;
 }
 
@@ -262,18 +262,4 @@ function assertLocalName({ headers: { host, origin } }: FastifyRequest): void {
       'ACTION_FORBIDDEN',
       'In development this server answers only under names of this machine: 127.0.0.1, localhost, [::1].',
     );
-}
-
-function documentOf(version: string): NonNullable<FastifyDynamicSwaggerOptions['openapi']> {
-  return {
-    openapi: '3.1.0',
-    info: {
-      title: 'Countersign gateway',
-      description:
-        'Start runs, see what waits for people, and answer. Errors are problem details (RFC 9457) with a code of docs/errors.',
-      version,
-    },
-    components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } } },
-    security: [{ bearer: [] }],
-  };
 }

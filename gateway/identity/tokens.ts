@@ -48,7 +48,7 @@ export class Tokens {
     if (token === undefined || token.length > LONGEST_TOKEN) throw signIn('There is no bearer token.');
     if (this.#development !== undefined && issuerOf(token) === DEVELOPMENT_ISSUER)
       return this.#people.personOf(await this.#development.claimsOf(token));
-    if (this.#oidc === undefined || this.#keys === undefined) throw signIn('The token is not one of this gateway.');
+    if (this.#oidc === undefined || this.#keys === undefined) throw signIn('The token is not one of this server.');
     return this.#people.personOf(claimedIn(await this.#verified(token, this.#oidc, this.#keys), this.#oidc));
   }
 

@@ -105,7 +105,7 @@ export class Answering {
     const runId = runIdOf(asker, named, key);
     // Sound: a parsed spec is one that a caller may write.
     const whole = { ...spec, initiator: initiatorOf(asker) } as RunSpecInput;
-    const { started } = await this.#for(asker).startRun({ runId, spec: whole });
+    const { started } = await once(runId, async () => await this.#for(asker).startRun({ runId, spec: whole }));
     return { runId, started };
   }
 
@@ -119,7 +119,7 @@ export class Answering {
     const runId = runIdOf(asker, named, key);
     // Sound: a parsed call is one that a caller may write.
     const whole = { ...call, initiator: initiatorOf(asker) } as CallSpecInput;
-    return await this.#for(asker).call({ runId, call: whole });
+    return await once(runId, async () => await this.#for(asker).call({ runId, call: whole }));
   }
 
   /**
@@ -224,8 +224,23 @@ function forbidden(message: string): CountersignError {
   return new CountersignError('ACTION_FORBIDDEN', message);
 }
 
+/** Groups in one order: providers list them in any, and they are part of what was started. */
 function initiatorOf({ id, groups, tenant }: Asker): Initiator {
-  return { id, groups: [...groups], tenant };
+  const distinct = [...new Set(groups)].toSorted();
+  if (distinct.length <= MOST_GROUPS) return { id, groups: distinct, tenant };
+  const message = `Your token has ${distinct.length} groups; what starts a run has at most ${MOST_GROUPS}. Have the provider leave out some.`;
+  throw new CountersignError('SPEC_INVALID', message, { path: 'initiator.groups' });
+}
+
+/** A new id would start the same work again, which is the wrong way out of a conflict. */
+async function once<T>(runId: string, start: () => Promise<T>): Promise<T> {
+  try {
+    return await start();
+  } catch (error) {
+    if (!(error instanceof CountersignError) || error.code !== 'RUN_ID_CONFLICT') throw error;
+    const message = `${error.message} Your groups are part of it: if only they have changed since, read run ${runId} instead of starting it again.`;
+    throw new CountersignError(error.code, message, error.facts, { cause: error });
+  }
 }
 
 function runIdOf(asker: Asker, named: string | undefined, key: string | undefined): string {

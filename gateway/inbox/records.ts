@@ -7,6 +7,7 @@
 import { LRUCache } from 'lru-cache';
 import { WorkflowFailedError } from '@temporalio/client';
 import type { Countersign } from '../../client/index.ts';
+import { callAnswerIn } from '../../client/run/single-call.ts';
 import type { ArtifactReader } from '../../client/ledger/ledger.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { MessagePage, RunEnd } from '../../contracts/schemas/http/records.ts';
@@ -161,7 +162,10 @@ export function shareOf(messages: readonly Message[], callIds: ReadonlySet<strin
     if (message.role === 'user') return [message];
     if (message.role !== 'assistant') return [];
     const parts = message.parts.filter(
-      (part) => part.type === 'text' || (part.type === 'call' && callIds.has(part.callId)),
+      // The last words of a single call are its result.
+      (part) =>
+        (part.type === 'text' && callAnswerIn(part.text) === undefined) ||
+        (part.type === 'call' && callIds.has(part.callId)),
     );
     return parts.length === 0 ? [] : [{ ...message, parts }];
   });

@@ -7,32 +7,29 @@ import {
   StartedCall,
 } from '../../contracts/schemas/http/calls.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import { defined } from '../../contracts/defined.ts';
-import { answerOf } from '../../client/run/single-call.ts';
-import { askerOf, type Server } from '../http/server.ts';
+import { answerIn } from '../../client/run/single-call.ts';
+import { askerOf, keyOf, type Server } from '../http/server.ts';
+import type { Asker } from '../identity/person.ts';
 import { answering, Keyed, type RouteParts, RunPath } from './parts.ts';
 
 const tags = ['calls'];
 
-/** How long a call that waits for nobody may take before it counts as under way; Temporal is asked at least so long. */
-const LEAST_WAIT_MS = 50;
-
 /** One function, because it is one table of routes. */
 export function addCallRoutes(app: Server, parts: RouteParts): void {
-  const { reading, opened, countersign } = parts;
+  const { reading, records, waiters } = parts;
 
-  async function shown(runId: string, waitSeconds: number): Promise<ShownCall> {
-    try {
-      const ms = Math.max(LEAST_WAIT_MS, waitSeconds * 1_000);
-      return { runId, status: 'ended', answer: await answerOf(countersign.run(runId), ms) };
-    } catch (error) {
-      if (!(error instanceof CountersignError) || error.code !== 'RESULT_UNCERTAIN') throw error;
-    }
-    // A run that no worker has taken yet answers no query.
-    const asked = await opened.requests(runId).catch(() => []);
-    const isOpen = asked.some(({ status }) => status === 'open');
-    const page = isOpen ? `/runs/${encodeURIComponent(runId)}` : undefined;
-    return { runId, status: isOpen ? 'waiting' : 'running', ...defined({ page }) };
+  async function shown(asker: Asker, runId: string, waitSeconds: number): Promise<ShownCall> {
+    const { ended, result, failure } = await waiters.hold(
+      keyOf(asker),
+      async () => await records.end(asker, runId, waitSeconds),
+    );
+    if (failure !== undefined) return { runId, status: 'ended', failure };
+    if (result !== undefined) return { runId, status: 'ended', ...endOf(runId, result) };
+    if (ended) throw new CountersignError('INTERNAL', `Run ${runId} ended without a word.`);
+    // Visibility says that somebody is asked also while no worker could.
+    const { run } = await reading.seen(runId, asker);
+    if (run.status !== 'waiting') return { runId, status: 'running' };
+    return { runId, status: 'waiting', page: `/runs/${encodeURIComponent(runId)}` };
   }
 
   app.post(
@@ -52,13 +49,10 @@ export function addCallRoutes(app: Server, parts: RouteParts): void {
       },
     },
     async (request, reply) => {
-      const { run, started } = await parts.answering.call(
-        askerOf(request),
-        request.body,
-        request.headers['idempotency-key'],
-      );
+      const asker = askerOf(request);
+      const { run, started } = await parts.answering.call(asker, request.body, request.headers['idempotency-key']);
       void reply.header('location', `/v1/calls/${encodeURIComponent(run.runId)}`);
-      const call = await shown(run.runId, request.body.waitSeconds);
+      const call = await shown(asker, run.runId, request.body.waitSeconds);
       return await reply.status(started ? 201 : 200).send({ ...call, started });
     },
   );
@@ -74,10 +68,17 @@ export function addCallRoutes(app: Server, parts: RouteParts): void {
         response: answering(200, Shown, 'The call'),
       },
     },
-    async (request, reply) => {
-      const { runId } = request.params;
-      await reading.seen(runId, askerOf(request));
-      return await reply.send(await shown(runId, request.query.waitSeconds));
-    },
+    async (request, reply) =>
+      await reply.send(await shown(askerOf(request), request.params.runId, request.query.waitSeconds)),
   );
+}
+
+/** @throws CountersignError `CALL_UNKNOWN` if the run is no single call */
+function endOf(runId: string, result: Parameters<typeof answerIn>[1]): Pick<ShownCall, 'answer' | 'failure'> {
+  try {
+    return { answer: answerIn(runId, result) };
+  } catch (error) {
+    if (!(error instanceof CountersignError) || error.code === 'CALL_UNKNOWN') throw error;
+    return { failure: { code: error.code, message: error.message } };
+  }
 }

@@ -16,6 +16,7 @@ import type { Projection } from '../projection/projection.ts';
 import type { Reading } from '../inbox/reading.ts';
 import type { Countersign } from '../../client/countersign.ts';
 import type { Streams } from '../http/streams.ts';
+import type { Waiters } from '../http/waiters.ts';
 
 export interface RouteParts {
   readonly reading: Reading;
@@ -30,6 +31,7 @@ export interface RouteParts {
   readonly news: NewsDesk;
   readonly feeds: Feeds;
   readonly streams: Streams;
+  readonly waiters: Waiters;
   readonly tokens: Tokens;
   readonly sessions: Sessions;
   readonly countersign: Countersign;

@@ -12,7 +12,7 @@ import {
   RunEnd,
 } from '../../contracts/schemas/http/records.ts';
 import type { LedgerLine } from '../../contracts/schemas/ledger.ts';
-import { askerOf, type Server } from '../http/server.ts';
+import { askerOf, keyOf, type Server } from '../http/server.ts';
 import { answering, PROBLEM, type RouteParts, RunPath } from './parts.ts';
 
 const tags = ['runs'];
@@ -21,7 +21,7 @@ const SAFE_KINDS = /^(?:text\/plain|application\/json|image\/(?:png|jpeg|gif|web
 const JSON_LINES = 'application/x-ndjson';
 
 /** One function, because it is one table of routes. */
-export function addRecordRoutes(app: Server, { records, explaining }: RouteParts): void {
+export function addRecordRoutes(app: Server, { records, explaining, waiters }: RouteParts): void {
   app.get(
     '/v1/runs/:runId/messages',
     {
@@ -48,8 +48,13 @@ export function addRecordRoutes(app: Server, { records, explaining }: RouteParts
         response: answering(200, RunEnd, 'How the run ended, or that it goes on'),
       },
     },
-    async (request, reply) =>
-      reply.send(await records.end(askerOf(request), request.params.runId, request.query.waitSeconds)),
+    async (request, reply) => {
+      const asker = askerOf(request);
+      const { waitSeconds } = request.query;
+      return await reply.send(
+        await waiters.hold(keyOf(asker), async () => await records.end(asker, request.params.runId, waitSeconds)),
+      );
+    },
   );
   app.get(
     '/v1/runs/:runId/ledger/export',

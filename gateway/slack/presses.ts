@@ -11,7 +11,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { defined } from '../../contracts/defined.ts';
-import { CountersignError } from '../../contracts/errors.ts';
+import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import type { GatewayConfig, SlackConfig } from '../../contracts/schemas/gateway.ts';
 import type { DecisionAck } from '../../contracts/schemas/request.ts';
 import { SlackMember } from '../../contracts/schemas/channels.ts';
@@ -22,7 +22,8 @@ import { codedOf, detailOf } from '../http/problem.ts';
 import type { GatewayLog } from '../http/server.ts';
 import type { AskProvider } from '../identity/keys.ts';
 import type { Asker, People } from '../identity/person.ts';
-import type { Answering } from '../inbox/answering.ts';
+import type { RunHandle } from '../../client/run/run-handle.ts';
+import type { Answering, Complete } from '../inbox/answering.ts';
 import type { Reading } from '../inbox/reading.ts';
 
 /** The part of Slack's payload that is read; it has more. */
@@ -55,8 +56,12 @@ export interface PressParts {
   readonly answering: Pick<Answering, 'answer'>;
   /** Asks Slack, and nobody else. */
   readonly askSlack: AskProvider;
+  /** Hears of presses that are refused before the run is asked; `Answering` tells of all others. */
+  readonly onRefusal: (kind: Kind, code: ErrorCode) => void;
   readonly log?: GatewayLog | undefined;
 }
+
+type Kind = keyof typeof SLACK_ACTIONS;
 
 type Action = SlackPress['actions'][number];
 
@@ -104,24 +109,39 @@ export class Presses {
   }
 
   async #decide(press: SlackPress, action: Action): Promise<DecisionAck> {
-    const { reading, answering } = this.#parts;
-    const asker = this.#askerOf(press);
-    const { run, callId, digest, runId } = readButton(action);
     const kind = kindOf(action.action_id) ?? 'reject';
-    const shown = (await reading.requestsOf(run, asker)).find(({ request }) => request.callId === callId);
-    // What has changed or is over is refused by the run, which knows more words for it.
-    const isAsShown = shown?.request.status === 'open' && shown.request.digest === digest;
-    if (isAsShown && !shown.offers.includes(kind))
-      throw new CountersignError(
-        'APPROVER_NOT_ENTITLED',
-        `${asker.id} may not ${kind} this request now. Those who may are named in the message.`,
-      );
+    const { asker, button } = await this.#admitted(press, action, kind).catch((error: unknown) => {
+      this.#parts.onRefusal(kind, codedOf(error).code);
+      throw error;
+    });
+    const { run, callId, digest, runId } = button;
     const said = { decisionId: decisionIdOf(press, action), digest, runId };
     const body =
       kind === 'approve'
         ? { kind, ...said }
         : { kind, ...said, reason: 'Rejected by a button in Slack, without a reason.' };
-    return await answering.answer(asker, { run, callId }, body, async (handle, decision) => handle.decide(decision));
+    const send = async (handle: RunHandle, decision: Complete<typeof body>) => await handle.decide(decision);
+    return await this.#parts.answering.answer(asker, { run, callId }, body, send);
+  }
+
+  /** @throws CountersignError for whoever may not do this, as the request is now */
+  async #admitted(
+    press: SlackPress,
+    action: Action,
+    kind: Kind,
+  ): Promise<{ readonly asker: Asker; readonly button: SlackButton }> {
+    const asker = this.#askerOf(press);
+    const button = readButton(action);
+    const requests = await this.#parts.reading.requestsOf(button.run, asker);
+    const shown = requests.find(({ request }) => request.callId === button.callId);
+    // What has changed or is over is refused by the run, which knows more words for it.
+    const isAsShown = shown?.request.status === 'open' && shown.request.digest === button.digest;
+    if (isAsShown && !shown.offers.includes(kind))
+      throw new CountersignError(
+        'APPROVER_NOT_ENTITLED',
+        `${asker.id} may not ${kind} this request now. Those who may are named in the message.`,
+      );
+    return { asker, button };
   }
 
   /** @throws CountersignError `ACTION_FORBIDDEN` for whoever is not named */
@@ -180,7 +200,7 @@ function parsed(text: string): unknown {
   }
 }
 
-function kindOf(actionId: string): 'approve' | 'reject' | undefined {
+function kindOf(actionId: string): Kind | undefined {
   if (actionId === SLACK_ACTIONS.approve) return 'approve';
   return actionId === SLACK_ACTIONS.reject ? 'reject' : undefined;
 }

@@ -132,7 +132,7 @@ const ROWS: readonly Row[] = [
     body: () => ({ server: 'bank', tool: 'pay' }),
     known: { tenant: 403, stranger: 403, operator: 403, reader: 403, admin: 403, approver: 403 },
   },
-  { route: 'get /v1/calls/{runId}', known: seen },
+  { route: 'get /v1/calls/{runId}', known: { ...seen, approver: 403 } },
   {
     route: `post ${CALL}/decisions`,
     body: ({ request: { digest } }) => ({ kind: 'approve', digest }),

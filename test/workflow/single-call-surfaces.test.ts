@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { ShownCall, StartedCall } from '../../contracts/schemas/http/calls.ts';
+import { GatewayConfig } from '../../contracts/schemas/gateway.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { type CliWorld, startCliWorld } from '../support/scenes/cli-world.ts';
 import {
@@ -14,7 +15,7 @@ import {
   type TestProvider,
 } from '../support/scenes/gateway-world.ts';
 import { until } from '../support/until.ts';
-import { factsOf } from '../support/world/run-record.ts';
+import { factsOf, refusalOf } from '../support/world/run-record.ts';
 import { decideNext, openRequests } from '../support/world/world.ts';
 
 let provider: TestProvider;
@@ -92,8 +93,72 @@ test('nobody calls without the right to, in another name, or learns of calls of 
   expect(await (await as({ sub: 'eve', tenant: 'other', groups: ['audit'] }))('GET', '/v1/calls/mine')).toMatchObject({
     status: 404,
   });
-  expect(await (await as({ sub: 'zoe', groups: ['audit'] }))('GET', '/v1/calls/mine')).toMatchObject({ status: 200 });
+  expect(await (await as({ sub: 'zoe', groups: ['audit'] }))('GET', '/v1/calls/mine')).toMatchObject({
+    status: 200,
+    body: { status: 'ended' },
+  });
   for (const purpose of ['forbidden', 'posing']) expect(service.bank.callsFor(purpose)).toEqual([]);
+});
+
+test('who approved a call does not read its result, by no way', async () => {
+  const backend = await as({ sub: 'billing', groups: ['backend'] });
+  await backend('POST', '/v1/calls', { ...call('salary', 'pay'), runId: 'salary' });
+  await decideNext(service.world.countersign.run('salary'), 'ben');
+  const own = await backend('GET', '/v1/calls/salary?waitSeconds=30');
+  expect(JSON.stringify(own.body)).toContain('pay did');
+  const ben = await as('ben');
+  for (const path of ['/v1/calls/salary', '/v1/runs/salary/result'])
+    expect(await ben('GET', path)).toMatchObject({ status: 403, body: { code: 'ACTION_FORBIDDEN' } });
+  for (const path of ['/v1/runs/salary/messages', '/v1/runs/salary/ledger', '/v1/runs/salary']) {
+    const read = await ben('GET', path);
+    expect(read.status).toBe(200);
+    expect(JSON.stringify(read.body)).not.toContain('pay did');
+  }
+});
+
+test('groups in another order are the same call; other groups are a conflict that says what to do', async () => {
+  const key = { 'idempotency-key': 'groups' };
+  const first = await as({ sub: 'billing', groups: ['backend', 'eu'] });
+  expect(await first('POST', '/v1/calls', call('groups'), key)).toMatchObject({ status: 201 });
+  const again = await as({ sub: 'billing', groups: ['eu', 'backend', 'eu'] });
+  expect(await again('POST', '/v1/calls', call('groups'), key)).toMatchObject({ status: 200 });
+  const moved = await as({ sub: 'billing', groups: ['backend'] });
+  const refused = await moved('POST', '/v1/calls', call('groups'), key);
+  expect(refused).toMatchObject({
+    status: 409,
+    body: { detail: expect.stringContaining('Your groups are part of it') },
+  });
+  const many = await as({
+    sub: 'billing',
+    groups: ['backend', ...Array.from({ length: 100 }, (_, index) => `g${index}`)],
+  });
+  expect(await many('POST', '/v1/calls', call('groups'))).toMatchObject({
+    status: 422,
+    body: { code: 'SPEC_INVALID', detail: expect.stringContaining('101 groups') },
+  });
+  expect(service.bank.callsFor('groups')).toHaveLength(1);
+});
+
+test('a call whose run was stopped has ended, without an answer; one person waits only so often at once', async () => {
+  const backend = await as({ sub: 'billing', groups: ['backend'] });
+  await backend('POST', '/v1/calls', { ...call('stopped', 'pay'), runId: 'stopped' });
+  const most = GatewayConfig.parse({}).limits.streamsPerPerson;
+  const waiting = Array.from(
+    { length: most + 1 },
+    async () => await backend('GET', '/v1/calls/stopped?waitSeconds=30'),
+  );
+  const refused = await Promise.race(waiting);
+  expect(refused).toMatchObject({ status: 429, body: { code: 'RATE_LIMITED' } });
+  await service.world.countersign.run('stopped').stop({ by: 'billing', reason: 'not needed' });
+  const answers = await Promise.all(waiting);
+  const ended = answers.filter(({ status }) => status === 200);
+  expect(ended).toHaveLength(most);
+  for (const { body } of ended)
+    expect(body).toEqual({
+      runId: 'stopped',
+      status: 'ended',
+      failure: { code: 'RUN_CANCELLED', message: expect.stringContaining('countersign ledger stopped') },
+    });
 });
 
 test('countersign call prints the answer; the status says whether the call succeeded', async () => {
@@ -130,6 +195,7 @@ test('at the terminal one is told that a call waits, and where to look', async (
 });
 
 test.each([['lookup'], ['bank/'], ['/lookup']])('%s names no tool, and starts nothing', async (named) => {
-  const refused = await service.cli(['call', named, '--as', 'ann']);
+  const refused = await service.cli(['call', named, '--as', 'ann', '--id', 'unnamed']);
   expect(refused).toMatchObject({ exitCode: 2, err: expect.stringContaining('server/tool') });
+  expect(await refusalOf(service.world.countersign.run('unnamed').state())).toMatchObject({ code: 'RUN_NOT_FOUND' });
 });

@@ -2,29 +2,36 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { type CallSpecInput, SingleCall } from '../../client/index.ts';
 import { CALLER_MODEL } from '../../contracts/names.ts';
-import type { RecordingServer } from '../support/servers/recording-server.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
 import { startBank } from '../support/world/bank-world.ts';
 import { factsOf, refusalOf } from '../support/world/run-record.ts';
 import { answerOf, decisionOn, openRequests, type World } from '../support/world/world.ts';
 
 let world: World;
 let bank: RecordingServer;
+/** In no configuration: callers name its URL. */
+let own: RecordingServer;
 
 beforeAll(async () => {
+  own = await startRecordingServer();
   const tools = { lookup: 'allow', bare: 'deny', fail: 'allow', big: 'allow' } as const;
   const odd = { action: 'ask' as const, approvers: { ids: ['ben'], may: ['edit' as const] } };
-  ({ world, bank } = await startBank({
-    policy: { approvers: { ids: ['ben'] }, servers: { bank: { tools: { ...tools, odd } } } },
-    // A ceiling on what models may cost holds up no call that asks none.
-    limits: { spend: '1.00' },
-    models: {
-      writer: {
-        provider: 'scripted',
-        script: { steps: [{ text: 'Prose.' }] },
-        price: { input: '0', output: '0', currency: 'EUR' },
+  ({ world, bank } = await startBank(
+    {
+      egress: { allowLoopback: true, runServers: [new URL(own.url).origin] },
+      policy: { strategy: 'annotations', approvers: { ids: ['ben'] }, servers: { bank: { tools: { ...tools, odd } } } },
+      // A ceiling on what models may cost holds up no call that asks none.
+      limits: { spend: '1.00' },
+      models: {
+        writer: {
+          provider: 'scripted',
+          script: { steps: [{ text: 'Prose.' }] },
+          price: { input: '0', output: '0', currency: 'EUR' },
+        },
       },
     },
-  }));
+    { beside: [own] },
+  ));
 });
 afterAll(async () => world.stop());
 
@@ -71,6 +78,20 @@ test('the same id with other arguments is a conflict, and sends nothing', async 
   expect(await refusalOf(other)).toMatchObject({ code: 'RUN_ID_CONFLICT', facts: { runId: 'taken' } });
   expect(bank.callsFor('taken')).toHaveLength(1);
 });
+
+test.each(['lookup', 'bare'])(
+  'a tool of a server that only the caller names is asked, whatever the server says of it: %s (S4.8)',
+  async (tool) => {
+    const server = { name: 'own', url: own.url };
+    const single = await call(`by-url-${tool}`, { server, tool });
+    const [request] = await openRequests(single.run);
+    expect(request).toMatchObject({ server: 'own', tool });
+    expect(own.callsFor(`by-url-${tool}`)).toEqual([]);
+    await single.run.decide(decisionOn(request, 'ben'));
+    expect((await single.answer()).outcome.kind).toBe('succeeded');
+    expect(own.callsFor(`by-url-${tool}`)).toHaveLength(1);
+  },
+);
 
 test('a rejection, a denial, an unknown tool, a deadline and an error of the tool are told apart', async () => {
   const rejected = await call('rejected', { tool: 'pay' });
@@ -130,11 +151,21 @@ test('one whose run is stopped, or that is no single call, has no answer, and sa
 });
 
 test.each([
-  [{ tool: '' }, 'call.tool'],
-  [{ tool: 'pay', server: 'no name' }, 'call.server'],
-  [{ tool: 'pay', limits: { turns: 3 } }, 'limits'],
-])('what does not fit is refused by its path, and starts nothing: %j', async (over, path) => {
+  [{ tool: '' }, 'SPEC_INVALID', 'tool'],
+  [{ tool: 'pay', server: 'no name' }, 'SPEC_INVALID', 'server'],
+  [{ tool: 'pay', limits: { turns: 3 } }, 'SPEC_INVALID', 'limits.turns'],
+  // Quotes count as they stand in the spec.
+  [{ tool: 'pay', arguments: { note: '"'.repeat(40_000) } }, 'ARGUMENTS_TOO_LARGE', 'arguments'],
+])('what does not fit is refused by its path, and starts nothing: %#', async (over, code, path) => {
   // Sound: what does not fit is the point.
   const refused = call('misfit', over as Parameters<typeof call>[1]);
-  expect((await refusalOf(refused)).message).toContain(path.replace('call.', ''));
+  expect(await refusalOf(refused)).toMatchObject({ code, facts: { path } });
+  expect(await refusalOf(world.countersign.run('misfit').state())).toMatchObject({ code: 'RUN_NOT_FOUND' });
+});
+
+test('arguments as large as a call may be are sent whole', async () => {
+  const note = 'x'.repeat(120_000);
+  const single = await call('large', { tool: 'lookup', arguments: { purpose: 'large', note } });
+  expect((await single.answer()).outcome.kind).toBe('succeeded');
+  expect(bank.callsFor('large')).toMatchObject([{ arguments: { note } }]);
 });

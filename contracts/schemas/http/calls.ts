@@ -3,9 +3,10 @@ import { z } from 'zod';
 import { RunId, StartRun } from '../http-api.ts';
 import { CallSpec } from '../run-spec.ts';
 import { CallAnswer } from '../run-state.ts';
+import { RunEnd } from './records.ts';
 
 /** Seconds for which an answer waits for the end of the call. */
-const waitSeconds = z.coerce.number().int().min(0).max(60).default(0);
+const waitSeconds = z.coerce.number().int().min(1).max(30).default(1);
 
 /** Without `initiator` and `signature`: who calls is who asks. */
 export const StartCall = CallSpec.omit({ initiator: true, signature: true }).extend({
@@ -22,6 +23,8 @@ export const ShownCall = z.strictObject({
   status: z.enum(['running', 'waiting', 'ended']),
   /** What became of the call, once it has ended. */
   answer: CallAnswer.optional(),
+  /** Why it has no answer: its run was stopped, reached a limit, failed or was cancelled. */
+  failure: RunEnd.shape.failure,
   /** Page of this gateway on which people decide, while somebody is asked. */
   page: z.string().optional(),
 });

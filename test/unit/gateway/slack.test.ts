@@ -52,6 +52,7 @@ const VALUE = JSON.stringify({ run: 'run-1', callId: 't1.c0', digest: 'd'.repeat
 async function pressed(answer: PressParts['answering']['answer'], askSlack?: PressParts['askSlack'], value = VALUE) {
   const said: string[] = [];
   const logged: unknown[] = [];
+  const refused: unknown[] = [];
   const presses = new Presses({
     config: SlackConfig.parse({ signingSecret: SECRET, team: 'T024BE7LD', people: { U024BEN00: { id: 'ben' } } }),
     oidc: undefined,
@@ -65,13 +66,18 @@ async function pressed(answer: PressParts['answering']['answer'], askSlack?: Pre
         said.push(typeof init?.body === 'string' ? init.body : '');
         return new Response();
       }),
+    onRefusal: (kind, code) => refused.push([kind, code]),
     log: { warn: (message, fields) => logged.push([message, fields]) },
   });
   const action = { action_id: 'countersign_approve', action_ts: '1.0', value };
   const user = { id: 'U024BEN00', team_id: 'T024BE7LD' };
   presses.take(JSON.stringify({ type: 'block_actions', user, response_url: URL, actions: [action] }));
   await presses.settled();
-  return { said: said.map((each) => (JSON.parse(each) as { text: string }).text), logged: JSON.stringify(logged) };
+  return {
+    said: said.map((each) => (JSON.parse(each) as { text: string }).text),
+    logged: JSON.stringify(logged),
+    refused,
+  };
 }
 
 const failing = (code: 'RESULT_UNCERTAIN' | 'REQUEST_NOT_OPEN') => async (): Promise<never> => {
@@ -105,7 +111,11 @@ test('buttons of other releases, of other apps, and payloads that are none do no
   const never = async (): Promise<never> => {
     throw new Error('asked');
   };
-  expect((await pressed(never, undefined, '{}')).said).toEqual([expect.stringMatching(/USAGE/)]);
+  const { said, refused } = await pressed(never, undefined, '{}');
+  expect(said).toEqual([expect.stringMatching(/USAGE/)]);
+  expect(refused).toEqual([['approve', 'USAGE']]);
+  // What the run or `Answering` refuses is counted there.
+  expect((await pressed(failing('REQUEST_NOT_OPEN'))).refused).toEqual([]);
   const presses = new Presses({} as PressParts);
   for (const payload of ['', '{', '[]', '{"type":"view_submission"}']) presses.take(payload);
   await presses.settled();
