@@ -144,6 +144,7 @@ export const ERRORS = {
   ACTION_FORBIDDEN: refused,
   ROUTE_UNKNOWN: missing,
   BODY_UNREADABLE: { retryable: false, httpStatus: 400, exitCode: 3 },
+  HEADERS_TOO_LARGE: { retryable: false, httpStatus: 431, exitCode: 3 },
   BODY_TOO_LARGE: { retryable: false, httpStatus: 413, exitCode: 3 },
   RATE_LIMITED: { retryable: true, httpStatus: 429, exitCode: 6 },
   // The engine.

@@ -232,7 +232,7 @@ async function createApp(
     await app.register(async (inner) => registerSlack(inner, slack, presses));
   await app.register(async (pages) => {
     registerPages(pages, {
-      source: pageSource(parts, config.temporalUi),
+      source: pageSource(parts, config),
       streams: parts.streams,
       sessions,
       isDevelopment: tokens.isDevelopment,

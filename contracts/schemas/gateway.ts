@@ -1,7 +1,8 @@
 /** Configures the gateway and the codec server: where they listen, whose tokens they believe, and who may do what. */
 import { z } from 'zod';
 import { SlackMember } from './channels.ts';
-import { CodecKey, HttpUrl, Identifier, people, Secret, SocketAddress } from './json.ts';
+import { CodecKey, HttpUrl, Identifier, Name, people, Secret, SocketAddress } from './json.ts';
+import { RunSpec } from './run-spec.ts';
 
 /** Name of a claim; a dot leads into an object: `realm_access.roles`. */
 const Claim = z.string().min(1).max(200);
@@ -83,6 +84,17 @@ const Proxies = z
   .max(20)
   .default([]);
 
+/** An agent that people start in the pages: a run spec without its input and its initiator. */
+export const AgentOffer = z.strictObject({
+  /** As people read it. */
+  title: z.string().min(1).max(100),
+  /** What it does, and what to write to it. */
+  description: z.string().max(2_000).optional(),
+  /** Grants are of one person and one run, so none stand here. */
+  spec: RunSpec.omit({ input: true, initiator: true, grants: true, signature: true }),
+});
+export type AgentOffer = z.infer<typeof AgentOffer>;
+
 export const GatewayConfig = z.strictObject({
   /** The address to listen on; 0.0.0.0 means every address of the machine. */
   host: z.string().min(1).default('127.0.0.1'),
@@ -104,6 +116,8 @@ export const GatewayConfig = z.strictObject({
       administer: z.strictObject(people).prefault({}),
     })
     .prefault({}),
+  /** Agents that people with `may.start` may start in the pages, by name. */
+  agents: z.record(Name, AgentOffer).default({}),
   /** Address of Temporal UI with its namespace, for links from the pages. */
   temporalUi: HttpUrl.optional(),
   /**

@@ -254,9 +254,12 @@ export const ForgetBody = Forget.omit({ by: true });
 
 // Ledgers and events.
 
+/** Far beyond any ledger or conversation; sums of two such numbers are exact. */
+export const MOST_NUMBER = 1_000_000_000_000;
+
 export const LedgerQuery = z.strictObject({
   /** Number of the first entry. */
-  from: z.coerce.number().int().min(0).default(0),
+  from: z.coerce.number().int().min(0).max(MOST_NUMBER).default(0),
   most: z.coerce.number().int().min(1).max(1_000).default(200),
 });
 export const LedgerEntries = z.strictObject({

@@ -224,6 +224,11 @@ export class Catalogs {
     }
   }
 
+  /** Names of the servers in the configuration. */
+  get configured(): readonly string[] {
+    return Object.keys(this.#settings.serverUrls).toSorted();
+  }
+
   /** URL of a server of this name in the configuration. */
   urlOf(server: string): string | undefined {
     const { serverUrls } = this.#settings;

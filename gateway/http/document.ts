@@ -59,7 +59,7 @@ export function documentOf(version: string): FastifyDynamicSwaggerOptions {
       security: [{ bearer: [] }],
     },
     transform: createJsonSchemaTransform(named),
-    transformObject: (document) => withoutUnused(withSchemas(document)),
+    transformObject: (document) => withoutUnused(withJsonValue(withSchemas(document))),
   };
 }
 
@@ -76,6 +76,19 @@ function namedSchemas(): z.core.$ZodRegistry<{ id?: string | undefined }> {
 
 function isNamed(schema: unknown): schema is z.ZodType {
   return schema instanceof z.ZodObject || schema instanceof z.ZodUnion || schema instanceof z.ZodDiscriminatedUnion;
+}
+
+/** `fastify-type-provider-zod` names so what refers to itself, and leaves its definition out. */
+const RECURSIVE = /^#\/components\/schemas\/(?:__shared#\/\$defs\/)?schema\d+$/;
+
+/** Of all schemas, that of any JSON value alone refers to itself (`JsonValue` of `contracts/schemas/json.ts`). */
+function withJsonValue<T extends Document>(document: T): T {
+  // Sound: other texts are left as they are.
+  const named = JSON.parse(JSON.stringify(document), (_key, value: unknown) =>
+    typeof value === 'string' && RECURSIVE.test(value) ? '#/components/schemas/JsonValue' : value,
+  ) as T;
+  const schemas = { ...named.components?.schemas, JsonValue: { description: 'Any JSON value.' } };
+  return { ...named, components: { ...named.components, schemas } };
 }
 
 /** Leaves out the schemas that no route leads to. */

@@ -28,6 +28,8 @@ export function misfitOf(error: z.core.$ZodError, input: unknown, where: string)
 
 /** Errors of Fastify itself, by their code. */
 const OF_FASTIFY: Readonly<Record<string, () => CountersignError>> = {
+  FST_ERR_MAX_PARAM_LENGTH: () => new Misfit([{ path: '', reason: 'has an id that is too long' }], 'path'),
+  FST_ERR_BAD_URL: () => new Misfit([{ path: '', reason: 'is not percent-encoded' }], 'path'),
   FST_ERR_CTP_BODY_TOO_LARGE: () =>
     new CountersignError('BODY_TOO_LARGE', 'The body has more bytes than this server takes. Nothing was changed.'),
 };

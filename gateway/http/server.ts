@@ -14,7 +14,6 @@ import swagger from '@fastify/swagger';
 import { fastify, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import type { z } from 'zod';
-import { documentOf } from './document.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { GatewayConfig } from '../../contracts/schemas/gateway.ts';
 import type { Asker } from '../identity/person.ts';
@@ -22,7 +21,9 @@ import { SESSION_COOKIE, type Sessions } from '../identity/sessions.ts';
 import { signIn } from '../identity/person.ts';
 import type { Tokens } from '../identity/tokens.ts';
 import type { Answered } from '../metrics/metrics.ts';
+import { documentOf } from './document.ts';
 import { codedOf, misfitOf, problemOf, tooMany } from './problem.ts';
+import { refuseUnread } from './unread.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -104,6 +105,10 @@ export async function createServer({
     // Run ids may be long.
     routerOptions: { maxParamLength: 1_000 },
     genReqId: requestIdOf,
+    // Paths that the router does not take; no hook runs for them.
+    frameworkErrors: (error, request, reply) =>
+      void tell(error, request, reply.headers({ ...SECURITY_HEADERS, 'x-request-id': request.id }), log),
+    clientErrorHandler: (error, socket) => refuseUnread(error, socket, SECURITY_HEADERS),
     forceCloseConnections: true,
     trustProxy: config.proxies.length > 0 ? config.proxies : false,
   }).withTypeProvider<ZodTypeProvider>();

@@ -9,6 +9,7 @@ import type { FastifyInstance } from 'fastify';
 import { CountersignError } from '../../contracts/errors.ts';
 import { codedOf, detailOf } from '../http/problem.ts';
 import { keyOf } from '../http/server.ts';
+import { registerCatalogPages } from './catalog/routes.ts';
 import { inboxView } from './inbox.ts';
 import { pageText } from './kit/layout.ts';
 import { formOf, pageFor, type PageOptions, viewerOf } from './kit/page.ts';
@@ -17,6 +18,7 @@ import { type Chosen, reviewView, type Told, toldView } from './review.ts';
 import { runsView } from './run.ts';
 import { registerRequestPages, registerRunPages } from './run-routes.ts';
 import { registerSignIn } from './session.ts';
+import { registerStartPage } from './start.ts';
 
 const POLICY = [
   "default-src 'none'",
@@ -137,6 +139,8 @@ export function registerPages(app: FastifyInstance, options: PageOptions): void 
 
   registerRunPages(app, options);
   registerRequestPages(app, options);
+  registerCatalogPages(app, options);
+  registerStartPage(app, options);
   registerSignIn(app, options);
   registerAssets(app);
   registerLive(app, options);

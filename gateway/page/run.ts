@@ -84,9 +84,12 @@ export function runView(
             `${state.usage.inputTokens.toLocaleString('en')} in, ${state.usage.outputTokens.toLocaleString('en')} out`,
           ],
           ['Cost', state.spent !== undefined && money(state.spent.millionths, state.spent.currency)],
-          ['Ledger', `${state.ledgerLength} entries`],
+          [
+            'Ledger',
+            markup`${state.ledgerLength.toLocaleString('en')} entries ·
+              <a href="/runs/${encodeURIComponent(run.runId)}/ledger">Check the ledger</a>`,
+          ],
           ['Ledger head', markup`<code>${state.ledgerHead.slice(0, 16)}…</code>`],
-          ['', markup`<a href="/runs/${encodeURIComponent(run.runId)}/ledger">Check the ledger</a>`],
           ...toldFacts(state.messages),
           [
             'Temporal UI',

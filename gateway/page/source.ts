@@ -2,15 +2,20 @@
  * Gives the pages what they show, from the gateway's own parts: the same rules and the same cached answers as the API,
  * so that no page and no viewer asks a run by itself.
  */
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { Authorization, Decision, Provision, Resolution } from '../../contracts/schemas/request.ts';
-import type { RunRow } from '../../contracts/schemas/http-api.ts';
+import type { CatalogAck } from '../../contracts/schemas/catalog.ts';
+import type { GatewayConfig } from '../../contracts/schemas/gateway.ts';
+import { type RunRow, StartRun } from '../../contracts/schemas/http-api.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { seesRun } from '../../domain/request/onlooker.ts';
+import { visible } from '../../domain/text/escape.ts';
+import type { CatalogChanges } from '../catalog/changes.ts';
 import { mayTell } from '../inbox/answering.ts';
 import { shareOf } from '../inbox/records.ts';
 import type { RouteParts } from '../routes/parts.ts';
-import type { Inbox, Listed, PageSource, RunFacts, Sent, Viewer } from './kit/port.ts';
+import type { CatalogSent, CatalogSource, Inbox, Listed, PageSource, RunFacts, Sent, Viewer } from './kit/port.ts';
 
 /** Requests on one page of the inbox. */
 const MOST_LISTED = 50;
@@ -20,9 +25,12 @@ const MOST_RUNS = 100;
 
 /**
  * One function, because it is one port.
- * @param temporalUi address of Temporal UI with its namespace, for links to runs
+ * @param config `temporalUi`: its address with the namespace, for links to runs; `agents`: those that people may start
  */
-export function pageSource(parts: RouteParts, temporalUi?: string): PageSource {
+export function pageSource(
+  parts: RouteParts,
+  { temporalUi, agents }: Pick<GatewayConfig, 'temporalUi' | 'agents'>,
+): PageSource {
   const { reading, opened, answering, projection } = parts;
 
   const listed = async (
@@ -43,6 +51,33 @@ export function pageSource(parts: RouteParts, temporalUi?: string): PageSource {
   };
 
   return {
+    places: (viewer) =>
+      new Set([
+        ...(parts.catalogs.sees(viewer) ? (['catalogs'] as const) : []),
+        ...(viewer.may.has('start') && Object.keys(agents).length > 0 ? (['start'] as const) : []),
+      ]),
+    catalogs: catalogSource(parts),
+    agents: Object.entries(agents).map(([name, { title, description, spec }]) => ({
+      name,
+      title,
+      ...defined({ description }),
+      model: spec.agent.model,
+      servers: spec.servers.map((server) => server.name),
+    })),
+    start: async (viewer, agent, input, key) => {
+      const found = Object.hasOwn(agents, agent) ? agents[agent] : undefined;
+      if (found === undefined)
+        throw new CountersignError(
+          'SPEC_INVALID',
+          `There is no agent ${visible(agent)} here; choose one of the page.`,
+          {
+            path: 'agent',
+          },
+        );
+      // Checked like a spec that a backend sends; the initiator is who is signed in.
+      const body = parseAs(StartRun, { spec: { ...found.spec, input } }, 'SPEC_INVALID', 'run spec');
+      return (await answering.start(viewer, body, key)).runId;
+    },
     inbox: async (viewer, everyone): Promise<Inbox> => {
       const own = await listed(viewer, true);
       const { all, total, asOf } = everyone ? await listed(viewer, false) : own;
@@ -90,6 +125,44 @@ export function pageSource(parts: RouteParts, temporalUi?: string): PageSource {
       return end;
     },
   };
+}
+
+/** A refresh lists the tools of a server: mostly a moment, and a page says so where it is longer. */
+const REFRESH_MS = 6_000;
+
+function catalogSource({ catalogs, catalogChanges, countersign }: RouteParts): CatalogSource {
+  return {
+    servers: catalogs.configured,
+    mayConnect: (viewer) => catalogs.rightsOf(viewer).has('connect'),
+    list: async (viewer) => await catalogs.list(viewer),
+    read: async (viewer, server) => await catalogs.read(viewer, server),
+    tool: async (viewer, server, tool) => await catalogs.tool(viewer, server, tool),
+    send: async (viewer, server, sent) => {
+      const { refresh } = await sendTo(catalogChanges, viewer, server, sent);
+      if (refresh === undefined) return;
+      await countersign
+        .catalog(server, viewer.tenant)
+        .settled(refresh, { deadlineMs: REFRESH_MS })
+        // It goes on; the page tells.
+        .catch(() => undefined);
+      catalogs.forget(viewer.tenant, server);
+    },
+  };
+}
+
+async function sendTo(changes: CatalogChanges, viewer: Viewer, server: string, sent: CatalogSent): Promise<CatalogAck> {
+  switch (sent.kind) {
+    case 'connect':
+      return await changes.connect(viewer, server, sent.body);
+    case 'disconnect':
+      return await changes.disconnect(viewer, server, sent.body);
+    case 'refresh':
+      return await changes.refresh(viewer, server, sent.body);
+    case 'tools':
+      return await changes.setTools(viewer, server, sent.body);
+    case 'decide':
+      return await changes.decide(viewer, server, sent.changeId, sent.body);
+  }
 }
 
 function factsOf({ runId, initiator, startedAt, status }: RunRow): RunFacts {

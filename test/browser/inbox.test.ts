@@ -31,6 +31,14 @@ const LEFT_EDGES = `(() => {
   });
 })()`;
 
+/**
+ * What a page is made of, with bytes over the wire: 0 for what the browser had. What the script asks for once it runs is no
+ * part of the view.
+ */
+const SIZES = `[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]
+  .filter(({ initiatorType }) => ['navigation', 'link', 'script', 'css', 'img'].includes(initiatorType))
+  .map(({ name, transferSize }) => [new URL(name).pathname, transferSize])`;
+
 let pages: PagesWorld;
 
 beforeAll(async () => {
@@ -178,7 +186,7 @@ test(
     const { run, path } = await asking({ purpose: 'hidden' });
     const page = await signedIn('eve');
     expect(await page.locator('main').innerText()).toContain('Nothing waits for you');
-    await page.goto(`${pages.gateway.url}${path}`);
+    await page.goto(`${pages.url}${path}`);
     expect(await page.locator('main').innerText()).toContain('RUN_NOT_FOUND');
     await run.stop({ by: 'ann', reason: 'seen' });
   },
@@ -191,7 +199,7 @@ test(
     const { run, path } = await asking({ purpose: 'signed out' });
     const page = await signedIn('ann', path);
     const other = await page.context().newPage();
-    await other.goto(`${pages.gateway.url}/`);
+    await other.goto(`${pages.url}/`);
     await other.getByRole('button', { name: 'Sign out' }).click();
     await other.getByRole('heading', { name: 'Signed out' }).waitFor();
     await page.getByRole('button', { name: 'Approve', exact: true }).click();
@@ -230,6 +238,84 @@ describe('arguments of an attacker', () => {
     LONG_MS,
   );
 });
+
+test(
+  'a quarter of a megabyte of an attacker, the most that a call may have, is shown, folds and leaves the page usable',
+  async () => {
+    const lines = Array.from(
+      { length: 400 },
+      (_, at) => `<script>window.hacked=${at}</script> \u{202e}${'</div>'.repeat(8)}`,
+    );
+    const args = { purpose: 'huge', lines, html: '<b onload=x>'.repeat(18_000), last: 'in sight' };
+    const limits = { argumentBytes: 262_144, argumentBytesPerTurn: 524_288, callsPerTurn: 4 };
+    const { run, path } = await asking(args, { limits });
+    const page = await signedIn('ann', path, { viewport: PHONE });
+    expect(await faultsOf(page)).toEqual([]);
+    expect(await page.evaluate("'hacked' in window")).toBe(false);
+    const region = page.getByRole('region', { name: 'Arguments' });
+    // What is folded says how much it is, and what follows it stands in sight.
+    await region.getByText('360 more', { exact: true }).waitFor();
+    await region.getByText(/215,600 more characters/).waitFor();
+    await region.getByText('in sight', { exact: true }).waitFor();
+    expect((await region.innerText()).length).toBeLessThan(30_000);
+    await page.goto(pages.url);
+    await page.getByText('… (+215940)').waitFor();
+    expect(await faultsOf(page)).toEqual([]);
+    await page.goto(`${pages.url}${path}`);
+    await page.getByRole('button', { name: 'Approve', exact: true }).click();
+    await done(page);
+    await run.result();
+    expect(sentFor('huge')).toEqual([args]);
+  },
+  LONG_MS,
+);
+
+test(
+  'a lost connection is told, and what happened meanwhile is there when it is back',
+  async () => {
+    const page = await signedIn('ann');
+    await page.getByText('Live: this page follows what happens.').waitFor();
+    pages.cut();
+    try {
+      await page.getByText('No connection; trying again.').waitFor();
+      await asking({ purpose: 'meanwhile' });
+      expect(await page.getByRole('heading', { name: 'Nothing waits for you' }).count()).toBe(1);
+    } finally {
+      pages.mend();
+    }
+    await page
+      .getByRole('link', { name: /pay on bank/ })
+      .first()
+      .waitFor();
+    await page.getByText('Live: this page follows what happens.').waitFor();
+  },
+  LONG_MS,
+);
+
+test(
+  'the first view after the sign-in is one document and small assets, which the next views have already',
+  async () => {
+    await asking({ purpose: 'light' });
+    const context = (await signedIn('ann', '/runs', { javaScriptEnabled: false })).context();
+    const cookies = await context.cookies();
+    const fresh = await context.browser()?.newContext();
+    await fresh?.addCookies(cookies);
+    const page = await fresh?.newPage();
+    if (page === undefined) throw new Error('no page');
+    try {
+      await page.goto(pages.url);
+      const sizes = await page.evaluate<readonly (readonly [string, number])[]>(SIZES);
+      expect(sizes.map(([name]) => name).toSorted()).toEqual(['/', '/assets/page.css', '/assets/page.js']);
+      expect(sizes.reduce((sum, [, size]) => sum + size, 0)).toBeLessThan(100_000);
+      await page.goto(`${pages.url}/runs`);
+      const again = await page.evaluate<readonly (readonly [string, number])[]>(SIZES);
+      expect(again.filter(([, size]) => size > 0).map(([name]) => name)).toEqual(['/runs']);
+    } finally {
+      await fresh?.close();
+    }
+  },
+  LONG_MS,
+);
 
 test(
   'the keyboard alone is enough',
@@ -316,7 +402,7 @@ describe('every view', () => {
               .then((body) => bytes.push(body.length))
               .catch(() => undefined),
         );
-        await page.goto(`${pages.gateway.url}${at}`);
+        await page.goto(`${pages.url}${at}`);
         page.removeAllListeners('response');
         expect(await faultsOf(page)).toEqual([]);
         expect(bytes.reduce((sum, each) => sum + each, 0)).toBeLessThan(100_000);

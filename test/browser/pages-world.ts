@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { createServer } from 'node:net';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import type { RunHandle } from '../../client/index.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
@@ -38,6 +38,11 @@ export interface PagesWorld {
   readonly world: World;
   readonly bank: RecordingServer;
   readonly gateway: Gateway;
+  /** Where browsers reach the gateway: through a connection that a test may cut. */
+  readonly url: string;
+  /** Ends all connections of browsers, and takes none until `mend`. */
+  cut(): void;
+  mend(): void;
   /** Opens a browser window in which this person is signed in, at this page. */
   signedIn(id: string, path?: string, options?: BrowserContextOptions): Promise<Page>;
   /** Starts a run that asks for a call of `tool`, and waits until the gateway knows it. */
@@ -59,8 +64,8 @@ export async function startPagesWorld({ config, gateway: settings }: PagesOption
     throw new Error('No Chromium: run the suite through `node scripts/test.mjs browser`');
   const browser: Browser = await chromium.launch({ executablePath, args: FLAGS });
   const contexts: BrowserContext[] = [];
-  const port = await freePort();
-  const publicUrl = `http://127.0.0.1:${port}`;
+  const wire = await startWire();
+  const publicUrl = wire.url;
   const client = { id: 'pages', secret: 'secret-of-the-pages', redirectUri: `${publicUrl}/auth/callback` };
   const provider = await startLoginProvider({
     ...client,
@@ -73,24 +78,28 @@ export async function startPagesWorld({ config, gateway: settings }: PagesOption
     { beside: [provider] },
   );
   const gateway = await startTestGateway(world, provider, {
-    config: { port, signIn: { publicUrl, clientId: client.id, clientSecret: client.secret }, ...settings },
+    config: { signIn: { publicUrl, clientId: client.id, clientSecret: client.secret }, ...settings },
   });
+  wire.leadTo(Number(new URL(gateway.url).port));
   return {
     world,
     bank,
     gateway,
+    url: publicUrl,
+    cut: wire.cut,
+    mend: wire.mend,
     signedIn: async (id, path = '/', options = {}) => {
       const context = await browser.newContext({ viewport: DESK, ...options });
       contexts.push(context);
       const page = await context.newPage();
       page.setDefaultTimeout(PAGE_MS);
-      await page.goto(`${gateway.url}${path}`);
+      await page.goto(`${publicUrl}${path}`);
       await page.fill('input[name=login]', id);
       await page.fill('input[name=password]', 'any');
       await page.click('button[type=submit]');
       // The provider's own page asks for consent.
       await page.click('button[type=submit]');
-      await page.waitForURL(`${gateway.url}${path}`);
+      await page.waitForURL(`${publicUrl}${path}`);
       return page;
     },
     asking: async (args, over = {}, tool = 'bank/pay') => {
@@ -109,18 +118,46 @@ export async function startPagesWorld({ config, gateway: settings }: PagesOption
     },
     stop: async () => {
       await browser.close();
+      await wire.close();
       await gateway.stop();
       await world.stop();
     },
   };
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer();
+/** A connection between browsers and the gateway, which has an address before the gateway has one. */
+async function startWire() {
+  const open = new Set<Socket>();
+  let port: number | undefined;
+  let isCut = false;
+  const server = createServer((near) => {
+    if (isCut || port === undefined) return void near.destroy();
+    const far = connect(port, '127.0.0.1');
+    for (const socket of [near, far]) {
+      open.add(socket);
+      socket.once('close', () => open.delete(socket));
+      // What ends one side ends the other.
+      socket.once('error', () => void [near, far].map((each) => each.destroy()));
+    }
+    near.pipe(far).pipe(near);
+  });
   await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise((resolve) => void server.close(resolve));
-  return typeof address === 'object' && address !== null ? address.port : 0;
+  // Sound: a TCP server that listens has a port.
+  const { port: own } = server.address() as AddressInfo;
+  const drop = (): void => [...open].forEach((socket) => socket.destroy());
+  return {
+    url: `http://127.0.0.1:${own}`,
+    leadTo: (to: number) => void (port = to),
+    cut: () => {
+      isCut = true;
+      drop();
+    },
+    mend: () => void (isCut = false),
+    close: async () => {
+      drop();
+      await new Promise((resolve) => void server.close(resolve));
+    },
+  };
 }
 
 export const done = async (page: Page): Promise<void> => await page.getByText('Your answer counts.').waitFor();

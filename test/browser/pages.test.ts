@@ -1,10 +1,13 @@
 /**
- * The pages beyond the inbox, in Chromium, on the whole stack: other arguments by the schema of their tool.
+ * The pages beyond the inbox, in Chromium, on the whole stack: other arguments by the schema of their tool, definitions,
+ * ledgers, catalogs, and the start of runs.
+ *
+ * One file, because all of it is one stack.
  *
  * 1. `UPDATE_SCREENSHOTS=1` writes the pictures of the guide anew; look at them before committing.
  */
-import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
-import type { Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import type { Locator, Page } from 'playwright-core';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import { until } from '../support/until.ts';
 import { decisionOn, openRequests } from '../support/world/world.ts';
@@ -67,7 +70,36 @@ beforeAll(async () => {
   jest.spyOn(console, 'warn').mockImplementation(() => undefined);
   shop = await startRecordingServer({ tools: sold });
   const server = { url: shop.url, credentials: { kind: 'none' as const }, recheckSeconds: 0 };
-  pages = await startPagesWorld({ config: { servers: { shop: server } } });
+  const steps = [{ calls: [{ tool: 'bank/pay', arguments: { purpose: 'started', amount: 5 } }] }, { text: 'Paid.' }];
+  pages = await startPagesWorld({
+    config: {
+      servers: { shop: server },
+      models: { small: { provider: 'scripted', script: { steps } } },
+      catalog: {
+        administrators: [
+          { ids: ['ann', 'cleo'], may: ['connect', 'loosen', 'tighten'] },
+          { ids: ['tim'], may: ['tighten'] },
+        ],
+        origins: [new URL(shop.url).origin],
+        loosening: 'countersign',
+      },
+    },
+    gateway: {
+      may: { start: { ids: ['ann'] }, read: { groups: ['finance'] } },
+      agents: {
+        payer: {
+          title: 'Pay invoices',
+          description: 'Reads an invoice and pays it. Paste the invoice.',
+          spec: { agent: { name: 'payer', model: 'small' }, servers: [{ name: 'bank' }] },
+        },
+        buyer: {
+          title: 'Buy office goods',
+          description: 'Orders from the suppliers of the register. Say what is needed, and by when.',
+          spec: { agent: { name: 'buyer', model: 'small' }, servers: [{ name: 'shop' }] },
+        },
+      },
+    },
+  });
 }, LONG_MS);
 afterEach(async () => await pages.clear());
 afterAll(async () => {
@@ -153,7 +185,7 @@ test(
     try {
       await page.getByRole('button', { name: 'Approve', exact: true }).click();
       await until(async () => (await run.requests())[0]?.reopenedBecause !== undefined, { what: 'asked again' });
-      await page.goto(`${pages.gateway.url}${path}`);
+      await page.goto(`${pages.url}${path}`);
       const tool = page.getByRole('region', { name: 'What the server says of its tool' });
       await tool.getByText('Changed since this run listed its tools').waitFor();
       expect(await page.locator('.banner.warning').innerText()).toMatch(/description was .*sends an invoice/);
@@ -182,7 +214,7 @@ test.each(VIEWS)(
     expect(await page.getByRole('region', { name: 'This tool, earlier in this run' }).innerText()).toMatch(
       /1 call\.[\s\S]*succeeded[\s\S]*t1\.c0/,
     );
-    await page.goto(`${pages.gateway.url}/runs/${run.runId}`);
+    await page.goto(`${pages.url}/runs/${run.runId}`);
     await page.getByRole('link', { name: 'Check the ledger' }).click();
     await page.getByText('The chain is unbroken.').waitFor();
     const { ledgerLength, ledgerHead } = await run.state();
@@ -193,5 +225,193 @@ test.each(VIEWS)(
   },
   LONG_MS,
 );
+
+/** Moves by the tabulator until this has the focus. */
+async function tabTo(page: Page, wanted: Locator): Promise<void> {
+  for (let pressed = 0; pressed < 60; pressed += 1) {
+    if (await wanted.evaluate((element: { matches(selector: string): boolean }) => element.matches(':focus'))) return;
+    await page.keyboard.press('Tab');
+  }
+  throw new Error('the keyboard does not reach it');
+}
+
+test(
+  'arguments are changed by the keyboard alone',
+  async () => {
+    const { run, path } = await pages.asking({ purpose: 'by keys', ...ORDERED }, SHOP, 'shop/order');
+    const page = await pages.signedIn('ann', path);
+    await tabTo(page, page.getByRole('link', { name: 'Approve with other arguments' }));
+    await page.keyboard.press('Enter');
+    const count = page.getByLabel('count');
+    await count.waitFor();
+    await tabTo(page, count);
+    await page.keyboard.press('Control+A');
+    await page.keyboard.type('7');
+    // Enter in a field compares, and never adds an item.
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'What you change' }).waitFor();
+    await page.keyboard.press('a');
+    await page.keyboard.press('Enter');
+    await done(page);
+    await run.result();
+    expect(shop.callsFor('by keys')[0]?.arguments).toMatchObject({ lines: [{ article: 'AB-1200', count: 7 }] });
+  },
+  LONG_MS,
+);
+
+describe('catalogs', () => {
+  const settingOf = async (tool: string) => {
+    const { entries } = await pages.world.countersign.catalog('shop').snapshot();
+    return entries.find(({ name }) => name === tool)?.setting;
+  };
+
+  test(
+    'are connected, read, set and refreshed; a second administrator agrees to what loosens',
+    async () => {
+      sold.push({ ...ORDER, name: 'cancel' }, { ...ORDER, name: 'refund', description: '<img src=x> \u{202e}evil' });
+      const page = await pages.signedIn('ann', '/catalogs', { javaScriptEnabled: false });
+      await page.getByText('Connect a server').click();
+      await page.locator('[name=server]').fill('shop');
+      await page.getByRole('button', { name: 'Connect', exact: true }).click();
+      await page.getByRole('heading', { name: 'shop' }).waitFor();
+      await page.getByText('What the last refresh changed').waitFor();
+      expect(await page.locator('tbody tr').count()).toBe(3);
+      await page.getByLabel('cancel: deny').check();
+      await page.getByLabel('refund: enabled').uncheck();
+      await page.getByRole('button', { name: 'Save the changes' }).click();
+      await page.getByRole('link', { name: 'Denied 1' }).click();
+      expect(await page.locator('tbody tr').allInnerTexts()).toEqual([expect.stringContaining('cancel')]);
+      expect(await settingOf('cancel')).toMatchObject({ enabled: true, denied: true });
+      expect(await settingOf('refund')).toMatchObject({ enabled: false });
+
+      // Loosening waits for a second person.
+      await page.getByLabel('cancel: deny').uncheck();
+      await page.getByRole('button', { name: 'Save the changes' }).click();
+      const waiting = page.getByRole('region', { name: 'Change that waits' });
+      expect(await waiting.innerText()).toMatch(/Asked for by ann[\s\S]*cancel[\s\S]*deny off/);
+      expect(await waiting.getByRole('button', { name: 'Agree' }).count()).toBe(0);
+      expect(await settingOf('cancel')).toMatchObject({ denied: true });
+      const other = await pages.signedIn('cleo', '/catalogs/shop');
+      await other.getByRole('button', { name: 'Agree' }).click();
+      await other.getByRole('link', { name: 'Denied 0' }).waitFor();
+      expect(await settingOf('cancel')).toMatchObject({ denied: false });
+
+      // A definition that changes is told, read and acknowledged.
+      sold[1] = { ...ORDER, name: 'cancel', description: 'Cancels, and charges a fee.' };
+      await page.goto(`${pages.url}/catalogs/shop`);
+      await page.getByRole('button', { name: 'Refresh' }).click();
+      await page.getByText('definition changed').waitFor();
+      await page.getByRole('link', { name: 'cancel', exact: true }).click();
+      await page.getByText('Cancels, and charges a fee.').first().waitFor();
+      await page.getByRole('button', { name: 'Acknowledge this definition' }).click();
+      expect(await waiting.innerText()).toContain('its definition acknowledged');
+      await other.goto(`${pages.url}/catalogs/shop`);
+      await other.getByRole('button', { name: 'Refuse' }).click();
+      await other.getByText('definition changed').waitFor();
+      expect(await other.getByRole('region', { name: 'Change that waits' }).count()).toBe(0);
+    },
+    LONG_MS,
+  );
+
+  test(
+    'offer to each person what the catalog would take from them, and readers no toggle',
+    async () => {
+      const reader = await pages.signedIn('ben', '/catalogs/shop');
+      expect(await reader.getByRole('checkbox').count()).toBe(0);
+      expect(await reader.getByRole('button').allInnerTexts()).toEqual(['Sign out']);
+      const tim = await pages.signedIn('tim', '/catalogs/shop');
+      // Who may only tighten may switch off what is on, and deny what is not denied, and nothing back.
+      expect(await tim.getByLabel('refund: enabled').isDisabled()).toBe(true);
+      expect(await tim.getByLabel('order: enabled').isDisabled()).toBe(false);
+      await tim.getByLabel('order: ask').check();
+      await tim.getByRole('button', { name: 'Save the changes' }).click();
+      await tim.waitForURL('**/catalogs/shop');
+      expect(await settingOf('order')).toMatchObject({ requiresApproval: true });
+      expect(await tim.getByLabel('order: ask').isDisabled()).toBe(true);
+      const eve = await pages.signedIn('eve', '/catalogs');
+      expect(await eve.locator('main').innerText()).toContain('No catalog yet');
+      expect(await eve.getByRole('link', { name: 'Catalogs' }).count()).toBe(0);
+      await eve.goto(`${pages.url}/catalogs/shop`);
+      expect(await eve.locator('main').innerText()).toContain('CATALOG_NOT_FOUND');
+    },
+    LONG_MS,
+  );
+
+  test(
+    'that somebody else has changed are not changed by an old page',
+    async () => {
+      const page = await pages.signedIn('ann', '/catalogs/shop');
+      const tim = await pages.signedIn('tim', '/catalogs/shop');
+      await tim.getByLabel('order: deny').check();
+      await tim.getByRole('button', { name: 'Save the changes' }).click();
+      await tim.getByRole('link', { name: 'Denied 1' }).waitFor();
+      await page.getByLabel('order: enabled').uncheck();
+      await page.getByRole('button', { name: 'Save the changes' }).click();
+      await page.getByText('CATALOG_VERSION_CONFLICT').waitFor();
+      expect(await settingOf('order')).toMatchObject({ enabled: true, denied: true });
+    },
+    LONG_MS,
+  );
+
+  test.each(VIEWS)(
+    'read well at %s width',
+    async (name, viewport, colorScheme) => {
+      const page = await pages.signedIn('ann', '/catalogs', { viewport, colorScheme });
+      for (const [view, at] of [
+        ['catalogs', '/catalogs'],
+        ['catalog', '/catalogs/shop'],
+        ['catalog-tool', '/catalogs/shop/tool?name=cancel'],
+      ] as const) {
+        await page.goto(`${pages.url}${at}`);
+        expect(await faultsOf(page)).toEqual([]);
+        await picture(page, `${view}-${name}`);
+      }
+    },
+    LONG_MS,
+  );
+});
+
+describe('a configured agent', () => {
+  test.each(VIEWS)(
+    'is started in the name of who is signed in, once, at %s width',
+    async (name, viewport, colorScheme) => {
+      const page = await pages.signedIn('ann', '/start', { viewport, colorScheme });
+      expect(await faultsOf(page)).toEqual([]);
+      await page.getByLabel('What it is to do').fill('Invoice INV-2026-118: 5 EUR to Müller GmbH.');
+      await page.getByRole('radio', { name: /Pay invoices/ }).check();
+      await picture(page, `start-${name}`);
+      const sending = page.waitForRequest((request) => request.method() === 'POST');
+      await page.getByRole('button', { name: 'Start', exact: true }).click();
+      await page.waitForURL('**/runs/**');
+      const runId = decodeURIComponent(new URL(page.url()).pathname.split('/').at(-1) ?? '');
+      const run = pages.world.countersign.run(runId);
+      await page.getByRole('link', { name: /pay on bank/ }).waitFor();
+      expect((await run.ledger())[0]?.fact).toMatchObject({
+        kind: 'run.started',
+        agent: 'payer',
+        initiator: 'ann',
+      });
+      // The same form sent again is the same run.
+      const again = await page.request.post(`${pages.url}/start`, {
+        data: (await sending).postData() ?? '',
+        headers: { 'content-type': 'application/x-www-form-urlencoded' },
+        maxRedirects: 0,
+      });
+      expect(again.headers()['location']).toBe(`/runs/${encodeURIComponent(runId)}`);
+      await run.stop({ by: 'ann', reason: 'seen' });
+    },
+    LONG_MS,
+  );
+
+  test(
+    'is not offered to people who may not start runs',
+    async () => {
+      const page = await pages.signedIn('ben', '/start');
+      expect(await page.locator('main').innerText()).toContain('You may not start runs');
+      expect(await page.getByRole('button').allInnerTexts()).toEqual(['Sign out']);
+    },
+    LONG_MS,
+  );
+});
 
 const SHOP = { servers: [{ name: 'shop' }] };

@@ -104,6 +104,7 @@ const PINNED: Readonly<Record<string, readonly [boolean, number, number]>> = {
   ACTION_FORBIDDEN: [false, 403, 3],
   ROUTE_UNKNOWN: [false, 404, 4],
   BODY_UNREADABLE: [false, 400, 3],
+  HEADERS_TOO_LARGE: [false, 431, 3],
   BODY_TOO_LARGE: [false, 413, 3],
   RATE_LIMITED: [true, 429, 6],
   ENGINE_UNAVAILABLE: [true, 503, 6],

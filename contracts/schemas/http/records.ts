@@ -6,13 +6,13 @@ import { Policy, ToolName } from '../policy.ts';
 import { COUNTED, RunResult } from '../run-state.ts';
 import { ToolAnnotations } from '../tool.ts';
 import { Message } from '../transcript.ts';
-import { RunId } from '../http-api.ts';
+import { MOST_NUMBER, RunId } from '../http-api.ts';
 
 export const ArtifactPath = z.strictObject({ runId: RunId, sha256: Sha256Hex });
 
 export const MessagesQuery = z.strictObject({
   /** Number of the first message. */
-  from: z.coerce.number().int().min(0).default(0),
+  from: z.coerce.number().int().min(0).max(MOST_NUMBER).default(0),
   most: z.coerce.number().int().min(1).max(200).default(50),
 });
 export const MessagePage = z.strictObject({

@@ -9,8 +9,8 @@ import { type Html, markup } from './markup.ts';
 export interface Difference {
   /** `payee.iban`, `lines[2].count`. */
   readonly path: string;
-  readonly before?: JsonValue;
-  readonly after?: JsonValue;
+  readonly before?: JsonValue | undefined;
+  readonly after?: JsonValue | undefined;
 }
 
 /** Shows how changed arguments differ from the proposed ones, as deep as they do. */

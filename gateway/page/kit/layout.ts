@@ -5,12 +5,12 @@ import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
 import { visible } from '../../../domain/text/escape.ts';
 import { foreign } from './faithful.ts';
 import { type Html, markup, type Shown } from './markup.ts';
-import type { Viewer } from './port.ts';
+import type { Place, Viewer } from './port.ts';
 
 export interface Page {
   readonly title: string;
   readonly viewer?: Viewer;
-  readonly at?: 'inbox' | 'runs';
+  readonly at?: 'inbox' | 'runs' | Place;
   readonly main: Html;
   /** True for pages that follow what happens. */
   readonly live?: boolean;
@@ -39,7 +39,8 @@ ${
   viewer !== undefined &&
   markup`<nav aria-label="Pages">
       <a href="/" ${at === 'inbox' && markup` aria-current="page"`}>Inbox</a
-      ><a href="/runs" ${at === 'runs' && markup` aria-current="page"`}>Runs</a>
+      ><a href="/runs" ${at === 'runs' && markup` aria-current="page"`}>Runs</a
+      >${viewer.places?.has('catalogs') === true && markup`<a href="/catalogs" ${at === 'catalogs' && markup` aria-current="page"`}>Catalogs</a>`}${viewer.places?.has('start') === true && markup`<a href="/start" ${at === 'start' && markup` aria-current="page"`}>Start</a>`}
     </nav>
     <div class="viewer">
       <span class="who" title="Groups: ${visible(viewer.groups.join(', ')) || 'none'}">${foreign(viewer.id)}</span

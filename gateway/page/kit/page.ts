@@ -55,7 +55,8 @@ export function pageFor<Path extends object = object, Query extends object = obj
   answer: (asked: Asked<Path, Query>, viewer: Viewer, reply: FastifyReply) => Promise<unknown>,
 ): (asked: FastifyRequest, reply: FastifyReply) => Promise<unknown> {
   return async (asked, reply) => {
-    const viewer = await viewerOf(asked, options);
+    const signedIn = await viewerOf(asked, options);
+    const viewer = signedIn && { ...signedIn, places: options.source.places(signedIn) };
     void reply.type('text/html; charset=utf-8').header('cache-control', 'no-store');
     if (viewer === undefined) {
       if (asked.method === 'GET') return await reply.redirect(`/sign-in?to=${encodeURIComponent(asked.url)}`, 303);

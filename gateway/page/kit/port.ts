@@ -1,4 +1,14 @@
 /** The port by which pages read and send, as the person who is signed in. */
+import type {
+  CatalogDetail,
+  CatalogPage,
+  CatalogToolDetail,
+  ChangeDecisionBody,
+  ConnectBody,
+  DisconnectBody,
+  RefreshBody,
+  SetToolsBody,
+} from '../../../contracts/schemas/http/catalogs.ts';
 import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
 import type { LedgerEntry } from '../../../contracts/schemas/ledger.ts';
 import type { RunState } from '../../../contracts/schemas/run-state.ts';
@@ -7,9 +17,12 @@ import type { KnownTool } from '../../catalog/definitions.ts';
 import type { CheckedLedger } from '../../projection/opened.ts';
 import type { Message } from '../../../contracts/schemas/transcript.ts';
 
+export type Place = 'catalogs' | 'start';
+
 export interface Viewer extends Asker {
   /** Secret of the session that every form repeats. */
   readonly csrf: string;
+  readonly places?: ReadonlySet<Place>;
   /** Set for the development login: every page says so. */
   readonly development?: true;
 }
@@ -57,7 +70,52 @@ export interface Sent {
   readonly message: Readonly<Record<string, unknown>>;
 }
 
+/** A message to a catalog, without who sends it. */
+export type CatalogSent =
+  | { readonly kind: 'connect'; readonly body: ConnectBody }
+  | { readonly kind: 'disconnect'; readonly body: DisconnectBody }
+  | { readonly kind: 'refresh'; readonly body: RefreshBody }
+  | { readonly kind: 'tools'; readonly body: SetToolsBody }
+  | { readonly kind: 'decide'; readonly changeId: string; readonly body: ChangeDecisionBody };
+
+/** Catalogs of the viewer's tenant. */
+export interface CatalogSource {
+  /** Names of servers in the configuration. */
+  readonly servers: readonly string[];
+  mayConnect(viewer: Viewer): boolean;
+  list(viewer: Viewer): Promise<CatalogPage>;
+  /** @throws CountersignError `CATALOG_NOT_FOUND`, also for catalogs that the viewer may not see */
+  read(viewer: Viewer, server: string): Promise<CatalogDetail>;
+  /** @throws CountersignError `CATALOG_NOT_FOUND`, `TOOL_UNKNOWN`, `ARTIFACT_…` */
+  tool(viewer: Viewer, server: string, tool: string): Promise<CatalogToolDetail>;
+  /**
+   * Waits some seconds for the refresh that it causes.
+   * @throws CountersignError as `CatalogHandle`
+   */
+  send(viewer: Viewer, server: string, sent: CatalogSent): Promise<void>;
+}
+
+/** An agent that people may start. */
+export interface AgentOffer {
+  readonly name: string;
+  readonly title: string;
+  readonly description?: string | undefined;
+  readonly model: string;
+  readonly servers: readonly string[];
+}
+
 export interface PageSource {
+  /** Pages beyond the inbox and the runs that the viewer has. */
+  places(viewer: Viewer): ReadonlySet<Place>;
+  readonly catalogs: CatalogSource;
+  readonly agents: readonly AgentOffer[];
+  /**
+   * Starts a run of a configured agent in the viewer's name.
+   * @param key lets a form that is sent twice start one run
+   * @returns id of the run
+   * @throws CountersignError `ACTION_FORBIDDEN`, `SPEC_INVALID`, and as `Countersign.startRun`
+   */
+  start(viewer: Viewer, agent: string, input: string, key: string): Promise<string>;
   /** @param everyone also requests that the viewer may see and not decide */
   inbox(viewer: Viewer, everyone: boolean): Promise<Inbox>;
   runs(viewer: Viewer): Promise<readonly RunFacts[]>;

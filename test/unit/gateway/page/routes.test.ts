@@ -62,8 +62,14 @@ let ledger: LedgerEntry[];
 let refusal: CountersignError | undefined;
 let tool: KnownTool;
 let checked: CheckedLedger;
+let started: object[];
 
 const facts = (runId: string) => ({ runId, initiator: 'carol', startedAt: request.openedAt, status: 'waiting' });
+
+const nothing = async (): Promise<never> => {
+  throw new Error('not asked here');
+};
+const catalogs = { servers: [], mayConnect: () => false, list: nothing, read: nothing, tool: nothing, send: nothing };
 
 function source(): PageSource {
   return {
@@ -80,6 +86,14 @@ function source(): PageSource {
       const chain = { ledgerLength: 0, ledgerHead: '0'.repeat(64), ledgerFrom: 0 };
       const state = { ...of, ...chain, calls: 1, transcriptLength: 0, transcriptFrom: 0 };
       return { facts: facts(runId), state, requests: shown, ledger, messages: [], mayTell: true };
+    },
+    places: ({ may }) => new Set(may.has('start') ? ['start'] : []),
+    catalogs,
+    agents: [{ name: 'payer', title: `Payer ${HOSTILE}`, description: HOSTILE, model: 'small', servers: ['bank'] }],
+    start: async (_viewer, agent, input, key) => {
+      if (refusal !== undefined) throw refusal;
+      started.push({ agent, input, key });
+      return 'run-1';
     },
     check: async () => {
       if (refusal !== undefined) throw refusal;
@@ -103,6 +117,7 @@ beforeEach(async () => {
   ledger = [];
   refusal = undefined;
   tool = {};
+  started = [];
   const report = { faults: [], length: 7, head: 'ef'.repeat(32), branches: 1, signedTo: 0, ended: false };
   checked = { report, isHeadOfRun: true };
   app = fastify();
@@ -645,5 +660,36 @@ describe('the check of a ledger', () => {
     const { body } = await ask(path);
     expect(body).toContain('It could not be checked');
     expect(body).not.toContain('The chain is unbroken.');
+  });
+});
+
+describe('the start of a run', () => {
+  test('is offered to whom it is permitted, and to nobody else', async () => {
+    expect((await ask('/start')).body).toContain('You may not start runs');
+    expect((await ask('/')).body).not.toContain('href="/start"');
+    viewer = { ...ANN, may: new Set(['start']) };
+    expect((await ask('/')).body).toContain('href="/start"');
+    const { body } = await ask('/start');
+    expect(body).toMatch(/value="payer" required +checked/);
+    expect(body).not.toContain('<script>alert');
+  });
+
+  test('leads to the page of the run, under the key of its form', async () => {
+    viewer = { ...ANN, may: new Set(['start']) };
+    const key = /name="key" value="([^"]+)"/.exec((await ask('/start')).body)?.[1] ?? '';
+    const answer = await post('/start', { agent: 'payer', input: 'Pay it.\r\nNow.', key });
+    expect(answer.statusCode).toBe(303);
+    expect(answer.headers.get('location')).toBe('/runs/run-1');
+    expect(started).toEqual([{ agent: 'payer', input: 'Pay it.\nNow.', key }]);
+  });
+
+  test('that is refused keeps the words, the agent and the key', async () => {
+    viewer = { ...ANN, may: new Set(['start']) };
+    refusal = new CountersignError('SPEC_INVALID', `The run spec is not valid. ${HOSTILE}`, {});
+    const answer = await post('/start', { agent: 'payer', input: `Pay ${HOSTILE}`, key: 'key-1' });
+    expect(answer.statusCode).toBe(422);
+    for (const part of ['SPEC_INVALID', 'Pay &lt;/textarea&gt;', 'name="key" value="key-1"'])
+      expect(answer.body).toContain(part);
+    expect(answer.body).not.toContain('<script>alert');
   });
 });

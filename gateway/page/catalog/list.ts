@@ -1,0 +1,123 @@
+/** The page of all catalogs: each server with the numbers of its tools, and the form that connects another. */
+import { randomUUID } from 'node:crypto';
+import type { CatalogCounts, CatalogPage, CatalogRow } from '../../../contracts/schemas/http/catalogs.ts';
+import { foreign } from '../kit/faithful.ts';
+import { csrf, type Typed } from '../kit/layout.ts';
+import { type Html, markup, type Shown } from '../kit/markup.ts';
+import type { Viewer } from '../kit/port.ts';
+import { ago } from '../kit/times.ts';
+
+export interface CatalogsPage {
+  readonly page: CatalogPage;
+  readonly viewer: Viewer;
+  readonly mayConnect: boolean;
+  /** Names of servers in the configuration. */
+  readonly servers: readonly string[];
+  readonly typed: Typed;
+  readonly now: number;
+}
+
+export function catalogPath(server: string): string {
+  return `/catalogs/${encodeURIComponent(server)}`;
+}
+
+/** Columns of numbers: every tool counts for each that is true of it. */
+export const COUNTS: readonly (readonly [keyof CatalogCounts, string])[] = [
+  ['tools', 'Tools'],
+  ['enabled', 'Enabled'],
+  ['asking', 'Ask'],
+  ['denied', 'Denied'],
+  ['changed', 'Changed'],
+  ['missing', 'Missing'],
+];
+
+export function catalogsView({ page, viewer, mayConnect, servers, typed, now }: CatalogsPage): Html {
+  const { catalogs, unread } = page;
+  const free = servers.filter((name) => catalogs.every(({ server }) => server !== name));
+  return markup`<div class="head">
+      <h1>Catalogs <span class="count">${catalogs.length}</span></h1>
+    </div>
+    ${unread.length > 0 && markup`<p class="banner warning">No answer from the catalogs of ${unread.map((name, index) => [index > 0 && ', ', foreign(name)])}. Load the page again.</p>`}
+    ${catalogs.length === 0 ? emptyView(mayConnect) : tableView(catalogs, now)}
+    ${mayConnect && connectView(viewer, free, typed)}`;
+}
+
+function emptyView(mayConnect: boolean): Html {
+  return markup`<section class="empty">
+    <h2>No catalog yet</h2>
+    <p>
+      A catalog keeps what operators say of each tool of a server: enabled, asked about, denied. Without one, policy alone
+      decides.${!mayConnect && ' An administrator of catalogs connects a server.'}
+    </p>
+  </section>`;
+}
+
+function tableView(catalogs: readonly CatalogRow[], now: number): Html {
+  return markup`<table class="grid">
+    <thead>
+      <tr>
+        <th scope="col">Server</th>
+        ${COUNTS.map(([, name]) => markup`<th scope="col" class="number">${name}</th>`)}
+        <th scope="col">Last refresh</th>
+      </tr>
+    </thead>
+    <tbody>
+      ${catalogs.map(
+        (row) =>
+          markup`<tr data-row>
+            <th scope="row">
+              <a href="${catalogPath(row.server)}">${foreign(row.server)}</a>
+              <span class="outcome ${row.status}">${row.status}</span>
+              ${row.waiting > 0 && markup`<span class="mark">${row.waiting} to decide</span>`}
+              ${row.url !== undefined && markup`<span class="note">${foreign(row.url)}</span>`}
+            </th>
+            ${COUNTS.map(([key, name]) => markup`<td class="number" data-label="${name}">${row.counts[key]}</td>`)}
+            <td data-label="Last refresh">${refreshWords(row, now)}</td>
+          </tr>`,
+      )}
+    </tbody>
+  </table>`;
+}
+
+export function refreshWords(
+  { refreshing, lastRefresh }: Pick<CatalogRow, 'refreshing' | 'lastRefresh'>,
+  now: number,
+): Shown {
+  if (refreshing) return markup`<span class="mark">goes on</span>`;
+  if (lastRefresh === undefined) return 'none';
+  return [!lastRefresh.ok && markup`<span class="outcome failed">failed</span> `, ago(lastRefresh.at, now)];
+}
+
+function connectView(viewer: Viewer, free: readonly string[], typed: Typed): Html {
+  const value = (name: string): string => typed[name] ?? '';
+  const isTyped = typed['server'] !== undefined;
+  return markup`<details class="card choice" ${isTyped && markup` open`}>
+    <summary>Connect a server</summary>
+    <form method="post" action="/catalogs" class="narrow">
+      ${csrf(viewer)}<input type="hidden" name="requestId" value="${randomUUID()}" />
+      <label
+        >Server <span class="note">(${free.length > 0 ? 'one of the configuration, or another name' : 'a name for it'})</span
+        ><input name="server" list="servers" required maxlength="64" value="${value('server')}" autocomplete="off"
+      /></label>
+      <datalist id="servers">${free.map((name) => markup`<option value="${name}"></option>`)}</datalist>
+      ${connectionFields(value)}
+      <div class="actions"><button class="button primary">Connect</button></div>
+    </form>
+  </details>`;
+}
+
+/** Names credentials, and never holds any. */
+export function connectionFields(value: (name: string) => string): Html {
+  return markup`<label
+      >URL <span class="note">(may stay empty for a server of the configuration)</span
+      ><input name="url" type="url" maxlength="2048" value="${value('url')}"
+    /></label>
+    <label
+      >Credentials <span class="note">(a name in the configuration; empty: the run's own grant, or none)</span
+      ><input name="credentials" maxlength="64" value="${value('credentials')}"
+    /></label>
+    <label class="line"
+      ><input type="checkbox" name="trusted" value="yes" ${value('trusted') === 'yes' && markup` checked`} /> Believe its
+      annotations: they may exempt a call from asking</label
+    >`;
+}

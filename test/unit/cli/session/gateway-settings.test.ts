@@ -1,0 +1,41 @@
+/** A gateway reads of the configuration what it serves by, who administers catalogs and how policy judges, and asks for no secret of workers (INV-S1). */
+import { expect, test } from '@jest/globals';
+import { explainBy, loadGatewaySettings } from '../../../../cli/session/gateway.ts';
+import { loadClientSettings } from '../../../../cli/session/session.ts';
+import { codeOf } from '../../../support/refusal.ts';
+import { useConfigFolders } from '../../../support/config-folder.ts';
+
+const { folder } = useConfigFolders();
+
+const YAML = `
+gateway: { development: true }
+catalog:
+  administrators: [{ tenant: acme, groups: [platform], may: [tighten] }]
+credentials:
+  shop: { use: { kind: client-credentials, issuer: 'https://login.example', clientId: x, clientSecret: '\${NOT_HERE}' }, origins: ['https://shop.example'] }
+servers:
+  bank: { url: 'https://bank.example/mcp', trusted: true, credentials: { kind: client-credentials, issuer: 'https://login.example', clientId: x, clientSecret: '\${NOR_HERE}' } }
+policy:
+  strategy: annotations
+  rules: [{ id: large, match: { server: bank, tool: pay }, when: 'args.amount > 10', then: deny }]
+`;
+
+async function place() {
+  return { env: {}, directory: await folder({ 'countersign.yaml': YAML }) };
+}
+
+test('administrators of catalogs are read, credentials are not', async () => {
+  const settings = await loadGatewaySettings(await place(), {});
+  expect(settings.administrators).toEqual([{ tenant: 'acme', ids: [], groups: ['platform'], may: ['tighten'] }]);
+  await settings.close();
+});
+
+test('explain judges by the policy and the trust of the file, and refuses a condition that cannot be evaluated', async () => {
+  const explain = explainBy(await loadClientSettings(undefined, await place()));
+  const call = { call: 'bank/pay', initiator: 'ann', initiatorGroups: [], tenant: 'acme', turn: 1, earlier: {} };
+  expect(await explain({ ...call, args: { amount: 50 } })).toMatchObject({ verdict: { kind: 'deny' } });
+  const readOnly = { ...call, args: { amount: 5 }, annotations: { readOnlyHint: true } };
+  expect(await explain(readOnly)).toMatchObject({ verdict: { kind: 'allow' } });
+  const rules = [{ id: 'bad', match: { tool: 'pay' }, when: 'args.amount >', then: 'deny' as const }];
+  expect(await codeOf(explain({ ...readOnly, run: { rules } }))).toBe('SPEC_INVALID');
+});
