@@ -19,6 +19,7 @@ export const METRICS = {
 export const GATEWAY_METRICS = {
   open: 'countersign_requests_open',
   openByGroup: 'countersign_requests_open_by_group',
+  openBySubject: 'countersign_requests_open_by_subject',
   dueSoon: 'countersign_requests_due_soon',
   closed: 'countersign_request_seconds',
   runsEnded: 'countersign_runs_ended',

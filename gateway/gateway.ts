@@ -140,10 +140,6 @@ async function assemble(options: GatewayOptions): Promise<Assembled> {
     log?.warn('visibility does not answer', { reason: error instanceof Error ? error.message : String(error) });
   const projection = new Projection({ client, most: config.limits.runs, onTrouble });
   const metrics = new GatewayMetrics();
-  const waiting = new WaitingRequests(projection, config.metrics?.groups ?? [], metrics);
-  projection.subscribe((changed) => {
-    for (const known of changed) waiting.see(known, Date.now());
-  });
   const opened = new Opened(projection, countersign, (code) => metrics.readFailed(code));
   const streams = new Streams(config.limits);
   const reading = new Reading(client, projection, opened);
@@ -179,7 +175,14 @@ async function assemble(options: GatewayOptions): Promise<Assembled> {
     tokens,
     sessions: new Sessions(config, people, tokens.keys, ask),
   };
-  if (config.metrics !== undefined) metrics.measure({ projection, waiting, streams, opened });
+  if (config.metrics !== undefined) {
+    // What it holds is dropped when Prometheus asks.
+    const waiting = new WaitingRequests(projection, config.metrics.groups, metrics);
+    projection.subscribe((changed) => {
+      for (const known of changed) waiting.see(known, Date.now());
+    });
+    metrics.measure({ projection, waiting, streams, opened });
+  }
   const presses = pressesOf(options, parts, people, metrics);
   return { app: await createApp(options, parts, metrics, presses), parts, metrics, presses };
 }

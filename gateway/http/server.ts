@@ -31,6 +31,8 @@ declare module 'fastify' {
     readonly isOpen?: boolean;
     /** True for probes, which nobody may crowd out. */
     readonly isUncounted?: boolean;
+    /** True if only what is refused counts: who sends it is known by its body, and nobody else may crowd that one out. */
+    readonly countsRefusals?: boolean;
   }
   interface FastifyRequest {
     /** Set by the first hook on every route that is not open. */
@@ -150,8 +152,8 @@ export async function createServer({
     throw tooMany(`${limits.requestsPerMinute} requests in ${PERIOD_SECONDS} s`);
   };
   app.addHook('onRequest', async (request, reply) => {
-    const { isOpen, isUncounted } = request.routeOptions.config;
-    if (isUncounted === true) return;
+    const { isOpen, isUncounted, countsRefusals } = request.routeOptions.config;
+    if (isUncounted === true || countsRefusals === true) return;
     if (isOpen === true || request.is404) return await count(request, reply);
     try {
       request.asker = await whoAsks(request, tokens, sessions);
@@ -163,7 +165,12 @@ export async function createServer({
     await count(request, reply);
     if (staleness !== undefined) void reply.headers(staleness());
   });
-  app.setErrorHandler((error, request, reply) => tell(error, request, reply, log));
+  app.setErrorHandler(async (error, request, reply) => {
+    let told = error;
+    if (request.routeOptions.config.countsRefusals === true)
+      await count(request, reply).catch((exceeded: unknown) => (told = exceeded));
+    await tell(told, request, reply, log);
+  });
   app.setNotFoundHandler((request, reply) => {
     const see = version === undefined ? '' : ' See /openapi.json.';
     const message = `There is nothing at ${request.method} ${request.url.split('?')[0] ?? ''}.${see}`;

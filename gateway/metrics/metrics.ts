@@ -49,6 +49,8 @@ export class GatewayMetrics {
   readonly #httpSeconds: Histogram<'method' | 'route'>;
   readonly #closed: Histogram<'result'>;
   readonly #runsEnded: Counter<'status'>;
+  /** Counts open requests, once for all metrics of them. */
+  #countOpen = (): void => undefined;
 
   constructor() {
     const registers = [this.#registry];
@@ -109,27 +111,25 @@ export class GatewayMetrics {
     gauge(names.cut, '1 if there are more runs than lists hold.', () => Number(projection.isCut));
     gauge(names.streams, 'Event streams that are open.', () => streams.size);
     gauge(names.runsStuck, 'Runs whose last reading ended with RUN_STUCK.', () => opened.stuck);
-    gauge(names.dueSoon, 'Open requests with a deadline within the hour.', () => waiting.counted(Date.now()).dueSoon);
-    const open: Gauge<'age'> = new Gauge({
-      name: names.open,
-      help: 'Open requests by age.',
-      labelNames: ['age'],
-      registers,
-      collect: () => {
-        const { byAge } = waiting.counted(Date.now());
-        for (const age of AGES) open.set({ age }, byAge.get(age) ?? 0);
-      },
-    });
-    const byGroup: Gauge<'group' | 'age'> = new Gauge({
-      name: names.openByGroup,
-      help: 'Open requests by age, for each group that their run waits for.',
-      labelNames: ['group', 'age'],
-      registers,
-      collect: () => {
-        for (const [group, counts] of waiting.counted(Date.now()).byGroup)
-          for (const age of AGES) byGroup.set({ group, age }, counts.get(age) ?? 0);
-      },
-    });
+    const labelled = <Label extends string>(name: string, help: string, ...labelNames: Label[]): Gauge<Label> =>
+      new Gauge({ name, help, labelNames, registers });
+    const dueSoon = labelled(names.dueSoon, 'Open requests with a deadline within the hour.');
+    const open = labelled(names.open, 'Open requests by age.', 'age');
+    const byGroup = labelled(
+      names.openByGroup,
+      'Open requests by age, for each group that their run waits for.',
+      'group',
+      'age',
+    );
+    const bySubject = labelled(names.openBySubject, 'Open requests by what they ask for.', 'about');
+    this.#countOpen = () => {
+      const counted = waiting.counted(Date.now());
+      dueSoon.set(counted.dueSoon);
+      for (const [about, count] of counted.bySubject) bySubject.set({ about }, count);
+      for (const age of AGES) open.set({ age }, counted.byAge.get(age) ?? 0);
+      for (const [group, counts] of counted.byGroup)
+        for (const age of AGES) byGroup.set({ group, age }, counts.get(age) ?? 0);
+    };
     collectDefaultMetrics({ register: this.#registry });
   }
 
@@ -139,6 +139,7 @@ export class GatewayMetrics {
 
   /** Everything in Prometheus' text format. */
   async text(): Promise<string> {
+    this.#countOpen();
     return await this.#registry.metrics();
   }
 }

@@ -4,21 +4,25 @@
  * 1. A button carries no right. Slack says who pressed it, the operator says who that is, and then the same rule and the
  *    same way hold as for every answer by the gateway.
  * 2. A press counts once, however often it comes: its id is made of what Slack signed.
- * 3. Words go to the one person alone, and to addresses of Slack alone.
- * 4. Buttons of a request that needs nobody any more are taken away, and the message says who decided. That is for
- *    people: a button that stays is as good as none.
+ * 3. What a press came to is told to the one person alone. What was decided, and by whom, is told to all who see the
+ *    message: it takes the place of the buttons. Both go to addresses of Slack alone.
+ * 4. Buttons are taken away for people's sake: one that stays is as good as none. So what has been decided is known to
+ *    one gateway, for its last thousand requests, and is lost with it.
+ * 5. Slack hears that a press has come before the run does. If the gateway dies between the two, the press is lost, and
+ *    nobody gets words: only the words say that an answer counts.
  */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import type { GatewayConfig, SlackConfig } from '../../contracts/schemas/gateway.ts';
+import { problemsOf } from '../../contracts/schemas/parse.ts';
 import type { DecisionAck } from '../../contracts/schemas/request.ts';
 import { SlackMember } from '../../contracts/schemas/channels.ts';
 import { SLACK_ACTIONS, SlackButton } from '../../contracts/schemas/notify-message.ts';
 import { type Fields, isFields } from '../../domain/shapes/inputs.ts';
 import { visible } from '../../domain/text/escape.ts';
-import { codedOf, detailOf } from '../http/problem.ts';
+import { codedOf, detailOf, tooMany } from '../http/problem.ts';
 import type { GatewayLog } from '../http/server.ts';
 import type { AskProvider } from '../identity/keys.ts';
 import type { Asker, People } from '../identity/person.ts';
@@ -31,8 +35,15 @@ const SlackPress = z.looseObject({
   type: z.literal('block_actions'),
   user: z.looseObject({ id: SlackMember, team_id: z.string().max(40).optional() }),
   team: z.looseObject({ id: z.string().max(40) }).nullish(),
-  /** The message with the button, as Slack has it. */
-  message: z.looseObject({ text: z.string().optional(), blocks: z.array(z.looseObject({})).max(50) }).optional(),
+  channel: z.looseObject({ id: z.string().max(40) }).nullish(),
+  /** The message with the button, as Slack had it when it was pressed. */
+  message: z
+    .looseObject({
+      ts: z.string().max(40).optional(),
+      text: z.string().optional(),
+      blocks: z.array(z.looseObject({})).max(50),
+    })
+    .optional(),
   /** Where words for the person alone are sent. */
   response_url: z.url({ protocol: /^https?$/ }).max(2_000),
   actions: z
@@ -68,22 +79,34 @@ type Action = SlackPress['actions'][number];
 const REPLY_MS = 10_000;
 /** A press is one moment; the person's right to answer is asked for it anew. */
 const PRESS_MS = 60_000;
+/** Presses whose answer may be under way at a time. */
+const MOST_UNDER_WAY = 200;
+/** Decided requests that are known for the messages that show them. */
+const MOST_DECIDED = 1_000;
 
 export class Presses {
   readonly #parts: PressParts;
   /** Presses whose answer is under way. */
   readonly #underWay = new Set<Promise<void>>();
+  /** What stands in the place of buttons, by their value. */
+  readonly #decided = new Map<string, string>();
+  /** The last change of each message that is being changed. */
+  readonly #changing = new Map<string, Promise<void>>();
 
   constructor(parts: PressParts) {
     this.#parts = parts;
   }
 
-  /** Takes a payload that Slack has signed. Slack waits for three seconds, and the run may need longer. */
+  /**
+   * Takes a payload that Slack has signed. Slack waits for three seconds, and the run may need longer.
+   * @throws CountersignError `RATE_LIMITED` if too many are under way; Slack tells the person that it failed
+   */
   take(payload: string): void {
-    const press = readPress(payload);
+    const press = this.#read(payload);
     // Other buttons, such as a link of the same app, need no answer.
     const action = press?.actions.find(({ action_id: id }) => kindOf(id) !== undefined);
     if (press === undefined || action === undefined) return;
+    if (this.#underWay.size >= MOST_UNDER_WAY) throw tooMany(`${MOST_UNDER_WAY} buttons of Slack at a time`);
     const done = this.#answer(press, action).finally(() => void this.#underWay.delete(done));
     this.#underWay.add(done);
   }
@@ -104,8 +127,54 @@ export class Presses {
     }
     const told = { response_type: 'ephemeral', replace_original: false, text: escaped(visible(words)) };
     await this.#reply(press.response_url, told);
-    const message = ack && closedMessage(press, action, ack);
-    if (message !== undefined) await this.#reply(press.response_url, { replace_original: true, ...message });
+    // While others must agree, they need the buttons.
+    if (ack?.status !== 'approved' && ack?.status !== 'rejected') return;
+    this.#remember(action, `${ack.status === 'approved' ? 'Approved' : 'Rejected'} by <@${press.user.id}>.`);
+    await this.#change(press);
+  }
+
+  #remember({ value = '' }: Action, text: string): void {
+    const [oldest] = this.#decided.keys();
+    if (this.#decided.size >= MOST_DECIDED && oldest !== undefined) this.#decided.delete(oldest);
+    this.#decided.set(value, text);
+  }
+
+  /**
+   * Takes the buttons of all decided requests out of the message, one change after the other: each press has the message
+   * as it was then, perhaps with buttons that another has taken away since.
+   */
+  async #change({ message, channel, response_url: url }: SlackPress): Promise<void> {
+    if (message === undefined) return;
+    const key = `${channel?.id} ${message.ts}`;
+    const before = this.#changing.get(key);
+    const change = async (): Promise<void> => {
+      await before;
+      const blocks = message.blocks.map((block) => this.#decidedOr(block));
+      await this.#reply(url, { replace_original: true, ...defined({ text: message.text }), blocks });
+    };
+    const done = change();
+    this.#changing.set(key, done);
+    await done;
+    if (this.#changing.get(key) === done) this.#changing.delete(key);
+  }
+
+  #decidedOr(block: Fields): Fields {
+    const text = buttonsOf(block)
+      .map((value) => this.#decided.get(value))
+      .find((found) => found !== undefined);
+    return text === undefined ? block : { type: 'context', elements: [{ type: 'mrkdwn', text }] };
+  }
+
+  #read(payload: string): SlackPress | undefined {
+    const given = parsed(payload);
+    const press = SlackPress.safeParse(given);
+    if (press.success) return press.data;
+    // Slack has signed it, so an app or this release is not as the other expects. The content is a person's.
+    const [first] = problemsOf(press.error, given);
+    this.#parts.log?.warn('what Slack sent is not the press of a button that can be read', {
+      reason: given === undefined ? 'no JSON' : `${first?.path ?? ''} ${first?.reason ?? ''}`.trim(),
+    });
+    return undefined;
   }
 
   async #decide(press: SlackPress, action: Action): Promise<DecisionAck> {
@@ -181,11 +250,6 @@ export class Presses {
   }
 }
 
-function readPress(payload: string): SlackPress | undefined {
-  const press = SlackPress.safeParse(parsed(payload));
-  return press.success ? press.data : undefined;
-}
-
 function readButton({ value }: Action): SlackButton {
   const button = SlackButton.safeParse(parsed(value ?? ''));
   if (button.success) return button.data;
@@ -231,18 +295,13 @@ function refusalWords(error: CountersignError): string {
   return `Nothing was changed (${code}): ${detailOf(error)}`;
 }
 
-/** The message without the buttons of this request; undefined while others must agree. */
-function closedMessage({ message, user }: SlackPress, { value }: Action, { status }: DecisionAck): Fields | undefined {
-  if (message === undefined || (status !== 'approved' && status !== 'rejected')) return undefined;
-  const text = `${status === 'approved' ? 'Approved' : 'Rejected'} by <@${user.id}>.`;
-  const decided = { type: 'context', elements: [{ type: 'mrkdwn', text }] };
-  const blocks = message.blocks.map((block) => (hasButton(block, value) ? decided : block));
-  return { ...defined({ text: message.text }), blocks };
-}
-
-function hasButton({ type, elements }: Fields, value: unknown): boolean {
-  if (type !== 'actions' || !Array.isArray(elements)) return false;
-  return elements.some((element) => isFields(element) && element['value'] === value);
+/** Values of the buttons of a block. */
+function buttonsOf({ type, elements }: Fields): readonly string[] {
+  if (type !== 'actions' || !Array.isArray(elements)) return [];
+  const values: readonly unknown[] = elements.map((element: unknown) =>
+    isFields(element) ? element['value'] : undefined,
+  );
+  return values.filter((value) => typeof value === 'string');
 }
 
 /** Slack's three characters of control: nothing in the words becomes a mention or a link. */

@@ -15,7 +15,7 @@ export function registerSlack(
   );
   app.post(
     '/v1/slack/actions',
-    { config: { isOpen: true }, schema: { hide: true } },
+    { config: { isOpen: true, countsRefusals: true }, schema: { hide: true } },
     async ({ headers, body }, reply) => {
       const text = typeof body === 'string' ? body : '';
       const { 'x-slack-request-timestamp': timestamp, 'x-slack-signature': signature } = headers;

@@ -11,24 +11,39 @@ import { GATEWAY_METRICS, METRICS } from '../../contracts/metrics.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { freePort } from '../../workers/dev-server.ts';
 import { ROOT } from '../architecture/source-tree.ts';
+import type { RunHandle } from '../../client/index.ts';
 import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
 import { callerOf, startTestGateway, startTestProvider, type TestProvider } from '../support/scenes/gateway-world.ts';
+import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
 import { type RawServer, startRawServer } from '../support/servers/raw-server.ts';
 import { MESSAGE_SECRET } from '../support/servers/message-receiver.ts';
 import { until } from '../support/until.ts';
 import { replayOwn } from '../support/world/run-record.ts';
+import type { WorkerProcess } from '../support/world/worker-process.ts';
 import { openRequests } from '../support/world/world.ts';
+
+/** Longer than the heartbeat timeout of a call, on a busy machine. */
+const RECOVERY_MS = 180_000;
 
 let world: FaultWorld;
 let server: RawServer;
 let provider: TestProvider;
 let gateway: Gateway;
 let port: number;
+let worker: WorkerProcess;
+/** True when a call has reached the server, which never answers it. */
+let isHanging = false;
 
 beforeAll(async () => {
   server = await startRawServer({
     era: 'modern',
-    tools: { pay: (exchange) => exchange.result({ content: [] }), lose: (exchange) => exchange.status(500) },
+    tools: {
+      pay: (exchange) => exchange.result({ content: [] }),
+      lose: (exchange) => exchange.status(500),
+      hang: () => {
+        isHanging = true;
+      },
+    },
   });
   const [free, away] = await Promise.all([freePort(), freePort()]);
   port = free;
@@ -41,7 +56,6 @@ beforeAll(async () => {
     config: {
       policy: {
         strategy: 'never',
-        unknownOutcomes: 'record',
         servers: { desk: { tools: { pay: 'ask' } } },
         approvers: { ids: ['ben'], groups: ['finance', 'a-tenant-chose-this'] },
         notify: [{ channel: 'gone' }],
@@ -50,11 +64,11 @@ beforeAll(async () => {
         channels: { gone: { kind: 'webhook', url: `http://127.0.0.1:${away}/`, secret: MESSAGE_SECRET } },
       },
       metrics: { prometheus: `127.0.0.1:${port}` },
-      models: { pays: calls('desk/pay'), loses: calls('desk/lose') },
+      models: { pays: calls('desk/pay'), loses: calls('desk/lose'), hangs: calls('desk/hang') },
       servers: { desk: { url: server.url, credentials: { kind: 'none' } } },
     },
   });
-  await world.startWorker();
+  worker = await world.startWorker();
   gateway = await startTestGateway(world, provider, {
     config: { metrics: { prometheus: '127.0.0.1:0', groups: ['finance'] } },
   });
@@ -85,6 +99,16 @@ async function shown(read: () => Promise<readonly string[]>, name: string, ...pa
   return Number(line.split(' ').at(-1));
 }
 
+/** Waits until the run asks what became of its call, and says that it failed. */
+async function toldFailed(run: RunHandle, meanwhile: () => Promise<void>): Promise<void> {
+  const request = await lostCall(run, 't1.c0', 1, RECOVERY_MS);
+  await shown(ofGateway, GATEWAY_METRICS.openBySubject, 'about="outcome"} 1');
+  await meanwhile();
+  await run.resolveOutcome(resolutionOf(request, 'ben', { kind: 'failed', message: 'It did not run.' }));
+  await run.result();
+  await shown(ofGateway, GATEWAY_METRICS.openBySubject, 'about="outcome"} 0');
+}
+
 test('requests by age and group, how long they were open, answers and refusals, from start to end of a run', async () => {
   const run = await world.start('pays');
   const [request] = await openRequests(run);
@@ -92,6 +116,8 @@ test('requests by age and group, how long they were open, answers and refusals, 
   await shown(ofGateway, GATEWAY_METRICS.open, 'age="5m"} 1');
   await shown(ofGateway, GATEWAY_METRICS.openByGroup, 'group="finance"', 'age="5m"} 1');
   await shown(ofGateway, GATEWAY_METRICS.openByGroup, 'group="(other)"', 'age="5m"} 1');
+  await shown(ofGateway, GATEWAY_METRICS.openBySubject, 'about="consent"} 1');
+  await shown(ofGateway, GATEWAY_METRICS.openBySubject, 'about="outcome"} 0');
   await shown(ofGateway, GATEWAY_METRICS.dueSoon, ' 0');
   const ben = callerOf(gateway, await provider.token({ sub: 'ben' }));
   const eve = callerOf(gateway, await provider.token({ sub: 'eve' }));
@@ -156,8 +182,9 @@ describe('alert rules and dashboard', () => {
 
   test('name what a worker and a gateway really serve', async () => {
     const lost = await world.start('loses');
-    await lost.result();
-    await shown(ofWorker, METRICS.calls, 'outcome="unknown"', 'server="desk"', ' 1');
+    await toldFailed(lost, async () => {
+      await shown(ofWorker, METRICS.calls, 'outcome="unknown"', 'server="desk"', ' 1');
+    });
     await shown(ofWorker, METRICS.messages, 'channel="gone"', 'event="opened"', 'result="failed"');
     // A workflow that no worker knows: its tasks fail until it is ended.
     const unknown = await world.client.workflow.start('unheardOf', {
@@ -197,3 +224,17 @@ describe('alert rules and dashboard', () => {
     for (const body of bodies) for (const part of ['Means.', 'Look at.', 'Do.']) expect(body).toContain(`**${part}**`);
   });
 });
+
+test(
+  'a call that its worker takes along is counted by no worker, and the gateway sees what its run asks',
+  async () => {
+    const run = await world.start('hangs');
+    await until(() => isHanging, { what: 'the call at the server' });
+    await worker.kill();
+    worker = await world.startWorker();
+    await toldFailed(run, async () => {
+      await shown(ofWorker, METRICS.calls, 'outcome="unknown"', 'server="desk"', ' 0');
+    });
+  },
+  RECOVERY_MS,
+);

@@ -268,6 +268,53 @@ test('a press binds what the message showed, and nothing else', async () => {
   await run.result();
 });
 
+test('a button that brings arguments, or asks for anything but approval or rejection, changes nothing', async () => {
+  const { run, value } = await asking(bank.world, 'widened');
+  const button = SlackButton.parse(JSON.parse(value));
+  for (const more of [{ arguments: { purpose: 'another' } }, { kind: 'edit' }, { kind: 'respond', text: 'done' }])
+    expect(await press(gateway, { user: BEN, value: JSON.stringify({ ...button, ...more }) })).toMatch(/USAGE/);
+  // No other action is one of this gateway, so nobody is told anything.
+  const { body, responsePath } = pressed({ user: BEN, value, action: 'countersign_edit' });
+  expect((await sent(gateway, body)).status).toBe(200);
+  expect(await decisionsOf(run)).toEqual([]);
+  expect(await press(gateway, { user: BEN, value })).toContain('counts');
+  await run.result();
+  expect(await decisionsOf(run)).toEqual([['approve', 'ben']]);
+  expect(words.filter(({ url }) => url === responsePath)).toEqual([]);
+  // What was shown is what ran.
+  expect(bank.bank.callsFor('widened')).toHaveLength(1);
+  expect(bank.bank.callsFor('another')).toEqual([]);
+});
+
+test('a genuine button under words of the bot gives whoever presses it no right', async () => {
+  const { run, value } = await asking(bank.world, 'disguised');
+  const section = (text: string): Fields => ({ type: 'section', text: { type: 'mrkdwn', text } });
+  const button = { type: 'button', action_id: 'countersign_approve', value };
+  const blocks = [section('Lunch?'), { type: 'actions', elements: [button] }];
+  const refused = async (user: string | undefined) => await press(gateway, { user, value, blocks });
+  expect(await refused('U0STRANGE')).toMatch(/ACTION_FORBIDDEN/);
+  expect(await refused(ANN)).toMatch(/APPROVER_NOT_ENTITLED/);
+  expect(await decisionsOf(run)).toEqual([]);
+  await press(gateway, { user: BEN, action: 'countersign_reject', value });
+  await run.result();
+  expect(await decisionsOf(run)).toEqual([['reject', 'ben']]);
+});
+
+test('whoever sends what Slack did not sign is counted by address, and crowds nobody out', async () => {
+  const limits = { requestsPerMinute: 3 };
+  const strict = await startTestGateway(bank.world, provider, { config: { slack: slackConfig(), limits } });
+  closing.push(async () => await strict.stop());
+  const { run, value } = await asking(bank.world, 'crowded');
+  const { body } = pressed({ user: BEN, value });
+  const statuses: number[] = [];
+  for (let times = 0; times < 5; times += 1) statuses.push((await sent(strict, body, { secret: 'guessed' })).status);
+  expect(statuses).toEqual([403, 403, 403, 429, 429]);
+  // From the same address.
+  expect(await press(strict, { user: BEN, value })).toContain('counts');
+  await run.result();
+  for (let times = 0; times < 5; times += 1) expect((await sent(strict, body)).status).toBe(200);
+});
+
 test('a press that comes again counts once, and a later one is told who decided', async () => {
   const { run, value } = await asking(bank.world, 'twice');
   const { body, responsePath } = pressed({ user: BEN, value });

@@ -1,11 +1,14 @@
 /** Requests of Slack: only what Slack has signed, and lately, is read; and what the person who pressed gets to read. */
 import { createHmac } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
 import { CountersignError } from '../../../contracts/errors.ts';
 import { SlackConfig } from '../../../contracts/schemas/gateway.ts';
 import { Presses, type PressParts } from '../../../gateway/slack/presses.ts';
 import { assertFromSlack } from '../../../gateway/slack/signature.ts';
+import type { Fields } from '../../../domain/shapes/inputs.ts';
 import { refusalOf } from '../../support/refusal.ts';
+import { until } from '../../support/until.ts';
 
 // The example of Slack's own documentation (docs.slack.dev, "Verifying requests from Slack").
 const SECRET = '8f742231b10e8888abcd99yyyzzz85a5';
@@ -105,6 +108,118 @@ test('what Slack does not take is logged without its address', async () => {
   const { logged } = await pressed(failing('REQUEST_NOT_OPEN'), away);
   expect(logged).toContain('TypeError');
   expect(logged).not.toContain('canary');
+});
+
+interface Posted {
+  readonly url: string;
+  readonly body: Fields;
+}
+
+const blockOf = (value: string): Fields => ({ type: 'actions', elements: [{ type: 'button', value }] });
+const textOf = (text: string): Fields => ({ type: 'context', elements: [{ type: 'mrkdwn', text }] });
+
+/** Presses that ben makes on one message with two requests; Slack answers a change of it when the test lets it. */
+function messageOfTwo(answer: () => Promise<{ readonly status: string }> = async () => ({ status: 'approved' })) {
+  const posts: Posted[] = [];
+  const open: (() => void)[] = [];
+  const logged: unknown[] = [];
+  const presses = new Presses({
+    config: SlackConfig.parse({ signingSecret: SECRET, team: 'T024BE7LD', people: { U024BEN00: { id: 'ben' } } }),
+    oidc: undefined,
+    // Sound: a press uses nothing else of a person.
+    people: { personOf: ({ id, groups }) => ({ id, groups }) as ReturnType<PressParts['people']['personOf']> },
+    reading: { requestsOf: async () => [] },
+    // Sound: nothing else of what a run answers is read.
+    answering: { answer: async () => (await answer()) as never },
+    askSlack: async (url, init) => {
+      const body = JSON.parse(typeof init?.body === 'string' ? init.body : '') as Fields;
+      if (body['replace_original'] === true) {
+        posts.push({ url: String(url), body });
+        await new Promise<void>((resolve) => open.push(resolve));
+      }
+      return new Response();
+    },
+    onRefusal: () => undefined,
+    log: { warn: (message, fields) => logged.push([message, fields]) },
+  });
+  const values = ['t1.c0', 't1.c1'].map((callId) => VALUE.replace('t1.c0', callId));
+  const press = (index: number, blocks: readonly Fields[] = values.map(blockOf)): void => {
+    const action = { action_id: 'countersign_approve', action_ts: `${index}.0`, value: values[index] };
+    const user = { id: 'U024BEN00', team_id: 'T024BE7LD' };
+    const message = { ts: '1700000000.000100', text: 'Two calls wait', blocks };
+    const channel = { id: 'C024BE91L' };
+    const at = { response_url: `${URL}-${index}`, message, channel };
+    presses.take(JSON.stringify({ type: 'block_actions', user, ...at, actions: [action] }));
+  };
+  return { presses, posts, open, logged, press, values };
+}
+
+test('two presses on one message do not bring each other’s buttons back', async () => {
+  const { presses, posts, open, press } = messageOfTwo();
+  // Each press has the message as it was before both.
+  press(0);
+  press(1);
+  await until(() => posts.length === 1, { what: 'the first change' });
+  // The second one waits: whichever Slack takes last stands.
+  await setImmediate();
+  expect(posts).toHaveLength(1);
+  open.shift()?.();
+  await until(() => posts.length === 2, { what: 'the second change' });
+  open.shift()?.();
+  await presses.settled();
+  const decided = textOf('Approved by <@U024BEN00>.');
+  expect(posts.at(-1)).toEqual({
+    url: `${URL}-1`,
+    body: { replace_original: true, text: 'Two calls wait', blocks: [decided, decided] },
+  });
+});
+
+test('a press that Slack tells late, with the message as it was, brings no buttons back', async () => {
+  const { presses, posts, open, press, values } = messageOfTwo();
+  press(0);
+  await until(() => posts.length === 1, { what: 'the first change' });
+  open.shift()?.();
+  await presses.settled();
+  expect(posts[0]?.body).toMatchObject({
+    blocks: [textOf('Approved by <@U024BEN00>.'), blockOf(values[1] ?? '')],
+  });
+  press(1);
+  await until(() => posts.length === 2, { what: 'the second change' });
+  open.shift()?.();
+  await presses.settled();
+  expect(JSON.stringify(posts[1]?.body)).not.toContain('actions"');
+});
+
+test('beyond 200 presses under way one is refused before Slack hears that it was taken', async () => {
+  const held: (() => void)[] = [];
+  const { presses, press } = messageOfTwo(
+    async () => await new Promise((resolve) => held.push(() => resolve({ status: 'counted' }))),
+  );
+  for (let index = 0; index < 200; index += 1) press(0);
+  expect(() => press(1)).toThrow(expect.objectContaining({ code: 'RATE_LIMITED' }));
+  await until(() => held.length === 200, { what: 'all of them to ask their run' });
+  for (const each of held.splice(0)) each();
+  await presses.settled();
+  press(1);
+  await until(() => held.length === 1, { what: 'one more' });
+  held[0]?.();
+  await presses.settled();
+});
+
+test('what Slack has signed and cannot be read is logged by its reason, without its content', () => {
+  const { presses, press, logged } = messageOfTwo();
+  presses.take('{canary');
+  presses.take(JSON.stringify({ type: 'canary' }));
+  press(
+    0,
+    Array.from({ length: 51 }, () => ({ type: 'canary' })),
+  );
+  expect(logged.map((each) => JSON.stringify(each))).toEqual([
+    expect.stringContaining('"reason":"no JSON"'),
+    expect.stringContaining('"reason":"type '),
+    expect.stringContaining('"reason":"message.blocks '),
+  ]);
+  expect(JSON.stringify(logged)).not.toContain('canary');
 });
 
 test('buttons of other releases, of other apps, and payloads that are none do no harm', async () => {

@@ -99,6 +99,68 @@ test('a list that is cut proves nothing of what it leaves out', () => {
   expect(closed).toEqual([]);
 });
 
+test('of requests that are not listed at least as many close as their number falls', () => {
+  const { waiting, closed } = following();
+  const many = { pending: 7, nextDeadline: new Date(START + DAY).toISOString() };
+  waiting.see(seen([1, 2, 3, 4, 5], many), START);
+  waiting.see(seen([1, 2, 3, 4, 5], { ...many, pending: 6 }), START + 5_000);
+  // One is gone from the list, which names the next one instead.
+  waiting.see(seen([2, 3, 4, 5, 6], { ...many, pending: 5 }), START + 6_000);
+  expect(closed).toEqual([
+    { result: 'closed', seconds: 2_005 },
+    { result: 'closed', seconds: 2_006 },
+  ]);
+  closed.length = 0;
+  waiting.see(seen([2, 3, 4, 5, 6], many), START + 7_000);
+  // The first deadline is over, and nobody has answered.
+  waiting.see(seen([], { pending: 0 }), START + 6 * DAY);
+  expect(closed.map(({ result }) => result)).toEqual(Array.from({ length: 7 }, () => 'expired'));
+});
+
+test('a number that nobody can have closes no more than a thousand', () => {
+  const { waiting, closed } = following();
+  waiting.see(seen([1], { pending: Number.MAX_SAFE_INTEGER }), START);
+  waiting.see(seen([], { pending: 0 }), START + 1_000);
+  expect(closed).toHaveLength(1_001);
+});
+
+test('a run whose memo cannot be read closes nothing by it', () => {
+  const { waiting, closed } = following();
+  waiting.see(seen([1, 2]), START);
+  waiting.see({ ...seen([], { pending: 2 }), memo: undefined }, START + 1_000);
+  expect(closed).toEqual([]);
+  expect(waiting.counted(START).bySubject.get('(unlisted)')).toBe(2);
+  waiting.see({ ...seen([], { pending: 1 }), memo: undefined }, START + 2_000);
+  expect(closed).toHaveLength(1);
+});
+
+test('a request stays the same when its run continues as new and its digest is another', () => {
+  const { waiting, closed } = following();
+  waiting.see(seen([1]), START);
+  const next = seen([1]);
+  const requests = next.memo?.requests.map((request) => ({ ...request, digest: digestOf(9) })) ?? [];
+  waiting.see({ ...next, memo: { count: 1, requests, truncated: false } }, START + 1_000);
+  expect(closed).toEqual([]);
+});
+
+test('what open requests ask for, and that the first deadline of those that are not listed is due', () => {
+  const { waiting } = following();
+  const known = seen([1, 2], { pending: 3, nextDeadline: new Date(START + 3_600_000).toISOString() });
+  const [first, second] = known.memo?.requests ?? [];
+  if (first === undefined || second === undefined) throw new Error('no request');
+  const memo = { count: 3, requests: [first, { ...second, about: 'outcome' as const }], truncated: true };
+  waiting.see({ ...known, memo }, START);
+  expect(Object.fromEntries(waiting.counted(START).bySubject)).toEqual({
+    consent: 1,
+    outcome: 1,
+    input: 0,
+    authorization: 0,
+    '(unlisted)': 1,
+  });
+  expect(waiting.counted(START - 1).dueSoon).toBe(0);
+  expect(waiting.counted(START).dueSoon).toBe(1);
+});
+
 test('an end is counted once, if this gateway saw it; a status of strangers becomes no label', () => {
   const { waiting, ended } = following();
   const at = (ms: number) => new Date(ms).toISOString();

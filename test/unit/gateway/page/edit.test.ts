@@ -115,6 +115,12 @@ describe('a hostile schema', () => {
     expect(readEdited(form, untouched(form, args))).toEqual({ arguments: args, problems: new Map() });
   });
 
+  test('that refers to itself takes no kind from the fields beside it', () => {
+    const self = { $ref: '#/$defs/self' };
+    const schema = { ...objectOf({ a: self, amount: { type: 'number' } }), $defs: { self: objectOf({ a: self }) } };
+    expect(kinds(editForm(schema, {}, NONE).fields)).toEqual({ a: 'object', amount: 'number' });
+  });
+
   test('has words that are shown and do nothing', () => {
     const bad = '"><script>alert(1)</script>\u202e';
     const schema = objectOf({

@@ -1,0 +1,32 @@
+import { expect, test } from '@jest/globals';
+import { GATEWAY_METRICS } from '../../../contracts/metrics.ts';
+import { GatewayMetrics } from '../../../gateway/metrics/metrics.ts';
+import type { Counted } from '../../../gateway/metrics/waiting.ts';
+
+test('one scrape counts open requests once, for all metrics of them', async () => {
+  const metrics = new GatewayMetrics();
+  let times = 0;
+  const counted = (): Counted => {
+    times += 1;
+    return {
+      byAge: new Map([['5m', times]]),
+      byGroup: new Map([['finance', new Map([['5m', times]])]]),
+      bySubject: new Map([['outcome', times]]),
+      dueSoon: times,
+    };
+  };
+  const projection = { asOf: undefined, size: 0, isCut: false };
+  metrics.measure({ projection, waiting: { counted }, streams: { size: 0 }, opened: { stuck: 0 } });
+  for (const scrape of [1, 2]) {
+    const lines = (await metrics.text()).split('\n');
+    expect(lines).toEqual(
+      expect.arrayContaining([
+        `${GATEWAY_METRICS.open}{age="5m"} ${scrape}`,
+        `${GATEWAY_METRICS.openByGroup}{group="finance",age="5m"} ${scrape}`,
+        `${GATEWAY_METRICS.openBySubject}{about="outcome"} ${scrape}`,
+        `${GATEWAY_METRICS.dueSoon} ${scrape}`,
+      ]),
+    );
+    expect(times).toBe(scrape);
+  }
+});
