@@ -134,7 +134,7 @@ export type RunSpec = z.infer<typeof RunSpec>;
 export type RunSpecInput = z.input<typeof RunSpec>;
 
 /**
- * A single call: a backend with a loop of its own has one tool called through the gate (docs/adr/0078). It becomes a run
+ * A single call: a backend with a loop of its own has one tool called through the gate (docs/adr/0074). It becomes a run
  * spec whose model is the caller.
  */
 export const CallSpec = RunSpec.pick({ initiator: true, grants: true, policy: true, priority: true, signature: true })

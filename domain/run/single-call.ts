@@ -1,6 +1,6 @@
 /**
  * A single call as a run: its only message says which call the caller wants, and the model `caller` proposes exactly
- * that one (docs/adr/0078). The gate knows no difference.
+ * that one (docs/adr/0074). The gate knows no difference.
  */
 import { CALLER_MODEL } from '../../contracts/names.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
