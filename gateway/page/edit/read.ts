@@ -5,7 +5,8 @@
  * 2. The run judges the arguments as a whole against the schema; here only what a person can mend in a field is checked.
  */
 import type { JsonObject, JsonValue } from '../../../contracts/schemas/json.ts';
-import type { EditForm, Field, Kind } from './schema.ts';
+import type { EditForm, Field } from './schema.ts';
+import type { Kind } from './shapes.ts';
 import { isObject } from '../kit/faithful.ts';
 import { isKept, writtenJson } from '../kit/json.ts';
 

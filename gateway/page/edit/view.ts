@@ -9,7 +9,7 @@ import { type Answering, binding, requestPath } from '../kit/layout.ts';
 import { writtenJson } from '../kit/json.ts';
 import { type Html, markup, type Shown } from '../kit/markup.ts';
 import { left } from '../kit/times.ts';
-import { editFields, filledWith, lengthsIn, problemView } from './fields.ts';
+import { editFields, filledWith, lengthsIn, nameText, problemView } from './fields.ts';
 import { type Problem, readEdited } from './read.ts';
 import { type EditForm, editForm, type Field, type Lengths } from './schema.ts';
 
@@ -114,7 +114,7 @@ const NAME_CHARACTERS = 60;
 function namesOf(fields: readonly Field[], within = ''): Readonly<Record<string, string>> {
   return Object.fromEntries(
     fields.flatMap(({ id, name, shape, inner }) => {
-      const path = `${within}${name.slice(0, NAME_CHARACTERS)}`;
+      const path = `${within}${nameText(name, NAME_CHARACTERS)}`;
       // A choice is sent as a number, which tells nothing.
       return shape.kind === 'choice' ? [] : [[id, path] as const, ...Object.entries(namesOf(inner, `${path}, `))];
     }),

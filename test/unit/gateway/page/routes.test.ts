@@ -306,7 +306,7 @@ describe('other arguments', () => {
     expect(lost).toMatch(/amount[\s\S]*77[\s\S]*to[\s\S]*carol/);
     const fields = answer.body.slice(answer.body.indexOf('</section>', answer.body.indexOf('id="lost"')));
     expect(fields).toMatch(/id="argument\.0"[^>]*>\s*dora/);
-    expect(fields).not.toMatch(/carol|77/);
+    expect(fields).not.toMatch(/carol|"77"/);
     // The page is a new form: what comes back from it is read by the new arguments.
     const by = madeBy({ request: shown[0] ?? request, tool });
     expect(fields).toContain(`name="by" value="${by}"`);
