@@ -15,6 +15,7 @@ import {
   ann,
   catalogEntry,
   catalogOf,
+  catalogSnapshot,
   connection,
   definition,
   taken,
