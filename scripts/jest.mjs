@@ -27,8 +27,9 @@ export async function runJest(suites, args) {
     /** @type {number | null} */
     const exitCode = await new Promise((resolve) => {
       const jestArgs = [...args, '--json', `--outputFile=${report}`, '--selectProjects', ...suites];
-      // jest's report goes to the file, its copy on stdout nowhere: people read stderr.
-      spawn(process.execPath, [...JEST, ...jestArgs], { cwd: ROOT, stdio: ['inherit', 'ignore', 'inherit'] })
+      // jest's report goes to the file. People read stderr, and there what a coverage run says is not covered.
+      const stdout = args.includes('--coverage') ? 2 : 'ignore';
+      spawn(process.execPath, [...JEST, ...jestArgs], { cwd: ROOT, stdio: ['inherit', stdout, 'inherit'] })
         .on('error', () => resolve(1))
         .on('close', resolve);
     });

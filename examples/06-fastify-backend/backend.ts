@@ -1,5 +1,5 @@
 /** A backend of your own: it starts runs, shows what waits for whom, and passes decisions on. Any web framework does. */
-import { type Countersign, CountersignError } from 'countersign';
+import { type Countersign, CountersignError, permittedTo } from 'countersign';
 import { fastify, type FastifyRequest } from 'fastify';
 
 interface Person {
@@ -29,11 +29,13 @@ export function createBackend(countersign: Countersign, personOf: SignIn) {
   });
 
   app.get('/approvals', async (request) => {
-    const waiting = await countersign.waiting({ approver: personOf(request) });
+    const person = personOf(request);
+    const waiting = await countersign.waiting({ approver: person });
     const requests = await Promise.all(waiting.map(async ({ runId }) => await countersign.run(runId).requests()));
+    // A run may ask others too. Nobody reads arguments of a request that is not theirs to approve now.
     return requests
       .flat()
-      .filter(({ status }) => status === 'open')
+      .filter((each) => permittedTo(each, person, Date.now()).has('approve'))
       .map(({ workflowId: run, callId: call, runId, digest, tool, arguments: args, deadline }) => {
         return { run, call, runId, digest, tool, arguments: args, deadline };
       });

@@ -1,4 +1,4 @@
-/** Plays the backend's users: one starts a refund twice, another sees it and approves it, a third may not. */
+/** Plays the backend's users: one starts a refund twice, each sees and approves what is theirs, and nothing else. */
 import assert from 'node:assert/strict';
 import { startTestWorld } from 'countersign/testing';
 import { createBackend } from './backend.ts';
@@ -6,18 +6,21 @@ import { createBackend } from './backend.ts';
 const PEOPLE = new Map([
   ['ann', ['support']],
   ['ben', ['finance']],
+  ['dana', ['legal']],
   ['eve', ['support']],
 ]);
+const calls = [
+  { tool: 'bank/refund', arguments: { amount: 80 } },
+  { tool: 'bank/close', arguments: { account: 'NL-1' } },
+];
 const world = await startTestWorld({
-  servers: { bank: { refund: { answer: ({ amount }) => ({ refunded: amount }) } } },
+  servers: { bank: { refund: { answer: ({ amount }) => ({ refunded: amount }) }, close: { answer: () => 'closed' } } },
   config: {
-    models: {
-      main: {
-        provider: 'scripted',
-        script: { steps: [{ calls: [{ tool: 'bank/refund', arguments: { amount: 80 } }] }, { text: 'Refunded.' }] },
-      },
+    models: { main: { provider: 'scripted', script: { steps: [{ calls }, { text: 'Refunded.' }] } } },
+    policy: {
+      approvers: { groups: ['finance'] },
+      servers: { bank: { tools: { close: { action: 'ask', approvers: { groups: ['legal'] } } } } },
     },
-    policy: { approvers: { groups: ['finance'] } },
   },
 });
 const app = createBackend(world.countersign, ({ headers }) => {
@@ -43,8 +46,12 @@ try {
   // Lists come from Temporal's visibility, which knows of a request a moment after the run.
   let [request] = await waitingFor('ben');
   while (request === undefined) [request] = await waitingFor('ben');
-  assert.deepEqual(await waitingFor('eve'), []);
-  assert.deepEqual(request.arguments, { amount: 80 });
+  const seen = await Promise.all(['ben', 'dana', 'eve'].map(waitingFor));
+  assert.deepEqual(
+    seen.map((requests) => requests.map((each) => each.arguments)),
+    [[{ amount: 80 }], [{ account: 'NL-1' }], []],
+    'of the two requests of this run, everybody sees their own',
+  );
 
   const { run, call, digest, runId } = request;
   const path = `/approvals/${run}/${call}`;
@@ -53,9 +60,17 @@ try {
   assert.equal((await send('ben', 'POST', path, { ...decision, digest: '0'.repeat(64) })).status, 412);
   assert.equal((await send('ben', 'POST', path, decision)).body['status'], 'approved');
 
+  assert.deepEqual(await waitingFor('ben'), []);
+
+  const [closing] = await waitingFor('dana');
+  const { digest: theirs, call: other } = closing ?? assert.fail();
+  const agreed = { digest: theirs, runId, decisionId: 'decision-2' };
+  assert.equal((await send('ben', 'POST', `/approvals/${run}/${other}`, agreed)).status, 403);
+  assert.equal((await send('dana', 'POST', `/approvals/${run}/${other}`, agreed)).body['status'], 'approved');
+
   const { output } = await world.countersign.run(run).result();
   assert.equal(output, 'Refunded.');
-  assert.equal(world.servers['bank']?.calls.length, 1);
+  assert.equal(world.servers['bank']?.calls.filter(({ tool }) => tool === 'refund').length, 1);
   console.log(`${run}: started once, approved by ben, refunded once`);
 } finally {
   await app.close();

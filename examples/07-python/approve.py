@@ -1,15 +1,19 @@
-"""Starts a run, checks and approves what waits, and verifies the ledger.
+"""Starts a run, checks and approves all that waits, and verifies the ledger.
 
 Usage: python approve.py SPEC.json RUN_ID APPROVER   (TEMPORAL_ADDRESS, by default localhost:7233)
 """
 
 import asyncio
+import atexit
 import json
 import os
 import sys
+import time
 from datetime import timedelta
 
-from temporalio.client import Client, WorkflowHandle, WorkflowQueryFailedError, WorkflowUpdateFailedError
+from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest
+from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError, WorkflowHandle
+from temporalio.client import WorkflowQueryFailedError, WorkflowUpdateFailedError
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.service import RPCError
 
@@ -27,15 +31,28 @@ async def ask(run: WorkflowHandle, query: str, *bounds: int):
             await asyncio.sleep(0.05 * 2 ** min(attempt, 5))
 
 
-async def next_request(run: WorkflowHandle) -> dict:
-    """Waits until a request is open, and believes it only if its digest is of what it shows."""
-    while True:
+async def is_running(client: Client, run_id: str) -> bool:
+    # Not `run.describe()`: it cannot read the times that a run has taken back when it waits for nobody any more.
+    question = DescribeWorkflowExecutionRequest(namespace=client.namespace, execution={"workflow_id": run_id})
+    answer = await client.workflow_service.describe_workflow_execution(question)
+    return answer.workflow_execution_info.status == WorkflowExecutionStatus.RUNNING
+
+
+async def next_request(client: Client, run: WorkflowHandle, decided: set[str]) -> dict | None:
+    """Waits for an open request that is not decided yet. None: the run has ended.
+
+    A request is believed only if its digest is of what it shows, and returned only if it asks for consent.
+    """
+    while await is_running(client, run.id):
         for request in await ask(run, "requests"):
-            if request["status"] == "open":
+            if request["status"] == "open" and request["digest"] not in decided:
                 if request_digest(request) != request["digest"]:
                     sys.exit(f"{request['callId']} is not what its digest says: do not decide it")
+                if "about" in request:
+                    sys.exit(f"{request['callId']} asks for {request['about']['kind']}: no approval answers that")
                 return request
         await asyncio.sleep(0.2)
+    return None
 
 
 async def decide(run: WorkflowHandle, request: dict, approver: str) -> dict:
@@ -60,19 +77,20 @@ async def main(spec_file: str, run_id: str, approver: str) -> None:
     client = await Client.connect(os.environ.get("TEMPORAL_ADDRESS", "localhost:7233"))
     with open(spec_file, encoding="utf-8") as file:
         spec = json.load(file)
-    policies = {
-        "id_reuse_policy": WorkflowIDReusePolicy.REJECT_DUPLICATE,
-        "id_conflict_policy": WorkflowIDConflictPolicy.FAIL,
-    }
-    run = await client.start_workflow("agentRun", spec, id=run_id, task_queue="countersign", **policies)
-    request = await next_request(run)
-    print(f"{request['callId']} wants {request['server']}/{request['tool']} {json.dumps(request['arguments'])}")
+    reuse, conflict = WorkflowIDReusePolicy.REJECT_DUPLICATE, WorkflowIDConflictPolicy.FAIL
+    run = await client.start_workflow(
+        "agentRun", spec, id=run_id, task_queue="countersign", id_reuse_policy=reuse, id_conflict_policy=conflict
+    )
+    decided: set[str] = set()
     try:
-        answer = await decide(run, request, approver)
-    except WorkflowUpdateFailedError as error:
-        sys.exit(f"refused: {getattr(error.cause, 'type', '')}: {error.cause}")
-    print(f"{answer['status']} by {answer['decidedBy']} at {answer['decidedAt']}")
-    result = await run.result()
+        while request := await next_request(client, run, decided):
+            print(f"{request['callId']} wants {request['server']}/{request['tool']} {json.dumps(request['arguments'])}")
+            answer = await decide(run, request, approver)
+            decided.add(request["digest"])
+            print(f"{answer['status']} by {answer['decidedBy']} at {answer['decidedAt']}")
+        result = await run.result()
+    except (WorkflowUpdateFailedError, WorkflowFailureError) as error:
+        sys.exit(f"{getattr(error.cause, 'type', '')}: {error.cause}")
     entries, head = await read_ledger(run)
     broken = broken_at(entries)
     if broken is not None or (head, len(entries)) != (result["ledgerHead"], result["ledgerLength"]):
@@ -82,4 +100,6 @@ async def main(spec_file: str, run_id: str, approver: str) -> None:
 
 
 if __name__ == "__main__":
+    # The SDK's threads end first: if one still works while Python ends, the process aborts (temporalio/sdk-python#300).
+    atexit.register(time.sleep, 0.2)
     asyncio.run(main(*sys.argv[1:]))

@@ -3,6 +3,7 @@ import { CountersignError } from '../../contracts/errors.ts';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { FormField, FormValue } from '../../contracts/schemas/input.ts';
+import { writtenJson } from './kit/json.ts';
 import type { Sent } from './kit/port.ts';
 
 const UPDATES = { outcome: 'resolveOutcome', input: 'provideInput', authorization: 'authorize' } as const;
@@ -68,12 +69,9 @@ export function objectOf(text: string, path: string): JsonObject {
 }
 
 function jsonOf(text: string, path: string): JsonValue {
-  try {
-    // Sound: `JSON.parse` makes nothing but JSON values.
-    return JSON.parse(text) as JsonValue;
-  } catch (error) {
-    throw invalid(path, `must be JSON: ${error instanceof Error ? error.message : String(error)}`);
-  }
+  const read = writtenJson(text);
+  if ('reason' in read) throw invalid(path, read.reason);
+  return read.value;
 }
 
 function rememberOf(form: URLSearchParams, { arguments: args }: ApprovalRequest): { remember?: object } {

@@ -120,7 +120,8 @@ export function registerRequestPages(app: FastifyInstance, options: PageOptions)
       const found = await opened(source, viewer, params);
       if (form.get('digest') !== found.request.digest) {
         void reply.code(412);
-        return editPage(found, viewer, CHANGED, { typed });
+        const isCompared = form.get('as') === 'again';
+        return editPage(found, viewer, CHANGED, { typed: isCompared ? changedIn(found, form) : typed });
       }
       if (form.get('as') === 'again') return editPage(found, viewer, undefined, { typed: changedIn(found, form) });
       if (form.has('add')) return editPage(found, viewer, undefined, { typed: withItem(typed) });

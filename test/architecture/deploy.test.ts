@@ -111,11 +111,13 @@ test('Compose starts verbs of the program, with files, volumes and variables tha
     expect(Object.keys(services)).toEqual(
       expect.arrayContaining(Array.isArray(needs) ? [...needs] : Object.keys(needs)),
     );
-  expect(Object.keys(services['gateway']?.environment ?? {})).toEqual(['TEMPORAL_ADDRESS', 'TEMPORAL_NAMESPACE']);
+  const shared = ['TEMPORAL_ADDRESS', 'TEMPORAL_NAMESPACE'];
+  const payloadKey = 'COUNTERSIGN_PAYLOAD_KEY';
+  expect(Object.keys(services['gateway']?.environment ?? {})).toEqual([...shared, payloadKey]);
   const passed = Object.keys(services['worker']?.environment ?? {});
   const wanted = [...readDeployed('countersign.yaml').matchAll(/\$\{(\w+)\}/g)].map(([, name]) => name);
-  expect(passed).toEqual(['TEMPORAL_ADDRESS', 'TEMPORAL_NAMESPACE', ...wanted]);
-  const asked = [...readDeployed('compose.yaml').matchAll(/\$\{(\w+):\?/g)].map(([, name]) => name);
+  expect(passed).toEqual([...shared, ...wanted, payloadKey]);
+  const asked = [...readDeployed('compose.yaml').matchAll(/\$\{(\w+):[?-]/g)].map(([, name]) => name);
   const offered = [...readDeployed('example.env').matchAll(/^(\w+)=/gm)].map(([, name]) => name);
   expect(new Set(offered)).toEqual(new Set(asked));
 });

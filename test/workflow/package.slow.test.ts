@@ -4,10 +4,10 @@
  * processes from outside.
  */
 import { execFile, spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { join } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { stringify } from 'yaml';
@@ -251,14 +251,15 @@ await world.stop();
 console.log('ok');
 `;
 
-test(
-  'an example runs as it stands in a project that has installed the package',
-  async () => {
-    const name = 'examples/01-one-approval/main.ts';
-    const copy = project.write('example.mts', readFileSync(join(ROOT, name), 'utf8'));
-    const [promised] = await blocksOf(name.replace('main.ts', 'README.md'), 'text');
-    const NODE_OPTIONS = `--import ${pathToFileURL(join(ROOT, 'node_modules/tsx/dist/loader.mjs')).href}`;
-    expect(await runs(copy, { NODE_OPTIONS })).toBe(promised?.text);
+test.each(['01-one-approval', '05-policy-as-code', '06-fastify-backend'])(
+  'a copy of examples/%s runs by tsx in a project that has installed the package',
+  async (name) => {
+    const copy = join(project.folder, name);
+    cpSync(join(ROOT, 'examples', name), copy, { recursive: true });
+    const [promised] = await blocksOf(`examples/${name}/README.md`, 'text');
+    const tsx = join(ROOT, 'node_modules/tsx/dist/cli.mjs');
+    const { stdout } = await promisify(execFile)(process.execPath, [tsx, 'main.ts'], { cwd: copy });
+    expect(stdout).toBe(promised?.text);
   },
   LIMIT_MS,
 );

@@ -8,6 +8,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { LedgerPage } from '../../contracts/schemas/run-state.ts';
 import { ServerTools, ToolDefinition } from '../../contracts/schemas/tool.ts';
 import { definitionHash } from '../../domain/request/digest.ts';
@@ -49,11 +50,16 @@ async function python(script: string, ...args: readonly string[]): Promise<Ended
   );
 }
 
-/** Writes a spec whose model asks for a transfer, and starts it by Python. */
-async function approve(runId: string, approver: string): Promise<Ended> {
-  const call = { tool: 'bank__transfer', arguments: { to: 'größe 😀', amount: 0.00001, é: 1, Z: [1e21] } };
+type Steps = Parameters<World['spec']>[0];
+
+const TRANSFER = { tool: 'bank__transfer', arguments: { to: 'größe 😀', amount: 0.00001, é: 1, Z: [1e21] } };
+/** The model asks for one transfer. */
+const ONE: Steps = [{ calls: [TRANSFER] }, { text: 'paid' }];
+
+/** Writes a spec, and starts it by Python. */
+async function approve(runId: string, approver: string, steps = ONE, changed: object = {}): Promise<Ended> {
   const file = join(world.engine.directory, `${runId}.json`);
-  await writeFile(file, JSON.stringify(world.spec([{ calls: [call] }, { text: 'paid' }])));
+  await writeFile(file, JSON.stringify({ ...world.spec(steps), ...changed }));
   return await python('approve.py', file, runId, approver);
 }
 
@@ -76,28 +82,75 @@ test('it starts a run, checks the digest, approves by an update, and verifies th
 
 /** Runs a step of the script on what a query would have answered. */
 const TAMPERED = `
-import asyncio, json, sys, approve
+import asyncio, json, sys, types, approve
 answer, step = json.loads(sys.argv[1]), getattr(approve, sys.argv[2])
 async def ask(run, query, *bounds): return answer
-approve.ask = ask
-print(asyncio.run(step(None)))
+async def is_running(client, run_id): return True
+approve.ask, approve.is_running = ask, is_running
+print(asyncio.run(step(None, types.SimpleNamespace(id='x'), set())))
 `;
+
+/** Has Python read the first request of the vectors that fits, with some of it changed on the way. */
+async function shown(fits: (request: ApprovalRequest) => boolean, changed: object = {}): Promise<Ended> {
+  const vectors = await readFile(join(ROOT, 'docs/vectors/request-digest.json'), 'utf8');
+  // Sound: the vectors have the fields that a digest covers, and each test looks at those alone.
+  const all = (JSON.parse(vectors) as { vectors: { request: ApprovalRequest; digest: string }[] }).vectors;
+  const found = all.find(({ request }) => fits(request));
+  const request = { ...found?.request, status: 'open', digest: found?.digest, ...changed };
+  return await python('-c', TAMPERED, JSON.stringify([request]), 'next_request');
+}
 
 test.each([
   ['the arguments', { arguments: { to: 'mallory', amount: 1 } }],
   ['the server', { serverUrl: 'https://evil.example/mcp' }],
   ['who may decide', { approvers: { allOf: [{ layer: 'organisation', ids: ['eve'], groups: [] }] } }],
 ])('a request is not decided if something on the way has changed %s', async (_what, changed) => {
-  const vectors = await readFile(join(ROOT, 'docs/vectors/request-digest.json'), 'utf8');
-  const [vector] = (JSON.parse(vectors) as { vectors: { request: object; digest: string }[] }).vectors;
-  const request = { ...vector?.request, status: 'open', digest: vector?.digest };
-  const shown = async (one: object): Promise<Ended> =>
-    await python('-c', TAMPERED, JSON.stringify([one]), 'next_request');
-  expect(await shown(request)).toMatchObject({ code: 0, stdout: expect.stringContaining("'callId': 't1.c0'") });
-  expect(await shown({ ...request, ...changed })).toMatchObject({
+  const isConsent = ({ about }: ApprovalRequest): boolean => about === undefined;
+  expect(await shown(isConsent)).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining("'callId': 't1.c0'"),
+  });
+  expect(await shown(isConsent, changed)).toMatchObject({
     code: 1,
     stderr: expect.stringContaining('t1.c0 is not what its digest says'),
   });
+});
+
+test.each(['outcome', 'authorization'])(
+  'a request that asks for %s, and not for consent, is not approved',
+  async (kind) => {
+    expect(await shown(({ about }) => about?.kind === kind)).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: `t1.c0 asks for ${kind}: no approval answers that\n`,
+    });
+  },
+);
+
+test('it approves every request of a run, and each only once', async () => {
+  const calls = [1, 2].map((amount) => ({ tool: 'bank__transfer', arguments: { to: 'ann', amount } }));
+  const before = bank.calls.length;
+  const { code, stdout, stderr } = await approve('python-many', 'ben', [
+    { calls },
+    { calls: [TRANSFER] },
+    { text: 'paid' },
+  ]);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(stdout.match(/^\S+ wants /gm)).toEqual(['t1.c0 wants ', 't1.c1 wants ', 't2.c0 wants ']);
+  expect(bank.calls).toHaveLength(before + 3);
+});
+
+test('a run that ends and asks nobody ends the script, too', async () => {
+  const { code, stdout } = await approve('python-quiet', 'ben', [{ text: 'nothing to do' }]);
+  expect({ code, stdout }).toEqual({
+    code: 0,
+    stdout: expect.stringMatching(/^completed: nothing to do\nledger intact/),
+  });
+});
+
+test('a run that fails ends the script with its code', async () => {
+  const { code, stderr } = await approve('python-wrong', 'ben', ONE, { servers: 'none' });
+  expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/^SPEC_INVALID: /) });
 });
 
 describe('what the pages say', () => {

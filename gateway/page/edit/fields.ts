@@ -10,7 +10,8 @@ import { visible } from '../../../domain/text/escape.ts';
 import { asciiJson, foreign, foreignBlock, isObject } from '../kit/faithful.ts';
 import { type Html, markup, type Shown } from '../kit/markup.ts';
 import type { Problem } from './read.ts';
-import { type EditForm, type Field, type Lengths, MOST_ITEMS, MOST_LEVELS } from './schema.ts';
+import { type EditForm, type Field, type Lengths, MOST_ITEMS } from './schema.ts';
+import { MOST_LEVELS } from './shapes.ts';
 
 export interface Filled {
   /** What was typed, by the names of fields; absent in a form that is fresh. */
@@ -114,7 +115,7 @@ class View {
   field(field: Field, isNeeded: boolean): Html {
     const { id, shape } = field;
     if (shape.kind === 'object' || shape.kind === 'list')
-      return markup`<fieldset class="field">
+      return markup`<fieldset class="field"${this.#described(id, hasHelp(shape))}>
         <legend>${this.#name(field)}</legend>
         ${this.#help(field)} ${shape.kind === 'list' ? this.#items(field) : this.#members(field, isNeeded)}
         ${this.#problem(id)} ${this.#omit(field)}
@@ -137,14 +138,14 @@ class View {
   }
 
   #name({ name, shape, isRequired, before }: Field): Html {
-    return markup`<span class="field-name">${foreign(name)}</span>
+    return markup`<span class="field-name">${foreign(nameText(name))}</span>
       <span class="note"
         >${shape.title !== undefined && shape.title !== name && [foreign(shape.title), ', ']}${kindWords(shape)}${isRequired ? ', required' : before === undefined && ', may stay out'}</span
       >`;
   }
 
   #help({ id, shape: { description, notes } }: Field): Shown {
-    if (description === undefined && notes.length === 0) return undefined;
+    if (!hasHelp({ description, notes })) return undefined;
     return markup`<div class="help" id="${id}.help">
       ${description !== undefined && foreignBlock(description)}${notes.map((note) => markup`<p>${foreign(note)}</p>`)}
     </div>`;
@@ -154,16 +155,16 @@ class View {
     return problemView(id, this.#problems);
   }
 
-  #described(id: string, hasHelp: boolean): Html {
+  #described(id: string, isHelped: boolean): Html {
     const isWrong = this.#problems.has(id);
-    const by = [...(hasHelp ? [`${id}.help`] : []), ...(isWrong ? [`${id}.problem`] : [])].join(' ');
+    const by = [...(isHelped ? [`${id}.help`] : []), ...(isWrong ? [`${id}.problem`] : [])].join(' ');
     return markup`${by !== '' && markup` aria-describedby="${by}"`}${isWrong && markup` aria-invalid="true"`}`;
   }
 
   #omit({ id, isOmissible, name }: Field): Shown {
     if (!isOmissible) return undefined;
     return markup`<label class="line omit"
-      ><input type="checkbox" name="${id}.omit" aria-label="Leave ${visible(name)} out" ${this.#typed?.[`${id}.omit`] === 'on' && markup` checked`} />
+      ><input type="checkbox" name="${id}.omit" aria-label="leave out ${shownName(name)}" ${this.#typed?.[`${id}.omit`] === 'on' && markup` checked`} />
       leave out</label
     >`;
   }
@@ -178,7 +179,7 @@ class View {
       <div class="fields">${inner.map((each) => this.field(each, false))}</div>
       ${
         inner.length < MOST_ITEMS &&
-        markup`<button class="button small" name="add" value="${id}" formnovalidate aria-label="Add an item to ${visible(name)}">
+        markup`<button class="button small" name="add" value="${id}" formnovalidate aria-label="Add an item to ${shownName(name)}">
           Add an item
         </button>`
       }`;
@@ -188,12 +189,12 @@ class View {
   #control(field: Field, isRequired: boolean): Html {
     const { id, shape, before } = field;
     const text = this.#typed?.[id] ?? (this.#typed === undefined ? textOf(field, before) : '');
-    const needed = isRequired && shape.isNullable !== true && markup` required`;
-    const hasHelp = shape.description !== undefined || shape.notes.length > 0;
-    const common = markup`id="${id}" name="${id}"${this.#described(id, hasHelp)}`;
+    const needed = isRequired && shape.isNullable !== true && before !== '' && markup` required`;
+    const common = markup`id="${id}" name="${id}"${this.#described(id, hasHelp(shape))}`;
     switch (shape.kind) {
       case 'number':
-        return markup`<input ${common} type="number" step="${shape.step ?? (shape.isWhole ? '1' : 'any')}"${bound('min', shape.least)}${bound('max', shape.most)} value="${text}"${needed} />`;
+        // A browser counts steps from `min`, which a schema does not: the server checks them.
+        return markup`<input ${common} type="number" step="any"${bound('min', shape.least)}${bound('max', shape.most)} value="${text}"${needed} />`;
       case 'boolean':
         if (typeof before !== 'boolean')
           return markup`<select ${common}${needed}>
@@ -212,13 +213,35 @@ class View {
         </select>`;
       case 'text':
         // No `input`: it would drop line breaks, and one for mail or addresses spaces, and spell hosts anew.
-        return markup`<textarea ${common} inputmode="${shape.keyboard}" rows="${rowsOf(text)}"${bound('minlength', shape.least)}${bound('maxlength', shape.most)}${needed}>${LINE}${text}</textarea>`;
+        // No lengths: a browser counts UTF-16 units, and cuts what is pasted. The server counts characters.
+        return markup`<textarea ${common} inputmode="${shape.keyboard}" rows="${rowsOf(text)}"${needed}>${LINE}${text}</textarea>`;
       case 'json':
       case 'object':
       case 'list':
         return markup`<textarea ${common} rows="${rowsOf(text)}" spellcheck="false"${needed}>${LINE}${text}</textarea>`;
     }
   }
+}
+
+function hasHelp({
+  description,
+  notes,
+}: {
+  readonly description?: string | undefined;
+  readonly notes: readonly string[];
+}): boolean {
+  return description !== undefined || notes.length > 0;
+}
+
+const NAME_CHARACTERS = 120;
+
+/** A name may be as long as the schema. */
+export function nameText(name: string, most = NAME_CHARACTERS): string {
+  return name.length <= most ? name : `${name.slice(0, most)}…`;
+}
+
+function shownName(name: string): string {
+  return visible(nameText(name));
 }
 
 /** A browser drops the first line break of a text field: this one, and not the text's own. */
@@ -231,7 +254,7 @@ function rowsOf(text: string): number {
   return Math.min(MOST_ROWS, rows);
 }
 
-function bound(name: 'min' | 'max' | 'minlength' | 'maxlength', value: number | undefined): Shown {
+function bound(name: 'min' | 'max', value: number | undefined): Shown {
   // Sound: the name is one of ours.
   return value !== undefined && markup` ${name}="${value}"`;
 }

@@ -5,8 +5,10 @@
  * 2. The run judges the arguments as a whole against the schema; here only what a person can mend in a field is checked.
  */
 import type { JsonObject, JsonValue } from '../../../contracts/schemas/json.ts';
-import type { EditForm, Field, Kind } from './schema.ts';
+import type { EditForm, Field } from './schema.ts';
+import type { Kind } from './shapes.ts';
 import { isObject } from '../kit/faithful.ts';
+import { isKept, writtenJson } from '../kit/json.ts';
 
 export interface Edited {
   readonly arguments: JsonObject;
@@ -84,19 +86,10 @@ class Reader {
   }
 
   jsonObject(id: string, path: string): JsonObject | undefined {
-    const value = this.#json(this.#text(id) ?? '');
+    const value = writtenJson(this.#text(id) ?? '');
     if ('value' in value && isObject(value.value)) return value.value;
     this.problems.set(id, { path, reason: 'value' in value ? 'must be a JSON object' : value.reason });
     return undefined;
-  }
-
-  #json(text: string): { readonly value: JsonValue } | { readonly reason: string } {
-    try {
-      // Sound: `JSON.parse` makes nothing but JSON values.
-      return { value: JSON.parse(text) as JsonValue };
-    } catch (error) {
-      return { reason: `must be JSON: ${error instanceof Error ? error.message : String(error)}` };
-    }
   }
 
   /** One function, because it is one table of kinds. */
@@ -121,7 +114,7 @@ class Reader {
         return option === undefined ? this.#wrong(field, 'must be one of the options') : { kind: 'value', ...option };
       }
       case 'json': {
-        const read = this.#json(text);
+        const read = writtenJson(text);
         return 'value' in read ? { kind: 'value', value: read.value } : this.#wrong(field, read.reason);
       }
     }
@@ -150,6 +143,7 @@ class Reader {
     const number = Number(text);
     if (!/^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i.test(text.trim()) || !Number.isFinite(number))
       return this.#wrong(field, 'must be a number');
+    if (!isKept(text.trim())) return this.#wrong(field, 'has more digits than can be kept exactly');
     return this.#checked(field, number, numberProblem(shape, number));
   }
 
@@ -194,7 +188,6 @@ function numberProblem(
   value: number,
 ): string | undefined {
   if (isWhole && !Number.isInteger(value)) return 'must be a whole number';
-  if (Number.isInteger(value) && !Number.isSafeInteger(value)) return 'has more digits than can be kept exactly';
   if (least !== undefined && value < least) return `must be at least ${least}`;
   if (most !== undefined && value > most) return `must be at most ${most}`;
   if (above !== undefined && value <= above) return `must be more than ${above}`;

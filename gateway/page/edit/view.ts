@@ -2,33 +2,38 @@
 import type { JsonObject } from '../../../contracts/schemas/json.ts';
 import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
 import { permittedTo } from '../../../domain/request/permitted.ts';
-import { canonicalJson } from '../../../domain/text/canonical.ts';
+import { canonicalJson, hashOf } from '../../../domain/text/canonical.ts';
 import { diff } from '../kit/diff.ts';
-import { asciiJson, foreign, rawJson, tree } from '../kit/faithful.ts';
+import { asciiJson, foreign, foreignBlock, isObject, isPlain, rawJson, tree } from '../kit/faithful.ts';
 import { type Answering, binding, requestPath } from '../kit/layout.ts';
-import { type Html, markup } from '../kit/markup.ts';
+import { writtenJson } from '../kit/json.ts';
+import { type Html, markup, type Shown } from '../kit/markup.ts';
 import { left } from '../kit/times.ts';
-import { editFields, filledWith, lengthsIn, problemView } from './fields.ts';
+import { editFields, filledWith, lengthsIn, nameText, problemView } from './fields.ts';
 import { type Problem, readEdited } from './read.ts';
-import { type EditForm, editForm, type Lengths } from './schema.ts';
+import { type EditForm, editForm, type Field, type Lengths } from './schema.ts';
 
 /** Stands for the schema in a form that was made without one. */
 const NO_SCHEMA = 'values';
 
 type Asked = Pick<Answering, 'request' | 'tool'>;
 
-/** Names what a form is made by: it is read by the same. */
+/** Names what a form is made by: it is read by the same. Its fields are numbered, by the schema and the arguments. */
 export function madeBy({ request, tool }: Asked): string {
-  return tool.definition === undefined ? NO_SCHEMA : request.definitionHash;
+  return namedBy(request, tool.definition === undefined ? NO_SCHEMA : request.definitionHash);
+}
+
+function namedBy({ arguments: args }: ApprovalRequest, schema: string): string {
+  return hashOf([schema, args]);
 }
 
 /**
  * Makes the form anew that was sent.
- * @returns undefined if it was made by a definition that cannot be read now
+ * @returns undefined if it was made for other arguments, or by a definition that cannot be read now
  */
 export function sentForm({ request, tool }: Asked, typed: Readonly<Record<string, string>>): EditForm | undefined {
   const lengths = lengthsIn(typed);
-  if (typed['by'] === NO_SCHEMA) return editForm(undefined, request.arguments, lengths);
+  if (typed['by'] === namedBy(request, NO_SCHEMA)) return editForm(undefined, request.arguments, lengths);
   if (typed['by'] !== madeBy({ request, tool })) return undefined;
   return editForm(tool.definition?.inputSchema, request.arguments, lengths);
 }
@@ -38,9 +43,17 @@ export function typedFor(asked: Asked, values: JsonObject): Readonly<Record<stri
   const { request, tool } = asked;
   const make = (lengths: Lengths): EditForm => editForm(tool.definition?.inputSchema, request.arguments, lengths);
   const typed = filledWith(make, values);
-  const read = readEdited(make(lengthsIn(typed)), new URLSearchParams({ ...typed }));
-  const isHeld = canonicalJson(read.arguments) === canonicalJson(values);
+  const form = make(lengthsIn(typed));
+  const read = readEdited(form, new URLSearchParams({ ...typed }));
+  const isHeld = isShown(form.fields, typed) && canonicalJson(read.arguments) === canonicalJson(values);
   return { by: madeBy(asked), whole: asciiJson(values), ...typed, ...(isHeld ? {} : { as: 'json' }) };
+}
+
+/** A browser shows the texts of the fields as they are. Some characters it would change or hide. */
+function isShown(fields: readonly Field[], typed: Readonly<Record<string, string>>): boolean {
+  return fields.every(({ id, shape, inner }) =>
+    shape.kind === 'text' ? isPlain(typed[id] ?? '') : isShown(inner, typed),
+  );
 }
 
 export interface EditPage extends Answering {
@@ -62,11 +75,16 @@ export function editView({ request, viewer, tool, now, typed, problems = new Map
   const bound = markup`${binding(request, viewer)}${comment !== '' && markup`<input type="hidden" name="comment" value="${comment}" />`}`;
   const action = `${requestPath(request)}/edit`;
   return markup`${headView(request, now)}
+    ${sent === undefined && !isWhole && typed !== undefined && lostView(typed)}
     <div class="card edit">
       ${tool.definition === undefined && markup`<p class="note">The tool's definition cannot be read now: the fields follow the proposed values.</p>`}
       <form method="post" action="${action}" data-edit>
         <button class="default-button" tabindex="-1" aria-hidden="true">Compare</button>
-        ${bound}<input type="hidden" name="by" value="${sent === undefined ? madeBy({ request, tool }) : (typed?.['by'] ?? '')}" />
+        ${bound}<input type="hidden" name="by" value="${sent === undefined ? madeBy({ request, tool }) : (typed?.['by'] ?? '')}" /><input
+          type="hidden"
+          name="names"
+          value="${JSON.stringify(namesOf(form.fields))}"
+        />
         <div class="fields">${editFields(form, sent === undefined ? {} : { typed: typed ?? {}, problems })}</div>
         <div class="actions">
           <button class="button primary" data-key="a">Compare before approving</button
@@ -88,6 +106,37 @@ ${typed?.['whole'] ?? asciiJson(request.arguments)}</textarea
         <div class="actions"><button class="button">Compare before approving</button></div>
       </form>
     </details>`;
+}
+
+const NAME_CHARACTERS = 60;
+
+/** Names of the fields by their ids, so that what was typed can be told if the fields are others by then. */
+function namesOf(fields: readonly Field[], within = ''): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    fields.flatMap(({ id, name, shape, inner }) => {
+      const path = `${within}${nameText(name, NAME_CHARACTERS)}`;
+      // A choice is sent as a number, which tells nothing.
+      return shape.kind === 'choice' ? [] : [[id, path] as const, ...Object.entries(namesOf(inner, `${path}, `))];
+    }),
+  );
+}
+
+/** What was typed into a form for other arguments: it has no place in the fields of these. */
+function lostView(typed: Readonly<Record<string, string>>): Shown {
+  const read = writtenJson(typed['names'] ?? '{}');
+  const names = 'value' in read && isObject(read.value) ? read.value : {};
+  const told = Object.entries(typed).flatMap(([id, text]) => {
+    const name = id === 'more' ? 'More arguments' : Object.hasOwn(names, id) ? names[id] : undefined;
+    return typeof name === 'string' && text !== '' ? [{ name, text }] : [];
+  });
+  if (told.length === 0) return undefined;
+  return markup`<section class="card edit" aria-labelledby="lost">
+    <h2 id="lost">What you had written</h2>
+    <p class="note">The arguments changed meanwhile. The form below begins anew with them; choose again what you had chosen from lists.</p>
+    <dl class="tree">
+      ${told.map(({ name, text }) => markup`<div class="member"><dt>${foreign(name)}</dt><dd>${foreignBlock(text)}</dd></div>`)}
+    </dl>
+  </section>`;
 }
 
 function headView(request: ApprovalRequest, now: number): Html {

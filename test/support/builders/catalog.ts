@@ -3,6 +3,7 @@ import type {
   CatalogDecision,
   CatalogEntry,
   CatalogRules,
+  CatalogSnapshot,
   ToolChange,
   ToolSetting,
 } from '../../../contracts/schemas/catalog.ts';
@@ -108,4 +109,27 @@ export function catalogRules(over: Partial<CatalogRules> = {}): CatalogRules {
 
 export function catalogDecision(over: Partial<CatalogDecision> = {}): CatalogDecision {
   return { requestId: 'r-1', by: bob, changeId: 'change-1', digest: 'a'.repeat(64), verdict: 'approve', ...over };
+}
+
+/** What a catalog answers to who reads it. */
+export function catalogSnapshot(
+  entries: readonly CatalogEntry[],
+  over: Partial<CatalogSnapshot> = {},
+): CatalogSnapshot {
+  return {
+    tenant: 'acme',
+    server: 'files',
+    status: 'connected',
+    revision: 7,
+    policyVersion: 3,
+    refreshes: 2,
+    newTools: 'ask',
+    entries: [...entries],
+    listings: {},
+    pending: [],
+    mark: 'first/1',
+    ledgerLength: 4,
+    ledgerHead: 'a'.repeat(64),
+    ...over,
+  };
 }

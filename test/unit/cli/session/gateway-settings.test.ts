@@ -1,7 +1,10 @@
 /** A gateway reads of the configuration what it serves by, who administers catalogs and how policy judges, and asks for no secret of workers (INV-S1). */
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { expect, test } from '@jest/globals';
 import { explainBy, loadGatewaySettings } from '../../../../cli/session/gateway.ts';
 import { loadClientSettings } from '../../../../cli/session/session.ts';
+import { Config } from '../../../../contracts/schemas/config.ts';
 import { codeOf } from '../../../support/refusal.ts';
 import { useConfigFolders } from '../../../support/config-folder.ts';
 
@@ -38,4 +41,25 @@ test('explain judges by the policy and the trust of the file, and refuses a cond
   expect(await explain(readOnly)).toMatchObject({ verdict: { kind: 'allow' } });
   const rules = [{ id: 'bad', match: { tool: 'pay' }, when: 'args.amount >', then: 'deny' as const }];
   expect(await codeOf(explain({ ...readOnly, run: { rules } }))).toBe('SPEC_INVALID');
+});
+
+/** Parts of the configuration that the page says a gateway reads. */
+function partsOfThePage(): readonly string[] {
+  const page = readFileSync(fileURLToPath(new URL('../../../../docs/guide/gateway.md', import.meta.url)), 'utf8');
+  const [, rows = ''] = /^\| part \| for what \|\n\|---\|---\|\n((?:\|.*\n)+)/m.exec(page) ?? [];
+  const named = rows.split('\n').flatMap((row) => row.split('|')[1]?.match(/(?<=`)[a-z]\w+(?=[`.])/gi) ?? []);
+  return named.filter((name) => name in Config.shape);
+}
+
+test('it reads the parts that the page names, and of no other part a variable has to be set', async () => {
+  const read: string[] = [];
+  for (const part of Object.keys(Config.shape)) {
+    const terminal = { env: {}, directory: await folder({ 'countersign.yaml': `${part}: '\${NOT_HERE}'\n` }) };
+    const all = Promise.all([loadClientSettings(undefined, terminal), loadGatewaySettings(terminal, {})]);
+    const [settings] = await Promise.allSettled([all]);
+    if (settings.status === 'rejected') expect(settings.reason).toMatchObject({ code: 'CONFIG_INVALID' });
+    // Of `trust` it reads the mode as it stands.
+    if (settings.status === 'rejected' || part === 'trust') read.push(part);
+  }
+  expect(partsOfThePage().toSorted()).toEqual(read.toSorted());
 });

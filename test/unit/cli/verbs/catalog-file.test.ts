@@ -7,26 +7,16 @@ import type { CatalogEntry, CatalogSnapshot } from '../../../../contracts/schema
 import { catalogFile, importPlan } from '../../../../domain/catalog/file.ts';
 import { toolName } from '../../../support/builders/arbitraries.ts';
 import { catalogEntries, toolSetting as anySetting } from '../../../support/builders/catalog-arbitraries.ts';
-import { catalogEntry, connection, definition, toolSetting } from '../../../support/builders/catalog.ts';
+import {
+  catalogEntry,
+  catalogSnapshot,
+  connection,
+  definition,
+  toolSetting,
+} from '../../../support/builders/catalog.ts';
 
-function snapshotOf(entries: readonly CatalogEntry[]): CatalogSnapshot {
-  return {
-    tenant: 'acme',
-    server: 'files',
-    status: 'connected',
-    connection: connection({ credentials: 'reader' }),
-    revision: 7,
-    policyVersion: 3,
-    refreshes: 2,
-    newTools: 'ask',
-    entries: [...entries],
-    listings: {},
-    pending: [],
-    mark: 'first/1',
-    ledgerLength: 4,
-    ledgerHead: 'a'.repeat(64),
-  };
-}
+const snapshotOf = (entries: readonly CatalogEntry[]): CatalogSnapshot =>
+  catalogSnapshot(entries, { connection: connection({ credentials: 'reader' }) });
 
 const written = (entries: readonly CatalogEntry[]): string => catalogYaml(catalogFile(snapshotOf(entries)));
 

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from '@jest/globals';
 import type { CatalogEntry } from '../../../../contracts/schemas/catalog.ts';
-import { filedTool, importPlan, type WantedTool, wantedTool } from '../../../../domain/catalog/file.ts';
+import { catalogFile, filedTool, importPlan, type WantedTool, wantedTool } from '../../../../domain/catalog/file.ts';
 import { directionsOf, planned, policiesSet } from '../../../../domain/catalog/settings.ts';
 import { entryOf } from '../../../../domain/catalog/state.ts';
 import {
@@ -11,7 +11,16 @@ import {
   toolSetting as anySetting,
   word,
 } from '../../../support/builders/catalog-arbitraries.ts';
-import { ann, catalogEntry, catalogOf, definition, taken, toolSetting } from '../../../support/builders/catalog.ts';
+import {
+  ann,
+  catalogEntry,
+  catalogOf,
+  catalogSnapshot,
+  connection,
+  definition,
+  taken,
+  toolSetting,
+} from '../../../support/builders/catalog.ts';
 
 const ops = { ids: [], groups: ['ops'] };
 const drifted = { definition: { hash: definition('second'), refresh: 2 } };
@@ -33,6 +42,23 @@ const anyWanted: fc.Arbitrary<ReadonlyMap<string, WantedTool>> = fc
     { selector: ([name]) => name },
   )
   .map((list) => new Map(list));
+
+test('the same settings give the same file, in whatever order the catalog has them', () => {
+  fc.assert(
+    fc.property(catalogEntries, (entries) => {
+      const file = catalogFile(catalogSnapshot(entries));
+      expect(JSON.stringify(catalogFile(catalogSnapshot(entries.toReversed())))).toBe(JSON.stringify(file));
+      expect(file).toMatchObject({ tenant: 'acme', server: 'files', version: 3 });
+      expect(Object.keys(file.tools)).toHaveLength(entries.length);
+    }),
+  );
+});
+
+test('a catalog that is connected says how in its file, another one does not', () => {
+  expect(catalogFile(catalogSnapshot([]))).not.toHaveProperty('connection');
+  const connected = connection({ credentials: 'reader' });
+  expect(catalogFile(catalogSnapshot([], { connection: connected })).connection).toEqual(connected);
+});
 
 test('what was written out and is brought back changes nothing, whatever the server has changed since', () => {
   fc.assert(

@@ -5,12 +5,9 @@ import { editFields, filledWith, lengthsIn } from '../../../../gateway/page/edit
 import { readEdited } from '../../../../gateway/page/edit/read.ts';
 import { editForm, type Field } from '../../../../gateway/page/edit/schema.ts';
 import { markup } from '../../../../gateway/page/kit/markup.ts';
+import { EDIT_SCHEMA, EDIT_SCHEMAS, EDIT_VALUES, objectSchema } from '../../../support/edit-forms.ts';
 
 const NONE = () => undefined;
-
-function objectOf(properties: JsonObject, required: readonly string[] = []): JsonObject {
-  return { type: 'object', properties, required };
-}
 
 /** What a browser sends of a form that nobody has touched. */
 function untouched(form: ReturnType<typeof editForm>, args: JsonObject): URLSearchParams {
@@ -21,27 +18,8 @@ function kinds(fields: readonly Field[]): Readonly<Record<string, string>> {
   return Object.fromEntries(fields.map(({ name, shape }) => [name, shape.kind]));
 }
 
-const SCHEMA = objectOf(
-  {
-    text: { type: 'string', minLength: 2 },
-    number: { type: 'number', multipleOf: 0.01 },
-    whole: { type: 'integer', exclusiveMinimum: 0, exclusiveMaximum: 10 },
-    yes: { type: 'boolean' },
-    one: { enum: ['a', 1, null] },
-    titled: { oneOf: [{ const: 'x', title: 'The x' }, { const: 'y' }] },
-    nullable: { anyOf: [{ type: 'string' }, { type: 'null' }] },
-    also: { type: ['integer', 'null'] },
-    object: { type: 'object', properties: { inner: { type: 'string' } }, required: ['inner'] },
-    list: { type: 'array', items: { type: 'string' }, maxItems: 2 },
-    ref: { $ref: '#/$defs/Point' },
-    any: {},
-  },
-  ['text'],
-);
-const WHOLE = { ...SCHEMA, $defs: { Point: objectOf({ x: { type: 'number' } }) } };
-
 test('each kind of a schema has its field', () => {
-  expect(kinds(editForm(WHOLE, {}, NONE).fields)).toEqual({
+  expect(kinds(editForm(EDIT_SCHEMA, {}, NONE).fields)).toEqual({
     text: 'text',
     number: 'number',
     whole: 'number',
@@ -54,27 +32,14 @@ test('each kind of a schema has its field', () => {
     list: 'list',
     ref: 'object',
     any: 'json',
+    noList: 'list',
+    noObject: 'object',
   });
 });
 
 describe('an untouched form gives the arguments as they were proposed', () => {
-  const VALUES: readonly JsonObject[] = [
-    { text: 'a\nb', number: 1250.5, whole: 3, yes: false, one: null, titled: 'y', nullable: null, also: null },
-    { text: '', object: { inner: '', more: [1, { deep: null }] }, list: ['', 'b'], ref: { x: 1e21 } },
-    // Of other kinds than the schema says.
-    { text: 5, number: 'five', yes: 'no', one: 'z', object: [1], list: { a: 1 }, ref: 'point', nullable: false },
-    { text: 'pay \u202e001', one: 'pay \u202e', list: ['\u200b'], [' odd\u202e name']: '\u0000', '': 1 },
-    { text: 'ab', constructor: 'a', toString: { __proto__x: 1 }, length: 2, 'argument.0': 'a' },
-    { text: ' spaced ', list: Array.from({ length: 80 }, (_, index) => String(index)) },
-  ];
-  const SCHEMAS: readonly (readonly [string, JsonObject | undefined])[] = [
-    ['its schema', WHOLE],
-    ['no schema', undefined],
-    ['a schema of nothing', {}],
-    ['another schema', objectOf({ text: { type: 'object' }, list: { enum: ['a'] } })],
-  ];
-  test.each(SCHEMAS)('with %s', (_, schema) => {
-    for (const args of VALUES) {
+  test.each(EDIT_SCHEMAS)('with %s', (_, schema) => {
+    for (const args of EDIT_VALUES) {
       const form = editForm(schema, args, NONE);
       const { arguments: read, problems } = readEdited(form, untouched(form, args));
       expect([...problems.values()]).toEqual([]);
@@ -87,24 +52,58 @@ describe('a hostile schema', () => {
   const RECURSIVE = {
     type: 'object',
     properties: { a: { $ref: '#' }, b: { $ref: '#/$defs/b' }, c: { $ref: '#/properties/c' } },
-    $defs: { b: objectOf({ b: { $ref: '#/$defs/b' }, again: { $ref: '#/$defs/b' } }) },
+    $defs: { b: objectSchema({ b: { $ref: '#/$defs/b' }, again: { $ref: '#/$defs/b' } }) },
   };
   const CASES: readonly (readonly [string, JsonObject])[] = [
     ['that refers to itself', RECURSIVE],
-    ['that refers elsewhere', objectOf({ amount: { $ref: 'https://evil.example/schema' } })],
+    ['that refers elsewhere', objectSchema({ amount: { $ref: 'https://evil.example/schema' } })],
     [
       'with very many fields',
-      objectOf(Object.fromEntries(Array.from({ length: 3_000 }, (_, at) => [`p${at}`, { type: 'string' }]))),
+      objectSchema(Object.fromEntries(Array.from({ length: 3_000 }, (_, at) => [`p${at}`, { type: 'string' }]))),
     ],
-    ['with very many options', objectOf({ amount: { enum: Array.from({ length: 5_000 }, (_, at) => at) } })],
-    ['that is very large', objectOf({ amount: { description: 'x'.repeat(1_000_000) } })],
+    ['with very many options', objectSchema({ amount: { enum: Array.from({ length: 5_000 }, (_, at) => at) } })],
+    ['that is very large', objectSchema({ amount: { description: 'x'.repeat(1_000_000) } })],
     ['that is very deep', deep(2_000)],
     ['of wrong types', { properties: [1], required: 'amount', type: 7, anyOf: 'x', enum: {} }],
     [
       'with a bound that nothing meets',
-      objectOf({ amount: { type: 'number', minimum: 9, maximum: 1, multipleOf: 0 } }),
+      objectSchema({ amount: { type: 'number', minimum: 9, maximum: 1, multipleOf: 0 } }),
     ],
-    ['with a pattern that never ends', objectOf({ note: { type: 'string', pattern: '^(a+)+$' } })],
+    [
+      'that refers often to one long text',
+      {
+        ...objectSchema(
+          Object.fromEntries(Array.from({ length: 249 }, (_, at) => [`p${at}`, { $ref: '#/$defs/long' }])),
+        ),
+        $defs: { long: { type: 'string', title: '\u200b'.repeat(20_000), description: '\u200b'.repeat(38_000) } },
+      },
+    ],
+    [
+      'that refers often to one very large object',
+      {
+        ...objectSchema(
+          Object.fromEntries(Array.from({ length: 249 }, (_, at) => [`p${at}`, { $ref: '#/$defs/large' }])),
+        ),
+        $defs: {
+          large: objectSchema(
+            Object.fromEntries(Array.from({ length: 2_000 }, (_, at) => [`${'q'.repeat(9)}${at}`, {}])),
+          ),
+        },
+      },
+    ],
+    [
+      'that refers often to one long name, and to long options',
+      {
+        ...objectSchema(
+          Object.fromEntries(Array.from({ length: 124 }, (_, at) => [`p${at}`, { $ref: '#/$defs/named' }])),
+        ),
+        $defs: {
+          named: objectSchema({ ['\u200b'.repeat(30_000)]: { $ref: '#/$defs/one' } }),
+          one: { enum: Array.from({ length: 90 }, (_, at) => `${'\u200b'.repeat(200)}${at}`) },
+        },
+      },
+    ],
+    ['with a pattern that never ends', objectSchema({ note: { type: 'string', pattern: '^(a+)+$' } })],
   ];
   test.each(CASES)('%s gives a bounded form with all arguments', (_, schema) => {
     const args = { amount: 5, note: 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!', b: { b: { b: 1 } } };
@@ -115,15 +114,34 @@ describe('a hostile schema', () => {
     expect(readEdited(form, untouched(form, args))).toEqual({ arguments: args, problems: new Map() });
   });
 
+  test('has help as far as there is room for it, and says where the rest stands', () => {
+    const text = { type: 'string', description: 'a'.repeat(3_000) };
+    const properties = Object.fromEntries(Array.from({ length: 20 }, (_, at) => [`p${at}`, text]));
+    const { fields } = editForm(objectSchema(properties), {}, NONE);
+    expect(fields[0]?.shape.description).toMatch(/^a{2000}… \(see the definition\)$/);
+    expect(fields.at(-1)?.shape).toMatchObject({ kind: 'text', notes: ['see the definition'] });
+    expect(fields.at(-1)?.shape).not.toHaveProperty('description');
+  });
+
+  test('with more properties than fields takes the others as JSON, also if it allows no others', () => {
+    const properties = Object.fromEntries(Array.from({ length: 300 }, (_, at) => [`p${at}`, { type: 'string' }]));
+    const form = editForm({ ...objectSchema(properties), additionalProperties: false }, {}, NONE);
+    expect(form.fields.length).toBeLessThanOrEqual(250);
+    expect(form.isOpen).toBe(true);
+  });
+
   test('that refers to itself takes no kind from the fields beside it', () => {
     const self = { $ref: '#/$defs/self' };
-    const schema = { ...objectOf({ a: self, amount: { type: 'number' } }), $defs: { self: objectOf({ a: self }) } };
+    const schema = {
+      ...objectSchema({ a: self, amount: { type: 'number' } }),
+      $defs: { self: objectSchema({ a: self }) },
+    };
     expect(kinds(editForm(schema, {}, NONE).fields)).toEqual({ a: 'object', amount: 'number' });
   });
 
   test('has words that are shown and do nothing', () => {
     const bad = '"><script>alert(1)</script>\u202e';
-    const schema = objectOf({
+    const schema = objectSchema({
       [bad]: { type: 'string', title: bad, description: bad, default: bad, format: bad, pattern: bad },
       pick: { oneOf: [{ const: bad, title: bad }] },
     });
@@ -135,9 +153,30 @@ describe('a hostile schema', () => {
 
 function deep(levels: number): JsonObject {
   let schema: JsonObject = { type: 'string' };
-  for (let level = 0; level < levels; level += 1) schema = objectOf({ a: schema });
+  for (let level = 0; level < levels; level += 1) schema = objectSchema({ a: schema });
   return schema;
 }
+
+test('a field refuses nothing that the schema allows', () => {
+  const schema = objectSchema(
+    { odd: { type: 'number', minimum: 0.3, multipleOf: 0.2 }, text: { type: 'string', minLength: 1, maxLength: 2 } },
+    ['odd', 'text'],
+  );
+  const html = markup`${editFields(editForm(schema, { odd: 0.4, text: '' }, NONE), {})}`.text;
+  expect(html).toContain('step="any"');
+  expect(html).not.toMatch(/minlength|maxlength/);
+  // It was proposed empty, and may stay so.
+  expect(html).toMatch(/<textarea[^>]*id="argument\.1"/);
+  expect(html).not.toMatch(/<textarea[^>]*required/);
+});
+
+test('what is wrong with a list stands at the list, and names begin with what is seen', () => {
+  const schema = objectSchema({ list: { type: 'array', description: 'Some.', items: { type: 'string' } } });
+  const problems = new Map([['argument.0', { path: 'arguments.list', reason: 'must have at most 2 items' }]]);
+  const html = markup`${editFields(editForm(schema, { list: ['a'] }, NONE), { typed: {}, problems })}`.text;
+  expect(html).toMatch(/<fieldset[^>]* aria-describedby="argument\.0\.help argument\.0\.problem" aria-invalid="true"/);
+  expect(html).toContain('aria-label="leave out list"');
+});
 
 describe('what is typed', () => {
   const read = (schema: JsonObject, args: JsonObject, over: Readonly<Record<string, string>>) => {
@@ -162,14 +201,21 @@ describe('what is typed', () => {
     ['no option', { enum: ['a'] }, 'a', '7', 'must be one of the options'],
     ['nothing, for a number', { type: 'number' }, 1, '', 'has no value'],
     ['no JSON', {}, [1], '[', 'must be JSON'],
+    ['a number of JSON that would be another', {}, [1], '[9007199254740993]', 'holds 9007199254740993, which cannot'],
+    ['more decimals than are kept', { type: 'number' }, 1, '0.30000000000000000001', 'has more digits'],
+    ['an endless number of JSON', {}, [1], '{"a":[-1e400]}', 'holds -1e400'],
+    ['a number of JSON that would be nothing', {}, [1], '[1e-400]', 'holds 1e-400'],
+    ['a name twice', {}, [1], String.raw`{"a":{"b":1},"c":{"b":"a"},"\u0061":2}`, 'has two fields called'],
+    ['a prototype', {}, [1], '[{"__proto__":1}]', 'no field called __proto__'],
+    ['JSON without a bottom', {}, [1], '['.repeat(101) + ']'.repeat(101), 'at most 100 levels'],
   ])('%s is told at its field', (_, schema, before, typed, reason) => {
-    const { problems } = read(objectOf({ it: schema }), { it: before }, { 'argument.0': typed });
+    const { problems } = read(objectSchema({ it: schema }), { it: before }, { 'argument.0': typed });
     expect([...problems]).toEqual([['argument.0', { path: 'arguments.it', reason: expect.stringContaining(reason) }]]);
   });
 
   test('is required where the schema says so, also in an object that begins', () => {
-    const schema = objectOf(
-      { now: { type: 'number' }, later: objectOf({ a: { type: 'string' }, b: { type: 'number' } }, ['a']) },
+    const schema = objectSchema(
+      { now: { type: 'number' }, later: objectSchema({ a: { type: 'string' }, b: { type: 'number' } }, ['a']) },
       ['now'],
     );
     const wanting = read(schema, {}, { 'argument.0': '', 'argument.1.0': '', 'argument.1.1': '' });
@@ -182,13 +228,13 @@ describe('what is typed', () => {
   });
 
   test('leaves out what may be left out, and nothing else', () => {
-    const schema = objectOf({ must: { type: 'string' }, may: { type: 'string' } }, ['must']);
+    const schema = objectSchema({ must: { type: 'string' }, may: { type: 'string' } }, ['must']);
     const omitted = { 'argument.0.omit': 'on', 'argument.1.omit': 'on' };
     expect(read(schema, { must: 'a', may: 'b' }, omitted).arguments).toEqual({ must: 'a' });
   });
 
   test('adds and removes items of a list within its bounds', () => {
-    const schema = objectOf({ list: { type: 'array', items: { type: 'string' }, minItems: 1, maxItems: 2 } });
+    const schema = objectSchema({ list: { type: 'array', items: { type: 'string' }, minItems: 1, maxItems: 2 } });
     const three = { 'argument.0.length': '3', 'argument.0.0': 'a', 'argument.0.1': 'b', 'argument.0.2': 'c' };
     expect(read(schema, { list: ['a'] }, three).problems.get('argument.0')?.reason).toBe('must have at most 2 items');
     const two = { ...three, 'argument.0.0.omit': 'on' };
@@ -199,7 +245,7 @@ describe('what is typed', () => {
   });
 
   test('cannot ask for endless fields', () => {
-    const schema = objectOf({ list: { type: 'array', items: { type: 'string' } } });
+    const schema = objectSchema({ list: { type: 'array', items: { type: 'string' } } });
     const form = editForm(schema, { list: [] }, lengthsIn({ 'argument.0.length': '999' }));
     expect(form.fields[0]?.inner).toHaveLength(50);
   });

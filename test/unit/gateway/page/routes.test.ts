@@ -14,6 +14,7 @@ import type { LedgerEntry } from '../../../../contracts/schemas/ledger.ts';
 import type { ApprovalRequest } from '../../../../contracts/schemas/request.ts';
 import type { CatalogDetail } from '../../../../contracts/schemas/http/catalogs.ts';
 import type { CatalogSent, PageSource, RunRead, Sent, Viewer } from '../../../../gateway/page/kit/port.ts';
+import { madeBy } from '../../../../gateway/page/edit/view.ts';
 import { Streams } from '../../../../gateway/http/streams.ts';
 import { registerPages } from '../../../../gateway/page/routes.ts';
 
@@ -242,7 +243,7 @@ describe('a form', () => {
 describe('other arguments', () => {
   const edited = (over: Readonly<Record<string, string>>) => ({
     ...BOUND,
-    by: 'values',
+    by: madeBy({ request, tool: {} }),
     'argument.0': '7',
     'argument.1': 'ben',
     'argument.2': 'false',
@@ -266,7 +267,12 @@ describe('other arguments', () => {
     },
   };
   const bySchema = (over: Readonly<Record<string, string>>) => ({
-    ...edited({ by: request.definitionHash, 'argument.3.length': '1', 'argument.3.0.0': '1', 'argument.4': '' }),
+    ...edited({
+      by: madeBy({ request, tool: { definition: DEFINITION } }),
+      'argument.3.length': '1',
+      'argument.3.0.0': '1',
+      'argument.4': '',
+    }),
     ...over,
   });
   const argumentsIn = (body: string) =>
@@ -299,7 +305,44 @@ describe('other arguments', () => {
   test('of a request that changed meanwhile are not compared, and not lost', async () => {
     const answer = await post(`${PATH}/edit`, edited({ digest: 'ef'.repeat(32), 'argument.1': 'carol' }));
     expect(answer.statusCode).toBe(412);
-    expect(answer.body).toContain('carol');
+    expect(answer.body).toMatch(/id="argument\.1"[^>]*>\s*carol/);
+  });
+
+  test('of a request whose arguments changed meanwhile stand beside a new form, and not in its fields', async () => {
+    tool = { definition: DEFINITION };
+    const sentNames = /name="names"\s+value="([^"]*)"/.exec((await ask(`${PATH}/edit`)).body)?.[1] ?? '';
+    const names = sentNames.replaceAll('&quot;', '"');
+    const { amount: _, ...others } = request.arguments;
+    shown = [{ ...request, digest: 'ef'.repeat(32), arguments: { ...others, to: 'dora' } }];
+    const answer = await post(`${PATH}/edit`, bySchema({ names, 'argument.0': '77', 'argument.1': 'carol' }));
+    expect(answer.statusCode).toBe(412);
+    const [, lost = ''] = /aria-labelledby="lost">([\s\S]*?)<\/section>/.exec(answer.body) ?? [];
+    expect(lost).toMatch(/amount[\s\S]*77[\s\S]*to[\s\S]*carol/);
+    const fields = answer.body.slice(answer.body.indexOf('</section>', answer.body.indexOf('id="lost"')));
+    expect(fields).toMatch(/id="argument\.0"[^>]*>\s*dora/);
+    expect(fields).not.toMatch(/carol|"77"/);
+    // The page is a new form: what comes back from it is read by the new arguments.
+    const by = madeBy({ request: shown[0] ?? request, tool });
+    expect(fields).toContain(`name="by" value="${by}"`);
+  });
+
+  test('that were compared for other arguments stand by their names', async () => {
+    const { amount: _, ...others } = request.arguments;
+    shown = [{ ...request, digest: 'ef'.repeat(32), arguments: others }];
+    const compared = JSON.stringify({ ...request.arguments, to: 'carol' });
+    const answer = await post(`${PATH}/edit`, { ...BOUND, as: 'again', arguments: compared });
+    expect(answer.statusCode).toBe(412);
+    expect(answer.body).toMatch(/id="argument\.0"[^>]*>\s*carol/);
+    expect(answer.body).toMatch(/id="more"[^>]*>\s*\{\s*&quot;amount&quot;: 5/);
+  });
+
+  test('with characters that a field would change stand as JSON again', async () => {
+    for (const to of ['a\rb', 'a\u0000', 'pay \u202e001']) {
+      const changed = JSON.stringify({ ...request.arguments, to });
+      const { body } = await post(`${PATH}/edit`, { ...BOUND, as: 'again', arguments: changed });
+      expect(body).toMatch(/<details class="card fold edit" +open>/);
+      expect(body.includes(to)).toBe(false);
+    }
   });
 
   test('have fields by the schema, and its reasons stand at the fields', async () => {
@@ -362,6 +405,10 @@ describe('other arguments', () => {
   test('are also written as JSON', async () => {
     const whole = { ...BOUND, as: 'json', whole: '{"amount":6}' };
     expect(argumentsIn((await post(`${PATH}/edit`, whole)).body)).toBe('{"amount":6}');
+    const endless = await post(`${PATH}/edit`, { ...whole, whole: '{"amount":1e400,"note":"mine"}' });
+    expect(endless.statusCode).toBe(422);
+    expect(endless.body).toMatch(/id="whole\.problem">\s*<bdi dir="ltr">holds 1e400, which cannot be kept exactly/);
+    expect(endless.body).toContain('&quot;note&quot;:&quot;mine&quot;');
     const wrong = await post(`${PATH}/edit`, { ...whole, whole: '{"amount":' });
     expect(wrong.statusCode).toBe(422);
     expect(wrong.body).toContain('{&quot;amount&quot;:</textarea');

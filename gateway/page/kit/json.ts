@@ -1,0 +1,57 @@
+/**
+ * Reads JSON that people write. Nothing is changed on the way: what a value cannot keep as it was written is refused.
+ * `JSON.parse` alone rounds numbers and keeps the last of two fields with one name.
+ */
+import type { JsonValue } from '../../../contracts/schemas/json.ts';
+
+export type WrittenJson = { readonly value: JsonValue } | { readonly reason: string };
+
+/** What a run takes at most. */
+const MOST_LEVELS = 100;
+const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*|[{}[\]:]/g;
+
+export function writtenJson(text: string): WrittenJson {
+  let value: JsonValue;
+  try {
+    // Sound: `JSON.parse` makes nothing but JSON values.
+    value = JSON.parse(text) as JsonValue;
+  } catch (error) {
+    return { reason: `must be JSON: ${error instanceof Error ? error.message : String(error)}` };
+  }
+  const reason = lossIn(text);
+  return reason === undefined ? { value } : { reason };
+}
+
+/** @param text is JSON */
+function lossIn(text: string): string | undefined {
+  /** Names in each object or list that is open. */
+  const open: Set<string>[] = [];
+  let last = '';
+  for (const [token] of text.matchAll(TOKEN)) {
+    if (token === '{' || token === '[') {
+      if (open.push(new Set()) > MOST_LEVELS) return `must have at most ${MOST_LEVELS} levels`;
+    } else if (token === '}' || token === ']') open.pop();
+    else if (token === ':') {
+      const name = String(JSON.parse(last));
+      if (name === '__proto__') return 'must have no field called __proto__';
+      if (open.at(-1)?.has(name) === true) return `has two fields called ${last}`;
+      open.at(-1)?.add(name);
+    } else if (token.startsWith('"')) last = token;
+    else if (!isKept(token)) return `holds ${token.slice(0, 40)}, which cannot be kept exactly`;
+  }
+  return undefined;
+}
+
+/** True if a number is the one that was written: `9007199254740993` would become another. */
+export function isKept(text: string): boolean {
+  const value = Number(text);
+  return Number.isFinite(value) && decimal(text) === decimal(String(value));
+}
+
+/** One text per decimal number, without its sign: digits and a power of ten. */
+function decimal(text: string): string | undefined {
+  const [, whole = '', fraction = '', power = '0'] = /^[+-]?(\d*)\.?(\d*)(?:e([+-]?\d+))?$/i.exec(text) ?? [];
+  const digits = `${whole}${fraction}`.replace(/^0+/, '');
+  const short = digits.replace(/0+$/, '');
+  return short === '' ? '0' : `${short}e${Number(power) - fraction.length + digits.length - short.length}`;
+}
