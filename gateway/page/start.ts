@@ -1,7 +1,8 @@
 /** The page on which a person starts a run of a configured agent. */
 import { randomUUID } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
-import type { CountersignError } from '../../contracts/errors.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import { Identifier } from '../../contracts/schemas/json.ts';
 import { codedOf, detailOf } from '../http/problem.ts';
 import { foreign } from './kit/faithful.ts';
 import { csrf, pageText, trouble, type Typed } from './kit/layout.ts';
@@ -23,11 +24,18 @@ export function registerStartPage(app: FastifyInstance, options: PageOptions): v
       const form = formOf(body);
       const [agent, input, key] = ['agent', 'input', 'key'].map((name) => form.get(name) ?? '');
       try {
+        if (!Identifier.safeParse(key).success)
+          throw new CountersignError('SPEC_INVALID', 'The form has lost its key. Nothing was started; send it again.', {
+            path: 'key',
+          });
         const runId = await source.start(viewer, agent ?? '', (input ?? '').replaceAll('\r\n', '\n'), key ?? '');
         return await reply.redirect(`/runs/${encodeURIComponent(runId)}`, 303);
       } catch (error) {
         const told = codedOf(error);
         void reply.code(told.traits.httpStatus);
+        // What was typed is kept. The key is not: under it, another run was started by this form, or none can be.
+        const isUsed = told.code === 'RUN_ID_CONFLICT' || told.facts.path === 'key';
+        if (isUsed) form.delete('key');
         return startPage(source.agents, viewer, Object.fromEntries(form), told);
       }
     }),
@@ -36,8 +44,23 @@ export function registerStartPage(app: FastifyInstance, options: PageOptions): v
 
 function startPage(agents: readonly AgentOffer[], viewer: Viewer, typed: Typed, error?: CountersignError): string {
   const view = startView(agents, viewer, typed);
-  const told = error !== undefined && trouble('Nothing was started', detailOf(error), error.code);
+  const told = error !== undefined && refusedView(error);
   return pageText({ title: 'Start a run', viewer, at: 'start', main: markup`${told}${view}` });
+}
+
+/** Somebody who went back in the browser and wrote something else sees the run that this form has started. */
+function refusedView(error: CountersignError): Html {
+  const { runId } = error.facts;
+  if (error.code !== 'RUN_ID_CONFLICT' || typeof runId !== 'string')
+    return trouble('Nothing was started', detailOf(error), error.code);
+  return markup`<section class="banner error" role="alert">
+    <h2>Nothing was started</h2>
+    <p>
+      This form has started <a href="/runs/${encodeURIComponent(runId)}">a run</a> before, with something else to do.
+      Send it again to start another one.
+    </p>
+    <p class="code">${error.code}</p>
+  </section>`;
 }
 
 function startView(agents: readonly AgentOffer[], viewer: Viewer, typed: Typed): Html {

@@ -753,6 +753,26 @@ describe('the start of a run', () => {
       expect(answer.body).toContain(part);
     expect(answer.body).not.toContain('<script>alert');
   });
+
+  test('whose form has started another run shows that run, and starts a new one when sent again', async () => {
+    viewer = { ...ANN, may: new Set(['start']) };
+    refusal = new CountersignError('RUN_ID_CONFLICT', 'It exists with another spec.', { runId: 'api-1' });
+    const answer = await post('/start', { agent: 'payer', input: 'Else.', key: 'key-1' });
+    expect(answer.statusCode).toBe(409);
+    for (const part of ['href="/runs/api-1"', 'RUN_ID_CONFLICT', 'Else.']) expect(answer.body).toContain(part);
+    const key = /name="key" value="([^"]+)"/.exec(answer.body)?.[1];
+    expect(key).toBeDefined();
+    expect(key).not.toBe('key-1');
+  });
+
+  test.each(['', ' ', 'two words'])('with the key "%s" names no run, so nothing is started', async (key) => {
+    viewer = { ...ANN, may: new Set(['start']) };
+    const answer = await post('/start', { agent: 'payer', input: 'Pay it.', key });
+    expect(answer.statusCode).toBe(422);
+    expect(started).toEqual([]);
+    expect(answer.body).toMatch(/name="key" value="[0-9a-f-]{36}"/);
+    expect(answer.body).toContain('Pay it.');
+  });
 });
 
 describe('a catalog', () => {
