@@ -9,17 +9,7 @@
 import { defined } from '../../../contracts/defined.ts';
 import type { JsonObject, JsonValue } from '../../../contracts/schemas/json.ts';
 import { isObject, isPlain } from '../kit/faithful.ts';
-import {
-  ANY,
-  JSON_SHAPE,
-  listOf,
-  type Member,
-  MOST_FIELDS,
-  MOST_LEVELS,
-  rootShape,
-  SEE,
-  type Shape,
-} from './shapes.ts';
+import { JSON_SHAPE, listOf, type Member, MOST_FIELDS, MOST_LEVELS, rootShape, SEE, type Shape } from './shapes.ts';
 
 /** Of all help in a form. */
 const MOST_HELP_CHARACTERS = 16_000;
@@ -78,7 +68,7 @@ class Fields {
     const given = Object.entries(values).map(([name, before]) => {
       const member = known.get(name);
       known.delete(name);
-      return { name, before, shape: member?.shape ?? ANY, isRequired: member?.isRequired ?? false };
+      return { name, before, shape: member?.shape ?? JSON_SHAPE, isRequired: member?.isRequired ?? false };
     });
     return [...given, ...known.values()].map((each, index) =>
       this.#field({

@@ -66,9 +66,8 @@ export interface Member {
   readonly isRequired: boolean;
 }
 
+/** Any value, as JSON. Where the arguments have one, the field takes its kind (`fitting`). */
 export const JSON_SHAPE: Shape = { kind: 'json', notes: [] };
-/** Takes the kind of the value. */
-export const ANY = JSON_SHAPE;
 
 /** @returns undefined for a schema that is too large to be read */
 export function rootShape(schema: JsonObject): Shape | undefined {
@@ -85,9 +84,9 @@ class Shapes {
 
   of(given: JsonValue | undefined, level: number): Shape {
     this.#made += 1;
-    if (level > MOST_LEVELS || this.#made > MOST_FIELDS) return ANY;
+    if (level > MOST_LEVELS || this.#made > MOST_FIELDS) return JSON_SHAPE;
     const schema = this.#resolved(given);
-    if (schema === undefined) return ANY;
+    if (schema === undefined) return JSON_SHAPE;
     const only = onlyMeant(schema);
     if (only !== undefined) {
       const { kind, ...inner } = this.of(only, level + 1);
