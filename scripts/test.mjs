@@ -9,7 +9,7 @@ import { ensureS3Server } from './s3-server.mjs';
 import { SUITES } from './suites.mjs';
 import { ensureTemporalCli } from './temporal-cli.mjs';
 
-/** What examples/07-python needs. */
+/** Packages that examples/07-python needs. */
 const PYTHON_PACKAGES = join(ROOT, 'examples/07-python/requirements.txt');
 
 const PACES = { '--all': ['fast', 'slow'], '--only-slow': ['slow'], '': ['fast'] };

@@ -59,7 +59,7 @@ export type SignInConfig = z.infer<typeof SignInConfig>;
 
 /** A person of a Slack workspace. Slack says who pressed a button, and this who that is. */
 const SlackPerson = z.strictObject({
-  /** As tokens name the person (`oidc.claims.id`). */
+  /** The id by which tokens name the person (`oidc.claims.id`). */
   id: Identifier,
   groups: z.array(Identifier).max(100).default([]),
   /** Absent: `oidc.tenant`. */
@@ -86,7 +86,7 @@ const Proxies = z
 
 /** An agent that people start in the pages: a run spec without its input and its initiator. */
 export const AgentOffer = z.strictObject({
-  /** As people read it. */
+  /** Name that people read. */
   title: z.string().min(1).max(100),
   /** What it does, and what to write to it. */
   description: z.string().max(2_000).optional(),

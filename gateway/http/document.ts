@@ -81,7 +81,7 @@ function isNamed(schema: unknown): schema is z.ZodType {
 /** `fastify-type-provider-zod` names so what refers to itself, and leaves its definition out. */
 const RECURSIVE = /^#\/components\/schemas\/(?:__shared#\/\$defs\/)?schema\d+$/;
 
-/** Of all schemas, that of any JSON value alone refers to itself (`JsonValue` of `contracts/schemas/json.ts`). */
+/** Only the schema of any JSON value refers to itself (`JsonValue` of `contracts/schemas/json.ts`). */
 function withJsonValue<T extends Document>(document: T): T {
   // Sound: other texts are left as they are.
   const named = JSON.parse(JSON.stringify(document), (_key, value: unknown) =>

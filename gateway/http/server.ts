@@ -55,7 +55,7 @@ export interface ServerParts {
   readonly config: ServerConfig;
   readonly tokens: Pick<Tokens, 'askerOf' | 'isDevelopment'>;
   readonly sessions?: Pick<Sessions, 'askerOf' | 'origin'> | undefined;
-  /** Of the OpenAPI document; absent: there is none. */
+  /** Version in the OpenAPI document; absent: there is no document. */
   readonly version?: string;
   /** Pages that may read answers, by their origins; absent: those of this server alone. */
   readonly origins?: readonly string[];

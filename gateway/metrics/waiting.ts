@@ -27,7 +27,7 @@ export type Subject = (typeof SUBJECTS)[number];
 const OTHER_GROUPS = '(other)';
 const NO_GROUP = '(people)';
 const SOON_MS = 3_600_000;
-/** Of one run at once: anybody may write its number to a namespace. */
+/** Bound for one run at once: whoever writes to the namespace can write its number. */
 const MOST_CLOSED = 1_000;
 /** Visibility may write these; anybody may write to a namespace. */
 const STATUSES: ReadonlySet<string> = new Set(['completed', 'stopped', 'limited', 'cancelled', 'failed', 'terminated']);

@@ -3,13 +3,10 @@ import type { JsonValue } from '../../contracts/schemas/json.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
 import { definitionDiff } from '../../domain/catalog/discovery.ts';
-import { differencesView } from './kit/diff.ts';
+import { definitionChangesView } from './kit/diff.ts';
 import { foreign, foreignBlock, rawJson } from './kit/faithful.ts';
 import { type Html, markup, type Shown } from './kit/markup.ts';
 import type { EarlierTool, KnownTool } from '../catalog/definitions.ts';
-
-/** Fields of a definition whose change is shown; a hostile server may change thousands. */
-const MOST_SHOWN = 50;
 
 type Asked = Pick<ApprovalRequest, 'description' | 'annotations' | 'reopenedBecause'>;
 
@@ -40,11 +37,9 @@ function changedView({ definition: before, of }: EarlierTool, now: ToolDefinitio
         <summary>As it was</summary>
         ${rawJson(asJson(before))}
       </details>`;
-  const all = definitionDiff(before, now);
   return markup`<div class="changed">
     <h3>Changed ${since}</h3>
-    ${differencesView(all.slice(0, MOST_SHOWN))}
-    ${all.length > MOST_SHOWN && markup`<p class="note">${all.length - MOST_SHOWN} more fields differ.</p>`}
+    ${definitionChangesView(definitionDiff(before, now))}
   </div>`;
 }
 

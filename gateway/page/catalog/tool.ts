@@ -1,7 +1,7 @@
 /** The page of one tool of a catalog: its definition, what changed in it since an operator looked, what is set. */
 import type { JsonValue } from '../../../contracts/schemas/json.ts';
 import type { CatalogDetail, CatalogToolDetail } from '../../../contracts/schemas/http/catalogs.ts';
-import { differencesView } from '../kit/diff.ts';
+import { definitionChangesView } from '../kit/diff.ts';
 import { foreign, foreignBlock, rawJson } from '../kit/faithful.ts';
 import { facts } from '../kit/layout.ts';
 import { type Html, markup, type Shown } from '../kit/markup.ts';
@@ -9,9 +9,6 @@ import type { Viewer } from '../kit/port.ts';
 import { clock, span } from '../kit/times.ts';
 import { bound, verdictWords } from './detail.ts';
 import { catalogPath } from './list.ts';
-
-/** Fields whose change is shown; a hostile server may change thousands. */
-const MOST_SHOWN = 50;
 
 export function catalogToolView(
   tool: CatalogToolDetail,
@@ -51,8 +48,7 @@ function changedView(tool: CatalogToolDetail, offers: CatalogDetail['offers'], v
     <h2 id="differs">
       ${isNew ? 'Nobody has acknowledged it yet' : 'What has changed since it was acknowledged'}
     </h2>
-    ${!isNew && differencesView(differences.slice(0, MOST_SHOWN))}
-    ${!isNew && differences.length > MOST_SHOWN && markup`<p class="note">${differences.length - MOST_SHOWN} more fields differ.</p>`}
+    ${!isNew && definitionChangesView(differences)}
     ${
       mayAcknowledge &&
       markup`<form method="post" action="${catalogPath(server)}/acknowledge">

@@ -22,6 +22,16 @@ export function diff(before: JsonObject, after: JsonObject): Html {
     <p class="note">${same === 1 ? '1 other argument is as it was.' : `${same} other arguments are as they were.`}</p>`;
 }
 
+/** Fields of a definition whose change is shown; a hostile server may change thousands. */
+const MOST_SHOWN = 50;
+
+/** Shows how two definitions of a tool differ, as far as people read. */
+export function definitionChangesView(all: readonly Difference[]): Html {
+  const more = all.length - MOST_SHOWN;
+  return markup`${differencesView(all.slice(0, MOST_SHOWN))}
+    ${more > 0 && markup`<p class="note">${more} more fields differ.</p>`}`;
+}
+
 export function differencesView(all: readonly Difference[]): Html {
   if (all.length === 0) return markup`<p class="note">Nothing differs.</p>`;
   return markup`<dl class="diff">

@@ -6,7 +6,7 @@ import type { JsonValue } from '../../../contracts/schemas/json.ts';
 
 export type WrittenJson = { readonly value: JsonValue } | { readonly reason: string };
 
-/** What a run takes at most. */
+/** Levels of nesting that a run takes. */
 const MOST_LEVELS = 100;
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*|[{}[\]:]/g;
 
