@@ -6,11 +6,9 @@
  * `npx tsx bench/gateway.ts [--requests 10000] [--looks 200] [--decisions 100] [--viewers 500] [--main dist/cli/main.js]`,
  * with TEMPORAL_CLI_PATH set.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { Client } from '@temporalio/client';
@@ -19,6 +17,7 @@ import { Countersign } from '../client/index.ts';
 import { connectClient } from '../workers/connection.ts';
 import { startDevServer } from '../workers/dev-server.ts';
 import { spec } from './lane.ts';
+import { startGatewayProcess } from './gateway-process.ts';
 import { cpuMsOf, end, forkBench, heard, rssOf } from './process.ts';
 import { startWorkerProcess } from './worker-process.ts';
 import { BENCH_QUEUE, benchConfig, OPEN_REQUESTS, wideScript } from './workload.ts';
@@ -60,7 +59,7 @@ await writeFile(
 );
 const client = new Client({ connection: await connectClient({ address }) });
 const { child: worker } = await startWorkerProcess(configFile, address, values.main);
-const gateway = await startGatewayProcess();
+const gateway = await startGatewayProcess(configFile, address, main);
 const { token, cookie } = await signIn();
 try {
   tell('all wait', await fill());
@@ -81,21 +80,6 @@ try {
   await rm(directory, { recursive: true, force: true });
 }
 process.exit(0);
-
-async function startGatewayProcess(): Promise<{ readonly child: ChildProcess; readonly url: string }> {
-  const loader = main.endsWith('.ts') ? ['--import', 'tsx'] : [];
-  const args = ['gateway', '--json', '--config', configFile, '--address', address];
-  const child = spawn(process.execPath, [...loader, main, ...args], { stdio: ['ignore', 'pipe', 'ignore'] });
-  let text = '';
-  for await (const line of createInterface({ input: child.stdout })) {
-    text += line;
-    const url = /"url":\s*"([^"]+)"/.exec(text)?.[1];
-    if (url === undefined) continue;
-    child.stdout.resume();
-    return { child, url };
-  }
-  throw new Error('the gateway ended before it listened');
-}
 
 async function signIn(): Promise<{ readonly token: string; readonly cookie: string }> {
   const answer = await fetch(`${gateway.url}/v1/development/sign-in`, {

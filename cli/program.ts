@@ -19,6 +19,7 @@ const VERBS: ReadonlyMap<string, () => Promise<Verb>> = new Map(
     catalog: async () => (await import('./verbs/catalog.ts')).CATALOG,
     policy: async () => (await import('./verbs/policy.ts')).POLICY,
     start: async () => (await import('./verbs/start.ts')).START,
+    gate: async () => (await import('./verbs/gate.ts')).GATE,
     call: async () => (await import('./verbs/call.ts')).CALL,
     requests: async () => (await import('./verbs/requests.ts')).REQUESTS,
     show: async () => (await import('./verbs/run.ts')).SHOW,

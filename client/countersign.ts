@@ -11,13 +11,14 @@ import { type InboxFilter, listWaiting, type WaitingRun } from './run/inbox.ts';
 import type { ArtifactReader } from './ledger/ledger.ts';
 import { RunHandle } from './run/run-handle.ts';
 import type { Signer } from './signing/signing.ts';
-import { type CallOptions, callAsRun, SingleCall } from './run/single-call.ts';
+import { Tickets } from './gate/tickets.ts';
+import { type CallOptions, callOptions, SingleCall } from './run/single-call.ts';
 import { type SealingTargets, startRun, type StartRunOptions } from './run/start-run.ts';
 
 export interface CountersignOptions {
   /** A client connected to the namespace of the runs, with the payload codec of the workers. */
   readonly client: Client;
-  /** URLs of servers, and the public keys of their zones. Needed to seal `authorizations`. */
+  /** URLs of servers, and the public keys of their zones. Needed to seal tokens. */
   readonly servers?: SealingTargets;
   /** Reads stored ledger segments of runs that continued as new, and tool definitions of catalogs. */
   readonly artifacts?: ArtifactReader;
@@ -64,9 +65,14 @@ export class Countersign {
    * The same id with the same call is the same call.
    * @throws CountersignError `RUN_ID_CONFLICT`, `SPEC_INVALID`, …
    */
-  async call({ call, ...options }: CallOptions): Promise<SingleCall> {
-    const run = await this.startRun({ ...options, spec: callAsRun(call) });
+  async call(options: CallOptions): Promise<SingleCall> {
+    const run = await this.startRun(callOptions(options));
     return new SingleCall(run, run.started);
+  }
+
+  /** Returns the tickets of calls that MCP clients make: a client asks again for an outcome that it did not get. */
+  tickets(keepSeconds: number, taskQueue = this.#taskQueue): Tickets {
+    return new Tickets(this.#engine, { taskQueue, keepSeconds });
   }
 
   run(runId: string): RunHandle {

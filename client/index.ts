@@ -3,6 +3,7 @@ export { CountersignError, type ErrorCode } from '../contracts/errors.ts';
 export type { CatalogAck, CatalogSnapshot, RefreshReport, ToolChange } from '../contracts/schemas/catalog.ts';
 export type { DecisionAck, DecisionInput } from '../contracts/schemas/request.ts';
 export type { CallProgress } from './run/progress.ts';
+export type { OpenedRequest, RunEvent } from '../contracts/schemas/http/opened-request.ts';
 export type { LedgerEntry } from '../contracts/schemas/ledger.ts';
 export type { ApprovalRequest } from '../contracts/schemas/request.ts';
 export type { CallSpecInput, RunSpecInput } from '../contracts/schemas/run-spec.ts';

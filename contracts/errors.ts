@@ -36,6 +36,7 @@ export const ERRORS = {
   DECISION_INVALID: usage,
   MESSAGE_INVALID: usage,
   MODEL_UNKNOWN: usage,
+  HOSTED_UNSUPPORTED: usage,
   SERVER_UNKNOWN: usage,
   // Runs.
   RUN_NOT_FOUND: missing,
@@ -102,6 +103,7 @@ export const ERRORS = {
   GRANT_LOST: refused,
   SEALING_KEY_MISSING: usage,
   TOKEN_REFUSED: upstream,
+  TOKEN_UNBOUND: upstream,
   TOKEN_UNAVAILABLE: { retryable: true, httpStatus: 502, exitCode: 6 },
   // The vault.
   VAULT_ENTRY_UNKNOWN: missing,

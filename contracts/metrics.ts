@@ -25,6 +25,7 @@ export const GATEWAY_METRICS = {
   runsEnded: 'countersign_runs_ended',
   runsStuck: 'countersign_runs_stuck',
   answers: 'countersign_answers',
+  gateCalls: 'countersign_gate_calls',
   readsFailed: 'countersign_run_reads_failed',
   stale: 'countersign_projection_stale_seconds',
   runs: 'countersign_projection_runs',
@@ -32,4 +33,11 @@ export const GATEWAY_METRICS = {
   streams: 'countersign_streams_open',
   http: 'countersign_http_requests',
   httpSeconds: 'countersign_http_seconds',
+} as const;
+
+/** Metrics of a codec server's process. */
+export const CODEC_METRICS = {
+  payloads: 'countersign_codec_payloads',
+  http: 'countersign_codec_http_requests',
+  httpSeconds: 'countersign_codec_http_seconds',
 } as const;

@@ -8,6 +8,9 @@ export const RUN_WORKFLOW = 'agentRun';
 /** Temporal workflow type of a catalog. */
 export const CATALOG_WORKFLOW = 'toolCatalog';
 
+/** Temporal workflow type of the ticket of a call that an MCP client makes. */
+export const TICKET_WORKFLOW = 'callTicket';
+
 /** Task queue of workflows, model steps, and tool calls of servers without a queue of their own. */
 export const DEFAULT_TASK_QUEUE = 'countersign';
 
@@ -53,6 +56,8 @@ export const SIGNALS = {
   decide: 'decide',
   /** Makes an idle run take a workflow task, so that it may continue as new on a newer build. */
   nudge: 'nudge',
+  /** Ends the ticket of a call: its caller has the outcome. */
+  delivered: 'delivered',
 } as const;
 
 export const QUERIES = {
@@ -97,6 +102,9 @@ export const PENDING_MEMO = 'countersignPending';
 
 /** Memo key of the hash of the spec that started the run. The hash makes start idempotent. */
 export const SPEC_HASH_MEMO = 'countersignSpecHash';
+
+/** Memo key of the ticket under which a run makes a call for an MCP client. */
+export const TICKET_MEMO = 'countersignTicket';
 
 export const ACTIVITIES = {
   prepareRun: 'prepareRun',

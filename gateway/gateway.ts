@@ -15,6 +15,9 @@ import { defined } from '../contracts/defined.ts';
 import { CountersignError, nodeCodeOf } from '../contracts/errors.ts';
 import type { GatewayConfig } from '../contracts/schemas/gateway.ts';
 import type { IdCase } from '../contracts/schemas/policy.ts';
+import { Callers } from './gate/callers.ts';
+import { createGate, openGate, type OpenGate } from './gate/gate.ts';
+import { type GateRouteParts, registerGate } from './gate/routes.ts';
 import { Catalogs, type CatalogSettings } from './catalog/catalogs.ts';
 import { CatalogChanges } from './catalog/changes.ts';
 import { Answering } from './inbox/answering.ts';
@@ -92,11 +95,12 @@ export interface Gateway {
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { config } = options;
   assertKnowsPeople(options);
-  const { app, parts, metrics, presses } = await assemble(options);
+  const { app, parts, metrics, presses, gate, place } = await assemble(options);
   const { projection, streams, feeds, news, opened } = parts;
   let served: MetricsServer | undefined;
   try {
-    if (config.metrics !== undefined) served = await serveMetrics(metrics, config.metrics.prometheus);
+    if (config.metrics !== undefined)
+      served = await serveMetrics(metrics, config.metrics.prometheus, 'gateway.metrics.prometheus');
     await projection.start();
     await listen(app, config);
   } catch (error) {
@@ -105,12 +109,15 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     throw error;
   }
   const { port } = app.server.address() as AddressInfo;
+  const url = urlOf(config.host, port);
+  place.url = url;
   return {
-    url: urlOf(config.host, port),
+    url,
     ...defined({ metricsUrl: served?.url }),
     projection,
     queries: () => opened.asked,
     stop: async () => {
+      await gate?.stop();
       news.close();
       feeds.close();
       streams.close();
@@ -122,13 +129,16 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   };
 }
 
-const NO_CATALOGS: CatalogSettings = { administrators: [], policy: {}, trusted: {}, serverUrls: {} };
+const NO_CATALOGS: CatalogSettings = { administrators: [], policy: {}, trusted: {}, serverUrls: {}, repeatable: {} };
 
 interface Assembled {
   readonly app: Server;
   readonly parts: RouteParts;
   readonly metrics: GatewayMetrics;
   readonly presses: Presses | undefined;
+  readonly gate: OpenGate | undefined;
+  /** Where the gateway listens, once it does. */
+  readonly place: { url?: string };
 }
 
 async function assemble(options: GatewayOptions): Promise<Assembled> {
@@ -184,7 +194,44 @@ async function assemble(options: GatewayOptions): Promise<Assembled> {
     metrics.measure({ projection, waiting, streams, opened });
   }
   const presses = pressesOf(options, parts, people, metrics);
-  return { app: await createApp(options, parts, metrics, presses), parts, metrics, presses };
+  const place: Assembled['place'] = {};
+  const gate = gateOf(options, parts, { people, metrics, pages: () => place.url });
+  const app = await createApp(options, parts, { metrics, presses, gate: gate?.routes });
+  return { app, parts, metrics, presses, gate, place };
+}
+
+interface GateSurroundings {
+  readonly people: People;
+  readonly metrics: GatewayMetrics;
+  /** URL at which the gateway listens. */
+  readonly pages: () => string | undefined;
+}
+
+function gateOf(
+  { config, artifacts, log, version }: GatewayOptions,
+  { tokens, catalogs, countersign, answering, waiters }: RouteParts,
+  { people, metrics, pages }: GateSurroundings,
+): OpenGate | undefined {
+  const { gate, oidc, limits } = config;
+  if (gate === undefined) return undefined;
+  const callers = new Callers({ config, gate, people, tokens });
+  const parts = createGate({
+    gate,
+    countersign,
+    catalogs,
+    artifacts,
+    waiters,
+    version,
+    start: async ({ asker }, { runId, ticketId, called }) =>
+      (await answering.call(asker, { runId, ...called }, { ticketId })).started,
+    pages: () => callers.origin ?? pages(),
+    onAnswer: (status) => metrics.answeredCall(status),
+    onTrouble: (code, message) => {
+      metrics.answeredCall(code);
+      log?.warn(`call of the gate failed: ${message}`, { code });
+    },
+  });
+  return openGate(parts, { callers, issuer: oidc?.issuer, bodyBytes: limits.bodyBytes });
 }
 
 function pressesOf(
@@ -200,11 +247,16 @@ function pressesOf(
   return new Presses({ config: slack, oidc, people, reading, answering, askSlack, onRefusal, log });
 }
 
+interface Extensions {
+  readonly metrics: GatewayMetrics;
+  readonly presses: Presses | undefined;
+  readonly gate: GateRouteParts | undefined;
+}
+
 async function createApp(
   { config, log, version }: GatewayOptions,
   parts: RouteParts,
-  metrics: GatewayMetrics,
-  presses: Presses | undefined,
+  { metrics, presses, gate }: Extensions,
 ): Promise<Server> {
   const { projection, tokens, sessions } = parts;
   const staleness = (): Readonly<Record<string, string>> =>
@@ -233,6 +285,7 @@ async function createApp(
   const { slack } = config;
   if (slack !== undefined && presses !== undefined)
     await app.register(async (inner) => registerSlack(inner, slack, presses));
+  if (gate !== undefined) await app.register(async (inner) => registerGate(inner, gate));
   await app.register(async (pages) => {
     registerPages(pages, {
       source: pageSource(parts, config),

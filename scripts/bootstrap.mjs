@@ -62,7 +62,7 @@ async function install() {
 }
 
 /** The npm that runs this script where one does: it need not be on PATH. @returns {[string, ...string[]]} */
-function npm() {
+export function npm() {
   const running = process.env['npm_execpath'];
   if (running !== undefined && basename(running) === 'npm-cli.js') return [process.execPath, running];
   return [process.platform === 'win32' ? 'npm.cmd' : 'npm'];

@@ -42,6 +42,7 @@ import {
   Verdict,
   WebhookMessage,
 } from '../contracts/schemas/index.ts';
+import { RunEvent } from '../contracts/schemas/http/opened-request.ts';
 import { GatewayConfig } from '../contracts/schemas/gateway.ts';
 import { LedgerPage } from '../contracts/schemas/run-state.ts';
 import { openApiDocument } from '../gateway/gateway.ts';
@@ -86,6 +87,7 @@ const PUBLISHED: Readonly<Record<string, Published>> = {
   'tool-definition': { schema: ToolDefinition, io: 'output', title: 'Tool definition: what its hash covers' },
   'issued-token': { schema: IssuedClaims, io: 'output', title: 'Claims of a token that a worker issues for one call' },
   'ledger-entry': { schema: LedgerEntry, io: 'output', title: 'Ledger entry' },
+  'run-event': { schema: RunEvent, io: 'output', title: 'Event of a run' },
   'ledger-page': { schema: LedgerPage, io: 'output', title: 'Ledger page: answer of the query ledger' },
   'ledger-record': {
     schema: LedgerRecord,

@@ -1,5 +1,6 @@
 // Adds to package-lock.json the platform packages that npm left out, without which `npm ci` refuses the lockfile and
 // other platforms get no binaries.
+//   node scripts/complete-lock.mjs [FOLDER of another package-lock.json]
 // npm drops an optional package that its registry does not have, and a mirror may hold those of one platform only. Run
 // after `npm install`.
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -20,7 +21,7 @@ const PROCESSORS = ['arm', 'arm64', 'ia32', 'loong64', 'ppc64', 'riscv64', 's390
  * @property {string[]} [libc]
  */
 
-const path = join(ROOT, 'package-lock.json');
+const path = join(process.argv[2] ?? ROOT, 'package-lock.json');
 const lockfile = /** @type {{packages: Record<string, Locked>}} */ (JSON.parse(readFileSync(path, 'utf8')));
 const known = new Set(Object.keys(lockfile.packages));
 

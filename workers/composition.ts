@@ -78,6 +78,7 @@ import { secretsOf } from './config/secrets.ts';
 import { tellMessages } from './message-metrics.ts';
 import { noting } from './recent-secrets.ts';
 import { createNamesakes } from '../activities/catalog/namesakes.ts';
+import { withHosting } from './hosting.ts';
 
 export type RunSide = RunActivities & ModelActivities & CatalogActivities;
 
@@ -226,7 +227,8 @@ export async function toolSideActivities(
     }),
   );
   const broker = countingTokens(minting, config, Runtime.instance());
-  const server = createMcpToolServer({ artifacts, egress, legacy: LEGACY_CALLS });
+  const local = createMcpToolServer({ artifacts, egress, legacy: LEGACY_CALLS });
+  const server = await withHosting(local, config, artifacts, egress);
   closed.push({ close: async () => await server.close?.() });
   const seal = await loadStateSeal(config.grants.keys, baseDirectory);
   const macs = await loadQuestionMacs(config.grants.keys, baseDirectory);
@@ -348,7 +350,7 @@ export async function openTrust(
   if (trust.mode === 'temporal') return undefined;
   const keys = createTrustedKeys(trust, storeOf(trust.jwks, { config, baseDirectory }));
   await keys.setFor('default', 'new');
-  return { keys, artifacts, readExecution: createExecutionReader(client), taskQueue };
+  return { keys, artifacts, readExecution: createExecutionReader(client), taskQueue, config };
 }
 
 /**

@@ -1,4 +1,4 @@
-/** Sets up OpenTelemetry. Loaded where a bundle is made, or tracing is on. */
+/** Sets up tracing. Loaded where a bundle is made, or tracing is on. */
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { ConsoleSpanExporter, NoopSpanProcessor, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { OpenTelemetryPlugin } from '@temporalio/interceptors-opentelemetry-v2';

@@ -201,19 +201,20 @@ async function optionsByQueue(
     resumeCall: failingWhereLost(toolSide.resumeCall),
   };
   const proof = signing === undefined ? [] : [createZoneInterceptor(signing)];
-  const proving = { interceptors: { activity: [nameSubject(), ...proof] } };
+  const tracing = loaded.config.tracing === 'off' ? [] : [(await import('./traced-activities.ts')).traced];
+  const around = { interceptors: { activity: [...tracing, nameSubject(), ...proof] } };
   // Servers without a queue of their own are called from the run's queue, by the worker that serves both sides.
   return taskQueues.map((taskQueue) => {
     if (bundle === undefined || taskQueue !== loaded.config.taskQueue) {
       const limits = queueOptions(loaded.config, taskQueue, maxConcurrentActivities);
-      return { taskQueue, activities: { ...tools }, ...limits, ...proving };
+      return { taskQueue, activities: { ...tools }, ...limits, ...around };
     }
     // The build id is recorded in histories, which say who did a task (`workers/replay/diagnosis.ts`); alone it turns
     // no versioning on.
     const { buildId } = bundle;
     const code = loaded.config.worker.stackTraces ? withStackTraces(bundle.code) : bundle.code;
     const activities = { ...runSide, ...tools };
-    return { taskQueue, workflowBundle: { code }, buildId, activities, ...proving };
+    return { taskQueue, workflowBundle: { code }, buildId, activities, ...around };
   });
 }
 

@@ -13,11 +13,12 @@ import type { Outcome } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config, Credentials, ServerConfig } from '../../contracts/schemas/config.ts';
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
-import type { ServerBinding } from '../../contracts/schemas/tool.ts';
+import type { HostedBy, ServerBinding } from '../../contracts/schemas/tool.ts';
 import type { RunIdentity } from '../../contracts/wire/identity.ts';
 import type { AuthorizationNeed } from '../../contracts/wire/proofs.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { definitionHash } from '../../domain/request/digest.ts';
+import { mayHost } from '../../domain/run/hosted.ts';
 import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { nearNames } from '../../domain/text/match.ts';
@@ -36,15 +37,29 @@ export interface ServerAccess {
   readonly headers: Readonly<Record<string, string>>;
   readonly protocol: ServerConfig['protocol'];
   readonly elicitation?: ServerConfig['elicitation'];
+  /** Set if the provider of a model calls the server. */
+  readonly hosted?: HostedBy;
 }
 
 /** @throws if the binding differs from this configuration, because of a queue for another zone or a forged input */
 export function accessTo(
   config: Config,
-  { name, url }: ServerBinding,
+  { name, url, hosted }: ServerBinding,
   catalog: Pick<CatalogSnapshot, 'connection' | 'status'> | undefined,
 ): ServerAccess {
   const configured = ownValue(config.servers, name);
+  const execute = configured?.execute ?? 'local';
+  // Who calls is the operator's choice where the token is: a binding cannot send it to a provider.
+  if (execute !== 'auto' && (execute === 'hosted') !== (hosted !== undefined))
+    throw new CountersignError(
+      'DISPATCH_FORBIDDEN',
+      `This worker has ${name} called in another way (execute: ${execute}).`,
+    );
+  if (hosted !== undefined && !mayHost(config, hosted))
+    throw new CountersignError(
+      'DISPATCH_FORBIDDEN',
+      `This worker has no model ${hosted} whose provider calls servers.`,
+    );
   if (configured === undefined && catalog?.connection !== undefined) {
     assertConnectable(config, name, catalog.connection);
     if (catalog.status !== 'connected' || catalog.connection.url !== url)
@@ -60,7 +75,9 @@ export function accessTo(
       'DISPATCH_FORBIDDEN',
       `The run knows server ${name} under another URL than this worker.`,
     );
-  return configured;
+  if (hosted === undefined) return configured;
+  const { headers, protocol, connectorId } = configured;
+  return { headers, protocol, hosted: { model: hosted, ...defined({ connectorId }) } };
 }
 
 /**
@@ -94,6 +111,7 @@ export function tokenRequest(
     initiator: run.initiator,
     signal,
     ...defined({ grant }),
+    ...(server.hosted === undefined ? {} : { byProvider: true }),
     ...credentialsOf(catalog, run.initiator.tenant),
   };
 }
@@ -112,7 +130,7 @@ export function sessionOwner(request: TokenRequest, runId: string | undefined): 
 /** @param held secrets used earlier in this activity: the server has seen them and may echo them now */
 export function connectionOf(
   { name, url }: ServerBinding,
-  { headers, protocol, elicitation }: ServerAccess,
+  { headers, protocol, elicitation, hosted }: ServerAccess,
   token: MintedToken,
   held: readonly string[],
 ): ServerConnection {
@@ -123,7 +141,7 @@ export function connectionOf(
     protocol,
     secrets: [...token.secrets, ...held],
     ...(elicitation === undefined ? {} : { asks: true }),
-    ...defined({ accessToken: token.accessToken }),
+    ...defined({ accessToken: token.accessToken, binding: token.binding, hosted }),
   };
 }
 
@@ -282,16 +300,20 @@ export interface Renewing extends TokenRenewal {
 export function renewalOf(
   broker: TokenBroker,
   { call: _, ...request }: TokenRequest,
-  { accessToken, evidence: { expiresAt } }: MintedToken,
+  { accessToken, binding, evidence: { expiresAt } }: MintedToken,
   onMinted: (token: MintedToken) => void,
 ): Renewing | undefined {
   if (accessToken === undefined) return undefined;
   const minted: MintedToken[] = [];
+  const bindingOf: TokenRenewal['bindingOf'] = (shown) => minted.find((one) => one.accessToken === shown)?.binding;
   let isOver = false;
   return {
     ...defined({ expiresAt }),
+    bindingOf,
     mint: async (refused) => {
-      const token = await broker.mint({ ...request, ...defined({ refused }) });
+      const bound = refused === accessToken ? binding : refused === undefined ? undefined : bindingOf(refused);
+      const declined = bound?.isDeclined() === true ? { declined: true } : {};
+      const token = await broker.mint({ ...request, ...defined({ refused }), ...declined });
       minted.push(token);
       onMinted(token);
       if (isOver) token.release?.();
@@ -457,10 +479,10 @@ function listedAs(tool: OfferedTool, { tools, refused }: ToolListing): OfferedTo
 }
 
 function keyOf({ run, server, grant }: Principal): string {
-  const { name, url } = server;
+  const { name, url, hosted } = server;
   const { tenant, id } = run.initiator;
   // The key holds both: two initiators may name their grant alike, and tokens may name them without any grant.
-  return hashOf({ name, url, tenant, initiator: id, ...defined({ grant }) });
+  return hashOf({ name, url, tenant, initiator: id, ...defined({ grant, hosted }) });
 }
 
 // Lists a server's tools with a token that serves the list alone. Every failure has a code: without one a run would

@@ -43,6 +43,7 @@ import { currentScheduler } from '../kit/activity.ts';
 import { type ServerLimits, withinListLimits } from '../limits/server-limits.ts';
 import { waitsForTasks, withTaskSupport } from '../mcp/legacy-2025/tasks.ts';
 import type { ToolListing, ToolServer } from '../mcp/port.ts';
+import { reachHash } from '../tokens/configured.ts';
 import type { TokenBroker, TokenRequest } from '../tokens/port.ts';
 import type { SaidAuthorizations } from '../trust/dispatch-proof.ts';
 import { proveRun, type StartProofParts } from '../trust/start-proof.ts';
@@ -107,7 +108,9 @@ export function createDiscoverTools({
     const tools = offered.filter(({ name }) => catalog === undefined || isOffered(catalog, name));
     const pinned: ServerTools = {
       ...pinnedTools(binding, tools),
+      ...defined({ hosted: access.hosted }),
       ...(catalog === undefined ? {} : { catalogRefreshes: catalog.lastRefresh?.refresh ?? 0 }),
+      reachedBy: reachHash(config, binding, request.credentials?.name),
     };
     return {
       server: binding.name,

@@ -24,7 +24,9 @@ import { bounded } from '../../domain/text/escape.ts';
 import type { ToolNow } from '../catalog/reader.ts';
 import { forbidden, type Refused, type Scheduler } from '../kit/activity.ts';
 import type { Conditions } from '../policy/condition.ts';
-import { type ArgumentChecker, shownOf, verdictOn } from '../policy/judge.ts';
+import type { ArgumentChecker } from '../policy/arguments.ts';
+import { shownOf, verdictOn } from '../policy/judge.ts';
+import { reachHash } from '../tokens/configured.ts';
 import type { ReadDiscarded } from '../run/discarded-tail.ts';
 import { answerersNow, askedOf, checkConsent, checkRetry, hasEditedArguments, type Leaving } from './statement.ts';
 
@@ -66,13 +68,20 @@ export function checkFirst({ attempt, scheduledAt, attemptAt }: Scheduler): Ende
   return { kind: 'ended', outcome: { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message } };
 }
 
-export function checkTool({ target, server }: DispatchInput, tool: OfferedTool | undefined): Refused | undefined {
+export function checkTool(
+  { target, server, approvalRequestId }: DispatchInput,
+  tool: OfferedTool | undefined,
+): Refused | undefined {
   if (tool === undefined) return forbidden('The tool is not among those the run may use.');
   const same =
     tool.server === target.server &&
     tool.serverUrl === target.serverUrl &&
     tool.definition.name === target.tool &&
     server.name === tool.server &&
+    // What was approved for one way of calling is not approved for the other.
+    tool.hosted?.model === target.hosted &&
+    server.hosted === target.hosted &&
+    (target.hosted === undefined) === (approvalRequestId === undefined) &&
     // The judgement and signature name an address; the call goes to the address of the binding.
     server.url === target.serverUrl;
   return same ? undefined : forbidden('The call names another tool than the one that was judged.');
@@ -91,6 +100,27 @@ export function checkDefinition(
     code: 'DEFINITION_CHANGED',
     message: describeDrift(shown, tool.definition),
     definition: { hash: tool.hash, ...shownOf(tool) },
+    ...askedOf(verdict),
+  };
+}
+
+/**
+ * Checks that a standing decision is used on the way to the server on which the run listed its tools. The list was made
+ * by a worker that has the server's credentials, as this one does; those that judge may have none.
+ */
+export function checkReach(
+  { server, proof }: DispatchInput,
+  config: Pick<Config, 'servers' | 'credentials'>,
+  { reachedBy }: OfferedTool,
+  verdict: Verdict,
+  catalog: CatalogSnapshot | undefined,
+): Refused | undefined {
+  if (proof.kind !== 'standing' || reachedBy === undefined) return undefined;
+  if (reachedBy === reachHash(config, server, catalog?.connection?.credentials)) return undefined;
+  return {
+    kind: 'reopen',
+    code: 'STANDING_LOST',
+    message: `The credentials of ${server.name} are set otherwise than when the run listed its tools.`,
     ...askedOf(verdict),
   };
 }
@@ -177,20 +207,22 @@ export async function weigh(
   catalog: CatalogSnapshot | undefined,
 ): Promise<Weighed> {
   const { tool, pinned } = now;
-  const verdict = await verdictOn(config, conditions, { ...input, now, catalog });
+  const { problems, unchecked } = checker.check(tool.hash, tool.definition.inputSchema, input.arguments);
+  const verdict = await verdictOn(config, conditions, { ...input, now, catalog, unchecked });
   // A call that policy denies needs no new question.
   if (verdict.kind === 'deny') return { refused: { kind: 'refused', code: verdict.code, message: verdict.message } };
-  // Nobody is asked about a call that cannot run. The judge has already checked what the model proposed for the pinned
-  // tool.
-  const isChecked = tool === pinned && !hasEditedArguments(input);
-  const problems = isChecked ? [] : checker.problems(tool.hash, tool.definition.inputSchema, input.arguments);
+  // Nobody is asked about a call that cannot run.
   if (problems.length > 0) {
-    const what = tool === pinned ? 'The edited arguments do not fit' : 'The tool has changed';
+    const what =
+      tool === pinned
+        ? `The ${hasEditedArguments(input) ? 'edited ' : ''}arguments do not fit`
+        : 'The tool has changed';
     return { refused: { kind: 'refused', code: 'ARGUMENTS_INVALID', message: `${what}: ${problems.join('; ')}.` } };
   }
   const refused =
     checkRetry(input, config, verdict) ??
     checkDefinition(input, now, verdict) ??
+    checkReach(input, config, pinned, verdict, catalog) ??
     checkConsent(input, verdict, catalog, Date.now());
   if (refused !== undefined) return { refused };
   const leaving = { ...answerersNow(input, config, verdict), definitionHash: tool.hash, at: Date.now() };

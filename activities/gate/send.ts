@@ -162,7 +162,7 @@ async function send(
     },
     ...sealFor(input, seal, authority),
     isHandedOn: handingOn(told),
-    ...defined({ task, people: people?.ask }),
+    ...defined({ task, people: people?.ask, approvalRequestId: input.approvalRequestId }),
     ...(await inputOf(input, seal, config.trust.mode)),
   });
 }

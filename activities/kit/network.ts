@@ -2,7 +2,8 @@
  * Finds the network's own error in a chain of errors.
  *
  * 1. `neverConnected` is true only for failures before a connection stood: name resolution, TCP connect, TLS
- *    certificate.
+ *    certificate. A connection that stands can also become unreachable, so `EHOSTUNREACH` and `ENETUNREACH` count only
+ *    as errors of `connect`.
  */
 import { SdkError } from '@modelcontextprotocol/client';
 import { type Fields, isFields } from '../../domain/shapes/inputs.ts';
@@ -12,8 +13,6 @@ const BEFORE_SENDING = new Set([
   'ENOTFOUND',
   'EAI_AGAIN',
   'ECONNREFUSED',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
   'UND_ERR_CONNECT_TIMEOUT',
   'ERR_TLS_CERT_ALTNAME_INVALID',
   'CERT_HAS_EXPIRED',
@@ -71,10 +70,17 @@ function faultIn(error: unknown): NetworkFault | undefined {
     const { code, syscall } = at;
     // The SDK's own errors have codes of the same form that say nothing about the network.
     if (typeof code === 'string' && /^[A-Z][A-Z0-9_]+$/.test(code) && !SdkError.isInstance(at)) {
-      found = { code, syscall: typeof syscall === 'string' ? syscall : undefined };
+      found = { code, syscall: typeof syscall === 'string' ? syscall : sharedSyscall(at['errors']) };
     }
   }
   return found;
+}
+
+/** Node tries all addresses of a name, and then has the errors of each in one without a `syscall` of its own. */
+function sharedSyscall(errors: unknown): string | undefined {
+  if (!Array.isArray(errors)) return undefined;
+  const [first, ...others] = errors.map((each: unknown) => (isFields(each) ? each['syscall'] : undefined));
+  return typeof first === 'string' && others.every((each) => each === first) ? first : undefined;
 }
 
 /** Lists an error and its causes, the outermost first. */

@@ -69,6 +69,7 @@ export function endingOfFailure(trace: Extract<Trace, { kind: 'failed' }>, names
     const reason = stopped === 'cancelled' ? 'the call was cancelled' : (networkCodeOf(error) ?? 'no connection');
     return notSent(names, reason, exchange);
   }
+  if (asked === undefined && exchange.nonceWanted === true) return nonceWanted(names);
   const ended = stopped && STOPPED[stopped];
   if (ended !== undefined) return unknown(names, ended, exchange);
   const { status } = exchange;
@@ -93,6 +94,7 @@ export function endingOfConnect(
   if (exchange.forbidden !== undefined) return forbidden(exchange.forbidden);
   if (stopped === 'cancelled') return notSent(names, 'the call was cancelled', exchange);
   if (stopped === 'deadline') return notSent(names, 'no answer to the request to connect', exchange);
+  if (exchange.nonceWanted === true) return nonceWanted(names);
   const refusal = refusalIn(cause, exchange, names.quote);
   if (refusal !== undefined && ABOUT_THE_TOKEN.has(refusal.code)) return refused(names, refusal);
   const ending = notSent(names, reasonOf(cause, 'the protocol could not be agreed on'), exchange);
@@ -166,6 +168,15 @@ function notSent(names: Names, reason: string, { retryAfterMs }: Exchange): Extr
   };
 }
 
+/** Why nothing came of a request whose proof the server refused, and that was not sent again. */
+export const NONCE_WANTED = 'it wants another nonce in each proof (use_dpop_nonce, RFC 9449 §9)';
+
+/** The server has not looked at the token yet, so this says nothing of it: a later try may have a nonce in time. */
+function nonceWanted(names: Names): CallEnding {
+  const message = `Server "${names.server}" took nothing of the call: ${NONCE_WANTED}; tool "${names.tool}" was not called.`;
+  return { kind: 'not-sent', code: 'TOOL_UNAVAILABLE', message };
+}
+
 /** Not `not-sent`, which would be tried again: this worker's rules forbid the call until somebody changes them. */
 function forbidden({ code, message }: CountersignError): CallEnding {
   return { kind: 'refused', code, message };
@@ -196,6 +207,9 @@ interface Refusal {
   readonly requiredScope?: string;
 }
 
+const UNAUTHORIZED = 'the token was not accepted (HTTP 401)';
+const DECLINED = `${UNAUTHORIZED}; it is bound to a key (DPoP, RFC 9449), and the server offers no way to show such a token`;
+
 /** Statuses that HTTP defines as decided before a request is acted on (RFC 9110 §15.4 and §15.5, RFC 6585). */
 const REFUSING = new Set([
   301, 302, 307, 308, 400, 402, 404, 405, 406, 407, 410, 411, 413, 414, 415, 417, 421, 426, 428, 431,
@@ -206,7 +220,7 @@ const ABSENT = new Set([404, 405, 410]);
 /** Says why HTTP or the SDK's authorization refused a request; undefined if neither did. */
 export function refusalIn(
   error: unknown,
-  { retryAfterMs }: Exchange,
+  { retryAfterMs, declined }: Exchange,
   quote: (text: string) => string,
 ): Refusal | undefined {
   if (InsufficientScopeError.isInstance(error)) {
@@ -219,7 +233,7 @@ export function refusalIn(
   const later = defined({ retryAfterMs });
   const body = quote(bodyOf(error));
   const reason = body === '' ? `HTTP ${status}` : `HTTP ${status}: ${body}`;
-  if (status === 401) return { code: 'TOOL_UNAUTHORIZED', reason: 'the token was not accepted (HTTP 401)' };
+  if (status === 401) return { code: 'TOOL_UNAUTHORIZED', reason: declined === true ? DECLINED : UNAUTHORIZED };
   if (status === 403) return { code: 'TOOL_FORBIDDEN', reason };
   if (status === 429) return { code: 'TOOL_RATE_LIMITED', reason, ...later };
   if (status === 503 && retryAfterMs !== undefined) return { code: 'TOOL_UNAVAILABLE', reason, ...later };

@@ -16,7 +16,7 @@
  *
  * One file, because a result is read, scrubbed, measured and kept in one order, which no part can change alone.
  */
-import { type SchemaDraft, Validator } from '@cfworker/json-schema';
+import { Validator } from '@cfworker/json-schema';
 import { defined } from '../../contracts/defined.ts';
 import { READ_RESOURCE } from '../../contracts/names.ts';
 import type { ResultPart, ToolResult } from '../../contracts/schemas/call.ts';
@@ -24,6 +24,7 @@ import type { ArtifactRef, JsonObject, JsonValue } from '../../contracts/schemas
 import { byteLength } from '../../domain/text/canonical.ts';
 import { type ArtifactStore, inTime, STORING_MS } from '../artifacts/port.ts';
 import { MAX_NESTING, nestsTooDeeply } from '../kit/json.ts';
+import { dialectOf } from '../kit/json-schema.ts';
 import { within } from '../kit/time-limit.ts';
 import { createScrubber, type Scrubber } from '../scrubbing/scrubber.ts';
 import { endingOfError, halfway, isV1UnknownTool, type Names, refused, vanished } from './classify-failure.ts';
@@ -56,13 +57,32 @@ export async function meaningOf(answer: RawAnswer, call: Answered, parts: Meanin
   return await executed(reads ? contentsAsResult(answer.result) : answer.result, call, parts);
 }
 
-/** @param more secrets that the server gave for this call; they are scrubbed like the token */
+/**
+ * Returns a scrubber that knows the proofs which leave after it was made, too.
+ * @param more secrets that the server gave for this call; they are scrubbed like the token
+ */
 export function scrubberFor(
-  { secrets, accessToken, renewal }: ServerConnection,
+  { secrets, accessToken, binding, renewal }: ServerConnection,
   more: readonly string[] = [],
 ): Scrubber {
   const tokens = accessToken === undefined ? [] : [accessToken];
-  return createScrubber([...secrets, ...tokens, ...(renewal?.secrets() ?? []), ...more]);
+  const known = [...secrets, ...tokens, ...(renewal?.secrets() ?? []), ...more];
+  if (binding === undefined) return createScrubber(known);
+  let proofs: readonly string[] = [];
+  let scrubber = createScrubber(known);
+  const current = (): Scrubber => {
+    const now = binding.secrets();
+    if (now.length !== proofs.length || now.at(-1) !== proofs.at(-1)) {
+      proofs = now;
+      scrubber = createScrubber([...known, ...proofs]);
+    }
+    return scrubber;
+  };
+  return {
+    text: (value) => current().text(value),
+    value: (value) => current().value(value),
+    bytes: (value) => current().bytes(value),
+  };
 }
 
 export function namesOf(
@@ -187,7 +207,7 @@ export function outputViolation(outputSchema: JsonObject, structured: unknown): 
   if (structured === undefined) return 'the tool promised a structured result and gave none';
   try {
     const { valid, errors } = within(CHECK_MS, () =>
-      new Validator(outputSchema, draftOf(outputSchema)).validate(structured),
+      new Validator(outputSchema, dialectOf(outputSchema) ?? '2020-12').validate(structured),
     );
     if (valid) return undefined;
     // The last error is the innermost.
@@ -196,17 +216,6 @@ export function outputViolation(outputSchema: JsonObject, structured: unknown): 
   } catch {
     return "the tool's output schema could not be applied";
   }
-}
-
-/**
- * The draft is 2020-12 unless the schema names another (MCP 2025-11-25, "JSON Schema Usage"); servers on older SDKs
- * name draft-07.
- */
-function draftOf({ $schema }: JsonObject): SchemaDraft {
-  const named = typeof $schema === 'string' ? $schema : '';
-  if (named.includes('draft-04')) return '4';
-  if (named.includes('draft-07') || named.includes('draft-06')) return '7';
-  return named.includes('2019-09') ? '2019-09' : '2020-12';
 }
 
 // The next functions keep the content of a result: text in place, binary in the artifact store.

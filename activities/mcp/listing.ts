@@ -14,7 +14,7 @@ import { byteLength } from '../../domain/text/canonical.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
 import { ENDLESS_NUMBER, holdsEndlessNumber, MAX_NESTING, nestsTooDeeply } from '../kit/json.ts';
 import type { Scrubber } from '../scrubbing/scrubber.ts';
-import { faultOf, reasonOf, refusalIn } from './classify-failure.ts';
+import { faultOf, NONCE_WANTED, reasonOf, refusalIn } from './classify-failure.ts';
 import type { KeptSessions } from './kept-sessions.ts';
 import type { ServerConnection, ServerFault, ServerSign, ToolListing } from './port.ts';
 import {
@@ -31,9 +31,9 @@ import {
 } from './session.ts';
 
 const MAX_PAGES = 64;
-const MAX_TOOLS = 1_000;
+export const MAX_TOOLS = 1_000;
 /** Bytes of the definitions that are kept: they are read and parsed for every run, and held for as long as it works. */
-const MAX_BYTES = 4_194_304;
+export const MAX_BYTES = 4_194_304;
 /** Bytes of all pages as they come: content that is not kept is read too. */
 const MAX_LISTED_BYTES = 33_554_432;
 const TOO_MUCH = `its definitions have more than ${MAX_BYTES} bytes, the most of one server. Offer fewer tools or shorter schemas there, or make it two servers`;
@@ -166,6 +166,7 @@ function failure(
   fault: ServerFault | undefined,
 ): CountersignError {
   if (exchange.forbidden !== undefined) return exchange.forbidden;
+  if (exchange.nonceWanted === true) return failed(request, NONCE_WANTED);
   const refusal = refusalIn(error, exchange, request.quote);
   if (refusal === undefined || !KEPT.has(refusal.code)) {
     const { retryAfterMs } = exchange;
@@ -228,7 +229,7 @@ interface Listed {
 }
 
 /** Reads a server's tools as they come; it never holds a tool that cannot be offered. */
-class ListedTools {
+export class ListedTools {
   readonly #scrub: Scrubber;
   readonly #mayBeTasks: boolean;
   readonly #listed: Listed[] = [];

@@ -27,6 +27,7 @@ import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
 import { answersTo, MOST_ROUNDS } from '../../domain/request/input.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import type { ArtifactStore } from '../artifacts/port.ts';
+import { currentTrace } from '../kit/trace.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
 import type { Scrubber } from '../scrubbing/scrubber.ts';
 import {
@@ -377,7 +378,11 @@ async function request(
   const key = legKey(call);
   const mayAsk = call.input !== undefined && learned.kind === 'modern';
   // Fields given here replace those that the SDK adds by itself.
-  const _meta = { [IDEMPOTENCY_META]: key, ...(mayAsk ? { [CLIENT_CAPABILITIES_META_KEY]: ASKING } : {}) };
+  const _meta = {
+    [IDEMPOTENCY_META]: key,
+    ...(mayAsk ? { [CLIENT_CAPABILITIES_META_KEY]: ASKING } : {}),
+    ...currentTrace(),
+  };
   // Without `onprogress` no progress token is sent (opencode#21701).
   const options = { allowInputRequired: true, timeout: NEVER_MS, headers: { [IDEMPOTENCY_HEADER]: key }, ...watch };
   const params = { _meta, ...continuation(call) };

@@ -14,7 +14,7 @@ import type { ToolResult } from '../../contracts/schemas/call.ts';
 import type { ServerConfig } from '../../contracts/schemas/config.ts';
 import type { InputAnswer, InputRequests, InputResponse, SealedState } from '../../contracts/schemas/input.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
-import type { RefusedTool, ToolDefinition } from '../../contracts/schemas/tool.ts';
+import type { HostedBy, RefusedTool, ToolDefinition } from '../../contracts/schemas/tool.ts';
 
 export interface ServerConnection {
   readonly name: string;
@@ -23,6 +23,8 @@ export interface ServerConnection {
   readonly headers: Readonly<Record<string, string>>;
   readonly protocol: ServerConfig['protocol'];
   readonly accessToken?: string;
+  /** Set if the token is bound to a key: it leaves with proofs only. */
+  readonly binding?: TokenBinding;
   /** Scrubbed from everything that is returned. */
   readonly secrets: readonly string[];
   /**
@@ -37,6 +39,38 @@ export interface ServerConnection {
    * one call.
    */
   readonly keptFor?: string;
+  /** Set if the provider of a model is asked to call the server (`activities/hosted/`). */
+  readonly hosted?: HostedBy;
+}
+
+/** Sends a request as it is, once. */
+export type SendRequest = (url: string, init: RequestInit) => Promise<Response>;
+
+export interface BoundAnswer {
+  readonly response: Response;
+  /** The server asked for another nonce, and the request was not sent again. */
+  readonly nonceWanted?: true;
+  /** The server refused the token, and offered no way to show a bound one. */
+  readonly declined?: true;
+}
+
+/** Proves with each request that this worker has the key to which a token is bound (DPoP, RFC 9449). */
+export interface TokenBinding {
+  /**
+   * Sends a request with the token and a proof; once more if the server refused it for want of its nonce.
+   * @param mayRepeat false if anything else speaks against the second time
+   */
+  send(
+    token: string,
+    url: string,
+    init: RequestInit | undefined,
+    send: SendRequest,
+    mayRepeat?: () => boolean,
+  ): Promise<BoundAnswer>;
+  /** The newest proofs. */
+  secrets(): readonly string[];
+  /** True if the server refused the token last, and offered no way to show a bound one. */
+  isDeclined(): boolean;
 }
 
 export interface TokenRenewal {
@@ -50,6 +84,8 @@ export interface TokenRenewal {
   mint(
     refused?: string,
   ): Promise<{ readonly accessToken: string; readonly expiresAt?: string | undefined } | undefined>;
+  /** The binding of a token that it has given. */
+  bindingOf?(token: string): TokenBinding | undefined;
   /** Secrets of all tokens that it has given. */
   secrets(): readonly string[];
 }
@@ -97,6 +133,8 @@ export interface ToolCall {
   readonly isHandedOn?: () => boolean;
   /** The call is sent as a task, if the server takes tasks. */
   readonly task?: WantedTask;
+  /** For a hosted call: the id under which the provider asked for approval. */
+  readonly approvalRequestId?: string;
 }
 
 /** The place of a call's answer in a server's event stream (MCP 2025-11-25, "Resumability"). Secret (INV-S1). */

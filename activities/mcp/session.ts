@@ -33,7 +33,7 @@ import type { CountersignError } from '../../contracts/errors.ts';
 import { isFields } from '../../domain/shapes/inputs.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { type Egress, egressRefusalIn, type GuardedFetch, isEventStream, type Outlet } from '../egress/fetch.ts';
-import type { ServerConnection, TokenRenewal } from './port.ts';
+import type { BoundAnswer, ServerConnection, TokenBinding, TokenRenewal } from './port.ts';
 
 /** Time in ms for a server to hear of a cancellation and to forget the session. */
 const LEAVE_MS = 250;
@@ -111,7 +111,8 @@ const noValidator: jsonSchemaValidator = {
  */
 export async function openSession(options: SessionOptions): Promise<Session> {
   const { connection, prior, at = connection.url, connectMs, signal, egress, fetch, asks } = options;
-  const wire = openWire({ egress, server: connection, ...defined({ fetch }) });
+  const hasAsked = (): boolean => transport.asked;
+  const wire = openWire({ egress, server: connection, hasAsked, ...defined({ fetch }) });
   const { accessToken, renewal } = connection;
   const http = accessToken === undefined || !renewal ? wire.fetch : renewedFetch(wire.fetch, accessToken, renewal);
   const standing = asks === 'heard' ? standingStream(http) : undefined;
@@ -518,6 +519,9 @@ function isAwaited(method: string): boolean {
 // 5. The call, and the requests before it, leave with the token that the session was given, once (INV-X1). Later
 //    requests may need another token, because people's answers leave long after the call. They are sent again once
 //    after a 401, which proves that they were not acted on (RFC 6750 §3.1).
+// 6. A token that is bound to a key leaves with a proof and the scheme `DPoP`, whoever wrote the request. A request that
+//    the server refused for want of its nonce, the call too, is sent again once: it was not acted on (RFC 9449 §9).
+//    A server that asks in the middle of the call works on it: then the call is not sent again.
 
 /** Well above any result that is kept whole, so that an oversized result can still be told from a hostile one. */
 const MAX_RESPONSE_BYTES = 32 * 1024 * 1024;
@@ -541,6 +545,10 @@ export interface Exchange {
   readonly tooLarge?: boolean;
   /** Received bytes of its body, after decompression. */
   readonly received?: number;
+  /** The server refused the latest proof for want of its nonce. */
+  readonly nonceWanted?: boolean;
+  /** It refused a bound token, and offered no way to show one. */
+  readonly declined?: boolean;
   /** Why it was not sent at all. */
   readonly forbidden?: CountersignError;
 }
@@ -564,10 +572,12 @@ export interface Wire {
 
 export interface WireOptions {
   readonly egress: Egress;
-  readonly server: { readonly name: string; readonly url: string };
+  readonly server: Pick<ServerConnection, 'name' | 'url' | 'accessToken' | 'binding' | 'renewal'>;
   /** Replaces the guarded fetch, for tests. Its connections are not seen, so every failure counts as possibly sent. */
   readonly fetch?: GuardedFetch;
   readonly now?: () => number;
+  /** The server has asked something in the middle of the call: it works on it, whatever it says in the end. */
+  readonly hasAsked?: () => boolean;
 }
 
 /** One function, because every part of it reads or writes the facts of the same exchanges. */
@@ -606,11 +616,11 @@ export function openWire({ egress, server, ...options }: WireOptions): Wire {
       };
       const isCall = new Headers(init?.headers).has(IDEMPOTENCY_HEADER);
       callMade ||= isCall;
-      if (isCall || !callMade) exchange = {};
       if (options.fetch !== undefined) reach();
       const target = movedTo(String(url));
-      try {
-        const response = await (options.fetch ?? outlet.fetch)(target, init, {
+      const send = async (at: string, request: RequestInit | undefined): Promise<Response> => {
+        if (ofUse === use && (isCall || !callMade)) exchange = {};
+        const response = await (options.fetch ?? outlet.fetch)(at, request, {
           onTooLarge: () => record(isCall, { tooLarge: true }),
           onBytes: (count) => record(isCall, { received: (exchange.received ?? 0) + count }),
         });
@@ -619,6 +629,16 @@ export function openWire({ egress, server, ...options }: WireOptions): Wire {
           streamed: isEventStream(response),
           ...retryAfterOf(response, options.now ?? Date.now),
         });
+        return response;
+      };
+      try {
+        const bound = boundTokenIn(init, server);
+        const mayRepeat = (): boolean => init?.signal?.aborted !== true && !(isCall && options.hasAsked?.() === true);
+        const { response, ...facts }: BoundAnswer =
+          bound === undefined
+            ? { response: await send(target, init) }
+            : await bound.binding.send(bound.token, target, init, send, mayRepeat);
+        record(isCall, facts);
         const next = moveWithin(target, response);
         if (next !== undefined && moves.size < MOST_MOVES) moves.set(target, next);
         return isCall && isRedirect(response.status) ? await withoutLocation(response) : response;
@@ -646,6 +666,20 @@ export function openWire({ egress, server, ...options }: WireOptions): Wire {
     movedTo,
     close: async () => await outlet.close(),
   };
+}
+
+const SCHEME = 'Bearer ';
+
+/** Returns the token with which a request would leave, if that is bound to a key. */
+function boundTokenIn(
+  init: RequestInit | undefined,
+  { accessToken, binding: own, renewal }: WireOptions['server'],
+): { readonly token: string; readonly binding: TokenBinding } | undefined {
+  const header = new Headers(init?.headers).get('authorization') ?? '';
+  if (!header.startsWith(SCHEME)) return undefined;
+  const token = header.slice(SCHEME.length);
+  const binding = token === accessToken ? own : renewal?.bindingOf?.(token);
+  return binding === undefined ? undefined : { token, binding };
 }
 
 /** Statuses that send a request elsewhere (RFC 9110 §15.4); the SDK follows the last two. */

@@ -36,6 +36,15 @@ globalThis.AI_SDK_LOG_WARNINGS = false;
 
 export function createAiSdkModel(name: string, config: ProviderConfig, egress: Egress): Model {
   const provider = providerOf(name, config, egress);
+  return askedInTime(name, config, (request, subject) => ask(provider, subject, config.maxOutputTokens, request));
+}
+
+/** Bounds each question in time, and keeps the key out of answers and errors. */
+export function askedInTime(
+  name: string,
+  config: ProviderConfig,
+  asked: (request: ModelRequest, subject: Subject) => Promise<ModelAnswer>,
+): Model {
   const subject: Subject = { name, provider: config.provider };
   const scrub = scrubberOf(config.apiKey);
   return {
@@ -45,8 +54,10 @@ export function createAiSdkModel(name: string, config: ProviderConfig, egress: E
       const timer = setTimeout(() => deadline.abort(), config.timeoutSeconds * 1_000);
       const signal = AbortSignal.any([request.signal, deadline.signal]);
       try {
-        return scrub(await ask(provider, subject, config.maxOutputTokens, { ...request, signal }));
+        return scrub(await asked({ ...request, signal }, subject));
       } catch (error) {
+        // A breach is told whatever else has happened meanwhile.
+        if (error instanceof CountersignError && error.code === 'HOSTED_UNSUPPORTED') throw scrubbed(error, scrub);
         request.signal.throwIfAborted();
         if (deadline.signal.aborted)
           throw unavailable(subject, `gave no complete answer within ${config.timeoutSeconds} s`);
@@ -103,7 +114,7 @@ function toolSetOf(tools: readonly ModelTool[], strict: boolean | undefined): To
   return set;
 }
 
-function unavailable({ name, provider }: Subject, what: string): CountersignError {
+export function unavailable({ name, provider }: Subject, what: string): CountersignError {
   return new CountersignError('MODEL_UNAVAILABLE', `Model ${name} (${provider}) ${what}. It is asked again.`);
 }
 
@@ -171,7 +182,7 @@ function answeredBy(metadata: object | undefined): { provider?: JsonObject } {
 }
 
 /** The SDK returns unparsable arguments as the text it got; a tool without parameters is called with no text at all. */
-function argumentsOf(input: unknown): { arguments: JsonObject; malformed?: string } {
+export function argumentsOf(input: unknown): { arguments: JsonObject; malformed?: string } {
   const malformed = (how: string) => ({ arguments: {}, malformed: `the arguments ${how}` });
   if (typeof input === 'string') return input.trim() === '' ? { arguments: {} } : malformed('are not a JSON object');
   if (input === null || typeof input !== 'object' || Array.isArray(input)) {
@@ -209,15 +220,16 @@ export function promptOf(transcript: readonly Message[], output?: JsonObject): P
   const instructions = head.flatMap((message) =>
     message.role === 'system' && message.text !== '' ? [message.text] : [],
   );
-  if (output !== undefined)
-    instructions.push(
-      `When you give your final answer, reply with one JSON value and nothing else. It must fit this JSON Schema: ${JSON.stringify(output)}`,
-    );
+  if (output !== undefined) instructions.push(instructionFor(output));
   const system = instructions.map((content): SystemModelMessage => ({ role: 'system', content }));
   const ids = new EchoedIds();
   const messages = transcript.slice(head.length).flatMap((message) => modelMessage(message, ids));
   ids.assertAnswered();
   return { system, messages };
+}
+
+export function instructionFor(output: JsonObject): string {
+  return `When you give your final answer, reply with one JSON value and nothing else. It must fit this JSON Schema: ${JSON.stringify(output)}`;
 }
 
 function modelMessage(message: Message, ids: EchoedIds): ModelMessage[] {

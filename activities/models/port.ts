@@ -17,6 +17,16 @@ export interface ModelTool {
   readonly qualifiedName: string;
   readonly description?: string;
   readonly inputSchema: JsonObject;
+  /** Set if the provider calls the tool's server itself, once it is told so. */
+  readonly hosted?: HostedTool;
+}
+
+export interface HostedTool {
+  readonly server: string;
+  readonly serverUrl: string;
+  readonly connectorId?: string;
+  /** Original name. */
+  readonly tool: string;
 }
 
 export interface ModelRequest {
@@ -41,6 +51,8 @@ export type ModelPart =
       readonly arguments: JsonObject;
       /** Why the arguments are no JSON object; `arguments` is then empty. */
       readonly malformed?: string;
+      /** Set if the provider asks for approval of a call that it makes itself. */
+      readonly approvalRequestId?: string;
       readonly provider?: JsonObject;
     };
 

@@ -16,6 +16,7 @@ export async function createModelRegistry(
 ): Promise<ModelLookup> {
   const asksProviders = Object.values(configs).some(({ provider }) => provider !== 'scripted');
   const sdk = asksProviders ? await import('./ai-sdk.ts') : undefined;
+  const responses = asksProviders ? await import('./responses.ts') : undefined;
   const built = new Map<string, Model>([[CALLER_MODEL, CALLER]]);
   return (name) => {
     const known = built.get(name);
@@ -23,8 +24,22 @@ export async function createModelRegistry(
     const config = ownValue(configs, name);
     if (config === undefined) return undefined;
     const model =
-      config.provider === 'scripted' ? createScriptedModel(config.script) : sdk?.createAiSdkModel(name, config, egress);
+      config.provider === 'scripted'
+        ? createScriptedModel(config.script)
+        : withHosting(
+            sdk?.createAiSdkModel(name, config, egress),
+            config.provider === 'openai' ? responses?.createResponsesModel(name, config, egress) : undefined,
+          );
     if (model !== undefined) built.set(name, model);
     return model;
+  };
+}
+
+/** Steps with hosted tools are asked by the adapter that knows them. */
+function withHosting(plain: Model | undefined, hosting: Model | undefined): Model | undefined {
+  if (plain === undefined || hosting === undefined) return plain;
+  return {
+    step: async (request) =>
+      await (request.tools.some(({ hosted }) => hosted !== undefined) ? hosting : plain).step(request),
   };
 }

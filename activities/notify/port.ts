@@ -110,11 +110,16 @@ const CLOSED: Readonly<Record<NonNullable<ToldRequest['closed']>['status'], stri
   resolved: 'resolved',
 };
 
+/** Says how a request was closed, and by whom. */
+export function closedWords({ closed }: ToldRequest): string {
+  if (closed === undefined) return CLOSED.open;
+  return `${CLOSED[closed.status]}${closed.by === undefined ? '' : ` by ${visible(closed.by)}`}`;
+}
+
 /** Returns what is said of a request, as names and values. */
 export function linesOf(message: Message, request: LinkedRequest): (readonly [name: string, value: string])[] {
   const { run } = message;
   const { callId, about, closed, explain = [], because, deadline, who } = request;
-  const by = closed?.by === undefined ? '' : ` by ${visible(closed.by)}`;
   return [
     ['run', `${visible(run.workflowId)}, call ${visible(callId)}, started by ${visible(run.initiator.id)}`],
     ...(about === undefined ? [] : [['about', ABOUT[about]] as const]),
@@ -125,7 +130,7 @@ export function linesOf(message: Message, request: LinkedRequest): (readonly [na
           ['who', visible(who)],
           ['until', deadline],
         ] as const)
-      : [['closed', `${CLOSED[closed.status]}${by}`] as const]),
+      : [['closed', closedWords(request)] as const]),
     // They are the longest, and what is too long for a channel is cut at its end.
     ['arguments', visible(request.arguments)],
   ];

@@ -7,11 +7,13 @@
  *    before is looked for by its id, which stands in its metadata; without the scope to look, it is posted again.
  * 3. Buttons bind the digest that the message shows, and carry no right: who presses them is asked by the gateway
  *    (`gateway/slack/`). Approve stands only under a request whose arguments are all shown.
- * 4. An incoming webhook knows neither threads nor ids: there a message whose try was cut off may come twice.
+ * 4. The message that tells of a decision takes its buttons out of the thread, if the bot may read there. Where it may not,
+ *    or Slack does not answer, they stay: a press is then told who decided.
+ * 5. An incoming webhook knows neither threads nor ids: there a message whose try was cut off may come twice.
  */
 import { defined } from '../../contracts/defined.ts';
 import type { MessageSent } from '../../contracts/wire/notify.ts';
-import { SLACK_ACTIONS, type SlackButton } from '../../contracts/schemas/notify-message.ts';
+import { SLACK_ACTIONS, SlackButton } from '../../contracts/schemas/notify-message.ts';
 import type { SlackChannel, SlackWebhookChannel } from '../../contracts/schemas/channels.ts';
 import { type Fields, isFields } from '../../domain/shapes/inputs.ts';
 import { bounded } from '../../domain/text/escape.ts';
@@ -21,6 +23,7 @@ import { ownValue } from '../kit/json.ts';
 import { isFinalStatus, retryAfterOf } from '../kit/network.ts';
 import type { Compared } from '../../domain/policy/approvers.ts';
 import {
+  closedWords,
   headingOf,
   linesOf,
   type LinkedRequest,
@@ -70,6 +73,8 @@ export function createSlackChannel(
         metadata: { event_type: EVENT_TYPE, event_payload: { id: message.id } },
       });
       if (answer['ok'] !== true) throw refusalOf(name, answer['error']);
+      // The message has come; what else fails is no reason to send it again.
+      if (channel.buttons) await withoutButtons(ask, channel.channel, message).catch(() => undefined);
       return sentAs(thread ?? answer['ts']);
     },
   };
@@ -97,6 +102,40 @@ async function found(
     if (!isFields(each) || !isFields(each['metadata'])) continue;
     const payload = each['metadata']['event_payload'];
     if (isFields(payload) && payload['id'] === id && typeof each['ts'] === 'string') return each['ts'];
+  }
+  return undefined;
+}
+
+/** Takes the buttons of closed requests out of all messages of their thread that we have posted. */
+async function withoutButtons(
+  ask: (method: string, body: Fields | URLSearchParams) => Promise<Fields>,
+  channel: string,
+  { thread, run, requests }: Message,
+): Promise<void> {
+  const closed = requests.filter((request) => request.closed !== undefined);
+  if (thread === undefined || closed.length === 0) return;
+  const page = { channel, ts: thread, limit: String(MOST_LOOKED_AT), include_all_metadata: 'true' };
+  const { messages } = await ask('conversations.replies', new URLSearchParams(page));
+  for (const each of Array.isArray(messages) ? messages.filter(isFields) : []) {
+    const { ts, text, metadata } = each;
+    if (!isFields(metadata) || metadata['event_type'] !== EVENT_TYPE || !Array.isArray(each['blocks'])) continue;
+    const before: readonly unknown[] = each['blocks'];
+    const blocks = before.map((block) => {
+      const pressed = pressIn(block);
+      const request = closed.find(({ callId }) => pressed?.run === run.workflowId && pressed.callId === callId);
+      return request === undefined ? block : context(escaped(closedWords(request)));
+    });
+    if (blocks.some((block, index) => block !== before[index])) await ask('chat.update', { channel, ts, text, blocks });
+  }
+}
+
+/** What the buttons of a block answer; undefined if they are not ours, or there are none. */
+function pressIn(block: unknown): SlackButton | undefined {
+  if (!isFields(block) || block['type'] !== 'actions' || !Array.isArray(block['elements'])) return undefined;
+  for (const element of block['elements'].filter(isFields)) {
+    const value = typeof element['value'] === 'string' ? fieldsIn(element['value']) : {};
+    const read = SlackButton.safeParse(value);
+    if (read.success) return read.data;
   }
   return undefined;
 }

@@ -7,14 +7,12 @@
  * 2. It judges as many calls as a turn may hold, and lets other work run in between; the run denies the rest by limit.
  */
 import { setImmediate } from 'node:timers/promises';
-import { type Schema, Validator } from '@cfworker/json-schema';
-import { LRUCache } from 'lru-cache';
 import { defined } from '../../contracts/defined.ts';
 import { READ_RESOURCE, turnOf } from '../../contracts/names.ts';
 import type { Judgement, ProposedCall, Verdict } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
-import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
+import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { ApproverRule, Policy, PolicyInput } from '../../contracts/schemas/policy.ts';
 import { MOST_CALLS_PER_TURN } from '../../contracts/schemas/run-spec.ts';
 import type { Tally } from '../../contracts/schemas/run-state.ts';
@@ -37,7 +35,7 @@ import {
   type ReadCatalog,
   type ToolNow,
 } from '../catalog/reader.ts';
-import { OutOfTime, within } from '../kit/time-limit.ts';
+import { ArgumentChecker, type CheckedArguments } from './arguments.ts';
 import { ConditionClock, Conditions } from './condition.ts';
 import type { ConditionInputs } from './condition-variables.ts';
 import { ownValue } from '../kit/json.ts';
@@ -62,6 +60,8 @@ export interface JudgedCall {
   readonly callId: string;
   readonly arguments: JsonObject;
   readonly earlier?: Tally | undefined;
+  /** Why the arguments could not be checked. */
+  readonly unchecked?: string | undefined;
 }
 
 export async function verdictOn(
@@ -70,7 +70,7 @@ export async function verdictOn(
   call: JudgedCall,
   clock?: ConditionClock,
 ): Promise<Verdict> {
-  const { run, runPolicy, now, catalog } = call;
+  const { run, runPolicy, now, catalog, unchecked } = call;
   const { tool } = now;
   const layer = layerOf(catalog, now, config.catalog);
   const layers = { organisation: config.policy, run: runPolicy, ...defined({ catalog: layer }) };
@@ -79,6 +79,7 @@ export async function verdictOn(
     tool: tool.definition.name,
     annotations: tool.definition.annotations,
     serverTrusted: trustsHints(config, now, catalog),
+    ...defined({ unchecked }),
   };
   const policies = [config.policy, runPolicy];
   const judged = (ask?: AskCondition): Verdict => judge(layers, called, run.initiator.id, ask, Date.now());
@@ -139,14 +140,16 @@ export function createJudge(
     const judgementOn = async (call: ProposedCall): Promise<Judgement> => {
       const { callId, arguments: args, malformed } = call;
       const pinned = offered.find(({ modelName }) => modelName === call.name);
-      if (pinned === undefined) return denyUnknown(call, offered);
+      if (pinned === undefined || isMisdirected(call, pinned)) return denyUnknown(call, offered);
       const catalog = catalogs.get(pinned.server);
       const now = await currentTool(loadToolset, catalog, pinned);
       const before = earlier === undefined ? undefined : withOpen(earlier, open);
-      const judged = { run, runPolicy, now, catalog, callId, arguments: args, earlier: before };
-      const verdict = await verdictOn(config, conditions, judged, clock);
       const { server, serverUrl, definition, hash } = now.tool;
-      const target = { server, serverUrl, tool: definition.name, definitionHash: hash };
+      const { problems, unchecked } = checkedOf(malformed, () => checker.check(hash, definition.inputSchema, args));
+      const judged = { run, runPolicy, now, catalog, callId, arguments: args, earlier: before, unchecked };
+      const verdict = await verdictOn(config, conditions, judged, clock);
+      const hosted = now.tool.hosted?.model;
+      const target = { server, serverUrl, tool: definition.name, definitionHash: hash, ...defined({ hosted }) };
       const resolved = {
         callId,
         target,
@@ -156,7 +159,6 @@ export function createJudge(
       if (verdict.kind === 'deny') return { ...resolved, verdict };
       if (verdict.kind === 'allow') tellBrokenGlass(tellGlass, verdict, run, resolved, 'allowed');
       // Nobody is asked about a call that cannot run.
-      const problems = malformed === undefined ? checker.problems(hash, definition.inputSchema, args) : [malformed];
       if (problems.length > 0) return { ...resolved, verdict: badArguments(problems) };
       const shown = verdict.kind === 'ask' ? { ...shownOf(now.tool), ...reachedBy(verdict.approvers, catalog) } : {};
       return { ...resolved, verdict, ...shown };
@@ -213,11 +215,14 @@ function reachedBy({ allOf }: ApproverRule, catalog: CatalogSnapshot | undefined
 
 /**
  * True if a call of the tool may be sent again. Either the operator lists the tool, or policy takes a trusted server's
- * word that it only reads. A read of a linked resource is repeatable by the setting that offers it.
+ * word that it only reads. A read of a linked resource is repeatable by the setting that offers it; a hosted call never
+ * is.
  */
 export function isRepeatable(config: PolicyConfig, now: ToolNow, catalog: CatalogSnapshot | undefined): boolean {
   const { servers, policy } = config;
-  const { server, definition } = now.tool;
+  const { server, definition, hosted } = now.tool;
+  // A stretch and a resent call would ask a provider twice, and pay it twice.
+  if (hosted !== undefined) return false;
   if (definition.name === READ_RESOURCE) return readsLinks(servers, server);
   if (ownValue(servers, server)?.repeatable.includes(definition.name) === true) return true;
   const isRead = definition.annotations?.readOnlyHint === true;
@@ -230,6 +235,11 @@ function redactOf({ policy: { redact = [] } }: PolicyConfig, tool: OfferedTool):
   return places.length === 0 ? {} : { redact: [...places] };
 }
 
+/** True if the model called a hosted tool as one of ours, or one of ours as a hosted one: nobody could make such a call. */
+function isMisdirected({ approvalRequestId }: ProposedCall, { hosted }: OfferedTool): boolean {
+  return (approvalRequestId === undefined) !== (hosted === undefined);
+}
+
 function denyUnknown(call: ProposedCall, offered: readonly OfferedTool[]): Judgement {
   const names = offered.map(({ modelName }) => modelName);
   const near = nearNames(call.name, names);
@@ -240,6 +250,11 @@ function denyUnknown(call: ProposedCall, offered: readonly OfferedTool[]): Judge
     repeatable: false,
     verdict: { kind: 'deny', rules: ['default/not-offered'], code: 'TOOL_UNKNOWN', message },
   };
+}
+
+/** Arguments that are no object fit no schema. */
+function checkedOf(malformed: string | undefined, check: () => CheckedArguments): CheckedArguments {
+  return malformed === undefined ? check() : { problems: [malformed] };
 }
 
 function badArguments(problems: readonly string[]): Verdict {
@@ -257,74 +272,4 @@ export function shownOf({ definition }: OfferedTool): Pick<Judgement, 'descripti
     ...(description === undefined ? {} : { description: bounded(description, DESCRIPTION_CHARACTERS) }),
     ...(annotations === undefined || byteLength(canonicalJson(annotations)) > ANNOTATION_BYTES ? {} : { annotations }),
   };
-}
-
-// Checks arguments against the tool's pinned input schema (JSON Schema 2020-12). So the model hears of a
-// mistake before a person is asked and before the server is called.
-//
-// 1. A schema is a server's text: its regular expressions are left out, since one hostile pattern would stall a worker.
-//    The server checks them itself.
-// 2. The check is bounded in time, since references can double the work at each level. A schema that once took too long
-//    is not tried again: the calls of a turn would otherwise hold the worker's thread one after the other.
-// 3. A schema that cannot be used refuses nothing.
-
-const MOST_KEPT = 500;
-const MOST_ERRORS = 5;
-const CHECK_MS = 200;
-
-export class ArgumentChecker {
-  /** `false` marks a schema that cannot be used. */
-  readonly #kept = new LRUCache<string, Validator | false>({ max: MOST_KEPT });
-
-  /** Returns problems as `path: reason`, bounded; empty if the arguments fit. */
-  problems(definitionHash: string, schema: JsonObject, args: JsonObject): readonly string[] {
-    const validator = this.#validator(definitionHash, schema);
-    if (validator === false) return [];
-    try {
-      const { valid, errors } = within(CHECK_MS, () => validator.validate(args));
-      const last = valid ? [] : errors.slice(-MOST_ERRORS);
-      return last.map(({ instanceLocation, error }) => `${instanceLocation}: ${error}`.slice(0, 300));
-    } catch (error) {
-      if (error instanceof OutOfTime) this.#kept.set(definitionHash, false);
-      // An unresolvable $ref fails only now.
-      return [];
-    }
-  }
-
-  #validator(hash: string, schema: JsonObject): Validator | false {
-    const known = this.#kept.get(hash);
-    if (known !== undefined) return known;
-    let validator: Validator | false;
-    try {
-      // Sound: cfworker takes any JSON object and throws on an invalid schema.
-      validator = within(CHECK_MS, () => new Validator(withoutPatterns(schema) as Schema, '2020-12', false));
-    } catch {
-      validator = false;
-    }
-    this.#kept.set(hash, validator);
-    return validator;
-  }
-}
-
-/** Keywords whose value is data. */
-const DATA = ['const', 'enum', 'default'];
-/** Keywords whose value maps names to schemas. */
-const NAMED = ['properties', '$defs', 'definitions', 'dependentSchemas'];
-
-/** Drops `pattern`, `patternProperties` and `format` where they are keywords; a property may bear these names. */
-function withoutPatterns(schema: JsonValue, isProperties = false): JsonValue {
-  if (Array.isArray(schema)) return schema.map((item: JsonValue) => withoutPatterns(item));
-  if (typeof schema !== 'object' || schema === null) return schema;
-  // Without the patterns, the properties they allowed cannot be told from those they forbade.
-  const left = ['pattern', 'patternProperties', 'format'].concat(
-    'patternProperties' in schema ? ['additionalProperties', 'unevaluatedProperties'] : [],
-  );
-  return Object.fromEntries(
-    Object.entries(schema)
-      .filter(([key]) => isProperties || !left.includes(key))
-      .map(([key, value]) => [
-        key,
-        DATA.includes(key) ? value : withoutPatterns(value, !isProperties && NAMED.includes(key)),
-      ]),
-  );
 }

@@ -20,11 +20,13 @@ import type { RunPriority } from '../../contracts/wire/identity.ts';
 import type { ModelPrice, PreparedRun } from '../../contracts/wire/run.ts';
 import { answerersOf } from '../../domain/policy/approvers.ts';
 import { specHash } from '../../domain/request/digest.ts';
+import { executionOf, mayHost } from '../../domain/run/hosted.ts';
 import { millionthsOf, TALLY_BYTES } from '../../domain/run/limits.ts';
 import { readsLinks } from '../../domain/run/resource-link.ts';
 import { screenSpec } from '../../domain/run/spec-screen.ts';
 import { byteLength, canonicalJson, hashOf } from '../../domain/text/canonical.ts';
 import { bounded, visible } from '../../domain/text/escape.ts';
+import { isRefusal } from '../../domain/text/refusal.ts';
 import { nearNames } from '../../domain/text/match.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { assertConnectable, type ReadCatalog } from '../catalog/reader.ts';
@@ -69,12 +71,7 @@ export function createPrepareRun(
     const tally = (await conditions.readEarlier(config.policy)) || (await conditions.readEarlier(spec.policy));
     const limits = limitsOf(config, spec, tally ? TALLY_BYTES : 0);
     const price = priceOf(config, spec.agent.model, limits);
-    const { tenant } = spec.initiator;
-    const servers = await Promise.all(
-      spec.servers.map(async (server, index) =>
-        bindServer(config, server, await readCatalog({ tenant, server: server.name }), `servers[${index}]`),
-      ),
-    );
+    const servers = await boundServers(config, spec, readCatalog);
     return {
       specHash: specHash(spec),
       policyVersion: policyVersionOf(config),
@@ -104,6 +101,16 @@ export function createPrepareRun(
       ...proven,
     };
   };
+}
+
+async function boundServers(config: Config, spec: RunSpec, readCatalog: ReadCatalog): Promise<ServerBinding[]> {
+  const { servers, agent, initiator } = spec;
+  return await Promise.all(
+    servers.map(async (server, index) => {
+      const catalog = await readCatalog({ tenant: initiator.tenant, server: server.name });
+      return bindServer(config, server, catalog, `servers[${index}]`, agent.model);
+    }),
+  );
 }
 
 /** Where the ledger and the messages of a run go. */
@@ -269,12 +276,23 @@ function priceOf({ models }: Config, name: string, { spend }: Limits): ModelPric
  */
 function bindServer(
   config: Config,
-  { name, url, allowedTools }: ServerRef,
+  { name, url, allowedTools, execute }: ServerRef,
   catalog: CatalogSnapshot | undefined,
   path: string,
+  model: string,
 ): ServerBinding {
   if (catalog !== undefined) assertConnected(catalog, url, path);
   const configured = ownValue(config.servers, name);
+  const execution = executionOf({
+    server: name,
+    configured: configured?.execute,
+    asked: execute,
+    model,
+    canHost: mayHost(config, model),
+    hasCatalog: catalog !== undefined,
+    path,
+  });
+  if (isRefusal(execution)) throw new CountersignError(execution.code, execution.message, execution.facts);
   if (configured !== undefined) {
     const own = canonicalServerUrl(configured.url);
     if (catalog?.connection !== undefined) assertConnectable(config, name, catalog.connection);
@@ -284,12 +302,15 @@ function bindServer(
         `${path}.url`,
       );
     const { startWaitSeconds, elicitation } = configured;
+    // A provider has no way to put questions of the server before people.
+    const asks = execution === 'hosted' ? { hosted: model } : defined({ holdSeconds: elicitation?.holdSeconds });
     return {
       name,
       url: own,
       ...defined({ taskQueue: configured.taskQueue ?? catalog?.connection?.taskQueue, allowedTools }),
       ...(catalog === undefined ? {} : { catalog: true }),
-      ...defined({ startWaitSeconds, holdSeconds: elicitation?.holdSeconds }),
+      ...defined({ startWaitSeconds }),
+      ...asks,
     };
   }
   if (catalog?.connection !== undefined) {

@@ -11,11 +11,14 @@ import { readAuthorization } from '../../contracts/access-token.ts';
 import { defined } from '../../contracts/defined.ts';
 import { READ_RESOURCE } from '../../contracts/names.ts';
 import type { TokenEvidence } from '../../contracts/schemas/call.ts';
-import type { ScopeTemplates } from '../../contracts/schemas/credentials.ts';
+import type { ScopeTemplates, SenderConstrained } from '../../contracts/schemas/credentials.ts';
+import { constraintOf } from '../../domain/policy/sender-constraint.ts';
+import { isFields } from '../../domain/shapes/inputs.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { createScrubber } from '../scrubbing/scrubber.ts';
 import { TOKEN_TYPES, type TokenTypeName } from './exchange.ts';
 import { type MintedToken, tokenError, type TokenRequest } from './port.ts';
+import type { ProofKey } from './proof-key.ts';
 import { ownValue } from '../kit/json.ts';
 
 export interface Asked {
@@ -58,6 +61,9 @@ interface GrantedContext {
   /** The secrets with which the token was asked for. */
   readonly secrets: readonly string[];
   readonly refused: string | undefined;
+  readonly senderConstrained: SenderConstrained;
+  /** Key for which the token was requested, if for one. */
+  readonly key?: ProofKey | undefined;
   /** Milliseconds since the epoch. */
   readonly now: number;
 }
@@ -67,7 +73,6 @@ export function checkGranted(answer: TokenEndpointResponse, asked: Asked, contex
   const { access_token: token, refresh_token: refresh, id_token: id } = answer;
   const secrets = [token, refresh, id, ...context.secrets].filter((secret) => secret !== undefined);
   const refuse = refusing(context);
-  if (answer.token_type !== 'bearer') refuse('is no bearer token', 'Configure its client for bearer tokens.');
   const read = readAuthorization(token);
   if (read.kind === 'refused' || read.token !== token)
     refuse('cannot stand in a header', 'Report this to its operator.');
@@ -75,6 +80,7 @@ export function checkGranted(answer: TokenEndpointResponse, asked: Asked, contex
   if (context.secrets.includes(token)) refuse('it was sent itself', 'Report this to its operator.');
   if (token === refused) refuse(`${server} has just refused`, `Check what ${server} expects of a token.`);
   const claims = unverifiedClaims(token);
+  const isBound = checkConstraint(answer.token_type, claims, context);
   const granted = answer.scope === undefined ? asked.scopes : scopesIn(answer.scope);
   const wider = [...granted, ...(claims?.scopes ?? [])].filter((scope) => !asked.scopes.includes(scope));
   if (wider.length > 0) {
@@ -91,6 +97,7 @@ export function checkGranted(answer: TokenEndpointResponse, asked: Asked, contex
   const expiresAtMs = answer.expires_in === undefined ? claims?.expiresAtMs : now + answer.expires_in * 1_000;
   return {
     accessToken: token,
+    ...(isBound && context.key ? { binding: context.key } : {}),
     evidence: {
       strategy,
       issuer,
@@ -100,6 +107,30 @@ export function checkGranted(answer: TokenEndpointResponse, asked: Asked, contex
     },
     secrets,
   };
+}
+
+/** Returns true if the token is bound to the key of the call, and false if it is a bearer token that may be used. */
+function checkConstraint(type: string, claims: UnverifiedClaims | undefined, context: GrantedContext): boolean {
+  const { server, issuer, senderConstrained, key } = context;
+  const unbound = (reason: string, next: string): never => {
+    const message = `No token for ${server}: ${issuer} gave one that ${reason}. Nothing was sent to ${server}. ${next}`;
+    throw tokenError('TOKEN_UNBOUND', message, { server, issuer });
+  };
+  switch (constraintOf(senderConstrained, key?.thumbprint, { type, key: claims && (claims.boundTo ?? '') })) {
+    case 'bound':
+      return true;
+    case 'bearer':
+      return false;
+    case 'unbound':
+      return unbound(
+        'anybody could use who reads it, and senderConstrained: required forbids that',
+        'Have its client given tokens that are bound to a key (DPoP, RFC 9449).',
+      );
+    case 'foreign-key':
+      return unbound('is not bound to the key of this call (cnf.jkt, RFC 9449 §6.1)', 'Report this to its operator.');
+    case 'unknown-type':
+      return refusing(context)('is no bearer token', 'Configure its client for bearer tokens.');
+  }
 }
 
 /** RFC 8693 §2.2.1: checks the type of the token that an exchange gave. */
@@ -140,6 +171,8 @@ function hrefOf(text: string): string {
 export interface UnverifiedClaims {
   readonly issuer?: string;
   readonly jti?: string;
+  /** Thumbprint of a key (RFC 9449 §6.1). */
+  readonly boundTo?: string;
   readonly audience?: readonly string[];
   readonly scopes?: readonly string[];
   /** Milliseconds since the epoch. */
@@ -153,7 +186,7 @@ export function unverifiedClaims(token: string): UnverifiedClaims | undefined {
   } catch {
     return undefined;
   }
-  const { iss, jti, aud, exp } = claims;
+  const { iss, jti, aud, exp, cnf } = claims;
   // Issuers older than RFC 9068 write `scp`, as text or as a list.
   const scope = claims['scope'] ?? claims['scp'];
   const scopes = typeof scope === 'string' ? scopesIn(scope) : stringsIn(scope);
@@ -161,6 +194,7 @@ export function unverifiedClaims(token: string): UnverifiedClaims | undefined {
   return {
     ...(typeof iss === 'string' ? { issuer: iss } : {}),
     ...(typeof jti === 'string' ? { jti } : {}),
+    ...(isFields(cnf) && typeof cnf['jkt'] === 'string' ? { boundTo: cnf['jkt'] } : {}),
     ...defined({ audience, scopes }),
     ...(typeof exp === 'number' ? { expiresAtMs: exp * 1_000 } : {}),
   };

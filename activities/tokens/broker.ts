@@ -22,6 +22,7 @@ import { clientCredentialsStrategy, enterpriseManagedStrategy, tokenExchangeStra
 import { type MintedToken, type TokenBroker, tokenError, type TokenRequest, type TokenStrategy } from './port.ts';
 import { forResource } from './resource-metadata.ts';
 import { grantOpener, type PrivateKeys, sealedStrategy, type SigningKeys } from './sealed.ts';
+import { createServerWords } from './sender-constraint.ts';
 import { refreshStrategy, vaultedTokenStrategy } from './vaulted.ts';
 
 export interface TokenBrokerOptions {
@@ -137,7 +138,8 @@ function createStrategies(
   warn: TokenSource['warn'],
 ): Strategies {
   const { allowInsecure, issuerEndpoints } = config.egress;
-  const common = { servers: createAuthorizationServers(now), signingKeys, timeoutMs, allowInsecure, now, warn };
+  const words = createServerWords(now);
+  const common = { words, servers: createAuthorizationServers(now), signingKeys, timeoutMs, allowInsecure, now, warn };
   const openGrant = grantOpener({ keys, now });
   const given = sealedStrategy({
     keys,
@@ -179,13 +181,13 @@ function createStrategies(
         const { issuer, trust } = config;
         if (issuer === undefined) throw unusable('Credentials of the kind issued need an issuer in the configuration.');
         const sign = tokenSigner(issuer, signingKeys, now);
-        const strategy = issuedStrategy(credentials, { issuer, sign, trust: trust.mode });
-        return forResource({ ...credentials, issuer: issuer.url }, strategy, { egress, now });
+        const strategy = issuedStrategy(credentials, { issuer, sign, trust: trust.mode, words });
+        return forResource({ ...credentials, issuer: issuer.url }, strategy, { egress, now, words });
       }
       default:
         // Without a vault there is nothing to ask anybody for.
         if (credentials.kind === 'refresh' && vault === undefined) return noVault;
-        return forResource(credentials, asking(credentials), { egress, now });
+        return forResource(credentials, asking(credentials), { egress, now, words });
     }
   };
   return { given, strategyOf };
@@ -226,9 +228,11 @@ const noToken: TokenStrategy = {
 /** Lists all secrets that a holder of the connection must not pass on. */
 export function secretsOf({
   accessToken,
+  binding,
   secrets,
-}: Pick<MintedToken | ServerConnection, 'accessToken' | 'secrets'>): readonly string[] {
-  return accessToken === undefined ? secrets : [...secrets, accessToken];
+}: Pick<MintedToken | ServerConnection, 'accessToken' | 'binding' | 'secrets'>): readonly string[] {
+  const proofs = binding?.secrets() ?? [];
+  return accessToken === undefined ? secrets : [...secrets, accessToken, ...proofs];
 }
 
 export interface TokenUse<Used> {
@@ -262,11 +266,11 @@ export async function withToken<Used>(
     return { kind: 'none', error };
   }
   const used = await usedWith(token, []);
-  const { accessToken: refused } = token;
+  const { accessToken: refused, binding } = token;
   if (refused === undefined || !isRefused(used)) return { kind: 'used', used, token };
   let other: MintedToken;
   try {
-    other = await broker.mint({ ...request, refused });
+    other = await broker.mint({ ...request, refused, ...(binding?.isDeclined() === true ? { declined: true } : {}) });
   } catch (noOther) {
     return { kind: 'used', used, token, noOther };
   }

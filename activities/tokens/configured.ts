@@ -2,6 +2,8 @@
 import type { Config, Credentials } from '../../contracts/schemas/config.ts';
 import type { OAuthClient } from '../../contracts/schemas/credentials.ts';
 import { pathText } from '../../contracts/schemas/parse.ts';
+import { hashOf } from '../../domain/text/canonical.ts';
+import { ownValue } from '../kit/json.ts';
 
 interface PlacedCredentials {
   readonly path: readonly string[];
@@ -41,6 +43,28 @@ export function isExchanged({ kind }: Credentials): boolean {
 
 export function takeGrant(credentials: Credentials): boolean {
   return credentials.kind === 'given' || credentials.kind === 'refresh' || isExchanged(credentials);
+}
+
+/**
+ * Hashes how this configuration reaches a server: what is remembered of one way does not hold for another. Secrets and
+ * values of headers are left out: a rotated secret is the same way.
+ * @param named the credentials that a catalog names, in place of the server's own
+ */
+export function reachHash(
+  { servers, credentials }: Pick<Config, 'servers' | 'credentials'>,
+  { name, url }: { readonly name: string; readonly url: string },
+  named?: string,
+): string {
+  const server = ownValue(servers, name);
+  const use = named === undefined ? server?.credentials : ownValue(credentials, named)?.use;
+  return hashOf({ url, use: withoutSecrets(use ?? null), headers: Object.keys(server?.headers ?? {}).toSorted() });
+}
+
+function withoutSecrets(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutSecrets);
+  if (typeof value !== 'object' || value === null) return value;
+  const kept = Object.entries(value).filter(([name, inner]) => name !== 'clientSecret' && inner !== undefined);
+  return Object.fromEntries(kept.map(([name, inner]) => [name, withoutSecrets(inner)]));
 }
 
 const SECRET_NAME = /key|token|secret|auth|cookie|password|credential|signature/i;

@@ -170,8 +170,15 @@ const REFUSALS: ReadonlySet<string> = new Set([
   'invalid_target',
   // RFC 6749 §4.1.2.1, in use at token endpoints too
   'access_denied',
+  // RFC 9449 §5
+  'invalid_dpop_proof',
 ]);
-const PASSING: ReadonlySet<string> = new Set(['temporarily_unavailable', 'server_error', 'slow_down']);
+const PASSING: ReadonlySet<string> = new Set([
+  'temporarily_unavailable',
+  'server_error',
+  'slow_down',
+  'use_dpop_nonce',
+]);
 
 /** Faults that the library finds in metadata and endpoints. */
 const LIBRARY_REFUSALS: Readonly<Record<string, string>> = {

@@ -19,30 +19,35 @@ import type { IssuedClaims, IssuedTokens, Issuer, SigningKey } from '../../contr
 import type { Initiator } from '../../contracts/schemas/run-spec.ts';
 import { askedFor, expiry, parametersOf } from './asked.ts';
 import type { MintedToken, TokenStrategy } from './port.ts';
+import type { ServerWords } from './sender-constraint.ts';
 
 interface IssuedSource {
   readonly issuer: Issuer;
   readonly sign: SignToken;
   readonly trust: Config['trust']['mode'];
+  readonly words: ServerWords;
 }
 
-export function issuedStrategy(credentials: IssuedTokens, { issuer, sign, trust }: IssuedSource): TokenStrategy {
+export function issuedStrategy(credentials: IssuedTokens, { issuer, sign, trust, words }: IssuedSource): TokenStrategy {
   return {
     async mint(request): Promise<MintedToken> {
       const { run, initiator, call } = request;
       const place = { namespace: run.namespace, run: run.workflowId, trust };
       const asked = askedFor(credentials, request);
       const { resource, scope } = parametersOf(asked);
+      // Nobody but the server says whether it takes bound tokens: there is no other authorization server to ask.
+      const key = await words.keyFor(credentials.senderConstrained, request);
       const { token, jti, expiresAtMs } = await sign({
         sub: initiator === undefined ? issuer.clientId : subjectOf(initiator, issuer.clientId),
         aud: resource,
         ...defined({ scope }),
+        ...(key === undefined ? {} : { cnf: { jkt: key.thumbprint } }),
         ...(initiator === undefined ? {} : { act: { sub: issuer.clientId } }),
         countersign: { ...place, ...defined({ tenant: initiator?.tenant, call }) },
       });
       const origin = { strategy: credentials.kind, issuer: issuer.url, jti };
       const evidence = { ...origin, scopes: [...asked.scopes], ...expiry(expiresAtMs) };
-      return { accessToken: token, evidence, secrets: [token] };
+      return { accessToken: token, ...defined({ binding: key }), evidence, secrets: [token] };
     },
   };
 }

@@ -22,11 +22,15 @@ import type { OAuthClient } from '../../contracts/schemas/credentials.ts';
 import { type GuardedFetch, isSecureTransport } from '../egress/fetch.ts';
 import { type Exchange, oauthFailure, signAssertion } from './exchange.ts';
 import { tokenError } from './port.ts';
+import { type ProofKey, wantsNonceOfIssuer } from './proof-key.ts';
 import type { SigningKeys } from './sealed.ts';
+import type { ServerWords } from './sender-constraint.ts';
 
 export interface TokenSource {
   readonly servers: AuthorizationServers;
   readonly signingKeys: SigningKeys;
+  /** What tool servers say of bound tokens. */
+  readonly words: ServerWords;
   /** Fetches from the issuers of these credentials, as far as egress rules allow. */
   readonly send: GuardedFetch;
   /** Limit for discovery and token request together. */
@@ -47,12 +51,19 @@ interface TokenAsk {
   readonly grantType: string;
   readonly parameters: Readonly<Record<string, string>>;
   readonly exchange: Exchange;
+  /**
+   * Makes the key for which the token is requested; undefined if for none.
+   * @param algorithms of proofs that the authorization server states to take
+   */
+  readonly keyFor?: (algorithms: unknown) => Promise<ProofKey | undefined>;
 }
 
 export interface TokenAnswer {
   readonly answer: TokenEndpointResponse;
   /** The secrets with which the token is asked for. */
   readonly secrets: readonly string[];
+  /** Key for which the token was requested. Whether the token is bound to it, the answer says. */
+  readonly key?: ProofKey | undefined;
 }
 
 export class ConfiguredClient {
@@ -68,23 +79,44 @@ export class ConfiguredClient {
     return this.#client.issuer;
   }
 
-  async token({ server, grantType, parameters, exchange }: TokenAsk): Promise<TokenAnswer> {
-    const { issuer, clientId } = this.#client;
+  /** Sends the request once more if the endpoint refused it for want of its nonce (RFC 9449 §8). */
+  async token(ask: TokenAsk): Promise<TokenAnswer> {
+    const { server, exchange, keyFor } = ask;
+    const shown: string[] = [];
     try {
-      const { metadata, auth, secrets } = await this.#authenticated(server, 'token_endpoint', exchange);
-      const client = { client_id: clientId };
-      const form = new URLSearchParams(parameters);
-      const options = optionsFor(new URL(issuer), exchange);
-      const response = await genericTokenEndpointRequest(metadata, client, auth, grantType, form, options);
-      // An ID-JAG has the type N_A (RFC 8693 §2.2.1); a caller that wants a bearer token checks the type itself.
-      const recognizedTokenTypes = { n_a: () => undefined };
-      const answer = await processGenericTokenEndpointResponse(metadata, client, response, { recognizedTokenTypes });
-      return { answer, secrets };
+      const { dpop_signing_alg_values_supported: algorithms } = await this.#source.servers.metadataOf(
+        this.issuer,
+        exchange,
+      );
+      const key = await keyFor?.(algorithms);
+      const answer = await this.#asked(ask, key, shown).catch(async (error: unknown) => {
+        if (key === undefined || !wantsNonceOfIssuer(error)) throw error;
+        return await this.#asked(ask, key, shown);
+      });
+      return { answer, secrets: [...shown, ...(key?.secrets() ?? [])], key };
     } catch (error) {
       // The failure may come from stale metadata.
       this.forget();
-      throw oauthFailure(error, { server, issuer, exchange });
+      throw oauthFailure(error, { server, issuer: this.issuer, exchange });
     }
+  }
+
+  /** @param shown gets all that is sent as a secret, each time anew: a client's assertion is used once */
+  async #asked(
+    { server, grantType, parameters, exchange }: TokenAsk,
+    key: ProofKey | undefined,
+    shown: string[],
+  ): Promise<TokenEndpointResponse> {
+    const { issuer, clientId } = this.#client;
+    const { metadata, auth, secrets } = await this.#authenticated(server, 'token_endpoint', exchange);
+    shown.push(...secrets);
+    const client = { client_id: clientId };
+    const form = new URLSearchParams(parameters);
+    const options = { ...optionsFor(new URL(issuer), proving(exchange, key)), ...(key && { DPoP: key.handle }) };
+    const response = await genericTokenEndpointRequest(metadata, client, auth, grantType, form, options);
+    // An ID-JAG has the type N_A (RFC 8693 §2.2.1); a caller that wants an access token checks the type itself.
+    const recognizedTokenTypes = { n_a: () => undefined };
+    return await processGenericTokenEndpointResponse(metadata, client, response, { recognizedTokenTypes });
   }
 
   /** Ends a token at its issuer (RFC 7009). Returns false if the issuer offers no way. */
@@ -252,6 +284,18 @@ export function createAuthorizationServers(now: () => number): AuthorizationServ
     },
     forget(issuer) {
       kept.delete(issuer);
+    },
+  };
+}
+
+/** Lets the key know its proofs: they are secrets of this call. */
+function proving(exchange: Exchange, key: ProofKey | undefined): Exchange {
+  if (key === undefined) return exchange;
+  return {
+    ...exchange,
+    fetch: async (url, request) => {
+      key.note(request.headers);
+      return await exchange.fetch(url, request);
     },
   };
 }

@@ -51,7 +51,7 @@ function oauthStrategy(
   clients: readonly [ConfiguredClient, ...ConfiguredClient[]],
   propose: Propose,
 ): TokenStrategy {
-  const { kind: strategy, issuer, revoke } = credentials;
+  const { kind: strategy, issuer, revoke, senderConstrained } = credentials;
   const [client] = clients;
   return {
     async mint(request) {
@@ -61,8 +61,18 @@ function oauthStrategy(
       const exchange = openExchange({ ...source, signal });
       const { grantType, parameters: own, secrets: known } = await propose(request, asked, exchange);
       const parameters = { ...parametersOf(asked), ...own };
-      const { answer, secrets } = await client.token({ server, grantType, parameters, exchange });
-      const context = { strategy, server, issuer, secrets: [...known, ...secrets], refused, now: source.now() };
+      const keyFor = async (algorithms: unknown) => await source.words.keyFor(senderConstrained, request, algorithms);
+      const { answer, secrets, key } = await client.token({ server, grantType, parameters, exchange, keyFor });
+      const context = {
+        strategy,
+        server,
+        issuer,
+        secrets: [...known, ...secrets],
+        refused,
+        senderConstrained,
+        key,
+        now: source.now(),
+      };
       const release = (): void => endTokens(client, source, server, answer);
       try {
         if (strategy === 'token-exchange') checkIssuedType(answer, ['access_token', 'jwt'], context);

@@ -4,13 +4,14 @@
  * 1. It is called inside an activity only; what it returns is never recorded (INV-S1).
  * 2. The scope is never wider than asked, and never widened by itself (INV-S2).
  * 3. Refusals are `CountersignError`s: `GRANT_MISSING | GRANT_INVALID | GRANT_EXPIRED | GRANT_FORBIDDEN | GRANT_LOST |
- *    TOKEN_REFUSED` (final) or `TOKEN_UNAVAILABLE` (may pass). Their text holds no secret.
+ *    TOKEN_REFUSED | TOKEN_UNBOUND` (final) or `TOKEN_UNAVAILABLE` (may pass). Their text holds no secret.
  */
 import { CountersignError, type ErrorFacts } from '../../contracts/errors.ts';
 import type { TokenEvidence } from '../../contracts/schemas/call.ts';
 import type { IssuedCall } from '../../contracts/schemas/credentials.ts';
 import type { Grant, Initiator } from '../../contracts/schemas/run-spec.ts';
 import type { RunIdentity } from '../../contracts/wire/identity.ts';
+import type { TokenBinding } from '../mcp/port.ts';
 
 export interface TokenRequest {
   /** The run that a grant is bound to, or the catalog that lists tools for itself. */
@@ -31,12 +32,18 @@ export interface TokenRequest {
   readonly credentials?: { readonly name: string; readonly tenant: string };
   /** A token that the server has refused with 401; the broker must not hand it out again. */
   readonly refused?: string;
+  /** That token was bound to a key, and the server offers no way to show such a token. */
+  readonly declined?: boolean;
+  /** A provider shows the token, which has no key of ours. Only where bound tokens are required is it bound all the same. */
+  readonly byProvider?: boolean;
   readonly signal?: AbortSignal;
 }
 
 export interface MintedToken {
   /** Value of the Authorization header without its scheme; absent if the server takes none. */
   readonly accessToken?: string;
+  /** Set if the token is bound to a key, which lives here and ends with the token. */
+  readonly binding?: TokenBinding;
   readonly evidence: TokenEvidence;
   /** Everything that must not leave the activity: the token, and the secrets with which it was obtained. */
   readonly secrets: readonly string[];
@@ -62,6 +69,7 @@ type TokenErrorCode =
   | 'GRANT_FORBIDDEN'
   | 'GRANT_LOST'
   | 'TOKEN_REFUSED'
+  | 'TOKEN_UNBOUND'
   | 'TOKEN_UNAVAILABLE';
 
 /** Makes every error of this folder, without a cause: those of libraries hold requests, answers and keys. */

@@ -1,12 +1,13 @@
 /**
  * Compares the authorization servers that a tool server names for itself (RFC 9728) with the configured issuer.
  *
- * 1. Resource metadata is never followed. It can only make us refuse: tokens are asked for at the configured issuer or
- *    nowhere.
+ * 1. Resource metadata is never followed. It can only make us refuse, or bind tokens to a key: tokens are asked for at
+ *    the configured issuer or nowhere.
  * 2. Metadata is read at the well-known places of the server's own origin, whatever a `WWW-Authenticate` header says.
  *    Nothing secret is sent.
  */
 import type { CountersignError } from '../../contracts/errors.ts';
+import { takesBoundTokens } from '../../domain/policy/sender-constraint.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import type { Egress } from '../egress/fetch.ts';
 import { type Exchange, LARGEST_ANSWER_BYTES, openExchange } from './exchange.ts';
@@ -25,7 +26,7 @@ interface ResourceCheck {
   readonly resourceMetadata: 'on-refusal' | 'required';
 }
 
-interface CheckSource extends Pick<TokenSource, 'now'> {
+interface CheckSource extends Pick<TokenSource, 'now' | 'words'> {
   readonly egress: Egress;
 }
 
@@ -74,6 +75,7 @@ async function checkResource(check: ResourceCheck, request: TokenRequest, source
     if (!isRequired) return;
     throw refusal(check, server, 'publishes metadata of another resource (RFC 9728 §3.3)');
   }
+  source.words.wants(serverUrl, takesBoundTokens(read.metadata));
   const named = Array.isArray(issuers) ? issuers.filter((one) => typeof one === 'string') : [];
   if (named.length === 0 && !isRequired) return;
   if (named.some((one) => sameIssuer(one, issuer))) return;

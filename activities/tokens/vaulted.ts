@@ -14,7 +14,7 @@
 import type { TokenEndpointResponse } from 'oauth4webapi';
 import { defined } from '../../contracts/defined.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
-import type { RefreshedTokens } from '../../contracts/schemas/credentials.ts';
+import type { RefreshedTokens, SenderConstrained } from '../../contracts/schemas/credentials.ts';
 import type { VaultEntry, VaultSecret } from '../../contracts/schemas/stores.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { egressRefusalIn } from '../egress/fetch.ts';
@@ -118,7 +118,7 @@ const WRITING_MS = 30_000;
 const LONGEST_LIFE_SECONDS = 315_360_000;
 
 export function refreshStrategy(credentials: RefreshedTokens, source: TokenSource, vault: Vault): TokenStrategy {
-  const { kind: strategy, issuer } = credentials;
+  const { kind: strategy, issuer, senderConstrained } = credentials;
   const client = new ConfiguredClient(credentials, source);
   const { now, timeoutMs } = source;
   return {
@@ -131,14 +131,14 @@ export function refreshStrategy(credentials: RefreshedTokens, source: TokenSourc
       const { expiresAt } = check(await ofVault(server, async () => await vault.read(ref))).entry;
       await readMetadata(client, source, request);
       const asked = askedFor(credentials, request);
-      const use = async (token: string) => await exchanged(token, server, asked, client, source);
+      const use = async (token: string) => await exchanged(token, request, asked, client, source, senderConstrained);
       const reusable = credentials.refreshTokens === 'reusable';
       const lease = { leaseMs: timeoutMs + WRITING_MS, waitMs: timeoutMs, signal, now };
       const renewed = await ofVault(server, async () => await renew({ vault, ref, check, use, reusable, ...lease }));
       switch (renewed.kind) {
         case 'renewed': {
-          const { answer, secrets } = renewed.value;
-          const context = { strategy, server, issuer, secrets, refused, now: now() };
+          const { answer, secrets, key } = renewed.value;
+          const context = { strategy, server, issuer, secrets, refused, senderConstrained, key, now: now() };
           return { ...checkGranted(answer, asked, context), ...defined({ grantExpiresAt: expiresAt }) };
         }
         case 'failed':
@@ -184,17 +184,21 @@ async function readMetadata(
 /** Runs without the caller's signal; `activities/vault/renewal.ts` says why. */
 async function exchanged(
   used: string,
-  server: string,
+  request: TokenRequest,
   asked: Asked,
   client: ConfiguredClient,
   source: TokenSource,
+  mode: SenderConstrained,
 ): Promise<Used<TokenAnswer>> {
   const { exchange, proof } = watched(openExchange({ ...source, signal: undefined }));
   const parameters = { ...parametersOf(asked), refresh_token: used };
   try {
-    const { answer, secrets } = await client.token({ server, grantType: 'refresh_token', parameters, exchange });
+    const { server } = request;
+    const keyFor = async (algorithms: unknown) => await source.words.keyFor(mode, request, algorithms);
+    const ask = { server, grantType: 'refresh_token', parameters, exchange, keyFor };
+    const { answer, secrets, key } = await client.token(ask);
     const { refresh_token: token } = answer;
-    const value = { answer, secrets: [...secrets, used] };
+    const value = { answer, secrets: [...secrets, used], key };
     return { kind: 'exchanged', value, ...defined({ token, expiresAt: endOf(answer, source.now()) }) };
   } catch (error) {
     return { kind: proof(), error };

@@ -4,11 +4,13 @@
  * workflow says.
  *
  * 1. The signature binds namespace, workflow id and the whole spec: initiator, tenant, servers, policy, grants.
- *    Whatever a workflow says of these is compared with what was signed.
+ *    Whatever a workflow says of these is compared with what was signed. Who calls a server, this service or the
+ *    provider of the model, follows from the signed spec and this worker's configuration.
  * 2. The signature is good for a start only while it lasts: the first execution of the run began then, as Temporal
  *    reports it.
  */
 import { CountersignError } from '../../contracts/errors.ts';
+import type { Config } from '../../contracts/schemas/config.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import type { Policy } from '../../contracts/schemas/policy.ts';
 import { type Grant, RunSpec, type RunSpecInput } from '../../contracts/schemas/run-spec.ts';
@@ -16,6 +18,7 @@ import type { ServerBinding } from '../../contracts/schemas/tool.ts';
 import type { TrustSet } from '../../contracts/schemas/trust.ts';
 import { canonicalJson, sha256Hex } from '../../domain/text/canonical.ts';
 import { specHash } from '../../domain/request/digest.ts';
+import { executionOf, mayHost } from '../../domain/run/hosted.ts';
 import { wasGoodAt } from '../../domain/signing/jws.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { checkSignature, openMessage } from '../../domain/signing/message.ts';
@@ -24,6 +27,7 @@ import type { ReadExecution } from './executions.ts';
 import { checkedByKeys, type TrustedKeys } from './keys.ts';
 import type { RunIdentity, SignedSpec, ToolsetRef } from '../../contracts/wire/identity.ts';
 import type { Scheduler } from '../kit/activity.ts';
+import { ownValue } from '../kit/json.ts';
 
 export const SPEC_TYPE = 'application/vnd.countersign.spec+json';
 
@@ -33,6 +37,7 @@ export interface StartProofParts {
   readonly readExecution: ReadExecution;
   /** Queue of these workers: a run on another queue is none of ours. */
   readonly taskQueue: string;
+  readonly config: Pick<Config, 'servers' | 'models'>;
 }
 
 /** The claims of a dispatch about its run, to be compared. */
@@ -86,7 +91,7 @@ export async function proveRun(
   await judgeSpec(parts, spec, signedSpec.signature, sha256Hex(text), scheduler);
   await assertStartedInTime(parts, signedSpec.signature, scheduler);
   // Sound: it is a run spec, defaults not applied; a workflow hands on policy and grants as they were sent.
-  const other = differenceOf(spec, given as RunSpecInput, claims);
+  const other = differenceOf(spec, given as RunSpecInput, claims, parts.config);
   if (other !== undefined)
     throw new CountersignError('DISPATCH_FORBIDDEN', `The call names another ${other} than the spec that was signed.`);
   return spec;
@@ -151,6 +156,7 @@ function differenceOf(
   spec: RunSpec,
   given: RunSpecInput,
   { run, server, grant, runPolicy, toolset }: RunClaims,
+  config: StartProofParts['config'],
 ): string | undefined {
   const named = spec.servers.find(({ name }) => name === server.name);
   const pairs: readonly (readonly [string, unknown, unknown])[] = [
@@ -160,6 +166,7 @@ function differenceOf(
     ['server', server.name, named?.name],
     ['URL', named?.url === undefined ? undefined : server.url, named?.url && canonicalServerUrl(named.url)],
     ['list of tools', server.allowedTools, named?.allowedTools],
+    ['caller of the server', server.hosted, hostedBy(config, spec, server)],
     ['grant', grant, given.grants?.find((each) => each.server === server.name)],
     ...(toolset ?? []).map((each): readonly [string, unknown, unknown] => {
       const same = spec.servers.find(({ name }) => name === each.server);
@@ -171,6 +178,25 @@ function differenceOf(
     }),
   ];
   return pairs.find(([, said, signed]) => !isSame(said, signed))?.[0];
+}
+
+/** Returns the model through which the server is called; undefined if this service calls it. */
+function hostedBy(
+  config: StartProofParts['config'],
+  { servers, agent }: RunSpec,
+  { name, catalog }: ServerBinding,
+): string | undefined {
+  const execution = executionOf({
+    server: name,
+    configured: ownValue(config.servers, name)?.execute,
+    asked: servers.find((each) => each.name === name)?.execute,
+    model: agent.model,
+    canHost: mayHost(config, agent.model),
+    // A workflow that speaks of a catalog where there is none gets a call by this service, not by a provider.
+    hasCatalog: catalog === true,
+    path: `servers.${name}`,
+  });
+  return execution === 'hosted' ? agent.model : undefined;
 }
 
 function isSame(one: unknown, other: unknown): boolean {

@@ -40,6 +40,8 @@ function configOf({ config }: DemoModel, filesUrl: string): ConfigInput {
     // The demo server and a local model run on this machine; production needs no loopback.
     egress: { allowLoopback: true },
     policy: { strategy: 'annotations', approvers: { ids: ['ann'], groups: ['reviewers'] } },
+    // A tool that nobody has spoken of asks by the policy above, as without a catalog.
+    catalog: { administrators: [{ ids: ['ann'], may: ['connect', 'loosen', 'tighten'] }], newTools: 'strategy' },
     // The path is relative to the configuration file.
     artifacts: { directory: 'artifacts' },
     worker: { shutdownGraceSeconds: 2 },

@@ -1,10 +1,12 @@
 /** Starts the gateway of `countersign dev`, with the development login unless the configuration says otherwise. */
 import { Client } from '@temporalio/client';
+import { CountersignError } from '../../contracts/errors.ts';
 import { GatewayConfig } from '../../contracts/schemas/gateway.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { createDataConverter } from '../../workers/codec.ts';
 import type { LoadedConfig } from '../../workers/config/load.ts';
 import { connectClient } from '../../workers/connection.ts';
+import { connectDevCatalog } from './catalog.ts';
 import { gatewayParts, linesTo, startOn } from '../session/gateway.ts';
 import { loadClientSettings } from '../session/session.ts';
 import type { Terminal } from '../session/terminal.ts';
@@ -12,7 +14,7 @@ import type { Terminal } from '../session/terminal.ts';
 /** Everybody who is asked by the demo's policy may also start and stop runs. */
 const DEVELOPERS = { ids: ['ann'], groups: ['reviewers'] };
 
-const DEVELOPMENT = { development: true, may: { start: DEVELOPERS, administer: DEVELOPERS } } as const;
+const DEVELOPMENT = { development: true, may: { start: DEVELOPERS, administer: DEVELOPERS }, gate: {} } as const;
 
 export interface DevGateway {
   readonly gateway: Gateway;
@@ -24,12 +26,14 @@ interface Place {
   readonly address: string;
   readonly namespace: string;
   readonly port: number;
+  /** URL of the demo server, where the configuration is the one made for trying things out. */
+  readonly filesUrl: string | undefined;
 }
 
 /** @returns undefined in trust mode `signed` without a key for the gateway */
 export async function startDevGateway(
   { config, path, baseDirectory }: LoadedConfig,
-  { address, namespace, port }: Place,
+  { address, namespace, port, filesUrl }: Place,
   terminal: Terminal,
 ): Promise<DevGateway | undefined> {
   const { mode } = config.trust;
@@ -39,7 +43,12 @@ export async function startDevGateway(
   const settings = await loadClientSettings(path, terminal);
   const connection = await connectClient({ address });
   const client = new Client({ connection, namespace, dataConverter: createDataConverter(config) });
-  const started = await startOn({ client, settings }, parts, linesTo(terminal));
+  const started = await startOn({ client, settings }, parts, linesTo(terminal), terminal.env);
+  if (filesUrl !== undefined)
+    await connectDevCatalog({ client, taskQueue: settings.taskQueue }, filesUrl).catch((error: unknown) => {
+      if (!(error instanceof CountersignError)) throw error;
+      terminal.err(`The gate offers nothing yet: ${error.message}\n`);
+    });
   return {
     gateway: started,
     isOpen: gateway.development === true,

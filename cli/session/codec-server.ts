@@ -69,7 +69,7 @@ export async function startCodec(
       },
       log,
     });
-    return { url: server.url, stop: async () => void (await Promise.all([server.stop(), close()])) };
+    return { ...server, stop: async () => void (await Promise.all([server.stop(), close()])) };
   } catch (error) {
     await close();
     throw error;

@@ -16,6 +16,7 @@ import { Assertion } from '../../contracts/schemas/trust.ts';
 import type { CodecLog } from '../../gateway/codec/server.ts';
 import type { Gateway, GatewayOptions, Speaking } from '../../gateway/gateway.ts';
 import type { GatewayLog } from '../../gateway/http/server.ts';
+import type { LivePolicy } from '../../workers/config/live-policy.ts';
 import { readConfigFile, substitute } from '../../workers/config/load.ts';
 import { packageVersion } from '../../workers/setup.ts';
 import type { GlobalOptions } from './options.ts';
@@ -123,27 +124,67 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
 
 /** Starts a gateway on the connection of a session. */
 export async function startOn(
-  { client, settings: { taskQueue, artifacts, policy, trusted, serverUrls } }: Pick<Session, 'client' | 'settings'>,
+  { client, settings }: Pick<Session, 'client' | 'settings'>,
   { config, trust, ask, askSlack, idCase, administrators }: GatewaySettings,
-  log: GatewayOptions['log'],
+  log: GatewayLog,
+  env: Terminal['env'],
 ): Promise<Gateway> {
+  const { taskQueue, artifacts, trusted, serverUrls, repeatable } = settings;
   // Its HTTP server takes half a second to load, so other commands do without it.
   const { startGateway } = await import('../../gateway/gateway.ts');
-  const version = packageVersion();
-  return await startGateway({
-    config,
-    trust,
-    ask,
-    askSlack,
-    idCase,
-    catalogs: { administrators, policy, trusted, serverUrls },
-    explain: explainBy({ policy, trusted }),
-    client,
-    taskQueue,
-    artifacts: artifactReader(artifacts),
-    version,
-    log,
-  });
+  const live = await livePolicy(settings, log, env);
+  const judging = {
+    get policy() {
+      return live?.current ?? settings.policy;
+    },
+    trusted,
+    administrators,
+    serverUrls,
+    repeatable,
+  };
+  try {
+    const gateway = await startGateway({
+      config,
+      trust,
+      ask,
+      askSlack,
+      idCase,
+      catalogs: judging,
+      explain: explainBy(judging),
+      client,
+      taskQueue,
+      artifacts: artifactReader(artifacts),
+      version: packageVersion(),
+      log,
+    });
+    return {
+      ...gateway,
+      stop: async () => {
+        live?.stop();
+        await gateway.stop();
+      },
+    };
+  } catch (error) {
+    live?.stop();
+    throw error;
+  }
+}
+
+/** Follows the policy of the file, as workers do; without a file there is nothing to follow. */
+async function livePolicy(
+  { path, policy, serverUrls, channels }: Session['settings'],
+  log: GatewayLog,
+  env: Terminal['env'],
+): Promise<LivePolicy | undefined> {
+  if (path === undefined) return undefined;
+  const { LivePolicy: Live } = await import('../../workers/config/live-policy.ts');
+  const config = {
+    policy,
+    servers: serverUrls,
+    notify: { channels: Object.fromEntries(channels.map((name) => [name, true])) },
+  };
+  const say = (message: string): void => log.warn(message, {});
+  return new Live({ config, path }, env, { error: say, warn: say });
 }
 
 /** Writes a server's own lines as JSON to standard error. */
@@ -155,7 +196,7 @@ export function linesTo(terminal: Pick<Terminal, 'err'>): CodecLog {
   return { info: line('info'), warn: line('warn') };
 }
 
-/** Judges calls by this policy, as `policy explain` does. */
+/** Judges calls by the policy of the moment, as `policy explain` does. */
 export function explainBy(judging: Pick<Session['settings'], 'policy' | 'trusted'>): GatewayOptions['explain'] {
   return async (asked) => {
     // Conditions take parts of workers, which a gateway that is not asked does without.

@@ -48,8 +48,14 @@ export interface ClientSettings {
   readonly serverUrls: Readonly<Record<string, string>>;
   /** Server name → true if the operator trusts the server's annotations. */
   readonly trusted: Readonly<Record<string, boolean>>;
+  /** Server name → tools whose calls may be sent twice. */
+  readonly repeatable: Readonly<Record<string, readonly string[]>>;
   /** The organisation's policy: workers with this file judge by the same one that a command shows. */
   readonly policy: Config['policy'];
+  /** The configuration file, absolute; absent if there is none. */
+  readonly path?: string;
+  /** Names of the channels by which people are told. */
+  readonly channels: readonly string[];
 }
 
 export async function loadClientSettings(
@@ -113,8 +119,18 @@ async function load(
     ...defined({ retentionDays: artifacts.retentionDays }),
     serverUrls: Object.fromEntries(Object.entries(servers).map(([name, { url }]) => [name, url])),
     trusted: Object.fromEntries(Object.entries(servers).map(([name, { trusted }]) => [name, trusted])),
+    repeatable: Object.fromEntries(Object.entries(servers).map(([name, { repeatable }]) => [name, repeatable])),
     policy,
+    ...defined({ path: file?.path }),
+    channels: channelsIn(file?.value),
   };
+}
+
+/** The names alone: what a channel holds may be secret, and a policy names it by its name. */
+function channelsIn(value: unknown): readonly string[] {
+  const notify = isRecord(value) ? value['notify'] : undefined;
+  const channels = isRecord(notify) ? notify['channels'] : undefined;
+  return isRecord(channels) ? Object.keys(channels) : [];
 }
 
 function placeOf({ s3, directory }: ArtifactsConfig, base: string, allowInsecure: boolean): ArtifactPlace {
@@ -161,7 +177,12 @@ const each =
       : found;
 
 /** The parts of a configuration that commands read, by what they are for. */
-const FOR_POLICY = { taskQueue: whole, servers: each('url', 'trusted'), policy: whole, egress: only('allowInsecure') };
+const FOR_POLICY = {
+  taskQueue: whole,
+  servers: each('url', 'trusted', 'repeatable'),
+  policy: whole,
+  egress: only('allowInsecure'),
+};
 const FOR_CLIENT = { ...FOR_POLICY, encryption: whole, artifacts: whole };
 const FOR_VAULT = { vault: whole, servers: each('url') };
 const FOR_TRUST = { trust: whole, egress: whole };

@@ -1,4 +1,6 @@
 /** Implements `countersign codec-server`, which decrypts payloads for Temporal UI until it is asked to end. */
+import { defined } from '../../contracts/defined.ts';
+import type { CodecServer } from '../../gateway/codec/server.ts';
 import { type CodecSettings, loadCodecSettings, startCodec } from '../session/codec-server.ts';
 import { linesTo } from '../session/gateway.ts';
 import { locate } from '../session/session.ts';
@@ -20,7 +22,7 @@ export const CODEC_SERVER = verb({
         terminal.err(
           `${terminal.paint('red', 'WARNING: DEVELOPMENT')}: whoever reaches ${settings.config.host} may read every encrypted run. Never use this for real data.\n`,
         );
-      print(terminal, codecAnswer(server.url, namespace, settings), options.json === true);
+      print(terminal, codecAnswer(server, namespace, settings), options.json === true);
       await ended(terminal.interrupted());
     } finally {
       await server.stop();
@@ -29,13 +31,20 @@ export const CODEC_SERVER = verb({
   },
 });
 
-function codecAnswer(url: string, namespace: string, { config }: CodecSettings): Answer {
+function codecAnswer({ url, metricsUrl }: CodecServer, namespace: string, { config }: CodecSettings): Answer {
   const { oidc, development, origins } = config;
   const who = development === true ? 'nobody is verified' : `tokens of ${oidc?.issuer} for ${oidc?.audience}`;
   const where = origins.length === 0 ? 'no pages' : `pages of ${origins.join(', ')}`;
   return {
-    json: { url, namespace, issuer: oidc?.issuer, development: development === true, origins },
+    json: {
+      url,
+      namespace,
+      issuer: oidc?.issuer,
+      development: development === true,
+      origins,
+      ...defined({ metrics: metricsUrl }),
+    },
     text: (paint) =>
-      `${paint('bold', 'codec server')} of namespace ${namespace} at ${paint('cyan', url)}, ${who}; ${where}`,
+      `${paint('bold', 'codec server')} of namespace ${namespace} at ${paint('cyan', url)}, ${who}; ${where}${metricsUrl === undefined ? '' : `; metrics: ${metricsUrl}`}`,
   };
 }

@@ -147,7 +147,13 @@ async function startAll(
   if (!wanted) return undefined;
   const { startDevGateway } = await import('../dev/gateway.ts');
   const inFolder = { ...terminal, env: { ...terminal.env, COUNTERSIGN_FILES_URL: filesUrl } };
-  const place = { address: engine.address, namespace, port: ports.gateway };
+  const isOurs = loaded.path === folder.config;
+  const place = {
+    address: engine.address,
+    namespace,
+    port: ports.gateway,
+    filesUrl: isOurs ? filesUrl : undefined,
+  };
   const gateway = await stack.start(
     'The gateway',
     () => startDevGateway(loaded, place, inFolder),

@@ -15,7 +15,7 @@ export const GATEWAY = verb({
   run: async ({ options, terminal, session }) => {
     const settings = await loadGatewaySettings(terminal, options);
     await session(async (opened) => {
-      const gateway = await startOn(opened, settings, linesTo(terminal));
+      const gateway = await startOn(opened, settings, linesTo(terminal), terminal.env);
       try {
         warnOfDevelopment(terminal, settings);
         print(terminal, gatewayAnswer(gateway, settings), options.json === true);

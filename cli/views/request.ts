@@ -52,6 +52,7 @@ export function requestText(
       reveal ? undefined : given(request.redact, (places) => `${places.map(visible).join(', ')} [--reveal shows them]`),
     ],
     ['server', visible(serverUrl)],
+    ['called by', given(request.hosted, (model) => `the provider of model ${visible(model)}`)],
     ['digest', visible(request.digest)],
     ['may decide', visible(inWords(ruleAt(approvers, now - Date.parse(request.openedAt))))],
     ['others asked', given(request.escalatedAt, (since) => `since ${shortInstant(since)}`)],

@@ -26,6 +26,7 @@ import {
   Say,
   Stop,
 } from '../../contracts/schemas/request.ts';
+import type { RunEvent } from '../../contracts/schemas/http/opened-request.ts';
 import type { LedgerEntry, LedgerLine } from '../../contracts/schemas/ledger.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { type Grant, MOST_ARGUMENT_BYTES } from '../../contracts/schemas/run-spec.ts';
@@ -289,11 +290,12 @@ export class RunHandle {
   }
 
   /**
-   * Yields ledger entries as they are written; ends with the run.
+   * Yields ledger entries as they are written; ends with the run. With `details` the entries that open requests say of
+   * what.
    * @throws CountersignError `RESULT_UNCERTAIN` if the run goes on at the deadline, `ENGINE_UNAVAILABLE` if the run
    *   cannot be read, `ARTIFACT_MISSING` if wanted entries are stored and this client has no access to them
    */
-  watch(options: WatchOptions = {}): AsyncGenerator<LedgerEntry> {
+  watch(options: WatchOptions = {}): AsyncGenerator<RunEvent> {
     return watchRun(this.#engine, this.runId, this.#artifacts, options);
   }
 

@@ -16,6 +16,15 @@ const MOST_CALL_BYTES = 131_072;
 
 export interface CallOptions extends Omit<StartRunOptions, 'spec'> {
   readonly call: CallSpecInput;
+  /** OAuth access token for the server of the call. It is sealed, and never sent in clear. */
+  readonly authorization?: string;
+}
+
+/** Returns the options of the run of this call; its one token stands at its one server. */
+export function callOptions({ call, authorization, ...options }: CallOptions): StartRunOptions {
+  const { servers = [], ...spec } = callAsRun(call);
+  if (authorization === undefined) return { ...options, spec: { ...spec, servers } };
+  return { ...options, spec: { ...spec, servers: servers.map((server) => ({ ...server, authorization })) } };
 }
 
 /** @throws CountersignError `SPEC_INVALID`, `ARGUMENTS_TOO_LARGE` */

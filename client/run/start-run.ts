@@ -9,10 +9,17 @@ import { WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import { TypedSearchAttributes } from '@temporalio/common';
 import type { JWK } from 'jose';
 import { CountersignError } from '../../contracts/errors.ts';
-import { DEFAULT_TASK_QUEUE, RUN_WORKFLOW, SEARCH_ATTRIBUTES, SPEC_HASH_MEMO } from '../../contracts/names.ts';
+import {
+  DEFAULT_TASK_QUEUE,
+  RUN_WORKFLOW,
+  SEARCH_ATTRIBUTES,
+  SPEC_HASH_MEMO,
+  TICKET_MEMO,
+} from '../../contracts/names.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { type Grant, MOST_SPEC_BYTES, RunSpec, type RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import { Discovery } from '../../contracts/schemas/tool.ts';
+import { isGateRun, isTicketId } from '../../domain/gate/ticket.ts';
 import { specHash } from '../../domain/request/digest.ts';
 import { screenSpec } from '../../domain/run/spec-screen.ts';
 import { isFields } from '../../domain/shapes/inputs.ts';
@@ -21,6 +28,7 @@ import { bounded, visible } from '../../domain/text/escape.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { listedWithin } from '../../domain/views/temporal-ui.ts';
 import type { Engine } from '../engine/engine.ts';
+import { type GivenToken, type StartSpec, takeTokens } from './given-tokens.ts';
 import { unserved } from '../engine/trouble.ts';
 import { nextEvents, readable } from '../engine/executions.ts';
 import { sealAuthorization } from '../signing/sealing.ts';
@@ -29,10 +37,13 @@ import { signed, type Signer } from '../signing/signing.ts';
 export interface StartRunOptions {
   /** Workflow id; choose one that names the work, so that starting twice is harmless. */
   readonly runId: string;
-  readonly spec: RunSpecInput;
-  /** OAuth tokens by server name. They are sealed here and never sent in clear. */
+  /** With a token for a server as the server's `authorization`: it is sealed here, and never sent in clear. */
+  readonly spec: StartSpec;
+  /** The same tokens by server name. */
   readonly authorizations?: Readonly<Record<string, string>>;
   readonly taskQueue?: string;
+  /** Ticket of the call that the run makes for an MCP client (docs/adr/0078). */
+  readonly ticketId?: string;
 }
 
 export interface StartedRun {
@@ -60,21 +71,30 @@ export async function startRun(
   options: StartRunOptions,
   signer?: Signer,
 ): Promise<StartedRun> {
-  const { runId, authorizations = {} } = options;
+  const { runId } = options;
   if (runId.startsWith('catalog/')) {
     const message = 'runId must not begin with catalog/: catalogs have such ids. Choose another.';
     throw new CountersignError('SPEC_INVALID', message, { path: 'runId' });
   }
-  const finding = screenSpec(options.spec);
+  if (isTicketId(runId) || (isGateRun(runId) && options.ticketId === undefined)) {
+    const message =
+      'runId must not begin with gate/, nor be gate- and a UUID: calls of MCP clients have such ids. Choose another.';
+    throw new CountersignError('SPEC_INVALID', message, { path: 'runId' });
+  }
+  const { spec: given, tokens } = takeTokens(options.spec, options.authorizations);
+  const finding = screenSpec(given);
   if (finding !== undefined) throw new CountersignError(finding.code, finding.message, { path: finding.path });
-  const servers = Object.keys(authorizations);
-  const checked = parseAs(RunSpec, options.spec, 'SPEC_INVALID', 'run spec');
+  const servers = [...tokens.keys()];
+  const checked = parseAs(RunSpec, given, 'SPEC_INVALID', 'run spec');
   // Sealing binds a grant to the spec hash. The hash therefore covers which servers get a grant, but not the
   // ciphertexts.
   const hash = specHash({ ...checked, grants: [...checked.grants, ...servers.map((server) => ({ server }))] });
-  const grants = await Promise.all(servers.map((server) => seal(engine, targets, options, server, hash)));
-  const spec: RunSpecInput =
-    grants.length === 0 ? options.spec : { ...options.spec, grants: [...checked.grants, ...grants] };
+  const grants = await Promise.all(
+    [...tokens].map(
+      async ([server, token]) => await seal(engine, targets, { runId, spec: given, hash }, server, token),
+    ),
+  );
+  const spec: RunSpecInput = grants.length === 0 ? given : { ...given, grants: [...checked.grants, ...grants] };
   const sent = signer === undefined ? spec : await signedSpec(engine, signer, runId, spec, checked);
   assertSpecFits(sent);
   return await engine.call(runId, () => startOnce(engine, options, sent, checked, hash));
@@ -105,12 +125,11 @@ async function signedSpec(
 async function seal(
   engine: Engine,
   targets: SealingTargets,
-  { runId, spec, authorizations }: StartRunOptions,
+  { runId, spec, hash }: { readonly runId: string; readonly spec: RunSpecInput; readonly hash: string },
   server: string,
-  hash: string,
+  { token, path }: GivenToken,
 ): Promise<Grant> {
   const target = Object.hasOwn(targets, server) ? targets[server] : undefined;
-  const path = `authorizations.${server}`;
   if (target === undefined) {
     const message = `${path}: this client has no sealing key for server ${server}; add it to the client's \`servers\`.`;
     throw new CountersignError('SEALING_KEY_MISSING', message, { path });
@@ -125,7 +144,7 @@ async function seal(
     );
   }
   const jwe = await sealAuthorization({
-    authorization: authorizations?.[server] ?? '',
+    authorization: token,
     serverUrl: target.url,
     binding: { namespace: engine.namespace, workflowId: runId, specHash: hash },
     key: target.key,
@@ -141,7 +160,7 @@ async function startOnce(
   checked: RunSpec,
   hash: string,
 ): Promise<StartedRun> {
-  const { runId, taskQueue = DEFAULT_TASK_QUEUE } = options;
+  const { runId, taskQueue = DEFAULT_TASK_QUEUE, ticketId } = options;
   try {
     await engine.client.workflow.start(RUN_WORKFLOW, {
       workflowId: runId,
@@ -150,7 +169,7 @@ async function startOnce(
       // With FAIL the answer itself says whether the run is new; an existing run is compared below.
       workflowIdConflictPolicy: 'FAIL',
       workflowIdReusePolicy: 'REJECT_DUPLICATE',
-      memo: { [SPEC_HASH_MEMO]: hash },
+      memo: { [SPEC_HASH_MEMO]: hash, ...(ticketId !== undefined && { [TICKET_MEMO]: ticketId }) },
       typedSearchAttributes: attributesOf(runId, checked),
       staticSummary: `${checked.agent.name} for ${bounded(visible(checked.initiator.id), 60)}`,
     });

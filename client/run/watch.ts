@@ -11,22 +11,26 @@
  *    error does.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { isGrpcCancelledError } from '@temporalio/client';
+import { type Client, isGrpcCancelledError } from '@temporalio/client';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import { QUERIES } from '../../contracts/names.ts';
-import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
+import type { RunEvent } from '../../contracts/schemas/http/opened-request.ts';
 import type { RunningTask } from '../../contracts/schemas/legacy-2025.ts';
-import type { RunState } from '../../contracts/schemas/run-state.ts';
+import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import type { LedgerPage, RunState } from '../../contracts/schemas/run-state.ts';
 import type { Engine } from '../engine/engine.ts';
 import { nextEvents } from '../engine/executions.ts';
 import { askWorkflow } from '../engine/query.ts';
-import { type ArtifactReader, entriesFrom, ledgerPage } from '../ledger/ledger.ts';
+import { type ArtifactReader, entriesFrom, ledgerPage, type LedgerSource } from '../ledger/ledger.ts';
+import { OpenedRequests } from './opened-requests.ts';
 import { type CallProgress, readProgress, tellingOnce, tellWhile } from './progress.ts';
 import { type Retry, tellingRetriesOnce } from './retries.ts';
 
 export interface WatchOptions extends Patience {
   /** Number of the first entry to yield. */
   readonly cursor?: number;
+  /** Entries `request.opened` say what they are about: the run is asked for it, since the ledger does not have it. */
+  readonly details?: boolean;
   /** Called with news of calls that servers work on as tasks; the ledger does not have these. */
   readonly onTasks?: (news: readonly RunningTask[]) => void;
   /** Called when servers report progress of calls whose answer a worker waits for; the ledger does not have it. */
@@ -39,8 +43,8 @@ export async function* watchRun(
   engine: Engine,
   workflowId: string,
   artifacts: ArtifactReader | undefined,
-  { cursor = 0, onTasks, onProgress, onRetry, ...patience }: WatchOptions,
-): AsyncGenerator<LedgerEntry> {
+  { cursor = 0, details = false, onTasks, onProgress, onRetry, ...patience }: WatchOptions,
+): AsyncGenerator<RunEvent> {
   const { client } = engine;
   const reader = new PatientReader(engine, workflowId, patience);
   let next = cursor;
@@ -53,12 +57,12 @@ export async function* watchRun(
     let runId: string | undefined = (await reader.poll(() => handle.describe(), engine.deadlineMs)).runId;
     while (runId !== undefined) {
       const source = { workflowId, runId, artifacts };
-      const pageFrom = async (from: number) => await reader.read(() => ledgerPage(client, source, from));
+      const { opened, pageFrom } = pagesOf(client, source, reader);
       const follower: Follower = new Follower(engine, reader, { workflowId, runId });
       for (;;) {
         const ended: boolean = follower.ended;
         for await (const entry of entriesFrom(source, next, pageFrom)) {
-          yield entry;
+          yield details ? await opened.joined(entry) : entry;
           next = entry.seq + 1;
           if (patience.signal?.aborted === true) return;
         }
@@ -86,6 +90,22 @@ export async function* watchRun(
     if (patience.signal?.aborted === true) return;
     throw error instanceof TimeIsUp ? goesOn(workflowId, next, error) : error;
   }
+}
+
+/** Reads pages of the ledger of one execution, and what the requests in them are about. */
+function pagesOf(client: Client, source: LedgerSource, reader: PatientReader) {
+  const { workflowId, runId } = source;
+  const opened = new OpenedRequests(
+    async () =>
+      await reader.read(() =>
+        askWorkflow<ApprovalRequest[]>(client.workflow.getHandle(workflowId, runId), QUERIES.requests),
+      ),
+  );
+  const pageFrom = async (from: number): Promise<LedgerPage> => {
+    opened.forget();
+    return await reader.read(() => ledgerPage(client, source, from));
+  };
+  return { opened, pageFrom };
 }
 
 function goesOn(runId: string, cursor: number, cause: TimeIsUp): CountersignError {

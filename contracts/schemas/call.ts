@@ -32,6 +32,8 @@ export const ProposedCall = z.strictObject({
   arguments: JsonObject,
   /** Why the model's arguments were not a JSON object; absent for a well-formed call. */
   malformed: z.string().optional(),
+  /** For a hosted call: the id under which the provider asked for approval (`mcp_approval_request`). No key either. */
+  approvalRequestId: z.string().optional(),
 });
 export type ProposedCall = z.infer<typeof ProposedCall>;
 
@@ -41,6 +43,8 @@ export const ToolTarget = z.strictObject({
   serverUrl: z.string(),
   tool: ToolName,
   definitionHash: Sha256Hex,
+  /** The model whose provider calls the server. Absent: this service calls it. */
+  hosted: z.string().optional(),
 });
 export type ToolTarget = z.infer<typeof ToolTarget>;
 

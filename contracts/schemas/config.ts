@@ -18,7 +18,7 @@ import {
 } from './credentials.ts';
 import { NotifyConfig } from './channels.ts';
 import { OrganisationPolicy, ToolName } from './policy.ts';
-import { Ceilings, Fairness } from './run-spec.ts';
+import { Ceilings, Execute, Fairness } from './run-spec.ts';
 import { TaskSettings } from './legacy-2025.ts';
 import { TrustConfig } from './trust.ts';
 
@@ -131,9 +131,19 @@ const Server = z.strictObject({
    * connection.
    */
   elicitation: z.strictObject({ holdSeconds: z.int().min(30).max(3_600) }).optional(),
+  /** Who calls the server (docs/guide/hosted-tools.md). Absent: this service. */
+  execute: Execute.optional(),
+  /** A connector of OpenAI that is called in place of `url`, which then names what tokens are for. */
+  connectorId: z
+    .string()
+    .regex(/^connector_[a-z0-9_]{1,64}$/, 'must be a connector of OpenAI, such as connector_gmail')
+    .optional(),
 });
 
-export const ServerConfig = Server.refine(saysOfResources, RESOURCES_UNSAID);
+export const ServerConfig = Server.refine(saysOfResources, RESOURCES_UNSAID).refine(
+  ({ execute, connectorId }) => connectorId === undefined || execute === 'hosted',
+  { path: ['connectorId'], error: 'needs execute: hosted; only the provider knows its connectors' },
+);
 export type ServerConfig = z.infer<typeof ServerConfig>;
 
 const Amount = z.string().regex(/^\d{1,6}(\.\d{1,6})?$/, 'must be a decimal number as text, such as "2.50"');
@@ -156,6 +166,11 @@ export const ModelConfig = z.discriminatedUnion('provider', [
     model: z.string().min(1),
     apiKey: Secret.optional(),
     baseUrl: HttpUrl.optional(),
+    /**
+     * For provider `openai`: what answers asks before each call of a hosted server, as `require_approval: always` wants.
+     * Without it only OpenAI's own address, which is the one without `baseUrl`, is taken at its word.
+     */
+    asksBeforeCalls: z.boolean().optional(),
     maxOutputTokens: z.int().min(1).default(4_096),
     /**
      * Temporal ends a model step after 15 minutes (`workflows/run/activities.ts`). Ending a minute earlier puts the

@@ -80,6 +80,10 @@ function hasOneOfTwo({ clientSecret, clientKey }: { clientSecret?: unknown; clie
 export const OAuthClient = z.strictObject(client).refine(hasOneOfTwo, ONE_OF_TWO);
 export type OAuthClient = z.infer<typeof OAuthClient>;
 
+/** How much is asked for that a token is of no use to whoever reads it. */
+export const SenderConstrained = z.enum(['required', 'preferred', 'off']);
+export type SenderConstrained = z.infer<typeof SenderConstrained>;
+
 /** Settings of every token request. */
 const asked = {
   /** Canonical URI of the server, if it differs from the configured URL. */
@@ -90,6 +94,11 @@ const asked = {
    * refused a token; `required`: a token is requested only if they name the configured issuer.
    */
   resourceMetadata: z.enum(['on-refusal', 'required']).default('on-refusal'),
+  /**
+   * Binds each token to a key of its call (DPoP, RFC 9449). `preferred`: if issuer or server say that they take such
+   * tokens; `required`: a bearer token is refused; `off`: never.
+   */
+  senderConstrained: SenderConstrained.default('preferred'),
 };
 
 const minted = {
@@ -244,6 +253,8 @@ export const IssuedClaims = z.looseObject({
   jti: z.string(),
   client_id: z.string(),
   scope: z.string().optional(),
+  /** Thumbprint of the key that whoever shows the token must have (RFC 9449 §6.1). */
+  cnf: z.strictObject({ jkt: z.string() }).optional(),
   /** The actor for the subject (RFC 8693 §4.1). */
   act: z.strictObject({ sub: z.string() }).optional(),
   countersign: IssuedContext,

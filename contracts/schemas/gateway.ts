@@ -95,6 +95,42 @@ export const AgentOffer = z.strictObject({
 });
 export type AgentOffer = z.infer<typeof AgentOffer>;
 
+/** A client that has no token of the provider: a script, or a program that only takes a fixed header. */
+const GateKey = z.strictObject({
+  /** Name of the client: equal calls of one client are one call while they wait. */
+  client: Name,
+  /** The bearer token itself; at least 32 characters that nobody guesses. */
+  secret: z
+    .string()
+    .min(32)
+    .max(1_000)
+    .regex(/^[A-Za-z0-9_.~+/-]+=*$/, 'must be of characters that a bearer token has (RFC 6750 §2.1)'),
+  /** In whose name it calls. */
+  id: Identifier,
+  groups: z.array(Identifier).max(100).default([]),
+  /** Absent: `oidc.tenant`. */
+  tenant: Identifier.optional(),
+});
+
+/** The gate as an MCP server, at `/mcp`: agents that run elsewhere call tools of catalogs through it (docs/guide/gate.md). */
+export const GateConfig = z.strictObject({
+  /** Servers that are offered; absent: every server with a catalog. */
+  servers: z.array(Name).max(100).optional(),
+  /** The URL under which clients reach the gateway; default: `signIn.publicUrl`. */
+  publicUrl: HttpUrl.optional(),
+  /** What the claim `aud` of a client's token must name; default: the URL of `/mcp` (RFC 8707). Never `oidc.audience`. */
+  audience: z.string().min(1).max(1_000).optional(),
+  /** Longest time for which a call is held for its outcome. MCP clients give up after 60 s by default. */
+  holdSeconds: z.int().min(1).max(3_600).default(50),
+  /**
+   * Time for which an outcome is kept for a client that has not come back, from the longest end of its run on. Temporal
+   * forgets the run itself with the retention of the namespace.
+   */
+  keepSeconds: z.int().min(60).max(31_536_000).default(604_800),
+  keys: z.array(GateKey).max(100).default([]),
+});
+export type GateConfig = z.infer<typeof GateConfig>;
+
 export const GatewayConfig = z.strictObject({
   /** The address to listen on; 0.0.0.0 means every address of the machine. */
   host: z.string().min(1).default('127.0.0.1'),
@@ -103,6 +139,7 @@ export const GatewayConfig = z.strictObject({
   oidc: OidcConfig.optional(),
   signIn: SignInConfig.optional(),
   slack: SlackConfig.optional(),
+  gate: GateConfig.optional(),
   /** For development: everybody who reaches the port may say who they are. Only on a loopback address. */
   development: z.literal(true).optional(),
   /** Rights beyond deciding, each in the person's own tenant. Nobody is named by default. */
@@ -181,6 +218,8 @@ export const CodecServerConfig = z.strictObject({
   may: z.strictObject(people).prefault({}),
   /** Tenants whose people may read. A payload does not say of which tenant it is. Default: `tenant` of the provider. */
   tenants: z.array(Identifier).min(1).max(100).optional(),
+  /** Address at which Prometheus scrapes the codec server; nobody signs in there, so keep it on an inner address. */
+  metrics: z.strictObject({ prometheus: SocketAddress }).optional(),
   limits: z
     .strictObject({
       /** Temporal UI sends the payloads of one event, the `temporal` command those of one message. */

@@ -61,6 +61,8 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     server: z.string().optional(),
     tool: z.string(),
     definitionHash: Sha256Hex.optional(),
+    /** For a hosted call: the model whose provider makes it. */
+    hosted: z.string().optional(),
     argumentsHash: Sha256Hex,
     policyVersion: Sha256Hex,
     /** Set if the call would have been asked. */

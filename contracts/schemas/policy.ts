@@ -134,6 +134,8 @@ export const PolicyRule = z.strictObject({
   ...asking,
   /** Told to the approvers, and to the model if the call is refused. */
   explain: z.string().min(1).max(500).optional(),
+  /** No approval of a call that the rule matches answers a later call, whatever its approver lists permit. */
+  neverRemember: z.literal(true).optional(),
 });
 export type PolicyRuleInput = z.input<typeof PolicyRule>;
 

@@ -259,6 +259,8 @@ export const ApprovalRequest = z.strictObject({
   serverUrl: z.string(),
   tool: ToolName,
   definitionHash: Sha256Hex,
+  /** Set if a provider calls the server: the name of its model. The call cannot be changed, nor answered for. */
+  hosted: z.string().optional(),
   arguments: JsonObject,
   /** Set if an approver edited the arguments: by whom, when, and the model's own arguments. */
   edited: z.strictObject({ by: z.string(), at: z.string(), proposed: JsonObject }).optional(),
@@ -294,7 +296,9 @@ export const ApprovalRequest = z.strictObject({
   decidedAt: z.string().optional(),
   /** The standing decision that answered it. */
   standing: z.string().optional(),
-  /** Set if the call has begun or may have run: its arguments cannot be changed, nor its tool answered for. */
+  /**
+   * Set if the call has begun, may have run, or is hosted: its arguments cannot be changed, nor its tool answered for.
+   */
   asItIs: z.literal(true).optional(),
 });
 export type ApprovalRequest = z.infer<typeof ApprovalRequest>;

@@ -81,6 +81,10 @@ export const Agent = z.strictObject({
   output: JsonObject.optional(),
 });
 
+/** Who calls a server: this service, the provider of the run's model, or the provider if it can. */
+export const Execute = z.enum(['local', 'hosted', 'auto']);
+export type Execute = z.infer<typeof Execute>;
+
 /** A configured server by name, or another server by URL if egress rules allow it. */
 export const ServerRef = z.strictObject({
   name: Name,
@@ -90,6 +94,8 @@ export const ServerRef = z.strictObject({
     .optional(),
   /** Original tool names; absent means every tool that policy does not deny. */
   allowedTools: z.array(ToolName).max(1_000).optional(),
+  /** A choice where the configuration says `auto`. Absent: as configured. */
+  execute: Execute.optional(),
 });
 export type ServerRef = z.infer<typeof ServerRef>;
 
@@ -140,7 +146,7 @@ export type RunSpecInput = z.input<typeof RunSpec>;
 export const CallSpec = RunSpec.pick({ initiator: true, grants: true, policy: true, priority: true, signature: true })
   .extend({
     /** A server by the name that configuration or catalog knows, or by name and URL if egress rules allow it. */
-    server: z.union([Name, ServerRef.omit({ allowedTools: true })]),
+    server: z.union([Name, ServerRef.omit({ allowedTools: true, execute: true })]),
     /** Original name of the tool. */
     tool: ToolName,
     arguments: JsonObject.default({}),

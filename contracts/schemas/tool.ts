@@ -26,6 +26,15 @@ export const ToolDefinition = z.strictObject({
 });
 export type ToolDefinition = z.infer<typeof ToolDefinition>;
 
+/** The provider of this model calls the server, not this service (docs/adr/0080). */
+export const HostedBy = z.strictObject({
+  /** Name of the configured model. */
+  model: Name,
+  /** The provider's own connector, in place of the URL. */
+  connectorId: z.string().optional(),
+});
+export type HostedBy = z.infer<typeof HostedBy>;
+
 /** One server's tools, stored as an artifact by the discovery activity. */
 export const ServerTools = z.strictObject({
   server: Name,
@@ -34,6 +43,9 @@ export const ServerTools = z.strictObject({
   tools: z.array(z.strictObject({ definition: ToolDefinition, hash: Sha256Hex })),
   /** Number of refreshes of the server's catalog before the listing; absent if there is no catalog. */
   catalogRefreshes: z.int().optional(),
+  /** Hash of how the server was reached: address, kind of credentials and their settings, and no secret. */
+  reachedBy: Sha256Hex.optional(),
+  hosted: HostedBy.optional(),
 });
 export type ServerTools = z.infer<typeof ServerTools>;
 
@@ -73,5 +85,7 @@ export const ServerBinding = z.strictObject({
   holdSeconds: z.int().optional(),
   /** Time for which the run waits for the list of tools. Absent: until the run's own time is over. */
   startWaitSeconds: z.int().optional(),
+  /** Name of the model whose provider calls the server. Absent: this service calls it. */
+  hosted: Name.optional(),
 });
 export type ServerBinding = z.infer<typeof ServerBinding>;

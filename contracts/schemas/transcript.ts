@@ -15,6 +15,8 @@ export const AssistantPart = z.discriminatedUnion('type', [
     providerCallId: z.string(),
     name: z.string(),
     arguments: JsonObject,
+    /** For a hosted call: the id under which the provider asked for approval. */
+    approvalRequestId: z.string().optional(),
     provider,
   }),
 ]);
@@ -27,6 +29,8 @@ export const CallResult = z.strictObject({
   outcome: Outcome,
   /** Set if the call was sent with other arguments than the model proposed: by whom, and with which. */
   edited: z.strictObject({ by: z.string(), arguments: JsonObject }).optional(),
+  /** For a hosted call: what the provider was answered. `approve` is true if the call may have run. */
+  approvalResponse: z.strictObject({ approvalRequestId: z.string(), approve: z.boolean() }).optional(),
 });
 export type CallResult = z.infer<typeof CallResult>;
 

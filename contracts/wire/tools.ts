@@ -64,6 +64,8 @@ export interface DispatchInput {
    * ask.
    */
   readonly hold?: { readonly seconds: number };
+  /** For a hosted call: the id under which the provider asked for approval. */
+  readonly approvalRequestId?: string;
 }
 
 /** Repeats a dispatch whose worker is lost: nothing is sent, only the server is asked for the answer. */

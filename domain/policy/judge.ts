@@ -91,6 +91,8 @@ export function judge(
       ].join(' '),
     };
   }
+  if (tool.unchecked !== undefined && verdicts.every(({ action }) => action === 'allow'))
+    verdicts.push({ layer: 'organisation', policy: layers.organisation, action: 'ask', rule: UNCHECKED });
   const asked = verdicts.filter(({ action }) => action === 'ask');
   // A question of the run stays, with the approvers that every layer names: a run must not remove other approvers.
   const isGlassAsked = asked.length > 0 && asked.every(({ layer }) => layer !== 'run');
@@ -102,13 +104,9 @@ export function judge(
       : { kind: 'allow', rules: [`${glass.rule} (break glass)`, ...rules], breakGlass: glass };
   }
   const stated = statedBy(asked, layers);
-  const clauses = distinct(
-    stated.flatMap(({ layer, approvers }) =>
-      approvers === undefined ? [] : [clauseOf(layer, approvers, initiatorId)],
-    ),
-  );
+  const clauses = clausesOf(stated, initiatorId, isForgotten(layers, tool, ask));
   const deadlineSeconds = shortest(asked, stated);
-  const explain = asked.flatMap(({ rule, explain: text }) => (text === undefined ? [] : [{ rule, text }]));
+  const explain = explained(asked, tool);
   return {
     kind: 'ask',
     rules: asked.map(({ rule }) => rule),
@@ -120,6 +118,25 @@ export function judge(
     deadlineSeconds,
     ...defined({ explain: explain.length === 0 ? undefined : explain, notify: toldBy(asked) }),
   };
+}
+
+/** Returns the clauses of all approver lists. @param isNotKept true if no approval may be remembered */
+function clausesOf(stated: readonly Statement[], initiatorId: string, isNotKept: boolean): ApproverClause[] {
+  const clauses = stated.flatMap(({ layer, approvers }) =>
+    approvers === undefined ? [] : [clauseOf(layer, approvers, initiatorId)],
+  );
+  return distinct(isNotKept ? clauses.map(({ remember: _, ...clause }) => clause) : clauses);
+}
+
+/**
+ * True if no approval of the call may be remembered, nor answer it: a rule forbids that, or nobody knows if its
+ * arguments fit. The rule's place in the list does not matter, nor whether it decides; an uncertain match forbids
+ * (INV-G4).
+ */
+function isForgotten({ organisation, run }: PolicyLayers, tool: JudgedTool, ask: AskCondition): boolean {
+  if (tool.unchecked !== undefined) return true;
+  const rules: readonly PolicyRuleInput[] = [...(organisation.rules ?? []), ...(run?.rules ?? [])];
+  return rules.some((rule) => rule.neverRemember === true && matchOf(rule, tool, ask) !== false);
 }
 
 /** Returns who is told by the organisation's rules that ask; undefined if none of them says so. */
@@ -137,6 +154,17 @@ function askOf(say: Extract<CatalogSay, { kind: 'ask' }>): LayerVerdict {
     rule: say.rule,
     entry: ruleOf(say),
   };
+}
+
+/** Nobody knows if the arguments fit: people are asked where policy would allow, and told wherever they are asked. */
+const UNCHECKED = 'default/schema';
+
+type Explained = NonNullable<Extract<Verdict, { kind: 'ask' }>['explain']>;
+
+function explained(asked: readonly LayerVerdict[], { unchecked }: JudgedTool): Explained {
+  const explain = asked.flatMap(({ rule, explain: text }) => (text === undefined ? [] : [{ rule, text }]));
+  if (unchecked === undefined) return explain;
+  return [...explain, { rule: UNCHECKED, text: `The arguments could not be checked: the tool's schema ${unchecked}.` }];
 }
 
 function ruleOf({
@@ -256,6 +284,8 @@ interface CalledTool {
   readonly annotations: ToolAnnotations | undefined;
   /** Trust as the operator configured it, not as the server claims it. */
   readonly serverTrusted: boolean;
+  /** Why the arguments could not be checked against the tool's schema; continues "the tool's schema". */
+  readonly unchecked?: string | undefined;
 }
 
 /** Evaluates the rules for this tool up to the first that decides for certain; the last rule always does. */
@@ -285,7 +315,9 @@ function rulesOf(policy: PolicyInput, tool: CalledTool, ask: AskCondition): Laye
       .map((rule) => ordered(rule, tool, ask)),
     ...listed(policy, tool),
     ...named(policy, tool),
-    byStrategy(policy.strategy, tool.serverTrusted && own(tool.annotations, 'readOnlyHint') === true),
+    hasLists(policy)
+      ? inNeither()
+      : byStrategy(policy.strategy, tool.serverTrusted && own(tool.annotations, 'readOnlyHint') === true),
   ];
 }
 
@@ -294,7 +326,7 @@ function isAbout({ match = {} }: Pick<PolicyRuleInput, 'match'>, { server, tool 
 }
 
 function ordered(rule: PolicyRuleInput, tool: CalledTool, ask: AskCondition): LayerRule {
-  const { id, match: _, when, then, explain, ...entry } = rule;
+  const { id, match: _, when, then, explain, neverRemember: __, ...entry } = rule;
   return {
     rule: `rules/${id}`,
     action: known(then),
@@ -316,7 +348,10 @@ function hasLists({ always, never }: PolicyInput): boolean {
   return always !== undefined || never !== undefined;
 }
 
-/** The lists of hosted agents: a tool in both lists asks, and a tool in neither falls through. */
+/**
+ * The lists of hosted agents: a tool in both lists asks. So does a tool in neither of which the layer says nothing by
+ * name: where a list stands, no strategy counts.
+ */
 function listed({ always = [], never = [] }: PolicyInput, tool: CalledTool): LayerRule[] {
   const isIn = (list: readonly string[]): boolean =>
     list.some((entry) => {
@@ -328,6 +363,10 @@ function listed({ always = [], never = [] }: PolicyInput, tool: CalledTool): Lay
   const matches = (): boolean => true;
   if (isAlways) return [{ rule: isNever ? 'lists/both' : 'lists/always', action: 'ask', matches }];
   return isNever ? [{ rule: 'lists/never', action: 'allow', matches }] : [];
+}
+
+function inNeither(): LayerRule {
+  return { rule: 'lists/neither', action: 'ask', matches: () => true };
 }
 
 function named({ servers }: PolicyInput, { server, tool }: CalledTool): LayerRule[] {

@@ -453,16 +453,22 @@ export function permits({ allOf }: ApproverRule, right: DecisionRight): boolean 
   return allOf.length > 0 && allOf.every(({ may }) => may?.includes(right) === true);
 }
 
-/** True if the call has begun, or may have run, so that it can only be approved or rejected as it is. */
-export function isFixed({ unsure, input }: Asking): boolean {
-  return unsure !== undefined || input !== undefined;
+/** True if the call has begun, may have run, or is hosted, so that it can only be approved or rejected as it is. */
+export function isFixed({ unsure, input, judgement }: Asking): boolean {
+  return unsure !== undefined || input !== undefined || judgement.target.hosted !== undefined;
 }
 
-export function refuseRight({ request, unsure, input }: Asking, decision: Decision): Refusal | undefined {
+export function refuseRight({ request, unsure, input, judgement }: Asking, decision: Decision): Refusal | undefined {
   const right = isEdit(decision) ? 'edit' : decision.kind === 'respond' ? 'respond' : undefined;
   if (right === undefined) return undefined;
   const { callId } = decision;
   if (!permits(request.approvers, right)) return notPermitted(right, callId);
+  if (judgement.target.hosted !== undefined)
+    return refuse(
+      'DECISION_NOT_PERMITTED',
+      `The provider of model ${judgement.target.hosted} makes call ${callId} and takes yes or no only: approve or reject it as it is.`,
+      { callId },
+    );
   // An answer would claim that the call did not run, and an edit would make another call of it.
   if (input !== undefined)
     return refuse(

@@ -48,7 +48,7 @@ export function requestDigest(parts: DigestParts): string {
     definition: parts.target.definitionHash,
     arguments: parts.arguments,
     approvers: parts.approvers,
-    ...defined({ about: parts.about }),
+    ...defined({ about: parts.about, hosted: parts.target.hosted }),
   });
 }
 
@@ -101,7 +101,9 @@ export function verdictFact(call: ProposedCall, { verdict, target }: Judgement, 
     tool: target?.tool ?? call.name.slice(0, 200),
     argumentsHash: hashOf(call.arguments),
     policyVersion,
-    ...(target === undefined ? {} : { server: target.server, definitionHash: target.definitionHash }),
+    ...(target === undefined
+      ? {}
+      : { server: target.server, definitionHash: target.definitionHash, ...defined({ hosted: target.hosted }) }),
     ...(verdict.kind === 'allow' && verdict.breakGlass !== undefined ? { breakGlass: verdict.breakGlass } : {}),
   };
 }

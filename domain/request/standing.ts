@@ -143,6 +143,7 @@ function isSameTool(
     isOfTool(target, now.target) &&
     target.serverUrl === now.target.serverUrl &&
     target.definitionHash === now.target.definitionHash &&
+    target.hosted === now.target.hosted &&
     connection === now.connection
   );
 }

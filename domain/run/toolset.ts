@@ -10,7 +10,7 @@ import { defined } from '../../contracts/defined.ts';
 import { type CallId, callIdOf, isListing } from '../../contracts/names.ts';
 import type { AuthorizationPause } from '../../contracts/schemas/request.ts';
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
-import type { Discovery, ServerBinding, ServerTools, ToolDefinition } from '../../contracts/schemas/tool.ts';
+import type { Discovery, HostedBy, ServerBinding, ServerTools, ToolDefinition } from '../../contracts/schemas/tool.ts';
 import type { Settled } from '../../contracts/wire/carry.ts';
 import type { RunIdentity, ToolsetRef } from '../../contracts/wire/identity.ts';
 import type { AuthorizationNeed } from '../../contracts/wire/proofs.ts';
@@ -32,6 +32,10 @@ export interface OfferedTool {
   readonly hash: string;
   /** Number of refreshes of the server's catalog at the time of pinning; absent if there was no catalog. */
   readonly catalogRefreshes?: number;
+  /** Hash of how the server was reached at the time of pinning. */
+  readonly reachedBy?: string;
+  /** Set if the provider of a model calls the server. */
+  readonly hosted?: HostedBy;
 }
 
 export interface ToolsetPart {
@@ -54,7 +58,7 @@ export function assembleToolset(parts: readonly ToolsetPart[]): OfferedTool[] {
         serverUrl: tools.serverUrl,
         definition,
         hash,
-        ...defined({ catalogRefreshes: tools.catalogRefreshes }),
+        ...defined({ catalogRefreshes: tools.catalogRefreshes, reachedBy: tools.reachedBy, hosted: tools.hosted }),
       })),
   );
   const seen = new Set<string>();

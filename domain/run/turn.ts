@@ -2,7 +2,7 @@
  * A turn of calls begins and closes here. Each verdict takes effect: a call is denied, cleared, asked, answered by a
  * standing decision, or refused again. A closed turn leaves its refusals, so that a repeated call is recognised.
  */
-import type { Judgement, ProposedCall, ToolTarget } from '../../contracts/schemas/call.ts';
+import type { Judgement, Outcome, ProposedCall, ToolTarget } from '../../contracts/schemas/call.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { Limits } from '../../contracts/schemas/run-spec.ts';
 import type { CallResult } from '../../contracts/schemas/transcript.ts';
@@ -66,10 +66,17 @@ export function judgementsOn(
 /** Returns what the model reads of a turn: each settled call with its outcome, in the order of the proposals (INV-G3). */
 export function resultsOf({ calls }: Run): CallResult[] {
   return calls.filter(isSettled).map(({ call, outcome, edit }): CallResult => {
-    const { callId, providerCallId, name } = call;
+    const { callId, providerCallId, name, approvalRequestId } = call;
     const edited = edit === undefined ? {} : { edited: { by: edit.by, arguments: call.arguments } };
-    return { callId, providerCallId, name, outcome, ...edited };
+    const approvalResponse =
+      approvalRequestId === undefined ? {} : { approvalResponse: { approvalRequestId, approve: mayHaveRun(outcome) } };
+    return { callId, providerCallId, name, outcome, ...edited, ...approvalResponse };
   });
+}
+
+/** True for outcomes of calls that were sent and not proven to have stayed undone. */
+function mayHaveRun(outcome: Outcome): boolean {
+  return outcome.kind === 'succeeded' || outcome.kind === 'unknown' || (outcome.kind === 'failed' && outcome.executed);
 }
 
 function passedOver({ callId }: ProposedCall): Judgement {

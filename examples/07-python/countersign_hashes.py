@@ -50,8 +50,7 @@ def request_digest(request: dict) -> str:
     parts = {name: request[name] for name in ("namespace", "tenant", "workflowId", "callId", "arguments", "approvers")}
     parts["nonce"] = f"{request['runId']}/{request['generation']}"
     parts |= {"server": request["serverUrl"], "tool": request["tool"], "definition": request["definitionHash"]}
-    if "about" in request:
-        parts["about"] = request["about"]
+    parts |= {name: request[name] for name in ("about", "hosted") if name in request}
     return sha256(canonical(parts))
 
 

@@ -5,6 +5,7 @@
  *    What does not exist and what the person may not see get the same answer.
  * 2. A catalog is asked once for all who look at it within a moment, and again after each message that was sent here.
  * 3. What is offered follows the rule that the catalog asks for when somebody does it (`domain/catalog/rights.ts`).
+ * One file, because all readers of one snapshot share what was asked.
  */
 import { LRUCache } from 'lru-cache';
 import { effectiveVerdicts, type EffectiveVerdict, needsAnnotations } from '../../client/catalog/list.ts';
@@ -27,7 +28,8 @@ import type {
   CatalogToolDetail,
 } from '../../contracts/schemas/http/catalogs.ts';
 import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
-import type { Policy } from '../../contracts/schemas/policy.ts';
+import type { OrganisationPolicy, Policy } from '../../contracts/schemas/policy.ts';
+import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
 import { definitionDiff } from '../../domain/catalog/discovery.ts';
 import { catalogFile } from '../../domain/catalog/file.ts';
 import { administratorsOf, catalogOffers } from '../../domain/catalog/rights.ts';
@@ -43,11 +45,13 @@ import { newestRefresh, openChanges, rowOf, shownPending, toolOf } from './shown
 /** What the configuration says of catalogs; the gateway's file says it as that of the workers does. */
 export interface CatalogSettings {
   readonly administrators: readonly z.infer<typeof CatalogAdministrators>[];
-  readonly policy: Policy & Compared;
+  readonly policy: Policy & Compared & Pick<OrganisationPolicy, 'repeatable'>;
   /** Server name → true if the operator trusts the server's annotations. */
   readonly trusted: Readonly<Record<string, boolean>>;
   /** Server name → URL. */
   readonly serverUrls: Readonly<Record<string, string>>;
+  /** Server name → tools whose calls may be sent twice. */
+  readonly repeatable: Readonly<Record<string, readonly string[]>>;
 }
 
 export interface SeenDefinitions extends KnownDefinitions {
@@ -64,6 +68,11 @@ const BATCH = 8;
 const MOST_KEPT = 100;
 /** Entries of the ledger in which the newest refresh is looked for. */
 const MOST_ENTRIES = 200;
+
+export interface Connected {
+  readonly snapshots: readonly CatalogSnapshot[];
+  readonly unread: readonly string[];
+}
 
 interface Kept<T> {
   readonly at: number;
@@ -200,6 +209,50 @@ export class Catalogs {
     return await this.#handle(snapshot).definitions({ ...snapshot, entries: [entry], listings });
   }
 
+  // MCP clients are offered what agents may use, and are told nothing else of catalogs.
+
+  /**
+   * Reads the connected catalogs of a tenant, by server, and names those that cannot be read.
+   * @param named servers that are looked for; absent: all that have a catalog
+   */
+  async connectedIn(tenant: string, named?: readonly string[]): Promise<Connected> {
+    const servers = named ?? [...(await this.#serversOf(tenant)), ...(this.#connected.get(tenant) ?? [])];
+    const sorted = [...new Set(servers)].toSorted();
+    const snapshots: CatalogSnapshot[] = [];
+    const unread: string[] = [];
+    for (let from = 0; from < sorted.length; from += BATCH)
+      await Promise.all(
+        sorted.slice(from, from + BATCH).map(async (server) => {
+          try {
+            const snapshot = await this.#snapshot(tenant, server);
+            if (snapshot.status === 'connected') snapshots.push(snapshot);
+          } catch (error) {
+            if (!(error instanceof CountersignError)) throw error;
+            if (error.code !== 'CATALOG_NOT_FOUND') unread.push(server);
+          }
+        }),
+      );
+    return { snapshots: snapshots.toSorted(byServer), unread };
+  }
+
+  /** Reads the definitions in the last lists of a catalog's server. @throws CountersignError `ARTIFACT_…` */
+  async definitionsIn(snapshot: CatalogSnapshot): Promise<readonly ToolDefinition[]> {
+    return [...(await this.#handle(snapshot).definitions(snapshot)).values()].map(({ current }) => current);
+  }
+
+  /** Says whether the configuration trusts the server's annotations; undefined if it does not name the server. */
+  isTrusted(server: string): boolean | undefined {
+    const { trusted } = this.#settings;
+    return Object.hasOwn(trusted, server) ? trusted[server] : undefined;
+  }
+
+  /** True if a call of the tool may be sent twice, as workers say it (`activities/policy/judge.ts`). */
+  isRepeatable(server: string, { name, annotations }: ToolDefinition, isTrusted: boolean): boolean {
+    const { repeatable, policy } = this.#settings;
+    if (Object.hasOwn(repeatable, server) && repeatable[server]?.includes(name) === true) return true;
+    return policy.repeatable === 'trusted-reads' && isTrusted && annotations?.['readOnlyHint'] === true;
+  }
+
   /** Returns the settings of all tools as a file for review. */
   async file(asker: Asker, server: string): Promise<CatalogFile> {
     return catalogFile(await this.snapshot(asker, server));
@@ -292,9 +345,8 @@ export class Catalogs {
   }
 
   async #verdictsOf(snapshot: CatalogSnapshot): Promise<ReadonlyMap<string, EffectiveVerdict>> {
-    const { policy, trusted } = this.#settings;
-    const configuredTrust = Object.hasOwn(trusted, snapshot.server) ? trusted[snapshot.server] : undefined;
-    const surroundings = { policy, configuredTrust };
+    const { policy } = this.#settings;
+    const surroundings = { policy, configuredTrust: this.isTrusted(snapshot.server) };
     let definitions: ReadonlyMap<string, KnownDefinitions> = new Map();
     if (needsAnnotations(snapshot, surroundings)) {
       try {
@@ -337,7 +389,9 @@ function noTool({ server, entries }: CatalogSnapshot, name: string): Countersign
   return new CountersignError('TOOL_UNKNOWN', message, { server });
 }
 
-function byServer({ server: one }: CatalogRow, { server: other }: CatalogRow): number {
+type OfServer = Pick<CatalogRow, 'server'>;
+
+function byServer({ server: one }: OfServer, { server: other }: OfServer): number {
   return one < other ? -1 : 1;
 }
 

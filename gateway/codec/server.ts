@@ -6,12 +6,13 @@
  * 2. Nothing is decrypted before a token says who is asking, and the configuration says that this person may read.
  * 3. A payload does not say whose it is. Whoever may read, may read every payload that these keys encrypt.
  * 4. An unreadable payload is answered as it came; the others beside it are readable.
- * 5. The log says who has read how many payloads, and nothing of them.
+ * 5. The log says who has read how many payloads, and nothing of them; metrics count them, and name nobody.
  */
 import type { AddressInfo } from 'node:net';
 import type { Payload, PayloadCodec } from '@temporalio/common';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
 import { SEALED_ENCODING, UNDECODABLE_ENCODING } from '../../contracts/payload-converter.ts';
 import type { CodecServerConfig } from '../../contracts/schemas/gateway.ts';
@@ -20,6 +21,8 @@ import { askerOf, createServer, type GatewayLog, isLoopbackHost, type Server, ur
 import type { AskProvider } from '../identity/keys.ts';
 import { type Asker, People } from '../identity/person.ts';
 import { Tokens } from '../identity/tokens.ts';
+import { serveMetrics } from '../metrics/server.ts';
+import { CodecMetrics, type Read } from './metrics.ts';
 
 export interface CodecServerOptions {
   readonly config: CodecServerConfig;
@@ -40,6 +43,8 @@ export interface CodecLog extends GatewayLog {
 
 export interface CodecServer {
   readonly url: string;
+  /** Where Prometheus reads; absent unless configured. */
+  readonly metricsUrl?: string;
   stop(): Promise<void>;
 }
 
@@ -47,23 +52,32 @@ export interface CodecServer {
 export async function startCodecServer(options: CodecServerOptions): Promise<CodecServer> {
   const { config } = options;
   const tenants = assertKnowsReaders(config);
+  const metrics = new CodecMetrics();
   const app = await createServer({
     config,
     tokens: tokensOf(options),
     origins: config.origins,
     log: options.log,
     warning: 'everybody may read',
+    onAnswer: (answered) => metrics.answeredHttp(answered),
   });
-  addRoutes(app, options, tenants);
+  addRoutes(app, options, tenants, metrics);
+  const served =
+    config.metrics && (await serveMetrics(metrics, config.metrics.prometheus, 'codecServer.metrics.prometheus'));
   try {
     await app.listen({ host: config.host, port: config.port });
   } catch (error) {
+    await served?.close();
     const message = `The codec server cannot listen on ${config.host}:${config.port} (${nodeCodeOf(error) ?? 'error'}). Choose another codecServer.port.`;
     throw new CountersignError('SETUP_INCOMPLETE', message, { path: 'codecServer.port' }, { cause: error });
   }
   // Sound: a listening TCP server has an address of this form.
   const { port } = app.server.address() as AddressInfo;
-  return { url: urlOf(config.host, port), stop: async () => await app.close() };
+  return {
+    url: urlOf(config.host, port),
+    ...defined({ metricsUrl: served?.url }),
+    stop: async () => void (await Promise.all([app.close(), served?.close()])),
+  };
 }
 
 /** A server that everybody could read by, or nobody, is a mistake. @returns tenants whose people may read */
@@ -115,7 +129,12 @@ type SentPayload = z.infer<typeof SentPayload>;
 
 const Sent = z.looseObject({ payloads: z.array(SentPayload.nullable()).max(10_000).default([]) });
 
-function addRoutes(app: Server, options: CodecServerOptions, tenants: readonly string[]): void {
+function addRoutes(
+  app: Server,
+  options: CodecServerOptions,
+  tenants: readonly string[],
+  metrics: Pick<CodecMetrics, 'read'>,
+): void {
   const { namespace, codec, log } = options;
   app.get('/health', { config: { isOpen: true, isUncounted: true } }, async () => ({ status: 'ok' }));
   const route = {
@@ -130,6 +149,7 @@ function addRoutes(app: Server, options: CodecServerOptions, tenants: readonly s
     // Sound: the schema of the route has read it.
     const { payloads } = request.body as z.infer<typeof Sent>;
     const read = await Promise.all(payloads.map(async (payload) => await decoded(payload, codec)));
+    for (const { payload, result } of read) if (payload !== null) metrics.read(result);
     const { id, tenant } = askerOf(request);
     log?.info('payloads decoded', {
       requestId: request.id,
@@ -137,7 +157,7 @@ function addRoutes(app: Server, options: CodecServerOptions, tenants: readonly s
       tenant,
       namespace,
       payloads: payloads.length,
-      unreadable: read.filter(({ isReadable }) => !isReadable).length,
+      unreadable: read.filter(({ result }) => result === 'unreadable').length,
     });
     return { payloads: read.map(({ payload }) => payload) };
   };
@@ -168,16 +188,16 @@ function assertNamespace({ headers, params }: FastifyRequest, namespace: string)
 
 interface Decoded {
   readonly payload: SentPayload | null;
-  readonly isReadable: boolean;
+  readonly result: Read;
 }
 
 /** Payloads that are not encrypted, or cannot be decrypted, stay as they came, byte for byte. */
 async function decoded(sent: SentPayload | null, codec: Pick<PayloadCodec, 'decode'>): Promise<Decoded> {
-  if (sent === null || encodingOf(fromJson(sent)) !== SEALED_ENCODING) return { payload: sent, isReadable: true };
+  if (sent === null || encodingOf(fromJson(sent)) !== SEALED_ENCODING) return { payload: sent, result: 'clear' };
   const [payload] = await codec.decode([fromJson(sent)]);
   if (payload === undefined || encodingOf(payload) === UNDECODABLE_ENCODING)
-    return { payload: sent, isReadable: false };
-  return { payload: toJson(payload), isReadable: true };
+    return { payload: sent, result: 'unreadable' };
+  return { payload: toJson(payload), result: 'decrypted' };
 }
 
 function encodingOf({ metadata }: Payload): string {

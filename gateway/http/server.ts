@@ -20,7 +20,7 @@ import type { Asker } from '../identity/person.ts';
 import { SESSION_COOKIE, type Sessions } from '../identity/sessions.ts';
 import { signIn } from '../identity/person.ts';
 import type { Tokens } from '../identity/tokens.ts';
-import type { Answered } from '../metrics/metrics.ts';
+import type { Answered } from '../metrics/http.ts';
 import { documentOf } from './document.ts';
 import { codedOf, misfitOf, problemOf, tooMany } from './problem.ts';
 import { refuseUnread } from './unread.ts';
@@ -33,6 +33,8 @@ declare module 'fastify' {
     readonly isUncounted?: boolean;
     /** True if only what is refused counts: who sends it is known by its body, and nobody else may crowd that one out. */
     readonly countsRefusals?: boolean;
+    /** Says who asks on a route that takes other tokens than the API. */
+    readonly asks?: (request: FastifyRequest, reply: FastifyReply) => Promise<Asker>;
   }
   interface FastifyRequest {
     /** Set by the first hook on every route that is not open. */
@@ -152,11 +154,11 @@ export async function createServer({
     throw tooMany(`${limits.requestsPerMinute} requests in ${PERIOD_SECONDS} s`);
   };
   app.addHook('onRequest', async (request, reply) => {
-    const { isOpen, isUncounted, countsRefusals } = request.routeOptions.config;
+    const { isOpen, isUncounted, countsRefusals, asks } = request.routeOptions.config;
     if (isUncounted === true || countsRefusals === true) return;
     if (isOpen === true || request.is404) return await count(request, reply);
     try {
-      request.asker = await whoAsks(request, tokens, sessions);
+      request.asker = await (asks === undefined ? whoAsks(request, tokens, sessions) : asks(request, reply));
     } catch (error) {
       // Each made-up token costs a look at its signature.
       await count(request, reply);
@@ -205,11 +207,14 @@ async function whoAsks(
 }
 
 /** Browsers name the page that sends (Fetch §3.2); pages elsewhere cannot hide or change it. */
-export function assertOwnPage({ headers: { origin, host } }: FastifyRequest, own: string | undefined): void {
-  const isOwn =
-    origin !== undefined &&
-    (own === undefined ? URL.canParse(origin) && new URL(origin).host === host : origin === own);
-  if (!isOwn) throw signIn('This came from another page than one of this gateway.');
+export function assertOwnPage(request: FastifyRequest, own: string | undefined): void {
+  if (!isOwnPage(request, own)) throw signIn('This came from another page than one of this gateway.');
+}
+
+/** @param own origin of the pages; undefined where only the request tells */
+export function isOwnPage({ headers: { origin, host } }: FastifyRequest, own: string | undefined): boolean {
+  if (origin === undefined) return false;
+  return own === undefined ? URL.canParse(origin) && new URL(origin).host === host : origin === own;
 }
 
 /** The person who asks, on a route that is not open. */
@@ -236,7 +241,7 @@ async function tell(
     const reason = coded.code === 'INTERNAL' ? nameOf(error) : coded.message;
     log?.warn(`request failed: ${reason}`, { requestId: request.id, code: coded.code, method, path });
   }
-  if (problem.status === 401) void reply.header('www-authenticate', 'Bearer');
+  if (problem.status === 401 && !reply.hasHeader('www-authenticate')) void reply.header('www-authenticate', 'Bearer');
   const again = RETRY_AFTER[problem.status];
   if (problem.retryable && again !== undefined && !reply.hasHeader('retry-after'))
     void reply.header('retry-after', String(again));

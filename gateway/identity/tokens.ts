@@ -8,6 +8,7 @@ import { randomBytes } from 'node:crypto';
 import { decodeJwt, errors, type JWTPayload, jwtVerify, SignJWT } from 'jose';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { GatewayConfig, OidcConfig } from '../../contracts/schemas/gateway.ts';
+import { isOfGate } from './audiences.ts';
 import { type AskProvider, ProviderKeys } from './keys.ts';
 import { type Asker, type Claimed, type People, signIn } from './person.ts';
 
@@ -15,18 +16,31 @@ import { type Asker, type Claimed, type People, signIn } from './person.ts';
 const SKEW_SECONDS = 30;
 const LONGEST_TOKEN = 16_384;
 
+/** Who sends a token, and by which client; an empty name if the token does not say. */
+export interface TokenCaller {
+  readonly asker: Asker;
+  readonly client: string;
+}
+
+interface Wanted extends Pick<OidcConfig, 'issuer' | 'algorithms'> {
+  readonly audience: string | string[];
+}
+
 export class Tokens {
   readonly #people: People;
   readonly #oidc: OidcConfig | undefined;
   readonly #keys: ProviderKeys | undefined;
   readonly #development: Development | undefined;
+  readonly #config: Pick<GatewayConfig, 'oidc' | 'development' | 'gate' | 'signIn'>;
 
   constructor(
-    { oidc, development }: Pick<GatewayConfig, 'oidc' | 'development'>,
+    config: Pick<GatewayConfig, 'oidc' | 'development' | 'gate' | 'signIn'>,
     people: People,
     ask: AskProvider,
     now?: () => number,
   ) {
+    const { oidc, development } = config;
+    this.#config = config;
     this.#people = people;
     this.#oidc = oidc;
     this.#keys = oidc && new ProviderKeys(oidc, ask, now);
@@ -44,12 +58,32 @@ export class Tokens {
 
   /** @throws CountersignError `SIGN_IN_REQUIRED`, `TRUST_UNAVAILABLE` */
   async askerOf(authorization: string | undefined): Promise<Asker> {
-    const token = /^Bearer +([A-Za-z0-9_.~+/-]+=*)$/i.exec(authorization ?? '')?.[1];
-    if (token === undefined || token.length > LONGEST_TOKEN) throw signIn('There is no bearer token.');
+    const isOther = (audience: string): boolean => isOfGate(this.#config, audience);
+    return (await this.#callerOf(authorization, this.#oidc?.audience ?? '', isOther)).asker;
+  }
+
+  /**
+   * Verifies a token for the gate, and says which client it was issued to.
+   * @throws CountersignError `SIGN_IN_REQUIRED`, `TRUST_UNAVAILABLE`
+   */
+  async callerOf(authorization: string | undefined, audience: string[]): Promise<TokenCaller> {
+    return await this.#callerOf(authorization, audience, (other) => other === this.#oidc?.audience);
+  }
+
+  /** @param isOther true for an audience beside which the token counts for nothing here */
+  async #callerOf(
+    authorization: string | undefined,
+    audience: string | string[],
+    isOther: (audience: string) => boolean,
+  ): Promise<TokenCaller> {
+    const token = bearerIn(authorization);
     if (this.#development !== undefined && issuerOf(token) === DEVELOPMENT_ISSUER)
-      return this.#people.personOf(await this.#development.claimsOf(token));
+      return { asker: this.#people.personOf(await this.#development.claimsOf(token)), client: 'development' };
     if (this.#oidc === undefined || this.#keys === undefined) throw signIn('The token is not one of this server.');
-    return this.#people.personOf(claimedIn(await this.#verified(token, this.#oidc, this.#keys), this.#oidc));
+    const payload = await this.#verified(token, { ...this.#oidc, audience }, this.#keys);
+    if ([payload.aud ?? []].flat().some(isOther))
+      throw signIn('The token is for the API and for the gate at once, and so counts for neither.');
+    return { asker: this.#people.personOf(claimedIn(payload, this.#oidc)), client: clientIn(payload) };
   }
 
   /** Issues a token of the development login. @throws CountersignError `ROUTE_UNKNOWN` where there is none */
@@ -60,7 +94,7 @@ export class Tokens {
     return { ...issued, asker: this.#people.personOf({ ...claimed, exp: Date.parse(issued.expiresAt) / 1_000 }) };
   }
 
-  async #verified(token: string, oidc: OidcConfig, keys: ProviderKeys): Promise<JWTPayload> {
+  async #verified(token: string, oidc: Wanted, keys: ProviderKeys): Promise<JWTPayload> {
     try {
       const { payload } = await jwtVerify(token, async (header, flat) => await keys.find(header, flat), {
         issuer: oidc.issuer,
@@ -74,6 +108,19 @@ export class Tokens {
       throw error instanceof CountersignError ? error : signIn(refusalOf(error));
     }
   }
+}
+
+/** Reads the token of a header. @throws CountersignError `SIGN_IN_REQUIRED` */
+export function bearerIn(authorization: string | undefined): string {
+  const token = /^Bearer +([A-Za-z0-9_.~+/-]+=*)$/i.exec(authorization ?? '')?.[1];
+  if (token === undefined || token.length > LONGEST_TOKEN) throw signIn('There is no bearer token.');
+  return token;
+}
+
+/** Names the client by RFC 9068 §2.2, or as OpenID Connect does. */
+function clientIn({ client_id: id, azp }: JWTPayload): string {
+  if (typeof id === 'string') return id;
+  return typeof azp === 'string' ? azp : '';
 }
 
 function refusalOf(error: unknown): string {

@@ -11,6 +11,7 @@ import { LRUCache } from 'lru-cache';
 import type { Client } from '@temporalio/client';
 import { Countersign, type CountersignOptions } from '../../client/countersign.ts';
 import type { RunHandle } from '../../client/run/run-handle.ts';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import type { DecisionBody, StartRun } from '../../contracts/schemas/http-api.ts';
 import { Identifier } from '../../contracts/schemas/json.ts';
@@ -112,14 +113,19 @@ export class Answering {
   /** @throws CountersignError as `Countersign.call` */
   async call(
     asker: Asker,
-    { runId: named, waitSeconds: _, ...call }: StartCall,
-    key: string | undefined,
+    {
+      runId: named,
+      waitSeconds: _,
+      ...call
+    }: Omit<StartCall, 'waitSeconds' | 'limits' | 'grants'> & Partial<StartCall>,
+    { key, ticketId }: { readonly key?: string | undefined; readonly ticketId?: string } = {},
   ): Promise<SingleCall> {
     if (!asker.may.has('start')) throw forbidden('You may not start calls here (gateway.may.start).');
     const runId = runIdOf(asker, named, key);
     // Sound: a parsed call is one that a caller may write.
     const whole = { ...call, initiator: initiatorOf(asker) } as CallSpecInput;
-    return await once(runId, async () => await this.#for(asker).call({ runId, call: whole }));
+    const started = { runId, call: whole, ...defined({ ticketId }) };
+    return await once(runId, async () => await this.#for(asker).call(started));
   }
 
   /**

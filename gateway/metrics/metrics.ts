@@ -10,6 +10,7 @@ import type { ErrorCode } from '../../contracts/errors.ts';
 import { GATEWAY_METRICS } from '../../contracts/metrics.ts';
 import { Authorization, Decision, Provision, Resolution } from '../../contracts/schemas/request.ts';
 import type { Projection } from '../projection/projection.ts';
+import { type Answered, HttpMetrics } from './http.ts';
 import { AGES, type ClosedRequest, type WaitingRequests } from './waiting.ts';
 
 /** Kinds of answers that people give; a body of another kind is `other`. */
@@ -21,17 +22,6 @@ const KINDS: ReadonlySet<string> = new Set(
 
 /** From seconds to weeks: people answer so. */
 const DECISION_SECONDS = [10, 60, 300, 900, 3_600, 14_400, 86_400, 604_800];
-const HTTP_SECONDS = [0.01, 0.05, 0.1, 0.3, 1, 3, 10, 30];
-
-/** One HTTP request that has been answered. */
-export interface Answered {
-  readonly method: string;
-  /** Pattern of the route; undefined if there is none. */
-  readonly route: string | undefined;
-  readonly status: number;
-  /** Undefined for a stream, which lasts as long as somebody reads. */
-  readonly seconds: number | undefined;
-}
 
 /** Parts of a gateway whose state is read when Prometheus asks. */
 export interface Measured {
@@ -44,9 +34,9 @@ export interface Measured {
 export class GatewayMetrics {
   readonly #registry = new Registry();
   readonly #answers: Counter<'kind' | 'result'>;
+  readonly #gateCalls: Counter<'status'>;
   readonly #readsFailed: Counter<'code'>;
-  readonly #http: Counter<'method' | 'route' | 'status'>;
-  readonly #httpSeconds: Histogram<'method' | 'route'>;
+  readonly #http: HttpMetrics;
   readonly #closed: Histogram<'result'>;
   readonly #runsEnded: Counter<'status'>;
   /** Counts open requests, once for all metrics of them. */
@@ -63,11 +53,14 @@ export class GatewayMetrics {
       'kind',
       'result',
     ]);
+    this.#gateCalls = counter(names.gateCalls, 'Answers to calls of MCP clients, by what became of the call.', [
+      'status',
+    ]);
     this.#readsFailed = counter(names.readsFailed, 'Reads of runs that failed, by code.', ['code']);
-    this.#http = counter(names.http, 'HTTP requests that were answered.', ['method', 'route', 'status']);
-    this.#httpSeconds = histogram(names.httpSeconds, 'Time of an answer.', ['method', 'route'], HTTP_SECONDS);
+    this.#http = new HttpMetrics(this.#registry, names);
     this.#closed = histogram(names.closed, 'Time for which a request was open.', ['result'], DECISION_SECONDS);
     this.#runsEnded = counter(names.runsEnded, 'Runs that ended while this gateway looked.', ['status']);
+    for (const status of ['succeeded', 'waiting']) this.#gateCalls.inc({ status }, 0);
     this.#closed.zero({ result: 'closed' });
     this.#closed.zero({ result: 'expired' });
     for (const code of ['RUN_STUCK', 'ENGINE_UNAVAILABLE']) this.#readsFailed.inc({ code }, 0);
@@ -79,15 +72,17 @@ export class GatewayMetrics {
     this.#answers.inc({ kind: known, result: refusal ?? 'accepted' });
   }
 
+  /** Counts an answer to a call of an MCP client. */
+  answeredCall(status: string): void {
+    this.#gateCalls.inc({ status });
+  }
+
   readFailed(code: ErrorCode): void {
     this.#readsFailed.inc({ code });
   }
 
-  answeredHttp({ method, route, status, seconds }: Answered): void {
-    // Paths and methods that nobody serves are without number.
-    const at = route === undefined ? { method: 'other', route: '(unknown)' } : { method, route };
-    this.#http.inc({ ...at, status });
-    if (seconds !== undefined) this.#httpSeconds.observe(at, seconds);
+  answeredHttp(answered: Answered): void {
+    this.#http.answered(answered);
   }
 
   closed({ result, seconds }: ClosedRequest): void {

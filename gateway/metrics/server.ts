@@ -6,7 +6,6 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
-import type { GatewayMetrics } from './metrics.ts';
 
 /** Limit of a whole request. */
 const REQUEST_MS = 5_000;
@@ -17,14 +16,18 @@ export interface MetricsServer {
   close(): Promise<void>;
 }
 
+/** What is counted, in Prometheus' text format. */
+export interface Metrics {
+  readonly contentType: string;
+  text(): Promise<string>;
+}
+
 /**
  * @param address IP address and port
+ * @param path of the address in the configuration
  * @throws CountersignError `SETUP_INCOMPLETE` if the address cannot be opened
  */
-export async function serveMetrics(
-  metrics: Pick<GatewayMetrics, 'text' | 'contentType'>,
-  address: string,
-): Promise<MetricsServer> {
+export async function serveMetrics(metrics: Metrics, address: string, path: string): Promise<MetricsServer> {
   const server = createServer((request, response) => {
     const isAsked = request.url?.split('?')[0] === '/metrics' && request.method === 'GET';
     if (!isAsked) return void response.writeHead(404).end();
@@ -40,8 +43,7 @@ export async function serveMetrics(
   const host = address.slice(0, colon);
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) => {
-      const path = 'gateway.metrics.prometheus';
-      const message = `The gateway cannot serve metrics at ${address} (${nodeCodeOf(error) ?? 'error'}). Choose another address in ${path}; a worker on this machine needs one of its own.`;
+      const message = `Metrics cannot be served at ${address} (${nodeCodeOf(error) ?? 'error'}). Choose another address in ${path}; each process on this machine needs one of its own.`;
       reject(new CountersignError('SETUP_INCOMPLETE', message, { path }, { cause: error }));
     });
     server.listen(Number(address.slice(colon + 1)), host.replace(/^\[|\]$/g, ''), resolve);

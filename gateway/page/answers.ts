@@ -4,25 +4,24 @@
  * 1. A form repeats the digest that the page showed; a request that changed meanwhile is refused (INV-G2).
  * 2. It offers what `permittedTo` says, and nothing else.
  */
-import type { FormField, InputRequest } from '../../contracts/schemas/input.ts';
 import type { RememberScope } from '../../contracts/schemas/policy.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { inWords, ruleAt } from '../../domain/policy/approvers.ts';
 import { rememberable } from '../../domain/request/onlooker.ts';
 import type { Permission } from '../../domain/request/permitted.ts';
-import { visible } from '../../domain/text/escape.ts';
-import { foreign, foreignBlock } from './kit/faithful.ts';
+import { foreign } from './kit/faithful.ts';
 import { type Html, markup, type Shown } from './kit/markup.ts';
 import { type Answering, binding, requestPath, type Typed } from './kit/layout.ts';
 import type { Viewer } from './kit/port.ts';
 import { clock } from './kit/times.ts';
+import { questionsView } from './question.ts';
 
 /**
  * One function, because it is the one list of what may be offered.
  * @param permitted what `permittedTo` returns
  */
 export function decideView(
-  { request, viewer, typed = {}, now }: Omit<Answering, 'tool'>,
+  { request, viewer, typed = {}, refusal, now }: Omit<Answering, 'tool'>,
   permitted: ReadonlySet<Permission>,
 ): Html {
   if (request.status !== 'open' || now >= Date.parse(request.deadline))
@@ -30,7 +29,7 @@ export function decideView(
       <p>Nothing can be decided here any more.</p>
       <p><a class="button" href="/">Back to the inbox</a></p>`;
   if (permitted.size === 0) return notYours(request, now);
-  if (request.about !== undefined) return answerView(request, viewer, typed);
+  if (request.about !== undefined) return answerView(request, viewer, typed, refusal);
   const may = (permission: Permission): boolean => permitted.has(permission);
   const remember = rememberable(request, viewer, permitted);
   const field = (name: string): string => typed[name] ?? '';
@@ -114,7 +113,7 @@ function rememberView({ arguments: args }: ApprovalRequest, remember: readonly R
   </fieldset>`;
 }
 
-function answerView(request: ApprovalRequest, viewer: Viewer, typed: Typed): Html {
+function answerView(request: ApprovalRequest, viewer: Viewer, typed: Typed, refusal: Answering['refusal']): Html {
   const { about } = request;
   const open = (kind: string, label: string, inner: Shown, look = ''): Html =>
     markup`<form method="post" action="${requestPath(request)}">
@@ -136,12 +135,7 @@ function answerView(request: ApprovalRequest, viewer: Viewer, typed: Typed): Htm
         ${open('retry', 'Send it again', markup`<p class="note">With the same idempotency key. If it has run and the server does not know such keys, it runs twice.</p>`)}`;
     case 'input':
       return markup`<h2>Your answer</h2>
-        ${open(
-          'provide',
-          'Send the answer',
-          Object.values(about.requests).map((question, index) => questionView(question, index, typed)),
-          'approve',
-        )}
+        ${open('provide', 'Send the answer', questionsView(about.requests, typed, refusal), 'approve')}
         ${open('decline', 'Decline', markup`<p class="note">The server is told that you decline.</p>`, 'reject')}
         ${open('cancel', 'Give no answer', markup`<p class="note">The server is told that nobody answers.</p>`)}`;
     case 'authorization':
@@ -161,55 +155,3 @@ function answerView(request: ApprovalRequest, viewer: Viewer, typed: Typed): Htm
         }${open('decline', 'Decline', words('reason', 'Reason'), 'reject')}`;
   }
 }
-
-function questionView(question: InputRequest, at: number, typed: Typed): Html {
-  if (question.kind === 'url')
-    return markup`<fieldset>
-      <legend>${foreignBlock(question.message)}</legend>
-      <p>
-        It wants you to open a page of <strong>${foreign(question.host)}</strong>. Open it yourself, where you trust
-        this host:
-      </p>
-      <p><code>${foreign(question.url)}</code></p>
-      <label class="line"
-        ><input type="checkbox" name="opened" value="yes" required /> I have done what the page asks</label
-      >
-    </fieldset>`;
-  return markup`<fieldset>
-    <legend>${foreignBlock(question.message)}</legend>
-    ${Object.entries(question.fields).map(([name, field], index) => fieldView(`field.${at}.${index}`, name, field, question.required.includes(name), typed))}
-  </fieldset>`;
-}
-
-function fieldView(id: string, name: string, field: FormField, required: boolean, typed: Typed): Html {
-  const needed = required && markup` required`;
-  const label = markup`<span class="field-name"
-      >${foreign(field.title ?? name)} <span class="note">${required ? 'required' : 'may stay empty'}</span></span
-    >${field.description !== undefined && markup`<span class="note">${foreign(field.description)}</span>`}`;
-  const value = typed[id] ?? (field.default === undefined ? '' : String(field.default));
-  switch (field.type) {
-    case 'text':
-      return markup`<label
-        >${label}<input name="${id}" type="${TYPES[field.format ?? 'text']}" value="${value}" ${needed}
-      /></label>`;
-    case 'number':
-    case 'integer':
-      return markup`<label>${label}<input name="${id}" inputmode="decimal" value="${value}" ${needed} /></label>`;
-    case 'boolean':
-      return markup`<label>${label}<select name="${id}"${needed}><option value=""></option><option${value === 'true' && markup` selected`}>true</option><option${value === 'false' && markup` selected`}>false</option></select></label>`;
-    case 'choice':
-      return markup`<label
-        >${label}<select name="${id}" ${needed}>
-          <option value=""></option>
-          ${field.options.map((option) => markup`<option value="${option.value}" ${value === option.value && markup` selected`}>${visible(option.title ?? option.value)}</option>`)}
-        </select></label
-      >`;
-    case 'choices':
-      return markup`<fieldset>
-        <legend>${label}</legend>
-        ${field.options.map((option) => markup`<label class="line"><input type="checkbox" name="${id}" value="${option.value}" ${(field.default ?? []).includes(option.value) && markup` checked`} /> ${foreign(option.title ?? option.value)}</label>`)}
-      </fieldset>`;
-  }
-}
-
-const TYPES = { text: 'text', email: 'email', uri: 'url', date: 'date', 'date-time': 'text' } as const;

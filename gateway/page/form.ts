@@ -5,6 +5,7 @@ import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { FormField, FormValue } from '../../contracts/schemas/input.ts';
 import { writtenJson } from './kit/json.ts';
 import type { Sent } from './kit/port.ts';
+import { fieldPath } from './question.ts';
 
 const UPDATES = { outcome: 'resolveOutcome', input: 'provideInput', authorization: 'authorize' } as const;
 
@@ -50,8 +51,9 @@ function given(form: URLSearchParams, name: string): Record<string, string> {
   return value === undefined || value === '' ? {} : { [name]: value };
 }
 
-function invalid(path: string, reason: string): CountersignError {
-  return new CountersignError('DECISION_INVALID', `${path} ${reason}. Nothing was sent.`, { path });
+/** @param called what the page calls the field */
+function invalid(path: string, reason: string, called = path): CountersignError {
+  return new CountersignError('DECISION_INVALID', `${called} ${reason}. Nothing was sent.`, { path });
 }
 
 /** A field of type `datetime-local` has no zone: the page says that it is UTC. */
@@ -89,7 +91,7 @@ function responsesOf(form: URLSearchParams, questions: Questions): Record<string
     Object.entries(questions).map(([key, question], at) => {
       if (question.kind === 'url') return [key, { action: 'accept' }];
       const content = Object.entries(question.fields).flatMap(([name, field], index) => {
-        const value = fieldValue(form, `field.${at}.${index}`, field, name);
+        const value = fieldValue(form, `field.${at}.${index}`, field, name, fieldPath(key, name));
         return value === undefined ? [] : [[name, value] as const];
       });
       return [key, { action: 'accept', content: Object.fromEntries(content) }];
@@ -97,13 +99,31 @@ function responsesOf(form: URLSearchParams, questions: Questions): Record<string
   );
 }
 
-function fieldValue(form: URLSearchParams, id: string, field: FormField, name: string): FormValue | undefined {
+/** As browsers send numbers, and as people write them: `.5` and `007` are no JSON. */
+const NUMBER = /^(?<sign>[-+]?)(?<whole>\d*)\.?(?<part>\d*)(?<power>(?:[eE][-+]?\d+)?)$/;
+
+function fieldValue(
+  form: URLSearchParams,
+  id: string,
+  field: FormField,
+  name: string,
+  path: string,
+): FormValue | undefined {
   if (field.type === 'choices') return form.getAll(id);
   const text = form.get(id);
   if (text === null || text === '') return undefined;
   if (field.type === 'boolean') return text === 'true';
   if (field.type !== 'number' && field.type !== 'integer') return text;
-  const number = jsonOf(text, name);
-  if (typeof number !== 'number') throw invalid(name, 'must be a number');
-  return number;
+  return numberOf(text, path, field.title ?? name);
+}
+
+function numberOf(text: string, path: string, called: string): number {
+  const { sign = '', whole = '', part = '', power = '' } = NUMBER.exec(text.trim())?.groups ?? {};
+  if (whole === '' && part === '') throw invalid(path, 'must be a number', called);
+  const read = writtenJson(
+    `${sign === '-' ? '-' : ''}${whole.replace(/^0+(?=\d)/, '') || '0'}${part === '' ? '' : `.${part}`}${power}`,
+  );
+  if ('reason' in read) throw invalid(path, read.reason, called);
+  // Sound: the pattern takes nothing but numbers.
+  return read.value as number;
 }

@@ -110,6 +110,7 @@ function detailsView(request: ApprovalRequest, now: number): Html {
     ['Grant ends', grantExpiresAt !== undefined && markup`${clock(grantExpiresAt)}, before the deadline`],
     ['Answered by decision', standing !== undefined && foreign(standing)],
     ['Server', foreign(request.serverUrl)],
+    ['Called by', request.hosted !== undefined && markup`the provider of model ${foreign(request.hosted)}`],
     ['Definition', markup`<code>${request.definitionHash.slice(0, 16)}…</code>`],
     ['Digest', markup`<code class="digest">${request.digest}</code>`],
     ['Temporal run', markup`<code>${request.runId}</code>`],

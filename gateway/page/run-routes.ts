@@ -14,6 +14,7 @@ import { type Html, markup } from './kit/markup.ts';
 import { formOf, pageFor, type PageOptions } from './kit/page.ts';
 import type { PageSource, RunRead, Viewer } from './kit/port.ts';
 import { ledgerView } from './ledger.ts';
+import { typedIn } from './question.ts';
 import { requestView } from './request.ts';
 import { runView } from './run.ts';
 
@@ -99,8 +100,7 @@ export function registerRequestPages(app: FastifyInstance, options: PageOptions)
         void reply.code(told.traits.httpStatus);
         const now = await opened(source, viewer, params).catch(() => found);
         const changed = form.get('arguments');
-        if (changed === null || form.get('kind') !== 'approve')
-          return requestPage(now, viewer, told, Object.fromEntries(form));
+        if (changed === null || form.get('kind') !== 'approve') return requestPage(now, viewer, told, typedIn(form));
         return editPage(now, viewer, told, { typed: changedIn(now, form) });
       }
       return await reply.redirect(`/runs/${encodeURIComponent(params.runId)}?done=${params.callId}`, 303);
@@ -181,7 +181,7 @@ function runPage(read: RunRead, viewer: Viewer, told?: Html): string {
 
 function requestPage(found: Opened, viewer: Viewer, error?: CountersignError, typed: Typed = {}): string {
   const { request } = found;
-  const view = requestView({ ...found, viewer, now: Date.now(), typed });
+  const view = requestView({ ...found, viewer, now: Date.now(), typed, refusal: error });
   return pageText({
     title: `${request.tool} on ${request.server}`,
     viewer,

@@ -8,7 +8,8 @@
  */
 import type { Countersign } from '../../client/countersign.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
+import { OpenedRequests } from '../../client/run/opened-requests.ts';
+import type { RunEvent } from '../../contracts/schemas/http/opened-request.ts';
 
 const LINGER_MS = 10_000;
 /** Entries that one feed holds; a reader that wants earlier ones reads them by itself. */
@@ -16,7 +17,7 @@ const MOST_HELD = 2_000;
 const PAGE = 200;
 
 /** Told an entry; the next one waits for what it returns. */
-type Tell = (entry: LedgerEntry) => Promise<void>;
+type Tell = (entry: RunEvent) => Promise<void>;
 
 export class Feeds {
   readonly #countersign: Pick<Countersign, 'run'>;
@@ -65,7 +66,7 @@ export class Feeds {
 class Feed {
   readonly #countersign: Pick<Countersign, 'run'>;
   readonly #runId: string;
-  readonly #held: LedgerEntry[] = [];
+  readonly #held: RunEvent[] = [];
   readonly #over = new AbortController();
   readonly #onEnd: () => void;
   /** Readers that have all there is. */
@@ -124,11 +125,15 @@ class Feed {
   }
 
   /** Returns what the feed holds from this number on, or a page of what it does not hold any more. */
-  async #after(next: number): Promise<readonly LedgerEntry[]> {
+  async #after(next: number): Promise<readonly RunEvent[]> {
     const first = this.#held[0]?.seq ?? this.#next;
     if (next >= first) return this.#held.slice(next - first, next - first + PAGE);
     const page = { from: next, most: Math.min(PAGE, first - next) };
-    return await this.#countersign.run(this.#runId).ledgerEntries(page);
+    const run = this.#countersign.run(this.#runId);
+    const opened = new OpenedRequests(async () => await run.requests());
+    const events: RunEvent[] = [];
+    for (const entry of await run.ledgerEntries(page)) events.push(await opened.joined(entry));
+    return events;
   }
 
   /** Resolves when there is an entry of this number or a later one, or when the feed or `signal` ends. */
@@ -147,7 +152,9 @@ class Feed {
 
   async #watch(from: number): Promise<void> {
     try {
-      const watch = this.#countersign.run(this.#runId).watch({ cursor: from, signal: this.#over.signal });
+      const watch = this.#countersign
+        .run(this.#runId)
+        .watch({ cursor: from, details: true, signal: this.#over.signal });
       for await (const entry of watch) {
         this.#held.push(entry);
         if (this.#held.length > MOST_HELD) this.#held.shift();

@@ -50,7 +50,9 @@ export function addCallRoutes(app: Server, parts: RouteParts): void {
     },
     async (request, reply) => {
       const asker = askerOf(request);
-      const { run, started } = await parts.answering.call(asker, request.body, request.headers['idempotency-key']);
+      const { run, started } = await parts.answering.call(asker, request.body, {
+        key: request.headers['idempotency-key'],
+      });
       void reply.header('location', `/v1/calls/${encodeURIComponent(run.runId)}`);
       const call = await shown(asker, run.runId, request.body.waitSeconds);
       return await reply.status(started ? 201 : 200).send({ ...call, started });

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { ChangeEvent } from '../../contracts/schemas/http-api.ts';
 import { codedOf, problemOf } from '../http/problem.ts';
+import { eventFor } from '../../client/run/opened-request.ts';
 import { askerOf, keyOf, type Server } from '../http/server.ts';
 import type { Stream } from '../http/streams.ts';
 import { PROBLEM, Resumed, type RouteParts, RunPath } from './parts.ts';
@@ -56,7 +57,8 @@ export function addEventRoutes(app: Server, { reading, news, feeds, streams }: R
       schema: {
         tags,
         operationId: 'followRun',
-        summary: 'Follow the ledger of a run; an event’s id is the number of its entry',
+        summary:
+          'Follow the ledger of a run; an event’s id is the number of its entry, and entries `request.opened` say what they are about',
         headers: Resumed,
         params: RunPath,
         response,
@@ -64,12 +66,13 @@ export function addEventRoutes(app: Server, { reading, news, feeds, streams }: R
     },
     async (request, reply) => {
       const { runId } = request.params;
-      await reading.seen(runId, askerOf(request));
+      const asker = askerOf(request);
+      const { run } = await reading.seen(runId, asker);
       const from = nextAfter(request.headers['last-event-id']);
       const stream = opened(request, reply);
       try {
         await feeds.follow(runId, from, stream.ended, async (entry) => {
-          stream.send('entry', String(entry.seq), entry);
+          stream.send('entry', String(entry.seq), eventFor(entry, run, asker));
           await stream.ready();
         });
         // Without an id of its own, the reader keeps that of the last entry.

@@ -14,9 +14,10 @@ import { sourceFiles } from './source-tree.ts';
  * about something else than consent, whose answers are checked where they arrive: those to a server's forms field by
  * field, grants and consents to scopes; calls that wait for their server (docs/adr/0037), lists that wait for a grant (0043), tasks (0041)
  * linked resources (0042), questions on open connections, with what was told to them (0040); and the guard against runs that a query rebuilt (0044).
- * Messages to people (0070) are 20 kB. Looking for names that maps lose is 3 kB. Half a megabyte is zod, once for each worker thread (0052).
+ * Messages to people (0070) are 20 kB. Looking for names that maps lose is 3 kB; hosted calls (0080), tickets (0078) and approvals that end with
+ * credentials (0082) are 15 kB. Half a megabyte is zod, once for each worker thread (0052).
  */
-const MAX_BYTES = 3_300_000;
+const MAX_BYTES = 3_320_000;
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 

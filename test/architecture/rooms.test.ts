@@ -15,7 +15,7 @@ const PRODUCT = new Set([
   'cli',
   'testing',
 ]);
-const MOST_FILES = 470;
+const MOST_FILES = 500;
 const MOST_FILES_OF_A_ROOM = 25;
 const MOST_LINES_OF_A_FUNCTION = 60;
 const REASON = /\bOne function, because /;

@@ -353,6 +353,52 @@ describe('catalogs', () => {
     LONG_MS,
   );
 
+  test(
+    'come back from a refusal with every switch, field and filter as they were, and say what to do',
+    async () => {
+      const page = await pages.signedIn('ann', '/catalogs/shop?show=enabled', { javaScriptEnabled: false });
+      await page.getByLabel('order: deny').setChecked(false);
+      await page.getByLabel('cancel: deny').check();
+      await pages.world.countersign.catalog('shop').setToolPolicies({
+        by: { id: 'tim', groups: [] },
+        expectedVersion: (await pages.world.countersign.catalog('shop').snapshot()).policyVersion,
+        changes: [{ tool: 'cancel', enabled: false }],
+      });
+      await page.getByRole('button', { name: 'Save the changes' }).click();
+      const alert = page.getByRole('alert');
+      expect(await alert.innerText()).toMatch(/somebody has changed it[\s\S]*then save again[\s\S]*VERSION_CONFLICT/);
+      expect(await page.locator('a[aria-current=true]').innerText()).toContain('Enabled');
+      // `cancel` is no more enabled; its switch that is not saved keeps it in sight.
+      const row = page.getByRole('row', { name: 'cancel' });
+      expect(await row.innerText()).toContain('not saved: deny on');
+      expect(await page.getByLabel('cancel: deny').isChecked()).toBe(true);
+      expect(await page.getByLabel('order: deny').isChecked()).toBe(false);
+      expect(await settingOf('cancel')).toMatchObject({ enabled: false, denied: false });
+      await page.getByLabel('order: deny').check();
+      await page.getByRole('button', { name: 'Save the changes' }).click();
+      await page.waitForURL('**/catalogs/shop?show=enabled');
+      expect(await settingOf('cancel')).toMatchObject({ enabled: false, denied: true });
+      expect(await settingOf('order')).toMatchObject({ denied: true });
+
+      await page.getByText('Change the connection').click();
+      const url = page.getByLabel('URL');
+      await url.fill('https://elsewhere.example/mcp');
+      await page.getByLabel('Credentials').fill('other');
+      await page.locator('[name=trusted]').check();
+      await page.getByRole('button', { name: 'Change it' }).click();
+      expect(await alert.innerText()).toMatch(/Correct it, then send it again/);
+      expect(await url.inputValue()).toBe('https://elsewhere.example/mcp');
+      expect(await page.getByLabel('Credentials').inputValue()).toBe('other');
+      expect(await page.locator('[name=trusted]').isChecked()).toBe(true);
+      expect(await url.getAttribute('aria-invalid')).toBe('true');
+      expect(await page.locator('[id="url.problem"]').innerText()).toMatch(
+        /is not the configured URL of shop; choose another/,
+      );
+      expect(await page.locator('a[aria-current=true]').innerText()).toContain('Enabled');
+    },
+    LONG_MS,
+  );
+
   test.each(VIEWS)(
     'read well at %s width',
     async (name, viewport, colorScheme) => {

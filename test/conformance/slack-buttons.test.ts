@@ -71,4 +71,47 @@ describe('buttons in messages of Slack', () => {
     expect(server.posts).toHaveLength(1);
     expect(server.problems).toEqual([]);
   });
+
+  const HEX = { first: '1'.repeat(64), second: '2'.repeat(64) };
+  const asks = (callId: string, digest: string) => request({ callId, answerable: { ...answerable, digest } });
+  const closes = message({
+    id: `msg_${'c'.repeat(64)}`,
+    event: 'closed',
+    requests: [request({ callId: 't1.c0', closed: { status: 'approved', by: 'ben <@U1>' } })],
+  });
+
+  test('leave the thread when their request is decided elsewhere, and those of other requests stay', async () => {
+    const { server, channel } = await slack({ buttons: true });
+    const requests = [asks('t1.c0', HEX.first), asks('t1.c1', HEX.second)];
+    const { thread = '' } = await channel.send(message({ requests }));
+    await channel.send(message({ id: `msg_${'b'.repeat(64)}`, event: 'reminder', thread, requests }));
+    // The same call of another run, told in the same channel.
+    const other = { ...message().run, workflowId: 'run-2' };
+    await channel.send(
+      message({ id: `msg_${'d'.repeat(64)}`, thread, run: other, requests: [requests[0] ?? request()] }),
+    );
+    await channel.send({ ...closes, thread });
+    expect(server.posts).toHaveLength(4);
+    for (const post of server.posts.slice(0, 2)) {
+      expect(JSON.stringify(actionsIn(post))).not.toContain(HEX.first);
+      expect(JSON.stringify(actionsIn(post))).toContain(HEX.second);
+      // Words of others are no mention.
+      expect(post.texts).toContain('approved by ben &lt;@U1&gt;');
+      expect(post.texts.join()).toContain('{"amount"');
+    }
+    expect(JSON.stringify(actionsIn(server.posts[2] ?? { body: {} }))).toContain(HEX.first);
+    expect(server.problems).toEqual([]);
+  });
+
+  test.each([undefined, 'limited'] as const)(
+    'stay where the bot may not read, and the news still comes (%s)',
+    async (how) => {
+      const { server, channel } = await slack({ buttons: true });
+      const { thread = '' } = await channel.send(message({ requests: [asks('t1.c0', HEX.first)] }));
+      server.forbidReading(how);
+      expect(await channel.send({ ...closes, thread })).toEqual({ thread });
+      expect(server.posts).toHaveLength(2);
+      expect(JSON.stringify(actionsIn(server.posts[0] ?? { body: {} }))).toContain(HEX.first);
+    },
+  );
 });

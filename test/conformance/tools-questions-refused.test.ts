@@ -5,6 +5,7 @@
 import type { ServerResponse } from 'node:http';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import type { CallEnding, ToolCall } from '../../activities/mcp/port.ts';
+import { ProofKey } from '../../activities/tokens/proof-key.ts';
 import { READ_RESOURCE } from '../../contracts/names.ts';
 import { aCall, aConnection, aDefinition } from '../support/activities/tool-call.ts';
 import {
@@ -28,9 +29,9 @@ async function start(...asked: Parameters<typeof startAsking>): Promise<void> {
 
 const A_TOKEN = 'a-token-of-this-call';
 
-async function call(fields: Partial<ToolCall>): Promise<CallEnding> {
+async function call(fields: Partial<ToolCall>, binding?: ProofKey): Promise<CallEnding> {
   const tools = toolServer();
-  const connection = aConnection({ url: server.url, accessToken: A_TOKEN });
+  const connection = aConnection({ url: server.url, accessToken: A_TOKEN, ...(binding && { binding }) });
   // What is known of a server lets a call be sent in a second session.
   await tools.list(connection, new AbortController().signal);
   return await tools.call(connection, aCall({ timeoutMs: 5_000, ...fields }));
@@ -93,20 +94,23 @@ test('a result in the words by which the v1 SDK says that it has no such tool is
 });
 
 describe('a call that is turned away by its status after it asked on the standing stream: unknown, and sent once (INV-X1)', () => {
-  test.each<[string, number, string]>([
+  const wantsNonce = { 'www-authenticate': 'DPoP error="use_dpop_nonce"', 'dpop-nonce': 'n-1' };
+
+  test.each<[string, number, string, Record<string, string>?]>([
     ['404, as where a session is lost', 404, 'Session not found'],
     ['400, as a server of the v1 SDK says it', 400, 'Bad Request: Server not initialized'],
     ['401', 401, ''],
+    ['401 that asks for a nonce, to a token that is bound to a key', 401, '', wantsNonce],
     ['403', 403, 'no'],
     ['429', 429, ''],
     ['503 with Retry-After', 503, ''],
-  ])('%s', async (_, status, body) => {
+  ])('%s', async (_, status, body, headers = {}) => {
     let standing: ServerResponse | undefined;
     await start(
       (exchange) => {
         exchange.execute();
         standing?.write(question(7));
-        void answerAt(server, 7).then(() => exchange.status(status, { 'retry-after': '1' }, body));
+        void answerAt(server, 7).then(() => exchange.status(status, { 'retry-after': '1', ...headers }, body));
       },
       {
         intercept: (request, response) => {
@@ -117,7 +121,8 @@ describe('a call that is turned away by its status after it asked on the standin
         },
       },
     );
-    const ending = await call({ people: accepting });
+    const binding = 'dpop-nonce' in headers ? await ProofKey.create() : undefined;
+    const ending = await call({ people: accepting }, binding);
     expect(ending).toMatchObject(UNKNOWN);
     // A delay would have it sent again.
     expect(ending).not.toHaveProperty('retryAfterMs');

@@ -1,5 +1,5 @@
 /**
- * No secret of an exchange stands anywhere (INV-S1): assertions of callers and of the service, ID-JAGs, tokens, keys. Authorization
+ * No secret of an exchange stands anywhere (INV-S1): assertions of callers and of the service, ID-JAGs, tokens, proofs, keys. Authorization
  * servers write what they were shown into the tokens they give, and tool servers give away what they read there.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
@@ -23,8 +23,15 @@ afterAll(async () => scene?.close());
 
 test('every tool of every server was called, with tokens that hold what was to be hidden', async () => {
   for (const name of EXCHANGED) expect(scene.servers[name].executions()).toBeGreaterThanOrEqual(6);
-  const token = scene.servers.exchanged.seen.at(-1)?.headers.authorization?.replace('Bearer ', '') ?? '';
+  const token = scene.servers.exchanged.seen.at(-1)?.headers.authorization?.replace('DPoP ', '') ?? '';
   expect(decodeJwt(token).jti).toBe(scene.subject);
+  // Two kinds are bound to keys, and one is not.
+  const shown = EXCHANGED.map((name) =>
+    scene.servers[name].seen.flatMap(({ headers: { authorization, dpop } }) =>
+      authorization === undefined ? [] : [`${authorization.split(' ')[0]} ${typeof dpop}`],
+    ),
+  );
+  expect(shown.map((each) => [...new Set(each)])).toEqual([['DPoP string'], ['Bearer undefined'], ['DPoP string']]);
   const [runId = ''] = scene.world.runs;
   const facts = factsOf(await scene.world.countersign.run(runId).ledger(), 'outcome');
   const strategies = new Set(facts.map(({ token: evidence }) => evidence?.strategy));

@@ -7,7 +7,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { GATEWAY_METRICS, METRICS } from '../../contracts/metrics.ts';
+import { CODEC_METRICS, GATEWAY_METRICS, METRICS } from '../../contracts/metrics.ts';
+import { CodecMetrics } from '../../gateway/codec/metrics.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { freePort } from '../../workers/dev-server.ts';
 import { ROOT } from '../architecture/source-tree.ts';
@@ -194,7 +195,9 @@ describe('alert rules and dashboard', () => {
     await shown(ofWorker, 'temporal_workflow_task_execution_failed');
     await unknown.terminate();
     const served = new Set(
-      [...(await ofWorker()), ...(await ofGateway())].flatMap((line) => /^[a-zA-Z_:][\w:]*/.exec(line)?.[0] ?? []),
+      [...(await ofWorker()), ...(await ofGateway()), ...(await new CodecMetrics().text()).split('\n')].flatMap(
+        (line) => /^[a-zA-Z_:][\w:]*/.exec(line)?.[0] ?? [],
+      ),
     );
     const rules = Rules.parse(parse(await read('deploy', 'prometheus', 'alerts.yaml')));
     const { panels } = Dashboard.parse(JSON.parse(await read('deploy', 'grafana', 'countersign.json')));
@@ -205,7 +208,7 @@ describe('alert rules and dashboard', () => {
     expect([...new Set([...inRules, ...inPanels])].filter((name) => !served.has(name))).toEqual([]);
     // Each of ours is of use to somebody.
     const used = new Set([...inRules, ...inPanels].map((name) => name.replace(/_(?:bucket|sum|count)$/, '')));
-    const ours = [...Object.values(METRICS), ...Object.values(GATEWAY_METRICS)];
+    const ours = [...Object.values(METRICS), ...Object.values(GATEWAY_METRICS), CODEC_METRICS.payloads];
     expect(ours.filter((name) => !used.has(name))).toEqual([METRICS.refusedQueries]);
   });
 

@@ -79,7 +79,7 @@ function callIdOf(tool: string): string {
 function tokensOf(tool: string): string[] {
   return server.seen
     .filter(({ rpcMethod, params }) => rpcMethod === 'tools/call' && params['name'] === tool)
-    .map(({ headers }) => headers.authorization?.replace(/^Bearer /, '') ?? '');
+    .map(({ headers }) => headers.authorization?.replace(/^(?:Bearer|DPoP) /, '') ?? '');
 }
 
 function claimsOf(token: string | undefined): { readonly aud: unknown; readonly scope: unknown } {
@@ -92,7 +92,7 @@ test('the server sees a token for itself with the scope of the tool, and no more
   expect(tokensOf('write').map(claimsOf)).toEqual([{ aud: server.url, scope: 'notes:write' }]);
   expect(tokensOf('gated').map(claimsOf)).toEqual([{ aud: server.url, scope: 'notes:read' }]);
   const listing = server.seen.filter(({ rpcMethod }) => rpcMethod === 'tools/list');
-  expect(listing.map(({ headers }) => claimsOf(headers.authorization?.replace(/^Bearer /, '')))).toEqual([
+  expect(listing.map(({ headers }) => claimsOf(headers.authorization?.replace(/^(?:Bearer|DPoP) /, '')))).toEqual([
     { aud: server.url, scope: 'notes:list' },
   ]);
 });

@@ -34,7 +34,7 @@ describe('an authorization that a caller gives (S1.1, S1.3, S1.4, S1.7, H-1)', (
   test('two runs with two authorizations to one server: the server sees each its own, on listing and on every call', async () => {
     const { world, shared } = scene;
     const [ann, ben] = await Promise.all([
-      world.start(TWO_CALLS, SHARED, { authorizations: { shared: 'token-of-ann' } }),
+      world.start(TWO_CALLS, { servers: [{ name: 'shared', authorization: 'token-of-ann' }] }),
       // A prefix that the caller wrote is not doubled (S1.3).
       world.start(TWO_CALLS, SHARED, { authorizations: { shared: 'bearer token-of-ben' } }),
     ]);

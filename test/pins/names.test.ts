@@ -3,7 +3,7 @@
  * changing one is a change of the wire, and needs its ADR.
  */
 import { describe, expect, test } from '@jest/globals';
-import { GATEWAY_METRICS, METRICS } from '../../contracts/metrics.ts';
+import { CODEC_METRICS, GATEWAY_METRICS, METRICS } from '../../contracts/metrics.ts';
 import {
   ACTIVITIES,
   CATALOG_UPDATES,
@@ -17,6 +17,8 @@ import {
   SEARCH_ATTRIBUTES,
   SIGNALS,
   SPEC_HASH_MEMO,
+  TICKET_MEMO,
+  TICKET_WORKFLOW,
   UPDATES,
 } from '../../contracts/names.ts';
 import { HEAD_ALG, HEAD_TYPE, SEALING } from '../../contracts/crypto.ts';
@@ -25,7 +27,10 @@ import { Config } from '../../contracts/schemas/config.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
 
 describe('names on the wire', () => {
-  test('workflow types', () => expect([RUN_WORKFLOW, CATALOG_WORKFLOW]).toEqual(['agentRun', 'toolCatalog']));
+  test('workflow types', () =>
+    expect([RUN_WORKFLOW, CATALOG_WORKFLOW, TICKET_WORKFLOW]).toEqual(['agentRun', 'toolCatalog', 'callTicket']));
+
+  test('what names a ticket in its run', () => expect(TICKET_MEMO).toBe('countersignTicket'));
 
   test('task queue, also of a worker whose configuration names none', () => {
     expect(DEFAULT_TASK_QUEUE).toBe('countersign');
@@ -54,6 +59,7 @@ describe('names on the wire', () => {
       runsEnded: 'countersign_runs_ended',
       runsStuck: 'countersign_runs_stuck',
       answers: 'countersign_answers',
+      gateCalls: 'countersign_gate_calls',
       readsFailed: 'countersign_run_reads_failed',
       stale: 'countersign_projection_stale_seconds',
       runs: 'countersign_projection_runs',
@@ -61,6 +67,11 @@ describe('names on the wire', () => {
       streams: 'countersign_streams_open',
       http: 'countersign_http_requests',
       httpSeconds: 'countersign_http_seconds',
+    });
+    expect(CODEC_METRICS).toEqual({
+      payloads: 'countersign_codec_payloads',
+      http: 'countersign_codec_http_requests',
+      httpSeconds: 'countersign_codec_http_seconds',
     });
   });
 
@@ -95,7 +106,7 @@ describe('names on the wire', () => {
   });
 
   test('signals', () => {
-    expect(SIGNALS).toEqual({ decide: 'decide', nudge: 'nudge' });
+    expect(SIGNALS).toEqual({ decide: 'decide', nudge: 'nudge', delivered: 'delivered' });
   });
 
   test('queries', () => {
@@ -160,7 +171,7 @@ describe('names on the wire', () => {
 
   test('what a token of ours says of a call', () => {
     expect(Object.keys(IssuedClaims.shape)).toEqual(
-      'iss sub aud exp iat jti client_id scope act countersign'.split(' '),
+      'iss sub aud exp iat jti client_id scope cnf act countersign'.split(' '),
     );
     expect(Object.keys(IssuedContext.shape)).toEqual(['namespace', 'run', 'tenant', 'trust', 'call']);
     expect(Object.keys(IssuedCall.shape)).toEqual('callId executionId tool definition arguments consent'.split(' '));

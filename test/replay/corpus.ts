@@ -233,6 +233,12 @@ export const HISTORIES = [
   'agent-run.v5.told-refused',
   'agent-run.v5.told-refused-ended',
   'agent-run.v5.told-reminded',
+  // Calls that the model's provider makes (docs/adr/0080).
+  'agent-run.v5.hosted-lost',
+  'agent-run.v5.hosted-pending',
+  // Tickets of calls that MCP clients make (docs/adr/0078).
+  'call-ticket.v1.delivered',
+  'call-ticket.v1.held',
   'tool-catalog.v2.asked',
   'tool-catalog.v2.connected',
   'tool-catalog.v2.continued-first',

@@ -15,6 +15,11 @@ export const OTHER_COMMANDS: readonly Mutation[] = [
   ...HELD_COMMANDS,
   ...TELLING_COMMANDS,
   {
+    name: 'a ticket does not end when the outcome of its call was delivered',
+    noticedIn: 'call-ticket.v1.delivered',
+    change: replaced('callTicket', '() => isDelivered', '() => false'),
+  },
+  {
     name: 'what could not be read is read once there is a key for it',
     noticedIn: 'agent-run.v2.unread',
     change: replaced('seenAt', 'KEYED.find($_)', 'undefined'),

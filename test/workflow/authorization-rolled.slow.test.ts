@@ -204,7 +204,7 @@ describe('in trust mode `signed` (INV-G2, INV-S2, D-7)', () => {
     expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
     const [first, second] = signed.server.seen
       .filter(({ rpcMethod }) => rpcMethod === 'tools/call')
-      .map(({ headers }) => decodeJwt(headers.authorization?.replace('Bearer ', '') ?? '')['scope']);
+      .map(({ headers }) => decodeJwt(headers.authorization?.replace(/^(?:Bearer|DPoP) /, '') ?? '')['scope']);
     expect([first, second]).toEqual(['notes:read', 'notes:read notes:admin']);
     expect(factsOf(await run.ledger(), 'authorization.given')).toMatchObject([{ signature: expect.anything() }]);
     await verified(run);

@@ -95,7 +95,7 @@ async function started(tools: readonly string[], over: object = notes): Promise<
 function scopesSeen(run: RunHandle): unknown[] {
   return server.seen
     .filter(({ headers }) => String(headers['idempotency-key']).startsWith(`${run.runId}/`))
-    .map(({ headers }) => decodeJwt(headers.authorization?.replace(/^Bearer /, '') ?? '')['scope']);
+    .map(({ headers }) => decodeJwt(headers.authorization?.replace(/^(?:Bearer|DPoP) /, '') ?? '')['scope']);
 }
 
 describe('a scope that the token lacks', () => {

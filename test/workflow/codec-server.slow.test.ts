@@ -34,6 +34,7 @@ let world: World;
 let provider: TestProvider;
 let served: Promise<{ readonly exitCode: number }>;
 let url: string;
+let metricsUrl: string;
 let told = '';
 let lines = '';
 let sealed: readonly Json[];
@@ -57,7 +58,8 @@ beforeAll(async () => {
   // Settings of others hold secrets that are not here.
   const others = { models: { main: { provider: 'openai', model: 'x', apiKey: '${NOT_HERE}' } } };
   const gateway = { oidc, signIn: { publicUrl: UI, clientId: 'x', clientSecret: '${NOR_HERE}' } };
-  const codecServer = { port: 0, origins: [UI], may: { groups: ['operators'] } };
+  const metrics = { prometheus: '127.0.0.1:0' };
+  const codecServer = { port: 0, origins: [UI], may: { groups: ['operators'] }, metrics };
   const egress = { allowLoopback: true };
   await writeFile(config, stringify({ ...others, gateway, codecServer, egress, encryption }));
   served = commandsAt({ server, directory })(['codec-server', '--json', '--config', config], {
@@ -67,7 +69,7 @@ beforeAll(async () => {
   });
   await until(() => told.includes('\n'), { what: 'a codec server' });
   // Sound: that is what it says with --json.
-  ({ url } = JSON.parse(told) as { url: string });
+  ({ url, metrics: metricsUrl } = JSON.parse(told) as { url: string; metrics: string });
 });
 
 afterAll(async () => {
@@ -324,4 +326,37 @@ describe('in development', () => {
 test('no key and no plaintext has been written by it', () => {
   expect(lines).not.toBe('');
   for (const secret of [SECRET, KEY, SECRET.slice(12)]) expect(`${told}${lines}`).not.toContain(secret);
+});
+
+test('metrics count what was looked at and answered, and name neither readers nor what they read', async () => {
+  const count = async (line: string): Promise<number> => {
+    const text = await (await fetch(metricsUrl)).text();
+    for (const word of ['olga', 'operators', SECRET, world.runs[0] ?? '', 'k1"']) expect(text).not.toContain(word);
+    return Number(
+      text
+        .split('\n')
+        .find((each) => each.startsWith(`${line} `))
+        ?.split(' ')[1] ?? 0,
+    );
+  };
+  const counted = async () => ({
+    decrypted: await count('countersign_codec_payloads{result="decrypted"}'),
+    clear: await count('countersign_codec_payloads{result="clear"}'),
+    unreadable: await count('countersign_codec_payloads{result="unreadable"}'),
+    refused: await count('countersign_codec_http_requests{method="POST",route="/decode",status="403"}'),
+  });
+  const before = await counted();
+  const [one] = sealed;
+  const broken = { ...one, data: Buffer.from('not ours').toString('base64') };
+  const plain = { metadata: { encoding: Buffer.from('json/plain').toString('base64') }, data: 'e30=' };
+  expect((await post(await bearer(), [one, broken, plain])).status).toBe(200);
+  expect((await post(await bearer({ sub: 'eve', groups: [] }), [one])).status).toBe(403);
+  expect(await counted()).toEqual({
+    decrypted: before.decrypted + 1,
+    clear: before.clear + 1,
+    unreadable: before.unreadable + 1,
+    refused: before.refused + 1,
+  });
+  // It is an address of its own.
+  expect((await fetch(`${url}/metrics`)).status).not.toBe(200);
 });

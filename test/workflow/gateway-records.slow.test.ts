@@ -3,6 +3,8 @@ import { createHash } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { loadGatewaySettings, startOn } from '../../cli/session/gateway.ts';
+import { loadClientSettings } from '../../cli/session/session.ts';
 import type { RunHandle } from '../../client/index.ts';
 import { Explained, MessagePage, RunEnd } from '../../contracts/schemas/http/records.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
@@ -200,4 +202,49 @@ test('explain judges a call as it would be judged for who asks, and a run’s ow
     run: { rules: [{ id: 'bad', match: { tool: 'transfer' }, when: 'args.amount >', then: 'deny' }] },
   };
   expect(await audit('POST', '/v1/policy/explain', bad)).toMatchObject({ status: 422, body: { code: 'SPEC_INVALID' } });
+});
+
+describe('a gateway with a configuration file', () => {
+  const yaml = (then: string): string => `
+taskQueue: ${world.config.taskQueue}
+gateway: { development: true, port: 0, may: { start: { ids: [ann] } } }
+policy:
+  strategy: never
+  rules: [{ id: large, match: { server: bank, tool: transfer }, then: ${then} }]
+`;
+
+  test('explains by the policy of the file as it is now, as workers judge; a bad file changes nothing', async () => {
+    const { directory } = world.engine;
+    const path = join(directory, 'gateway.yaml');
+    const lines: string[] = [];
+    const place = { env: {}, directory };
+    await writeFile(path, yaml('deny'));
+    const settings = await loadGatewaySettings(place, { config: path });
+    const session = { client: world.client, settings: await loadClientSettings(path, place) };
+    const started = await startOn(session, settings, { warn: (message) => void lines.push(message) }, {});
+    try {
+      const answer = await fetch(`${started.url}/v1/development/sign-in`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ id: 'ann', groups: [], tenant: 'default' }),
+      });
+      // Sound: the answer of the development login.
+      const { token } = (await answer.json()) as { token: string };
+      const caller = callerOf(started, token);
+      const verdict = async (): Promise<string> =>
+        Explained.parse((await caller('POST', '/v1/policy/explain', { server: 'bank', tool: 'transfer' })).body).verdict
+          .kind;
+      expect(await verdict()).toBe('deny');
+      await writeFile(path, yaml('allow'));
+      await until(async () => (await verdict()) === 'allow', { what: 'the policy of the changed file' });
+      await writeFile(path, yaml('perhaps'));
+      await until(() => lines.some((line) => line.includes('The policy of before stays in force')), {
+        what: 'the bad file in the log',
+      });
+      expect(await verdict()).toBe('allow');
+    } finally {
+      await started.stop();
+      await settings.close();
+    }
+  });
 });

@@ -1,13 +1,16 @@
 /**
  * Buttons in messages of Slack, from the message that a worker posts to the run that is answered: a press counts for the
  * person whom the operator names, by the rule of the request, for what the message showed, once.
+ *
+ * One file, because all of it is one stack.
  */
 import { createHmac, randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { GatewayConfigInput } from '../../contracts/schemas/gateway.ts';
 import { gatewayParts } from '../../cli/session/gateway.ts';
 import { Config } from '../../contracts/schemas/config.ts';
+import type { PolicyInput } from '../../contracts/schemas/policy.ts';
 import { LOOPBACK } from '../support/egress.ts';
 import { SlackButton } from '../../contracts/schemas/notify-message.ts';
 import { type Fields, isFields } from '../../domain/shapes/inputs.ts';
@@ -89,9 +92,10 @@ interface Asked {
 }
 
 /** Starts a run, and returns it with what its message in Slack shows. */
-async function asking(world: World, purpose: string, initiator = 'ann'): Promise<Asked> {
+async function asking(world: World, purpose: string, initiator = 'ann', policy: PolicyInput = {}): Promise<Asked> {
   const run = await world.start([{ calls: [{ tool: 'bank/pay', arguments: { purpose } }] }, { text: 'done' }], {
     initiator: { id: initiator },
+    policy,
   });
   await openRequests(run);
   return await until(
@@ -292,8 +296,9 @@ test('a genuine button under words of the bot gives whoever presses it no right'
   const button = { type: 'button', action_id: 'countersign_approve', value };
   const blocks = [section('Lunch?'), { type: 'actions', elements: [button] }];
   const refused = async (user: string | undefined) => await press(gateway, { user, value, blocks });
-  expect(await refused('U0STRANGE')).toMatch(/ACTION_FORBIDDEN/);
-  expect(await refused(ANN)).toMatch(/APPROVER_NOT_ENTITLED/);
+  expect(await refused('U0STRANGE')).toMatch(/ACTION_FORBIDDEN.*does not know who you are in Slack/);
+  // Words of the gateway: the run, which would refuse too, is not asked.
+  expect(await refused(ANN)).toMatch(/APPROVER_NOT_ENTITLED.*Those who may are named in the message\./);
   expect(await decisionsOf(run)).toEqual([]);
   await press(gateway, { user: BEN, action: 'countersign_reject', value });
   await run.result();
@@ -396,4 +401,52 @@ test('in trust mode signed the gateway signs for the person, and for nobody beyo
   await run.result();
   const [decided] = factsOf(await run.ledger(), 'decision.accepted');
   expect([decided?.approver.id, decided?.signature?.kid]).toEqual([`${provider.issuer}|cleo`, 'gateway-1']);
+});
+
+describe('two gateways', () => {
+  let other: Gateway;
+  beforeAll(async () => {
+    other = await startTestGateway(bank.world, provider, { config: { slack: slackConfig() } });
+    closing.push(async () => await other.stop());
+  });
+
+  /** Sends one press to both at the same time, as a proxy does that tries again at another gateway. */
+  async function pressedAtBoth(how: Press): Promise<readonly string[]> {
+    const { body, responsePath } = pressed(how);
+    const answers = await Promise.all([sent(gateway, body), sent(other, body)]);
+    expect(answers.map(({ status }) => status)).toEqual([200, 200]);
+    const told = () =>
+      words.filter(({ url, body: said }) => url === responsePath && said['replace_original'] === false);
+    await until(() => told().length === 2, { what: 'the words of both' });
+    return told().map(({ body: said }) => String(said['text']));
+  }
+
+  test('count a press that reaches both once, and tell the person the same', async () => {
+    const { run, value } = await asking(bank.world, 'both');
+    expect(await pressedAtBoth({ user: BEN, value })).toEqual([
+      'Your approval counts. The call goes on.',
+      'Your approval counts. The call goes on.',
+    ]);
+    await run.result();
+    expect(await decisionsOf(run)).toEqual([['approve', 'ben']]);
+    expect(bank.bank.callsFor('both')).toHaveLength(1);
+  });
+
+  test('take it for one voice where two must agree', async () => {
+    const { run, value } = await asking(bank.world, 'voices', 'ann', {
+      approvers: { ids: ['ben'], groups: ['finance'], need: 2 },
+    });
+    expect(await pressedAtBoth({ user: BEN, value })).toEqual([
+      'Your approval counts. More people must agree.',
+      'Your approval counts. More people must agree.',
+    ]);
+    expect(await decisionsOf(run)).toEqual([['approve', 'ben']]);
+    expect(bank.bank.callsFor('voices')).toEqual([]);
+    expect(await press(other, { user: CLEO, value })).toBe('Your approval counts. The call goes on.');
+    await run.result();
+    expect(await decisionsOf(run)).toEqual([
+      ['approve', 'ben'],
+      ['approve', 'cleo'],
+    ]);
+  });
 });

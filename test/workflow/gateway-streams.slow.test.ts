@@ -4,7 +4,9 @@ import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { ChangeEvent } from '../../contracts/schemas/http-api.ts';
-import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
+import type { RunEvent } from '../../contracts/schemas/http/opened-request.ts';
+import { LedgerEntry } from '../../contracts/schemas/ledger.ts';
+import { hashOf } from '../../domain/text/canonical.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import {
   callerOf,
@@ -27,7 +29,8 @@ const LIMITS = { bodyBytes: 4_096, streams: 60, streamsPerPerson: 50, requestSec
 
 beforeAll(async () => {
   provider = await startTestProvider();
-  ({ world } = await startBank({ policy: { approvers: { ids: ['ben'] } } }, { beside: [provider] }));
+  const policy = { approvers: { ids: ['ben'] }, redact: [{ server: 'bank', arguments: ['pin'] }] };
+  ({ world } = await startBank({ policy }, { beside: [provider] }));
   gateway = await startTestGateway(world, provider, { config: { limits: LIMITS } });
   ben = await provider.token({ sub: 'ben' });
   eve = await provider.token({ sub: 'eve' });
@@ -80,6 +83,54 @@ describe('the stream of a run', () => {
     const stream = await openStream(gateway, `/v1/runs/${run.runId}/events`, ben);
     await stream.ended;
     expect(seqsOf(stream.events)).toEqual((await run.ledger()).map(({ seq }) => seq));
+  });
+});
+
+describe('the event of an opened request', () => {
+  const PIN = 'CANARY-4711';
+  const paying = { tool: 'bank/pay', arguments: { purpose: 'stream', pin: PIN } };
+  const eventsOf = (events: readonly { readonly event: string | undefined; readonly data: unknown }[]): RunEvent[] =>
+    events.flatMap(({ event, data }) => (event === 'entry' ? [data as RunEvent] : []));
+  const openedIn = (events: readonly RunEvent[]) => events.filter(({ fact }) => fact.kind === 'request.opened');
+
+  test('says of what, with hashes and without what is redacted; also to a late reader, and from the library', async () => {
+    const run = await world.start([{ calls: [paying] }, { calls: [paying] }, { text: 'done' }]);
+    const [request] = await openRequests(run);
+    await until(() => gateway.projection.run(run.runId)?.row.pending === 1, { what: 'the projection' });
+    const stream = await openStream(gateway, `/v1/runs/${run.runId}/events`, ben);
+    const about = {
+      server: 'bank',
+      tool: 'pay',
+      definitionHash: request?.definitionHash,
+      argumentsHash: hashOf(paying.arguments),
+      arguments: '{"pin":"[redacted]","purpose":"stream"}',
+      description: request?.description,
+      annotations: request?.annotations,
+    };
+    expect(about.description).toBeDefined();
+    await until(() => openedIn(eventsOf(stream.events)).length === 1);
+    expect(openedIn(eventsOf(stream.events))).toMatchObject([{ request: about }]);
+    for (const { request: _, ...entry } of eventsOf(stream.events)) expect(LedgerEntry.parse(entry)).toEqual(entry);
+    await run.decide(decisionOn(request, 'ben'));
+    await until(async () => (await openRequests(run))[0]?.callId === 't2.c0');
+    const late = await openStream(gateway, `/v1/runs/${run.runId}/events`, ben);
+    await until(() => openedIn(eventsOf(late.events)).length === 2);
+    const [next] = await openRequests(run);
+    await run.decide(decisionOn(next, 'ben'));
+    await run.result();
+    await late.ended;
+    const watched: RunEvent[] = [];
+    for await (const event of run.watch({ details: true })) watched.push(event);
+    const [old, newest] = openedIn(watched);
+    // The run no longer holds the first turn: its verdict says which tool it was.
+    const { server, tool, definitionHash, argumentsHash } = about;
+    expect(old?.request).toEqual({ server, tool, definitionHash, argumentsHash });
+    expect(newest?.request).toMatchObject({ tool, argumentsHash });
+    const plain: RunEvent[] = [];
+    for await (const event of run.watch()) plain.push(event);
+    expect(plain).toEqual(await run.ledger());
+    expect(JSON.stringify([stream.events, late.events, watched])).not.toContain(PIN);
+    stream.close();
   });
 });
 

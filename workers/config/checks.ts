@@ -30,6 +30,7 @@ const CHECKS: readonly ((config: Config, refuse: Refuse) => void)[] = [
   checkStores,
   checkEgress,
   checkConditions,
+  checkHosted,
   checkModels,
   checkPrices,
   checkIssuer,
@@ -102,9 +103,27 @@ function checkConditions(config: Config, refuse: Refuse): void {
   for (const { path, reason } of conditionProblems(config.policy)) refuse(path, reason);
 }
 
+/** What the API takes as `server_label`. */
+const LABEL = /^[A-Za-z][A-Za-z0-9_-]*$/;
+
+function checkHosted({ servers }: Config, refuse: Refuse): void {
+  for (const [name, { execute = 'local' }] of Object.entries(servers))
+    if (execute !== 'local' && !LABEL.test(name))
+      refuse(
+        pathText(['servers', name]),
+        `has a name that providers do not take (execute: ${execute}): begin with a letter, and use letters, digits, _ and - alone`,
+      );
+}
+
 function checkModels({ models }: Config, refuse: Refuse): void {
   if (Object.hasOwn(models, CALLER_MODEL))
     refuse(pathText(['models', CALLER_MODEL]), 'is the name of the model of single calls: choose another');
+  for (const [name, model] of Object.entries(models))
+    if (model.provider !== 'scripted' && model.provider !== 'openai' && model.asksBeforeCalls === true)
+      refuse(
+        pathText(['models', name, 'asksBeforeCalls']),
+        `is for models of provider openai alone: through ${model.provider} no provider calls servers`,
+      );
 }
 
 function checkPrices(config: Config, refuse: Refuse): void {

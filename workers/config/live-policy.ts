@@ -1,17 +1,16 @@
 /**
  * Keeps the organisation's policy up to date: the section `policy` of the configuration is read again when its file
- * changes.
+ * changes. Workers judge by it, and gateways explain by it.
  *
  * 1. The policy never opens by a fault (INV-G4): a file that is unreadable, invalid, or has lost its policy changes
  *    nothing, and is logged as an error.
  * 2. A file is read after two looks have found it the same: a half-written file is no policy.
- * 3. The rest of the configuration is read once, when the worker starts.
+ * 3. The rest of the configuration is read once, when the process starts.
  */
 import type { BigIntStats } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { z } from 'zod';
 import { CountersignError } from '../../contracts/errors.ts';
-import type { Config } from '../../contracts/schemas/config.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { OrganisationPolicy } from '../../contracts/schemas/policy.ts';
 import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
@@ -29,6 +28,13 @@ export interface Told {
 
 const Section = z.object({ policy: OrganisationPolicy.optional() });
 
+/** What is followed: the policy of now, and what else of the configuration a policy may name. */
+export interface FollowedConfig {
+  readonly policy: OrganisationPolicy;
+  readonly servers: Readonly<Record<string, unknown>>;
+  readonly notify: { readonly channels: Readonly<Record<string, unknown>> };
+}
+
 export class LivePolicy {
   readonly #path: string;
   readonly #servers: readonly string[];
@@ -43,7 +49,7 @@ export class LivePolicy {
   #isLooking = false;
 
   constructor(
-    { config, path }: { readonly config: Config; readonly path: string },
+    { config, path }: { readonly config: FollowedConfig; readonly path: string },
     environment: Environment,
     told: Told,
     lookMs = LOOK_MS,
@@ -117,7 +123,7 @@ export class LivePolicy {
     const unknown = routesOf(policy).find(({ channel }) => !this.#channels.has(channel));
     if (unknown !== undefined)
       throw invalid(
-        `The ${what} is not valid: ${unknown.path} names no channel that was there when this worker started. Correct it, or start workers anew.`,
+        `The ${what} is not valid: ${unknown.path} names no channel that was there when this process started. Correct it, or start it anew.`,
       );
     const [problem] = conditionProblems(policy);
     if (problem !== undefined)

@@ -5,23 +5,25 @@
  *    reader sees words, and no toggle.
  * 2. The form says of each switch that can be turned how it was shown: browsers do not send one that is disabled or off.
  * 3. Every form names the version that was shown: another one is refused, and nothing is changed.
+ * 4. A refused form stands before the catalog of now: switches stay as they were turned, and are marked as not saved.
  */
 import { randomUUID } from 'node:crypto';
-import type { ToolSetting } from '../../../contracts/schemas/catalog.ts';
+import type { ToolChange, ToolSetting } from '../../../contracts/schemas/catalog.ts';
 import type { JsonObject } from '../../../contracts/schemas/json.ts';
 import type { CatalogDetail, CatalogTool, ShownPending } from '../../../contracts/schemas/http/catalogs.ts';
 import { type Direction, directionsOf } from '../../../domain/catalog/settings.ts';
+import type { CountersignError } from '../../../contracts/errors.ts';
 import { visible } from '../../../domain/text/escape.ts';
+import { detailOf } from '../../http/problem.ts';
 import { type Difference, differences, differencesView } from '../kit/diff.ts';
 import { foreign } from '../kit/faithful.ts';
 import { csrf, facts } from '../kit/layout.ts';
 import { type Html, markup, type Shown } from '../kit/markup.ts';
 import type { Viewer } from '../kit/port.ts';
 import { clock, left } from '../kit/times.ts';
+import { changesIn, type Flag, FLAGS, type RefusedForm, toolAt } from './form.ts';
 import { catalogPath, connectionFields, COUNTS, refreshWords } from './list.ts';
 
-export const FLAGS = ['enabled', 'requiresApproval', 'denied'] as const;
-export type Flag = (typeof FLAGS)[number];
 const FLAG_NAMES: Readonly<Record<Flag, string>> = { enabled: 'Enabled', requiresApproval: 'Ask', denied: 'Deny' };
 
 type Counted = (typeof COUNTS)[number][0];
@@ -43,11 +45,12 @@ export interface DetailPage {
   readonly viewer: Viewer;
   /** Which tools are listed. */
   readonly show: string;
+  readonly refused?: RefusedForm | undefined;
   readonly now: number;
 }
 
 /** One function, because it is one page. */
-export function catalogView({ detail, viewer, show, now }: DetailPage): Html {
+export function catalogView({ detail, viewer, show, refused, now }: DetailPage): Html {
   const { server, status, url, connection, counts, lastRefresh, offers, may, version, newTools } = detail;
   return markup`<div class="head">
       <p class="crumbs"><a href="/catalogs">Catalogs</a></p>
@@ -59,7 +62,7 @@ export function catalogView({ detail, viewer, show, now }: DetailPage): Html {
     <div class="columns">
       <div class="what">
         ${detail.pending.map((pending) => pendingView(detail, pending, viewer, now))} ${refreshedView(detail)}
-        ${toolsView(detail, viewer, show)}
+        ${toolsView(detail, viewer, show, refused)}
       </div>
       <aside class="decide" aria-label="Catalog">
         ${facts([
@@ -76,14 +79,14 @@ export function catalogView({ detail, viewer, show, now }: DetailPage): Html {
           ['Ledger', `${detail.ledger.length.toLocaleString('en')} entries`],
           ['You may', may.length === 0 ? 'read' : may.map((right, index) => [index > 0 && ', ', MAY[right]])],
         ])}
-        ${offers.includes('refresh') && markup`<form method="post" action="${catalogPath(server)}/refresh">${bound(detail, viewer)}<button class="button primary">Refresh</button></form>`}
-        ${offers.includes('connect') && connectView(detail, viewer)}
+        ${offers.includes('refresh') && markup`<form method="post" action="${catalogPath(server)}/refresh">${bound(detail, viewer, show)}<button class="button primary">Refresh</button></form>`}
+        ${offers.includes('connect') && connectView(detail, viewer, show, refused)}
         ${
           offers.includes('disconnect') &&
           markup`<details class="choice">
             <summary>Disconnect</summary>
             <form method="post" action="${catalogPath(server)}/disconnect">
-              ${bound(detail, viewer)}
+              ${bound(detail, viewer, show)}
               <p class="note">No run is offered a tool of it any more, and calls that wait are refused. The settings stay.</p>
               <button class="button reject">Disconnect ${foreign(server)}</button>
             </form>
@@ -96,26 +99,30 @@ export function catalogView({ detail, viewer, show, now }: DetailPage): Html {
 
 const MAY = { connect: 'connect and disconnect', loosen: 'loosen', tighten: 'tighten' } as const;
 
-/** Fields of every form: a form that is sent twice counts once. */
-export function bound({ version }: Pick<CatalogDetail, 'version'>, viewer: Viewer): Html {
-  return markup`${csrf(viewer)}<input type="hidden" name="requestId" value="${randomUUID()}" /><input
+/**
+ * Fields of every form: a form that is sent twice counts once.
+ * @param show which tools are listed before and after
+ */
+export function bound({ version }: Pick<CatalogDetail, 'version'>, viewer: Viewer, show = ''): Html {
+  return markup`${csrf(viewer)}${show !== '' && markup`<input type="hidden" name="show" value="${show}" />`}<input type="hidden" name="requestId" value="${randomUUID()}" /><input
       type="hidden"
       name="version"
       value="${version}"
     />`;
 }
 
-function connectView(detail: CatalogDetail, viewer: Viewer): Html {
+function connectView(detail: CatalogDetail, viewer: Viewer, show: string, refused: RefusedForm | undefined): Html {
   const { server, status, connection, url } = detail;
   const now: Readonly<Record<string, string | undefined>> = {
     url,
     credentials: connection?.credentials,
     trusted: connection?.trusted === true ? 'yes' : '',
   };
-  return markup`<details class="choice">
+  const own = refused?.to === 'connect' ? refused : undefined;
+  return markup`<details class="choice" ${own !== undefined && markup` open`}>
     <summary>${status === 'connected' ? 'Change the connection' : 'Connect again'}</summary>
     <form method="post" action="${catalogPath(server)}/connect">
-      ${bound(detail, viewer)}${connectionFields((name) => now[name] ?? '')}<button class="button">
+      ${bound(detail, viewer, show)}${connectionFields((name) => now[name] ?? '', own)}<button class="button">
         ${status === 'connected' ? 'Change it' : 'Connect'}
       </button>
     </form>
@@ -221,12 +228,16 @@ const IS_COUNTED: Readonly<Record<Counted, (tool: CatalogTool) => boolean>> = {
   missing: ({ status }) => status === 'missing',
 };
 
-function toolsView(detail: CatalogDetail, viewer: Viewer, show: string): Html {
+function toolsView(detail: CatalogDetail, viewer: Viewer, show: string, refused: RefusedForm | undefined): Html {
   const { server, counts, offers } = detail;
   const shown = COUNTS.find(([key]) => key === show)?.[0] ?? 'tools';
-  const tools = detail.tools.filter(IS_COUNTED[shown]);
+  const turned = new Map(refused?.to === 'tools' ? changesIn(refused.form).map((each) => [each.tool, each]) : []);
+  const wrong = refused && toolAt(refused);
+  // A tool with an unsaved switch is listed under every filter: the other person's change may have moved it.
+  const tools = detail.tools.filter((tool) => IS_COUNTED[shown](tool) || turned.has(tool.name));
+  const gone = [...turned.keys()].filter((name) => detail.tools.every((tool) => tool.name !== name));
   const tabs = COUNTS.map(([key, name]) => {
-    const to = key === 'tools' ? catalogPath(server) : `${catalogPath(server)}?show=${key}`;
+    const to = catalogPath(server, key === 'tools' ? '' : key);
     return markup`<a href="${to}" ${key === shown && markup` aria-current="true"`}>${name} <span class="count">${counts[key]}</span></a>`;
   });
   const isChangeable = offers.includes('loosen') || offers.includes('tighten');
@@ -238,18 +249,19 @@ function toolsView(detail: CatalogDetail, viewer: Viewer, show: string): Html {
       </tr>
     </thead>
     <tbody>
-      ${tools.map((tool, index) => toolRow(detail, tool, index, isChangeable))}
+      ${tools.map((tool, index) => toolRow({ detail, tool, index, isChangeable, turned: turned.get(tool.name), problem: tool.name === wrong ? refused?.error : undefined }))}
     </tbody>
   </table>`;
   return markup`<section aria-labelledby="tools">
     <h2 id="tools">Tools</h2>
     <div class="tabs wrap" role="group" aria-label="Which tools">${tabs}</div>
+    ${gone.length > 0 && markup`<p class="banner warning">Not in the catalog any more, and so not saved: ${namesView(gone)}</p>`}
     ${tools.length === 0 && markup`<p class="note">None.</p>`}
     ${
       tools.length > 0 &&
       (isChangeable
         ? markup`<form method="post" action="${catalogPath(server)}/tools">
-            ${bound(detail, viewer)} ${table}
+            ${bound(detail, viewer, show)} ${table}
             <div class="actions">
               <button class="button primary">Save the changes</button
               ><span class="note">All of them count together, or none.</span>
@@ -260,23 +272,37 @@ function toolsView(detail: CatalogDetail, viewer: Viewer, show: string): Html {
   </section>`;
 }
 
-function toolRow(detail: CatalogDetail, tool: CatalogTool, index: number, isChangeable: boolean): Html {
+interface Row {
+  readonly detail: CatalogDetail;
+  readonly tool: CatalogTool;
+  readonly index: number;
+  readonly isChangeable: boolean;
+  /** Switches that were turned in a form that was refused. */
+  readonly turned: ToolChange | undefined;
+  readonly problem: CountersignError | undefined;
+}
+
+function toolRow({ detail, tool, index, isChangeable, turned, problem }: Row): Html {
   const { name, status, changed, setting, verdict } = tool;
+  const unsaved = FLAGS.filter((flag) => turned?.[flag] !== undefined && turned[flag] !== setting[flag]);
   return markup`<tr>
     <th scope="row">
       ${isChangeable && markup`<input type="hidden" name="tool.${index}" value="${name}" />`}
       <a href="${toolPath(detail.server, name)}"><code>${foreign(name)}</code></a>
       ${changed && markup`<span class="mark">definition changed</span>`}
       ${status === 'missing' && markup`<span class="mark">missing</span>`}
+      ${unsaved.map((flag) => markup`<span class="mark">not saved: ${FLAG_NAMES[flag].toLowerCase()} ${turned?.[flag] === true ? 'on' : 'off'}</span>`)}
       <span class="note">${verdictWords(verdict)}</span>
+      ${problem && markup`<span class="problem">${foreign(detailOf(problem))}</span>`}
     </th>
     ${FLAGS.map((flag) => {
       const label = `${visible(name)}: ${FLAG_NAMES[flag].toLowerCase()}`;
       const isOn = setting[flag];
       if (!isChangeable) return markup`<td class="flag" data-label="${FLAG_NAMES[flag]}">${isOn ? 'yes' : 'no'}</td>`;
       const isOpen = mayTurn(detail, setting, flag);
+      const isChecked = isOpen ? (turned?.[flag] ?? isOn) : isOn;
       return markup`<td class="flag" data-label="${FLAG_NAMES[flag]}">
-        ${isOpen && markup`<input type="hidden" name="shown.${flag}.${index}" value="${isOn ? 'on' : 'off'}" />`}<input type="checkbox" class="switch" name="${flag}.${index}" value="on" aria-label="${label}" ${isOn && markup` checked`} ${!isOpen && markup` disabled`} />
+        ${isOpen && markup`<input type="hidden" name="shown.${flag}.${index}" value="${isOn ? 'on' : 'off'}" />`}<input type="checkbox" class="switch" name="${flag}.${index}" value="on" aria-label="${label}" ${isChecked && markup` checked`} ${!isOpen && markup` disabled`} />
       </td>`;
     })}
   </tr>`;

@@ -1,11 +1,13 @@
 /** The page of all catalogs: each server with the numbers of its tools, and the form that connects another. */
 import { randomUUID } from 'node:crypto';
 import type { CatalogCounts, CatalogPage, CatalogRow } from '../../../contracts/schemas/http/catalogs.ts';
+import { detailOf } from '../../http/problem.ts';
 import { foreign } from '../kit/faithful.ts';
-import { csrf, type Typed } from '../kit/layout.ts';
+import { csrf } from '../kit/layout.ts';
 import { type Html, markup, type Shown } from '../kit/markup.ts';
 import type { Viewer } from '../kit/port.ts';
 import { ago } from '../kit/times.ts';
+import type { RefusedForm } from './form.ts';
 
 export interface CatalogsPage {
   readonly page: CatalogPage;
@@ -13,12 +15,14 @@ export interface CatalogsPage {
   readonly mayConnect: boolean;
   /** Names of servers in the configuration. */
   readonly servers: readonly string[];
-  readonly typed: Typed;
+  /** The form that connects, if it was refused. */
+  readonly refused?: RefusedForm | undefined;
   readonly now: number;
 }
 
-export function catalogPath(server: string): string {
-  return `/catalogs/${encodeURIComponent(server)}`;
+/** @param show which tools are listed */
+export function catalogPath(server: string, show = ''): string {
+  return `/catalogs/${encodeURIComponent(server)}${show === '' ? '' : `?show=${encodeURIComponent(show)}`}`;
 }
 
 /** Columns of numbers: every tool counts for each that is true of it. */
@@ -31,7 +35,7 @@ export const COUNTS: readonly (readonly [keyof CatalogCounts, string])[] = [
   ['missing', 'Missing'],
 ];
 
-export function catalogsView({ page, viewer, mayConnect, servers, typed, now }: CatalogsPage): Html {
+export function catalogsView({ page, viewer, mayConnect, servers, refused, now }: CatalogsPage): Html {
   const { catalogs, unread } = page;
   const free = servers.filter((name) => catalogs.every(({ server }) => server !== name));
   return markup`<div class="head">
@@ -39,7 +43,7 @@ export function catalogsView({ page, viewer, mayConnect, servers, typed, now }: 
     </div>
     ${unread.length > 0 && markup`<p class="banner warning">No answer from the catalogs of ${unread.map((name, index) => [index > 0 && ', ', foreign(name)])}. Load the page again.</p>`}
     ${catalogs.length === 0 ? emptyView(mayConnect) : tableView(catalogs, now)}
-    ${mayConnect && connectView(viewer, free, typed)}`;
+    ${mayConnect && connectView(viewer, free, refused)}`;
 }
 
 function emptyView(mayConnect: boolean): Html {
@@ -88,36 +92,54 @@ export function refreshWords(
   return [!lastRefresh.ok && markup`<span class="outcome failed">failed</span> `, ago(lastRefresh.at, now)];
 }
 
-function connectView(viewer: Viewer, free: readonly string[], typed: Typed): Html {
-  const value = (name: string): string => typed[name] ?? '';
-  const isTyped = typed['server'] !== undefined;
-  return markup`<details class="card choice" ${isTyped && markup` open`}>
+function connectView(viewer: Viewer, free: readonly string[], refused: RefusedForm | undefined): Html {
+  return markup`<details class="card choice" ${refused !== undefined && markup` open`}>
     <summary>Connect a server</summary>
     <form method="post" action="/catalogs" class="narrow">
       ${csrf(viewer)}<input type="hidden" name="requestId" value="${randomUUID()}" />
       <label
         >Server <span class="note">(${free.length > 0 ? 'one of the configuration, or another name' : 'a name for it'})</span
-        ><input name="server" list="servers" required maxlength="64" value="${value('server')}" autocomplete="off"
+        ><input name="server" list="servers" required maxlength="64" value="${refused?.form.get('server') ?? ''}" autocomplete="off"${wrong('server', refused)}
       /></label>
+      ${problemOf('server', refused)}
       <datalist id="servers">${free.map((name) => markup`<option value="${name}"></option>`)}</datalist>
-      ${connectionFields(value)}
+      ${connectionFields(() => '', refused)}
       <div class="actions"><button class="button primary">Connect</button></div>
     </form>
   </details>`;
 }
 
-/** Names credentials, and never holds any. */
-export function connectionFields(value: (name: string) => string): Html {
+/**
+ * Names credentials, and never holds any.
+ * @param now values of the connection that there is
+ * @param refused the form that was refused: what was typed into it stands in its place
+ */
+export function connectionFields(now: (name: string) => string, refused: RefusedForm | undefined): Html {
+  const value = (name: string): string => (refused === undefined ? now(name) : (refused.form.get(name) ?? ''));
   return markup`<label
       >URL <span class="note">(may stay empty for a server of the configuration)</span
-      ><input name="url" type="url" maxlength="2048" value="${value('url')}"
+      ><input name="url" type="url" maxlength="2048" value="${value('url')}"${wrong('url', refused)}
     /></label>
+    ${problemOf('url', refused)}
     <label
       >Credentials <span class="note">(a name in the configuration; empty: the run's own grant, or none)</span
-      ><input name="credentials" maxlength="64" value="${value('credentials')}"
+      ><input name="credentials" maxlength="64" value="${value('credentials')}"${wrong('credentials', refused)}
     /></label>
+    ${problemOf('credentials', refused)}
     <label class="line"
-      ><input type="checkbox" name="trusted" value="yes" ${value('trusted') === 'yes' && markup` checked`} /> Believe its
+      ><input type="checkbox" name="trusted" value="yes" ${value('trusted') === 'yes' && markup` checked`}${wrong('trusted', refused)} /> Believe its
       annotations: they may exempt a call from asking</label
-    >`;
+    >${problemOf('trusted', refused)}`;
+}
+
+function wrong(name: string, refused: RefusedForm | undefined): Shown {
+  return refused?.error.facts.path === name && markup` aria-invalid="true" aria-describedby="${name}.problem"`;
+}
+
+/** What is wrong with a field, beside it. */
+function problemOf(name: string, refused: RefusedForm | undefined): Shown {
+  return (
+    refused?.error.facts.path === name &&
+    markup`<p class="problem" id="${name}.problem">${foreign(detailOf(refused.error))}</p>`
+  );
 }

@@ -2,18 +2,18 @@
  * The pages of catalogs, and the forms by which administrators change them.
  *
  * 1. The catalog judges who may do what; a form that it refuses changes nothing, and the page says why.
+ * 2. A refused form comes back with what was typed and turned, before the same tools.
  */
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { Name } from '../../../contracts/schemas/json.ts';
-import type { ToolChange } from '../../../contracts/schemas/catalog.ts';
 import type { CatalogDetail } from '../../../contracts/schemas/http/catalogs.ts';
-import { CountersignError } from '../../../contracts/errors.ts';
 import { codedOf, detailOf } from '../../http/problem.ts';
-import { pageText, trouble, type Typed } from '../kit/layout.ts';
-import { markup } from '../kit/markup.ts';
+import { pageText, trouble } from '../kit/layout.ts';
+import { type Html, markup } from '../kit/markup.ts';
 import { formOf, pageFor, type PageOptions } from '../kit/page.ts';
 import type { CatalogSent, PageSource, Viewer } from '../kit/port.ts';
-import { catalogView, FLAGS } from './detail.ts';
+import { catalogView } from './detail.ts';
+import { changesIn, connectionIn, invalid, type RefusedForm, requestIn, versionIn } from './form.ts';
 import { catalogPath, catalogsView } from './list.ts';
 import { catalogToolView } from './tool.ts';
 
@@ -43,7 +43,7 @@ export function registerCatalogPages(app: FastifyInstance, options: PageOptions)
       } catch (error) {
         const told = codedOf(error);
         void reply.code(told.traits.httpStatus);
-        return await listPage(source, viewer, told, Object.fromEntries(form));
+        return await listPage(source, viewer, { to: 'catalogs', form, error: told });
       }
       return await reply.redirect(catalogPath(server), 303);
     }),
@@ -73,7 +73,7 @@ export function registerCatalogPages(app: FastifyInstance, options: PageOptions)
         const { server } = params;
         const form = formOf(body);
         if (params.changeId !== undefined) form.set('changeId', params.changeId);
-        return await sent(reply, source, viewer, server, async () => {
+        return await sent(reply, source, viewer, { server, to: path, form }, async () => {
           const message = sentBy(form);
           if (message !== undefined) await catalogs.send(viewer, server, message);
         });
@@ -106,13 +106,18 @@ export function registerCatalogPages(app: FastifyInstance, options: PageOptions)
   }));
 }
 
+interface SentForm extends Omit<RefusedForm, 'error'> {
+  readonly server: string;
+}
+
 async function sent(
   reply: FastifyReply,
   { catalogs }: PageSource,
   viewer: Viewer,
-  server: string,
+  { server, to, form }: SentForm,
   send: () => Promise<void>,
 ): Promise<unknown> {
+  const show = form.get('show') ?? '';
   try {
     await send();
   } catch (error) {
@@ -120,80 +125,32 @@ async function sent(
     const detail = await catalogs.read(viewer, server).catch(() => undefined);
     if (detail === undefined) throw told;
     void reply.code(told.traits.httpStatus);
-    return detailPage(detail, viewer, undefined, told);
+    return detailPage(detail, viewer, show, { to, form, error: told });
   }
-  return await reply.redirect(catalogPath(server), 303);
+  return await reply.redirect(catalogPath(server, show), 303);
 }
 
-function detailPage(detail: CatalogDetail, viewer: Viewer, show = '', error?: CountersignError): string {
-  const view = catalogView({ detail, viewer, show, now: Date.now() });
-  return pageText({
-    title: detail.server,
-    viewer,
-    at: 'catalogs',
-    main: markup`${error !== undefined && trouble('That did not count', detailOf(error), error.code)}${view}`,
-  });
+function detailPage(detail: CatalogDetail, viewer: Viewer, show = '', refused?: RefusedForm): string {
+  const view = catalogView({ detail, viewer, show, refused, now: Date.now() });
+  const main = markup`${refused !== undefined && refusedView(refused)}${view}`;
+  return pageText({ title: detail.server, viewer, at: 'catalogs', main });
 }
 
-async function listPage(
-  { catalogs }: PageSource,
-  viewer: Viewer,
-  error?: CountersignError,
-  typed: Typed = {},
-): Promise<string> {
+async function listPage({ catalogs }: PageSource, viewer: Viewer, refused?: RefusedForm): Promise<string> {
   const page = await catalogs.list(viewer);
   const { servers } = catalogs;
   const mayConnect = catalogs.mayConnect(viewer);
-  const view = catalogsView({ page, viewer, mayConnect, servers, typed, now: Date.now() });
-  return pageText({
-    title: 'Catalogs',
-    viewer,
-    at: 'catalogs',
-    main: markup`${error !== undefined && trouble('That did not count', detailOf(error), error.code)}${view}`,
-  });
+  const view = catalogsView({ page, viewer, mayConnect, servers, refused, now: Date.now() });
+  const main = markup`${refused !== undefined && refusedView(refused)}${view}`;
+  return pageText({ title: 'Catalogs', viewer, at: 'catalogs', main });
 }
 
-function requestIn(form: URLSearchParams): { readonly requestId: string } {
-  const requestId = form.get('requestId') ?? '';
-  if (requestId === '') throw invalid('requestId', 'is missing; load the page again');
-  return { requestId };
-}
+const NEXT: Readonly<Record<string, string>> = {
+  tools: 'The switches that you had turned are turned below, before the catalog of now. Look at them, then save again.',
+  connect: 'What you typed stands below. Correct it, then send it again.',
+  catalogs: 'What you typed stands below. Correct it, then send it again.',
+};
 
-function versionIn(form: URLSearchParams): { readonly requestId: string; readonly expectedVersion: number } {
-  const version = form.get('version') ?? '';
-  if (!/^\d{1,9}$/.test(version)) throw invalid('version', 'is missing; load the page again');
-  return { ...requestIn(form), expectedVersion: Number(version) };
-}
-
-type Connection = Extract<CatalogSent, { kind: 'connect' }>['body'];
-
-function connectionIn(form: URLSearchParams): Connection {
-  const [url, credentials] = ['url', 'credentials'].map((name) => form.get(name)?.trim() ?? '');
-  return {
-    ...requestIn(form),
-    trusted: form.get('trusted') === 'yes',
-    ...(url === undefined || url === '' ? {} : { url }),
-    ...(credentials === undefined || credentials === '' ? {} : { credentials }),
-  };
-}
-
-/**
- * The switches that a person has turned: those that differ from what the page showed. A disabled switch was not shown as
- * one to turn, and counts for nothing, whatever its reader may do by now.
- */
-function changesIn(form: URLSearchParams): ToolChange[] {
-  return [...form].flatMap(([key, tool]): ToolChange[] => {
-    const index = /^tool\.(\d+)$/.exec(key)?.[1];
-    if (index === undefined) return [];
-    const turned = FLAGS.flatMap((flag) => {
-      const shown = form.get(`shown.${flag}.${index}`);
-      const wanted = form.has(`${flag}.${index}`);
-      return shown === null || (shown === 'on') === wanted ? [] : [[flag, wanted] as const];
-    });
-    return turned.length === 0 ? [] : [{ tool, ...Object.fromEntries(turned) }];
-  });
-}
-
-function invalid(path: string, reason: string): CountersignError {
-  return new CountersignError('CATALOG_INVALID', `${path} ${reason}. Nothing was sent.`, { path });
+function refusedView({ to, error }: RefusedForm): Html {
+  return trouble('That did not count', detailOf(error), error.code, NEXT[to]);
 }

@@ -254,7 +254,8 @@ function rowsOf(text: string): number {
   return Math.min(MOST_ROWS, rows);
 }
 
-function bound(name: 'min' | 'max', value: number | undefined): Shown {
+/** A bound of a value, as an attribute of its field. */
+export function bound(name: 'min' | 'max' | 'minlength', value: number | undefined): Shown {
   // Sound: the name is one of ours.
   return value !== undefined && markup` ${name}="${value}"`;
 }
@@ -284,7 +285,8 @@ function kindWords(shape: Field['shape']): string {
   }
 }
 
-function ranged(least: number | undefined, most: number | undefined, unit: string): string {
+/** A range in words, after what it is a range of. */
+export function ranged(least: number | undefined, most: number | undefined, unit: string): string {
   if (least !== undefined && most !== undefined) return `, ${least} to ${most}${unit}`;
   if (least !== undefined) return `, at least ${least}${unit}`;
   return most === undefined ? '' : `, at most ${most}${unit}`;

@@ -1,5 +1,6 @@
 /** The frame of every page: head, navigation, who is signed in. */
 import { randomUUID } from 'node:crypto';
+import type { CountersignError } from '../../../contracts/errors.ts';
 import type { KnownTool } from '../../catalog/definitions.ts';
 import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
 import { visible } from '../../../domain/text/escape.ts';
@@ -61,10 +62,11 @@ export function csrf({ csrf: secret }: Viewer): Html {
 }
 
 /** Says in a page what went wrong, and what to do. */
-export function trouble(heading: string, message: string, code?: string): Html {
+export function trouble(heading: string, message: string, code?: string, next?: string): Html {
   return markup`<section class="banner error" role="alert">
     <h2>${heading}</h2>
     <p>${foreign(message)}</p>
+    ${next !== undefined && markup`<p>${next}</p>`}
     ${code !== undefined && markup`<p class="code">${code}</p>`}
   </section>`;
 }
@@ -101,6 +103,8 @@ export interface Answering {
   /** Epoch ms. */
   readonly now: number;
   readonly typed?: Typed;
+  /** Why the form came back. */
+  readonly refusal?: CountersignError | undefined;
 }
 
 export function requestPath({ workflowId, callId }: Pick<ApprovalRequest, 'workflowId' | 'callId'>): string {

@@ -19,6 +19,7 @@ import { CROSSING } from './crossing.ts';
 import { EDITING } from './editing.ts';
 import { ENDING } from './ending.ts';
 import { HELD, HOLDING } from './holding.ts';
+import { HOSTED } from './hosting.ts';
 import { LINKING, MOVING } from './moving.ts';
 import { QUESTIONING } from './questioning.ts';
 import { Recording } from './recording.ts';
@@ -31,6 +32,7 @@ import { STRETCHING } from './stretching.ts';
 import { RULED, TALKING, UNREADABLE } from './talking.ts';
 import { TASKS } from './tasks.ts';
 import { TELLING } from './telling.ts';
+import { TICKETS } from './tickets.ts';
 import { UNPROVEN } from './unproven.ts';
 
 const SCENARIOS = [
@@ -49,6 +51,7 @@ const SCENARIOS = [
   ...TASKS,
   ...AUTHORIZING,
   ...AWAITING,
+  ...HOSTED,
   ...RULED,
   ...TALKING,
   ...SIGNED,
@@ -58,6 +61,7 @@ const SCENARIOS = [
   ...UNPROVEN,
   ...STRETCHING,
   ...TELLING,
+  ...TICKETS,
 ];
 const CORPUS = fileURLToPath(new URL('../histories', import.meta.url));
 

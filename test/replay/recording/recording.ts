@@ -24,6 +24,9 @@ export const ENCRYPTED = 'encrypted';
 /** Prefix of the points of catalogs, since points of runs may have the same names. */
 export const CATALOG = 'catalog/';
 
+/** Prefix of the points of tickets. */
+export const TICKET = 'ticket/';
+
 export interface Taken {
   readonly refused?: readonly Expected[];
   /** Messages that are sent after the history is taken. */
@@ -44,8 +47,10 @@ export class Recording {
   }
 
   #fileOf(point: string, extension: string): string {
-    const type = point.startsWith(CATALOG) ? 'tool-catalog' : 'agent-run';
-    return join(this.#folder, `${type}.${this.#version}.${point.replace(CATALOG, '')}.${extension}`);
+    const [prefix, type] =
+      [[CATALOG, 'tool-catalog'] as const, [TICKET, 'call-ticket'] as const].find(([each]) => point.startsWith(each)) ??
+      (['', 'agent-run'] as const);
+    return join(this.#folder, `${type}.${this.#version}.${point.slice(prefix.length)}.${extension}`);
   }
 
   #historyOf(point: string): string {

@@ -319,8 +319,7 @@ export function refused(attempt: Attempt, code: ErrorCode): Expected {
 
 /** Computes the digest that the request would have in another Temporal run. */
 export function digestIn(request: ApprovalRequest, runId: string): string {
-  const { server, serverUrl, tool, definitionHash } = request;
-  return requestDigest({ ...request, runId, target: { server, serverUrl, tool, definitionHash } });
+  return requestDigest({ ...request, runId, target: request });
 }
 
 export function idOf(name: string): string {

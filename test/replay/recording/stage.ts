@@ -25,7 +25,9 @@ import { startDevServer } from '../../../workers/dev-server.ts';
 import { startWorkers, type Workers } from '../../../workers/worker.ts';
 import { listenOnLoopback } from '../../support/servers/loopback-server.ts';
 import { type FaultRoute, startFaultRoute } from '../../support/faults/world.ts';
+import { HOSTING_KEY } from '../../support/models/hosting-provider.ts';
 import { startDeciders } from './deciders.ts';
+import { HOSTED_MODEL, startScriptedProvider } from './hosting.ts';
 import { APPROVER } from './scene.ts';
 import { SIGNED_POLICY, signedKeys, type SignedKeys, writeKeys } from './signed.ts';
 import {
@@ -94,6 +96,8 @@ export interface Stage {
   atWork(): Promise<Deployment>;
   /** The tool server may ask people on an open connection. Its queue is served only after `serveTools`. */
   patient(): Promise<Deployment & { serveTools(): Promise<Workers> }>;
+  /** The model's provider calls the tool server (docs/adr/0080). */
+  hosted(): Promise<Deployment>;
   /** Linked resources may be read. */
   linked(): Promise<Deployment>;
   /** Its queues are served only on request. */
@@ -300,6 +304,13 @@ export async function openStage(
       openSignedApart: () => openSigned('countersign-signed-apart', SIGNED_TOOLS_QUEUE),
       limited: (limits) => openWith(`limited-${Object.keys(limits).join('-')}`, { limits }),
       atWork: once(() => openWith('tasks', { url: TASK_SERVER_URL, tasks: { seconds: 600 } })),
+      hosted: once(async () => {
+        const provider = await startScriptedProvider();
+        closing.push(provider.close);
+        const { baseUrl } = provider;
+        const gpt = { provider: 'openai' as const, model: 'gpt', baseUrl, asksBeforeCalls: true, apiKey: HOSTING_KEY };
+        return await openWith('hosted', { execute: 'hosted' }, { models: { ...models, [HOSTED_MODEL]: gpt } });
+      }),
       linked: once(() => openWith('linked', { resourceLinks: 'read' })),
       lent: once(async () => {
         lend('CORPUS_GRANT_STALE', 'stale');

@@ -1,9 +1,10 @@
 /**
  * Starts tool servers whose tokens are exchanged or issued. Their authorization servers hide what they were
- * shown in the tokens they give; the tool servers read it there and leak it.
+ * shown in the tokens they give; the tool servers read it there and leak it, with the proofs that come with it.
  * A value that a worker shows to one server is a canary at all others.
  */
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
+import { decodeProtectedHeader } from 'jose';
 import { type FaultWorld, startFaultWorld } from '../faults/world.ts';
 import { privateLines } from '../oauth/grants.ts';
 import { type HostileServer, startHostile, type TokenRequestSeen } from '../oauth/provider.ts';
@@ -16,7 +17,10 @@ import { endedPieces, type Piece, piecesOfRun, storedPieces } from './stores.ts'
 export const EXCHANGED = ['exchanged', 'managed', 'issued'] as const;
 type Name = (typeof EXCHANGED)[number];
 /** Each tool leaks everything in its token in another way. */
-const TOOLS = ['words', 'error', 'structured', 'rpc-failed', 'scope', 'unauthorized'];
+const TELLING = ['words', 'error', 'structured', 'rpc-failed'];
+const TOOLS = [...TELLING, 'scope', 'unauthorized'];
+
+const BOUND = { senderConstrained: 'required' as const };
 
 const TYPE = 'urn:ietf:params:oauth:token-type:';
 const SHOWN = ['subject_token', 'actor_token', 'client_assertion', 'assertion', 'client_secret'];
@@ -52,11 +56,17 @@ export async function startExchangedScene(): Promise<ExchangedScene> {
     act: { sub: form.get('actor_token') },
   });
   const issuer = await startHostile({
+    metadata: (at) => ({
+      body: { issuer: at, token_endpoint: `${at}/token`, dpop_signing_alg_values_supported: ['ES256'] },
+    }),
     token: (request) => {
       const aud = request.form.get('resource') ?? '';
-      const token = give(jwtOf('at+jwt', { ...hidden(request), iss: issuer.issuer, aud }));
+      const { proof } = request;
+      const bound = proof === undefined ? {} : { cnf: { jkt: thumbprintOf(proof) } };
+      const token = give(jwtOf('at+jwt', { ...hidden(request), ...bound, iss: issuer.issuer, aud }));
+      const type = proof === undefined ? 'Bearer' : 'DPoP';
       return {
-        body: { access_token: token, token_type: 'Bearer', expires_in: 90, issued_token_type: `${TYPE}access_token` },
+        body: { access_token: token, token_type: type, expires_in: 90, issued_token_type: `${TYPE}access_token` },
       };
     },
   });
@@ -85,16 +95,18 @@ export async function startExchangedScene(): Promise<ExchangedScene> {
   const world = await startFaultWorld({
     config: {
       servers: {
-        exchanged: { url: servers.exchanged.url, credentials: { kind: 'token-exchange', ...signed(issuer) } },
+        exchanged: { url: servers.exchanged.url, credentials: { kind: 'token-exchange', ...signed(issuer), ...BOUND } },
         managed: {
           url: servers.managed.url,
           credentials: {
             kind: 'enterprise-managed',
             ...signed(issuer),
+            // Bearer tokens leak too.
+            senderConstrained: 'off',
             identityProvider: { issuer: people.issuer, clientId: 'countersign', clientSecret: '${CLIENT_SECRET}' },
           },
         },
-        issued: { url: servers.issued.url, credentials: { kind: 'issued' } },
+        issued: { url: servers.issued.url, credentials: { kind: 'issued', ...BOUND } },
         refused: { url: servers.exchanged.url, credentials: { kind: 'token-exchange', ...signed(refuser) } },
       },
       issuer: { url: 'https://countersign.example.com', keys: [issuerKey.config] },
@@ -125,7 +137,13 @@ export async function startExchangedScene(): Promise<ExchangedScene> {
   });
   const worker = await world.startWorker();
   const tokensAt = (name: Name): string[] =>
-    servers[name].seen.map(({ headers }) => headers.authorization?.replace(/^Bearer /, '') ?? '');
+    servers[name].seen.map(({ headers }) => headers.authorization?.replace(/^(?:Bearer|DPoP) /, '') ?? '');
+  /** Proofs of requests whose answers hold them: the list, and calls that bring words. */
+  const proofsAt = (name: Name): string[] =>
+    servers[name].seen.flatMap(({ rpcMethod, params, headers }) => {
+      const isLeaked = rpcMethod === 'tools/list' || TELLING.includes(String(params['name']));
+      return isLeaked && typeof headers['dpop'] === 'string' ? [headers['dpop']] : [];
+    });
   return {
     world,
     worker,
@@ -136,7 +154,9 @@ export async function startExchangedScene(): Promise<ExchangedScene> {
         SHOWN.flatMap((field) => ends(seen.flatMap(({ form }) => form.get(field) ?? []))),
       );
       const tokens = EXCHANGED.flatMap((name) => ends(tokensAt(name)));
-      const values = new Set([subject, clientSecret, ...shown, ...ends(given), ...tokens]);
+      const atIssuers = [issuer, people, refuser].flatMap(({ seen }) => ends(seen.flatMap(({ proof }) => proof ?? [])));
+      const proofs = [...atIssuers, ...EXCHANGED.flatMap(proofsAt)];
+      const values = new Set([subject, clientSecret, ...shown, ...ends(given), ...tokens, ...proofs]);
       return [
         // The part of a token that nobody could guess stands for the whole: wherever the whole stands, that part does,
         // too.
@@ -175,6 +195,14 @@ export async function startExchangedScene(): Promise<ExchangedScene> {
       await Promise.all([...Object.values(servers), issuer, people, refuser].map((part) => part.close()));
     },
   };
+}
+
+/** RFC 7638, of the key that a proof names. */
+function thumbprintOf(proof: string): string {
+  // Sound: the key of an ES256 proof has these members.
+  const { jwk } = decodeProtectedHeader(proof) as { jwk: Record<'crv' | 'kty' | 'x' | 'y', string> };
+  const { crv, kty, x, y } = jwk;
+  return createHash('sha256').update(JSON.stringify({ crv, kty, x, y })).digest('base64url');
 }
 
 /** Returns the token for the listing and the one for the last call: what holds for both holds for all between. */

@@ -131,9 +131,11 @@ export async function startCanaryServer(options: CanaryServerOptions = {}): Prom
   };
   const intercept: RawServerScript['intercept'] = (request, response, rpcMethod) => {
     if (rpcMethod !== 'tools/list') return false;
-    const echo = echoOf(request.headers);
-    if (isRefusing) response.writeHead(403, { 'content-type': 'text/plain' }).end(echo);
-    else server.become({ ...script, pages: [definitions(Object.keys(tools), echo)] });
+    const { headers } = request;
+    // Definitions leave out what stands before a token: with all of it they would be refused for their size.
+    const plain = secretHeaders(headers).map(withoutScheme).flatMap(formsOf).join('\n');
+    if (isRefusing) response.writeHead(403, { 'content-type': 'text/plain' }).end(echoOf(headers));
+    else server.become({ ...script, pages: [definitions(Object.keys(tools), plain)] });
     return isRefusing;
   };
   const script: RawServerScript = { era: 'modern', onCall, onRead, intercept };
@@ -168,15 +170,13 @@ function definitions(names: readonly string[], echo: string): readonly object[] 
 
 /** Writes every header value that looks like a secret in many forms, one per line. */
 function echoOf(headers: IncomingHttpHeaders): string {
-  return secretHeaders(headers)
-    .flatMap((value) => [value, withoutScheme(value)])
-    .flatMap(formsOf)
-    .join('\n');
+  const values = secretHeaders(headers).flatMap((value) => [value, withoutScheme(value)]);
+  return [...new Set(values)].flatMap(formsOf).join('\n');
 }
 
 function secretHeaders(headers: IncomingHttpHeaders): string[] {
   return Object.entries(headers).flatMap(([name, value]) =>
-    name === 'authorization' || name.startsWith('x-') ? [String(value)] : [],
+    name === 'authorization' || name === 'dpop' || name.startsWith('x-') ? [String(value)] : [],
   );
 }
 
@@ -185,7 +185,7 @@ function secretsIn({ request }: CallExchange): string[] {
 }
 
 function withoutScheme(value: string): string {
-  return value.replace(/^Bearer /, '');
+  return value.replace(/^(?:Bearer|DPoP) /, '');
 }
 
 /** Returns what an issuer wrote into a token that the server can read. */

@@ -2,9 +2,19 @@
  * Adds grants that oidc-provider leaves to its operator: token exchange (RFC 8693), ID-JAG, and assertions
  * (RFC 7523). Each checks its input as strictly as its specification says. A token that comes out therefore proves what
  * went in.
+ *
+ * One file, because a grant, the server that gives it and the broker that asks for it are one setting of a test.
  */
 import { randomUUID } from 'node:crypto';
-import { createLocalJWKSet, type JWK, type JWTPayload, jwtVerify, SignJWT } from 'jose';
+import {
+  calculateJwkThumbprint,
+  createLocalJWKSet,
+  EmbeddedJWK,
+  type JWK,
+  type JWTPayload,
+  jwtVerify,
+  SignJWT,
+} from 'jose';
 import type { KoaContext, Provider, ResourceServerInfo } from 'oidc-provider';
 import { createTokenBroker, type TokenBrokerOptions } from '../../../activities/tokens/broker.ts';
 import type { TokenBroker, TokenRequest } from '../../../activities/tokens/port.ts';
@@ -60,10 +70,12 @@ export interface ExchangeRules {
   readonly resources: Readonly<Record<string, string>>;
   /** Key of the client, which verifies its actor token; without it no actor token is wanted. */
   readonly actor?: JWK;
+  /** Binds tokens to the key of a proof, if one comes (RFC 9449 §5). */
+  readonly binds?: true;
 }
 
 /** Gives a token for a person, with the service that acts for them. */
-export function exchangeGrant({ people, resources, actor }: ExchangeRules): GrantHandler {
+export function exchangeGrant({ people, resources, actor, binds }: ExchangeRules): GrantHandler {
   return async (context, provider) => {
     const { params, client } = context.oidc;
     const subject = await verified(params['subject_token'], people.key.publicJwk, {
@@ -76,8 +88,17 @@ export function exchangeGrant({ people, resources, actor }: ExchangeRules): Gran
       await verified(params['actor_token'], actor, acting);
       if (params['actor_token_type'] !== `${TYPE}jwt`) throw await refusal('InvalidGrant', 'actor_token_type');
     }
-    await issue(context, provider, resources, subject.sub);
+    await issue(context, provider, resources, subject.sub, await boundTo(context, binds));
   };
+}
+
+/** Returns the thumbprint of the key of a proof, if one came and the server binds tokens. */
+async function boundTo(context: KoaContext, binds: true | undefined): Promise<string | undefined> {
+  const proof = context.get('DPoP');
+  if (binds !== true || proof === '') return undefined;
+  const { protectedHeader } = await jwtVerify(proof, EmbeddedJWK, { typ: 'dpop+jwt', algorithms: ['ES256'] });
+  // Sound: `EmbeddedJWK` has read the key there.
+  return await calculateJwkThumbprint(protectedHeader.jwk as JWK);
 }
 
 /** Gives an ID-JAG for the listed authorization servers, as the identity provider of an enterprise. */
@@ -119,6 +140,7 @@ export function bearerGrant(
   people: Identity,
   identityProvider: () => string,
   resources: Readonly<Record<string, string>>,
+  binds?: true,
 ): GrantHandler {
   const used = new Set<string>();
   return async (context, provider) => {
@@ -132,7 +154,7 @@ export function bearerGrant(
     if (claims['resource'] !== params['resource']) throw await refusal('InvalidTarget', 'not known');
     if (used.has(claims.jti ?? '')) throw await refusal('InvalidGrant', 'replayed');
     used.add(claims.jti ?? '');
-    await issue(context, provider, resources, claims.sub);
+    await issue(context, provider, resources, claims.sub, await boundTo(context, binds));
   };
 }
 
@@ -141,6 +163,7 @@ async function issue(
   provider: Provider,
   resources: Readonly<Record<string, string>>,
   accountId: string | undefined,
+  thumbprint?: string,
 ): Promise<void> {
   const { params, client } = context.oidc;
   const resource = params['resource'] ?? '';
@@ -150,6 +173,7 @@ async function issue(
   for (const each of scope.split(' ').filter(Boolean))
     if (!allowed.split(' ').includes(each)) throw await refusal('InvalidScope', each);
   const token = new provider.AccessToken({ client, scope: scope || undefined, accountId });
+  if (thumbprint !== undefined) token.setThumbprint('jkt', thumbprint);
   const info: ResourceServerInfo = {
     scope: allowed,
     accessTokenFormat: 'jwt',
@@ -344,14 +368,15 @@ export async function zonedBroker(
   keys: readonly TestSigningKey[] = [],
   over: ConfigInput = {},
   rest: Partial<TokenBrokerOptions> = {},
+  url: string = URL_OF.notes,
 ): Promise<ZonedBroker> {
   const zone = await zoneKey();
-  const config = Config.parse({ servers: { notes: { url: URL_OF.notes, credentials } }, ...over });
+  const config = Config.parse({ servers: { notes: { url, credentials } }, ...over });
   const grant = async (authorization: string, run = 1): Promise<Grant> => ({
     server: 'notes',
     jwe: await sealAuthorization({
       authorization,
-      serverUrl: URL_OF.notes,
+      serverUrl: url,
       binding: runOf(run),
       key: zone.publicJwk,
       expiresInSeconds: 3_600,
@@ -369,6 +394,7 @@ export async function zonedBroker(
     grant,
     request: async (authorization, tool, run = 1) => ({
       ...requestFor('notes', tool),
+      serverUrl: url,
       run: runOf(run),
       grant: await grant(authorization, run),
     }),

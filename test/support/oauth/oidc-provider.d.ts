@@ -36,6 +36,8 @@ declare module 'oidc-provider' {
   export interface KoaContext {
     readonly oidc: { readonly client: OidcClient; readonly params: Readonly<Record<string, string | undefined>> };
     body: unknown;
+    /** A header of the request, or ''. */
+    get(name: string): string;
   }
 
   export interface IssuedAccessToken {
@@ -43,6 +45,7 @@ declare module 'oidc-provider' {
     readonly tokenType: string;
     readonly expiration: number;
     readonly scope?: string;
+    setThumbprint(kind: 'jkt', thumbprint: string): void;
     save(): Promise<string>;
   }
 

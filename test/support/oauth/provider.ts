@@ -2,6 +2,7 @@
  * Starts authorization servers on loopback: one that no one here wrote (oidc-provider), and one that does
  * whatever a test says.
  */
+import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { exportJWK, generateKeyPair, type JWK } from 'jose';
 import type { KoaContext, Provider, ProviderConfiguration } from 'oidc-provider';
@@ -11,6 +12,8 @@ import { listenOnLoopback } from '../servers/loopback-server.ts';
 /** A token request as it arrived. */
 export interface TokenRequestSeen {
   readonly authorization: string | undefined;
+  /** The header `DPoP`. */
+  readonly proof?: string;
   readonly form: URLSearchParams;
 }
 
@@ -47,6 +50,8 @@ export interface ProviderOptions {
   /** Default: the resource itself. */
   readonly audience?: string;
   readonly format?: 'jwt' | 'opaque';
+  /** Bound tokens (DPoP): `nonce` wants a nonce in each proof, `off` knows none. Default: taken, without a nonce. */
+  readonly proofs?: 'nonce' | 'off';
   /** Further grants by name (`oauth-grants.ts`). */
   readonly grants?: Readonly<Record<string, GrantHandler>>;
 }
@@ -89,6 +94,7 @@ export async function startProvider(options: ProviderOptions): Promise<RunningPr
     jwks: { keys: [await signingKey()] },
     features: {
       devInteractions: { enabled: false },
+      dPoP: dPoPOf(options.proofs),
       clientCredentials: { enabled: true },
       revocation: { enabled: true, allowedPolicy: () => true },
       introspection: { enabled: true, allowedPolicy: () => true },
@@ -116,6 +122,11 @@ export async function startProvider(options: ProviderOptions): Promise<RunningPr
     answer(request, response);
   };
   return { issuer, seen, elsewhere, close };
+}
+
+export function dPoPOf(proofs: ProviderOptions['proofs']): object {
+  if (proofs !== 'nonce') return { enabled: proofs !== 'off' };
+  return { enabled: true, nonceSecret: randomBytes(32), requireNonce: () => true };
 }
 
 /** Starts a provider at which people sign in by browser: its own forms take any name for a person. */
@@ -252,6 +263,7 @@ function recordForm(request: IncomingMessage, seen: TokenRequestSeen[], done?: (
   request.on('end', () => {
     const form = {
       authorization: request.headers.authorization,
+      ...(typeof request.headers['dpop'] === 'string' ? { proof: request.headers['dpop'] } : {}),
       form: new URLSearchParams(Buffer.concat(chunks).toString()),
     };
     seen.push(form);

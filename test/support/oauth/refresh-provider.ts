@@ -5,6 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { exportJWK, generateKeyPair } from 'jose';
 import { bodyOf, listenOnLoopback } from '../servers/loopback-server.ts';
+import { dPoPOf, type ProviderOptions } from './provider.ts';
 
 export interface RefreshProvider {
   readonly issuer: string;
@@ -25,6 +26,8 @@ export interface RefreshProviderOptions {
   readonly resources: Readonly<Record<string, string>>;
   /** Default: the token is replaced with each use. */
   readonly rotate?: boolean;
+  /** As of `startProvider`. */
+  readonly proofs?: ProviderOptions['proofs'];
 }
 
 export async function startRefreshProvider(options: RefreshProviderOptions): Promise<RefreshProvider> {
@@ -61,6 +64,7 @@ export async function startRefreshProvider(options: RefreshProviderOptions): Pro
     jwks: { keys: [{ ...(await exportJWK(privateKey)), alg: 'RS256', use: 'sig' }] },
     features: {
       devInteractions: { enabled: false },
+      dPoP: dPoPOf(options.proofs),
       resourceIndicators: {
         enabled: true,
         getResourceServerInfo: (_context: unknown, resource: string) => {

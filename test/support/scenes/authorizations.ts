@@ -30,7 +30,7 @@ export function authorizationOf(request: ApprovalRequest, approver: string, said
 
 /** Answers 403 until the token has the scope. */
 export const wants = (scope: string) => (exchange: Parameters<ReturnType<typeof succeedWith>>[0], attempt: number) => {
-  const token = exchange.request.headers.authorization?.replace(/^Bearer /, '') ?? '';
+  const token = exchange.request.headers.authorization?.replace(/^(?:Bearer|DPoP) /, '') ?? '';
   if (String(decodeJwt(token)['scope']).split(' ').includes(scope)) return succeedWith('done')(exchange, attempt);
   return exchange.status(403, { 'www-authenticate': `Bearer error="insufficient_scope", scope="${scope}"` });
 };

@@ -14,7 +14,7 @@ export interface Claims {
   readonly sub: string;
   readonly groups?: readonly string[];
   readonly tenant?: string;
-  readonly aud?: string;
+  readonly aud?: string | string[];
   readonly iss?: string;
   /** Seconds from now; may be negative. */
   readonly lives?: number;
@@ -137,6 +137,7 @@ export async function startTestGateway(
       policy,
       trusted,
       serverUrls: Object.fromEntries(Object.entries(servers).map(([name, { url }]) => [name, url])),
+      repeatable: Object.fromEntries(Object.entries(servers).map(([name, each]) => [name, each.repeatable])),
     },
     explain: explainBy({ policy, trusted }),
     ask: async (url, init) => await fetch(url, init),

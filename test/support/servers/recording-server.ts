@@ -9,7 +9,7 @@ import type { JsonObject } from '../../../contracts/schemas/json.ts';
 import { Holds } from './holds.ts';
 import { acts, type ExecutedCall, type RawServer, startRawServer } from './raw-server.ts';
 
-export interface RecordingServer extends Pick<RawServer, 'url' | 'calls' | 'close'> {
+export interface RecordingServer extends Pick<RawServer, 'url' | 'calls' | 'seen' | 'close'> {
   /** Methods of all requests for tools, in order. */
   readonly methods: readonly string[];
   /** Returns the calls with this purpose, an argument that each test sets: one log serves all tests of a file. */
@@ -71,6 +71,7 @@ export async function startRecordingServer({
   return {
     url: server.url,
     calls: server.calls,
+    seen: server.seen,
     get methods() {
       return server.seen.flatMap(({ rpcMethod }) => (rpcMethod?.startsWith('tools/') === true ? [rpcMethod] : []));
     },

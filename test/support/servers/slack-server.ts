@@ -55,11 +55,27 @@ export async function startSlackServer(): Promise<SlackServer> {
         if (!isForm) return json(response, { ok: false, error: 'invalid_arguments' });
         if (mayRead === 'limited') return response.writeHead(429, { 'retry-after': '3' }).end();
         if (!mayRead) return json(response, { ok: false, error: 'missing_scope' });
-        const wanted = posts.filter(({ thread }) => thread === body['ts']);
-        return json(response, {
-          ok: true,
-          messages: wanted.map((post) => ({ type: 'message', ts: post.ts, metadata: post.body['metadata'] })),
-        });
+        // Replies come with the message that they reply to.
+        const isOfThread = ({ thread, ts }: SlackPost): boolean =>
+          thread === body['ts'] || (url.endsWith('replies') && ts === body['ts']);
+        const messages = posts.filter(isOfThread).map(({ ts, body: { text: words, blocks, metadata } }) => ({
+          type: 'message',
+          ts,
+          text: words,
+          blocks,
+          metadata,
+        }));
+        return json(response, { ok: true, messages });
+      }
+      if (url === '/api/chat.update') {
+        const at = posts.findIndex(({ ts }) => ts === body['ts']);
+        const before = posts[at];
+        if (before === undefined) return json(response, { ok: false, error: 'message_not_found' });
+        // What an update does not name stays as it was.
+        const after = { ...before, body: { ...before.body, ...body }, texts: textsIn(body) };
+        problems.push(...problemsIn(after));
+        posts[at] = after;
+        return json(response, { ok: true, channel: body['channel'], ts: body['ts'] });
       }
       const post = postOf(body, posts.length);
       problems.push(...problemsIn(post));

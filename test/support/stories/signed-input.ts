@@ -7,6 +7,7 @@ import { createTrustedKeys } from '../../../activities/trust/keys.ts';
 import { proveStart, type StartProofParts } from '../../../activities/trust/start-proof.ts';
 import type { SignedDecision } from '../../../contracts/schemas/request.ts';
 import { RunSpec } from '../../../contracts/schemas/run-spec.ts';
+import { Config } from '../../../contracts/schemas/config.ts';
 import { TrustConfig, type TrustedJwk } from '../../../contracts/schemas/trust.ts';
 import type { DispatchInput } from '../../../contracts/wire/tools.ts';
 import { specHash } from '../../../domain/request/digest.ts';
@@ -21,7 +22,10 @@ export const given = {
   agent: { name: 'clerk', model: 'm' },
   input: 'Do it.',
   initiator: { id: 'acme|ann' },
-  servers: [{ name: 'bank', url: 'https://bank.example/mcp', allowedTools: ['pay'] }, { name: 'open' }],
+  servers: [
+    { name: 'bank', url: 'https://bank.example/mcp', allowedTools: ['pay'], execute: 'local' },
+    { name: 'open' },
+  ],
   grants: [{ server: 'bank', ref: 'vault' }],
   policy: { approvers: { ids: ['acme|ann'] } },
 };
@@ -54,6 +58,17 @@ export const parts: StartProofParts = {
   artifacts,
   readExecution: async (_workflowId, runId) => world.known[runId],
   taskQueue: 'countersign',
+  config: Config.parse({
+    models: {
+      m: { provider: 'openai', model: 'gpt', apiKey: 'key-of-the-model' },
+      other: { provider: 'openai', model: 'gpt', apiKey: 'key-of-the-model' },
+    },
+    // A run may choose here who calls.
+    servers: {
+      bank: { url: 'https://bank.example/mcp', execute: 'auto' },
+      open: { url: 'https://open.example/mcp', execute: 'auto' },
+    },
+  }),
 };
 export const reset = (): void => {
   world.trusted = [backend, ann, ben].map(({ entry }) => entry);

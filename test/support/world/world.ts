@@ -40,7 +40,7 @@ export interface World {
   /** Makes a spec whose model follows these steps. */
   spec(steps: Steps, over?: Partial<RunSpecInput>): RunSpecInput;
   /** Starts a run whose model follows these steps. */
-  start(steps: Steps, over?: Partial<RunSpecInput>, options?: Partial<StartRunOptions>): Promise<RunHandle>;
+  start(steps: Steps, over?: Partial<StartRunOptions['spec']>, options?: Partial<StartRunOptions>): Promise<RunHandle>;
   /** Makes a client with this deadline. */
   hurried(deadlineMs: number): Countersign;
   readonly replaysAtEnd: true;
@@ -111,8 +111,8 @@ export async function startWorld(options: WorldOptions): Promise<World> {
       const servers = Object.keys(config.servers).map((name) => ({ name }));
       return { agent: { name: 'clerk', model }, input: 'Do it.', initiator: { id: 'ann' }, servers, ...over };
     },
-    start: async (steps, over, given = {}) => {
-      const spec = world.spec(steps, over);
+    start: async (steps, { servers, ...over } = {}, given = {}) => {
+      const spec = { ...world.spec(steps, over), ...defined({ servers }) };
       const runId = given.runId ?? `run-${started}`;
       runs.push(runId);
       return await countersign.startRun({ taskQueue: config.taskQueue, ...given, runId, spec });

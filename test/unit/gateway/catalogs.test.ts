@@ -71,6 +71,7 @@ function scene(listed: readonly string[] = ['shop'], there: readonly string[] = 
     policy: {},
     trusted: {},
     serverUrls: {},
+    repeatable: {},
   };
   // Sound: these are what it uses.
   const catalogs = new Catalogs(countersign as unknown as Countersign, settings, () => now);

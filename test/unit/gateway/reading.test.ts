@@ -19,9 +19,18 @@ function requestFor(id: string, idCase?: 'ignored'): ApprovalRequest {
   return { ...approvalRequest(), approvers: idCase === undefined ? approvers : { ...approvers, idCase } };
 }
 
-function reading(request: ApprovalRequest, runs: readonly Known[] = [WAITING], describe = noRow) {
+function minutesLater(minutes: number): string {
+  return new Date(START + 3_600_000 + minutes * 60_000).toISOString();
+}
+
+function reading(
+  request: ApprovalRequest,
+  runs: readonly Known[] = [WAITING],
+  describe = noRow,
+  requests = async (_runId: string): Promise<readonly ApprovalRequest[]> => await Promise.resolve([request]),
+) {
   const opened = {
-    requests: async () => await Promise.resolve([request]),
+    requests,
     knownRules: () => [request.approvers],
     everyRule: async () => await Promise.resolve([request.approvers]),
   };
@@ -85,4 +94,50 @@ test('every refusal asks Temporal, and fails as it does: a run of others, of ano
     expect(asked).toBe(index + 1);
     await expect(away.seen(runId, asker())).rejects.toThrow('away');
   }
+});
+
+test('a page asks as many runs as its rows need, and no more', async () => {
+  const asked: string[] = [];
+  const pageOf = async (pending: number, most: number): Promise<number> => {
+    asked.length = 0;
+    const runs = Array.from({ length: 40 }, (_, index) =>
+      known({ runId: `run-${String(index).padStart(2, '0')}`, pending, nextDeadline: minutesLater(index) }),
+    );
+    const open = (runId: string): ApprovalRequest[] =>
+      Array.from({ length: pending }, (_, index) => ({
+        ...requestFor('ann'),
+        callId: `t1.c${index}`,
+        workflowId: runId,
+        // No two runs have a deadline in common.
+        deadline: minutesLater(Number(runId.slice(4))),
+      }));
+    const lists = reading(requestFor('ann'), runs, noRow, async (runId) => {
+      asked.push(runId);
+      return await Promise.resolve(open(runId));
+    });
+    const { requests } = await lists.requests(RequestQuery.parse({ most }), asker({ id: 'ann', seesAll: true }));
+    expect(requests).toHaveLength(most);
+    return asked.length;
+  };
+  expect(await pageOf(20, 50)).toBe(3);
+  expect(await pageOf(20, 20)).toBe(2);
+  // The page holds 10, and the next tells that there are more; the rest of a round is asked at once.
+  expect(await pageOf(1, 10)).toBe(11);
+});
+
+test('where a person sees few of the requests, runs are asked in whole rounds', async () => {
+  let [open, most] = [0, 0];
+  const runs = Array.from({ length: 40 }, (_, index) =>
+    known({ runId: `run-${String(index).padStart(2, '0')}`, pending: 50, nextDeadline: minutesLater(index) }),
+  );
+  const lists = reading(requestFor('ann'), runs, noRow, async (runId) => {
+    open += 1;
+    most = Math.max(most, open);
+    await Promise.resolve();
+    open -= 1;
+    return [{ ...requestFor('ann'), workflowId: runId, deadline: minutesLater(Number(runId.slice(4))) }];
+  });
+  const { requests } = await lists.requests(RequestQuery.parse({ most: 20 }), asker({ id: 'ann', seesAll: true }));
+  expect(requests).toHaveLength(20);
+  expect(most).toBe(8);
 });

@@ -8,8 +8,18 @@ import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { defaultPayloadConverter } from '@temporalio/common';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import type { ToolNow } from '../../../../activities/catalog/reader.ts';
-import { checkDefinition, describeDrift, lostInReset } from '../../../../activities/gate/dispatch-check.ts';
+import {
+  checkDefinition,
+  checkReach,
+  checkTool,
+  describeDrift,
+  lostInReset,
+  weigh,
+} from '../../../../activities/gate/dispatch-check.ts';
 import { checkLink } from '../../../../activities/gate/links.ts';
+import { ArgumentChecker } from '../../../../activities/policy/arguments.ts';
+import { Conditions } from '../../../../activities/policy/condition.ts';
+import { reachHash } from '../../../../activities/tokens/configured.ts';
 import { createDiscardedReader, type ReadDiscarded } from '../../../../activities/run/discarded-tail.ts';
 import { defined } from '../../../../contracts/defined.ts';
 import { READ_RESOURCE } from '../../../../contracts/names.ts';
@@ -36,6 +46,44 @@ const offered = (hash: string, description: string): OfferedTool => ({
 const tool = (hash: string): ToolNow => ({ tool: offered(hash, 'Pays twice.'), pinned: offered(SHOWN, 'Pays.') });
 const approvers = { allOf: [{ layer: 'catalog' as const, ids: [], groups: ['leads'] }] };
 const ask: Verdict = { kind: 'ask', rules: ['catalog/bank/tools/pay/drift'], approvers, deadlineSeconds: 60 };
+
+// What was approved for one way of calling is not sent by the other (docs/adr/0080).
+
+describe('who calls', () => {
+  const pinned = { ...offered(SHOWN, 'Pays.'), hosted: { model: 'gpt' } };
+  const at = { server: 'bank', serverUrl: 'https://bank.example/mcp', tool: 'pay', definitionHash: SHOWN };
+  const binding = { name: 'bank', url: at.serverUrl };
+  const sent = (over: object): DispatchInput =>
+    // Sound: nothing else of it is read.
+    ({
+      target: { ...at, hosted: 'gpt' },
+      server: { ...binding, hosted: 'gpt' },
+      approvalRequestId: 'mcpr_1',
+      ...over,
+    }) as unknown as DispatchInput;
+
+  test('is who was approved', () => {
+    expect(checkTool(sent({}), pinned)).toBeUndefined();
+    expect(
+      checkTool(sent({ target: at, server: binding, approvalRequestId: undefined }), offered(SHOWN, 'Pays.')),
+    ).toBe(undefined);
+  });
+
+  test.each([
+    ['a local call, sent to the provider', { target: at }],
+    ['a hosted call, sent by this service', { server: binding }],
+    ['a hosted call, sent to another provider', { server: { ...binding, hosted: 'other' } }],
+    ['a call for which the provider did not ask', { approvalRequestId: undefined }],
+  ])('%s is not sent', (_what, over) => {
+    expect(checkTool(sent(over), pinned)).toMatchObject({ kind: 'refused', code: 'DISPATCH_FORBIDDEN' });
+  });
+
+  test('a hosted call of a tool that is pinned as local is not sent', () => {
+    expect(checkTool(sent({}), offered(SHOWN, 'Pays.'))).toMatchObject({ code: 'DISPATCH_FORBIDDEN' });
+  });
+});
+
+// A tool that has changed.
 
 test('with the definition that it has now, its approvers and its time', () => {
   expect(checkDefinition(SENT, tool(NOW), ask)).toMatchObject({
@@ -452,5 +500,86 @@ test('a Temporal that does not answer is a fault that passes', async () => {
   await expect(read('run-1', 'r-2', INPUT)).rejects.toMatchObject({
     code: 'ENGINE_UNAVAILABLE',
     traits: { retryable: true },
+  });
+});
+
+// A standing decision ends with the credentials under which the run listed its tools.
+
+describe('a standing decision on a server whose credentials are set otherwise', () => {
+  const url = 'https://files.example';
+  const configOf = (clientId: string) =>
+    Config.parse({
+      servers: {
+        files: {
+          url,
+          credentials: {
+            kind: 'client-credentials',
+            issuer: 'https://idp.example.com',
+            clientId,
+            clientSecret: 'canary-secret',
+          },
+        },
+      },
+    });
+  const decided = approvedDispatch();
+  // Sound: only the kind of the proof is read.
+  const standing = { ...decided, proof: { kind: 'standing' } } as unknown as DispatchInput;
+  const listedBy = (clientId: string): OfferedTool => ({
+    ...offered(SHOWN, 'Pays.'),
+    reachedBy: reachHash(configOf(clientId), { name: 'files', url }),
+  });
+  const check = (input: DispatchInput, listed: OfferedTool) =>
+    checkReach(input, configOf('one'), listed, ask, undefined);
+
+  test('is asked again, of those whom policy names now, and names no secret', () => {
+    const lost = check(standing, listedBy('two'));
+    expect(lost).toMatchObject({ kind: 'reopen', code: 'STANDING_LOST', approvers, deadlineSeconds: 60 });
+    expect(JSON.stringify(lost)).not.toContain('canary');
+  });
+
+  test('holds while they are as they were', () => {
+    expect(check(standing, listedBy('one'))).toBeUndefined();
+  });
+
+  test('is no matter of a decision on this very call', () => {
+    expect(check(decided, listedBy('two'))).toBeUndefined();
+  });
+});
+
+// A dispatch checks the arguments itself: what policy let pass does not pass by a schema that cannot be used (INV-G4).
+
+describe('a call that policy allows, at its dispatch', () => {
+  const decided = approvedDispatch();
+  const input: DispatchInput = { ...decided, proof: { kind: 'policy', rules: [] }, arguments: { path: 'a' } };
+  const weighed = async (sent: DispatchInput, schema: object) => {
+    const hash = sent.target.definitionHash;
+    const plain = offered(hash, 'Pays.');
+    // Sound: a schema of a test is JSON.
+    const definition = { ...plain.definition, inputSchema: { type: 'object', properties: { path: schema } } as never };
+    const listed = { ...plain, definition };
+    const config = Config.parse({ policy: { strategy: 'never', approvers: { ids: ['bob'] } } });
+    return await weigh(
+      { config, conditions: new Conditions() },
+      new ArgumentChecker(),
+      sent,
+      { tool: listed, pinned: listed },
+      undefined,
+    );
+  };
+
+  test('leaves if its arguments fit', async () => {
+    expect(await weighed(input, { pattern: '^a' })).toMatchObject({ verdict: { kind: 'allow' } });
+  });
+
+  test('is refused if they do not', async () => {
+    expect(await weighed(input, { pattern: '^b' })).toMatchObject({
+      refused: { kind: 'refused', code: 'ARGUMENTS_INVALID' },
+    });
+  });
+
+  test('is asked first if nobody can say', async () => {
+    const asked = { allOf: [{ layer: 'organisation', ids: ['bob'] }] };
+    const refused = { kind: 'reopen', code: 'VERDICT_STRICTER', approvers: asked };
+    expect(await weighed(input, { pattern: '(?=a)' })).toMatchObject({ refused });
   });
 });

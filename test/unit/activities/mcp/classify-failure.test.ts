@@ -39,12 +39,19 @@ function http(status: number): SdkHttpError {
 }
 
 describe('a call that failed', () => {
+  test.each(['cancelled', 'deadline', 'left', undefined] as const)(
+    'INV-X1: a challenge for a nonce proves that it did not run, whoever stopped it (%s); after a question it proves nothing',
+    (stopped) => {
+      const trace = failed(http(401), { stopped, exchange: { status: 401, nonceWanted: true } });
+      expect(endingOfFailure(trace, names)).toMatchObject({ kind: 'not-sent', code: 'TOOL_UNAVAILABLE' });
+      expect(endingOfFailure({ ...trace, asked: true }, names)).toMatchObject({ kind: 'unknown' });
+    },
+  );
+
   test.each([
     'ENOTFOUND',
     'EAI_AGAIN',
     'ECONNREFUSED',
-    'EHOSTUNREACH',
-    'ENETUNREACH',
     'UND_ERR_CONNECT_TIMEOUT',
     'CERT_HAS_EXPIRED',
     'DEPTH_ZERO_SELF_SIGNED_CERT',
@@ -56,9 +63,24 @@ describe('a call that failed', () => {
     });
   });
 
-  test('ETIMEDOUT is not sent while connecting, and unknown while reading', () => {
-    expect(endingOfFailure(failed(fetchFailed('ETIMEDOUT', 'connect')), names).kind).toBe('not-sent');
-    expect(endingOfFailure(failed(fetchFailed('ETIMEDOUT', 'read')), names).kind).toBe('unknown');
+  test.each(['ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH'])(
+    '%s is not sent while connecting, and unknown while reading',
+    (code) => {
+      expect(endingOfFailure(failed(fetchFailed(code, 'connect')), names).kind).toBe('not-sent');
+      for (const syscall of ['read', 'write', undefined])
+        expect(endingOfFailure(failed(fetchFailed(code, syscall)), names).kind).toBe('unknown');
+    },
+  );
+
+  test('EHOSTUNREACH of all addresses of a name is not sent if each is of connect', () => {
+    const tried = (...syscalls: readonly string[]): Error => {
+      const errors = syscalls.map((syscall) => Object.assign(new Error(''), { code: 'EHOSTUNREACH', syscall }));
+      const cause = Object.assign(new AggregateError(errors), { code: 'EHOSTUNREACH' });
+      return Object.assign(new TypeError('fetch failed'), { cause });
+    };
+    expect(endingOfFailure(failed(tried('connect', 'connect')), names).kind).toBe('not-sent');
+    expect(endingOfFailure(failed(tried('connect', 'read')), names).kind).toBe('unknown');
+    expect(endingOfFailure(failed(tried()), names).kind).toBe('unknown');
   });
 
   test.each([

@@ -5,12 +5,9 @@ import { parse } from 'yaml';
 import { z } from 'zod';
 import { type ConditionInputs, factsOf } from '../../../../activities/policy/condition-variables.ts';
 import { compileCondition, ConditionClock, Conditions } from '../../../../activities/policy/condition.ts';
-import { ArgumentChecker } from '../../../../activities/policy/judge.ts';
-import type { JsonObject } from '../../../../contracts/schemas/json.ts';
 import type { Policy } from '../../../../contracts/schemas/policy.ts';
 import { type Holds, judge } from '../../../../domain/policy/judge.ts';
 import { judgedTool } from '../../../support/builders/policy.ts';
-import { doublingSchema } from '../../../support/doubling-schema.ts';
 
 describe('conditions within their limits of time, and what they may read', () => {
   function inputs(over: Partial<ConditionInputs> = {}): ConditionInputs {
@@ -138,35 +135,6 @@ describe('conditions within their limits of time, and what they may read', () =>
     // Sound: JSON of a depth that JSON.parse takes.
     expect(() => factsOf(inputs({ args: deep as never }))).toThrow(RangeError);
     expect(compileCondition('true').evaluate(factsOf(inputs()))).toBe(true);
-  });
-});
-
-// Arguments against input schemas, which are a server's text.
-
-const SCHEMA: JsonObject = { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] };
-
-describe('arguments', () => {
-  test('that fit have no problems; others are named with their place', () => {
-    const checker = new ArgumentChecker();
-    expect(checker.problems('a', SCHEMA, { n: 1 })).toEqual([]);
-    expect(checker.problems('a', SCHEMA, { n: 'x' })).toContainEqual(expect.stringContaining('#/n'));
-  });
-
-  test.each<[string, JsonObject]>([
-    ['with a pattern', { type: 'object', properties: { n: { type: 'string', pattern: '^(a+)+$' } } }],
-    ['with references to nowhere', { type: 'object', $ref: '#/$defs/nothing' }],
-    ['with references that double at each level', { type: 'object', ...doublingSchema(40) }],
-  ])('a schema %s refuses nothing', (_, schema) => {
-    expect(new ArgumentChecker().problems('a', schema, { n: `${'a'.repeat(60)}!` })).toEqual([]);
-  });
-
-  test('a schema that took too long is not tried again, and others are checked as before', () => {
-    const checker = new ArgumentChecker();
-    const slow: JsonObject = { type: 'object', ...doublingSchema(40) };
-    checker.problems('slow', slow, {});
-    // The hash stands for the schema: were it tried again, this would be found.
-    expect(checker.problems('slow', SCHEMA, {})).toEqual([]);
-    expect(checker.problems('other', SCHEMA, {})).not.toEqual([]);
   });
 });
 

@@ -286,3 +286,56 @@ describe('a tool that a server calls read-only', () => {
     expect(judgements).toMatchObject([{ repeatable: expected }]);
   });
 });
+
+describe('INV-G4: a call whose arguments nobody can check', () => {
+  const policy = Policy.parse({ strategy: 'never', approvers: { ids: ['bob'] } });
+  const judged = async (inputSchema: object, over: Policy = policy, args = { path: 'a' }) => {
+    const input = asking('files__read_file');
+    // Sound: a schema of a test is JSON.
+    const tool: OfferedTool = { ...TOOL, definition: { name: 'read_file', inputSchema: inputSchema as never } };
+    const judgeIt = createJudge(
+      { ...Config.parse({}), policy: { ...Config.parse({}).policy, ...over } },
+      async () => [tool],
+      async () => undefined,
+    );
+    const { judgements } = await judgeIt({
+      ...input,
+      calls: input.calls.map((call) => ({ ...call, arguments: args })),
+    });
+    return judgements[0]?.verdict;
+  };
+  const path = (schema: object) => ({ type: 'object', properties: { path: schema } });
+
+  test.each<[string, object]>([
+    ['a pattern that is not RE2', path({ pattern: '^(?=a)a' })],
+    ['a reference to nowhere', path({ $ref: '#/$defs/nothing' })],
+    ['a dialect that is not known', { ...path({}), $schema: 'https://example.com/dialect' }],
+  ])('is asked where policy would allow it: %s', async (_what, schema) => {
+    expect(await judged(path({ pattern: '^a' }))).toMatchObject({ kind: 'allow' });
+    expect(await judged(schema)).toMatchObject({
+      kind: 'ask',
+      rules: ['default/schema'],
+      approvers: { allOf: [{ layer: 'organisation', ids: ['bob'] }] },
+      explain: [{ rule: 'default/schema', text: expect.stringContaining("the tool's schema") }],
+    });
+  });
+
+  test('is denied where policy denies it, and asked of nobody else where policy asks', async () => {
+    const hostile = path({ pattern: '^(?=a)a' });
+    const rules = (then: 'deny' | 'ask') => ({ rules: [{ id: 'r', then, approvers: { ids: ['cal'], groups: [] } }] });
+    expect(await judged(hostile, { ...policy, ...rules('deny') })).toMatchObject({
+      kind: 'deny',
+      code: 'POLICY_DENIED',
+    });
+    const asked = await judged(hostile, { ...policy, ...rules('ask') });
+    expect(asked).toMatchObject({
+      kind: 'ask',
+      rules: ['organisation/rules/r'],
+      approvers: { allOf: [{ ids: ['cal'] }] },
+    });
+  });
+
+  test('and what does not fit a pattern is told to the model', async () => {
+    expect(await judged(path({ pattern: '^b' }))).toMatchObject({ kind: 'deny', code: 'ARGUMENTS_INVALID' });
+  });
+});

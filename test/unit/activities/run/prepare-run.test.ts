@@ -292,3 +292,46 @@ describe('its place in the queue: as early as its operator lets it, and always a
     expect(one).toHaveLength(64);
   });
 });
+
+describe('INV-X1: the provider of a model calls servers only if it asks before each call', () => {
+  const openai = { provider: 'openai' as const, model: 'gpt', apiKey: 'key-of-the-model' };
+  const elsewhere = { ...openai, baseUrl: 'https://models.example/v1' };
+  const models = {
+    own: openai,
+    elsewhere,
+    sure: { ...elsewhere, asksBeforeCalls: true },
+    doubted: { ...openai, asksBeforeCalls: false },
+    denied: { ...elsewhere, asksBeforeCalls: false },
+    other: { ...openai, provider: 'anthropic' as const, asksBeforeCalls: true },
+  };
+
+  test.each([
+    ['own', 'own'],
+    ['sure', 'sure'],
+    ['elsewhere', undefined],
+    ['doubted', undefined],
+    ['denied', undefined],
+    ['other', undefined],
+  ])('through model %s the server is called by %s', async (model, hosted) => {
+    const config = { ...serving({ bank: { execute: 'auto' }, far: { execute: 'hosted' } }), models };
+    const agent = { name: 'clerk', model };
+    const { servers } = await prepared(config, { agent, servers: [{ name: 'bank' }] });
+    expect(servers.map((server) => server.hosted)).toEqual([hosted]);
+    const far = prepared(config, { agent, servers: [{ name: 'far' }] });
+    if (hosted === undefined) await expect(far).rejects.toMatchObject({ code: 'HOSTED_UNSUPPORTED' });
+    else expect((await far).servers[0]?.hosted).toBe(hosted);
+  });
+
+  test.each(['2nd', 'my.bank'])('a server named %s is refused if a provider may call it', (name) => {
+    const check = (execute?: 'auto' | 'hosted' | 'local') => () =>
+      checkConfig(Config.parse(serving({ [name]: execute === undefined ? {} : { execute } })), 'configuration');
+    for (const execute of ['auto', 'hosted'] as const) expect(check(execute)).toThrow(/providers do not take/);
+    for (const execute of ['local', undefined] as const) expect(check(execute)).not.toThrow(/providers do not take/);
+  });
+
+  test('asksBeforeCalls is refused where no provider calls servers', () => {
+    const { other } = models;
+    const check = () => checkConfig(Config.parse({ models: { other } }), 'configuration');
+    expect(check).toThrow(/models\.other\.asksBeforeCalls is for models of provider openai/);
+  });
+});

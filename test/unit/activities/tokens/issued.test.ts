@@ -11,6 +11,7 @@ import {
   type UnsignedClaims,
 } from '../../../../activities/tokens/issued.ts';
 import { loadSigningKeys, signingKeysOf } from '../../../../activities/tokens/sealed.ts';
+import { createServerWords } from '../../../../activities/tokens/sender-constraint.ts';
 import { Config } from '../../../../contracts/schemas/config.ts';
 import { IssuedTokens, Issuer } from '../../../../contracts/schemas/credentials.ts';
 import { checkConfig } from '../../../../workers/config/checks.ts';
@@ -32,7 +33,12 @@ async function subjectOf(id: string, tenant = 'default'): Promise<string> {
     return { token: 'x', jti: 'y', expiresAtMs: 0 };
   };
   const credentials = IssuedTokens.parse({ kind: 'issued', resource: URL_OF.notes });
-  const strategy = issuedStrategy(credentials, { issuer: ISSUER, sign, trust: 'temporal' });
+  const strategy = issuedStrategy(credentials, {
+    issuer: ISSUER,
+    sign,
+    trust: 'temporal',
+    words: createServerWords(Date.now),
+  });
   await strategy.mint({ ...requestFor('notes'), initiator: { id, tenant } });
   return String(signed[0]?.sub);
 }

@@ -183,3 +183,26 @@ describe('a word on an authorization', () => {
     expect(await counted(both({ ...other, answer: unsigned(other.answer) } as AuthorizationProof))).toBe(0);
   });
 });
+
+describe('who calls the server is what was signed (docs/adr/0080)', () => {
+  const bank = { name: 'bank', url: 'https://bank.example/mcp', allowedTools: ['pay'] };
+  const open = { name: 'open', url: 'https://open.example/mcp' };
+  const by = async (server: DispatchInput['server']): Promise<string> =>
+    // Sound: a run has no grant for the second server.
+    await answer({ server, ...(server.name === 'open' ? ({ grant: undefined } as object) : {}) });
+
+  test('this service, where the spec says local', async () => {
+    expect(await by(bank)).toBe('proven');
+    for (const hosted of ['m', 'other']) expect(await by({ ...bank, hosted })).toBe(forged);
+  });
+
+  test('the provider of the model of the spec and no other, where the operator lets it', async () => {
+    expect(await by({ ...open, hosted: 'm' })).toBe('proven');
+    expect(await by({ ...open, hosted: 'other' })).toBe(forged);
+    expect(await by(open)).toBe(forged);
+  });
+
+  test('never a provider where the run speaks of a catalog', async () => {
+    expect(await by({ ...open, hosted: 'm', catalog: true })).toBe(forged);
+  });
+});

@@ -14,7 +14,9 @@ test('without a file all is default, and the artifact folder is that of workers 
     artifacts: { kind: 'directory', directory: join(directory, '.countersign/artifacts') },
     serverUrls: {},
     trusted: {},
+    repeatable: {},
     policy: { givenTokens: 'allow' },
+    channels: [],
   });
 });
 
@@ -27,6 +29,7 @@ test('secrets of servers and models are not asked for', async () => {
       tickets: { url: 'https://tickets.example.com/mcp', trusted: true, credentials: { kind: client-credentials, clientSecret: '\${NOT_HERE}' } }
       notes: { url: 'https://notes.example.com/mcp' }
     models: { main: { provider: openai, model: x, apiKey: '\${NOR_HERE}' } }
+    notify: { channels: { desk: { kind: webhook, url: 'https://desk.example', secret: '\${NEITHER_HERE}' } } }
   `;
   const directory = await folder({ 'countersign.yaml': yaml });
   expect(await loadClientSettings(undefined, { env: {}, directory })).toEqual({
@@ -35,7 +38,10 @@ test('secrets of servers and models are not asked for', async () => {
     artifacts: { kind: 'directory', directory: join(directory, 'stored') },
     serverUrls: { tickets: 'https://tickets.example.com/mcp', notes: 'https://notes.example.com/mcp' },
     trusted: { tickets: true, notes: false },
+    repeatable: { tickets: [], notes: [] },
     policy: { strategy: 'never', approvers: { ids: [], groups: ['ops'] }, givenTokens: 'allow' },
+    path: join(directory, 'countersign.yaml'),
+    channels: ['desk'],
   });
 });
 

@@ -29,9 +29,9 @@ test('control: what was signed is proven, for a decision as for what policy allo
   reset();
   expect(await answer()).toBe('proven');
   expect(await answer({ proof: { kind: 'policy', rules: [] } })).toBe('proven');
-  expect(await answer({ server: { name: 'open', url: 'https://any.example/' }, grant: undefined } as object)).toBe(
-    'proven',
-  );
+  expect(
+    await answer({ server: { name: 'open', url: 'https://any.example/', hosted: 'm' }, grant: undefined } as object),
+  ).toBe('proven');
 });
 
 describe('a run that says something else than what was signed', () => {

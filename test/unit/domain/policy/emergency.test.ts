@@ -50,6 +50,17 @@ describe('a halt', () => {
 describe('broken glass', () => {
   const organisation = { strategy: 'always' as const, rules: [GLASS] };
 
+  test('E-2, INV-G4: lets pass arguments that could not be checked, and says so; without it people are asked', () => {
+    const lax = { strategy: 'never' as const };
+    const tool = { unchecked: 'takes too long' };
+    expect(verdict({ organisation: lax }, { tool })).toMatchObject({ kind: 'ask', rules: ['default/schema'] });
+    expect(verdict({ organisation: { ...lax, rules: [GLASS] } }, { tool })).toMatchObject({
+      kind: 'allow',
+      rules: ['organisation/rules/glass (break glass)', 'organisation/strategy/never', 'default/schema'],
+      breakGlass: { rule: 'organisation/rules/glass' },
+    });
+  });
+
   test('E-2: lets pass what would be asked, and says so', () => {
     expect(verdict({ organisation })).toEqual({
       kind: 'allow',

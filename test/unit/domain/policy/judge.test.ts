@@ -4,6 +4,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { Verdict } from '../../../../contracts/schemas/call.ts';
 import { Policy, type PolicyInput, type PolicyRuleInput } from '../../../../contracts/schemas/policy.ts';
 import { hintsHold, type Holds, judge, type JudgedTool } from '../../../../domain/policy/judge.ts';
+import { mayRemember } from '../../../../domain/request/standing.ts';
 import { jsonValue, policy } from '../../../support/builders/arbitraries.ts';
 import { judgedTool, policyLayers } from '../../../support/builders/policy.ts';
 
@@ -105,6 +106,30 @@ describe('rules of one layer', () => {
     expect(verdictOf(organisation, tool)).toMatchObject({ kind, rules: [`organisation/${rule}`] });
   });
 
+  const lists = { always: ['files/a*'], never: ['files/ab', 'files/c'] };
+  test.each<[string, Policy, string, Kind, string]>([
+    ['in always', lists, 'a', 'ask', 'lists/always'],
+    ['in never', lists, 'c', 'allow', 'lists/never'],
+    ['in both', lists, 'ab', 'ask', 'lists/both'],
+    ['in neither', lists, 'd', 'ask', 'lists/neither'],
+    ['in neither, with one list', { never: ['files/c'] }, 'd', 'ask', 'lists/neither'],
+    ['in neither, with an empty list', { never: [] }, 'd', 'ask', 'lists/neither'],
+  ])('S4.1: a tool %s has the same verdict whatever strategy stands beside', (_what, stated, tool, kind, rule) => {
+    const annotations = { readOnlyHint: true };
+    const strategies = [undefined, 'always', 'never', 'annotations', 'sometimes'];
+    for (const strategy of strategies) {
+      const organisation = odd({ ...stated, strategy });
+      const rules = [`organisation/${rule}`];
+      expect(verdictOf(organisation, { tool, annotations, serverTrusted: true })).toMatchObject({ kind, rules });
+    }
+  });
+
+  test('S4.1: what a layer says of a tool or server by name stands before its being in neither list', () => {
+    const servers = { files: { default: 'allow', tools: { d: 'deny' } } } as const;
+    expect(verdictOf({ ...lists, servers }, { tool: 'd' }).kind).toBe('deny');
+    expect(verdictOf({ ...lists, servers }, { tool: 'e' }).kind).toBe('allow');
+  });
+
   test.each(['permit', '', 'ALLOW', null])('INV-G4: an action that nobody knows asks: %j', (action) => {
     for (const listed of [
       { default: action },
@@ -199,9 +224,47 @@ describe('ordered rules', () => {
   test('of a run, one about others has no say, and one that failed asks though the run says nothing else', () => {
     const other = { rules: [rule('deny', { match: { server: 'mail' } })] };
     expect(verdict(NEVER, true, other)).toEqual({ kind: 'allow', rules: ['organisation/strategy/never'] });
-    expect(verdict(NEVER, true, { always: ['mail/send'] })).toMatchObject({ rules: ['run/default'] });
+    expect(verdict(NEVER, true, { always: ['mail/send'] })).toMatchObject({ rules: ['run/lists/neither'] });
     const rules = ['run/rules/r (condition failed)'];
     expect(verdict(NEVER, 'failed', { rules: [rule('ask')] })).toMatchObject({ kind: 'ask', rules });
+  });
+
+  describe('neverRemember', () => {
+    const remembering: PolicyInput = { approvers: { ids: ['bob'], remember: ['call', 'tool'] } };
+    const never = (more: Partial<PolicyRuleInput> = {}): PolicyRuleInput => ({
+      ...rule('ask', more),
+      neverRemember: true,
+    });
+    const mayBe = (organisation: PolicyInput, holds: Holds, run?: PolicyInput): boolean => {
+      const said = verdict(organisation, holds, run);
+      return said.kind === 'ask' && mayRemember(said.approvers, 'call');
+    };
+
+    test.each<[string, PolicyInput, Holds, boolean, PolicyInput?]>([
+      ['without it the lists of approvers say', remembering, true, true],
+      ['it forbids what it matches', { ...remembering, rules: [never()] }, true, false],
+      ['also if an earlier rule decides', { ...remembering, rules: [rule('ask', { id: 'a' }), never()] }, true, false],
+      ['nothing that it does not match', { ...remembering, rules: [never({ match: { server: 'mail' } })] }, true, true],
+      ['INV-G4: an uncertain condition forbids', { ...remembering, rules: [never({ when: 'x' })] }, 'failed', false],
+      [
+        'a condition that does not hold forbids nothing',
+        { ...remembering, rules: [never({ when: 'x' })] },
+        false,
+        true,
+      ],
+      ['a run may forbid it, too', remembering, true, false, { rules: [never()] }],
+    ])('%s', (_what, organisation, holds, expected, ...[run]) => {
+      expect(mayBe(organisation, holds, run)).toBe(expected);
+    });
+
+    test('it changes nothing else of the rule', () => {
+      const [one, other] = [
+        verdict({ ...remembering, rules: [never()] }, true),
+        verdict({ ...remembering, rules: [rule('ask')] }, true),
+      ];
+      const plain = (said: Verdict) => JSON.stringify(said).replace(',"remember":["call","tool"]', '');
+      expect(plain(one)).toBe(plain(other));
+    });
   });
 
   test('what a rule explains reaches the model inert', () => {
@@ -275,5 +338,34 @@ describe('times', () => {
   ])('%s', (_, organisation, run, times) => {
     const { allOf: _allOf, together: _together, ...said } = approversUnder(organisation, run).approvers;
     expect(said).toEqual(times);
+  });
+});
+
+describe('a call whose arguments could not be checked', () => {
+  const unchecked = 'takes too long';
+  const approvers: Policy['approvers'] = { ids: ['bob'], groups: [], remember: ['call', 'tool'] };
+  const judged = (organisation: Policy, more: Partial<JudgedTool> = { unchecked }): Verdict =>
+    judge(policyLayers({ organisation: { ...organisation, approvers } }), judgedTool(more), 'ann');
+
+  test.each<[string, Policy]>([
+    ['would be allowed', NEVER],
+    ['is asked about anyway', { strategy: 'always' }],
+    ['is asked about by a rule', { rules: [{ id: 'r', then: 'ask', explain: 'Large.' }] }],
+  ])('INV-G4: that %s is answered by no remembered approval, and approvers hear why', (_what, organisation) => {
+    const said = judged(organisation);
+    expect(said).toMatchObject({
+      kind: 'ask',
+      explain: expect.arrayContaining([
+        { rule: 'default/schema', text: "The arguments could not be checked: the tool's schema takes too long." },
+      ]),
+    });
+    expect(said.kind === 'ask' && mayRemember(said.approvers, 'call')).toBe(false);
+    expect(said.kind === 'ask' && mayRemember(said.approvers, 'tool')).toBe(false);
+  });
+
+  test('else approvals may be remembered, and nothing is said of the schema', () => {
+    const said = judged({ strategy: 'always' }, {});
+    expect(said.kind === 'ask' && mayRemember(said.approvers, 'call')).toBe(true);
+    expect(said).not.toHaveProperty('explain');
   });
 });

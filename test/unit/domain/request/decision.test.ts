@@ -207,6 +207,19 @@ describe('an answer in place of the tool', () => {
     });
   });
 
+  test('a call that a provider makes takes yes or no only', () => {
+    const { judgement } = askingOf(askedOf('respond'), 't1.c0');
+    const target = { ...judgement.target, hosted: 'gpt' };
+    const run = judgedRun(identicalCalls(1), () => ({
+      verdict: askVerdict({ approvers: { allOf: [{ ...clause, need: 1, may: ['respond' as const] }] } }),
+      target,
+    }));
+    expect(admit(run, answer(shown(run, 't1.c0')), runIds(), START)).toMatchObject({
+      code: 'DECISION_NOT_PERMITTED',
+      message: expect.stringContaining('provider of model gpt'),
+    });
+  });
+
   test('where the rule does not let them, it is refused, and the call waits', () => {
     for (const run of [askedOf(), askedOf('edit')])
       expect(admit(run, answer(shown(run, 't1.c0')), runIds(), START)).toMatchObject({

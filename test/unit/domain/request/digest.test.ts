@@ -23,6 +23,7 @@ const PARTS: Record<string, (parts: DigestParts) => DigestParts> = {
     ...parts,
     target: { ...parts.target, definitionHash: `${parts.target.definitionHash}0` },
   }),
+  'one who calls': (parts) => ({ ...parts, target: { ...parts.target, hosted: 'another model' } }),
   'an argument': (parts) => ({ ...parts, arguments: { ...parts.arguments, path: 'elsewhere' } }),
   'an argument more': (parts) => ({ ...parts, arguments: { ...parts.arguments, extra: null } }),
   'an approver': (parts) => ({ ...parts, approvers: { allOf: [{ layer: 'run', ids: ['mallory'], groups: [] }] } }),

@@ -1,4 +1,7 @@
-/** A refused call that is proposed again is answered without asking; equal calls of one turn are told apart (B-14, INV-G3, INV-X2). */
+/**
+ * A refused call that is proposed again is answered without asking; equal calls of one turn are told apart (B-14, INV-G3, INV-X2).
+ * One file, because all of it is the life of one turn.
+ */
 import { initiatorRule } from '../../../../domain/policy/approvers.ts';
 import fc from 'fast-check';
 import { describe, expect, test } from '@jest/globals';
@@ -383,6 +386,22 @@ describe('what the model reads of a turn', () => {
 
   test('nothing of a call that has not ended', () => {
     expect(resultsOf(ended(judged, 't1.c1', succeeded).run).map(({ callId }) => callId)).toEqual(['t1.c1']);
+  });
+
+  test('of a hosted call, whether its provider is told that it was approved: where it may have run', () => {
+    const { failed } = outcomes();
+    const hosted = judgedRun(
+      calls.map((call, index) => ({ ...call, approvalRequestId: `mcpr_${index}` })),
+      () => ({ verdict: allowVerdict() }),
+    );
+    const told = (outcome: Parameters<typeof ended>[2]) =>
+      resultsOf(ended(hosted, 't1.c1', outcome).run).map(({ approvalResponse }) => approvalResponse);
+    const answered = (approve: boolean) => [{ approvalRequestId: 'mcpr_1', approve }];
+    expect(told(succeeded)).toEqual(answered(true));
+    expect(told({ ...failed, executed: true } as typeof failed)).toEqual(answered(true));
+    expect(told({ ...failed, executed: false } as typeof failed)).toEqual(answered(false));
+    expect(told({ kind: 'unknown', code: 'ANSWER_LOST', message: 'It is lost.' })).toEqual(answered(true));
+    expect(told(cancelled)).toEqual(answered(false));
   });
 
   test('who changed the arguments of a call, and to what', () => {

@@ -10,6 +10,7 @@ import { fastify, type FastifyInstance } from 'fastify';
 import { CountersignError } from '../../../../contracts/errors.ts';
 import type { KnownTool } from '../../../../gateway/catalog/definitions.ts';
 import type { CheckedLedger } from '../../../../gateway/projection/opened.ts';
+import type { FormRequest } from '../../../../contracts/schemas/input.ts';
 import type { LedgerEntry } from '../../../../contracts/schemas/ledger.ts';
 import type { ApprovalRequest } from '../../../../contracts/schemas/request.ts';
 import type { CatalogDetail } from '../../../../contracts/schemas/http/catalogs.ts';
@@ -481,7 +482,7 @@ describe('other answers', () => {
           required: ['seat'],
           fields: {
             seat: { type: 'choice', options: [{ value: '12A', title: 'Window' }] },
-            meals: { type: 'integer' },
+            meals: { type: 'integer', title: 'Meals on board' },
             wifi: { type: 'boolean' },
             extras: { type: 'choices', options: [{ value: 'bag' }, { value: 'lounge' }] },
             note: { type: 'text' },
@@ -541,8 +542,103 @@ describe('other answers', () => {
     shown = [{ ...request, about: ABOUT.input }];
     const answer = await post(PATH, { ...BOUND, kind: 'provide', 'field.0.0': '12A', 'field.0.1': 'two' });
     expect(answer.statusCode).toBe(422);
-    expect(answer.body).toContain('meals must be JSON');
+    expect(answer.body).toContain('Meals on board must be a number');
     expect(sent).toEqual([]);
+  });
+
+  test.each([
+    ['.5', 0.5],
+    ['007', 7],
+    ['-00.50', -0.5],
+    ['+3.', 3],
+    ['-1e3', -1_000],
+    [' 2 ', 2],
+  ])('a number may be written as browsers take it: %s', async (text, meals) => {
+    shown = [{ ...request, about: ABOUT.input }];
+    await post(PATH, { ...BOUND, kind: 'provide', 'field.0.1': text });
+    expect(sent[0]?.message['responses']).toMatchObject({ 'a key': { content: { meals } } });
+  });
+
+  test.each(['0x10', '1e999', ' ', '.', '12345678901234567890', '0.12345678901234567890123'])(
+    '%s is no number that can be sent',
+    async (text) => {
+      shown = [{ ...request, about: ABOUT.input }];
+      expect((await post(PATH, { ...BOUND, kind: 'provide', 'field.0.1': text })).statusCode).toBe(422);
+      expect(sent).toEqual([]);
+    },
+  );
+
+  test('after a refused decline the form of the answer has its defaults still', async () => {
+    const fields: FormRequest['fields'] = {
+      seat: { type: 'text', default: '12A' },
+      extras: { type: 'choices', options: [{ value: 'bag' }, { value: 'lounge' }], default: ['bag'] },
+    };
+    const question: FormRequest = { kind: 'form', message: 'Who?', hash: 'aa'.repeat(32), required: [], fields };
+    shown = [{ ...request, about: { kind: 'input', round: 1, requests: { who: question } } }];
+    refusal = new CountersignError('DIGEST_MISMATCH', 'It changed.', {});
+    const { body } = await post(PATH, { ...BOUND, kind: 'decline' });
+    expect(body).toContain('value="12A"');
+    expect(body).toMatch(/value="bag"\s+checked/);
+    // An answer without them has none.
+    const answered = await post(PATH, { ...BOUND, kind: 'provide', 'field.0.0': '' });
+    expect(answered.body).not.toContain('value="12A"');
+    expect(answered.body).not.toMatch(/value="bag"\s+checked/);
+  });
+
+  test('a forged list of choices is passed over', async () => {
+    shown = [{ ...request, about: ABOUT.input }];
+    refusal = new CountersignError('DIGEST_MISMATCH', 'It changed.', {});
+    const forged = { ...BOUND, kind: 'provide', 'field.0.3.all': 'x' };
+    expect((await post(PATH, forged)).statusCode).toBe(refusal.traits.httpStatus);
+  });
+
+  test('the fields of a question say what the schema of the server asks for', async () => {
+    const fields: FormRequest['fields'] = {
+      age: { type: 'integer', minimum: 18, maximum: 120 },
+      name: { type: 'text', minLength: 2, maxLength: 40 },
+      mail: { type: 'text', format: 'email' },
+      on: { type: 'text', format: 'date' },
+      extras: { type: 'choices', options: [{ value: 'bag' }, { value: 'lounge' }], minItems: 1, maxItems: 2 },
+    };
+    const question: FormRequest = { kind: 'form', message: 'Who?', hash: 'aa'.repeat(32), required: ['age'], fields };
+    shown = [{ ...request, about: { kind: 'input', round: 1, requests: { who: question } } }];
+    const { body } = await ask(PATH);
+    const fieldOf = (index: number) => new RegExp(`<input[^>]*name="field\\.0\\.${index}"[^>]*>`).exec(body)?.[0];
+    expect(fieldOf(0)).toMatch(/ required type="number" step="any" min="18" max="120"/);
+    expect(body).toContain('whole number, 18 to 120, required');
+    expect(fieldOf(1)).toMatch(/type="text" minlength="2"/);
+    // A browser would cut what is pasted, and counts otherwise than the schema.
+    expect(fieldOf(1)).not.toContain('maxlength');
+    expect(body).toContain('text, 2 to 40 characters, may stay empty');
+    expect(fieldOf(2)).toContain('type="email"');
+    expect(fieldOf(3)).toContain('type="date"');
+    expect(body).toContain('some of 2, 1 to 2, may stay empty');
+  });
+
+  test('a refused answer comes back with every choice, and the reason stands at its field', async () => {
+    shown = [{ ...request, about: ABOUT.input }];
+    const message = 'responses.a key.content.extras must name at most 1 options; nothing was changed.';
+    refusal = new CountersignError('DECISION_INVALID', message, { path: 'responses.a key.content.extras' });
+    const typed = {
+      ...BOUND,
+      kind: 'provide',
+      'field.0.0': '12A',
+      'field.0.1': '2',
+      'field.0.4': HOSTILE,
+      opened: 'yes',
+    };
+    const form = new URLSearchParams({ csrf: ANN.csrf, ...typed });
+    for (const extra of ['bag', 'lounge']) form.append('field.0.3', extra);
+    const { statusCode, body } = await ask(PATH, { method: 'POST', body: form });
+    expect(statusCode).toBe(422);
+    expect(body).toMatch(/value="12A"\s+selected/);
+    expect(body).toMatch(/value="bag"\s+checked/);
+    expect(body).toMatch(/value="lounge"\s+checked/);
+    expect(body).toMatch(/name="opened"[^>]* checked/);
+    expect(body).not.toContain('<script>alert');
+    expect(body).toContain('aria-describedby="field.0.3.problem"');
+    expect(/id="field\.0\.3\.problem">.*?<\/p>/s.exec(body)?.[0]).toContain('at most 1 options');
+    expect(body).not.toContain('id="field.0.1.problem"');
   });
 
   test('a fresh grant is never asked for in a page', async () => {

@@ -1,0 +1,337 @@
+/**
+ * The `ToolServer` whose calls are made by a model's provider (docs/adr/0080). A list and a call are one request each to
+ * the provider's Responses API.
+ *
+ * It does not own when a call may leave: the gate does, as for every server.
+ * 1. Only a request of `call` carries `approve: true`, for one call, once (INV-X1). Its other items are the pinned
+ *    definition and the provider's own request for approval.
+ * 2. The ending is the `mcp_call` item. Without it, with one of another call, or with more than one, the outcome is
+ *    unknown. An answer is read to its end, because what the provider does unasked may come last.
+ * 3. The token is in the tool of this one request, and in nothing that is returned (INV-S1).
+ * 4. What the model writes is of no use here: it is cut at the least length that the API takes, and dropped.
+ */
+import { defined } from '../../contracts/defined.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
+import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
+import { canonicalJson } from '../../domain/text/canonical.ts';
+import type { ArtifactStore } from '../artifacts/port.ts';
+import { egressRefusalIn } from '../egress/fetch.ts';
+import { endingOfError, type Names, refused, unknown } from '../mcp/classify-failure.ts';
+import { executed, namesOf, quoted, scrubberFor } from '../mcp/classify-result.ts';
+import { ListedTools, ListingFailure, MAX_BYTES, MAX_TOOLS } from '../mcp/listing.ts';
+import type { CallEnding, ServerConnection, ToolCall, ToolListing, ToolServer } from '../mcp/port.ts';
+import { startPulse } from '../mcp/pulse.ts';
+import { IDEMPOTENCY_HEADER } from '../mcp/session.ts';
+import {
+  fieldsOf,
+  mcpList,
+  mcpTool,
+  objectsOf,
+  type ResponsesApi,
+  type ResponsesAsk,
+  ResponsesRefusal,
+  textOf,
+  toldCall,
+} from '../models/responses-api.ts';
+import { networkReasonOf, neverConnected, retryAfterOf } from '../kit/network.ts';
+import type { Scrubber } from '../scrubbing/scrubber.ts';
+
+/** The least that the API takes. */
+const LEAST_TOKENS = 16;
+const LIST_MS = 40_000;
+
+const BOUND =
+  'its credentials require tokens that are bound to a key (senderConstrained), which a provider cannot show';
+
+/** A model through which servers are called. */
+export interface HostingModel {
+  readonly ask: ResponsesApi;
+  /** Scrubbed from what the provider says. */
+  readonly apiKey?: string | undefined;
+}
+
+export interface HostedServerParts {
+  readonly artifacts: ArtifactStore;
+  readonly models: (name: string) => HostingModel | undefined;
+}
+
+/** Gives each connection to the server that can serve it. */
+export function createToolServers(local: ToolServer, hosted: ToolServer): ToolServer {
+  const of = ({ hosted: by }: ServerConnection): ToolServer => (by === undefined ? local : hosted);
+  return {
+    list: (connection, ...asked) => of(connection).list(connection, ...asked),
+    call: (connection, call) => of(connection).call(connection, call),
+    close: async () => await local.close?.(),
+  };
+}
+
+export function createHostedServer({ artifacts, models }: HostedServerParts): ToolServer {
+  return {
+    list: async (connection, signal) => {
+      const hosting = hostingOf(models, connection);
+      const scrub = scrubberOf(connection, hosting);
+      const ended = AbortSignal.any([signal, AbortSignal.timeout(LIST_MS)]);
+      if (connection.binding !== undefined) throw failed(connection, BOUND);
+      const isTheList = (item: JsonObject): boolean => isOf(item, 'mcp_list_tools', connection.name);
+      try {
+        const onEvent = (event: JsonObject): void => {
+          if (toldCall(event) !== undefined) throw calledInList(connection);
+        };
+        const { items, response } = await hosting.ask({ body: listingBody(connection), signal: ended, onEvent });
+        if (response === undefined) throw failed(connection, 'the provider broke off its answer');
+        return listed(items.find(isTheList), connection, scrub);
+      } catch (error) {
+        throw notListed(error, connection, scrub);
+      }
+    },
+
+    call: async (connection, call) => {
+      const hosting = hostingOf(models, connection);
+      const scrub = scrubberOf(connection, hosting);
+      const names = namesOf(connection, call, (text) => quoted(scrub, text));
+      const request = call.approvalRequestId;
+      if (request === undefined) return refused(names, { code: 'TOOL_REFUSED', reason: 'its provider has not asked' });
+      if (connection.binding !== undefined) return refused(names, { code: 'TOKEN_UNBOUND', reason: BOUND });
+      const pulse = startPulse(call);
+      const deadline = AbortSignal.timeout(call.timeoutMs);
+      const signal = AbortSignal.any([call.signal, deadline]);
+      const seen = watchCalls(connection.name);
+      try {
+        if (call.signal.aborted) return notSent(names, 'the call was cancelled');
+        pulse.say({ phase: 'sent', sentAt: new Date().toISOString() });
+        await hosting.ask({ body: callBody(connection, call, request), signal, ...seen.watch });
+      } catch (error) {
+        // An item that is done stays done, whatever became of the stream.
+        if (seen.made() === undefined) {
+          const answered = seen.answered();
+          return endingOf(error, names, { answered, cancelled: call.signal.aborted, late: deadline.aborted });
+        }
+      } finally {
+        pulse.stop();
+      }
+      pulse.say({ phase: 'answered' });
+      const made = seen.made();
+      if (made === undefined) return unknown(names, 'the provider tells of no call, in an answer that has ended');
+      if (seen.hasOthers()) return unknown(names, 'the provider made other calls beside the one that was approved');
+      return await meaningOf(made, { call, request, names, scrub, artifacts });
+    },
+  };
+}
+
+function hostingOf(models: HostedServerParts['models'], { name, hosted }: ServerConnection): HostingModel {
+  const found = hosted === undefined ? undefined : models(hosted.model);
+  if (found !== undefined) return found;
+  throw new CountersignError('HOSTED_UNSUPPORTED', `This worker has no model whose provider calls server ${name}.`);
+}
+
+function scrubberOf({ headers, ...connection }: ServerConnection, { apiKey }: HostingModel): Scrubber {
+  return scrubberFor({ ...connection, headers }, apiKey === undefined ? [] : [apiKey]);
+}
+
+// Requests.
+
+function listingBody(connection: ServerConnection): JsonObject {
+  const body = bodyOf(connection, {}, [{ role: 'user', content: 'Say which tools you have.' }]);
+  return { ...body, tool_choice: 'none' };
+}
+
+function callBody(connection: ServerConnection, call: ToolCall, request: string): JsonObject {
+  const { name } = call.definition;
+  const asked = { id: request, server_label: connection.name, name, arguments: canonicalJson(call.arguments) };
+  const headers = { ...connection.headers, [IDEMPOTENCY_HEADER]: call.idempotencyKey };
+  return bodyOf({ ...connection, headers }, { allowed_tools: [name] }, [
+    { role: 'user', content: 'Make the call that is approved.' },
+    mcpList(connection.name, [listedTool(call.definition)]),
+    { type: 'mcp_approval_request', ...asked },
+    { type: 'mcp_approval_response', approval_request_id: request, approve: true },
+  ]);
+}
+
+function bodyOf(connection: ServerConnection, more: JsonObject, input: readonly JsonObject[]): JsonObject {
+  const { name: server, url, headers, accessToken, hosted } = connection;
+  const authority = {
+    ...defined({ authorization: accessToken }),
+    ...(Object.keys(headers).length === 0 ? {} : { headers }),
+  };
+  const tool = mcpTool({ server, url, connectorId: hosted?.connectorId }, { ...authority, ...more });
+  return { max_output_tokens: LEAST_TOKENS, tools: [tool], input };
+}
+
+/** A definition as an `mcp_list_tools` item has it. */
+export function listedTool({ name, description, inputSchema, annotations }: ToolDefinition): JsonObject {
+  return { name, input_schema: inputSchema, ...defined({ description, annotations }) };
+}
+
+// Answers.
+
+interface SeenCalls {
+  readonly watch: Required<Pick<ResponsesAsk, 'onAnswer' | 'onEvent' | 'onItem'>>;
+  readonly answered: () => boolean;
+  /** The first call of the server that is done. */
+  readonly made: () => JsonObject | undefined;
+  readonly hasOthers: () => boolean;
+}
+
+/** Watches an answer for calls. They are told apart by id, and those that are done are counted, too. */
+function watchCalls(server: string): SeenCalls {
+  let made: JsonObject | undefined;
+  let answered = false;
+  let done = 0;
+  const ids = new Set<string>();
+  return {
+    watch: {
+      onAnswer: () => {
+        answered = true;
+      },
+      onEvent: (event) => {
+        const items = objectsOf(fieldsOf(event['response'])['output']).map((item) => toldCall({ item }));
+        for (const told of [toldCall(event), ...items]) if (told !== undefined) ids.add(textOf(told['id']));
+        ids.delete('');
+      },
+      onItem: (item) => {
+        if (item['type'] === 'mcp_call') done += 1;
+        if (isOf(item, 'mcp_call', server)) made ??= item;
+        return false;
+      },
+    },
+    answered: () => answered,
+    made: () => made,
+    hasOthers: () => done > 1 || ids.size > 1,
+  };
+}
+
+function isOf(item: JsonObject, type: string, server: string): boolean {
+  return item['type'] === type && item['server_label'] === server;
+}
+
+function listed(item: JsonObject | undefined, connection: ServerConnection, scrub: Scrubber): ToolListing {
+  if (item === undefined) throw failed(connection, 'the provider gave no list');
+  const { error, tools } = item;
+  if (error !== undefined && error !== null) throw failed(connection, quoted(scrub, wordsOf(error)));
+  if (!isList(tools)) throw failed(connection, 'the answer has no list of tools');
+  const read = new ListedTools(scrub, false);
+  for (const tool of tools.slice(0, MAX_TOOLS + 1)) {
+    const { name, description, input_schema: inputSchema, annotations } = fieldsOf(tool);
+    // The API writes null where a server says nothing.
+    read.add(
+      defined({ name, description: description ?? undefined, inputSchema, annotations: annotations ?? undefined }),
+    );
+  }
+  if (tools.length > MAX_TOOLS || read.bytes > MAX_BYTES) throw failed(connection, 'it lists more than one server may');
+  return read.listing();
+}
+
+/** `Array.isArray` alone does not narrow a readonly array. */
+function isList(value: JsonValue | undefined): value is readonly JsonValue[] {
+  return Array.isArray(value);
+}
+
+function failed({ name, hosted }: ServerConnection, reason: string): CountersignError {
+  const message = `The tools of server "${name}" could not be listed by the provider of model ${hosted?.model ?? ''}: ${reason}`;
+  return new ListingFailure('DISCOVERY_FAILED', message, {}, { health: 'neutral' });
+}
+
+function calledInList({ name, hosted }: ServerConnection): CountersignError {
+  const message = `The provider of model ${hosted?.model ?? ''} has called a tool of server "${name}" when it was asked for a list of its tools. Find out at the server what was done, and do not use this provider for hosted tools.`;
+  return new CountersignError('HOSTED_UNSUPPORTED', message);
+}
+
+function notListed(error: unknown, connection: ServerConnection, scrub: Scrubber): unknown {
+  if (error instanceof CountersignError) return error;
+  const reason =
+    error instanceof ResponsesRefusal
+      ? quoted(scrub, `${error.message}, ${wordsOf(error.body)}`)
+      : (networkReasonOf(error) ?? 'no complete answer came');
+  return failed(connection, reason);
+}
+
+/** Error bodies are `{error: {message}}`, `{message}` or text. */
+function wordsOf(value: JsonValue): string {
+  if (typeof value === 'string') return value;
+  const outer = fieldsOf(value);
+  const { message, code } = outer['error'] === undefined ? outer : fieldsOf(outer['error']);
+  return textOf(message) || textOf(code) || 'no reason given';
+}
+
+/**
+ * Statuses that are decided before anything is done. 401 and 403 are about the key of the model: another token for the
+ * server would not help.
+ */
+const REFUSING = new Set([400, 401, 402, 403, 404, 405, 413, 415, 422, 429]);
+
+function endingOf(
+  error: unknown,
+  names: Names,
+  { answered, cancelled, late }: { answered: boolean; cancelled: boolean; late: boolean },
+): CallEnding {
+  const forbidden = answered ? undefined : egressRefusalIn(error);
+  if (forbidden !== undefined) return { kind: 'refused', code: forbidden.code, message: forbidden.message };
+  // Once the provider answers, no error of the network proves that nothing was sent.
+  if (!answered && neverConnected(error)) return notSent(names, networkReasonOf(error) ?? 'no connection');
+  if (cancelled) return unknown(names, 'the call was cancelled after it was sent');
+  if (late) return unknown(names, 'no answer came before the deadline');
+  if (!(error instanceof ResponsesRefusal))
+    return unknown(names, networkReasonOf(error) ?? 'the connection ended without an answer');
+  const { status, body, headers } = error;
+  const reason = names.quote(`the provider answered ${error.message}, ${wordsOf(body)}`);
+  if (status === undefined || !REFUSING.has(status)) return unknown(names, reason);
+  const retryAfterMs = retryAfterOf({ headers: new Headers(headers) });
+  const code = status === 429 ? 'TOOL_RATE_LIMITED' : 'MODEL_REJECTED';
+  return refused(names, { code, reason, ...defined({ retryAfterMs }) });
+}
+
+function notSent({ server, tool }: Names, reason: string): CallEnding {
+  const message = `The provider that calls server "${server}" was not reached (${reason}); tool "${tool}" was not called.`;
+  return { kind: 'not-sent', code: 'TOOL_UNAVAILABLE', message };
+}
+
+interface Meant {
+  readonly call: ToolCall;
+  readonly request: string;
+  readonly names: Names;
+  readonly scrub: Scrubber;
+  readonly artifacts: ArtifactStore;
+}
+
+async function meaningOf(item: JsonObject, { call, request, names, scrub, artifacts }: Meant): Promise<CallEnding> {
+  if (!isThisCall(item, call, request)) return unknown(names, 'the provider tells of another call than was approved');
+  const parts = { artifacts, scrub, names };
+  const ran = async (text: string, isError: boolean): Promise<CallEnding> =>
+    await executed({ content: [{ type: 'text', text }], isError }, call, parts);
+  const { error, output } = item;
+  const status = item['status'] ?? 'completed';
+  // A call that is not over has no ending, whatever stands beside it.
+  if (status !== 'completed' && status !== 'failed')
+    return unknown(names, names.quote(`the provider tells of a call that is ${textOf(status) || 'in no known state'}`));
+  if (error === undefined || error === null) {
+    if (typeof output === 'string' && status === 'completed') return await ran(output, false);
+    return unknown(names, 'the provider tells neither a result nor an error');
+  }
+  // An error in words may be the tool's own, or tell that the tool's answer was lost: it proves neither.
+  if (typeof error === 'string')
+    return unknown(names, names.quote(`the provider tells of an error in words alone: ${error}`));
+  const { type, code, message, content } = fieldsOf(error);
+  if (type === 'mcp_tool_execution_error') return await ran(contentText(content), true);
+  if (type === 'mcp_protocol_error' && typeof code === 'number')
+    return endingOfError({ kind: 'error', code, message: textOf(message) }, names);
+  if (type === 'http_error' && code === 401) return refused(names, { code: 'TOOL_UNAUTHORIZED', reason: 'HTTP 401' });
+  if (type === 'http_error' && code === 403) return refused(names, { code: 'TOOL_FORBIDDEN', reason: 'HTTP 403' });
+  return unknown(names, names.quote(`the provider tells of an error: ${textOf(type)} ${textOf(message)}`));
+}
+
+function isThisCall(item: JsonObject, { definition, arguments: args }: ToolCall, request: string): boolean {
+  const { name, approval_request_id: approved } = item;
+  if (name !== definition.name || (typeof approved === 'string' && approved !== request)) return false;
+  try {
+    return canonicalJson(JSON.parse(textOf(item['arguments'])) as JsonValue) === canonicalJson(args);
+  } catch {
+    return false;
+  }
+}
+
+function contentText(content: JsonValue | undefined): string {
+  if (typeof content === 'string') return content;
+  if (!Array.isArray(content)) return 'The provider gave no text.';
+  return content.map((part: JsonValue) => textOf(fieldsOf(part)['text'])).join('\n');
+}

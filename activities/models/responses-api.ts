@@ -1,0 +1,189 @@
+/**
+ * One request to OpenAI's Responses API, and the items of its answer (openai-openapi: `CreateResponse`,
+ * `ResponseStreamEvent`). It retries nothing, and owns no deadline.
+ *
+ * 1. Answers are streamed. An item counts as soon as it is done, whatever becomes of the rest of the stream.
+ * 2. Nothing is stored at the provider (`store: false`).
+ */
+import { CountersignError } from '../../contracts/errors.ts';
+import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
+import type { Egress } from '../egress/fetch.ts';
+import { PROVIDER_URLS } from './port.ts';
+import type { ProviderConfig } from './provider.ts';
+
+/** Limit for a whole answer. */
+const MOST_BYTES = 67_108_864;
+/** Limit for the body of a refusal, of which a few words are read. */
+const MOST_ERROR_CHARACTERS = 10_000;
+
+export interface ResponsesAsk {
+  readonly body: JsonObject;
+  readonly signal: AbortSignal;
+  readonly onProgress?: () => void;
+  /** Called with each item that is done. True ends the reading: the rest is of no use. */
+  readonly onItem?: (item: JsonObject) => boolean;
+  /** Called once the provider has begun to answer: whatever fails later, the request was sent. */
+  readonly onAnswer?: () => void;
+  /** Called with each event as it comes, before it is read. What it throws ends the request. */
+  readonly onEvent?: (event: JsonObject) => void;
+}
+
+export interface ResponsesAnswer {
+  /** Finished items, in the order of the answer. */
+  readonly items: readonly JsonObject[];
+  /** The closing `response`; absent if the stream broke off, or was left. */
+  readonly response?: JsonObject;
+}
+
+/** The provider refused the request, or reported an error in its stream. */
+export class ResponsesRefusal extends Error {
+  override readonly name = 'ResponsesRefusal';
+  /** Absent for an error within a stream. */
+  readonly status: number | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: JsonObject;
+
+  constructor(status: number | undefined, headers: Readonly<Record<string, string>>, body: JsonObject) {
+    super(status === undefined ? 'the provider reported an error' : `HTTP ${status}`);
+    this.status = status;
+    this.headers = headers;
+    this.body = body;
+  }
+}
+
+export type ResponsesApi = (ask: ResponsesAsk) => Promise<ResponsesAnswer>;
+
+/**
+ * @param name of the model in the configuration, for errors
+ * @returns what throws `ResponsesRefusal`, `EGRESS_FORBIDDEN`, or an error of the network
+ */
+export function createResponsesApi(name: string, config: ProviderConfig, egress: Egress): ResponsesApi {
+  const { apiKey = '', baseUrl = PROVIDER_URLS.openai, model } = config;
+  if (apiKey === '' && config.baseUrl === undefined) {
+    const path = `models.${name}.apiKey`;
+    throw new CountersignError('CONFIG_INVALID', `${path} is missing: openai is not asked without one.`, { path });
+  }
+  const { fetch } = egress.outlet({ what: `models.${name}`, to: [baseUrl], maxBytes: MOST_BYTES, wholeStreams: true });
+  const url = `${baseUrl.replace(/\/+$/, '')}/responses`;
+  return async ({ body, signal, onProgress, onItem, onAnswer, onEvent }) => {
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        accept: 'text/event-stream',
+        ...(apiKey === '' ? {} : { authorization: `Bearer ${apiKey}` }),
+      },
+      body: JSON.stringify({ model, stream: true, store: false, ...body }),
+      signal,
+    });
+    onAnswer?.();
+    if (response.status !== 200) throw await refusalIn(response);
+    const items: JsonObject[] = [];
+    for await (const event of eventsOf(response, onProgress)) {
+      onEvent?.(event);
+      const { type } = event;
+      if (type === 'error') throw new ResponsesRefusal(undefined, {}, event);
+      if (type === 'response.output_item.done') {
+        const item = fieldsOf(event['item']);
+        items.push(item);
+        if (onItem?.(item) === true) break;
+      }
+      const closing = fieldsOf(event['response']);
+      if (type === 'response.failed') throw new ResponsesRefusal(undefined, {}, closing);
+      if (type !== 'response.completed' && type !== 'response.incomplete') continue;
+      // Some servers tell the items with the last event alone.
+      const all = items.length > 0 ? items : objectsOf(closing['output']);
+      if (items.length === 0) for (const item of all) if (onItem?.(item) === true) break;
+      return { items: all, response: closing };
+    }
+    return { items };
+  };
+}
+
+async function refusalIn(response: Response): Promise<ResponsesRefusal> {
+  const text = await response.text().catch(() => '');
+  let body: JsonObject = {};
+  try {
+    body = fieldsOf(JSON.parse(text.slice(0, MOST_ERROR_CHARACTERS)) as JsonValue);
+  } catch {
+    // A proxy's page says nothing that is read.
+  }
+  return new ResponsesRefusal(response.status, Object.fromEntries(response.headers), body);
+}
+
+/** Reads events of `text/event-stream` whose data is a JSON object (WHATWG HTML, "Server-sent events"). */
+async function* eventsOf({ body }: Response, onProgress?: () => void): AsyncGenerator<JsonObject> {
+  if (body === null) return;
+  const decoder = new TextDecoder();
+  let rest = '';
+  // Leaving the loop cancels the body, which ends the connection.
+  for await (const chunk of body) {
+    onProgress?.();
+    rest += decoder.decode(chunk as Uint8Array, { stream: true });
+    const blocks = rest.split(/\r?\n\r?\n/);
+    rest = blocks.pop() ?? '';
+    for (const block of blocks) {
+      const event = eventIn(block);
+      if (event !== undefined) yield event;
+    }
+  }
+}
+
+function eventIn(block: string): JsonObject | undefined {
+  const data = block
+    .split(/\r?\n/)
+    .flatMap((line) => (line.startsWith('data:') ? [line.slice('data:'.length).trimStart()] : []))
+    .join('\n');
+  // Sound: JSON.parse returns a JSON value. A broken event throws, and counts as a broken stream.
+  return data === '' || data === '[DONE]' ? undefined : fieldsOf(JSON.parse(data) as JsonValue);
+}
+
+/** Reads a value as an object; anything else has no fields. */
+export function fieldsOf(value: JsonValue | undefined): JsonObject {
+  // Sound: the checks exclude every JSON value but an object.
+  return value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as JsonObject) : {};
+}
+
+export function objectsOf(value: JsonValue | undefined): readonly JsonObject[] {
+  return Array.isArray(value) ? value.map((item: JsonValue) => fieldsOf(item)) : [];
+}
+
+export function textOf(value: JsonValue | undefined): string {
+  return typeof value === 'string' ? value : '';
+}
+
+// Items of hosted tools, as requests state them.
+
+/** The server as the provider calls it. */
+export interface McpPlace {
+  readonly server: string;
+  readonly url: string;
+  readonly connectorId?: string | undefined;
+}
+
+/** States a server. The provider asks before every call, whatever policy says: policy is applied here. */
+export function mcpTool({ server, url, connectorId }: McpPlace, more: JsonObject = {}): JsonObject {
+  return {
+    type: 'mcp',
+    server_label: server,
+    ...(connectorId === undefined ? { server_url: url } : { connector_id: connectorId }),
+    require_approval: 'always',
+    ...more,
+  };
+}
+
+/**
+ * Returns the call of a hosted tool of which an event tells: one that has begun, one that is done, or one among the
+ * items of the end. Some events name its id alone.
+ */
+export function toldCall(event: JsonObject): JsonObject | undefined {
+  const items = [fieldsOf(event['item']), ...objectsOf(fieldsOf(event['response'])['output'])];
+  const told = items.find(({ type }) => type === 'mcp_call');
+  if (told !== undefined || !textOf(event['type']).startsWith('response.mcp_call.')) return told;
+  return { type: 'mcp_call', id: textOf(event['item_id']) };
+}
+
+/** A list that is in the conversation is not fetched again, and so stays the pinned one. */
+export function mcpList(server: string, tools: readonly JsonObject[]): JsonObject {
+  return { type: 'mcp_list_tools', id: `mcpl_${server}`, server_label: server, tools };
+}

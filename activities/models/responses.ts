@@ -1,0 +1,315 @@
+/**
+ * Asks OpenAI's Responses API for a model step with hosted tools: tools of MCP servers that the provider calls itself
+ * (docs/adr/0080). The AI SDK serves all other steps: it drops requests for approval when nothing is stored.
+ *
+ * 1. A step has nothing to execute, so repeating it costs tokens and nothing else: it never carries `approve: true`. A
+ *    call that was made is told as `mcp_call`; any other as request and refusal.
+ * 2. A step needs no token of a server: the pinned list stands in the conversation, and is not fetched again.
+ * 3. A provider that has called without asking is a breach: the step fails for good as soon as an event tells of the
+ *    call, and says what was called. How the stream would have ended does not matter: to ask again might call again.
+ * 4. Function calls, reasoning and texts are as with the AI SDK; reasoning comes back encrypted.
+ */
+import { APICallError } from 'ai';
+import { defined } from '../../contracts/defined.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
+import type { AssistantPart, CallResult, Message } from '../../contracts/schemas/transcript.ts';
+import { canonicalJson } from '../../domain/text/canonical.ts';
+import { visible } from '../../domain/text/escape.ts';
+import { resultOf } from '../../domain/views/model-text.ts';
+import type { Egress } from '../egress/fetch.ts';
+import { argumentsOf, askedInTime, instructionFor, unavailable } from './ai-sdk.ts';
+import type { HostedTool, Model, ModelAnswer, ModelPart, ModelRequest, ModelTool } from './port.ts';
+import type { ProviderConfig } from './provider.ts';
+import type { Subject } from './refusal.ts';
+import {
+  createResponsesApi,
+  fieldsOf,
+  mcpList,
+  mcpTool,
+  objectsOf,
+  type ResponsesAnswer,
+  type ResponsesApi,
+  ResponsesRefusal,
+  textOf,
+  toldCall,
+} from './responses-api.ts';
+
+const MOST_ID_CHARACTERS = 200;
+
+/** Name under which this adapter keeps provider data of a part. */
+const KEPT = 'responses';
+
+export function createResponsesModel(name: string, config: ProviderConfig, egress: Egress): Model {
+  const api = createResponsesApi(name, config, egress);
+  return askedInTime(name, config, (request, subject) => ask(api, subject, config.maxOutputTokens, request));
+}
+
+async function ask(
+  api: ResponsesApi,
+  subject: Subject,
+  maxOutputTokens: number,
+  { messages, tools, output, signal, onProgress }: ModelRequest,
+): Promise<ModelAnswer> {
+  let answer: ResponsesAnswer;
+  try {
+    answer = await api({
+      body: {
+        input: inputOf(messages, tools, output),
+        tools: statedTools(tools),
+        include: ['reasoning.encrypted_content'],
+        // The least that the API takes.
+        max_output_tokens: Math.max(16, maxOutputTokens),
+      },
+      signal,
+      onProgress,
+      onEvent: (event) => assertAsks(event, subject),
+    });
+  } catch (error) {
+    throw error instanceof ResponsesRefusal ? asApiError(error) : error;
+  }
+  const { items, response } = answer;
+  if (response === undefined) throw unavailable(subject, 'broke off its answer');
+  return answerOf(items, response, tools);
+}
+
+/** Gives the error the shape that `refusalOf` reads, as the AI SDK would. */
+function asApiError({ status, headers, body, message }: ResponsesRefusal): unknown {
+  if (status === undefined) return body;
+  return new APICallError({
+    message,
+    url: '',
+    requestBodyValues: {},
+    statusCode: status,
+    responseHeaders: { ...headers },
+    data: body,
+  });
+}
+
+function assertAsks(event: JsonObject, subject: Subject): void {
+  const called = toldCall(event);
+  if (called !== undefined) throw ungated(called, subject);
+}
+
+function ungated(item: JsonObject, { name, provider }: Subject): CountersignError {
+  const [tool, server] = [item['name'], item['server_label']].map((text) => JSON.stringify(visible(textOf(text))));
+  const called = textOf(item['name']) === '' ? 'a hosted tool' : `tool ${tool} of server ${server}`;
+  const message = `Model ${name} (${provider}) has called ${called} without asking, though it must ask before every call. Find out at the server what was done, and do not use this provider for hosted tools.`;
+  return new CountersignError('HOSTED_UNSUPPORTED', message);
+}
+
+// Tools.
+
+function statedTools(tools: readonly ModelTool[]): JsonObject[] {
+  const local = tools.flatMap(({ hosted, name, description, inputSchema }) =>
+    hosted === undefined
+      ? [{ type: 'function', name, parameters: inputSchema, strict: false, ...defined({ description }) }]
+      : [],
+  );
+  const hosted = [...byServer(tools)].map(([server, [first, ...others]]) => {
+    const { serverUrl: url, connectorId } = first.hosted;
+    const allowed = [first, ...others].map((tool) => tool.hosted.tool);
+    return mcpTool({ server, url, connectorId }, { allowed_tools: allowed });
+  });
+  return [...local, ...hosted];
+}
+
+type Hosted = ModelTool & { readonly hosted: HostedTool };
+
+function byServer(tools: readonly ModelTool[]): Map<string, [Hosted, ...Hosted[]]> {
+  const servers = new Map<string, [Hosted, ...Hosted[]]>();
+  for (const { hosted, ...tool } of tools) {
+    if (hosted === undefined) continue;
+    const known = servers.get(hosted.server);
+    if (known === undefined) servers.set(hosted.server, [{ ...tool, hosted }]);
+    else known.push({ ...tool, hosted });
+  }
+  return servers;
+}
+
+// The conversation, as items.
+
+export function inputOf(
+  transcript: readonly Message[],
+  tools: readonly ModelTool[],
+  output?: JsonObject,
+): JsonObject[] {
+  const opening = transcript.findIndex(({ role }) => role !== 'system');
+  const head = opening === -1 ? transcript : transcript.slice(0, opening);
+  const system = head.flatMap((message) => (message.role === 'system' && message.text !== '' ? [message.text] : []));
+  if (output !== undefined) system.push(instructionFor(output));
+  const lists = [...byServer(tools)].map(([server, offered]) =>
+    mcpList(
+      server,
+      offered.map(({ hosted, description, inputSchema }) => ({
+        name: hosted.tool,
+        input_schema: inputSchema,
+        ...defined({ description }),
+      })),
+    ),
+  );
+  const names = new Map(tools.map((tool) => [tool.name, tool]));
+  const said = transcript.slice(head.length);
+  return [
+    ...system.map((content) => ({ role: 'system', content })),
+    ...lists,
+    ...said.flatMap((message, index) => itemsOf(message, said[index + 1], names)),
+  ];
+}
+
+function itemsOf(message: Message, next: Message | undefined, names: ReadonlyMap<string, ModelTool>): JsonObject[] {
+  switch (message.role) {
+    case 'system':
+    case 'user':
+      return message.text === '' ? [] : [{ role: 'user', content: message.text }];
+    case 'assistant': {
+      const results = next?.role === 'tool' ? next.results : [];
+      return message.parts.flatMap((part) => assistantItems(part, results, names));
+    }
+    case 'tool':
+      return message.results.flatMap(resultItems);
+  }
+}
+
+function assistantItems(
+  part: AssistantPart,
+  results: readonly CallResult[],
+  names: ReadonlyMap<string, ModelTool>,
+): JsonObject[] {
+  const kept = fieldsOf(part.provider?.[KEPT]);
+  switch (part.type) {
+    case 'reasoning':
+      // Reasoning of another adapter cannot be read back.
+      return kept['type'] === 'reasoning' ? [kept] : [];
+    case 'text':
+      return part.text === '' ? [] : [{ role: 'assistant', content: part.text, ...kept }];
+    case 'call': {
+      const result = results.find(({ callId }) => callId === part.callId);
+      if (result === undefined) {
+        const message = `The transcript has no result of call ${part.callId}.`;
+        throw new CountersignError('INTERNAL', message, { callId: part.callId });
+      }
+      const { approvalRequestId, name } = part;
+      const args = canonicalJson(part.arguments);
+      if (approvalRequestId === undefined)
+        return [{ type: 'function_call', call_id: wireId('call', part), name, arguments: args }];
+      return [hostedItem(part, names.get(name)?.hosted, args, result)];
+    }
+  }
+}
+
+function hostedItem(
+  part: Pick<CallResult, 'callId' | 'name'>,
+  hosted: HostedTool | undefined,
+  args: string,
+  result: CallResult,
+): JsonObject {
+  // A tool that is not offered has its two names in one (`requested`).
+  const [label = '', ...tool] = part.name.split('/');
+  const said = { server_label: hosted?.server ?? label, name: hosted?.tool ?? tool.join('/'), arguments: args };
+  if (result.approvalResponse?.approve !== true)
+    return { type: 'mcp_approval_request', id: wireId('mcpr', part), ...said };
+  const { text, isError } = resultOf(result);
+  return {
+    type: 'mcp_call',
+    id: wireId('mcp', part),
+    ...said,
+    output: text,
+    status: isError ? 'failed' : 'completed',
+  };
+}
+
+function resultItems(result: CallResult): JsonObject[] {
+  const { text } = resultOf(result);
+  const { approvalResponse } = result;
+  if (approvalResponse === undefined)
+    return [{ type: 'function_call_output', call_id: wireId('call', result), output: text }];
+  // A call that was made is told where it was proposed.
+  if (approvalResponse.approve) return [];
+  return [{ type: 'mcp_approval_response', approval_request_id: wireId('mcpr', result), approve: false, reason: text }];
+}
+
+/** Ids within one request. They are ours: a provider's may be empty, or come twice. */
+function wireId(prefix: string, { callId }: { readonly callId: string }): string {
+  return `${prefix}_${callId.replaceAll('.', '_')}`;
+}
+
+// The answer.
+
+function answerOf(items: readonly JsonObject[], response: JsonObject, tools: readonly ModelTool[]): ModelAnswer {
+  const reason = textOf(fieldsOf(response['incomplete_details'])['reason']);
+  const refused = reason === 'content_filter';
+  const parts = items.flatMap((item) => partsOf(item, tools)).filter(({ type }) => !(refused && type === 'call'));
+  const usage = fieldsOf(response['usage']);
+  const proposes = parts.some(({ type }) => type === 'call');
+  const ended = refused ? 'refused' : reason === 'max_output_tokens' ? 'length' : 'stop';
+  return {
+    parts,
+    usage: { inputTokens: count(usage['input_tokens']), outputTokens: count(usage['output_tokens']) },
+    finish: proposes ? 'calls' : ended,
+  };
+}
+
+function count(tokens: JsonValue | undefined): number {
+  return typeof tokens === 'number' && Number.isFinite(tokens) ? Math.max(0, Math.round(tokens)) : 0;
+}
+
+function partsOf(item: JsonObject, tools: readonly ModelTool[]): ModelPart[] {
+  switch (item['type']) {
+    case 'reasoning': {
+      const text = objectsOf(item['summary'])
+        .map((part) => textOf(part['text']))
+        .join('');
+      const { id = '', summary = [], encrypted_content: sealed } = item;
+      const echo = { type: 'reasoning', id, summary, ...defined({ encrypted_content: sealed }) };
+      return [{ type: 'reasoning', text, provider: { [KEPT]: echo } }];
+    }
+    case 'message': {
+      const said = objectsOf(item['content']).map((part) => textOf(part['text']) || textOf(part['refusal']));
+      const { phase } = item;
+      const echo = typeof phase === 'string' ? { provider: { [KEPT]: { phase } } } : {};
+      return said.flatMap((text) => (text === '' ? [] : [{ type: 'text', text, ...echo }]));
+    }
+    case 'function_call':
+      return [
+        {
+          type: 'call',
+          providerCallId: textOf(item['call_id']),
+          name: textOf(item['name']),
+          ...parsedArguments(item['arguments']),
+        },
+      ];
+    case 'mcp_approval_request':
+      return [requested(item, tools)];
+    default:
+      return [];
+  }
+}
+
+function requested(item: JsonObject, tools: readonly ModelTool[]): ModelPart {
+  const [server, tool] = [textOf(item['server_label']), textOf(item['name'])];
+  const offered = tools.find(({ hosted }) => hosted?.server === server && hosted.tool === tool);
+  const id = textOf(item['id']);
+  // Without an id there is nothing to approve: the call is refused, and the provider is told so.
+  const nameless = id === '' || id.length > MOST_ID_CHARACTERS;
+  return {
+    type: 'call',
+    providerCallId: '',
+    // The judge refuses a name that is not offered.
+    name: offered?.name ?? `${server}/${tool}`,
+    ...parsedArguments(item['arguments']),
+    ...(nameless
+      ? { arguments: {}, malformed: `the request for approval has no id of 1 to ${MOST_ID_CHARACTERS} characters` }
+      : {}),
+    approvalRequestId: id.slice(0, MOST_ID_CHARACTERS),
+  };
+}
+
+function parsedArguments(given: JsonValue | undefined): ReturnType<typeof argumentsOf> {
+  const text = textOf(given);
+  try {
+    return argumentsOf(text.trim() === '' ? '' : JSON.parse(text));
+  } catch {
+    return argumentsOf(text);
+  }
+}

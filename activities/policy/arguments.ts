@@ -1,0 +1,65 @@
+/**
+ * Checks arguments against the tool's pinned input schema. So the model hears of a mistake before a person is asked and
+ * before the server is called.
+ *
+ * 1. The check is bounded in time, since references can double the work at each level. A schema that took too long is
+ *    not tried again for some minutes: the calls of a turn would otherwise hold the worker's thread one after the other.
+ * 2. A schema that cannot be used refuses nothing and lets nothing pass unseen: people are asked (INV-G4).
+ */
+import { LRUCache } from 'lru-cache';
+import type { JsonObject } from '../../contracts/schemas/json.ts';
+import { LinearSchema, SchemaUnusable } from '../kit/json-schema.ts';
+import { OutOfTime, within } from '../kit/time-limit.ts';
+
+const MOST_KEPT = 500;
+const CHECK_MS = 200;
+/** Times that a check may run out of time before its schema is given up: once or twice may be the machine's fault. */
+const MOST_TRIES = 3;
+/** A schema that took too long is tried again after so long: the machine may have been busy, or the arguments large. */
+const GIVEN_UP_MS = 300_000;
+
+export interface CheckedArguments {
+  /** As `path: reason`, bounded; empty if the arguments fit, or could not be checked. */
+  readonly problems: readonly string[];
+  /** Why they could not be checked; continues "the tool's schema". */
+  readonly unchecked?: string;
+}
+
+export class ArgumentChecker {
+  /** A text says why the schema cannot be used. */
+  readonly #kept: LRUCache<string, LinearSchema | string>;
+
+  /** @param now ms of a clock that only goes forward */
+  constructor(now: () => number = () => performance.now()) {
+    this.#kept = new LRUCache({ max: MOST_KEPT, ttlResolution: 0, perf: { now } });
+  }
+
+  check(definitionHash: string, schema: JsonObject, args: JsonObject): CheckedArguments {
+    const known = this.#kept.get(definitionHash) ?? attempt(() => new LinearSchema(schema));
+    const answer = typeof known === 'string' ? known : attempt(() => known.problems(args), known);
+    // What a schema that could be read says of other arguments stays to be seen, unless it took too long.
+    if (answer === TOO_SLOW && known !== TOO_SLOW) this.#kept.set(definitionHash, answer, { ttl: GIVEN_UP_MS });
+    else if (known !== TOO_SLOW) this.#kept.set(definitionHash, known);
+    return typeof answer === 'string' ? { problems: [], unchecked: answer } : { problems: answer };
+  }
+}
+
+const TOO_SLOW = 'takes too long';
+
+/** Returns why it cannot be done, as a text, if the schema is at fault. */
+function attempt<Value>(task: () => Value, schema?: LinearSchema): Value | string {
+  for (let tries = 1; ; tries += 1) {
+    const heldBefore = process.cpuUsage().user;
+    try {
+      return within(CHECK_MS, task);
+    } catch (error) {
+      if (error instanceof SchemaUnusable) return error.message;
+      if (!(error instanceof OutOfTime)) return 'cannot be read';
+      const ownMs = (process.cpuUsage().user - heldBefore) / 1_000;
+      // Time that other processes take of a busy machine is not the schema's fault.
+      if (ownMs > CHECK_MS / 2 || tries >= MOST_TRIES) return TOO_SLOW;
+    } finally {
+      schema?.release();
+    }
+  }
+}

@@ -1,0 +1,56 @@
+/**
+ * Remembers for a while what tool servers say of tokens that are bound to a key, and makes the key of a token that is
+ * requested for one.
+ *
+ * 1. A server's word changes nothing but `preferred`, and nothing for other servers.
+ */
+import { LRUCache } from 'lru-cache';
+import type { SenderConstrained } from '../../contracts/schemas/credentials.ts';
+import { wantsBoundToken } from '../../domain/policy/sender-constraint.ts';
+import type { TokenRequest } from './port.ts';
+import { ProofKey } from './proof-key.ts';
+
+const MOST_SERVERS = 500;
+/** A server that learns to take bound tokens gets them after this time, in ms. */
+const KEPT_MS = 3_600_000;
+
+interface Word {
+  readonly wanted: boolean;
+  readonly declined: boolean;
+  /** Milliseconds since the epoch. */
+  readonly until: number;
+}
+
+const NOTHING = { wanted: false, declined: false };
+
+export interface ServerWords {
+  /** What the server's own metadata say (`takesBoundTokens`). */
+  wants(serverUrl: string, wanted: boolean): void;
+  /**
+   * Makes a key if the token is to be bound to one.
+   * @param algorithms `dpop_signing_alg_values_supported` of the authorization server
+   */
+  keyFor(mode: SenderConstrained, request: TokenRequest, algorithms?: unknown): Promise<ProofKey | undefined>;
+}
+
+/** @param now milliseconds since the epoch */
+export function createServerWords(now: () => number): ServerWords {
+  const words = new LRUCache<string, Word>({ max: MOST_SERVERS });
+  const said = (serverUrl: string): Pick<Word, 'wanted' | 'declined'> => {
+    const word = words.get(serverUrl);
+    return word === undefined || word.until <= now() ? NOTHING : word;
+  };
+  const keep = (serverUrl: string, word: Partial<Word>): void => {
+    words.set(serverUrl, { ...said(serverUrl), ...word, until: now() + KEPT_MS });
+  };
+  return {
+    wants(serverUrl, wanted) {
+      if (said(serverUrl).wanted !== wanted) keep(serverUrl, { wanted });
+    },
+    async keyFor(mode, { serverUrl, declined, byProvider }, algorithms) {
+      if (byProvider === true && mode !== 'required') return undefined;
+      if (declined === true) keep(serverUrl, { declined: true });
+      return wantsBoundToken(mode, { ...said(serverUrl), algorithms }) ? await ProofKey.create() : undefined;
+    },
+  };
+}

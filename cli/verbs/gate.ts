@@ -1,0 +1,72 @@
+/** Implements `countersign gate`: the gate as an MCP server for a program that starts it, over standard input and output. */
+import { GateConfig } from '../../contracts/schemas/gateway.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import { Initiator } from '../../contracts/schemas/run-spec.ts';
+import { parseAs } from '../../contracts/schemas/parse.ts';
+import { defined } from '../../contracts/defined.ts';
+import { packageVersion } from '../../workers/setup.ts';
+import * as option from '../session/options.ts';
+import { artifactReader } from '../session/session.ts';
+import { verb } from '../session/verb.ts';
+
+/** Seconds for which a call is held; programs that start servers wait as long as those that connect to them. */
+const HOLD_SECONDS = 50;
+
+export const GATE = verb({
+  name: 'gate',
+  summary: 'offer the tools of catalogs to an agent, by MCP over standard input and output',
+  description:
+    'Offer the tools of catalogs as an MCP server over standard input and output: an agent that starts it calls them through the gate',
+  options: {
+    as: option.actor('in whose name the agent calls'),
+    group: option.parsed(option.repeated, '<name>', 'a group of theirs; may be given several times'),
+    tenant: option.text('<id>', 'tenant (default: `default`)'),
+    server: option.text('<name>', 'offer this server alone, under its own names (default: all servers with a catalog)'),
+    client: option.text(
+      '<name>',
+      'name of the agent: equal calls of one agent are one while they wait (default: stdio)',
+    ),
+    pages: option.text('<url>', 'address of the gateway, for links to what waits'),
+    hold: option.preset(
+      HOLD_SECONDS,
+      option.parsed(option.seconds, '<seconds>', 'longest time for which a call is held for its outcome'),
+    ),
+  },
+  examples: ['gate --as ann', 'gate --as ann --group support --server tickets --pages https://approvals.example.com'],
+  note: 'Over HTTP, for agents that connect by themselves: gateway.gate in countersign.yaml (docs/guide/gate.md).',
+  run: async ({ options, terminal, session }) => {
+    const { as: id, group = [], tenant, server, client = 'stdio', hold, pages } = options;
+    const initiator = parseAs(Initiator, { id, groups: [...group], ...defined({ tenant }) }, 'USAGE', 'caller');
+    const origin = originOf(pages);
+    // These modules take time to load, so other commands do without them.
+    const { Catalogs } = await import('../../gateway/catalog/catalogs.ts');
+    const { createGate } = await import('../../gateway/gate/gate.ts');
+    const { serveGateOnStdio } = await import('../../gateway/gate/stdio.ts');
+    await session(async ({ countersign, settings }) => {
+      const { policy, trusted, serverUrls, repeatable, artifacts } = settings;
+      const parts = createGate({
+        gate: parseAs(GateConfig, { holdSeconds: Math.ceil(hold) }, 'USAGE', 'options'),
+        countersign,
+        catalogs: new Catalogs(countersign, { administrators: [], policy, trusted, serverUrls, repeatable }),
+        artifacts: artifactReader(artifacts),
+        // One program asks: it bounds itself.
+        waiters: { hold: async (_person, wait) => await wait() },
+        version: packageVersion(),
+        start: async (_caller, { runId, ticketId, called }) =>
+          (await countersign.call({ runId, ticketId, call: { ...called, initiator } })).started,
+        pages: () => origin,
+        onTrouble: (code, message) => terminal.err(`${code}: ${message}\n`),
+      });
+      const asker = { ...initiator, may: new Set(['start'] as const), seesAll: false, until: Number.POSITIVE_INFINITY };
+      await serveGateOnStdio(parts, { caller: { asker, client: `stdio/${client}` }, server }, terminal.interrupted());
+      await parts.settled();
+    });
+    return undefined;
+  },
+});
+
+function originOf(pages: string | undefined): string | undefined {
+  if (pages === undefined) return undefined;
+  if (URL.canParse(pages) && /^https?:$/.test(new URL(pages).protocol)) return new URL(pages).origin;
+  throw new CountersignError('USAGE', `--pages must be the URL of a gateway, not ${pages}.`, { path: 'pages' });
+}

@@ -1,0 +1,60 @@
+/**
+ * Chooses who calls a server of a run: this service, or the provider of the run's model (docs/adr/0080).
+ *
+ * 1. The operator opts in: without `execute` in the configuration this service calls, whatever a run asks for.
+ * 2. A run chooses only where the configuration says `auto`.
+ * 3. Only a provider that asks before each call may call. Where there is none, `hosted` is refused and `auto` is local.
+ */
+import type { Config } from '../../contracts/schemas/config.ts';
+import type { Execute } from '../../contracts/schemas/run-spec.ts';
+import { type Refusal, refuse } from '../text/refusal.ts';
+
+export interface Executing {
+  readonly server: string;
+  /** `execute` of the configured server; absent for servers of catalogs and of the run itself, too. */
+  readonly configured?: Execute | undefined;
+  /** `execute` of the run spec. */
+  readonly asked?: Execute | undefined;
+  readonly model: string;
+  /** True if the provider of the model asks before it calls. */
+  readonly canHost: boolean;
+  /** True if a catalog sets the server's tools: it lists them itself. */
+  readonly hasCatalog: boolean;
+  /** Place of the server in the spec. */
+  readonly path: string;
+}
+
+/** Returns who calls the server. */
+export function executionOf(given: Executing): 'local' | 'hosted' | Refusal {
+  const { server, configured = 'local', asked = configured, model, canHost, hasCatalog, path } = given;
+  if (asked !== configured && configured !== 'auto' && !(asked === 'auto' && configured === 'local'))
+    return refuse(
+      'SPEC_INVALID',
+      `${path}.execute is ${asked}, and server ${server} is configured as ${configured}: leave it out, or ask the operator to configure auto.`,
+      { path: `${path}.execute` },
+    );
+  const wanted = configured === 'local' ? 'local' : asked;
+  if (wanted === 'local') return 'local';
+  const obstacle = hasCatalog
+    ? `its tools are set by a catalog, which lists and calls them itself`
+    : canHost
+      ? undefined
+      : `the provider of model ${model} does not ask before it calls an MCP server`;
+  if (obstacle === undefined) return 'hosted';
+  if (wanted === 'auto') return 'local';
+  return refuse(
+    'HOSTED_UNSUPPORTED',
+    `${path}: server ${server} is to be called by the provider of the model (execute: hosted), but ${obstacle}. Name a model of provider openai without baseUrl, or one with asksBeforeCalls: true, or configure execute: auto or local.`,
+    { path },
+  );
+}
+
+/**
+ * True if the provider of the model asks before it calls an MCP server. Only OpenAI's Responses API does: of another
+ * server that speaks it, the operator must say so.
+ */
+export function mayHost({ models }: Pick<Config, 'models'>, model: string): boolean {
+  const configured = Object.hasOwn(models, model) ? models[model] : undefined;
+  if (configured?.provider !== 'openai') return false;
+  return configured.asksBeforeCalls ?? configured.baseUrl === undefined;
+}

@@ -1,0 +1,264 @@
+/**
+ * Has the calls of MCP clients made, each as a single call (`client/run/single-call.ts`), and finds what became of them.
+ *
+ * 1. A call is started once. An equal call finds the one that waits, or whose outcome no client has got, by its ticket;
+ *    after the delivery it is a new one (docs/adr/0078).
+ * 2. A reference only reads, whatever comes with it. What a ticket leads to counts only if it was started for the ticket.
+ * 3. A call is held for a bounded time. Who is answered that it waits may come back to any gateway, after any restart.
+ */
+import { randomUUID } from 'node:crypto';
+import type { CallToolResult } from '@modelcontextprotocol/server';
+import { WorkflowFailedError } from '@temporalio/client';
+import type { Starter, Ticket, Tickets } from '../../client/gate/tickets.ts';
+import type { RunHandle } from '../../client/run/run-handle.ts';
+import { answerIn, callAsRun } from '../../client/run/single-call.ts';
+import type { ArtifactReader } from '../../client/ledger/ledger.ts';
+import { CountersignError, type ErrorCode, ERRORS } from '../../contracts/errors.ts';
+import type { GateConfig } from '../../contracts/schemas/gateway.ts';
+import type { JsonObject } from '../../contracts/schemas/json.ts';
+import { isGateRun, mayStart, ownerOf, ticketIdOf } from '../../domain/gate/ticket.ts';
+import { isSamePerson } from '../../domain/policy/approvers.ts';
+import type { Waiters } from '../http/waiters.ts';
+import { keyOf } from '../http/server.ts';
+import type { Asker } from '../identity/person.ts';
+import type { Offer } from './offers.ts';
+import { endedReply, type Pending, pendingReply, refusedReply, statusOf, unknownReply } from './replies.ts';
+
+/** Who calls: a person, by a client. */
+export interface Caller {
+  readonly asker: Asker;
+  /** Name of the client, as its token or key says. */
+  readonly client: string;
+}
+
+/** One request of a client, until it has its answer. */
+export interface Exchange {
+  /** Aborted when the client has gone. */
+  readonly gone: AbortSignal;
+  /** Tells the client that its call goes on; absent if it did not ask for that. */
+  readonly progress?: ((words: string) => void) | undefined;
+  /** Resolves once the answer has left, to false if the client has gone without it. */
+  readonly delivered: Promise<boolean>;
+}
+
+export interface GateCallsParts {
+  readonly tickets: Tickets;
+  readonly run: (runId: string) => RunHandle;
+  /** Starts the call in the caller's name, once for each run id; false if it was started before. */
+  readonly start: (caller: Caller, call: StartedAs) => Promise<boolean>;
+  readonly artifacts: ArtifactReader | undefined;
+  readonly waiters: Pick<Waiters, 'hold'>;
+  /** True if a call of the tool may be sent twice. */
+  readonly isRepeatable: (offer: Offer) => boolean;
+  /** Absolute URL of the page on which people decide about a run. */
+  readonly pageOf: (runId: string) => string | undefined;
+  readonly onAnswer?: ((status: string) => void) | undefined;
+}
+
+export interface Called {
+  readonly server: string;
+  readonly tool: string;
+  readonly arguments: JsonObject;
+}
+
+export interface StartedAs {
+  readonly runId: string;
+  readonly ticketId: string;
+  readonly called: Called;
+}
+
+/** Codes with which `answerIn` says that a run has ended without an answer. */
+const ENDED: ReadonlySet<ErrorCode> = new Set(['RUN_CANCELLED', 'LIMIT_REACHED']);
+
+/** A client that asked for it hears so often that its call goes on. */
+const PROGRESS_MS = 10_000;
+
+export class GateCalls {
+  readonly #parts: GateCallsParts;
+  readonly #holdMs: number;
+
+  constructor(parts: GateCallsParts, { holdSeconds }: Pick<GateConfig, 'holdSeconds'>) {
+    this.#parts = parts;
+    this.#holdMs = holdSeconds * 1_000;
+  }
+
+  /** @throws CountersignError `ENGINE_UNAVAILABLE`, `RATE_LIMITED`, … if it is not known whether the call was made */
+  async call(caller: Caller, offer: Offer, args: JsonObject, exchange: Exchange): Promise<CallToolResult> {
+    const { tickets } = this.#parts;
+    const called: Called = { server: offer.server, tool: offer.definition.name, arguments: args };
+    const unfit = refusalOf(caller, called);
+    if (unfit !== undefined) return this.#told(unfit);
+    const ticketId = this.#ticketOf(caller, called);
+    const ticket = this.#parts.isRepeatable(offer) ? await tickets.find(ticketId) : await tickets.take(ticketId);
+    const runId = ticket?.runId ?? `gate-${randomUUID()}`;
+    const refused = await this.#begun(caller, { runId, ticketId, called }, ticket);
+    if (refused === undefined) return await this.#outcome(caller, { runId, ticketId, ticket }, exchange);
+    if (ticket !== undefined) tickets.delivering(ticket, exchange.delivered);
+    return this.#told(refused);
+  }
+
+  /**
+   * Tells what became of the call that has this reference.
+   * @param called the call that came with the reference, which must be the same
+   */
+  async result(caller: Caller, reference: string, exchange: Exchange, called?: Called): Promise<CallToolResult> {
+    const { tickets } = this.#parts;
+    const starter = isGateRun(reference) ? await tickets.starterOf(reference) : undefined;
+    const ticketId = starter?.ticketId;
+    if (starter === undefined || ticketId === undefined || !isOf(caller, starter)) {
+      const message = `No call of yours with reference "${reference}" is on record. This request ran nothing.`;
+      return this.#told(refusedReply('CALL_UNKNOWN', message));
+    }
+    if (called !== undefined && this.#ticketOf(caller, called) !== ticketId) {
+      const message = `Reference "${reference}" is of a call with another tool or other arguments. Nothing was run. Without the reference this is a call of its own.`;
+      return this.#told(refusedReply('DIGEST_MISMATCH', message, reference));
+    }
+    const found = await tickets.find(ticketId);
+    // Another client of the same person may read, and takes nothing away from the one whose call it is.
+    const isOwn = ticketId.startsWith(ownerOf(idsOf(caller)));
+    const ticket = isOwn && found?.runId === reference ? found : undefined;
+    return await this.#outcome(caller, { runId: reference, ticketId, ticket }, exchange);
+  }
+
+  #ticketOf(caller: Caller, called: Called): string {
+    return ticketIdOf({ ...idsOf(caller), ...called });
+  }
+
+  /** Starts the call if it is not started yet. @returns a reply if it will not be */
+  async #begun(caller: Caller, starting: StartedAs, ticket: Ticket | undefined): Promise<CallToolResult | undefined> {
+    const { runId, ticketId } = starting;
+    if (ticket === undefined || mayStart(ticket.ageMs)) {
+      try {
+        if (await this.#parts.start(caller, starting)) return undefined;
+      } catch (error) {
+        if (!(error instanceof CountersignError)) throw error;
+        // Of a run of this ticket it says that the person's groups have changed since.
+        if (error.code !== 'RUN_ID_CONFLICT') {
+          if (ERRORS[error.code].retryable || error.code === 'INTERNAL') throw error;
+          return refusedReply(error.code, error.message);
+        }
+      }
+    }
+    const starter = await this.#parts.tickets.starterOf(runId);
+    if (starter === undefined)
+      return unknownReply('RUN_NOT_FOUND', 'It was made before, and what became of it is no longer on record.', runId);
+    if (starter.ticketId === ticketId && isOf(caller, starter)) return undefined;
+    const message = `Run ${runId} was not started for this call, though it has its id. Stop it, and make the call again.`;
+    throw new CountersignError('RUN_ID_CONFLICT', message, { runId });
+  }
+
+  async #outcome(
+    { asker }: Caller,
+    {
+      runId,
+      ticketId,
+      ticket,
+    }: { readonly runId: string; readonly ticketId: string; readonly ticket: Ticket | undefined },
+    exchange: Exchange,
+  ): Promise<CallToolResult> {
+    const { tickets, waiters } = this.#parts;
+    const ended = waiters
+      .hold(keyOf(asker), async () => await this.#ended(runId))
+      .catch((error: unknown) => {
+        // There is no room to hold it. The call goes on, and its client comes back for the outcome.
+        if (error instanceof CountersignError && error.code === 'RATE_LIMITED') return undefined;
+        throw error;
+      });
+    const end = await this.#held(ended, runId, exchange);
+    if (end !== undefined) {
+      if (ticket !== undefined) tickets.delivering(ticket, exchange.delivered);
+      return this.#told(end);
+    }
+    if (exchange.gone.aborted) return this.#told(pendingReply({ reference: runId, status: 'running' }));
+    // A call that may be repeated has no ticket before its client is told to come back.
+    if (ticket === undefined) await tickets.take(ticketId, runId);
+    return this.#told(pendingReply(await this.#pending(runId)));
+  }
+
+  /** @returns undefined if the call goes on */
+  async #held(
+    ended: Promise<CallToolResult | undefined>,
+    runId: string,
+    { gone, progress }: Exchange,
+  ): Promise<CallToolResult | undefined> {
+    const ticking =
+      progress && setInterval(() => void this.#words(runId).then(progress, () => undefined), PROGRESS_MS).unref();
+    const left = new Promise<undefined>((resolve) => {
+      if (gone.aborted) resolve(undefined);
+      gone.addEventListener('abort', () => resolve(undefined), { once: true });
+    });
+    // It may fail after nobody waits for it any more.
+    ended.catch(() => undefined);
+    try {
+      return await Promise.race([left, ended]);
+    } finally {
+      clearInterval(ticking);
+    }
+  }
+
+  async #ended(runId: string): Promise<CallToolResult | undefined> {
+    try {
+      const result = await this.#parts.run(runId).result({ deadlineMs: this.#holdMs });
+      return await endedReply(runId, answerIn(runId, result), this.#parts.artifacts);
+    } catch (error) {
+      if (!(error instanceof CountersignError)) throw error;
+      if (error.code === 'RESULT_UNCERTAIN') return undefined;
+      // Any other error without such a cause is of the way to the run.
+      const isOver = error.cause instanceof WorkflowFailedError || ENDED.has(error.code);
+      if (!isOver) throw error;
+      return unknownReply(error.code, error.message, runId);
+    }
+  }
+
+  async #pending(runId: string): Promise<Pending> {
+    const open = await this.#openOf(runId);
+    if (open.length === 0) return { reference: runId, status: 'running' };
+    const [deadline] = open.map((request) => request.deadline).toSorted();
+    return { reference: runId, status: 'waiting', page: this.#parts.pageOf(runId), deadline };
+  }
+
+  async #words(runId: string): Promise<string> {
+    if ((await this.#openOf(runId)).length === 0) return 'The call is under way.';
+    const page = this.#parts.pageOf(runId);
+    return page === undefined ? 'The call waits for a person.' : `The call waits for a person: ${page}`;
+  }
+
+  async #openOf(runId: string) {
+    try {
+      return (await this.#parts.run(runId).requests()).filter(({ status }) => status === 'open');
+    } catch (error) {
+      // No worker answers: the client is told that its call goes on.
+      if (error instanceof CountersignError) return [];
+      throw error;
+    }
+  }
+
+  #told(reply: CallToolResult): CallToolResult {
+    this.#parts.onAnswer?.(statusOf(reply));
+    return reply;
+  }
+}
+
+function idsOf({ asker, client }: Caller): {
+  readonly tenant: string;
+  readonly person: string;
+  readonly client: string;
+} {
+  return { tenant: asker.tenant, person: asker.id, client };
+}
+
+/** True if the run was started in the name of the caller's person. */
+function isOf({ asker }: Caller, { initiator, tenant }: Starter): boolean {
+  return initiator !== undefined && tenant === asker.tenant && isSamePerson(asker, initiator, asker.id);
+}
+
+/** Finds what no call can have, before a ticket is taken for it. */
+function refusalOf({ asker: { id, tenant } }: Caller, called: Called): CallToolResult | undefined {
+  try {
+    callAsRun({ ...called, initiator: { id, tenant } });
+    return undefined;
+  } catch (error) {
+    if (error instanceof CountersignError) return refusedReply(error.code, error.message);
+    throw error;
+  }
+}

@@ -1,0 +1,146 @@
+/**
+ * Makes the MCP server that answers one client, over whichever transport: both eras of the protocol, without sessions.
+ *
+ * 1. A wrong request, such as one for an unknown tool, gets an error of the protocol. The outcome of a call is a result,
+ *    which a model reads.
+ */
+import {
+  type CallToolResult,
+  ProtocolError,
+  ProtocolErrorCode,
+  Server,
+  type ServerContext,
+  type Tool,
+} from '@modelcontextprotocol/server';
+import { CountersignError } from '../../contracts/errors.ts';
+import { JsonObject } from '../../contracts/schemas/json.ts';
+import { nearNames } from '../../domain/text/match.ts';
+import { bounded, visible } from '../../domain/text/escape.ts';
+import type { Caller, Exchange, GateCalls } from './calls.ts';
+import { listedTool, type Offer, type Offers } from './offers.ts';
+import { REFERENCE_META, RESULT_TOOL } from './replies.ts';
+
+export interface McpParts {
+  readonly offers: Pick<Offers, 'of'>;
+  readonly calls: Pick<GateCalls, 'call' | 'result'>;
+  readonly version: string;
+  /** Hears of what went wrong on this side. */
+  readonly onTrouble: (code: string, message: string) => void;
+}
+
+export interface Session {
+  readonly caller: Caller;
+  /** The one server that is offered at this address; absent: all. */
+  readonly server?: string | undefined;
+  /** Aborted when the client has gone, or the gateway stops. */
+  readonly gone: AbortSignal;
+  /** Resolves once the answer to a request has left, to false if the client has gone without it. */
+  deliveryOf(requestId: string | number): Promise<boolean>;
+}
+
+const INSTRUCTIONS = `Calls of these tools pass a gate: some wait until a person has approved them. A result that says so has not run its tool. Make exactly the same call again later, or call ${RESULT_TOOL} with its reference: neither runs anything twice.`;
+
+const OWN_TOOL: Tool = {
+  name: RESULT_TOOL,
+  title: 'Result of a call that waited',
+  description:
+    'Tells what became of an earlier call that was waiting for a person. It runs nothing. Give the reference that the waiting call returned.',
+  inputSchema: {
+    type: 'object',
+    properties: { reference: { type: 'string', description: 'The reference of the call, such as gate-…' } },
+    required: ['reference'],
+    additionalProperties: false,
+  },
+  annotations: { readOnlyHint: true, idempotentHint: true, openWorldHint: false },
+};
+
+export function createGateServer(parts: McpParts, session: Session): Server {
+  const { offers, calls, version } = parts;
+  const inWords = async <T>(act: () => Promise<T>): Promise<T> => await toldInWords(act, parts);
+  const { caller, server: named } = session;
+  const server = new Server(
+    { name: 'countersign', title: 'Countersign', version },
+    { capabilities: { tools: {} }, instructions: INSTRUCTIONS },
+  );
+  // The name of our own tool is taken: no server answers in its place.
+  const offered = async (): Promise<readonly Offer[]> =>
+    (await offers.of(caller.asker.tenant, named)).filter(({ name }) => name !== RESULT_TOOL);
+  server.setRequestHandler('tools/list', async () => {
+    const found = await inWords(offered);
+    return { tools: [...found.map(listedTool), OWN_TOOL] };
+  });
+  server.setRequestHandler('tools/call', async ({ params }, context) => {
+    const { name, arguments: given = {} } = params;
+    const args = JsonObject.safeParse(given);
+    if (!args.success) throw invalid('arguments must be a JSON object. Nothing was run.');
+    const exchange = exchangeOf(context, params._meta?.progressToken, session);
+    const found = await inWords(offered);
+    const offer = found.find((each) => each.name === name);
+    const reference: unknown = params._meta?.[REFERENCE_META];
+    if (offer === undefined) {
+      if (name !== RESULT_TOOL) throw unknownTool(name, found);
+      const { reference: asked } = args.data;
+      if (typeof asked !== 'string' || asked.length > MOST_REFERENCE)
+        throw invalid('reference must be the reference that the waiting call returned, as text.');
+      return await inWords(async () => await calls.result(caller, asked, exchange));
+    }
+    return await inWords(async (): Promise<CallToolResult> => {
+      if (reference === undefined) return await calls.call(caller, offer, args.data, exchange);
+      if (typeof reference !== 'string' || reference.length > MOST_REFERENCE)
+        throw invalid(`_meta["${REFERENCE_META}"] must be the reference of an earlier call, as text.`);
+      const called = { server: offer.server, tool: offer.definition.name, arguments: args.data };
+      return await calls.result(caller, reference, exchange, called);
+    });
+  });
+  return server;
+}
+
+const MOST_REFERENCE = 100;
+
+function exchangeOf(
+  { mcpReq }: ServerContext,
+  token: string | number | undefined,
+  { deliveryOf, gone }: Session,
+): Exchange {
+  let count = 0;
+  const progress = (message: string): void => {
+    // A client that has gone is noticed by `gone`.
+    mcpReq
+      .notify({
+        method: 'notifications/progress',
+        params: { progressToken: token ?? '', progress: (count += 1), message },
+      })
+      .catch(() => undefined);
+  };
+  return {
+    gone: AbortSignal.any([mcpReq.signal, gone]),
+    delivered: deliveryOf(mcpReq.id),
+    ...(token !== undefined && { progress }),
+  };
+}
+
+function unknownTool(name: string, found: readonly Offer[]): ProtocolError {
+  const names = found.map((each) => each.name);
+  const near = nearNames(name, names);
+  const hint = near.length > 0 ? ` Did you mean ${near.map(visible).join(', ')}?` : '';
+  return invalid(`No tool is offered under the name ${bounded(visible(name), 128)}.${hint}`);
+}
+
+function invalid(message: string): ProtocolError {
+  return new ProtocolError(ProtocolErrorCode.InvalidParams, message);
+}
+
+/** Tells trouble of this service as an error of the protocol with our code. Words of an error without a code stay here. */
+async function toldInWords<T>(act: () => Promise<T>, { onTrouble }: Pick<McpParts, 'onTrouble'>): Promise<T> {
+  try {
+    return await act();
+  } catch (error) {
+    if (error instanceof ProtocolError) throw error;
+    const { code, message } = error instanceof CountersignError ? error : FAILED;
+    onTrouble(code, message);
+    const told = code === 'INTERNAL' ? FAILED.message : message;
+    throw new ProtocolError(ProtocolErrorCode.InternalError, `${code}: ${told}`, { code });
+  }
+}
+
+const FAILED = { code: 'INTERNAL', message: 'The gateway has failed.' } as const;

@@ -1,0 +1,182 @@
+/**
+ * Makes of what became of a call the result that an MCP client gets.
+ *
+ * 1. A model reads in words what happened, and programs read it in `_meta`: no client has to know of this gate.
+ * 2. A call that waits is a success in the words of the protocol, and says that it has not run. A call that ended without
+ *    a result of its tool is an error that the model can read (INV-X2).
+ */
+import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/server';
+import { z } from 'zod';
+import type { ArtifactReader } from '../../client/ledger/ledger.ts';
+import { ResultPart, type ToolResult } from '../../contracts/schemas/call.ts';
+import { defined } from '../../contracts/defined.ts';
+import type { ArtifactRef, JsonValue } from '../../contracts/schemas/json.ts';
+import { JsonObject } from '../../contracts/schemas/json.ts';
+import type { CallAnswer } from '../../contracts/schemas/run-state.ts';
+import { resultOf } from '../../domain/views/model-text.ts';
+
+/** Key in `_meta` of results: what became of a call. */
+export const CALL_META = 'countersign/call';
+/** Key in `_meta` of a call: the reference of an earlier call whose outcome is wanted. */
+export const REFERENCE_META = 'countersign/reference';
+/** Name of the tool that tells what became of a call. */
+export const RESULT_TOOL = 'countersign_result';
+
+/** A call that has not ended. */
+export interface Pending {
+  /** Id of the run that makes the call. */
+  readonly reference: string;
+  /** `waiting`: people are asked. */
+  readonly status: 'waiting' | 'running';
+  /** Page on which people decide, if this gateway has one. */
+  readonly page?: string | undefined;
+  /** The earliest deadline of what waits. */
+  readonly deadline?: string | undefined;
+}
+
+/** Time after which a client asks again. */
+const ASK_AGAIN_SECONDS = 60;
+
+export function pendingReply({ reference, status, page, deadline }: Pending): CallToolResult {
+  const isAsked = status === 'waiting';
+  const lines = [
+    isAsked
+      ? 'This call has not run: it waits until a person has approved it.'
+      : 'This call is under way, and its outcome is not known yet.',
+    ...(page === undefined ? [] : [`People decide here: ${page}`]),
+    ...(deadline === undefined ? [] : [`They may decide until ${deadline}.`]),
+    `Nothing is to be done but to wait. To learn the outcome, make exactly this call again in ${ASK_AGAIN_SECONDS} seconds or later, or call ${RESULT_TOOL} with reference "${reference}". Neither runs the call a second time.`,
+  ];
+  const meta = { reference, status, askAgainSeconds: ASK_AGAIN_SECONDS, ...defined({ page, deadline }) };
+  return { content: [{ type: 'text', text: lines.join('\n') }], _meta: { [CALL_META]: meta } };
+}
+
+/** Reply to a call that cannot be made or found, in words for the model. */
+export function refusedReply(code: string, message: string, reference?: string): CallToolResult {
+  return {
+    content: [{ type: 'text', text: `Not executed (${code}): ${message}` }],
+    isError: true,
+    _meta: { [CALL_META]: { status: 'refused', code, ...defined({ reference }) } },
+  };
+}
+
+/** Reply to a call whose run has ended without an outcome, or is no longer on record. */
+export function unknownReply(code: string, message: string, reference: string): CallToolResult {
+  const text = `It is not known whether this call was executed (${code}): ${message} Do not repeat it; first find out by other means whether it took effect.`;
+  return {
+    content: [{ type: 'text', text }],
+    isError: true,
+    _meta: { [CALL_META]: { reference, status: 'unknown', code } },
+  };
+}
+
+export async function endedReply(
+  reference: string,
+  answer: CallAnswer,
+  artifacts: ArtifactReader | undefined,
+): Promise<CallToolResult> {
+  const { outcome, edited } = answer;
+  const code = 'code' in outcome ? outcome.code : undefined;
+  const meta = { [CALL_META]: { reference, status: outcome.kind, ...defined({ code, edited }) } };
+  const own =
+    outcome.kind === 'succeeded' || outcome.kind === 'failed'
+      ? outcome.recordedBy === undefined
+        ? outcome.result
+        : undefined
+      : undefined;
+  if (own === undefined) {
+    const { text, isError } = resultOf(answer);
+    return { content: [{ type: 'text', text }], isError, _meta: meta };
+  }
+  const reader = bounded(artifacts);
+  const { content, structured } = await wholeOf(own, reader);
+  const blocks: ContentBlock[] = [];
+  // One after another, so that together they stay within the bound.
+  for (const part of content) blocks.push(await blockOf(part, reader));
+  const structuredContent = JsonObject.safeParse(structured).data;
+  return {
+    content: [...(edited === undefined ? [] : [editedNote(edited)]), ...blocks],
+    ...defined({ structuredContent }),
+    ...(outcome.kind === 'failed' && { isError: true }),
+    _meta: meta,
+  };
+}
+
+/** What a reply says of its call, for counting. */
+export function statusOf({ _meta: meta }: CallToolResult): string {
+  const told = z.object({ status: z.string() }).safeParse(meta?.[CALL_META]);
+  return told.data?.status ?? 'other';
+}
+
+function editedNote({ by, arguments: sent }: NonNullable<CallAnswer['edited']>): ContentBlock {
+  const text = `${by} approved this call with other arguments than you proposed: ${JSON.stringify(sent)} What follows is about the call with these arguments. Do not repeat it with yours.`;
+  return { type: 'text', text };
+}
+
+/** Bytes of artifacts in one reply; what is beyond stays a preview, or its name. */
+const MOST_BYTES = 8_388_608;
+
+type Reader = (ref: ArtifactRef) => Promise<Uint8Array | undefined>;
+
+function bounded(artifacts: ArtifactReader | undefined): Reader {
+  let left = MOST_BYTES;
+  return async (ref) => {
+    if (artifacts === undefined || ref.bytes > left) return undefined;
+    left -= ref.bytes;
+    return await artifacts.get(ref).catch(() => undefined);
+  };
+}
+
+const Whole = z.object({ content: z.array(ResultPart), structured: z.json().optional() });
+
+/** Reads the whole of a result of which the run keeps a preview; the preview says what is missing, if it cannot be read. */
+async function wholeOf(
+  { content, structured, full }: ToolResult,
+  read: Reader,
+): Promise<{ readonly content: readonly ResultPart[]; readonly structured?: JsonValue | undefined }> {
+  const bytes = full === undefined ? undefined : await read(full);
+  const whole = bytes === undefined ? undefined : Whole.safeParse(parsed(new TextDecoder().decode(bytes))).data;
+  return whole ?? { content, structured };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+async function blockOf(part: ResultPart, read: Reader): Promise<ContentBlock> {
+  switch (part.type) {
+    case 'text':
+    case 'resource_link':
+      return part;
+    case 'image':
+    case 'audio': {
+      const bytes = await read(part.artifact);
+      const { type, mimeType } = part;
+      return bytes === undefined ? lostPart(type, part.artifact) : { type, mimeType, data: base64(bytes) };
+    }
+    case 'resource': {
+      const { uri, text, artifact } = part;
+      const head = { uri, ...defined({ mimeType: part.mimeType }) };
+      if (artifact === undefined) return { type: 'resource', resource: { ...head, text: text ?? '' } };
+      const bytes = await read(artifact);
+      return bytes === undefined
+        ? lostPart('resource', artifact)
+        : { type: 'resource', resource: { ...head, blob: base64(bytes) } };
+    }
+  }
+}
+
+function base64(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('base64');
+}
+
+function lostPart(type: string, { sha256, bytes, contentType }: ArtifactRef): ContentBlock {
+  return {
+    type: 'text',
+    text: `[${type} ${contentType}, ${bytes} bytes, artifact ${sha256}: too large, or not to be read here]`,
+  };
+}

@@ -1,0 +1,233 @@
+/**
+ * Serves OpenAI's Responses API on loopback as far as hosted MCP tools go: it lists and calls MCP servers itself, with
+ * the official MCP client, and asks before each call if the request says so.
+ *
+ * 1. Every request and every item of an answer is checked against the published shape (`schemas/openai-responses.json`).
+ * 2. It keeps nothing between requests: what it does follows from the items of one request.
+ * 3. What its model says is scripted by the first words of the user. What it was asked besides is answered with "ok".
+ */
+import { readFileSync } from 'node:fs';
+import { Validator } from '@cfworker/json-schema';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import type { JsonObject, JsonValue } from '../../../contracts/schemas/json.ts';
+import { bodyOf, listenOnLoopback } from '../servers/loopback-server.ts';
+import { object, objects, sse, stringOf } from './dialect.ts';
+
+/** What the model says next, once it has the results of what it said before. */
+export type HostedSaid =
+  | { readonly text: string }
+  | {
+      readonly calls: readonly (
+        | { readonly server: string; readonly tool: string; readonly arguments: JsonObject }
+        | { readonly function: string; readonly arguments: JsonObject }
+      )[];
+    };
+
+/**
+ * `lose`: makes the call, and breaks the connection. `stall`: does nothing and never answers. `wrong`: calls, and tells
+ * of another call. `refuse`: HTTP 429 in place of the call, once. `fail`: breaks the connection before the call.
+ */
+export type HostedFault = 'lose' | 'stall' | 'wrong' | 'refuse' | 'fail';
+
+export interface HostedAsk {
+  readonly body: JsonObject;
+  readonly violations: readonly string[];
+  /** True if the request carries `approve: true`. */
+  readonly approves: boolean;
+}
+
+export interface HostingProvider {
+  readonly baseUrl: string;
+  readonly asked: readonly HostedAsk[];
+  /** Approved requests that it has taken, by the approval request's id. */
+  readonly executed: readonly string[];
+  script(name: string, steps: readonly HostedSaid[]): void;
+  /** @param purpose argument `purpose` of the call */
+  fault(purpose: string, fault: HostedFault): void;
+  /** From now on it calls without asking, whatever a request says. */
+  stopAsking(): void;
+  close(): Promise<void>;
+}
+
+export const HOSTING_KEY = 'sk-CANARY-hosting-key-8f2a';
+
+export async function startHostingProvider(): Promise<HostingProvider> {
+  // Sound: the file beside this one is a JSON Schema.
+  const shape = JSON.parse(
+    readFileSync(new URL('schemas/openai-responses.json', import.meta.url), 'utf8'),
+  ) as JsonObject;
+  const requests = new Validator(shape, '2020-12', false);
+  const items = new Validator({ $defs: shape['$defs'], $ref: '#/$defs/InputItem' }, '2020-12', false);
+  const asked: HostedAsk[] = [];
+  const executed: string[] = [];
+  const scripts = new Map<string, readonly HostedSaid[]>();
+  const faults = new Map<string, HostedFault>();
+  let asks = true;
+  let ids = 0;
+  const id = (prefix: string): string => `${prefix}_${(ids += 1).toString(16).padStart(8, '0')}`;
+
+  const server = await listenOnLoopback((request, response) => {
+    const answer = async (): Promise<void> => {
+      const body = object(JSON.parse(await bodyOf(request)) as JsonValue);
+      const { valid, errors } = requests.validate(body);
+      const input = objects(body['input']);
+      const approved = objects(input).filter(
+        (item) => item['type'] === 'mcp_approval_response' && item['approve'] === true,
+      );
+      const violations = valid ? [] : errors.map(({ instanceLocation, error }) => `${instanceLocation}: ${error}`);
+      asked.push({ body, violations, approves: approved.length > 0 });
+      const refuse = (status: number, message: string): void => {
+        response.writeHead(status, { 'content-type': 'application/json', 'retry-after': '0' });
+        response.end(JSON.stringify({ error: { type: 'invalid_request_error', code: null, message, param: null } }));
+      };
+      if (request.headers.authorization !== `Bearer ${HOSTING_KEY}`) return refuse(401, 'Incorrect API key provided.');
+      if (!valid) return refuse(400, violations.join('; '));
+      const requestOf = (given: JsonObject): JsonObject =>
+        object(
+          input.find((item) => item['type'] === 'mcp_approval_request' && item['id'] === given['approval_request_id']),
+        );
+      const fault = approved.map((each) => faultOf(requestOf(each), faults))[0];
+      if (fault === 'refuse') return refuse(429, 'Rate limit reached.');
+      const output: JsonObject[] = [];
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      const emit = (type: string, data: JsonObject): void => void response.write(sse(type, { type, ...data }));
+      const give = (item: JsonObject): void => {
+        const checked = items.validate(item);
+        if (!checked.valid) throw new Error(`not published: ${JSON.stringify([item, checked.errors])}`);
+        output.push(item);
+        emit('response.output_item.done', { output_index: output.length - 1, item });
+      };
+      emit('response.created', { response: { id: 'resp_1', status: 'in_progress' } });
+      const tools = objects(body['tools']).filter(({ type }) => type === 'mcp');
+      for (const tool of tools) {
+        const label = stringOf(tool['server_label']);
+        if (input.some((item) => item['type'] === 'mcp_list_tools' && item['server_label'] === label)) continue;
+        give(await listOf(tool, id('mcpl')));
+      }
+      for (const each of approved) {
+        const { approval_request_id: of } = each;
+        const wanted = requestOf(each);
+        if (fault === 'stall') return;
+        if (fault === 'fail') return void response.socket?.resetAndDestroy();
+        executed.push(stringOf(of));
+        const made = await callOf(toolOf(tools, wanted), wanted, id('mcp'));
+        if (fault === 'lose') return void response.socket?.resetAndDestroy();
+        give({ ...made, approval_request_id: of ?? null, ...(fault === 'wrong' ? { name: 'another' } : {}) });
+      }
+      const said = nextOf(input, scripts);
+      for (const call of 'calls' in said ? said.calls : []) {
+        if ('function' in call) {
+          const args = JSON.stringify(call.arguments);
+          give({ type: 'function_call', id: id('fc'), call_id: id('call'), name: call.function, arguments: args });
+          continue;
+        }
+        const wanted = { server_label: call.server, name: call.tool, arguments: JSON.stringify(call.arguments) };
+        const requestId = id('mcpr');
+        if (asks) {
+          give({ type: 'mcp_approval_request', id: requestId, ...wanted });
+          continue;
+        }
+        give(await callOf(toolOf(tools, wanted), wanted, id('mcp')));
+        if (faultOf(wanted, faults) !== 'lose') continue;
+        // What was told has left before the connection breaks.
+        await new Promise<void>((resolve) => response.write(':\n\n', () => resolve()));
+        return void response.socket?.resetAndDestroy();
+      }
+      if ('text' in said) {
+        const content = [{ type: 'output_text', text: said.text, annotations: [], logprobs: [] }];
+        give({ type: 'message', id: id('msg'), role: 'assistant', status: 'completed', content });
+      }
+      const usage = { input_tokens: 21, output_tokens: 7, total_tokens: 28 };
+      const closing = { id: 'resp_1', status: 'completed', output, incomplete_details: null, usage };
+      emit('response.completed', { response: closing });
+      response.end();
+    };
+    // A fault of the stand-in is an answer that nobody takes for a good one.
+    answer().catch((error: unknown) => response.destroy(error instanceof Error ? error : undefined));
+  });
+  return {
+    baseUrl: `${server.origin}/v1`,
+    asked,
+    executed,
+    script: (name, steps) => void scripts.set(name, steps),
+    fault: (purpose, fault) => void faults.set(purpose, fault),
+    stopAsking: () => {
+      asks = false;
+    },
+    close: server.close,
+  };
+}
+
+function faultOf(wanted: JsonObject, faults: Map<string, HostedFault>): HostedFault | undefined {
+  const args = object(JSON.parse(stringOf(wanted['arguments'])) as JsonValue);
+  const purpose = stringOf(args['purpose']);
+  const fault = faults.get(purpose);
+  faults.delete(purpose);
+  return fault;
+}
+
+/** Finds the next words of the script: results that are there tell how far it has come. */
+function nextOf(input: readonly JsonObject[], scripts: ReadonlyMap<string, readonly HostedSaid[]>): HostedSaid {
+  const first = input.find(({ role }) => role === 'user');
+  const steps = scripts.get(stringOf(first?.['content']));
+  const done = ['mcp_call', 'mcp_approval_response', 'function_call_output'];
+  let results = input.filter(({ type }) => done.includes(stringOf(type))).length;
+  for (const step of steps ?? []) {
+    if (!('calls' in step) || results < step.calls.length) return step;
+    results -= step.calls.length;
+  }
+  return { text: 'ok' };
+}
+
+function toolOf(tools: readonly JsonObject[], { server_label: label }: JsonObject): JsonObject {
+  const tool = tools.find(({ server_label: stated }) => stated === label);
+  if (tool === undefined) throw new Error(`no server ${stringOf(label)}`);
+  return tool;
+}
+
+async function listOf(tool: JsonObject, id: string): Promise<JsonObject> {
+  const { server_label: label = '' } = tool;
+  const base = { type: 'mcp_list_tools', id, server_label: label };
+  try {
+    const tools = await asking(tool, async (client) => (await client.listTools()).tools);
+    return {
+      ...base,
+      tools: tools.map(({ name, description, inputSchema, annotations }) => ({
+        name,
+        description: description ?? null,
+        // Sound: both are JSON that came from the server.
+        input_schema: inputSchema as JsonObject,
+        annotations: (annotations ?? null) as JsonObject | null,
+      })),
+    };
+  } catch (error) {
+    return { ...base, tools: [], error: `Error retrieving tool list from MCP server: ${String(error)}` };
+  }
+}
+
+async function callOf(tool: JsonObject, wanted: JsonObject, id: string): Promise<JsonObject> {
+  const { server_label: label = '', name = '', arguments: args = '' } = wanted;
+  const base = { type: 'mcp_call', id, server_label: label, name, arguments: args };
+  const called = { name: stringOf(name), arguments: object(JSON.parse(stringOf(args)) as JsonValue) };
+  const result = await asking(tool, async (client) => await client.callTool(called));
+  const content = objects(result.content as unknown as JsonValue);
+  const text = content.map((part) => stringOf(part['text'])).join('\n');
+  if (result.isError === true)
+    return { ...base, status: 'failed', output: null, error: { type: 'mcp_tool_execution_error', content } };
+  return { ...base, status: 'completed', output: text, error: null };
+}
+
+async function asking<T>(tool: JsonObject, use: (client: Client) => Promise<T>): Promise<T> {
+  const { authorization, headers } = tool;
+  const client = new Client({ name: 'provider', version: '1.0.0' }, { versionNegotiation: { mode: 'auto' } });
+  const given = object(headers) as Readonly<Record<string, string>>;
+  const init = authorization === undefined ? given : { ...given, authorization: `Bearer ${stringOf(authorization)}` };
+  await client.connect(
+    new StreamableHTTPClientTransport(new URL(stringOf(tool['server_url'])), { requestInit: { headers: init } }),
+  );
+  try {
+    return await use(client);
+  } finally {
+    await client.close();
+  }
+}

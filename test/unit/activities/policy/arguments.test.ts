@@ -1,0 +1,199 @@
+/** Arguments against input schemas, which are a server's text: in linear time, and never unseen (INV-G4). */
+import { describe, expect, test } from '@jest/globals';
+import { ArgumentChecker } from '../../../../activities/policy/arguments.ts';
+import { LONGEST_SCHEMA_PATTERN, MOST_SCHEMA_BYTES } from '../../../../activities/kit/json-schema.ts';
+import type { JsonObject, JsonValue } from '../../../../contracts/schemas/json.ts';
+import { doublingSchema } from '../../../support/doubling-schema.ts';
+
+const SCHEMA: JsonObject = { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] };
+const of = (n: JsonObject): JsonObject => ({ type: 'object', properties: { n } });
+
+const check = (schema: JsonObject, n: JsonValue) => new ArgumentChecker().check('a', schema, { n });
+
+describe('arguments', () => {
+  test('that fit have no problems; others are named with their place', () => {
+    expect(check(SCHEMA, 1)).toEqual({ problems: [] });
+    expect(check(SCHEMA, 'x').problems).toContainEqual(expect.stringContaining('#/n'));
+  });
+
+  test.each<[string, JsonObject, readonly JsonValue[], readonly JsonValue[]]>([
+    ['a pattern', { pattern: '^[a-z]+$' }, ['abc', 7], ['Abc', '']],
+    ['a pattern that is found inside', { pattern: 'b' }, ['abc'], ['ac']],
+    ['an escape of ECMAScript', { pattern: '^\\u00e9$' }, ['é'], ['e']],
+    ['a pattern beside a format', { pattern: '^2', format: 'date' }, ['2026-01-31'], ['1999-01-31', '2026-13-01']],
+    ['a pattern in a choice', { anyOf: [{ pattern: '^a' }, { pattern: '^b' }] }, ['a', 'b'], ['c']],
+    ['a pattern that is not to match', { not: { type: 'string', pattern: '^a' } }, ['b'], ['a']],
+    ['a pattern behind a reference', { $ref: '#/$defs/p' }, ['a'], ['b']],
+    [
+      'a date and time',
+      { format: 'date-time' },
+      ['2026-01-31T23:59:60Z', '2026-01-31t00:00:00.5+01:00'],
+      ['2026-01-31', 'x'],
+    ],
+    ['an e-mail address', { format: 'email' }, ['ann@example.com'], ['ann']],
+    ['a URI', { format: 'uri' }, ['https://example.com/a?b', 'urn:a:b'], ['/a', 'a b']],
+    ['a UUID', { format: 'uuid' }, ['01a20aa7-0441-7cd2-b50b-4e4e46a38fd8'], ['01a20aa7']],
+    ['addresses', { anyOf: [{ format: 'ipv4' }, { format: 'ipv6' }] }, ['10.0.0.1', '::1'], ['10.0.0.256']],
+    ['a format that is not known', { format: 'colour' }, ['red'], []],
+    [
+      'patterns of names',
+      { type: 'object', patternProperties: { '^x-': { type: 'number' } }, additionalProperties: false },
+      [{}, { 'x-a': 1 }],
+      [{ 'x-a': 'b' }, { y: 1 }],
+    ],
+    [
+      'two patterns of one name',
+      { patternProperties: { '^a': { minimum: 2 }, z$: { maximum: 3 } } },
+      [{ az: 2 }],
+      [{ az: 1 }, { az: 4 }],
+    ],
+    [
+      'names that are no pattern',
+      { patternProperties: { '^.$': { type: 'number' } } },
+      [{ '.': 1, 'a.': 'x' }],
+      [{ '.': 'x' }, { b: 'x' }],
+    ],
+    [
+      'a name like a keyword',
+      { properties: { pattern: { type: 'number' }, format: { type: 'number' } } },
+      [{ pattern: 1 }],
+      [{ pattern: 'x' }],
+    ],
+    [
+      'a name like a reference',
+      { properties: { $dynamicRef: { type: 'number' }, $vocabulary: {}, examples: { type: 'number' } } },
+      [{ $dynamicRef: 1, $vocabulary: 1, examples: 2 }],
+      [{ $dynamicRef: 'x' }, { examples: 'x' }],
+    ],
+    [
+      'a schema with a known vocabulary',
+      { $vocabulary: { 'https://json-schema.org/draft/2020-12/vocab/core': true }, pattern: '^a' },
+      ['a'],
+      ['b'],
+    ],
+    [
+      'a name that depends on another',
+      { dependencies: { a: { required: ['b'] }, c: ['a'] } },
+      [{ a: 1, b: 1 }],
+      [{ a: 1 }, { c: 1 }],
+    ],
+    ['data like a keyword', { const: { pattern: '(' } }, [{ pattern: '(' }], [{}]],
+  ])('%s is checked', (_what, schema, fitting, others) => {
+    const whole = { ...of(schema), $defs: { p: { pattern: '^a' } } };
+    for (const n of fitting) expect([n, check(whole, n)]).toEqual([n, { problems: [] }]);
+    for (const n of others) {
+      const { problems, unchecked } = check(whole, n);
+      expect([n, unchecked]).toEqual([n, undefined]);
+      expect([n, problems.length > 0]).toEqual([n, true]);
+    }
+  });
+
+  test('a problem says which pattern', () => {
+    expect(check(of({ pattern: '^a' }), 'b').problems.join()).toContain('pattern ^a');
+  });
+
+  test('no check stays behind for the schema of another server', () => {
+    expect(check(of({ pattern: '^a' }), 'b').problems).not.toEqual([]);
+    expect(check(of({ format: 'pattern ^a' }), 'b')).toEqual({ problems: [] });
+  });
+
+  test.each([
+    'http://json-schema.org/draft-07/schema#',
+    'http://json-schema.org/draft-04/schema',
+    'https://json-schema.org/draft/2019-09/schema',
+    'https://json-schema.org/draft/2020-12/schema',
+  ])('the dialect %s is known', ($schema) => {
+    expect(check({ $schema, ...of({ pattern: '^a' }) }, 'b').problems).not.toEqual([]);
+    expect(check({ $schema, ...of({ pattern: '^a' }) }, 'a')).toEqual({ problems: [] });
+  });
+
+  test.each<[string, JsonObject, string]>([
+    ['references to nowhere', { type: 'object', $ref: '#/$defs/nothing' }, 'cannot be applied'],
+    ['references that double at each level', { type: 'object', ...doublingSchema(40) }, 'takes too long'],
+    ['a pattern with lookaround', of({ pattern: '^(?=a)b' }), 'not RE2'],
+    ['a pattern that refers back', of({ pattern: '(a)\\1' }), 'not RE2'],
+    ['a broken pattern', of({ pattern: '(' }), 'not RE2'],
+    ['a broken pattern of names', of({ patternProperties: { '(': {} } }), 'not RE2'],
+    ['a pattern that is no text', of({ pattern: 7 }), 'no text'],
+    ['a pattern that is too long', of({ pattern: 'a'.repeat(LONGEST_SCHEMA_PATTERN + 1) }), 'characters'],
+    ['a pattern that repeats repetitions', of({ pattern: '((a{1000}){1000}){1000}' }), 'not RE2'],
+    ['too many bytes', of({ description: 'a'.repeat(MOST_SCHEMA_BYTES) }), 'bytes'],
+    ['a dialect that is not known', { $schema: 'https://example.com/dialect', ...SCHEMA }, 'dialect'],
+    ['a reference that the value resolves', of({ $dynamicRef: '#p' }), '$dynamicRef'],
+    ['a recursive reference to another place', of({ $recursiveRef: '#/$defs/p' }), '$recursiveRef'],
+    ['a vocabulary that is not known', { $vocabulary: { 'https://example.com/v': true }, ...SCHEMA }, '$vocabulary'],
+    ['a vocabulary that is no map', { $vocabulary: 7, ...SCHEMA }, '$vocabulary'],
+    ['a dialect that is no text', { $schema: 7, ...SCHEMA }, 'dialect'],
+  ])('a schema with %s checks nothing, and says so', (_what, schema, reason) => {
+    const { problems, unchecked } = check(schema, `${'a'.repeat(60)}!`);
+    expect(problems).toEqual([]);
+    expect(unchecked).toContain(reason);
+  });
+
+  test('a schema that took too long is not tried again for some minutes, and others are checked as before', () => {
+    let now = 1;
+    const checker = new ArgumentChecker(() => now);
+    const slow: JsonObject = { type: 'object', ...doublingSchema(40) };
+    checker.check('slow', slow, {});
+    // The hash stands for the schema: were it tried again, this would be found.
+    expect(checker.check('slow', SCHEMA, {})).toMatchObject({ problems: [], unchecked: 'takes too long' });
+    expect(checker.check('other', SCHEMA, {}).problems).not.toEqual([]);
+    now += 299_000;
+    expect(checker.check('slow', SCHEMA, {})).toMatchObject({ problems: [], unchecked: 'takes too long' });
+    // What was asked meanwhile does not put the end off.
+    now += 2_000;
+    expect(checker.check('slow', SCHEMA, {}).problems).not.toEqual([]);
+  });
+});
+
+describe('a pattern that would take for ever', () => {
+  const CATASTROPHIC = ['^(a+)+$', '^(a|a)*$', '^(.*a){20}$', '^([a-z]+)*[0-9]$'] as const;
+  const text = `${'a'.repeat(5_000)}!`;
+
+  /** Returns the patterns that regular expressions of the engine are made of while the task runs. */
+  function seenBy(task: () => void): string[] {
+    const seen: string[] = [];
+    const Own = globalThis.RegExp;
+    globalThis.RegExp = new Proxy(Own, {
+      construct: (target, args: [string, string?]) => {
+        seen.push(String(args[0]));
+        return new target(...args);
+      },
+    });
+    try {
+      task();
+    } finally {
+      globalThis.RegExp = Own;
+    }
+    return seen;
+  }
+
+  test.each(CATASTROPHIC)('%s is answered, and no regular expression of the engine sees it', (pattern) => {
+    const seen = seenBy(() => {
+      expect(check(of({ pattern }), text).problems).not.toEqual([]);
+      expect(check(of({ patternProperties: { [pattern]: false } }), { [text]: 1 })).toEqual({ problems: [] });
+    });
+    expect(seen.filter((source) => source.includes(pattern))).toEqual([]);
+  });
+
+  const [hostile] = CATASTROPHIC;
+  const behind = (place: string, m: JsonObject): JsonObject => ({
+    type: 'object',
+    properties: { n: { $ref: `#/properties/m/${place}` }, m },
+  });
+  const names = { patternProperties: { [hostile]: false } };
+  test.each<[string, JsonObject, JsonValue]>([
+    ['an example', behind('examples/x', { examples: { x: { type: 'string', pattern: hostile } } }), text],
+    ['an example of names', behind('examples/x', { examples: { x: names } }), { [text]: 1 }],
+    ['a default', behind('default', { default: { pattern: hostile } }), text],
+    ['dependencies', behind('dependencies', { dependencies: { pattern: hostile } }), text],
+    ['a list in dependencies', behind('dependencies', { dependencies: { pattern: [hostile] } }), text],
+    ['names in dependencies', behind('dependencies', { dependencies: names }), { [text]: 1 }],
+    ['a format in dependencies', behind('dependencies', { dependencies: { format: 'regex' } }), hostile],
+  ])('behind a reference to %s is seen by no regular expression of the engine', (_what, schema, n) => {
+    const seen = seenBy(() => {
+      expect(check(schema, n)).toMatchObject({ problems: [], unchecked: expect.any(String) });
+    });
+    expect(seen.filter((source) => source.includes(hostile))).toEqual([]);
+  });
+});

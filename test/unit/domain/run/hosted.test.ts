@@ -1,0 +1,76 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import type { Execute } from '../../../../contracts/schemas/run-spec.ts';
+import { type Executing, executionOf, mayHost } from '../../../../domain/run/hosted.ts';
+import { isRefusal } from '../../../../domain/text/refusal.ts';
+
+const base: Executing = { server: 'bank', model: 'gpt', canHost: true, hasCatalog: false, path: 'servers[0]' };
+const ways: readonly (Execute | undefined)[] = ['local', 'hosted', 'auto', undefined];
+const given = fc.record({
+  configured: fc.constantFrom(...ways),
+  asked: fc.constantFrom(...ways),
+  canHost: fc.boolean(),
+  hasCatalog: fc.boolean(),
+});
+
+function said(over: Partial<Executing>): string {
+  const found = executionOf({ ...base, ...over });
+  return isRefusal(found) ? found.code : found;
+}
+
+describe('who calls a server', () => {
+  test('is this service, unless the operator says otherwise', () => {
+    fc.assert(
+      fc.property(given, (each) => {
+        if (each.configured === undefined || each.configured === 'local') expect(said(each)).not.toBe('hosted');
+      }),
+    );
+  });
+
+  test('is a provider only where it asks before each call and no catalog sets the tools', () => {
+    fc.assert(
+      fc.property(given, (each) => {
+        if (said(each) === 'hosted') expect(each).toMatchObject({ canHost: true, hasCatalog: false });
+      }),
+    );
+  });
+
+  test('is never this service where the operator wants the provider', () => {
+    fc.assert(
+      fc.property(given, (each) => {
+        if (each.configured === 'hosted') expect(said(each)).not.toBe('local');
+      }),
+    );
+  });
+
+  test.each([
+    [{ configured: 'auto' }, 'hosted'],
+    [{ configured: 'auto', canHost: false }, 'local'],
+    [{ configured: 'auto', hasCatalog: true }, 'local'],
+    [{ configured: 'auto', asked: 'local' }, 'local'],
+    [{ configured: 'auto', asked: 'hosted', canHost: false }, 'HOSTED_UNSUPPORTED'],
+    [{ configured: 'hosted', canHost: false }, 'HOSTED_UNSUPPORTED'],
+    [{ configured: 'hosted', asked: 'local' }, 'SPEC_INVALID'],
+    [{ configured: 'local', asked: 'hosted' }, 'SPEC_INVALID'],
+    [{ configured: 'local', asked: 'auto' }, 'local'],
+    [{ asked: 'hosted' }, 'SPEC_INVALID'],
+  ] as const)('%j is %s', (over, expected) => {
+    expect(said(over)).toBe(expected);
+  });
+});
+
+test.each([
+  ['of OpenAI itself', { provider: 'openai', model: 'gpt' }, true],
+  ['behind another address', { provider: 'openai', model: 'gpt', baseUrl: 'https://models.example/v1' }, false],
+  [
+    'of which the operator says that it asks',
+    { provider: 'openai', model: 'gpt', baseUrl: 'https://m.example', asksBeforeCalls: true },
+    true,
+  ],
+  ['of which the operator says that it does not', { provider: 'openai', model: 'gpt', asksBeforeCalls: false }, false],
+  ['of another provider', { provider: 'anthropic', model: 'claude' }, false],
+])('a model %s may call servers: %j', (_, model, expected) => {
+  // Sound: these are the fields that the rule reads.
+  const models = { own: model } as unknown as Parameters<typeof mayHost>[0]['models'];
+  expect([mayHost({ models }, 'own'), mayHost({ models }, 'toString')]).toEqual([expected, false]);
+});

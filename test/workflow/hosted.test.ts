@@ -1,0 +1,287 @@
+/**
+ * Tools that the model's provider calls itself pass the same gate (docs/adr/0080): what the MCP servers behind the
+ * provider received is the truth about what was executed.
+ */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { requestDigest } from '../../domain/request/digest.ts';
+import { startHostingProvider } from '../support/models/hosting-provider.ts';
+import { objects } from '../support/models/dialect.ts';
+import { type HostedWorld, pay, startHostedWorld } from '../support/scenes/hosted.ts';
+import { factsOf, outcomes, refusalOf, results, transcript } from '../support/world/run-record.ts';
+import { decideNext, decisionOn, openRequests, type World } from '../support/world/world.ts';
+
+let scene: HostedWorld;
+let world: World;
+let bank: HostedWorld['bank'];
+
+beforeAll(async () => {
+  scene = await startHostedWorld();
+  ({ world, bank } = scene);
+}, 120_000);
+afterAll(async () => {
+  await world?.stop();
+  // Every request of the whole file had the published shape.
+  expect(scene.provider.asked.flatMap(({ violations }) => violations)).toEqual([]);
+});
+
+describe('a hosted call', () => {
+  test('is asked about in the same inbox, and made by the provider once a person approves', async () => {
+    const run = await scene.started(['bank'], [{ calls: [pay('bank', 'approved')] }]);
+    const [request] = await openRequests(run);
+    expect(request).toMatchObject({ server: 'bank', tool: 'pay', hosted: 'gpt', asItIs: true });
+    expect(bank.callsFor('approved')).toHaveLength(0);
+    expect(scene.askedAs('approved').calls).toHaveLength(0);
+    await run.decide(decisionOn(request, 'ann'));
+    expect(await run.result()).toMatchObject({ status: 'completed', output: 'done' });
+    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+    expect(bank.callsFor('approved')).toHaveLength(1);
+    const said = await transcript(world, run);
+    expect(said.flatMap((message) => (message.role === 'tool' ? message.results : []))).toMatchObject([
+      {
+        outcome: {
+          kind: 'succeeded',
+          result: { content: [{ type: 'text', text: expect.stringContaining('pay did') }] },
+        },
+        approvalResponse: { approve: true, approvalRequestId: expect.stringMatching(/^mcpr_/) },
+      },
+    ]);
+    const ledger = await run.ledger();
+    expect(factsOf(ledger, 'verdict')).toMatchObject([{ verdict: 'ask', hosted: 'gpt' }]);
+    expect(factsOf(ledger, 'decision.accepted')).toHaveLength(1);
+  });
+
+  test('has call, request and response as parts of their own, with ids that cannot be confused', async () => {
+    const run = await scene.started(['bank'], [{ calls: [pay('bank', 'parts')] }]);
+    await decideNext(run, 'ann');
+    await run.result();
+    const messages = await transcript(world, run);
+    const call = messages.flatMap((message) => (message.role === 'assistant' ? message.parts : []))[0];
+    expect(call).toMatchObject({ type: 'call', callId: 't1.c0', approvalRequestId: expect.stringMatching(/^mcpr_/) });
+    const ids = [call, messages.flatMap((message) => (message.role === 'tool' ? message.results : []))[0]].map(
+      (part) => part !== undefined && 'callId' in part && [part.callId, part.providerCallId],
+    );
+    expect(ids).toEqual([
+      ['t1.c0', ''],
+      ['t1.c0', ''],
+    ]);
+  });
+
+  test('is told to the model as made, and no model step carries an approval', async () => {
+    const run = await scene.started(['bank'], [{ calls: [pay('bank', 'told')] }]);
+    await decideNext(run, 'ann');
+    await run.result();
+    const { steps, calls } = scene.askedAs('told');
+    expect(calls).toHaveLength(1);
+    const last = objects(steps.at(-1)?.['input']);
+    expect(last.map(({ type }) => type)).toContain('mcp_call');
+    expect(last.map(({ type }) => type)).not.toContain('mcp_approval_request');
+    for (const tool of scene.provider.asked.flatMap(({ body }) => objects(body['tools'])))
+      if (tool['type'] === 'mcp') expect(tool['require_approval']).toBe('always');
+  });
+
+  test('that policy allows is approved at once, and recorded as allowed', async () => {
+    const run = await scene.started(['open'], [{ calls: [pay('open', 'allowed')] }]);
+    await run.result();
+    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+    expect(bank.callsFor('allowed')).toHaveLength(1);
+    const ledger = await run.ledger();
+    expect(factsOf(ledger, 'verdict')).toMatchObject([{ verdict: 'allow', hosted: 'gpt' }]);
+    expect(factsOf(ledger, 'request.opened')).toEqual([]);
+  });
+
+  test('that is rejected is never made, and the provider is told why', async () => {
+    const run = await scene.started(['bank'], [{ calls: [pay('bank', 'rejected')] }]);
+    await decideNext(run, 'bob', 'reject');
+    await run.result();
+    expect(await outcomes(run)).toEqual({ 't1.c0': 'rejected' });
+    expect(bank.callsFor('rejected')).toHaveLength(0);
+    const { steps, calls } = scene.askedAs('rejected');
+    expect(calls).toEqual([]);
+    const items = objects(steps.at(-1)?.['input']);
+    const request = items.find(({ type }) => type === 'mcp_approval_request');
+    expect(items.find(({ type }) => type === 'mcp_approval_response')).toMatchObject({
+      approve: false,
+      approval_request_id: request?.['id'],
+      reason: expect.stringContaining('rejected this call'),
+    });
+  });
+
+  test('that policy denies, or that nobody decides in time, is never made', async () => {
+    const run = await scene.started(['shut', 'short'], [{ calls: [pay('shut', 'denied'), pay('short', 'expired')] }]);
+    await run.result();
+    expect(await outcomes(run)).toEqual({ 't1.c0': 'denied', 't1.c1': 'expired' });
+    expect([...bank.callsFor('denied'), ...bank.callsFor('expired')]).toEqual([]);
+    const responses = objects(scene.askedAs('expired').steps.at(-1)?.['input']).filter(
+      ({ type }) => type === 'mcp_approval_response',
+    );
+    expect(responses.map(({ approve }) => approve)).toEqual([false, false]);
+  });
+
+  test('cannot be edited or answered for, and says so', async () => {
+    const run = await scene.started(['bank'], [{ calls: [pay('bank', 'edited')] }]);
+    const [request] = await openRequests(run);
+    const edit = { ...decisionOn(request, 'ann'), arguments: { purpose: 'edited', amount: 6 } };
+    const refused = await refusalOf(run.decide(edit));
+    expect(refused).toMatchObject({ code: 'DECISION_NOT_PERMITTED', message: expect.stringContaining('yes or no') });
+    await run.decide(decisionOn(request, 'ann', 'reject'));
+    await run.result();
+    expect(bank.callsFor('edited')).toEqual([]);
+  });
+
+  test('has a digest that an approval of a local call does not fit', async () => {
+    const run = await scene.started(['bank'], [{ calls: [pay('bank', 'digest')] }]);
+    const [request] = await openRequests(run);
+    const { hosted: _, ...local } = request;
+    expect(requestDigest({ ...request, target: request })).toBe(request.digest);
+    const forged = { ...decisionOn(request, 'ann'), digest: requestDigest({ ...local, target: local }) };
+    expect(await refusalOf(run.decide(forged))).toMatchObject({ code: 'DIGEST_MISMATCH' });
+    await run.decide(decisionOn(request, 'ann', 'reject'));
+    await run.result();
+  });
+});
+
+describe('calls beside each other', () => {
+  test('wait and end each for itself: two hosted servers and a local one with the same tool', async () => {
+    const run = await scene.started(
+      ['bank', 'far', 'local'],
+      [
+        {
+          calls: [
+            pay('bank', 'one'),
+            pay('far', 'two'),
+            { function: 'local__pay', arguments: { purpose: 'three', amount: 5 } },
+          ],
+        },
+      ],
+    );
+    const requests = await openRequests(run, 3);
+    expect(requests.map(({ server, hosted }) => [server, hosted])).toEqual([
+      ['bank', 'gpt'],
+      ['far', 'gpt'],
+      ['local', undefined],
+    ]);
+    const [first, second, third] = requests;
+    await run.decide(decisionOn(second, 'ann'));
+    await run.decide(decisionOn(third, 'ann'));
+    await run.decide(decisionOn(first, 'bob', 'reject'));
+    await run.result();
+    expect(await outcomes(run)).toEqual({ 't1.c0': 'rejected', 't1.c1': 'succeeded', 't1.c2': 'succeeded' });
+    expect(['one', 'two', 'three'].map((purpose) => bank.callsFor(purpose).length)).toEqual([0, 1, 1]);
+    // The local one came from this service, the other from the scene.provider.
+    expect(scene.askedAs('"two').calls.map(({ tools }) => objects(tools).map((tool) => tool['server_label']))).toEqual([
+      ['far'],
+    ]);
+  });
+
+  test('a hosted tool that is called as a function, and the other way round, is refused by the judge', async () => {
+    const run = await scene.started(
+      ['bank', 'local'],
+      [{ calls: [{ function: 'bank__pay', arguments: { purpose: 'crossed' } }, pay('local', 'crossed')] }],
+    );
+    await run.result();
+    expect(await outcomes(run)).toEqual({ 't1.c0': 'denied', 't1.c1': 'denied' });
+    expect(bank.callsFor('crossed')).toEqual([]);
+  });
+});
+
+test('an error of the tool is a failure of the call', async () => {
+  const run = await scene.started(['open'], [{ calls: [pay('open', 'failing', 'fail')] }]);
+  await run.result();
+  expect((await results(world, run))[0]?.outcome).toMatchObject({
+    kind: 'failed',
+    code: 'TOOL_FAILED',
+    executed: true,
+  });
+});
+
+test('a real file server behind the provider writes what was approved', async () => {
+  const path = join(scene.files.folder, 'note.txt');
+  const write = { server: 'files', tool: 'write_file', arguments: { path, content: 'approved' } };
+  const run = await scene.started(['files'], [{ calls: [write] }]);
+  await decideNext(run, 'ann');
+  await run.result();
+  expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+  expect(await readFile(path, 'utf8')).toBe('approved');
+});
+
+describe('who calls', () => {
+  test('a model whose provider does not ask is refused at the start, by a code of its own', async () => {
+    const run = await world.start([{ text: 'done' }], { servers: [{ name: 'bank' }] });
+    expect(await refusalOf(run.result())).toMatchObject({
+      code: 'HOSTED_UNSUPPORTED',
+      message: expect.stringContaining('does not ask before it calls'),
+    });
+  });
+
+  test('with auto, the same server is called by this service where the provider cannot', async () => {
+    const calls = [{ tool: 'auto/pay', arguments: { purpose: 'automatic' } }];
+    const run = await world.start([{ calls }, { text: 'done' }], { servers: [{ name: 'auto' }] });
+    const [request] = await openRequests(run);
+    expect(request).not.toHaveProperty('hosted');
+    await run.decide(decisionOn(request, 'ann'));
+    await run.result();
+    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+    const other = await scene.started(['auto'], [{ calls: [pay('auto', 'automatic too')] }]);
+    const [hosted] = await openRequests(other);
+    expect(hosted).toMatchObject({ tool: request.tool, server: request.server, hosted: 'gpt' });
+    await other.decide(decisionOn(hosted, 'ann'));
+    await other.result();
+    expect(bank.callsFor('automatic too')).toHaveLength(1);
+  });
+
+  test('of what stands behind a baseUrl the operator must say that it asks', async () => {
+    const { asksBeforeCalls: _, ...unsure } = { asksBeforeCalls: true, ...world.config.models['gpt'] };
+    world.config.models['unsure'] = unsure as never;
+    await world.restartWorkers();
+    const agent = { name: 'clerk', model: 'unsure' };
+    const before = scene.provider.asked.length;
+    const hosted = await world.start([{ text: 'unused' }], { agent, servers: [{ name: 'bank' }] });
+    expect(await refusalOf(hosted.result())).toMatchObject({
+      code: 'HOSTED_UNSUPPORTED',
+      message: expect.stringContaining('asksBeforeCalls: true'),
+    });
+    expect(scene.provider.asked).toHaveLength(before);
+  });
+
+  test('a run chooses only where the configuration says auto', async () => {
+    const run = await world.start([{ text: 'done' }], { servers: [{ name: 'local', execute: 'hosted' }] });
+    expect(await refusalOf(run.result())).toMatchObject({
+      code: 'SPEC_INVALID',
+      message: expect.stringContaining('servers[0].execute'),
+    });
+  });
+
+  test('a provider that calls without asking ends the run, loudly', async () => {
+    const rude = await startHostingProvider();
+    try {
+      rude.stopAsking();
+      const openai = { ...world.config.models['gpt'], baseUrl: rude.baseUrl } as never;
+      world.config.models['rude'] = openai;
+      await world.restartWorkers();
+      // Whether its answer ends well or breaks off, the step is not taken again: that might call again.
+      for (const [purpose, faults] of [
+        ['unasked', []],
+        ['unasked, broken off', ['lose']],
+      ] as const) {
+        for (const fault of faults) rude.fault(purpose, fault);
+        rude.script(purpose, [{ calls: [pay('bank', purpose)] }]);
+        const run = await world.start([{ text: 'unused' }], {
+          agent: { name: 'clerk', model: 'rude' },
+          input: purpose,
+          servers: [{ name: 'bank' }],
+        });
+        expect(await refusalOf(run.result())).toMatchObject({
+          code: 'HOSTED_UNSUPPORTED',
+          message: expect.stringContaining('without asking'),
+        });
+        const steps = rude.asked.filter(({ body }) => JSON.stringify(body['include'] ?? []).includes('reasoning'));
+        expect(steps.filter(({ body }) => JSON.stringify(body['input']).includes(`"${purpose}"`))).toHaveLength(1);
+        expect(bank.callsFor(purpose)).toHaveLength(1);
+      }
+    } finally {
+      await rude.close();
+    }
+  });
+});

@@ -1,0 +1,20 @@
+/**
+ * The workflow `callTicket` holds the place of one call of an MCP client, from the first time that the client makes it
+ * until its outcome has been delivered (docs/adr/0078).
+ *
+ * 1. Temporal lets one workflow of an id be open, so equal calls find the same ticket, whichever gateway they reach.
+ * 2. It takes no input, so that nothing of it can be unreadable. Its end lets an equal call be a new one, which is judged
+ *    and asked about like any other.
+ * 3. Its execution timeout ends a ticket whose client never comes back.
+ */
+import { condition, defineSignal, setHandler } from '@temporalio/workflow';
+import { SIGNALS } from '../../contracts/names.ts';
+
+const deliveredSignal = defineSignal(SIGNALS.delivered);
+
+export async function callTicket(): Promise<void> {
+  let isDelivered = false;
+  // A signal: the word is durable also while no worker is there to take it.
+  setHandler(deliveredSignal, () => void (isDelivered = true), { description: 'The caller has the outcome' });
+  await condition(() => isDelivered);
+}
