@@ -398,8 +398,8 @@ describe('what the model reads of a turn', () => {
       resultsOf(ended(hosted, 't1.c1', outcome).run).map(({ approvalResponse }) => approvalResponse);
     const answered = (approve: boolean) => [{ approvalRequestId: 'mcpr_1', approve }];
     expect(told(succeeded)).toEqual(answered(true));
-    expect(told({ ...failed, executed: true } as typeof failed)).toEqual(answered(true));
-    expect(told({ ...failed, executed: false } as typeof failed)).toEqual(answered(false));
+    expect(told({ ...failed, executed: true })).toEqual(answered(true));
+    expect(told({ ...failed, executed: false })).toEqual(answered(false));
     expect(told({ kind: 'unknown', code: 'ANSWER_LOST', message: 'It is lost.' })).toEqual(answered(true));
     expect(told(cancelled)).toEqual(answered(false));
   });
