@@ -105,6 +105,8 @@ export const SPEC_HASH_MEMO = 'countersignSpecHash';
 
 /** Memo key of the ticket under which a run makes a call for an MCP client. */
 export const TICKET_MEMO = 'countersignTicket';
+/** Memo key of a ticket: the run that makes its call, where that was started before the ticket was taken. */
+export const TICKET_RUN_MEMO = 'countersignRun';
 
 export const ACTIVITIES = {
   prepareRun: 'prepareRun',

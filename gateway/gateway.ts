@@ -129,7 +129,14 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   };
 }
 
-const NO_CATALOGS: CatalogSettings = { administrators: [], policy: {}, trusted: {}, serverUrls: {}, repeatable: {} };
+const NO_CATALOGS: CatalogSettings = {
+  administrators: [],
+  policy: {},
+  trusted: {},
+  serverUrls: {},
+  repeatable: {},
+  isSigned: false,
+};
 
 interface Assembled {
   readonly app: Server;
@@ -224,7 +231,7 @@ function gateOf(
     version,
     start: async ({ asker }, { runId, ticketId, called }) =>
       (await answering.call(asker, { runId, ...called }, { ticketId })).started,
-    pages: () => callers.origin ?? pages(),
+    pages: () => (config.signIn === undefined ? callers.origin : new URL(config.signIn.publicUrl).origin) ?? pages(),
     onAnswer: (status) => metrics.answeredCall(status),
     onTrouble: (code, message) => {
       metrics.answeredCall(code);

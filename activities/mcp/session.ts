@@ -114,7 +114,10 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   const hasAsked = (): boolean => transport.asked;
   const wire = openWire({ egress, server: connection, hasAsked, ...defined({ fetch }) });
   const { accessToken, renewal } = connection;
-  const http = accessToken === undefined || !renewal ? wire.fetch : renewedFetch(wire.fetch, accessToken, renewal);
+  const http =
+    accessToken === undefined || !renewal
+      ? wire.fetch
+      : renewedFetch(wire.fetch, accessToken, renewal, () => wire.exchange().nonceWanted === true);
   const standing = asks === 'heard' ? standingStream(http) : undefined;
   const transport = new SessionTransport(new URL(at), {
     fetch: standing?.fetch ?? withoutStandingStream(http),
@@ -714,7 +717,13 @@ const MOST_RENEWALS = 20;
 /** Time before a token ends, in ms, that a request needs on its way. */
 const EARLY_MS = 5_000;
 
-export function renewedFetch(fetch: FetchLike, firstToken: string, renewal: TokenRenewal): FetchLike {
+/** @param isForNonce true if the latest answer refuses the proof for want of its nonce, and not the token */
+export function renewedFetch(
+  fetch: FetchLike,
+  firstToken: string,
+  renewal: TokenRenewal,
+  isForNonce: () => boolean = () => false,
+): FetchLike {
   let current: { readonly accessToken: string; readonly expiresAt?: string | undefined } = {
     accessToken: firstToken,
     expiresAt: renewal.expiresAt,
@@ -752,7 +761,7 @@ export function renewedFetch(fetch: FetchLike, firstToken: string, renewal: Toke
     if (isEnding()) await renewed();
     const { accessToken } = current;
     const response = await sent();
-    if (response.status !== 401) return response;
+    if (response.status !== 401 || isForNonce()) return response;
     // Another request may have brought one meanwhile.
     if (current.accessToken === accessToken) await renewed(accessToken);
     if (current.accessToken === accessToken) return response;

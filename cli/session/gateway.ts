@@ -20,7 +20,7 @@ import type { LivePolicy } from '../../workers/config/live-policy.ts';
 import { readConfigFile, substitute } from '../../workers/config/load.ts';
 import { packageVersion } from '../../workers/setup.ts';
 import type { GlobalOptions } from './options.ts';
-import { artifactReader, refuseConditions, type Session } from './session.ts';
+import { artifactReader, isSigned, refuseConditions, type Session } from './session.ts';
 import type { Terminal } from './terminal.ts';
 import { safeJson } from './verb.ts';
 
@@ -45,7 +45,7 @@ export async function loadGatewaySettings(
   const picked = Object.fromEntries(READ.flatMap((name) => (name in value ? [[name, value[name]]] : [])));
   const chosen = { ...picked, policy: idCaseIn(value) };
   const config = parseAs(Config, substitute(chosen, env, what), 'CONFIG_INVALID', what);
-  return await gatewayParts(config, modeIn(value['trust']), file?.baseDirectory ?? directory);
+  return await gatewayParts(config, isSigned(value) ? 'signed' : 'temporal', file?.baseDirectory ?? directory);
 }
 
 /** @param baseDirectory the folder to which paths of the configuration are relative */
@@ -76,11 +76,6 @@ export async function gatewayParts(
     ...(slack && { askSlack: async (url: string, init?: RequestInit) => await slack.fetch(url, init) }),
     close: async () => void (await Promise.all([outlet?.close(), slack?.close()])),
   };
-}
-
-/** The keys themselves are for workers, so the rest of `trust` stays unread. */
-function modeIn(trust: unknown): 'temporal' | 'signed' {
-  return isRecord(trust) && trust['mode'] === 'signed' ? 'signed' : 'temporal';
 }
 
 const PrivateJwk = z.looseObject({ kty: z.string(), kid: Name, countersign: Assertion });
@@ -141,6 +136,7 @@ export async function startOn(
     administrators,
     serverUrls,
     repeatable,
+    isSigned: trust.mode === 'signed',
   };
   try {
     const gateway = await startGateway({
@@ -171,9 +167,9 @@ export async function startOn(
 }
 
 /** Follows the policy of the file, as workers do; without a file there is nothing to follow. */
-async function livePolicy(
+export async function livePolicy(
   { path, policy, serverUrls, channels }: Session['settings'],
-  log: GatewayLog,
+  log: Pick<GatewayLog, 'warn'>,
   env: Terminal['env'],
 ): Promise<LivePolicy | undefined> {
   if (path === undefined) return undefined;

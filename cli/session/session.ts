@@ -50,6 +50,8 @@ export interface ClientSettings {
   readonly trusted: Readonly<Record<string, boolean>>;
   /** Server name → tools whose calls may be sent twice. */
   readonly repeatable: Readonly<Record<string, readonly string[]>>;
+  /** True in trust mode `signed`. */
+  readonly isSigned: boolean;
   /** The organisation's policy: workers with this file judge by the same one that a command shows. */
   readonly policy: Config['policy'];
   /** The configuration file, absolute; absent if there is none. */
@@ -120,10 +122,17 @@ async function load(
     serverUrls: Object.fromEntries(Object.entries(servers).map(([name, { url }]) => [name, url])),
     trusted: Object.fromEntries(Object.entries(servers).map(([name, { trusted }]) => [name, trusted])),
     repeatable: Object.fromEntries(Object.entries(servers).map(([name, { repeatable }]) => [name, repeatable])),
+    isSigned: isSigned(file?.value),
     policy,
     ...defined({ path: file?.path }),
     channels: channelsIn(file?.value),
   };
+}
+
+/** True in trust mode `signed`; the keys themselves are for workers. */
+export function isSigned(value: unknown): boolean {
+  const trust = isRecord(value) ? value['trust'] : undefined;
+  return isRecord(trust) && trust['mode'] === 'signed';
 }
 
 /** The names alone: what a channel holds may be secret, and a policy names it by its name. */

@@ -42,12 +42,22 @@ export const GATE = verb({
     const { Catalogs } = await import('../../gateway/catalog/catalogs.ts');
     const { createGate } = await import('../../gateway/gate/gate.ts');
     const { serveGateOnStdio } = await import('../../gateway/gate/stdio.ts');
+    const { livePolicy } = await import('../session/gateway.ts');
     await session(async ({ countersign, settings }) => {
-      const { policy, trusted, serverUrls, repeatable, artifacts } = settings;
+      const { artifacts } = settings;
+      const onTrouble = (code: string, message: string): void => terminal.err(`${code}: ${message}\n`);
+      const live = await livePolicy(settings, { warn: (message) => onTrouble('POLICY', message) }, terminal.env);
+      const said = {
+        ...settings,
+        administrators: [],
+        get policy() {
+          return live?.current ?? settings.policy;
+        },
+      };
       const parts = createGate({
         gate: parseAs(GateConfig, { holdSeconds: Math.ceil(hold) }, 'USAGE', 'options'),
         countersign,
-        catalogs: new Catalogs(countersign, { administrators: [], policy, trusted, serverUrls, repeatable }),
+        catalogs: new Catalogs(countersign, said),
         artifacts: artifactReader(artifacts),
         // One program asks: it bounds itself.
         waiters: { hold: async (_person, wait) => await wait() },
@@ -55,10 +65,11 @@ export const GATE = verb({
         start: async (_caller, { runId, ticketId, called }) =>
           (await countersign.call({ runId, ticketId, call: { ...called, initiator } })).started,
         pages: () => origin,
-        onTrouble: (code, message) => terminal.err(`${code}: ${message}\n`),
+        onTrouble,
       });
       const asker = { ...initiator, may: new Set(['start'] as const), seesAll: false, until: Number.POSITIVE_INFINITY };
       await serveGateOnStdio(parts, { caller: { asker, client: `stdio/${client}` }, server }, terminal.interrupted());
+      live?.stop();
       await parts.settled();
     });
     return undefined;

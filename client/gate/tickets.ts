@@ -7,7 +7,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { WorkflowExecutionDescription } from '@temporalio/client';
 import { CountersignError } from '../../contracts/errors.ts';
-import { SEARCH_ATTRIBUTES, SIGNALS, TICKET_MEMO, TICKET_WORKFLOW } from '../../contracts/names.ts';
+import { SEARCH_ATTRIBUTES, SIGNALS, TICKET_MEMO, TICKET_RUN_MEMO, TICKET_WORKFLOW } from '../../contracts/names.ts';
 import { Limits } from '../../contracts/schemas/run-spec.ts';
 import { runOfTicket } from '../../domain/gate/ticket.ts';
 import type { Engine } from '../engine/engine.ts';
@@ -34,9 +34,6 @@ export interface Starter {
   /** Id of the ticket under which the run was started; absent if it was not started for an MCP client. */
   readonly ticketId: string | undefined;
 }
-
-/** Memo key of the run that makes the call, where it was started before its ticket was taken. */
-const RUN_MEMO = 'countersignRun';
 
 /** Longest time for which an equal call waits for a delivery. */
 const MOST_TELLING_MS = 2_000;
@@ -72,7 +69,7 @@ export class Tickets {
         workflowIdReusePolicy: 'ALLOW_DUPLICATE',
         workflowExecutionTimeout: (LONGEST_CALL_SECONDS + keepSeconds) * 1_000,
         staticSummary: 'holds the outcome of a call until its client has it',
-        ...(runId !== undefined && { memo: { [RUN_MEMO]: runId } }),
+        ...(runId !== undefined && { memo: { [TICKET_RUN_MEMO]: runId } }),
       });
       return ticketIn(await workflow.getHandle(ticketId, firstExecutionRunId).describe());
     });
@@ -161,7 +158,7 @@ function ticketIn({ workflowId, runId: execution, startTime, memo, type }: Workf
     const message = `Workflow ${workflowId} is no ticket: something else was started under its id. Stop it, and make the call again.`;
     throw new CountersignError('RUN_ID_CONFLICT', message, { runId: workflowId });
   }
-  const named: unknown = memo?.[RUN_MEMO];
+  const named: unknown = memo?.[TICKET_RUN_MEMO];
   return {
     ticketId: workflowId,
     execution,

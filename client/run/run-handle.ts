@@ -224,16 +224,20 @@ export class RunHandle {
    * Waits for the end of the run.
    * @throws CountersignError with the code that ended the run, `RUN_CANCELLED`, `RUN_FAILED`, or `RESULT_UNCERTAIN`
    * @param onPause called once for each period in which no worker polls the run's queue
+   * @param signal ends the wait; the run goes on
    */
   async result({
     deadlineMs = 31_536_000_000,
     onPause,
-  }: Pick<WatchOptions, 'deadlineMs' | 'onPause'> = {}): Promise<RunResult> {
+    signal = new AbortController().signal,
+  }: Pick<WatchOptions, 'deadlineMs' | 'onPause'> & { readonly signal?: AbortSignal } = {}): Promise<RunResult> {
     const over = new AbortController();
     if (onPause !== undefined) void tellUnserved(this.#engine.client, this.runId, onPause, over.signal);
     try {
       // Sound: `agentRun` returns it.
-      return (await this.#engine.call(this.runId, () => this.#handle.result(), deadlineMs)) as RunResult;
+      const ended = (): Promise<unknown> => this.#handle.result();
+      const waiting = async (): Promise<unknown> => await this.#engine.client.connection.withAbortSignal(signal, ended);
+      return (await this.#engine.call(this.runId, waiting, deadlineMs)) as RunResult;
     } catch (error) {
       if (!(error instanceof CountersignError) || error.code !== 'RESULT_UNCERTAIN') throw error;
       const message = `Run ${this.runId} did not end in time; it goes on. Wait for its result again, for longer.`;

@@ -52,6 +52,8 @@ export interface CatalogSettings {
   readonly serverUrls: Readonly<Record<string, string>>;
   /** Server name → tools whose calls may be sent twice. */
   readonly repeatable: Readonly<Record<string, readonly string[]>>;
+  /** True in trust mode `signed`. */
+  readonly isSigned: boolean;
 }
 
 export interface SeenDefinitions extends KnownDefinitions {
@@ -128,21 +130,27 @@ export class Catalogs {
     const { tenant } = asker;
     const listed = await this.#serversOf(tenant);
     const servers = [...new Set([...listed, ...(this.#connected.get(tenant) ?? [])])].toSorted();
-    const catalogs: CatalogRow[] = [];
+    const { snapshots, unread } = await this.#all(tenant, servers);
+    return { catalogs: snapshots.map((snapshot) => rowOf(snapshot, this.#now())), unread: [...unread] };
+  }
+
+  /** Reads the catalogs of these servers, in their order; those that cannot be read are named, and hide no other. */
+  async #all(tenant: string, servers: readonly string[]): Promise<Connected> {
+    const snapshots: CatalogSnapshot[] = [];
     const unread: string[] = [];
     for (let from = 0; from < servers.length; from += BATCH)
       await Promise.all(
         servers.slice(from, from + BATCH).map(async (server) => {
           try {
-            catalogs.push(rowOf(await this.#snapshot(tenant, server), this.#now()));
+            snapshots.push(await this.#snapshot(tenant, server));
           } catch (error) {
             if (!(error instanceof CountersignError)) throw error;
-            // Others are shown; one that nobody connected is none.
+            // One that nobody connected is none.
             if (error.code !== 'CATALOG_NOT_FOUND') unread.push(server);
           }
         }),
       );
-    return { catalogs: catalogs.toSorted(byServer), unread: unread.toSorted() };
+    return { snapshots: snapshots.toSorted(byServer), unread: unread.toSorted() };
   }
 
   /** @throws CountersignError `CATALOG_NOT_FOUND`, also for catalogs that the person may not see */
@@ -217,22 +225,8 @@ export class Catalogs {
    */
   async connectedIn(tenant: string, named?: readonly string[]): Promise<Connected> {
     const servers = named ?? [...(await this.#serversOf(tenant)), ...(this.#connected.get(tenant) ?? [])];
-    const sorted = [...new Set(servers)].toSorted();
-    const snapshots: CatalogSnapshot[] = [];
-    const unread: string[] = [];
-    for (let from = 0; from < sorted.length; from += BATCH)
-      await Promise.all(
-        sorted.slice(from, from + BATCH).map(async (server) => {
-          try {
-            const snapshot = await this.#snapshot(tenant, server);
-            if (snapshot.status === 'connected') snapshots.push(snapshot);
-          } catch (error) {
-            if (!(error instanceof CountersignError)) throw error;
-            if (error.code !== 'CATALOG_NOT_FOUND') unread.push(server);
-          }
-        }),
-      );
-    return { snapshots: snapshots.toSorted(byServer), unread };
+    const { snapshots, unread } = await this.#all(tenant, [...new Set(servers)].toSorted());
+    return { snapshots: snapshots.filter(({ status }) => status === 'connected'), unread };
   }
 
   /** Reads the definitions in the last lists of a catalog's server. @throws CountersignError `ARTIFACT_…` */
@@ -246,10 +240,14 @@ export class Catalogs {
     return Object.hasOwn(trusted, server) ? trusted[server] : undefined;
   }
 
-  /** True if a call of the tool may be sent twice, as workers say it (`activities/policy/judge.ts`). */
+  /**
+   * True if a call of the tool may be sent twice, as workers say it (`activities/policy/judge.ts`). In trust mode
+   * `signed` workers believe hints of the definition that a run has pinned, which is not known here: none counts.
+   */
   isRepeatable(server: string, { name, annotations }: ToolDefinition, isTrusted: boolean): boolean {
-    const { repeatable, policy } = this.#settings;
+    const { repeatable, policy, isSigned } = this.#settings;
     if (Object.hasOwn(repeatable, server) && repeatable[server]?.includes(name) === true) return true;
+    if (isSigned) return false;
     return policy.repeatable === 'trusted-reads' && isTrusted && annotations?.['readOnlyHint'] === true;
   }
 

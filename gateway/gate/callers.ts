@@ -35,6 +35,9 @@ export class Callers {
     for (const [index, { tenant = config.oidc?.tenant }] of gate.keys.entries())
       if (tenant === undefined)
         throw refusal(`gate.keys.${index}`, 'must state a tenant, since gateway.oidc.tenant does not');
+    const stated = gate.publicUrl ?? config.signIn?.publicUrl;
+    if (stated !== undefined && new URL(stated).pathname !== '/')
+      throw refusal('gate.publicUrl', `must have no path, since the gate is at ${gateUrl(config)}`);
     if (config.oidc === undefined) return;
     if (gateOrigin(config) === undefined)
       throw refusal('gate.publicUrl', 'must say under which URL clients reach the gateway');

@@ -44,6 +44,8 @@ class Telling extends StdioServerTransport {
 
   async deliveryOf(requestId: string | number): Promise<boolean> {
     if (this.#isLost) return false;
+    // A client that uses an id again before its answer loses the first request.
+    this.#waiting.get(requestId)?.(false);
     return await new Promise<boolean>((resolve) => this.#waiting.set(requestId, resolve));
   }
 

@@ -3,6 +3,7 @@
  *
  * 1. Signature, issuer, audience and time are checked before a claim is read; what is missing is refused (INV-G4).
  * 2. A refusal says what to correct, and repeats nothing of the token.
+ * 3. A token that is bound to a key is no bearer token (RFC 9449 §7.2, RFC 8705 §3), so it counts for nothing.
  */
 import { randomBytes } from 'node:crypto';
 import { decodeJwt, errors, type JWTPayload, jwtVerify, SignJWT } from 'jose';
@@ -81,6 +82,8 @@ export class Tokens {
       return { asker: this.#people.personOf(await this.#development.claimsOf(token)), client: 'development' };
     if (this.#oidc === undefined || this.#keys === undefined) throw signIn('The token is not one of this server.');
     const payload = await this.#verified(token, { ...this.#oidc, audience }, this.#keys);
+    if (payload['cnf'] !== undefined)
+      throw signIn('The token is bound to a key, and proofs of keys are not taken here: ask for a bearer token.');
     if ([payload.aud ?? []].flat().some(isOther))
       throw signIn('The token is for the API and for the gate at once, and so counts for neither.');
     return { asker: this.#people.personOf(claimedIn(payload, this.#oidc)), client: clientIn(payload) };

@@ -144,18 +144,18 @@ export class Reading {
     const after = cursor === undefined ? undefined : keyIn(cursor, 3);
     const runs = this.#projection.waiting().filter((known) => isAsked(known, query, asker) && reaches(known, after));
     const found: Found[] = [];
-    let isPromising = true;
+    let countsAreMine = true;
     for (let from = 0; from < runs.length;) {
       // Every request of a later run has at least this deadline.
       const least = deadlineOf(runs[from] as Known);
       const before = found.filter(({ key: [deadline = ''] }) => deadline < least).length;
       if (before > most) break;
       const round = runs.slice(from, from + BATCH);
-      const asked: readonly Known[] = isPromising ? firstOf(round, most + 1 - before) : round;
+      const asked: readonly Known[] = countsAreMine ? firstOf(round, most + 1 - before) : round;
       from += asked.length;
       const batch = await Promise.all(asked.map(async (known) => await this.#rowsOf(known, query, asker)));
-      // Visibility counts everybody's requests. Where this person sees fewer, whole rounds are faster.
-      isPromising = batch.flat().length >= asked.reduce((sum, { row }) => sum + row.pending, 0);
+      // Visibility counts the requests of everybody. If this person sees fewer, whole rounds are faster.
+      countsAreMine = batch.flat().length >= asked.reduce((sum, { row }) => sum + row.pending, 0);
       found.push(...batch.flat().filter(({ key }) => after === undefined || compared(key, after) > 0));
     }
     const sorted = found.toSorted((one, other) => compared(one.key, other.key));
@@ -211,7 +211,7 @@ function isAsked({ row, approvers }: Known, query: RequestQuery, asker: Asker): 
   return query.initiator === undefined || isSamePerson(asker, row.initiator, query.initiator);
 }
 
-/** Returns the first runs that have so many open requests between them, by what visibility shows: no run more is asked. */
+/** Returns the fewest runs that have so many open requests between them, by what visibility shows. */
 function firstOf(runs: readonly Known[], wanted: number): readonly Known[] {
   let pending = 0;
   const end = runs.findIndex(({ row }) => (pending += row.pending) >= wanted);

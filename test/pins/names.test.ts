@@ -18,6 +18,7 @@ import {
   SIGNALS,
   SPEC_HASH_MEMO,
   TICKET_MEMO,
+  TICKET_RUN_MEMO,
   TICKET_WORKFLOW,
   UPDATES,
 } from '../../contracts/names.ts';
@@ -31,6 +32,7 @@ describe('names on the wire', () => {
     expect([RUN_WORKFLOW, CATALOG_WORKFLOW, TICKET_WORKFLOW]).toEqual(['agentRun', 'toolCatalog', 'callTicket']));
 
   test('what names a ticket in its run', () => expect(TICKET_MEMO).toBe('countersignTicket'));
+  test('what names the run in a ticket', () => expect(TICKET_RUN_MEMO).toBe('countersignRun'));
 
   test('task queue, also of a worker whose configuration names none', () => {
     expect(DEFAULT_TASK_QUEUE).toBe('countersign');

@@ -167,6 +167,7 @@ test('the gateway does not start if the audience of the API is an address of the
 test.each<[string, Partial<NonNullable<GatewayConfigInput['gate']>>, string]>([
   ['one audience for API and gate', { audience: AUDIENCE }, 'gateway.gate.audience'],
   ['no address', { publicUrl: undefined }, 'gateway.gate.publicUrl'],
+  ['an address with a path', { publicUrl: `${GATE_ORIGIN}/countersign` }, 'gateway.gate.publicUrl'],
   [
     'one secret for two clients',
     { keys: ['a', 'b'].map((client) => ({ client, id: 'ann', secret: 's'.repeat(32) })) },

@@ -138,6 +138,7 @@ export async function startTestGateway(
       trusted,
       serverUrls: Object.fromEntries(Object.entries(servers).map(([name, { url }]) => [name, url])),
       repeatable: Object.fromEntries(Object.entries(servers).map(([name, each]) => [name, each.repeatable])),
+      isSigned: trust.mode === 'signed',
     },
     explain: explainBy({ policy, trusted }),
     ask: async (url, init) => await fetch(url, init),

@@ -72,6 +72,7 @@ function scene(listed: readonly string[] = ['shop'], there: readonly string[] = 
     trusted: {},
     serverUrls: {},
     repeatable: {},
+    isSigned: false,
   };
   // Sound: these are what it uses.
   const catalogs = new Catalogs(countersign as unknown as Countersign, settings, () => now);
@@ -120,6 +121,27 @@ test('a message names the groups by which administrators are named, and never mo
     { by: { id: 'tim', groups: ['night'] } },
     { by: { id: 'tim', groups: ['night', 'team-1'] } },
   ]);
+});
+
+test.each<[string, boolean, boolean]>([
+  ['in trust mode temporal', false, true],
+  ['not in trust mode signed, where workers believe no catalog', true, false],
+])('a read of a trusted server may be sent twice %s (INV-X1)', (_, isSigned, isRepeatable) => {
+  const policy = { repeatable: 'trusted-reads' as const };
+  const settings = {
+    administrators: [],
+    policy,
+    trusted: {},
+    serverUrls: {},
+    repeatable: { shop: ['list'] },
+    isSigned,
+  };
+  // Sound: nothing is asked.
+  const catalogs = new Catalogs({} as Countersign, settings);
+  const read = { name: 'read', inputSchema: {}, annotations: { readOnlyHint: true } };
+  expect(catalogs.isRepeatable('shop', read, true)).toBe(isRepeatable);
+  // The operator's own word counts in both.
+  expect(catalogs.isRepeatable('shop', { name: 'list', inputSchema: {} }, false)).toBe(true);
 });
 
 test('each tool counts for what is true of it', () => {

@@ -81,6 +81,8 @@ describe('a token', () => {
       `Bearer ${await provider.forged({ sub: 'ann' })}`,
       `Bearer ${await provider.token({ sub: 'ann with spaces' })}`,
       `Bearer ${await provider.token({ sub: 'ann', tenant: 'no tenant' })}`,
+      // Bound to a key (RFC 9449 §7.2): whoever has it without the key is not its owner.
+      `Bearer ${await provider.token({ sub: 'ann', cnf: { jkt: 'thumbprint' } })}`,
       `Bearer ${good}${'A'.repeat(20_000)}`,
     ];
     for (const authorization of bad) {

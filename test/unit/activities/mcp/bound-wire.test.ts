@@ -97,6 +97,24 @@ describe('the scheme of a token', () => {
     expect(scrubberFor(connection).text(text)).toBe('[redacted] [redacted] [redacted]');
   });
 
+  test('a server that is never content with a nonce refuses no token: none is asked for in its place', async () => {
+    const { binding } = await bound('at-0');
+    if (binding === undefined) throw new Error('it is bound');
+    const headers = { 'www-authenticate': 'DPoP error="use_dpop_nonce"', 'dpop-nonce': 'n' };
+    const { wire, sent } = wireOf({ accessToken: 'at-0', binding }, () => new Response(null, { status: 401, headers }));
+    let minted = 0;
+    const mint = async () => ({ accessToken: `at-${(minted += 1)}` });
+    const fetch = renewedFetch(
+      wire.fetch,
+      'at-0',
+      { mint, secrets: () => [] },
+      () => wire.exchange().nonceWanted === true,
+    );
+    await fetch(URL_ASKED, bearer('at-0', { [IDEMPOTENCY_HEADER]: 'k' }));
+    expect((await fetch(URL_ASKED, bearer('at-0'))).status).toBe(401);
+    expect([minted, sent.length]).toEqual([0, 4]);
+  });
+
   test('a scrubber knows proofs that leave after it was made', async () => {
     const { binding } = await bound('at-1');
     if (binding === undefined) throw new Error('it is bound');

@@ -15,6 +15,7 @@ test('without a file all is default, and the artifact folder is that of workers 
     serverUrls: {},
     trusted: {},
     repeatable: {},
+    isSigned: false,
     policy: { givenTokens: 'allow' },
     channels: [],
   });
@@ -23,6 +24,7 @@ test('without a file all is default, and the artifact folder is that of workers 
 test('secrets of servers and models are not asked for', async () => {
   const yaml = `
     taskQueue: agents
+    trust: { mode: signed, jwks: { keys: [] } }
     policy: { strategy: never, approvers: { groups: [ops] } }
     artifacts: { directory: stored }
     servers:
@@ -39,6 +41,7 @@ test('secrets of servers and models are not asked for', async () => {
     serverUrls: { tickets: 'https://tickets.example.com/mcp', notes: 'https://notes.example.com/mcp' },
     trusted: { tickets: true, notes: false },
     repeatable: { tickets: [], notes: [] },
+    isSigned: true,
     policy: { strategy: 'never', approvers: { ids: [], groups: ['ops'] }, givenTokens: 'allow' },
     path: join(directory, 'countersign.yaml'),
     channels: ['desk'],
