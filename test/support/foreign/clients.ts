@@ -23,6 +23,11 @@ export const INSTALL_MS = 900_000;
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const PACKAGES = fileURLToPath(new URL('packages', import.meta.url));
+
+/** Installs the npm packages of others that few tests need. @returns the folder that has `node_modules` */
+export async function foreignPackages(): Promise<string> {
+  return await ensureNpmFolder('foreign', PACKAGES);
+}
 const GUIDE = 'docs/guide/gate.md';
 const KEY = secretOf('ann/coder');
 
@@ -41,7 +46,7 @@ export type ForeignClient = (scene: ForeignWorld, hold: Hold, tool: string, args
 
 /** Installs what has to be installed, once for each user. */
 export async function foreignClients(): Promise<Readonly<Record<ForeignName, ForeignClient>>> {
-  const packages = await ensureNpmFolder('foreign', PACKAGES);
+  const packages = await foreignPackages();
   const sdk = await ensureVenv('python-sdk', join(PACKAGES, 'python-sdk.txt'));
   const langchain = await ensureVenv('python-langchain', join(PACKAGES, 'python-langchain.txt'));
   const inspector = join(packages, 'node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js');

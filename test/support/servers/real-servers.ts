@@ -10,6 +10,7 @@ import { mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { defined } from '../../../contracts/defined.ts';
 import { freePort } from '../../../workers/dev-server.ts';
 import { Hopeless, until } from '../until.ts';
 
@@ -26,12 +27,14 @@ export function moduleFile(path: string): string {
 }
 
 export interface McpProcess {
+  /** Absent: one that is free. */
+  readonly port?: number;
   readonly args: (port: number) => readonly string[];
   readonly env?: (port: number) => Readonly<Record<string, string>>;
 }
 
-export async function startMcpProcess({ args, env }: McpProcess): Promise<RunningMcpServer> {
-  const port = await freePort();
+export async function startMcpProcess({ port: stated, args, env }: McpProcess): Promise<RunningMcpServer> {
+  const port = stated ?? (await freePort());
   const url = `http://127.0.0.1:${port}/mcp`;
   const said: string[] = [];
   // A process group of its own lets everything the server starts end with it. The environment is empty, since some
@@ -82,11 +85,18 @@ function killGroup({ pid }: ChildProcess): void {
   }
 }
 
-/** Starts the reference server, which has one of everything: legacy era, stateful, on the v1 SDK. */
-export function startEverythingServer(): Promise<RunningMcpServer> {
+/**
+ * Starts the reference server, which has one of everything: legacy era, stateful, on the v1 SDK.
+ * @param folder with the `node_modules` of another release; absent: our own
+ * @param port absent: one that is free
+ */
+export function startEverythingServer(folder?: string, port?: number): Promise<RunningMcpServer> {
+  const path = '@modelcontextprotocol/server-everything/dist/index.js';
+  const file = folder === undefined ? moduleFile(path) : join(folder, 'node_modules', path);
   return startMcpProcess({
-    args: () => [moduleFile('@modelcontextprotocol/server-everything/dist/index.js'), 'streamableHttp'],
-    env: (port) => ({ PORT: `${port}` }),
+    ...defined({ port }),
+    args: () => [file, 'streamableHttp'],
+    env: (chosen) => ({ PORT: `${chosen}` }),
   });
 }
 
