@@ -42,6 +42,7 @@ export const GATE = verb({
     const { Catalogs } = await import('../../gateway/catalog/catalogs.ts');
     const { createGate } = await import('../../gateway/gate/gate.ts');
     const { serveGateOnStdio } = await import('../../gateway/gate/stdio.ts');
+    const { WITHDRAWN } = await import('../../gateway/gate/tasks.ts');
     await session(async ({ countersign, settings }) => {
       const { policy, trusted, serverUrls, repeatable, artifacts } = settings;
       const parts = createGate({
@@ -54,6 +55,7 @@ export const GATE = verb({
         version: packageVersion(),
         start: async (_caller, { runId, ticketId, called }) =>
           (await countersign.call({ runId, ticketId, call: { ...called, initiator } })).started,
+        stop: async (_caller, runId) => void (await countersign.run(runId).stop({ by: id, reason: WITHDRAWN })),
         pages: () => origin,
         onTrouble: (code, message) => terminal.err(`${code}: ${message}\n`),
       });
