@@ -17,6 +17,7 @@ import type { GatewayConfig } from '../contracts/schemas/gateway.ts';
 import type { IdCase } from '../contracts/schemas/policy.ts';
 import { Callers } from './gate/callers.ts';
 import { createGate, openGate, type OpenGate } from './gate/gate.ts';
+import { WITHDRAWN } from './gate/tasks.ts';
 import { type GateRouteParts, registerGate } from './gate/routes.ts';
 import { Catalogs, type CatalogSettings } from './catalog/catalogs.ts';
 import { CatalogChanges } from './catalog/changes.ts';
@@ -231,6 +232,8 @@ function gateOf(
     version,
     start: async ({ asker }, { runId, ticketId, called }) =>
       (await answering.call(asker, { runId, ...called }, { ticketId })).started,
+    stop: async ({ asker }, runId) =>
+      void (await answering.tell(asker, runId, {}, async (run) => await run.stop({ by: asker.id, reason: WITHDRAWN }))),
     pages: () => (config.signIn === undefined ? callers.origin : new URL(config.signIn.publicUrl).origin) ?? pages(),
     onAnswer: (status) => metrics.answeredCall(status),
     onTrouble: (code, message) => {

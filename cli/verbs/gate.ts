@@ -43,6 +43,7 @@ export const GATE = verb({
     const { createGate } = await import('../../gateway/gate/gate.ts');
     const { serveGateOnStdio } = await import('../../gateway/gate/stdio.ts');
     const { livePolicy } = await import('../session/gateway.ts');
+    const { WITHDRAWN } = await import('../../gateway/gate/tasks.ts');
     await session(async ({ countersign, settings }) => {
       const { artifacts } = settings;
       const onTrouble = (code: string, message: string): void => terminal.err(`${code}: ${message}\n`);
@@ -64,6 +65,7 @@ export const GATE = verb({
         version: packageVersion(),
         start: async (_caller, { runId, ticketId, called }) =>
           (await countersign.call({ runId, ticketId, call: { ...called, initiator } })).started,
+        stop: async (_caller, runId) => void (await countersign.run(runId).stop({ by: id, reason: WITHDRAWN })),
         pages: () => origin,
         onTrouble,
       });

@@ -5,12 +5,23 @@
  * 2. Only the end of that very ticket is told, so a late word never ends the ticket of a newer call.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import type { WorkflowExecutionDescription } from '@temporalio/client';
+import type { WorkflowExecutionDescription, WorkflowExecutionInfo } from '@temporalio/client';
+import { tsToMs } from '@temporalio/common/lib/time.js';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import { SEARCH_ATTRIBUTES, SIGNALS, TICKET_MEMO, TICKET_RUN_MEMO, TICKET_WORKFLOW } from '../../contracts/names.ts';
+import {
+  RUN_WORKFLOW,
+  SEARCH_ATTRIBUTES,
+  SIGNALS,
+  TICKET_MEMO,
+  TICKET_RUN_MEMO,
+  TICKET_WORKFLOW,
+} from '../../contracts/names.ts';
 import { Limits } from '../../contracts/schemas/run-spec.ts';
-import { runOfTicket } from '../../domain/gate/ticket.ts';
+import { type Owner, ownerOf, RUN_PREFIX, runOfTicket } from '../../domain/gate/ticket.ts';
 import type { Engine } from '../engine/engine.ts';
+import { listExecutions } from '../engine/executions.ts';
+import { quoted } from '../run/inbox.ts';
 
 export interface Ticket {
   readonly ticketId: string;
@@ -27,13 +38,28 @@ export interface TicketOptions {
   readonly keepSeconds: number;
 }
 
-/** Who started a run. */
+/** Who started a run, and when. */
 export interface Starter {
+  readonly startedAt: Date;
+  /** Absent while the run goes on. */
+  readonly endedAt?: Date;
   readonly initiator: string | undefined;
   readonly tenant: string | undefined;
   /** Id of the ticket under which the run was started; absent if it was not started for an MCP client. */
   readonly ticketId: string | undefined;
 }
+
+/** One page of the runs that make a client's calls. */
+export interface RunPage {
+  readonly runIds: readonly string[];
+  /** What `after` is for the next page; absent on the last one. */
+  readonly next?: string;
+}
+
+/** Runs on one page: each of them is asked what became of it. */
+const PAGE_SIZE = 10;
+/** Runs of a person that are looked through for a list: one page of Temporal. */
+const MOST_LISTED = 1_000;
 
 /** Longest time for which an equal call waits for a delivery. */
 const MOST_TELLING_MS = 2_000;
@@ -42,6 +68,7 @@ const MOST_TELLING_MS = 2_000;
 const LONGEST_CALL_SECONDS = Limits.parse({}).wallClockSeconds;
 
 export class Tickets {
+  #retention: Promise<number | undefined> | undefined;
   readonly #engine: Engine;
   readonly #options: TicketOptions;
   /** Ticket id → the delivery that is under way. An equal call of this process waits for it, and so finds no old outcome. */
@@ -134,13 +161,76 @@ export class Tickets {
   async starterOf(runId: string): Promise<Starter | undefined> {
     const described = await this.#described(runId);
     if (described === undefined) return undefined;
-    const { typedSearchAttributes: read, memo } = described;
+    const { typedSearchAttributes: read, memo, startTime, closeTime, raw } = described;
     const ticketId: unknown = memo?.[TICKET_MEMO];
+    // A run that has continued as new began with its first execution.
+    const first = raw.workflowExtendedInfo?.originalStartTime;
     return {
+      startedAt: first == null ? startTime : new Date(tsToMs(first)),
+      ...defined({ endedAt: closeTime }),
       initiator: read.get(SEARCH_ATTRIBUTES.initiator),
       tenant: read.get(SEARCH_ATTRIBUTES.tenant),
       ticketId: typeof ticketId === 'string' ? ticketId : undefined,
     };
+  }
+
+  /**
+   * Lists the calls that one client of a person has made, newest first, among the newest of that person.
+   * @param after the last id of the page before
+   * @throws CountersignError `USAGE` if no page ends there, `ENGINE_UNAVAILABLE`
+   */
+  async runsOf({ tenant, person, client }: Owner, after?: string): Promise<RunPage> {
+    const conditions = [
+      `WorkflowType = ${quoted(RUN_WORKFLOW)}`,
+      `WorkflowId STARTS_WITH ${quoted(RUN_PREFIX)}`,
+      `${SEARCH_ATTRIBUTES.initiator.name} = ${quoted(person)}`,
+      `${SEARCH_ATTRIBUTES.tenant.name} = ${quoted(tenant)}`,
+      `ExecutionStatus != 'ContinuedAsNew'`,
+    ];
+    const owner = ownerOf({ tenant, person, client });
+    const own = await this.#engine.call('', async () => {
+      const found: WorkflowExecutionInfo[] = [];
+      let seen = 0;
+      for await (const execution of listExecutions(this.#engine.client, conditions.join(' AND '))) {
+        const ticketId: unknown = execution.memo?.[TICKET_MEMO];
+        if (typeof ticketId === 'string' && ticketId.startsWith(owner)) found.push(execution);
+        if ((seen += 1) === MOST_LISTED) break;
+      }
+      return found;
+    });
+    const ids = own
+      .toSorted((one, other) => other.startTime.getTime() - one.startTime.getTime())
+      .map(({ workflowId }) => workflowId);
+    // A page of Temporal's own would be named by the client in bytes that Temporal takes without a check.
+    const from = after === undefined ? 0 : ids.indexOf(after) + 1;
+    if (after !== undefined && from === 0) throw new CountersignError('USAGE', 'No page of the list ends there.');
+    const runIds = ids.slice(from, from + PAGE_SIZE);
+    const last = runIds.at(-1);
+    return { runIds, ...(last !== undefined && last !== ids.at(-1) && { next: last }) };
+  }
+
+  /**
+   * Returns for how long what became of a call can be read, in ms from the start of its run on. A run that goes on may
+   * last as long as any; what is over is kept for the retention of the namespace.
+   */
+  async keptMs({ startedAt, endedAt }: Pick<Starter, 'startedAt' | 'endedAt'>): Promise<number> {
+    this.#retention ??= this.#retentionMs();
+    const retention = (await this.#retention) ?? this.#options.keepSeconds * 1_000;
+    const lasts = endedAt === undefined ? LONGEST_CALL_SECONDS * 1_000 : endedAt.getTime() - startedAt.getTime();
+    return lasts + retention;
+  }
+
+  async #retentionMs(): Promise<number | undefined> {
+    const { client, namespace } = this.#engine;
+    try {
+      const { config } = await this.#engine.call('', () => client.workflowService.describeNamespace({ namespace }));
+      const kept = config?.workflowExecutionRetentionTtl;
+      return kept == null ? undefined : tsToMs(kept);
+    } catch {
+      // It may not be told to everybody, or not now.
+      this.#retention = undefined;
+      return undefined;
+    }
   }
 
   async #described(workflowId: string): Promise<WorkflowExecutionDescription | undefined> {

@@ -6,12 +6,16 @@
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import { hashOf } from '../text/canonical.ts';
 
-export interface GateCall {
+/** Whose call it is. */
+export interface Owner {
   readonly tenant: string;
   /** Id of the person in whose name the client calls. */
   readonly person: string;
   /** Name of the client, as its token or key says. */
   readonly client: string;
+}
+
+export interface GateCall extends Owner {
   readonly server: string;
   readonly tool: string;
   readonly arguments: JsonObject;
@@ -30,7 +34,7 @@ export function ticketIdOf({ tenant, person, client, server, tool, arguments: ar
 }
 
 /** Beginning of the ids of all tickets of one person and client. */
-export function ownerOf({ tenant, person, client }: Pick<GateCall, 'tenant' | 'person' | 'client'>): string {
+export function ownerOf({ tenant, person, client }: Owner): string {
   return `${PREFIX}${encodeURIComponent(tenant)}/${hashOf([person, client]).slice(0, OWNER_LENGTH)}/`;
 }
 
@@ -38,9 +42,12 @@ export function isTicketId(workflowId: string): boolean {
   return workflowId.startsWith(PREFIX);
 }
 
+/** Beginning of the ids of all runs that make calls of MCP clients. */
+export const RUN_PREFIX = 'gate-';
+
 /** Id of the run that makes the call of a ticket: as unique as the ticket's own Temporal run id. */
 export function runOfTicket(temporalRunId: string): string {
-  return `gate-${temporalRunId}`;
+  return `${RUN_PREFIX}${temporalRunId}`;
 }
 
 /** A run id that an MCP client may name: no other run is read for it. */

@@ -3,7 +3,7 @@
  *
  * 1. A call is started once. An equal call finds the one that waits, or whose outcome no client has got, by its ticket;
  *    after the delivery it is a new one (docs/adr/0078).
- * 2. A reference only reads, whatever comes with it. What a ticket leads to counts only if it was started for the ticket.
+ * 2. A reference reads, and starts nothing, whatever comes with it. What a ticket leads to counts only if it was started for the ticket.
  * 3. A call is held for a bounded time. Who is answered that it waits may come back to any gateway, after any restart.
  */
 import { randomUUID } from 'node:crypto';
@@ -16,13 +16,23 @@ import type { ArtifactReader } from '../../client/ledger/ledger.ts';
 import { CountersignError, type ErrorCode, ERRORS } from '../../contracts/errors.ts';
 import type { GateConfig } from '../../contracts/schemas/gateway.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
-import { isGateRun, mayStart, ownerOf, ticketIdOf } from '../../domain/gate/ticket.ts';
+import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import type { RunResult } from '../../contracts/schemas/run-state.ts';
+import { isGateRun, mayStart, type Owner, ownerOf, RUN_PREFIX, ticketIdOf } from '../../domain/gate/ticket.ts';
 import { isSamePerson } from '../../domain/policy/approvers.ts';
 import type { Waiters } from '../http/waiters.ts';
 import { keyOf } from '../http/server.ts';
 import type { Asker } from '../identity/person.ts';
 import type { Offer } from './offers.ts';
-import { endedReply, type Pending, pendingReply, refusedReply, statusOf, unknownReply } from './replies.ts';
+import {
+  endedReply,
+  type Pending,
+  pendingReply,
+  refusedReply,
+  statusOf,
+  unknownReply,
+  withdrawnReply,
+} from './replies.ts';
 
 /** Who calls: a person, by a client. */
 export interface Caller {
@@ -61,6 +71,29 @@ export interface Called {
   readonly arguments: JsonObject;
 }
 
+/** A call that was made, and how it is found. */
+export interface Made {
+  /** Id of its run: its reference, and its id as a task. */
+  readonly runId: string;
+  readonly ticketId: string;
+  /** The ticket that its outcome ends; absent if it has none, or has another client's. */
+  readonly ticket: Ticket | undefined;
+}
+
+/** What a client is told of a call. */
+export interface Told {
+  readonly reply: CallToolResult;
+  /** Set if the call goes on. */
+  readonly goesOn?: Made;
+}
+
+/** A call as it was found by its reference. */
+export interface Found extends Made {
+  readonly starter: Starter;
+  /** True if the caller is the client that made it. */
+  readonly isOwn: boolean;
+}
+
 export interface StartedAs {
   readonly runId: string;
   readonly ticketId: string;
@@ -83,16 +116,26 @@ export class GateCalls {
   }
 
   /** @throws CountersignError `ENGINE_UNAVAILABLE`, `RATE_LIMITED`, … if it is not known whether the call was made */
-  async call(caller: Caller, offer: Offer, args: JsonObject, exchange: Exchange): Promise<CallToolResult> {
+  async call(caller: Caller, offer: Offer, args: JsonObject, exchange: Exchange): Promise<Told> {
+    const made = await this.make(caller, offer, args, exchange);
+    return 'reply' in made ? made : await this.#outcome(caller, made, exchange);
+  }
+
+  /**
+   * Makes a call, or finds the one that an equal call has made, and does not wait for it.
+   * @returns what its client is told, if it will not be made
+   * @throws CountersignError as `call`
+   */
+  async make(caller: Caller, offer: Offer, args: JsonObject, exchange: Exchange): Promise<Made | Told> {
     const { tickets } = this.#parts;
     const called: Called = { server: offer.server, tool: offer.definition.name, arguments: args };
     const unfit = refusalOf(caller, called);
     if (unfit !== undefined) return this.#told(unfit);
     const ticketId = this.#ticketOf(caller, called);
     const ticket = this.#parts.isRepeatable(offer) ? await tickets.find(ticketId) : await tickets.take(ticketId);
-    const runId = ticket?.runId ?? `gate-${randomUUID()}`;
+    const runId = ticket?.runId ?? `${RUN_PREFIX}${randomUUID()}`;
     const refused = await this.#begun(caller, { runId, ticketId, called }, ticket);
-    if (refused === undefined) return await this.#outcome(caller, { runId, ticketId, ticket }, exchange);
+    if (refused === undefined) return { runId, ticketId, ticket };
     if (ticket !== undefined) tickets.delivering(ticket, exchange.delivered);
     return this.#told(refused);
   }
@@ -101,23 +144,50 @@ export class GateCalls {
    * Tells what became of the call that has this reference.
    * @param called the call that came with the reference, which must be the same
    */
-  async result(caller: Caller, reference: string, exchange: Exchange, called?: Called): Promise<CallToolResult> {
-    const { tickets } = this.#parts;
-    const starter = isGateRun(reference) ? await tickets.starterOf(reference) : undefined;
-    const ticketId = starter?.ticketId;
-    if (starter === undefined || ticketId === undefined || !isOf(caller, starter)) {
+  async result(caller: Caller, reference: string, exchange: Exchange, called?: Called): Promise<Told> {
+    const found = await this.equal(caller, reference, called);
+    return 'reply' in found ? found : await this.#outcome(caller, found, exchange);
+  }
+
+  /** Finds the call that has this reference, and compares it with the one that came with the reference. */
+  async equal(caller: Caller, reference: string, called: Called | undefined): Promise<Found | Told> {
+    const found = await this.find(caller, reference);
+    if (found === undefined) {
       const message = `No call of yours with reference "${reference}" is on record. This request ran nothing.`;
       return this.#told(refusedReply('CALL_UNKNOWN', message));
     }
-    if (called !== undefined && this.#ticketOf(caller, called) !== ticketId) {
-      const message = `Reference "${reference}" is of a call with another tool or other arguments. Nothing was run. Without the reference this is a call of its own.`;
-      return this.#told(refusedReply('DIGEST_MISMATCH', message, reference));
-    }
-    const found = await tickets.find(ticketId);
+    if (called === undefined || this.#ticketOf(caller, called) === found.ticketId) return found;
+    const message = `Reference "${reference}" is of a call with another tool or other arguments. Nothing was run. Without the reference this is a call of its own.`;
+    return this.#told(refusedReply('DIGEST_MISMATCH', message, reference));
+  }
+
+  /** Finds the call that has this reference, if it was made in the name of the caller's person. */
+  async find(caller: Caller, reference: string): Promise<Found | undefined> {
+    const { tickets } = this.#parts;
+    const starter = isGateRun(reference) ? await tickets.starterOf(reference) : undefined;
+    const ticketId = starter?.ticketId;
+    if (starter === undefined || ticketId === undefined || !isOf(caller, starter)) return undefined;
     // Another client of the same person may read, and takes nothing away from the one whose call it is.
     const isOwn = ticketId.startsWith(ownerOf(idsOf(caller)));
-    const ticket = isOwn && found?.runId === reference ? found : undefined;
-    return await this.#outcome(caller, { runId: reference, ticketId, ticket }, exchange);
+    const ticket = isOwn ? await tickets.find(ticketId) : undefined;
+    return { runId: reference, ticketId, ticket: ticket?.runId === reference ? ticket : undefined, starter, isOwn };
+  }
+
+  /**
+   * Waits for the outcome of a call for as long as its client is there.
+   * @returns undefined if the client has gone, or the gateway stops
+   * @throws CountersignError `RATE_LIMITED` if too many wait already
+   */
+  async last(caller: Caller, { runId, ticket }: Made, exchange: Exchange): Promise<CallToolResult | undefined> {
+    const { tickets, waiters } = this.#parts;
+    const wait = async (): Promise<CallToolResult | undefined> => {
+      let end: CallToolResult | undefined;
+      while (end === undefined && !exchange.gone.aborted) end = await this.#held(this.endOf(runId), runId, exchange);
+      return end;
+    };
+    const end = await waiters.hold(keyOf(caller.asker), wait);
+    if (end !== undefined && ticket !== undefined) tickets.delivering(ticket, exchange.delivered);
+    return end === undefined ? undefined : this.#told(end).reply;
   }
 
   #ticketOf(caller: Caller, called: Called): string {
@@ -147,18 +217,11 @@ export class GateCalls {
     throw new CountersignError('RUN_ID_CONFLICT', message, { runId });
   }
 
-  async #outcome(
-    { asker }: Caller,
-    {
-      runId,
-      ticketId,
-      ticket,
-    }: { readonly runId: string; readonly ticketId: string; readonly ticket: Ticket | undefined },
-    exchange: Exchange,
-  ): Promise<CallToolResult> {
+  async #outcome({ asker }: Caller, made: Made, exchange: Exchange): Promise<Told> {
     const { tickets, waiters } = this.#parts;
+    const { runId, ticketId, ticket } = made;
     const ended = waiters
-      .hold(keyOf(asker), async () => await this.#ended(runId))
+      .hold(keyOf(asker), async () => await this.endOf(runId))
       .catch((error: unknown) => {
         // There is no room to hold it. The call goes on, and its client comes back for the outcome.
         if (error instanceof CountersignError && error.code === 'RATE_LIMITED') return undefined;
@@ -169,10 +232,11 @@ export class GateCalls {
       if (ticket !== undefined) tickets.delivering(ticket, exchange.delivered);
       return this.#told(end);
     }
-    if (exchange.gone.aborted) return this.#told(pendingReply({ reference: runId, status: 'running' }));
+    if (exchange.gone.aborted)
+      return { ...this.#told(pendingReply({ reference: runId, status: 'running' })), goesOn: made };
     // A call that may be repeated has no ticket before its client is told to come back.
     if (ticket === undefined) await tickets.take(ticketId, runId);
-    return this.#told(pendingReply(await this.#pending(runId)));
+    return { ...this.#told(pendingReply(await this.pendingOf(runId))), goesOn: made };
   }
 
   /** @returns undefined if the call goes on */
@@ -196,10 +260,15 @@ export class GateCalls {
     }
   }
 
-  async #ended(runId: string): Promise<CallToolResult | undefined> {
+  /**
+   * Waits for the end of a call.
+   * @param deadlineMs by default the time for which calls are held
+   * @returns undefined if it goes on
+   */
+  async endOf(runId: string, deadlineMs = this.#holdMs): Promise<CallToolResult | undefined> {
     try {
-      const result = await this.#parts.run(runId).result({ deadlineMs: this.#holdMs });
-      return await endedReply(runId, answerIn(runId, result), this.#parts.artifacts);
+      const result = await this.#parts.run(runId).result({ deadlineMs });
+      return (await this.#withdrawn(runId, result)) ?? (await this.#replyIn(runId, result));
     } catch (error) {
       if (!(error instanceof CountersignError)) throw error;
       if (error.code === 'RESULT_UNCERTAIN') return undefined;
@@ -210,20 +279,47 @@ export class GateCalls {
     }
   }
 
-  async #pending(runId: string): Promise<Pending> {
-    const open = await this.#openOf(runId);
+  async #replyIn(runId: string, result: RunResult): Promise<CallToolResult> {
+    return await endedReply(runId, answerIn(runId, result), this.#parts.artifacts);
+  }
+
+  /** A run that was ended from outside has no answer. Its ledger says whether its call had been sent by then. */
+  async #withdrawn(runId: string, { status, because = '' }: RunResult): Promise<CallToolResult | undefined> {
+    if (status === 'completed') return undefined;
+    const outcomes = await this.#outcomesOf(runId);
+    if (outcomes.length === 0 || outcomes.some((outcome) => outcome !== 'cancelled')) return undefined;
+    return status === 'stopped'
+      ? withdrawnReply('RUN_CANCELLED', `it was stopped (${because})`, runId)
+      : withdrawnReply('LIMIT_REACHED', `its run reached its limit (${because})`, runId);
+  }
+
+  async #outcomesOf(runId: string): Promise<readonly string[]> {
+    try {
+      const entries = await this.#parts.run(runId).ledger();
+      return entries.flatMap(({ fact }) => (fact.kind === 'outcome' ? [fact.outcome] : []));
+    } catch (error) {
+      // Nobody can read it now: it is then not known whether the call was sent.
+      if (error instanceof CountersignError) return [];
+      throw error;
+    }
+  }
+
+  /** Says how far a call is that goes on. */
+  async pendingOf(runId: string): Promise<Pending> {
+    const open = await this.openOf(runId);
     if (open.length === 0) return { reference: runId, status: 'running' };
     const [deadline] = open.map((request) => request.deadline).toSorted();
     return { reference: runId, status: 'waiting', page: this.#parts.pageOf(runId), deadline };
   }
 
   async #words(runId: string): Promise<string> {
-    if ((await this.#openOf(runId)).length === 0) return 'The call is under way.';
+    if ((await this.openOf(runId)).length === 0) return 'The call is under way.';
     const page = this.#parts.pageOf(runId);
     return page === undefined ? 'The call waits for a person.' : `The call waits for a person: ${page}`;
   }
 
-  async #openOf(runId: string) {
+  /** Requests that people have not decided; empty if nobody can be asked for them now. */
+  async openOf(runId: string): Promise<readonly ApprovalRequest[]> {
     try {
       return (await this.#parts.run(runId).requests()).filter(({ status }) => status === 'open');
     } catch (error) {
@@ -233,17 +329,13 @@ export class GateCalls {
     }
   }
 
-  #told(reply: CallToolResult): CallToolResult {
+  #told(reply: CallToolResult): Told {
     this.#parts.onAnswer?.(statusOf(reply));
-    return reply;
+    return { reply };
   }
 }
 
-function idsOf({ asker, client }: Caller): {
-  readonly tenant: string;
-  readonly person: string;
-  readonly client: string;
-} {
+export function idsOf({ asker, client }: Caller): Owner {
   return { tenant: asker.tenant, person: asker.id, client };
 }
 

@@ -9,12 +9,14 @@ import { GateCalls, type GateCallsParts } from './calls.ts';
 import type { McpParts } from './mcp-server.ts';
 import { type Offer, Offers } from './offers.ts';
 import type { GateRouteParts } from './routes.ts';
+import { GateTasks, type GateTasksParts } from './tasks.ts';
 
 export interface GateParts {
   readonly gate: GateConfig;
   readonly countersign: Pick<Countersign, 'tickets' | 'run'>;
   readonly catalogs: Catalogs;
   readonly start: GateCallsParts['start'];
+  readonly stop: GateTasksParts['stop'];
   readonly artifacts: ArtifactReader | undefined;
   readonly waiters: Pick<Waiters, 'hold'>;
   /** Origin of the pages; undefined where there are none. */
@@ -30,7 +32,7 @@ export interface Gate extends McpParts {
 }
 
 export function createGate(parts: GateParts): Gate {
-  const { gate, countersign, catalogs, pages, start, artifacts, waiters, onAnswer, version } = parts;
+  const { gate, countersign, catalogs, pages, start, stop, artifacts, waiters, onAnswer, version } = parts;
   const tickets = countersign.tickets(gate.keepSeconds);
   const calls = new GateCalls(
     {
@@ -51,6 +53,7 @@ export function createGate(parts: GateParts): Gate {
   return {
     offers: new Offers(catalogs, gate.servers),
     calls,
+    tasks: new GateTasks({ calls, tickets, stop }),
     version,
     onTrouble: parts.onTrouble,
     settled: async () => await tickets.settled(),

@@ -16,13 +16,25 @@ import { CountersignError } from '../../contracts/errors.ts';
 import { JsonObject } from '../../contracts/schemas/json.ts';
 import { nearNames } from '../../domain/text/match.ts';
 import { bounded, visible } from '../../domain/text/escape.ts';
-import type { Caller, Exchange, GateCalls } from './calls.ts';
+import type { Called, Caller, Exchange, GateCalls, Told } from './calls.ts';
 import { listedTool, type Offer, type Offers } from './offers.ts';
 import { REFERENCE_META, RESULT_TOOL } from './replies.ts';
+import {
+  type Era,
+  extensionBegun,
+  isMade,
+  legacyBegun,
+  notBegun,
+  serveTasks,
+  takesTasks,
+  TASK_CAPABILITIES,
+} from './task-methods.ts';
+import type { GateTasks } from './tasks.ts';
 
 export interface McpParts {
   readonly offers: Pick<Offers, 'of'>;
-  readonly calls: Pick<GateCalls, 'call' | 'result'>;
+  readonly calls: Pick<GateCalls, 'call' | 'make' | 'equal' | 'result' | 'find' | 'last'>;
+  readonly tasks: GateTasks;
   readonly version: string;
   /** Hears of what went wrong on this side. */
   readonly onTrouble: (code: string, message: string) => void;
@@ -54,13 +66,13 @@ const OWN_TOOL: Tool = {
   annotations: { readOnlyHint: true, idempotentHint: true, openWorldHint: false },
 };
 
-export function createGateServer(parts: McpParts, session: Session): Server {
-  const { offers, calls, version } = parts;
+export function createGateServer(parts: McpParts, session: Session, era: Era): Server {
+  const { offers, calls, tasks, version } = parts;
   const inWords = async <T>(act: () => Promise<T>): Promise<T> => await toldInWords(act, parts);
   const { caller, server: named } = session;
   const server = new Server(
     { name: 'countersign', title: 'Countersign', version },
-    { capabilities: { tools: {} }, instructions: INSTRUCTIONS },
+    { capabilities: { tools: {}, ...TASK_CAPABILITIES[era] }, instructions: INSTRUCTIONS },
   );
   // The name of our own tool is taken: no server answers in its place.
   const offered = async (): Promise<readonly Offer[]> =>
@@ -69,39 +81,75 @@ export function createGateServer(parts: McpParts, session: Session): Server {
     const found = await inWords(offered);
     return { tools: [...found.map(listedTool), OWN_TOOL] };
   });
+  /** Tells the client that its call goes on as it can take it: as a task, or in words. */
+  const told = async (context: ServerContext, { reply, goesOn }: Told): Promise<CallToolResult> =>
+    goesOn !== undefined && era === 'modern' && takesTasks(context)
+      ? extensionBegun(await tasks.begun(goesOn), reply)
+      : reply;
+  const asTask = async (asked: Asked, exchange: Exchange): Promise<CallToolResult> => {
+    const { offer, args, reference } = asked;
+    const made =
+      reference === undefined
+        ? await calls.make(caller, offer, args, exchange)
+        : await calls.equal(caller, reference, calledIn(asked));
+    if (!isMade(made)) throw notBegun(made);
+    return legacyBegun(await tasks.begun(made));
+  };
   server.setRequestHandler('tools/call', async ({ params }, context) => {
-    const { name, arguments: given = {} } = params;
+    const { name, arguments: given = {}, task } = params;
     const args = JsonObject.safeParse(given);
     if (!args.success) throw invalid('arguments must be a JSON object. Nothing was run.');
-    const exchange = exchangeOf(context, params._meta?.progressToken, session);
+    const exchange = exchangeOf(context, session);
     const found = await inWords(offered);
     const offer = found.find((each) => each.name === name);
-    const reference: unknown = params._meta?.[REFERENCE_META];
+    const wantsTask = era === 'legacy' && task !== undefined;
     if (offer === undefined) {
       if (name !== RESULT_TOOL) throw unknownTool(name, found);
+      if (wantsTask)
+        throw new ProtocolError(ProtocolErrorCode.MethodNotFound, `${RESULT_TOOL} cannot be called as a task.`);
       const { reference: asked } = args.data;
       if (typeof asked !== 'string' || asked.length > MOST_REFERENCE)
         throw invalid('reference must be the reference that the waiting call returned, as text.');
-      return await inWords(async () => await calls.result(caller, asked, exchange));
+      return await inWords(async () => await told(context, await calls.result(caller, asked, exchange)));
     }
+    const asked: Asked = { offer, args: args.data, reference: referenceIn(params._meta) };
     return await inWords(async (): Promise<CallToolResult> => {
-      if (reference === undefined) return await calls.call(caller, offer, args.data, exchange);
-      if (typeof reference !== 'string' || reference.length > MOST_REFERENCE)
-        throw invalid(`_meta["${REFERENCE_META}"] must be the reference of an earlier call, as text.`);
-      const called = { server: offer.server, tool: offer.definition.name, arguments: args.data };
-      return await calls.result(caller, reference, exchange, called);
+      if (wantsTask) return await asTask(asked, exchange);
+      const { reference } = asked;
+      return await told(
+        context,
+        reference === undefined
+          ? await calls.call(caller, offer, args.data, exchange)
+          : await calls.result(caller, reference, exchange, calledIn(asked)),
+      );
     });
   });
+  serveTasks(server, era, { caller, tasks, calls, inWords, exchangeOf: (context) => exchangeOf(context, session) });
   return server;
+}
+
+/** A call as a client asks for it. */
+interface Asked {
+  readonly offer: Offer;
+  readonly args: JsonObject;
+  readonly reference: string | undefined;
+}
+
+function calledIn({ offer: { server, definition }, args }: Asked): Called {
+  return { server, tool: definition.name, arguments: args };
+}
+
+function referenceIn(meta: Readonly<Record<string, unknown>> | undefined): string | undefined {
+  const reference = meta?.[REFERENCE_META];
+  if (reference === undefined || (typeof reference === 'string' && reference.length <= MOST_REFERENCE))
+    return reference;
+  throw invalid(`_meta["${REFERENCE_META}"] must be the reference of an earlier call, as text.`);
 }
 
 const MOST_REFERENCE = 100;
 
-function exchangeOf(
-  { mcpReq }: ServerContext,
-  token: string | number | undefined,
-  { deliveryOf, gone }: Session,
-): Exchange {
+function exchangeOf({ mcpReq }: ServerContext, { deliveryOf, gone }: Session): Exchange {
+  const token = mcpReq._meta?.progressToken;
   let count = 0;
   const progress = (message: string): void => {
     // A client that has gone is noticed by `gone`.

@@ -115,6 +115,8 @@ export function listedTool({ name, server, definition }: Offer): Tool {
     }),
     // Sound: discovery takes no tool whose input schema is not one of an object, and an object stays one.
     inputSchema: inertSchema(inputSchema) as Tool['inputSchema'],
+    // MCP 2025-11-25; 2026-07-28 has no such field, and the SDK leaves it out there.
+    execution: { taskSupport: 'optional' },
     _meta: {
       'countersign/tool': `${server}/${definition.name}`,
       ...(outputSchema !== undefined && { [OUTPUT_META]: inertSchema(outputSchema) }),

@@ -37,18 +37,23 @@ export interface Pending {
 /** Time after which a client asks again. */
 const ASK_AGAIN_SECONDS = 60;
 
-export function pendingReply({ reference, status, page, deadline }: Pending): CallToolResult {
-  const isAsked = status === 'waiting';
+export function pendingReply(pending: Pending): CallToolResult {
+  const { reference, status, page, deadline } = pending;
+  const text = `${pendingWords(pending)}\nNothing is to be done but to wait. To learn the outcome, make exactly this call again in ${ASK_AGAIN_SECONDS} seconds or later, or call ${RESULT_TOOL} with reference "${reference}". Neither runs the call a second time.`;
+  const meta = { reference, status, askAgainSeconds: ASK_AGAIN_SECONDS, ...defined({ page, deadline }) };
+  return { content: [{ type: 'text', text }], _meta: { [CALL_META]: meta } };
+}
+
+/** Says that a call has no outcome yet, why, and where people decide. */
+export function pendingWords({ status, page, deadline }: Pending): string {
   const lines = [
-    isAsked
+    status === 'waiting'
       ? 'This call has not run: it waits until a person has approved it.'
       : 'This call is under way, and its outcome is not known yet.',
     ...(page === undefined ? [] : [`People decide here: ${page}`]),
     ...(deadline === undefined ? [] : [`They may decide until ${deadline}.`]),
-    `Nothing is to be done but to wait. To learn the outcome, make exactly this call again in ${ASK_AGAIN_SECONDS} seconds or later, or call ${RESULT_TOOL} with reference "${reference}". Neither runs the call a second time.`,
   ];
-  const meta = { reference, status, askAgainSeconds: ASK_AGAIN_SECONDS, ...defined({ page, deadline }) };
-  return { content: [{ type: 'text', text: lines.join('\n') }], _meta: { [CALL_META]: meta } };
+  return lines.join('\n');
 }
 
 /** Reply to a call that cannot be made or found, in words for the model. */
@@ -67,6 +72,15 @@ export function unknownReply(code: string, message: string, reference: string): 
     content: [{ type: 'text', text }],
     isError: true,
     _meta: { [CALL_META]: { reference, status: 'unknown', code } },
+  };
+}
+
+/** Reply to a call whose run ended before the call was sent. */
+export function withdrawnReply(code: string, why: string, reference: string): CallToolResult {
+  return {
+    content: [{ type: 'text', text: `Not executed (${code}): ${why} before the call was sent.` }],
+    isError: true,
+    _meta: { [CALL_META]: { reference, status: 'cancelled', code } },
   };
 }
 

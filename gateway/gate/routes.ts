@@ -39,7 +39,7 @@ const AtServer = z.object({ server: Name.optional() });
 export function registerGate(app: FastifyInstance, parts: GateRouteParts): void {
   const { callers, issuer } = parts;
   const serving = new WeakMap<FastifyRequest, Caller>();
-  const handler = createMcpHandler(({ authInfo }) => createGateServer(parts, sessionIn(authInfo)), {
+  const handler = createMcpHandler(({ authInfo, era }) => createGateServer(parts, sessionIn(authInfo), era), {
     responseMode: 'sse',
     keepAliveMs: KEEP_ALIVE_MS,
     maxRequestBodySize: parts.bodyBytes,

@@ -24,7 +24,8 @@ export async function serveGateOnStdio(
   const closed = new AbortController();
   const gone = AbortSignal.any([closed.signal, stopped]);
   const handle = serveStdio(
-    () => createGateServer(parts, { caller, server, gone, deliveryOf: async (id) => await transport.deliveryOf(id) }),
+    ({ era }) =>
+      createGateServer(parts, { caller, server, gone, deliveryOf: async (id) => await transport.deliveryOf(id) }, era),
     { transport },
   );
   const over = new Promise<void>((resolve) => {

@@ -146,14 +146,14 @@ test('a gateway that stops in mid-call says that it goes on, and has delivered n
   expect(scene.bank.callsFor('stopped-in-between')).toHaveLength(1);
 });
 
-test('a call whose run was stopped is not known to have run, and a ticket lives as long as a run may', async () => {
+test('a call whose run was stopped before it was sent did not run, and a ticket lives as long as a run may', async () => {
   const args = { purpose: 'stopped-run' };
   const { reference } = await call(client, 'pay', args);
   const { client: temporal, countersign } = scene.world;
   await countersign.run(reference).stop({ by: 'ann', reason: 'enough' });
   const told = await call(client, 'pay', args);
-  expect(told).toMatchObject({ status: 'unknown', reference, result: { isError: true } });
-  expect(told.text).toContain('It is not known whether this call was executed');
+  expect(told).toMatchObject({ status: 'cancelled', reference, result: { isError: true } });
+  expect(told.text).toContain('Not executed (RUN_CANCELLED): it was stopped (enough) before the call was sent');
   const anew = await call(client, 'pay', args);
   expect(anew.reference).not.toBe(reference);
   const execution = anew.reference.replace('gate-', '');
@@ -164,6 +164,18 @@ test('a call whose run was stopped is not known to have run, and a ticket lives 
     return;
   }
   throw new Error('visibility lists no ticket of that call');
+});
+
+test('a call whose run was stopped while it was under way is not known to have run', async () => {
+  const args = { purpose: 'stopped-in-flight' };
+  const { reference } = await call(client, 'slow', args);
+  await scene.bank.held('stopped-in-flight');
+  await scene.world.countersign.run(reference).stop({ by: 'ann', reason: 'enough', inFlight: 'cancel' });
+  const told = await call(client, 'slow', args);
+  expect(told).toMatchObject({ status: 'unknown', reference, result: { isError: true } });
+  expect(told.text).toContain('It is not known whether this call was executed');
+  scene.bank.release('stopped-in-flight');
+  expect(scene.bank.callsFor('stopped-in-flight')).toHaveLength(1);
 });
 
 test('what stands under the id of a call counts only if it was started for the call', async () => {

@@ -1,5 +1,7 @@
 /** Starts a service whose gate MCP clients reach: a recording server with a catalog, and keys of clients. */
 import { Client as ModernClient, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport as Http } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { until } from '../until.ts';
 import type { CatalogHandle } from '../../../client/index.ts';
 import type { ConfigInput } from '../../../contracts/schemas/config.ts';
@@ -29,6 +31,8 @@ export interface GateWorld {
   restartGateway(): Promise<void>;
   /** Connects a client that no one here wrote (2026-07-28). */
   connect(name: KeyName, path?: string, at?: Gateway): Promise<ModernClient>;
+  /** Connects a client of 2025-11-25, which knows its tasks. */
+  connectEarlier(name: KeyName, at?: Gateway): Promise<Client>;
   /** Starts another gateway of the same service, which the test stops. */
   another(gate?: Partial<NonNullable<GatewayConfigInput['gate']>>): Promise<Gateway>;
   stop(): Promise<void>;
@@ -46,7 +50,7 @@ export async function startGateWorld(gate: GateInput = {}): Promise<GateWorld> {
   await connectBank(world, bank);
   const config = gatewayConfigOf(gate);
   const launch = async (): Promise<Gateway> => await startTestGateway(world, provider, { config });
-  const clients: ModernClient[] = [];
+  const clients: Pick<ModernClient, 'close'>[] = [];
   const gateWorld: GateWorld = {
     world,
     bank,
@@ -64,6 +68,15 @@ export async function startGateWorld(gate: GateInput = {}): Promise<GateWorld> {
       await client.connect(
         new StreamableHTTPClientTransport(url, { authProvider: { token: async () => secretOf(name) } }),
       );
+      clients.push(client);
+      return client;
+    },
+    connectEarlier: async (name, at = gateWorld.gateway) => {
+      const client = new Client({ name: 'test', version: '1' });
+      const requestInit = { headers: { authorization: `Bearer ${secretOf(name)}` } };
+      // Sound: its transport declares optional fields otherwise than its own client wants them.
+      const transport = new Http(new URL(`${at.url}/mcp`), { requestInit }) as Parameters<Client['connect']>[0];
+      await client.connect(transport);
       clients.push(client);
       return client;
     },
