@@ -45,6 +45,7 @@ export interface Starter {
   readonly endedAt?: Date;
   readonly initiator: string | undefined;
   readonly tenant: string | undefined;
+  readonly servers: readonly string[];
   /** Id of the ticket under which the run was started; absent if it was not started for an MCP client. */
   readonly ticketId: string | undefined;
 }
@@ -170,6 +171,7 @@ export class Tickets {
       ...defined({ endedAt: closeTime }),
       initiator: read.get(SEARCH_ATTRIBUTES.initiator),
       tenant: read.get(SEARCH_ATTRIBUTES.tenant),
+      servers: read.get(SEARCH_ATTRIBUTES.servers) ?? [],
       ticketId: typeof ticketId === 'string' ? ticketId : undefined,
     };
   }

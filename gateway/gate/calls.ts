@@ -3,19 +3,23 @@
  *
  * 1. A call is started once. An equal call finds the one that waits, or whose outcome no client has got, by its ticket;
  *    after the delivery it is a new one (docs/adr/0078).
- * 2. A reference reads, and starts nothing, whatever comes with it. What a ticket leads to counts only if it was started for the ticket.
+ * 2. A reference reads, and starts nothing, whatever comes with it. What a ticket leads to counts only if it was started
+ *    for the ticket.
  * 3. A call is held for a bounded time. Who is answered that it waits may come back to any gateway, after any restart.
  */
 import { randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import { WorkflowFailedError } from '@temporalio/client';
 import type { Starter, Ticket, Tickets } from '../../client/gate/tickets.ts';
 import type { RunHandle } from '../../client/run/run-handle.ts';
 import { answerIn, callAsRun } from '../../client/run/single-call.ts';
 import type { ArtifactReader } from '../../client/ledger/ledger.ts';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError, type ErrorCode, ERRORS } from '../../contracts/errors.ts';
 import type { GateConfig } from '../../contracts/schemas/gateway.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
+import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { RunResult } from '../../contracts/schemas/run-state.ts';
 import { isGateRun, mayStart, type Owner, ownerOf, RUN_PREFIX, ticketIdOf } from '../../domain/gate/ticket.ts';
@@ -39,12 +43,16 @@ export interface Caller {
   readonly asker: Asker;
   /** Name of the client, as its token or key says. */
   readonly client: string;
+  /** The one server that is offered at the address of the call; absent: all. */
+  readonly server?: string | undefined;
 }
 
 /** One request of a client, until it has its answer. */
 export interface Exchange {
-  /** Aborted when the client has gone. */
+  /** Aborted when the client has gone, or the gateway stops. */
   readonly gone: AbortSignal;
+  /** True once the client has gone: it is told nothing any more. */
+  readonly hasLeft: () => boolean;
   /** Tells the client that its call goes on; absent if it did not ask for that. */
   readonly progress?: ((words: string) => void) | undefined;
   /** Resolves once the answer has left, to false if the client has gone without it. */
@@ -105,6 +113,8 @@ const ENDED: ReadonlySet<ErrorCode> = new Set(['RUN_CANCELLED', 'LIMIT_REACHED']
 
 /** A client that asked for it hears so often that its call goes on. */
 const PROGRESS_MS = 10_000;
+/** Longest time for which the answer that a call waits itself waits for the words about it. */
+const MOST_LOOKING_MS = 3_000;
 
 export class GateCalls {
   readonly #parts: GateCallsParts;
@@ -117,8 +127,9 @@ export class GateCalls {
 
   /** @throws CountersignError `ENGINE_UNAVAILABLE`, `RATE_LIMITED`, … if it is not known whether the call was made */
   async call(caller: Caller, offer: Offer, args: JsonObject, exchange: Exchange): Promise<Told> {
+    const until = this.#until();
     const made = await this.make(caller, offer, args, exchange);
-    return 'reply' in made ? made : await this.#outcome(caller, made, exchange);
+    return 'reply' in made ? made : await this.#outcome(caller, made, exchange, until);
   }
 
   /**
@@ -145,8 +156,9 @@ export class GateCalls {
    * @param called the call that came with the reference, which must be the same
    */
   async result(caller: Caller, reference: string, exchange: Exchange, called?: Called): Promise<Told> {
+    const until = this.#until();
     const found = await this.equal(caller, reference, called);
-    return 'reply' in found ? found : await this.#outcome(caller, found, exchange);
+    return 'reply' in found ? found : await this.#outcome(caller, found, exchange, until);
   }
 
   /** Finds the call that has this reference, and compares it with the one that came with the reference. */
@@ -167,6 +179,8 @@ export class GateCalls {
     const starter = isGateRun(reference) ? await tickets.starterOf(reference) : undefined;
     const ticketId = starter?.ticketId;
     if (starter === undefined || ticketId === undefined || !isOf(caller, starter)) return undefined;
+    // A token for one server tells nothing of the others.
+    if (caller.server !== undefined && !starter.servers.includes(caller.server)) return undefined;
     // Another client of the same person may read, and takes nothing away from the one whose call it is.
     const isOwn = ticketId.startsWith(ownerOf(idsOf(caller)));
     const ticket = isOwn ? await tickets.find(ticketId) : undefined;
@@ -182,12 +196,18 @@ export class GateCalls {
     const { tickets, waiters } = this.#parts;
     const wait = async (): Promise<CallToolResult | undefined> => {
       let end: CallToolResult | undefined;
-      while (end === undefined && !exchange.gone.aborted) end = await this.#held(this.endOf(runId), runId, exchange);
+      while (end === undefined && !exchange.gone.aborted)
+        end = await this.#held(this.endOf(runId, this.#holdMs, exchange.gone), runId, exchange);
       return end;
     };
     const end = await waiters.hold(keyOf(caller.asker), wait);
     if (end !== undefined && ticket !== undefined) tickets.delivering(ticket, exchange.delivered);
     return end === undefined ? undefined : this.#told(end).reply;
+  }
+
+  /** Calls are held from the arrival of their request on: clients count from there, too. */
+  #until(): number {
+    return Date.now() + this.#holdMs;
   }
 
   #ticketOf(caller: Caller, called: Called): string {
@@ -217,11 +237,12 @@ export class GateCalls {
     throw new CountersignError('RUN_ID_CONFLICT', message, { runId });
   }
 
-  async #outcome({ asker }: Caller, made: Made, exchange: Exchange): Promise<Told> {
+  /** @param until milliseconds since the epoch, until which the call is held */
+  async #outcome({ asker }: Caller, made: Made, exchange: Exchange, until: number): Promise<Told> {
     const { tickets, waiters } = this.#parts;
     const { runId, ticketId, ticket } = made;
     const ended = waiters
-      .hold(keyOf(asker), async () => await this.endOf(runId))
+      .hold(keyOf(asker), async () => await this.endOf(runId, Math.max(1, until - Date.now()), exchange.gone))
       .catch((error: unknown) => {
         // There is no room to hold it. The call goes on, and its client comes back for the outcome.
         if (error instanceof CountersignError && error.code === 'RATE_LIMITED') return undefined;
@@ -232,11 +253,22 @@ export class GateCalls {
       if (ticket !== undefined) tickets.delivering(ticket, exchange.delivered);
       return this.#told(end);
     }
-    if (exchange.gone.aborted)
-      return { ...this.#told(pendingReply({ reference: runId, status: 'running' })), goesOn: made };
-    // A call that may be repeated has no ticket before its client is told to come back.
-    if (ticket === undefined) await tickets.take(ticketId, runId);
-    return { ...this.#told(pendingReply(await this.pendingOf(runId))), goesOn: made };
+    const pending = await this.#soon(this.pendingOf(runId), { reference: runId, status: 'running' });
+    // A call that may be repeated has no ticket before its client is told to come back, or people are asked about it.
+    const isFound = pending.status === 'waiting' || !exchange.hasLeft();
+    if (ticket === undefined && isFound) await tickets.take(ticketId, runId);
+    return { ...this.#told(pendingReply(pending)), goesOn: made };
+  }
+
+  /** @returns `otherwise` if there is no answer soon */
+  async #soon<T>(asked: Promise<T>, otherwise: T): Promise<T> {
+    const over = new AbortController();
+    const late = pause(MOST_LOOKING_MS, otherwise, { signal: over.signal }).catch(() => otherwise);
+    try {
+      return await Promise.race([asked, late]);
+    } finally {
+      over.abort();
+    }
   }
 
   /** @returns undefined if the call goes on */
@@ -262,20 +294,22 @@ export class GateCalls {
 
   /**
    * Waits for the end of a call.
-   * @param deadlineMs by default the time for which calls are held
+   * @param gone ends the wait
    * @returns undefined if it goes on
    */
-  async endOf(runId: string, deadlineMs = this.#holdMs): Promise<CallToolResult | undefined> {
+  async endOf(runId: string, deadlineMs: number, gone?: AbortSignal): Promise<CallToolResult | undefined> {
     try {
-      const result = await this.#parts.run(runId).result({ deadlineMs });
+      const result = await this.#parts.run(runId).result({ deadlineMs, ...defined({ signal: gone }) });
       return (await this.#withdrawn(runId, result)) ?? (await this.#replyIn(runId, result));
     } catch (error) {
       if (!(error instanceof CountersignError)) throw error;
-      if (error.code === 'RESULT_UNCERTAIN') return undefined;
+      if (error.code === 'RESULT_UNCERTAIN' || gone?.aborted === true) return undefined;
       // Any other error without such a cause is of the way to the run.
       const isOver = error.cause instanceof WorkflowFailedError || ENDED.has(error.code);
       if (!isOver) throw error;
-      return unknownReply(error.code, error.message, runId);
+      return (await this.#wasSent(runId))
+        ? unknownReply(error.code, error.message, runId)
+        : refusedReply(error.code, error.message, runId);
     }
   }
 
@@ -286,19 +320,25 @@ export class GateCalls {
   /** A run that was ended from outside has no answer. Its ledger says whether its call had been sent by then. */
   async #withdrawn(runId: string, { status, because = '' }: RunResult): Promise<CallToolResult | undefined> {
     if (status === 'completed') return undefined;
-    const outcomes = await this.#outcomesOf(runId);
+    const outcomes = (await this.#factsOf(runId)).flatMap((fact) => (fact.kind === 'outcome' ? [fact.outcome] : []));
     if (outcomes.length === 0 || outcomes.some((outcome) => outcome !== 'cancelled')) return undefined;
     return status === 'stopped'
       ? withdrawnReply('RUN_CANCELLED', `it was stopped (${because})`, runId)
       : withdrawnReply('LIMIT_REACHED', `its run reached its limit (${because})`, runId);
   }
 
-  async #outcomesOf(runId: string): Promise<readonly string[]> {
+  /** False only if the whole ledger of a run that has failed names no call that was handed to a worker. */
+  async #wasSent(runId: string): Promise<boolean> {
+    const facts = await this.#factsOf(runId);
+    const isWhole = facts.some((fact) => fact.kind === 'run.ended' && fact.status === 'failed');
+    return !isWhole || facts.some(({ kind }) => kind === 'dispatched' || kind === 'outcome');
+  }
+
+  /** @returns nothing if nobody can read the ledger now: it is then not known whether the call was sent */
+  async #factsOf(runId: string): Promise<readonly LedgerFact[]> {
     try {
-      const entries = await this.#parts.run(runId).ledger();
-      return entries.flatMap(({ fact }) => (fact.kind === 'outcome' ? [fact.outcome] : []));
+      return (await this.#parts.run(runId).ledger()).map(({ fact }) => fact);
     } catch (error) {
-      // Nobody can read it now: it is then not known whether the call was sent.
       if (error instanceof CountersignError) return [];
       throw error;
     }

@@ -16,6 +16,7 @@ import { CountersignError } from '../../contracts/errors.ts';
 import { JsonObject } from '../../contracts/schemas/json.ts';
 import { nearNames } from '../../domain/text/match.ts';
 import { bounded, visible } from '../../domain/text/escape.ts';
+import { nameOf } from '../http/server.ts';
 import type { Called, Caller, Exchange, GateCalls, Told } from './calls.ts';
 import { listedTool, type Offer, type Offers } from './offers.ts';
 import { REFERENCE_META, RESULT_TOOL } from './replies.ts';
@@ -46,6 +47,8 @@ export interface Session {
   readonly server?: string | undefined;
   /** Aborted when the client has gone, or the gateway stops. */
   readonly gone: AbortSignal;
+  /** Aborted when the client has gone. */
+  readonly left: AbortSignal;
   /** Resolves once the answer to a request has left, to false if the client has gone without it. */
   deliveryOf(requestId: string | number): Promise<boolean>;
 }
@@ -69,7 +72,8 @@ const OWN_TOOL: Tool = {
 export function createGateServer(parts: McpParts, session: Session, era: Era): Server {
   const { offers, calls, tasks, version } = parts;
   const inWords = async <T>(act: () => Promise<T>): Promise<T> => await toldInWords(act, parts);
-  const { caller, server: named } = session;
+  const { server: named } = session;
+  const caller: Caller = { ...session.caller, server: named };
   const server = new Server(
     { name: 'countersign', title: 'Countersign', version },
     { capabilities: { tools: {}, ...TASK_CAPABILITIES[era] }, instructions: INSTRUCTIONS },
@@ -100,11 +104,9 @@ export function createGateServer(parts: McpParts, session: Session, era: Era): S
     const args = JsonObject.safeParse(given);
     if (!args.success) throw invalid('arguments must be a JSON object. Nothing was run.');
     const exchange = exchangeOf(context, session);
-    const found = await inWords(offered);
-    const offer = found.find((each) => each.name === name);
     const wantsTask = era === 'legacy' && task !== undefined;
-    if (offer === undefined) {
-      if (name !== RESULT_TOOL) throw unknownTool(name, found);
+    // Outcomes are told whatever becomes of catalogs.
+    if (name === RESULT_TOOL) {
       if (wantsTask)
         throw new ProtocolError(ProtocolErrorCode.MethodNotFound, `${RESULT_TOOL} cannot be called as a task.`);
       const { reference: asked } = args.data;
@@ -112,6 +114,9 @@ export function createGateServer(parts: McpParts, session: Session, era: Era): S
         throw invalid('reference must be the reference that the waiting call returned, as text.');
       return await inWords(async () => await told(context, await calls.result(caller, asked, exchange)));
     }
+    const found = await inWords(offered);
+    const offer = found.find((each) => each.name === name);
+    if (offer === undefined) throw unknownTool(name, found);
     const asked: Asked = { offer, args: args.data, reference: referenceIn(params._meta) };
     return await inWords(async (): Promise<CallToolResult> => {
       if (wantsTask) return await asTask(asked, exchange);
@@ -148,7 +153,7 @@ function referenceIn(meta: Readonly<Record<string, unknown>> | undefined): strin
 
 const MOST_REFERENCE = 100;
 
-function exchangeOf({ mcpReq }: ServerContext, { deliveryOf, gone }: Session): Exchange {
+function exchangeOf({ mcpReq }: ServerContext, { deliveryOf, gone, left }: Session): Exchange {
   const token = mcpReq._meta?.progressToken;
   let count = 0;
   const progress = (message: string): void => {
@@ -162,6 +167,7 @@ function exchangeOf({ mcpReq }: ServerContext, { deliveryOf, gone }: Session): E
   };
   return {
     gone: AbortSignal.any([mcpReq.signal, gone]),
+    hasLeft: () => mcpReq.signal.aborted || left.aborted,
     delivered: deliveryOf(mcpReq.id),
     ...(token !== undefined && { progress }),
   };
@@ -171,7 +177,9 @@ function unknownTool(name: string, found: readonly Offer[]): ProtocolError {
   const names = found.map((each) => each.name);
   const near = nearNames(name, names);
   const hint = near.length > 0 ? ` Did you mean ${near.map(visible).join(', ')}?` : '';
-  return invalid(`No tool is offered under the name ${bounded(visible(name), 128)}.${hint}`);
+  return invalid(
+    `No tool is offered under the name ${bounded(visible(name), 128)}, and this request ran nothing.${hint} An earlier call under this name may have run: ask ${RESULT_TOOL} with its reference.`,
+  );
 }
 
 function invalid(message: string): ProtocolError {
@@ -184,11 +192,13 @@ async function toldInWords<T>(act: () => Promise<T>, { onTrouble }: Pick<McpPart
     return await act();
   } catch (error) {
     if (error instanceof ProtocolError) throw error;
-    const { code, message } = error instanceof CountersignError ? error : FAILED;
+    const { code, message } =
+      error instanceof CountersignError ? error : { code: 'INTERNAL' as const, message: nameOf(error) };
     onTrouble(code, message);
-    const told = code === 'INTERNAL' ? FAILED.message : message;
+    const told = code === 'INTERNAL' ? FAILED : message;
     throw new ProtocolError(ProtocolErrorCode.InternalError, `${code}: ${told}`, { code });
   }
 }
 
-const FAILED = { code: 'INTERNAL', message: 'The gateway has failed.' } as const;
+const FAILED =
+  'The gateway has failed, and does not know whether the call was started. Make exactly the same call again: a call that may run only once is found, and not made twice.';

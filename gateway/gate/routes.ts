@@ -160,6 +160,7 @@ async function serve(
     caller,
     server,
     gone: AbortSignal.any([gone.signal, stopping]),
+    left: gone.signal,
     deliveryOf: async () => await delivered,
   };
   const response = await fetch(requestOf(request, gone.signal), { authInfo: authInfoOf(session) });

@@ -25,7 +25,11 @@ export async function serveGateOnStdio(
   const gone = AbortSignal.any([closed.signal, stopped]);
   const handle = serveStdio(
     ({ era }) =>
-      createGateServer(parts, { caller, server, gone, deliveryOf: async (id) => await transport.deliveryOf(id) }, era),
+      createGateServer(
+        parts,
+        { caller, server, gone, left: closed.signal, deliveryOf: async (id) => await transport.deliveryOf(id) },
+        era,
+      ),
     { transport },
   );
   const over = new Promise<void>((resolve) => {

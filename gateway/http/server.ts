@@ -248,7 +248,7 @@ async function tell(
   await reply.status(problem.status).type('application/problem+json').send(problem);
 }
 
-function nameOf(error: unknown): string {
+export function nameOf(error: unknown): string {
   return error instanceof Error ? error.name : typeof error;
 }
 
