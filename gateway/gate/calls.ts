@@ -83,8 +83,8 @@ export interface Made {
 /** What a client is told of a call. */
 export interface Told {
   readonly reply: CallToolResult;
-  /** Set if the call goes on. */
-  readonly goesOn?: Made;
+  /** Set if the call goes on: which one, and how far it is. */
+  readonly goesOn?: { readonly made: Made; readonly pending: Pending };
 }
 
 /** A call as it was found by its reference. */
@@ -232,11 +232,12 @@ export class GateCalls {
       if (ticket !== undefined) tickets.delivering(ticket, exchange.delivered);
       return this.#told(end);
     }
-    if (exchange.gone.aborted)
-      return { ...this.#told(pendingReply({ reference: runId, status: 'running' })), goesOn: made };
     // A call that may be repeated has no ticket before its client is told to come back.
-    if (ticket === undefined) await tickets.take(ticketId, runId);
-    return { ...this.#told(pendingReply(await this.pendingOf(runId))), goesOn: made };
+    if (ticket === undefined && !exchange.gone.aborted) await tickets.take(ticketId, runId);
+    const pending: Pending = exchange.gone.aborted
+      ? { reference: runId, status: 'running' }
+      : await this.pendingOf(runId);
+    return { ...this.#told(pendingReply(pending)), goesOn: { made, pending } };
   }
 
   /** @returns undefined if the call goes on */

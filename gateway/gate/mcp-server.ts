@@ -84,7 +84,7 @@ export function createGateServer(parts: McpParts, session: Session, era: Era): S
   /** Tells the client that its call goes on as it can take it: as a task, or in words. */
   const told = async (context: ServerContext, { reply, goesOn }: Told): Promise<CallToolResult> =>
     goesOn !== undefined && era === 'modern' && takesTasks(context)
-      ? extensionBegun(await tasks.begun(goesOn), reply)
+      ? extensionBegun(await tasks.begun(goesOn.made, goesOn.pending), reply)
       : reply;
   const asTask = async (asked: Asked, exchange: Exchange): Promise<CallToolResult> => {
     const { offer, args, reference } = asked;

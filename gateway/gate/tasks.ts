@@ -10,7 +10,7 @@ import type { CallToolResult } from '@modelcontextprotocol/server';
 import type { Tickets } from '../../client/gate/tickets.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { type Caller, type Exchange, type Found, type GateCalls, idsOf, type Made } from './calls.ts';
-import { pendingWords } from './replies.ts';
+import { type Pending, pendingWords } from './replies.ts';
 
 /** How far a call is. */
 export interface TaskView {
@@ -57,8 +57,8 @@ export class GateTasks {
     this.#parts = parts;
   }
 
-  /** A task that has just been made: it says nothing yet of how far its call is. */
-  async begun({ runId }: Made): Promise<TaskView> {
+  /** Shows a call whose client is told of its task for the first time. @param pending how far it is, if that is known */
+  async begun({ runId }: Made, pending: Pending = { reference: runId, status: 'running' }): Promise<TaskView> {
     const starter = await this.#parts.tickets.starterOf(runId);
     const startedAt = starter?.startedAt ?? new Date();
     return {
@@ -66,8 +66,8 @@ export class GateTasks {
       startedAt,
       updatedAt: startedAt,
       keptMs: await this.#parts.tickets.keptMs({ startedAt }),
-      askAgainMs: ASK_AGAIN_MS.running,
-      words: pendingWords({ reference: runId, status: 'running' }),
+      askAgainMs: ASK_AGAIN_MS[pending.status],
+      words: pendingWords(pending),
     };
   }
 
