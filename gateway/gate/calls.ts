@@ -100,6 +100,11 @@ export interface StartedAs {
   readonly called: Called;
 }
 
+export interface EndWanted {
+  readonly deadlineMs?: number;
+  readonly preview?: boolean;
+}
+
 /** Codes with which `answerIn` says that a run has ended without an answer. */
 const ENDED: ReadonlySet<ErrorCode> = new Set(['RUN_CANCELLED', 'LIMIT_REACHED']);
 
@@ -263,13 +268,15 @@ export class GateCalls {
 
   /**
    * Waits for the end of a call.
-   * @param deadlineMs by default the time for which calls are held
+   * @param wanted `deadlineMs`: by default the time for which calls are held; `preview`: without what lies in artifacts
    * @returns undefined if it goes on
    */
-  async endOf(runId: string, deadlineMs = this.#holdMs): Promise<CallToolResult | undefined> {
+  async endOf(runId: string, wanted: EndWanted = {}): Promise<CallToolResult | undefined> {
+    const { deadlineMs = this.#holdMs, preview = false } = wanted;
     try {
       const result = await this.#parts.run(runId).result({ deadlineMs });
-      return (await this.#withdrawn(runId, result)) ?? (await this.#replyIn(runId, result));
+      const artifacts = preview ? undefined : this.#parts.artifacts;
+      return (await this.#withdrawn(runId, result)) ?? (await endedReply(runId, answerIn(runId, result), artifacts));
     } catch (error) {
       if (!(error instanceof CountersignError)) throw error;
       if (error.code === 'RESULT_UNCERTAIN') return undefined;
@@ -280,11 +287,7 @@ export class GateCalls {
     }
   }
 
-  async #replyIn(runId: string, result: RunResult): Promise<CallToolResult> {
-    return await endedReply(runId, answerIn(runId, result), this.#parts.artifacts);
-  }
-
-  /** A run that was ended from outside has no answer. Its ledger says whether its call had been sent by then. */
+  /** A run that was ended from outside has no answer. Its ledger says whether its call may have run by then. */
   async #withdrawn(runId: string, { status, because = '' }: RunResult): Promise<CallToolResult | undefined> {
     if (status === 'completed') return undefined;
     const outcomes = await this.#outcomesOf(runId);
@@ -299,7 +302,7 @@ export class GateCalls {
       const entries = await this.#parts.run(runId).ledger();
       return entries.flatMap(({ fact }) => (fact.kind === 'outcome' ? [fact.outcome] : []));
     } catch (error) {
-      // Nobody can read it now: it is then not known whether the call was sent.
+      // Nobody can read it now: it is then not known whether the call ran.
       if (error instanceof CountersignError) return [];
       throw error;
     }

@@ -100,7 +100,7 @@ test('a task that waits is cancelled and never runs; one that was sent goes on',
   await session.task(taskId).cancel();
   expect(await execution.result()).toMatchObject({
     status: 'cancelled',
-    task: { statusMessage: expect.stringContaining('before the call was sent') },
+    task: { statusMessage: expect.stringContaining('before it ran') },
   });
   expect(scene.bank.callsFor('ext-cancelled')).toEqual([]);
   const sent = await begin(session, 'slow', { purpose: 'ext-sent' });
