@@ -140,6 +140,7 @@ test('a gateway that stops while it holds a result says that the call goes on, a
   await second.stop();
   await lost;
   scene.bank.release('task-stopped');
+  expect((await begin(client, 'slow', args)).taskId).toBe(task.taskId);
   expect(textOf(await resultOf(client, task))).toContain('slow did');
   expect(scene.bank.callsFor('task-stopped')).toHaveLength(1);
 });
