@@ -165,9 +165,9 @@ export class Tickets {
     const { typedSearchAttributes: read, memo, startTime, closeTime, raw } = described;
     const ticketId: unknown = memo?.[TICKET_MEMO];
     // A run that has continued as new began with its first execution.
-    const first = raw.workflowExtendedInfo?.originalStartTime;
+    const first = raw.workflowExtendedInfo?.originalStartTime ?? undefined;
     return {
-      startedAt: first == null ? startTime : new Date(tsToMs(first)),
+      startedAt: first === undefined ? startTime : new Date(tsToMs(first)),
       ...defined({ endedAt: closeTime }),
       initiator: read.get(SEARCH_ATTRIBUTES.initiator),
       tenant: read.get(SEARCH_ATTRIBUTES.tenant),
@@ -226,8 +226,8 @@ export class Tickets {
     const { client, namespace } = this.#engine;
     try {
       const { config } = await this.#engine.call('', () => client.workflowService.describeNamespace({ namespace }));
-      const kept = config?.workflowExecutionRetentionTtl;
-      return kept == null ? undefined : tsToMs(kept);
+      const kept = config?.workflowExecutionRetentionTtl ?? undefined;
+      return kept === undefined ? undefined : tsToMs(kept);
     } catch {
       // It may not be told to everybody, or not now.
       this.#retention = undefined;

@@ -91,8 +91,8 @@ export interface Made {
 /** What a client is told of a call. */
 export interface Told {
   readonly reply: CallToolResult;
-  /** Set if the call goes on. */
-  readonly goesOn?: Made;
+  /** Set if the call goes on: which one, and how far it is. */
+  readonly goesOn?: { readonly made: Made; readonly pending: Pending };
 }
 
 /** A call as it was found by its reference. */
@@ -106,6 +106,12 @@ export interface StartedAs {
   readonly runId: string;
   readonly ticketId: string;
   readonly called: Called;
+}
+
+export interface EndWanted {
+  readonly deadlineMs: number;
+  readonly gone?: AbortSignal;
+  readonly preview?: boolean;
 }
 
 /** Codes with which `answerIn` says that a run has ended without an answer. */
@@ -197,7 +203,7 @@ export class GateCalls {
     const wait = async (): Promise<CallToolResult | undefined> => {
       let end: CallToolResult | undefined;
       while (end === undefined && !exchange.gone.aborted)
-        end = await this.#held(this.endOf(runId, this.#holdMs, exchange.gone), runId, exchange);
+        end = await this.#held(this.endOf(runId, { deadlineMs: this.#holdMs, gone: exchange.gone }), runId, exchange);
       return end;
     };
     const end = await waiters.hold(keyOf(caller.asker), wait);
@@ -242,7 +248,10 @@ export class GateCalls {
     const { tickets, waiters } = this.#parts;
     const { runId, ticketId, ticket } = made;
     const ended = waiters
-      .hold(keyOf(asker), async () => await this.endOf(runId, Math.max(1, until - Date.now()), exchange.gone))
+      .hold(
+        keyOf(asker),
+        async () => await this.endOf(runId, { deadlineMs: Math.max(1, until - Date.now()), gone: exchange.gone }),
+      )
       .catch((error: unknown) => {
         // There is no room to hold it. The call goes on, and its client comes back for the outcome.
         if (error instanceof CountersignError && error.code === 'RATE_LIMITED') return undefined;
@@ -253,11 +262,11 @@ export class GateCalls {
       if (ticket !== undefined) tickets.delivering(ticket, exchange.delivered);
       return this.#told(end);
     }
-    const pending = await this.#soon(this.pendingOf(runId), { reference: runId, status: 'running' });
+    const pending: Pending = await this.#soon(this.pendingOf(runId), { reference: runId, status: 'running' });
     // A call that may be repeated has no ticket before its client is told to come back, or people are asked about it.
     const isFound = pending.status === 'waiting' || !exchange.hasLeft();
     if (ticket === undefined && isFound) await tickets.take(ticketId, runId);
-    return { ...this.#told(pendingReply(pending)), goesOn: made };
+    return { ...this.#told(pendingReply(pending)), goesOn: { made, pending } };
   }
 
   /** @returns `otherwise` if there is no answer soon */
@@ -294,13 +303,14 @@ export class GateCalls {
 
   /**
    * Waits for the end of a call.
-   * @param gone ends the wait
+   * @param wanted `deadlineMs`: longest wait; `gone` ends it; `preview`: without what lies in artifacts
    * @returns undefined if it goes on
    */
-  async endOf(runId: string, deadlineMs: number, gone?: AbortSignal): Promise<CallToolResult | undefined> {
+  async endOf(runId: string, { deadlineMs, gone, preview = false }: EndWanted): Promise<CallToolResult | undefined> {
     try {
       const result = await this.#parts.run(runId).result({ deadlineMs, ...defined({ signal: gone }) });
-      return (await this.#withdrawn(runId, result)) ?? (await this.#replyIn(runId, result));
+      const artifacts = preview ? undefined : this.#parts.artifacts;
+      return (await this.#withdrawn(runId, result)) ?? (await endedReply(runId, answerIn(runId, result), artifacts));
     } catch (error) {
       if (!(error instanceof CountersignError)) throw error;
       if (error.code === 'RESULT_UNCERTAIN' || gone?.aborted === true) return undefined;
@@ -313,11 +323,7 @@ export class GateCalls {
     }
   }
 
-  async #replyIn(runId: string, result: RunResult): Promise<CallToolResult> {
-    return await endedReply(runId, answerIn(runId, result), this.#parts.artifacts);
-  }
-
-  /** A run that was ended from outside has no answer. Its ledger says whether its call had been sent by then. */
+  /** A run that was ended from outside has no answer. Its ledger says whether its call may have run by then. */
   async #withdrawn(runId: string, { status, because = '' }: RunResult): Promise<CallToolResult | undefined> {
     if (status === 'completed') return undefined;
     const outcomes = (await this.#factsOf(runId)).flatMap((fact) => (fact.kind === 'outcome' ? [fact.outcome] : []));

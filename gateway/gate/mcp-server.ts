@@ -85,52 +85,71 @@ export function createGateServer(parts: McpParts, session: Session, era: Era): S
     const found = await inWords(offered);
     return { tools: [...found.map(listedTool), OWN_TOOL] };
   });
-  /** Tells the client that its call goes on as it can take it: as a task, or in words. */
-  const told = async (context: ServerContext, { reply, goesOn }: Told): Promise<CallToolResult> =>
-    goesOn !== undefined && era === 'modern' && takesTasks(context)
-      ? extensionBegun(await tasks.begun(goesOn), reply)
-      : reply;
-  const asTask = async (asked: Asked, exchange: Exchange): Promise<CallToolResult> => {
-    const { offer, args, reference } = asked;
-    const made =
-      reference === undefined
-        ? await calls.make(caller, offer, args, exchange)
-        : await calls.equal(caller, reference, calledIn(asked));
-    if (!isMade(made)) throw notBegun(made);
-    return legacyBegun(await tasks.begun(made));
-  };
   server.setRequestHandler('tools/call', async ({ params }, context) => {
     const { name, arguments: given = {}, task } = params;
     const args = JsonObject.safeParse(given);
     if (!args.success) throw invalid('arguments must be a JSON object. Nothing was run.');
-    const exchange = exchangeOf(context, session);
+    const asking: Asking = { era, context, caller, exchange: exchangeOf(context, session) };
     const wantsTask = era === 'legacy' && task !== undefined;
     // Outcomes are told whatever becomes of catalogs.
     if (name === RESULT_TOOL) {
-      if (wantsTask)
-        throw new ProtocolError(ProtocolErrorCode.MethodNotFound, `${RESULT_TOOL} cannot be called as a task.`);
-      const { reference: asked } = args.data;
-      if (typeof asked !== 'string' || asked.length > MOST_REFERENCE)
-        throw invalid('reference must be the reference that the waiting call returned, as text.');
-      return await inWords(async () => await told(context, await calls.result(caller, asked, exchange)));
+      if (wantsTask) throw new ProtocolError(ProtocolErrorCode.MethodNotFound, `${RESULT_TOOL} cannot be a task.`);
+      const reference = askedReference(args.data);
+      return await inWords(
+        async () => await told(parts, asking, await calls.result(caller, reference, asking.exchange)),
+      );
     }
     const found = await inWords(offered);
     const offer = found.find((each) => each.name === name);
     if (offer === undefined) throw unknownTool(name, found);
     const asked: Asked = { offer, args: args.data, reference: referenceIn(params._meta) };
-    return await inWords(async (): Promise<CallToolResult> => {
-      if (wantsTask) return await asTask(asked, exchange);
-      const { reference } = asked;
-      return await told(
-        context,
-        reference === undefined
-          ? await calls.call(caller, offer, args.data, exchange)
-          : await calls.result(caller, reference, exchange, calledIn(asked)),
-      );
-    });
+    return await inWords(
+      async () => await (wantsTask ? begunAsTask(parts, asking, asked) : answered(parts, asking, asked)),
+    );
   });
   serveTasks(server, era, { caller, tasks, calls, inWords, exchangeOf: (context) => exchangeOf(context, session) });
   return server;
+}
+
+/** One request of a client for a call. */
+interface Asking {
+  readonly era: Era;
+  readonly context: ServerContext;
+  readonly caller: Caller;
+  readonly exchange: Exchange;
+}
+
+async function answered(parts: McpParts, asking: Asking, asked: Asked): Promise<CallToolResult> {
+  const { calls } = parts;
+  const { caller, exchange } = asking;
+  const { offer, args, reference } = asked;
+  return await told(
+    parts,
+    asking,
+    reference === undefined
+      ? await calls.call(caller, offer, args, exchange)
+      : await calls.result(caller, reference, exchange, calledIn(asked)),
+  );
+}
+
+/** Tells the client that its call goes on as it can take it: as a task, or in words. */
+async function told({ tasks }: McpParts, { era, context }: Asking, { reply, goesOn }: Told): Promise<CallToolResult> {
+  if (goesOn === undefined || era !== 'modern' || !takesTasks(context)) return reply;
+  return extensionBegun(await tasks.begun(goesOn.made, goesOn.pending), reply);
+}
+
+async function begunAsTask(
+  { calls, tasks }: McpParts,
+  { caller, exchange }: Asking,
+  asked: Asked,
+): Promise<CallToolResult> {
+  const { offer, args, reference } = asked;
+  const made =
+    reference === undefined
+      ? await calls.make(caller, offer, args, exchange)
+      : await calls.equal(caller, reference, calledIn(asked));
+  if (!isMade(made)) throw notBegun(made);
+  return legacyBegun(await tasks.begun(made));
 }
 
 /** A call as a client asks for it. */
@@ -142,6 +161,11 @@ interface Asked {
 
 function calledIn({ offer: { server, definition }, args }: Asked): Called {
   return { server, tool: definition.name, arguments: args };
+}
+
+function askedReference({ reference }: JsonObject): string {
+  if (typeof reference === 'string' && reference.length <= MOST_REFERENCE) return reference;
+  throw invalid('reference must be the reference that the waiting call returned, as text.');
 }
 
 function referenceIn(meta: Readonly<Record<string, unknown>> | undefined): string | undefined {

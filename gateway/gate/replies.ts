@@ -75,10 +75,10 @@ export function unknownReply(code: string, message: string, reference: string): 
   };
 }
 
-/** Reply to a call whose run ended before the call was sent. */
+/** Reply to a call that never ran, since its run ended before. */
 export function withdrawnReply(code: string, why: string, reference: string): CallToolResult {
   return {
-    content: [{ type: 'text', text: `Not executed (${code}): ${why} before the call was sent.` }],
+    content: [{ type: 'text', text: `Not executed (${code}): ${why} before it ran.` }],
     isError: true,
     _meta: { [CALL_META]: { reference, status: 'cancelled', code } },
   };

@@ -110,10 +110,12 @@ export function legacyBegun(task: TaskView): CallToolResult {
 }
 
 function legacyTask({ taskId, startedAt, updatedAt, keptMs, askAgainMs, words, end }: TaskView) {
+  const status = end === undefined ? 'working' : legacyStatus(end);
   return {
     taskId,
-    status: end === undefined ? 'working' : legacyStatus(end),
-    statusMessage: end === undefined ? words : wordsOf(end),
+    status,
+    // What a tool has said stands in the result alone.
+    ...(status !== 'completed' && { statusMessage: end === undefined ? words : wordsOf(end) }),
     createdAt: startedAt.toISOString(),
     lastUpdatedAt: updatedAt.toISOString(),
     ttl: keptMs,
@@ -132,7 +134,7 @@ function serveExtension(server: Server, { caller, tasks, calls, exchangeOf, inWo
   server.setRequestHandler('tasks/get', { params: Named }, async ({ taskId }, context) => {
     assertDeclared(context);
     const exchange = exchangeOf(context);
-    const task = await inWords(async () => await tasks.of(caller, taskId, exchange));
+    const task = await inWords(async () => await tasks.whole(caller, taskId, exchange));
     return task === undefined ? refuse(unknownTask(taskId)) : extensionTask(task);
   });
   server.setRequestHandler('tasks/update', { params: Named }, async ({ taskId }, context) => {

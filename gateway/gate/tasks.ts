@@ -10,7 +10,7 @@ import type { CallToolResult } from '@modelcontextprotocol/server';
 import type { Tickets } from '../../client/gate/tickets.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { type Caller, type Exchange, type Found, type GateCalls, idsOf, type Made } from './calls.ts';
-import { pendingWords } from './replies.ts';
+import { type Pending, pendingWords, statusOf } from './replies.ts';
 
 /** How far a call is. */
 export interface TaskView {
@@ -57,8 +57,8 @@ export class GateTasks {
     this.#parts = parts;
   }
 
-  /** A task that has just been made: it says nothing yet of how far its call is. */
-  async begun({ runId }: Made): Promise<TaskView> {
+  /** Shows a call whose client is told of its task for the first time. @param pending how far it is, if that is known */
+  async begun({ runId }: Made, pending: Pending = { reference: runId, status: 'running' }): Promise<TaskView> {
     const starter = await this.#parts.tickets.starterOf(runId);
     const startedAt = starter?.startedAt ?? new Date();
     return {
@@ -66,18 +66,23 @@ export class GateTasks {
       startedAt,
       updatedAt: startedAt,
       keptMs: await this.#parts.tickets.keptMs({ startedAt }),
-      askAgainMs: ASK_AGAIN_MS.running,
-      words: pendingWords({ reference: runId, status: 'running' }),
+      askAgainMs: ASK_AGAIN_MS[pending.status],
+      words: pendingWords(pending),
     };
   }
 
   /** @returns undefined if the caller's person has no such task */
-  async of(caller: Caller, taskId: string, exchange?: Exchange): Promise<TaskView | undefined> {
+  async of(caller: Caller, taskId: string): Promise<TaskView | undefined> {
+    const found = await this.#parts.calls.find(caller, taskId);
+    return found === undefined ? undefined : await this.#viewOf(found);
+  }
+
+  /** Shows a task with its whole outcome, which counts as delivered once the answer has left. */
+  async whole(caller: Caller, taskId: string, exchange: Exchange): Promise<TaskView | undefined> {
     const found = await this.#parts.calls.find(caller, taskId);
     if (found === undefined) return undefined;
-    const view = await this.#viewOf(found);
-    // The outcome stands in the view: its client has it once that has left.
-    if (view.end !== undefined && exchange !== undefined) this.#delivering(found, exchange);
+    const view = await this.#viewOf(found, false);
+    if (view.end !== undefined) this.#delivering(found, exchange);
     return view;
   }
 
@@ -112,8 +117,10 @@ export class GateTasks {
       if (error instanceof CountersignError && error.code === 'RUN_CLOSED') return { kind: 'over' };
       throw error;
     }
-    const end = await calls.endOf(taskId, READ_MS);
+    const end = await calls.endOf(taskId, { deadlineMs: READ_MS });
     if (end === undefined) return { kind: 'goes-on' };
+    // It may have been approved and sent in this very moment: its client then has to learn what is known of it.
+    if (statusOf(end) !== 'cancelled') return { kind: 'over' };
     this.#delivering(found, exchange);
     return { kind: 'cancelled', task: { ...(await this.#viewOf(found)), updatedAt: new Date(), end } };
   }
@@ -122,11 +129,11 @@ export class GateTasks {
     if (ticket !== undefined) this.#parts.tickets.delivering(ticket, delivered);
   }
 
-  async #viewOf({ runId, starter }: Found): Promise<TaskView> {
+  async #viewOf({ runId, starter }: Found, preview = true): Promise<TaskView> {
     const { calls, tickets } = this.#parts;
     const { startedAt, endedAt } = starter;
     const view = { taskId: runId, startedAt, keptMs: await tickets.keptMs(starter) };
-    const end = endedAt === undefined ? undefined : await calls.endOf(runId, READ_MS);
+    const end = endedAt === undefined ? undefined : await calls.endOf(runId, { deadlineMs: READ_MS, preview });
     if (end !== undefined)
       return { ...view, updatedAt: endedAt ?? startedAt, askAgainMs: ASK_AGAIN_MS.running, words: '', end };
     const pending = await calls.pendingOf(runId);

@@ -146,14 +146,14 @@ test('a gateway that stops in mid-call says that it goes on, and has delivered n
   expect(scene.bank.callsFor('stopped-in-between')).toHaveLength(1);
 });
 
-test('a call whose run was stopped before it was sent did not run, and a ticket lives as long as a run may', async () => {
+test('a call whose run was stopped while it waited did not run, and a ticket lives as long as a run may', async () => {
   const args = { purpose: 'stopped-run' };
   const { reference } = await call(client, 'pay', args);
   const { client: temporal, countersign } = scene.world;
   await countersign.run(reference).stop({ by: 'ann', reason: 'enough' });
   const told = await call(client, 'pay', args);
   expect(told).toMatchObject({ status: 'cancelled', reference, result: { isError: true } });
-  expect(told.text).toContain('Not executed (RUN_CANCELLED): it was stopped (enough) before the call was sent');
+  expect(told.text).toContain('Not executed (RUN_CANCELLED): it was stopped (enough) before it ran');
   const anew = await call(client, 'pay', args);
   expect(anew.reference).not.toBe(reference);
   const execution = anew.reference.replace('gate-', '');

@@ -22,14 +22,14 @@ import { secretOf } from '../scenes/gate-world.ts';
 export const INSTALL_MS = 900_000;
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
-const PACKAGES = fileURLToPath(new URL('packages', import.meta.url));
+export const PACKAGES = fileURLToPath(new URL('packages', import.meta.url));
 
 /** Installs the npm packages of others that few tests need. @returns the folder that has `node_modules` */
 export async function foreignPackages(): Promise<string> {
   return await ensureNpmFolder('foreign', PACKAGES);
 }
 const GUIDE = 'docs/guide/gate.md';
-const KEY = secretOf('ann/coder');
+export const KEY = secretOf('ann/coder');
 
 /** A call on its way. */
 export interface Calling {
@@ -161,7 +161,7 @@ function gateCommand({ world }: ForeignWorld, hold: Hold): readonly string[] {
   return [...start, '--client', CLIENT, '--hold', `${HOLDS[hold]}`, '--config', world.configFile, ...temporal];
 }
 
-function stdioOf(scene: ForeignWorld, hold: Hold) {
+export function stdioOf(scene: ForeignWorld, hold: Hold) {
   const [command = '', ...args] = gateCommand(scene, hold);
   return {
     command,
@@ -205,7 +205,7 @@ interface Run {
   readonly cwd?: string;
 }
 
-function running(command: string, args: Promise<readonly string[]>, { env, input, cwd = ROOT }: Run): Calling {
+export function running(command: string, args: Promise<readonly string[]>, { env, input, cwd = ROOT }: Run): Calling {
   const started = args.then((given) => {
     const child = spawn(command, given, {
       cwd,
