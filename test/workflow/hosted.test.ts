@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { requestDigest } from '../../domain/request/digest.ts';
-import { startHostingProvider } from '../support/models/hosting-provider.ts';
+import { type HostingProvider, startHostingProvider } from '../support/models/hosting-provider.ts';
 import { objects } from '../support/models/dialect.ts';
 import { type HostedWorld, pay, startHostedWorld } from '../support/scenes/hosted.ts';
 import { factsOf, outcomes, refusalOf, results, transcript } from '../support/world/run-record.ts';
@@ -253,35 +253,49 @@ describe('who calls', () => {
     });
   });
 
-  test('a provider that calls without asking ends the run, loudly', async () => {
-    const rude = await startHostingProvider();
-    try {
+  describe('a provider that calls without asking', () => {
+    let rude: HostingProvider;
+    const runBy = async (input: string) =>
+      await world.start([{ text: 'unused' }], {
+        agent: { name: 'clerk', model: 'rude' },
+        input,
+        servers: [{ name: 'bank' }],
+      });
+
+    beforeAll(async () => {
+      rude = await startHostingProvider();
       rude.stopAsking();
       const openai = { ...world.config.models['gpt'], baseUrl: rude.baseUrl } as never;
       world.config.models['rude'] = openai;
       await world.restartWorkers();
-      // Whether its answer ends well or breaks off, the step is not taken again: that might call again.
-      for (const [purpose, faults] of [
-        ['unasked', []],
-        ['unasked, broken off', ['lose']],
-      ] as const) {
-        for (const fault of faults) rude.fault(purpose, fault);
-        rude.script(purpose, [{ calls: [pay('bank', purpose)] }]);
-        const run = await world.start([{ text: 'unused' }], {
-          agent: { name: 'clerk', model: 'rude' },
-          input: purpose,
-          servers: [{ name: 'bank' }],
-        });
-        expect(await refusalOf(run.result())).toMatchObject({
-          code: 'HOSTED_UNSUPPORTED',
-          message: expect.stringContaining('without asking'),
-        });
-        const steps = rude.asked.filter(({ body }) => JSON.stringify(body['include'] ?? []).includes('reasoning'));
-        expect(steps.filter(({ body }) => JSON.stringify(body['input']).includes(`"${purpose}"`))).toHaveLength(1);
-        expect(bank.callsFor(purpose)).toHaveLength(1);
-      }
-    } finally {
-      await rude.close();
-    }
+    });
+    afterAll(async () => await rude?.close());
+
+    // Whether its answer ends well or breaks off, the step is not taken again: that might call again.
+    test.each([
+      ['unasked', []],
+      ['unasked, broken off', ['lose']],
+    ] as const)('ends the run, loudly: %s', async (purpose, faults) => {
+      for (const fault of faults) rude.fault(purpose, fault);
+      rude.script(purpose, [{ calls: [pay('bank', purpose)] }]);
+      const run = await runBy(purpose);
+      expect(await refusalOf(run.result())).toMatchObject({
+        code: 'HOSTED_UNSUPPORTED',
+        message: expect.stringContaining('without asking'),
+      });
+      const steps = rude.asked.filter(({ body }) => JSON.stringify(body['include'] ?? []).includes('reasoning'));
+      expect(steps.filter(({ body }) => JSON.stringify(body['input']).includes(`"${purpose}"`))).toHaveLength(1);
+      expect(bank.callsFor(purpose)).toHaveLength(1);
+    });
+
+    test('and that was asked for its list is not asked for it again', async () => {
+      rude.script('Say which tools you have.', [{ calls: [pay('bank', 'listing')] }]);
+      const run = await runBy('list');
+      expect(await refusalOf(run.result())).toMatchObject({
+        code: 'HOSTED_UNSUPPORTED',
+        message: expect.stringContaining('when it was asked for a list'),
+      });
+      expect(bank.callsFor('listing')).toHaveLength(1);
+    });
   });
 });
