@@ -88,13 +88,13 @@ export interface Asking {
 
 export interface Answer {
   readonly status: number;
-  /** What it says of the call: output, or error. */
-  readonly call: JsonObject;
+  /** What it was told of the call: its model repeats that. */
+  readonly said: string;
 }
 
 let asked = 0;
 
-/** Lets its agent call a tool of an MCP server, and returns what it says of that. */
+/** Lets its agent call a tool of an MCP server, and returns what its model was told of that. */
 export async function callBy(stack: LlamaStack, { url, headers, tool, arguments: args }: Asking): Promise<Answer> {
   const words = `order ${(asked += 1)}`;
   stack.model.obey(words, tool, args);
@@ -106,6 +106,11 @@ export async function callBy(stack: LlamaStack, { url, headers, tool, arguments:
   });
   // Sound: its answers are JSON.
   const body = object((await response.json()) as JsonValue);
-  const call = objects(body['output']).find(({ type }) => stringOf(type) === 'mcp_call') ?? {};
-  return { status: response.status, call };
+  const message = objects(body['output']).findLast(({ type }) => type === 'message');
+  return {
+    status: response.status,
+    said: objects(message?.['content'])
+      .map(({ text }) => stringOf(text))
+      .join(''),
+  };
 }

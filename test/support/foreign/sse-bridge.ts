@@ -4,7 +4,7 @@
  */
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { Server } from '@modelcontextprotocol/server';
-import { proxyServer, startHTTPServer } from 'mcp-proxy';
+import { startHTTPServer } from 'mcp-proxy';
 import { freePort } from '../../../workers/dev-server.ts';
 
 /** Longer than any call of a test. */
@@ -31,7 +31,8 @@ export async function startSseBridge(upstream: () => string): Promise<SseBridge>
       const headers = authorization === undefined ? {} : { authorization };
       await client.connect(new StreamableHTTPClientTransport(new URL(upstream()), { requestInit: { headers } }));
       const server = new Server({ name: 'bridge', version: '1' }, { capabilities: TOOLS });
-      await proxyServer({ client, server, serverCapabilities: TOOLS, requestTimeout: CALL_MS });
+      server.setRequestHandler('tools/list', async ({ params }) => await client.listTools(params));
+      server.setRequestHandler('tools/call', async ({ params }) => await client.callTool(params, { timeout: CALL_MS }));
       clients.set(server, client);
       return server;
     },
