@@ -2,8 +2,9 @@
  * The first activity of a run. It checks the spec. On a worker of both roles it also lists the tools of all servers, and
  * takes the first stretch (docs/adr/0062).
  *
- * 1. Only the check fails the activity. A list that does not come, and a model that does not answer, are left to the run,
- *    which waits for them, tells people, and tries again. A model's final refusal is told to the run, which fails by it.
+ * 1. Only the check fails the activity, and a provider that calls where it is asked for a list. A list that does not
+ *    come, and a model that does not answer, are left to the run, which waits for them, tells people, and tries again. A
+ *    model's final refusal is told to the run, which fails by it.
  * 2. What was done is on record before any call leaves, the prepared run included; `stretch.ts` says the rest.
  */
 import { defined } from '../../contracts/defined.ts';
@@ -98,7 +99,10 @@ async function listed(
     const found = each.filter((list) => 'tools' in list);
     return found.length === servers.length ? found : undefined;
   } catch {
-    await Promise.allSettled(lists);
+    for (const list of await Promise.allSettled(lists)) {
+      // To ask this provider again might make its call again.
+      if (list.status === 'rejected' && codedFailureIn(list.reason)?.code === 'HOSTED_UNSUPPORTED') throw list.reason;
+    }
     return undefined;
   }
 }

@@ -5,6 +5,7 @@
  *    counts once; another message under the same id is refused (INV-G2, INV-D3).
  * 2. A person decides exactly what is shown: the handle recomputes each digest from the fields of the request (INV-G2).
  */
+import { setMaxListeners } from 'node:events';
 import type { WorkflowHandle } from '@temporalio/client';
 import { CountersignError } from '../../contracts/errors.ts';
 import { QUERIES, UPDATES } from '../../contracts/names.ts';
@@ -229,14 +230,15 @@ export class RunHandle {
   async result({
     deadlineMs = 31_536_000_000,
     onPause,
-    signal = new AbortController().signal,
+    signal,
   }: Pick<WatchOptions, 'deadlineMs' | 'onPause'> & { readonly signal?: AbortSignal } = {}): Promise<RunResult> {
     const over = new AbortController();
     if (onPause !== undefined) void tellUnserved(this.#engine.client, this.runId, onPause, over.signal);
     try {
       // Sound: `agentRun` returns it.
       const ended = (): Promise<unknown> => this.#handle.result();
-      const waiting = async (): Promise<unknown> => await this.#engine.client.connection.withAbortSignal(signal, ended);
+      const waiting =
+        signal === undefined ? ended : () => this.#engine.client.connection.withAbortSignal(oneWait(signal), ended);
       return (await this.#engine.call(this.runId, waiting, deadlineMs)) as RunResult;
     } catch (error) {
       if (!(error instanceof CountersignError) || error.code !== 'RESULT_UNCERTAIN') throw error;
@@ -375,4 +377,11 @@ function assertArgumentsFit(decision: Decision): void {
   if (bytes <= MOST_ARGUMENT_BYTES) return;
   const message = `Arguments have ${bytes} bytes; no run allows more than ${MOST_ARGUMENT_BYTES}. Nothing was sent.`;
   throw new CountersignError('ARGUMENTS_TOO_LARGE', message, { callId: decision.callId, path: 'arguments' });
+}
+
+/** The SDK adds a listener to the signal with each poll, and takes none away: they end with this wait. */
+function oneWait(signal: AbortSignal): AbortSignal {
+  const own = AbortSignal.any([signal]);
+  setMaxListeners(0, own);
+  return own;
 }

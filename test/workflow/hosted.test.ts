@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { requestDigest } from '../../domain/request/digest.ts';
-import { startHostingProvider } from '../support/models/hosting-provider.ts';
+import { type HostingProvider, startHostingProvider } from '../support/models/hosting-provider.ts';
 import { objects } from '../support/models/dialect.ts';
 import { type HostedWorld, pay, startHostedWorld } from '../support/scenes/hosted.ts';
 import { factsOf, outcomes, refusalOf, results, transcript } from '../support/world/run-record.ts';
@@ -52,7 +52,7 @@ describe('a hosted call', () => {
     expect(factsOf(ledger, 'decision.accepted')).toHaveLength(1);
   });
 
-  test('has call, request and response as parts of their own, with ids that cannot be confused', async () => {
+  test('S4.2: has call, request and response as parts of their own, with ids that cannot be confused', async () => {
     const run = await scene.started(['bank'], [{ calls: [pay('bank', 'parts')] }]);
     await decideNext(run, 'ann');
     await run.result();
@@ -68,12 +68,20 @@ describe('a hosted call', () => {
     ]);
   });
 
-  test('is told to the model as made, and no model step carries an approval', async () => {
+  test('S4.7: is approved under the id that the provider gave, once, and no model step carries an approval', async () => {
     const run = await scene.started(['bank'], [{ calls: [pay('bank', 'told')] }]);
     await decideNext(run, 'ann');
     await run.result();
     const { steps, calls } = scene.askedAs('told');
-    expect(calls).toHaveLength(1);
+    const [call, ...others] = calls.map((body) => objects(body['input']));
+    expect(others).toEqual([]);
+    const given = call?.find(({ type }) => type === 'mcp_approval_request')?.['id'];
+    const message = (await transcript(world, run)).find(({ role }) => role === 'assistant');
+    expect(message).toMatchObject({ parts: [{ approvalRequestId: given }] });
+    expect(call?.find(({ type }) => type === 'mcp_approval_response')).toMatchObject({ approval_request_id: given });
+    // What the provider has executed is all that the server has received: nothing was called from here.
+    expect(scene.provider.executed.filter((id) => id === given)).toHaveLength(1);
+    expect(bank.callsFor('told')).toHaveLength(1);
     const last = objects(steps.at(-1)?.['input']);
     expect(last.map(({ type }) => type)).toContain('mcp_call');
     expect(last.map(({ type }) => type)).not.toContain('mcp_approval_request');
@@ -175,6 +183,35 @@ describe('calls beside each other', () => {
     ]);
   });
 
+  test('S4.3: have names that mean one tool each, in any order of servers, where plain names would be alike', async () => {
+    const calls = (purpose: string) => [
+      { server: 'bank', tool: 'pay__now', arguments: { purpose } },
+      { server: 'bank__pay', tool: 'now', arguments: { purpose } },
+    ];
+    const names: (readonly string[])[] = [];
+    for (const servers of [
+      ['bank', 'bank__pay'],
+      ['bank__pay', 'bank'],
+    ]) {
+      const purpose = servers.join(', ');
+      const run = await scene.started(servers, [{ calls: calls(purpose) }]);
+      const [first, second] = await openRequests(run, 2);
+      expect([first, second].map(({ server, tool }) => `${server}/${tool}`)).toEqual([
+        'bank/pay__now',
+        'bank__pay/now',
+      ]);
+      await run.decide(decisionOn(first, 'bob', 'reject'));
+      await run.decide(decisionOn(second, 'ann'));
+      await run.result();
+      expect(await outcomes(run)).toEqual({ 't1.c0': 'rejected', 't1.c1': 'succeeded' });
+      expect(bank.callsFor(purpose).map(({ tool }) => tool)).toEqual(['now']);
+      const said = await transcript(world, run);
+      names.push(said.flatMap((each) => (each.role === 'tool' ? each.results : [])).map(({ name }) => name));
+    }
+    expect(new Set(names[0]).size).toBe(2);
+    expect(names[1]).toEqual(names[0]);
+  });
+
   test('a hosted tool that is called as a function, and the other way round, is refused by the judge', async () => {
     const run = await scene.started(
       ['bank', 'local'],
@@ -215,20 +252,27 @@ describe('who calls', () => {
     });
   });
 
-  test('with auto, the same server is called by this service where the provider cannot', async () => {
+  test('S4.5: with auto, the same server is called by this service where the provider cannot, with the same gate and results', async () => {
     const calls = [{ tool: 'auto/pay', arguments: { purpose: 'automatic' } }];
     const run = await world.start([{ calls }, { text: 'done' }], { servers: [{ name: 'auto' }] });
     const [request] = await openRequests(run);
     expect(request).not.toHaveProperty('hosted');
-    await run.decide(decisionOn(request, 'ann'));
-    await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
-    const other = await scene.started(['auto'], [{ calls: [pay('auto', 'automatic too')] }]);
+    const other = await scene.started(
+      ['auto'],
+      [{ calls: [{ server: 'auto', tool: 'pay', arguments: { purpose: 'automatic' } }] }],
+    );
     const [hosted] = await openRequests(other);
-    expect(hosted).toMatchObject({ tool: request.tool, server: request.server, hosted: 'gpt' });
-    await other.decide(decisionOn(hosted, 'ann'));
-    await other.result();
-    expect(bank.callsFor('automatic too')).toHaveLength(1);
+    expect(hosted.hosted).toBe('gpt');
+    const { server, tool, definitionHash, arguments: args, approvers } = request;
+    expect(hosted).toMatchObject({ server, tool, definitionHash, arguments: args, approvers });
+    for (const each of [run, other]) {
+      await decideNext(each, 'ann');
+      await each.result();
+      expect(await outcomes(each)).toEqual({ 't1.c0': 'succeeded' });
+    }
+    const [ours, theirs] = [await results(world, run), await results(world, other)];
+    expect(theirs[0]?.outcome).toEqual(ours[0]?.outcome);
+    expect(bank.callsFor('automatic')).toHaveLength(2);
   });
 
   test('of what stands behind a baseUrl the operator must say that it asks', async () => {
@@ -253,35 +297,49 @@ describe('who calls', () => {
     });
   });
 
-  test('a provider that calls without asking ends the run, loudly', async () => {
-    const rude = await startHostingProvider();
-    try {
+  describe('a provider that calls without asking', () => {
+    let rude: HostingProvider;
+    const runBy = async (input: string) =>
+      await world.start([{ text: 'unused' }], {
+        agent: { name: 'clerk', model: 'rude' },
+        input,
+        servers: [{ name: 'bank' }],
+      });
+
+    beforeAll(async () => {
+      rude = await startHostingProvider();
       rude.stopAsking();
       const openai = { ...world.config.models['gpt'], baseUrl: rude.baseUrl } as never;
       world.config.models['rude'] = openai;
       await world.restartWorkers();
-      // Whether its answer ends well or breaks off, the step is not taken again: that might call again.
-      for (const [purpose, faults] of [
-        ['unasked', []],
-        ['unasked, broken off', ['lose']],
-      ] as const) {
-        for (const fault of faults) rude.fault(purpose, fault);
-        rude.script(purpose, [{ calls: [pay('bank', purpose)] }]);
-        const run = await world.start([{ text: 'unused' }], {
-          agent: { name: 'clerk', model: 'rude' },
-          input: purpose,
-          servers: [{ name: 'bank' }],
-        });
-        expect(await refusalOf(run.result())).toMatchObject({
-          code: 'HOSTED_UNSUPPORTED',
-          message: expect.stringContaining('without asking'),
-        });
-        const steps = rude.asked.filter(({ body }) => JSON.stringify(body['include'] ?? []).includes('reasoning'));
-        expect(steps.filter(({ body }) => JSON.stringify(body['input']).includes(`"${purpose}"`))).toHaveLength(1);
-        expect(bank.callsFor(purpose)).toHaveLength(1);
-      }
-    } finally {
-      await rude.close();
-    }
+    });
+    afterAll(async () => await rude?.close());
+
+    // Whether its answer ends well or breaks off, the step is not taken again: that might call again.
+    test.each([
+      ['unasked', []],
+      ['unasked, broken off', ['lose']],
+    ] as const)('ends the run, loudly: %s', async (purpose, faults) => {
+      for (const fault of faults) rude.fault(purpose, fault);
+      rude.script(purpose, [{ calls: [pay('bank', purpose)] }]);
+      const run = await runBy(purpose);
+      expect(await refusalOf(run.result())).toMatchObject({
+        code: 'HOSTED_UNSUPPORTED',
+        message: expect.stringContaining('without asking'),
+      });
+      const steps = rude.asked.filter(({ body }) => JSON.stringify(body['include'] ?? []).includes('reasoning'));
+      expect(steps.filter(({ body }) => JSON.stringify(body['input']).includes(`"${purpose}"`))).toHaveLength(1);
+      expect(bank.callsFor(purpose)).toHaveLength(1);
+    });
+
+    test('and that was asked for its list is not asked for it again', async () => {
+      rude.script('Say which tools you have.', [{ calls: [pay('bank', 'listing')] }]);
+      const run = await runBy('list');
+      expect(await refusalOf(run.result())).toMatchObject({
+        code: 'HOSTED_UNSUPPORTED',
+        message: expect.stringContaining('when it was asked for a list'),
+      });
+      expect(bank.callsFor('listing')).toHaveLength(1);
+    });
   });
 });

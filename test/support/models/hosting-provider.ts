@@ -9,6 +9,7 @@
 import { readFileSync } from 'node:fs';
 import { Validator } from '@cfworker/json-schema';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import type OpenAI from 'openai';
 import type { JsonObject, JsonValue } from '../../../contracts/schemas/json.ts';
 import { bodyOf, listenOnLoopback } from '../servers/loopback-server.ts';
 import { object, objects, sse, stringOf } from './dialect.ts';
@@ -90,14 +91,24 @@ export async function startHostingProvider(): Promise<HostingProvider> {
       if (fault === 'refuse') return refuse(429, 'Rate limit reached.');
       const output: JsonObject[] = [];
       response.writeHead(200, { 'content-type': 'text/event-stream' });
-      const emit = (type: string, data: JsonObject): void => void response.write(sse(type, { type, ...data }));
-      const give = (item: JsonObject): void => {
+      let events = 0;
+      const emit = (type: string, data: JsonObject): void => {
+        response.write(sse(type, { type, sequence_number: events, ...data }));
+        events += 1;
+      };
+      const begin = (item: JsonObject): void =>
+        emit('response.output_item.added', { output_index: output.length, item: begun(item) });
+      const done = (item: JsonObject): void => {
         const checked = items.validate(item);
         if (!checked.valid) throw new Error(`not published: ${JSON.stringify([item, checked.errors])}`);
+        emit('response.output_item.done', { output_index: output.length, item });
         output.push(item);
-        emit('response.output_item.done', { output_index: output.length - 1, item });
       };
-      emit('response.created', { response: { id: 'resp_1', status: 'in_progress' } });
+      const give = (item: JsonObject): void => {
+        begin(item);
+        done(item);
+      };
+      emit('response.created', { response: responseOf('in_progress', output) });
       const tools = objects(body['tools']).filter(({ type }) => type === 'mcp');
       for (const tool of tools) {
         const label = stringOf(tool['server_label']);
@@ -110,9 +121,11 @@ export async function startHostingProvider(): Promise<HostingProvider> {
         if (fault === 'stall') return;
         if (fault === 'fail') return void response.socket?.resetAndDestroy();
         executed.push(stringOf(of));
-        const made = await callOf(toolOf(tools, wanted), wanted, id('mcp'));
+        const callId = id('mcp');
+        begin({ ...calling(wanted, callId), approval_request_id: of ?? null });
+        const made = await callOf(toolOf(tools, wanted), wanted, callId);
         if (fault === 'lose') return void response.socket?.resetAndDestroy();
-        give({ ...made, approval_request_id: of ?? null, ...(fault === 'wrong' ? { name: 'another' } : {}) });
+        done({ ...made, approval_request_id: of ?? null, ...(fault === 'wrong' ? { name: 'another' } : {}) });
       }
       const said = nextOf(input, scripts);
       for (const call of 'calls' in said ? said.calls : []) {
@@ -137,9 +150,7 @@ export async function startHostingProvider(): Promise<HostingProvider> {
         const content = [{ type: 'output_text', text: said.text, annotations: [], logprobs: [] }];
         give({ type: 'message', id: id('msg'), role: 'assistant', status: 'completed', content });
       }
-      const usage = { input_tokens: 21, output_tokens: 7, total_tokens: 28 };
-      const closing = { id: 'resp_1', status: 'completed', output, incomplete_details: null, usage };
-      emit('response.completed', { response: closing });
+      emit('response.completed', { response: responseOf('completed', output) });
       response.end();
     };
     // A fault of the stand-in is an answer that nobody takes for a good one.
@@ -156,6 +167,50 @@ export async function startHostingProvider(): Promise<HostingProvider> {
     },
     close: server.close,
   };
+}
+
+/** A response as the package of the provider declares it, whose items are checked against the published shape. */
+function responseOf(status: 'in_progress' | 'completed', output: readonly JsonObject[]): JsonObject {
+  const response = {
+    id: 'resp_1',
+    object: 'response',
+    created_at: 1_760_000_000,
+    status,
+    model: 'gpt-5.1',
+    error: null,
+    incomplete_details: null,
+    instructions: null,
+    metadata: null,
+    output: [],
+    output_text: '',
+    parallel_tool_calls: true,
+    temperature: null,
+    tool_choice: 'auto',
+    tools: [],
+    top_p: null,
+  } satisfies OpenAI.Responses.Response;
+  const usage = {
+    input_tokens: 21,
+    input_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
+    output_tokens: 7,
+    output_tokens_details: { reasoning_tokens: 0 },
+    total_tokens: 28,
+  } satisfies OpenAI.Responses.ResponseUsage;
+  return { ...response, output, ...(status === 'completed' ? { usage } : {}) };
+}
+
+/** An item before anything is done about it. */
+function begun(item: JsonObject): JsonObject {
+  switch (item['type']) {
+    case 'mcp_call':
+      return { ...item, status: 'in_progress', output: null, error: null };
+    case 'mcp_list_tools':
+      return { ...item, tools: [] };
+    case 'message':
+      return { ...item, status: 'in_progress', content: [] };
+    default:
+      return item;
+  }
 }
 
 function faultOf(wanted: JsonObject, faults: Map<string, HostedFault>): HostedFault | undefined {
@@ -205,9 +260,13 @@ async function listOf(tool: JsonObject, id: string): Promise<JsonObject> {
   }
 }
 
+function calling({ server_label: label = '', name = '', arguments: args = '' }: JsonObject, id: string) {
+  return { type: 'mcp_call', id, server_label: label, name, arguments: args };
+}
+
 async function callOf(tool: JsonObject, wanted: JsonObject, id: string): Promise<JsonObject> {
-  const { server_label: label = '', name = '', arguments: args = '' } = wanted;
-  const base = { type: 'mcp_call', id, server_label: label, name, arguments: args };
+  const base = calling(wanted, id);
+  const { name, arguments: args } = base;
   const called = { name: stringOf(name), arguments: object(JSON.parse(stringOf(args)) as JsonValue) };
   const result = await asking(tool, async (client) => await client.callTool(called));
   const content = objects(result.content as unknown as JsonValue);

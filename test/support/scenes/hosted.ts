@@ -35,6 +35,8 @@ export async function startHostedWorld(): Promise<HostedWorld> {
   const files = await startFilesystemServer();
   // The provider's client takes no list with a tool whose hints are of the wrong type.
   const tools = TOOLS.filter(({ name }) => name !== 'odd');
+  // With the names of servers before them, these two would read alike.
+  tools.push(...['pay__now', 'now'].map((name) => ({ name, inputSchema: { type: 'object' as const } })));
   const bank = await startRecordingServer({ tools });
   const zone: ZoneKey = await zoneKey();
   const at = { url: bank.url, credentials: { kind: 'none' } } as const;
@@ -60,7 +62,7 @@ export async function startHostedWorld(): Promise<HostedWorld> {
         files: { ...hosted, url: files.url },
         mine: { url: bank.url, execute: 'hosted' },
         drifting: { ...hosted, recheckSeconds: 0 },
-        ...Object.fromEntries(['bank', 'far', 'open', 'shut', 'short'].map((name) => [name, hosted])),
+        ...Object.fromEntries(['bank', 'bank__pay', 'far', 'open', 'shut', 'short'].map((name) => [name, hosted])),
       },
       policy: {
         approvers: { ids: ['ann', 'bob'], may: ['edit', 'respond'] },

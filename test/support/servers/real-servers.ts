@@ -1,5 +1,5 @@
 /**
- * Starts MCP servers that no one here wrote as processes on loopback, waits for them, and ends them with
+ * Starts servers that no one here wrote as processes on loopback, MCP servers above all, waits for them, and ends them with
  * everything they started.
  *
  * 1. A server that a test leaves behind is killed with the test's own process.
@@ -26,20 +26,37 @@ export function moduleFile(path: string): string {
   return `${modules}${path}`;
 }
 
-export interface McpProcess {
+export interface ServerProcess {
+  /** Default: this Node. */
+  readonly command?: string;
   /** Absent: one that is free. */
   readonly port?: number;
   readonly args: (port: number) => readonly string[];
   readonly env?: (port: number) => Readonly<Record<string, string>>;
+  /** Where it answers once it is up. */
+  readonly path: string;
+  readonly withinMs?: number;
 }
 
-export async function startMcpProcess({ port: stated, args, env }: McpProcess): Promise<RunningMcpServer> {
+export async function startMcpProcess(server: Omit<ServerProcess, 'path'>): Promise<RunningMcpServer> {
+  return await startProcess({ ...server, path: '/mcp' });
+}
+
+/** Starts a server, and waits until it answers at its path. */
+export async function startProcess({
+  command = process.execPath,
+  port: stated,
+  args,
+  env,
+  path,
+  withinMs,
+}: ServerProcess): Promise<RunningMcpServer> {
   const port = stated ?? (await freePort());
-  const url = `http://127.0.0.1:${port}/mcp`;
+  const url = `http://127.0.0.1:${port}${path}`;
   const said: string[] = [];
   // A process group of its own lets everything the server starts end with it. The environment is empty, since some
   // tools show theirs.
-  const child = spawn(process.execPath, args(port), {
+  const child = spawn(command, args(port), {
     detached: true,
     env: { PATH: process.env['PATH'] ?? '', ...env?.(port) },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -61,11 +78,11 @@ export async function startMcpProcess({ port: stated, args, env }: McpProcess): 
         await (await fetch(url, { method: 'OPTIONS' })).text();
         return true;
       },
-      { what: `an answer of ${url}` },
+      { what: `an answer of ${url}`, ...defined({ withinMs }) },
     );
   } catch (error) {
     await close();
-    throw new Error(`the MCP server did not start: ${said.join('')}`, { cause: error });
+    throw new Error(`the server did not start: ${said.join('')}`, { cause: error });
   }
   return { url, close };
 }

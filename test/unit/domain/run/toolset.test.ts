@@ -68,7 +68,7 @@ describe('model names', () => {
     );
   });
 
-  test('do not depend on the order of servers or of their tools', () => {
+  test('S4.3: do not depend on the order of servers or of their tools', () => {
     fc.assert(
       fc.property(parts, (given) => {
         const turned = given
@@ -98,11 +98,11 @@ describe('model names', () => {
     expect(legal(tool)).toMatch(LEGAL);
   });
 
-  test('the same tool on two servers is two tools', () => {
+  test('S4.3: the same tool on two servers is two tools', () => {
     expect(namesOf(offer(['one', ['delete']], ['two', ['delete']]))).toEqual(['one__delete', 'two__delete']);
   });
 
-  test('pairs that would read alike are both hashed: neither takes the plain name from the other', () => {
+  test('S4.3: pairs that would read alike are both hashed: neither takes the plain name from the other', () => {
     const names = namesOf(offer(['a', ['b__c']], ['a__b', ['c']]));
     for (const name of names) expect(name).toMatch(/^a__b__c_[0-9a-f]+$/);
     expect(new Set(names).size).toBe(2);
