@@ -96,7 +96,7 @@ export function createGateServer(parts: McpParts, session: Session, era: Era): S
       if (wantsTask) throw new ProtocolError(ProtocolErrorCode.MethodNotFound, `${RESULT_TOOL} cannot be a task.`);
       const reference = askedReference(args.data);
       return await inWords(
-        async () => await told(parts, asking, await calls.result(caller, reference, asking.exchange)),
+        async () => await asTaken(parts, asking, await calls.result(caller, reference, asking.exchange)),
       );
     }
     const found = await inWords(offered);
@@ -123,7 +123,7 @@ async function answered(parts: McpParts, asking: Asking, asked: Asked): Promise<
   const { calls } = parts;
   const { caller, exchange } = asking;
   const { offer, args, reference } = asked;
-  return await told(
+  return await asTaken(
     parts,
     asking,
     reference === undefined
@@ -133,7 +133,11 @@ async function answered(parts: McpParts, asking: Asking, asked: Asked): Promise<
 }
 
 /** Tells the client that its call goes on as it can take it: as a task, or in words. */
-async function told({ tasks }: McpParts, { era, context }: Asking, { reply, goesOn }: Told): Promise<CallToolResult> {
+async function asTaken(
+  { tasks }: McpParts,
+  { era, context }: Asking,
+  { reply, goesOn }: Told,
+): Promise<CallToolResult> {
   if (goesOn === undefined || era !== 'modern' || !takesTasks(context)) return reply;
   return extensionBegun(await tasks.begun(goesOn.made, goesOn.pending), reply);
 }

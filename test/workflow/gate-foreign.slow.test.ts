@@ -163,7 +163,7 @@ test(
     scene.worker = await scene.world.startWorker();
     const again = await clients['LangChain for JavaScript'](scene, 'short', 'pay', args).said;
     expect(referenceIn(again)).toBe(referenceIn(waiting));
-    const held = clients['MCP Inspector, stdio'](scene, 'long', 'pay', args);
+    const held = clients['MCP Inspector, http'](scene, 'long', 'pay', args);
     await approve(args);
     expect(await held.said).toContain('pay did {');
     expect(scene.bank.callsFor('killed')).toHaveLength(1);

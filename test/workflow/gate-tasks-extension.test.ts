@@ -39,8 +39,11 @@ async function decide(taskId: string, kind: 'approve' | 'reject' = 'approve'): P
 }
 
 test('a call that needs nobody has its result; one that waits is a task, and ends with the result of the call', async () => {
-  const read = await callIn(session, 'lookup', { purpose: 'ext-read' });
-  expect(read.kind).toBe('immediate');
+  const patient = await scene.another({ holdSeconds: 600 });
+  const held = await taskSession(scene, 'ann/coder', patient.url);
+  expect((await callIn(held, 'lookup', { purpose: 'ext-read' })).kind).toBe('immediate');
+  await held.close();
+  await patient.stop();
   const args = { purpose: 'ext-approved' };
   const { execution, taskId } = await begin(session, 'pay', args);
   expect(await session.task(taskId).snapshot()).toMatchObject({
