@@ -3,10 +3,8 @@
  * MCP clients of the gate, and calls that the model's provider makes. Behind all of them stands one tool server, whose own
  * count says what was executed.
  */
-import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import type { RunHandle } from '../../../client/index.ts';
 import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
-import type { Gateway } from '../../../gateway/gateway.ts';
 import { type FaultWorld, startFaultWorld } from '../faults/world.ts';
 import { HOSTING_KEY, type HostedSaid, startHostingProvider } from '../models/hosting-provider.ts';
 import { type RecordingServer, startRecordingServer, TOOLS } from '../servers/recording-server.ts';
@@ -14,7 +12,7 @@ import { until } from '../until.ts';
 import { factsOf } from '../world/run-record.ts';
 import type { WorkerProcess } from '../world/worker-process.ts';
 import { type decisionOn, openRequests } from '../world/world.ts';
-import { connectBank, gatewayConfigOf, secretOf } from './gate-world.ts';
+import { connectBank, connectClient, gatewayConfigOf, secretOf } from './gate-world.ts';
 import { type Caller, callerOf, startTestGateway, startTestProvider } from './gateway-world.ts';
 
 export const PATHS = ['an agent run', 'a single call', 'POST /v1/calls', 'the gate over MCP', 'a hosted call'] as const;
@@ -86,7 +84,7 @@ export async function startHazardWorld(): Promise<HazardWorld> {
   const gateway = await startTestGateway(world, people, { config: gatewayConfigOf({}) });
   const asPerson = async (sub: string): Promise<Caller> => callerOf(gateway, await people.token({ sub, lives: 3_600 }));
   const [ann, ben, cyd] = [await asPerson('ann'), await asPerson('ben'), await asPerson('cyd')];
-  const client = await connected(gateway);
+  const client = await connectClient(gateway, secretOf('ann/coder'));
 
   const byLibrary = (run: RunHandle) => async (decision: Decision) =>
     await run.decide(decision).then(({ status }) => status, codeOf);
@@ -179,13 +177,6 @@ interface HttpAnswer {
 interface GateAnswer {
   readonly reference: string;
   readonly status: string;
-}
-
-async function connected({ url }: Gateway): Promise<Client> {
-  const client = new Client({ name: 'hazards', version: '1' }, { versionNegotiation: { mode: 'auto' } });
-  const authProvider = { token: async () => secretOf('ann/coder') };
-  await client.connect(new StreamableHTTPClientTransport(new URL(`${url}/mcp`), { authProvider }));
-  return client;
 }
 
 function idOf(purpose: string): string {
