@@ -141,8 +141,19 @@ test(
     const stores = [...new Set(pieces.map(({ store }) => store))];
     expect(stores).toEqual(
       expect.arrayContaining([
-        ...['history', 'memo', 'search attributes', 'queries', 'SQLite file', 'artifacts', 'ledger directory'],
-        ...['messages', 'logs', 'metrics', 'answers of the gate', 'command line', 'client errors'],
+        'history',
+        'memo',
+        'search attributes',
+        'queries',
+        'SQLite file',
+        'artifacts',
+        'ledger directory',
+        'messages',
+        'logs',
+        'metrics',
+        'answers of the gate',
+        'command line',
+        'client errors',
       ]),
     );
     const workers = scene.canaries().map(({ name, value }, index) => [`${name} ${index}`, value] as const);

@@ -129,8 +129,19 @@ test(
   () => {
     expect([...new Set(pieces.map(({ store }) => store))]).toEqual(
       expect.arrayContaining([
-        ...['history', 'memo', 'search attributes', 'failures', 'queries', 'SQLite file', 'artifacts'],
-        ...['ledger directory', 'messages', 'logs', 'metrics', 'command line', 'client errors'],
+        'history',
+        'memo',
+        'search attributes',
+        'failures',
+        'queries',
+        'SQLite file',
+        'artifacts',
+        'ledger directory',
+        'messages',
+        'logs',
+        'metrics',
+        'command line',
+        'client errors',
       ]),
     );
     expect(sightings(canaries, pieces)).toEqual([]);

@@ -12,7 +12,14 @@ import type { Gateway } from '../../gateway/gateway.ts';
 import { type CanaryScene, lyingPieces, startCanaryScene } from '../support/canary/scene.ts';
 import { WITHHELD } from '../support/canary/secrets.ts';
 import { CANARY_TOOLS } from '../support/canary/server.ts';
-import { describedPieces, failedPiece, type Piece, piecesOfRun, sightings, storedPieces } from '../support/canary/stores.ts';
+import {
+  describedPieces,
+  failedPiece,
+  type Piece,
+  piecesOfRun,
+  sightings,
+  storedPieces,
+} from '../support/canary/stores.ts';
 import { startFaultWorld } from '../support/faults/world.ts';
 import { callerOf, startTestGateway, startTestProvider, type TestProvider } from '../support/scenes/gateway-world.ts';
 import { acts, startRawServer } from '../support/servers/raw-server.ts';

@@ -1,6 +1,6 @@
 /**
  * Approvals that come twice, at once, too late, for another call, or around a restart, on every path by which a call comes in
- * (B-1, B-12, D-4, D-5, F-2, F1, F2, F16, F17, INV-G1, INV-G2, INV-D3, INV-X1). By the tool server's own count a call runs once where
+ * (S4.8, B-1, B-12, D-4, D-5, F-2, F1, F2, F16, F17, INV-G1, INV-G2, INV-D3, INV-X1). By the tool server's own count a call runs once where
  * one was approved and never elsewhere, and a refused decision changes nothing.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
