@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
-import { ROOT } from './source-tree.ts';
+import { ROOT, textsIn } from './source-tree.ts';
 
 interface Row {
   readonly row: string;
@@ -11,14 +11,12 @@ interface Row {
   readonly tests?: readonly { readonly file: string; readonly says: string }[];
   /** What is not covered, and where it belongs. */
   readonly later?: string;
+  /** Why a worker that is killed in the middle of it (SIGKILL) would show nothing of its own. */
+  readonly kill?: string;
 }
 
 // Sound: our own file, whose fields the tests below read.
 const rows = JSON.parse(readFileSync(join(ROOT, 'test/conformance/rows.json'), 'utf8')) as readonly Row[];
-
-/** Comments, and texts between quotes. */
-const PARTS =
-  /\/\*[^]*?\*\/|\/\/[^\n]*|\x27(?:[^\x27\\\n]|\\.)*\x27|\x22(?:[^\x22\\\n]|\\.)*\x22|\x60(?:[^\x60\\]|\\.)*\x60/g;
 
 const range = (from: number, to: number): number[] => Array.from({ length: to - from + 1 }, (_, index) => from + index);
 const WANTED = [
@@ -33,6 +31,19 @@ test('every row is there once, with a test or with the reason why it has none', 
   expect(names).toEqual(expect.arrayContaining(WANTED));
   expect(names.filter((name) => name.startsWith('2.1 '))).toHaveLength(13);
   expect(rows.filter(({ tests = [], later = '' }) => tests.length === 0 && later === '')).toEqual([]);
+});
+
+test('every fault is met by a worker that is killed in the middle of it, or says why that shows nothing of its own', () => {
+  const kills = ({ file }: { readonly file: string }): boolean =>
+    /\bkill\(\)/.test(readFileSync(join(ROOT, file), 'utf8'));
+  const faults = rows.filter(({ row }) => row.startsWith('F'));
+  const answers = faults.map(({ row, tests = [], kill = '' }) => ({
+    row,
+    isMet: tests.some(kills),
+    says: kill !== '',
+  }));
+  // Not both: a reason beside a test would be out of date.
+  expect(answers.filter(({ isMet, says }) => isMet === says)).toEqual([]);
 });
 
 test.each(rows)('$row, $what: the tests that it cites are there', ({ tests = [] }) => {
@@ -51,10 +62,8 @@ test('what stands in a comment or in code is no title', () => {
   for (const other of ['what it does for operators', 'expect(']) expect(titles).not.toContain(other);
 });
 
-/** Titles are texts, and so are the cells of tables that make titles: of comments and code nothing is left. */
 function titlesIn(file: string): readonly string[] {
-  const source = readFileSync(join(ROOT, file), 'utf8');
-  return (source.match(PARTS) ?? []).filter((part) => !part.startsWith('/')).map((part) => part.slice(1, -1));
+  return textsIn(readFileSync(join(ROOT, file), 'utf8'));
 }
 
 test('every way to fail that the matrix names is cited, or is a further case of one that is', () => {

@@ -48,6 +48,15 @@ export function sourceFiles(): SourceFile[] {
   return [...readdirSync(ROOT), ...paths].filter((path) => /\.(ts|mjs)$/.test(path)).map(readSource);
 }
 
+/** Comments, and texts between quotes. */
+const PARTS =
+  /\/\*[^]*?\*\/|\/\/[^\n]*|\x27(?:[^\x27\\\n]|\\.)*\x27|\x22(?:[^\x22\\\n]|\\.)*\x22|\x60(?:[^\x60\\]|\\.)*\x60/g;
+
+/** Texts of a source: titles of tests, and the cells of tables that make titles. Of comments and code nothing is left. */
+export function textsIn(source: string): readonly string[] {
+  return (source.match(PARTS) ?? []).filter((part) => !part.startsWith('/')).map((part) => part.slice(1, -1));
+}
+
 function readSource(path: string): SourceFile {
   const text = readFileSync(join(ROOT, path), 'utf8');
   return {

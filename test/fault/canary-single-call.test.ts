@@ -9,11 +9,17 @@ import type { CallSpecInput, SingleCall } from '../../client/index.ts';
 import { StartedCall } from '../../contracts/schemas/http/calls.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
-import { CanaryScanner } from '../support/canary/scan.ts';
 import { type CanaryScene, lyingPieces, startCanaryScene } from '../support/canary/scene.ts';
 import { WITHHELD } from '../support/canary/secrets.ts';
 import { CANARY_TOOLS } from '../support/canary/server.ts';
-import { describedPieces, failedPiece, type Piece, piecesOfRun, storedPieces } from '../support/canary/stores.ts';
+import {
+  describedPieces,
+  failedPiece,
+  type Piece,
+  piecesOfRun,
+  sightings,
+  storedPieces,
+} from '../support/canary/stores.ts';
 import { startFaultWorld } from '../support/faults/world.ts';
 import { callerOf, startTestGateway, startTestProvider, type TestProvider } from '../support/scenes/gateway-world.ts';
 import { acts, startRawServer } from '../support/servers/raw-server.ts';
@@ -21,15 +27,6 @@ import { replayOwn } from '../support/world/run-record.ts';
 import { decisionOn, openRequests } from '../support/world/world.ts';
 
 const LONG_MS = 240_000;
-
-/** Stores and places at which one of the values stands, each once. */
-function sightings(values: Readonly<Record<string, string>>, pieces: readonly Piece[]): readonly string[] {
-  const scanner = new CanaryScanner(Object.entries(values).map(([name, value]) => ({ name, value })));
-  const found = pieces.flatMap(({ store, place, content }) =>
-    scanner.scan(place, content).map(({ canary, form }) => `${canary} in ${store} as ${form}`),
-  );
-  return [...new Set(found)];
-}
 
 describe('tokens', () => {
   let scene: CanaryScene;

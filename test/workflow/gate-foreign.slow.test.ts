@@ -92,6 +92,13 @@ describe.each(NAMES)('%s', (name) => {
 /** One client of each family: each of these tests starts several programs, which takes seconds. */
 const FAMILIES = ['MCP Inspector, stdio', 'TypeScript SDK 1, http', 'Python SDK'] as const;
 
+/** Another program over the same transport: over stdio and over HTTP a name in a key means two clients. */
+const TWIN = {
+  'MCP Inspector, stdio': 'TypeScript client 2, stdio',
+  'TypeScript SDK 1, http': 'TypeScript client 2, http',
+  'Python SDK': 'TypeScript client 2, http',
+} as const satisfies Record<(typeof FAMILIES)[number], ForeignName>;
+
 describe.each(FAMILIES)('%s, in every case', (name) => {
   const { purposeOf, executions, call } = callsOf(name);
 
@@ -141,7 +148,7 @@ describe.each(FAMILIES)('%s, in every case', (name) => {
     async () => {
       const args = purposeOf('twice');
       const first = clients[name](scene, 'long', 'pay', args);
-      const second = clients['TypeScript client 2, http'](scene, 'long', 'pay', args);
+      const second = clients[TWIN[name]](scene, 'long', 'pay', args);
       const run = await scene.runOf('pay', args);
       await approve(args);
       expect(await Promise.race([first.said, second.said])).toContain('pay did {');
@@ -154,7 +161,7 @@ describe.each(FAMILIES)('%s, in every case', (name) => {
 });
 
 test(
-  'a call waits on while its worker is killed and its gateways are replaced, and another client gets its outcome',
+  'a call waits on while its worker is killed and its gateways are replaced, and another program of its client gets its outcome',
   async () => {
     const args = { purpose: 'killed' };
     const waiting = await clients['Python SDK'](scene, 'short', 'pay', args).said;

@@ -30,8 +30,11 @@ export const STORES = [
 ] as const;
 export type Store = (typeof STORES)[number];
 
+/** What callers of a gateway and operators read, beside the stores of every deployment. */
+type Told = 'answers of the gate' | 'metrics';
+
 export interface Piece {
-  readonly store: Store;
+  readonly store: Store | Told;
   readonly place: string;
   readonly content: Uint8Array | string;
 }
@@ -107,6 +110,15 @@ export async function sightingsInHistory(
   const scanner = new CanaryScanner(values.map((value) => ({ name: value.slice(0, 12), value })));
   const found = await executions(world, workflowId);
   return found.flatMap(({ runId, history }) => scanner.scan(runId, historyToJSON(history)));
+}
+
+/** Stores and forms in which one of the values stands, each once. @param values by the name under which they are told */
+export function sightings(values: Readonly<Record<string, string>>, pieces: readonly Piece[]): readonly string[] {
+  const scanner = new CanaryScanner(Object.entries(values).map(([name, value]) => ({ name, value })));
+  const found = pieces.flatMap(({ store, place, content }) =>
+    scanner.scan(place, content).map(({ canary, form }) => `${canary} in ${store} as ${form}`),
+  );
+  return [...new Set(found)];
 }
 
 /** Collects memo, search attributes, heartbeat details and last failures of pending activities. */

@@ -18,7 +18,7 @@ import { startTestGateway, startTestProvider } from '../scenes/gateway-world.ts'
 export const HOLDS = { short: 1, long: 40 } as const;
 export type Hold = keyof typeof HOLDS;
 
-/** Name of every client in its key, or by `--client`: whoever calls, it is the same client of Ann. */
+/** Name of every client in its key, or by `--client`: over one transport, whoever calls is the same client of Ann. */
 export const CLIENT = 'coder';
 
 export interface ForeignWorld {

@@ -62,12 +62,8 @@ export async function startGateWorld(gate: GateInput = {}): Promise<GateWorld> {
     },
     another: async (over = {}) =>
       await startTestGateway(world, provider, { config: { ...config, gate: { ...config.gate, ...over } } }),
-    connect: async (name, path = '', at = gateWorld.gateway) => {
-      const client = new ModernClient({ name: 'test', version: '1' }, { versionNegotiation: { mode: 'auto' } });
-      const url = new URL(`${at.url}/mcp${path}`);
-      await client.connect(
-        new StreamableHTTPClientTransport(url, { authProvider: { token: async () => secretOf(name) } }),
-      );
+    connect: async (name, path, at = gateWorld.gateway) => {
+      const client = await connectClient(at, secretOf(name), path);
       clients.push(client);
       return client;
     },
@@ -87,6 +83,14 @@ export async function startGateWorld(gate: GateInput = {}): Promise<GateWorld> {
     },
   };
   return gateWorld;
+}
+
+/** Connects a client that no one here wrote (2026-07-28). @param path `/SERVER` for one server alone */
+export async function connectClient({ url }: Pick<Gateway, 'url'>, token: string, path = ''): Promise<ModernClient> {
+  const client = new ModernClient({ name: 'test', version: '1' }, { versionNegotiation: { mode: 'auto' } });
+  const authProvider = { token: async () => token };
+  await client.connect(new StreamableHTTPClientTransport(new URL(`${url}/mcp${path}`), { authProvider }));
+  return client;
 }
 
 /** Reads are allowed, `odd` waits for a second at most, and everything else waits for Ben. */

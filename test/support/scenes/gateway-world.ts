@@ -109,6 +109,7 @@ export function callerOf({ url }: Pick<Gateway, 'url'>, token: string | undefine
 export interface StartOptions {
   readonly config?: GatewayConfigInput;
   readonly trust?: GatewayOptions['trust'];
+  readonly log?: GatewayOptions['log'];
 }
 
 /** Starts a gateway of a world on a free port, believing this provider. */
@@ -119,7 +120,7 @@ export async function startTestGateway(
     engine,
   }: Pick<World, 'client' | 'config'> & { readonly engine: Pick<World['engine'], 'directory'> },
   provider: Pick<TestProvider, 'issuer'>,
-  { config = {}, trust = { mode: 'temporal' } }: StartOptions = {},
+  { config = {}, trust = { mode: 'temporal' }, log }: StartOptions = {},
 ): Promise<Gateway> {
   const trusted = Object.fromEntries(Object.entries(servers).map(([name, each]) => [name, each.trusted]));
   return await startGateway({
@@ -144,6 +145,7 @@ export async function startTestGateway(
     ask: async (url, init) => await fetch(url, init),
     askSlack: async (url, init) => await fetch(url, init),
     version: 'test',
+    log,
   });
 }
 
