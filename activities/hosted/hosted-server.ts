@@ -315,9 +315,10 @@ async function meaningOf(item: JsonObject, { call, request, names, scrub, artifa
   if (type === 'mcp_tool_execution_error') return await ran(contentText(content), true);
   if (type === 'mcp_protocol_error' && typeof code === 'number')
     return endingOfError({ kind: 'error', code, message: textOf(message) }, names);
-  if (type === 'http_error' && code === 401) return refused(names, { code: 'TOOL_UNAUTHORIZED', reason: 'HTTP 401' });
-  if (type === 'http_error' && code === 403) return refused(names, { code: 'TOOL_FORBIDDEN', reason: 'HTTP 403' });
-  return unknown(names, names.quote(`the provider tells of an error: ${textOf(type)} ${textOf(message)}`));
+  // No status of the server is proof, 401 and 403 included: the provider may have sent the call before.
+  const said = [textOf(type), typeof code === 'number' ? String(code) : textOf(code), textOf(message)];
+  const words = said.filter((word) => word !== '').join(' ');
+  return unknown(names, names.quote(`the provider tells of an error: ${words}`));
 }
 
 function isThisCall(item: JsonObject, { definition, arguments: args }: ToolCall, request: string): boolean {

@@ -5,8 +5,10 @@
  * 2. A run chooses only where the configuration says `auto`.
  * 3. Only a provider that asks before each call may call. Where there is none, `hosted` is refused and `auto` is local.
  */
-import type { Config } from '../../contracts/schemas/config.ts';
+import { defined } from '../../contracts/defined.ts';
+import type { Config, ModelConfig } from '../../contracts/schemas/config.ts';
 import type { Execute } from '../../contracts/schemas/run-spec.ts';
+import type { HostedBy } from '../../contracts/schemas/tool.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 
 export interface Executing {
@@ -54,7 +56,21 @@ export function executionOf(given: Executing): 'local' | 'hosted' | Refusal {
  * server that speaks it, the operator must say so.
  */
 export function mayHost({ models }: Pick<Config, 'models'>, model: string): boolean {
-  const configured = Object.hasOwn(models, model) ? models[model] : undefined;
-  if (configured?.provider !== 'openai') return false;
-  return configured.asksBeforeCalls ?? configured.baseUrl === undefined;
+  const configured = hostOf(models, model);
+  return configured !== undefined && (configured.asksBeforeCalls ?? configured.baseUrl === undefined);
+}
+
+/** Returns how the provider of the model is reached, and what it calls for the server: people consent to a call by it. */
+export function hostedBy(
+  { servers, models }: Pick<Config, 'servers' | 'models'>,
+  server: string,
+  model: string,
+): HostedBy {
+  const connectorId = Object.hasOwn(servers, server) ? servers[server]?.connectorId : undefined;
+  return { model, ...defined({ connectorId, baseUrl: hostOf(models, model)?.baseUrl }) };
+}
+
+function hostOf(models: Config['models'], name: string): Exclude<ModelConfig, { provider: 'scripted' }> | undefined {
+  const configured = Object.hasOwn(models, name) ? models[name] : undefined;
+  return configured?.provider === 'openai' ? configured : undefined;
 }

@@ -59,6 +59,8 @@ describe('an item that tells of the call', () => {
   test.each<JsonObject[string]>([
     'Error calling tool: Connection closed',
     'timed out',
+    { type: 'http_error', code: 401, message: 'Unauthorized' },
+    { type: 'http_error', code: 403, message: 'Forbidden' },
     { type: 'http_error', code: 504, message: 'Gateway Timeout' },
     { type: 'mcp_protocol_error', code: -32603, message: 'internal' },
     { type: 'something_new' },

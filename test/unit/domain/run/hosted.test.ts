@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { Config } from '../../../../contracts/schemas/config.ts';
 import type { Execute } from '../../../../contracts/schemas/run-spec.ts';
-import { type Executing, executionOf, mayHost } from '../../../../domain/run/hosted.ts';
+import { type Executing, executionOf, hostedBy, mayHost } from '../../../../domain/run/hosted.ts';
 import { isRefusal } from '../../../../domain/text/refusal.ts';
 
 const base: Executing = { server: 'bank', model: 'gpt', canHost: true, hasCatalog: false, path: 'servers[0]' };
@@ -73,4 +74,26 @@ test.each([
   // Sound: these are the fields that the rule reads.
   const models = { own: model } as unknown as Parameters<typeof mayHost>[0]['models'];
   expect([mayHost({ models }, 'own'), mayHost({ models }, 'toString')]).toEqual([expected, false]);
+});
+
+test('how a provider is reached is its address and its connector, each where it is configured', () => {
+  const config = Config.parse({
+    servers: {
+      bank: { url: 'https://bank.example', execute: 'hosted' },
+      mail: { url: 'https://mail.example', execute: 'hosted', connectorId: 'connector_gmail' },
+    },
+    models: {
+      gpt: { provider: 'openai', model: 'gpt' },
+      near: { provider: 'openai', model: 'gpt', baseUrl: 'https://m.example/v1' },
+      claude: { provider: 'anthropic', model: 'claude', baseUrl: 'https://a.example/v1' },
+    },
+  });
+  expect(hostedBy(config, 'bank', 'gpt')).toEqual({ model: 'gpt' });
+  expect(hostedBy(config, 'mail', 'near')).toEqual({
+    model: 'near',
+    connectorId: 'connector_gmail',
+    baseUrl: 'https://m.example/v1',
+  });
+  expect(hostedBy(config, 'constructor', 'toString')).toEqual({ model: 'toString' });
+  expect(hostedBy(config, 'bank', 'claude')).toEqual({ model: 'claude' });
 });
