@@ -199,6 +199,29 @@ describe('arguments', () => {
     now += 2_000;
     expect(checker.check('slow', SCHEMA, {}).problems).not.toEqual([]);
   });
+
+  test('a schema that took too long to be read is not read again for some minutes', () => {
+    let now = 1;
+    const checker = new ArgumentChecker(() => now);
+    const names = Array.from({ length: 1_200 }, (_, index): [string, JsonObject] => [
+      `p${index}`,
+      { pattern: `\\S{999}${index}` },
+    ]);
+    const slow: JsonObject = { type: 'object', properties: Object.fromEntries(names) };
+    for (const schema of [slow, SCHEMA])
+      expect(checker.check('slow', schema, {})).toMatchObject({ problems: [], unchecked: 'takes too long' });
+    now += 301_000;
+    expect(checker.check('slow', SCHEMA, {}).problems).not.toEqual([]);
+  });
+
+  test('large arguments that took too long go unchecked alone: those of other calls are checked', () => {
+    const checker = new ArgumentChecker();
+    const schema = of({ type: 'array', uniqueItems: true });
+    const many = Array.from({ length: 40_000 }, (_, index) => index);
+    expect(checker.check('a', schema, { n: many })).toMatchObject({ problems: [], unchecked: 'takes too long' });
+    expect(checker.check('a', schema, { n: [1, 1] }).problems).not.toEqual([]);
+    expect(checker.check('a', schema, { n: [1, 2] })).toEqual({ problems: [] });
+  });
 });
 
 describe('a pattern that would take for ever', () => {
