@@ -78,7 +78,7 @@ import { secretsOf } from './config/secrets.ts';
 import { tellMessages } from './message-metrics.ts';
 import { noting } from './recent-secrets.ts';
 import { createNamesakes } from '../activities/catalog/namesakes.ts';
-import { withHosting } from './hosting.ts';
+import { withHostedServers } from './hosting.ts';
 
 export type RunSide = RunActivities & ModelActivities & CatalogActivities;
 
@@ -228,7 +228,7 @@ export async function toolSideActivities(
   );
   const broker = countingTokens(minting, config, Runtime.instance());
   const local = createMcpToolServer({ artifacts, egress, legacy: LEGACY_CALLS });
-  const server = await withHosting(local, config, artifacts, egress);
+  const server = await withHostedServers(local, config, artifacts, egress);
   closed.push({ close: async () => await server.close?.() });
   const seal = await loadStateSeal(config.grants.keys, baseDirectory);
   const macs = await loadQuestionMacs(config.grants.keys, baseDirectory);

@@ -6,14 +6,14 @@ import type { Config } from '../contracts/schemas/config.ts';
 import { mayHost } from '../domain/run/hosted.ts';
 
 /** @param config with the keys of the models through which servers are called */
-export async function withHosting(
+export async function withHostedServers(
   local: ToolServer,
   { servers, models }: Pick<Config, 'servers' | 'models'>,
   artifacts: ArtifactStore,
   egress: Egress,
 ): Promise<ToolServer> {
   if (Object.values(servers).every(({ execute = 'local' }) => execute === 'local')) return local;
-  const { createHostedServer, createToolServers } = await import('../activities/hosted/hosted-server.ts');
+  const { createChoosingServer, createHostedServer } = await import('../activities/hosted/hosted-server.ts');
   const { createResponsesApi } = await import('../activities/models/responses-api.ts');
   const hosting = new Map(
     Object.entries(models).flatMap(([name, model]) =>
@@ -22,5 +22,5 @@ export async function withHosting(
         : [],
     ),
   );
-  return createToolServers(local, createHostedServer({ artifacts, models: (name) => hosting.get(name) }));
+  return createChoosingServer(local, createHostedServer({ artifacts, models: (name) => hosting.get(name) }));
 }

@@ -18,7 +18,7 @@ import type { RunIdentity } from '../../contracts/wire/identity.ts';
 import type { AuthorizationNeed } from '../../contracts/wire/proofs.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { definitionHash } from '../../domain/request/digest.ts';
-import { mayHost } from '../../domain/run/hosted.ts';
+import { hostedBy, mayHost } from '../../domain/run/hosted.ts';
 import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { nearNames } from '../../domain/text/match.ts';
@@ -76,8 +76,8 @@ export function accessTo(
       `The run knows server ${name} under another URL than this worker.`,
     );
   if (hosted === undefined) return configured;
-  const { headers, protocol, connectorId } = configured;
-  return { headers, protocol, hosted: { model: hosted, ...defined({ connectorId }) } };
+  const { headers, protocol } = configured;
+  return { headers, protocol, hosted: hostedBy(config, name, hosted) };
 }
 
 /**

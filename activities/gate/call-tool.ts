@@ -110,7 +110,7 @@ async function dispatched(parts: Underway, checker: ArgumentChecker, input: Disp
   const pinned = (await loadToolset(input.toolset)).find(({ modelName }) => modelName === input.name);
   const catalog = await readCatalog({ tenant: run.initiator.tenant, server: server.name });
   const now = pinned && (await currentTool(loadToolset, catalog, pinned));
-  const mistaken = checkTool(input, now?.tool) ?? checkCatalog(server, catalog);
+  const mistaken = checkTool(input, now?.tool, parts.config) ?? checkCatalog(server, catalog);
   if (mistaken !== undefined || now === undefined)
     return mistaken ?? { kind: 'refused', code: 'TOOL_UNKNOWN', message: 'The tool is not known.' };
   const mayRepeat = isRepeatable(parts.config, now, catalog);

@@ -17,6 +17,7 @@ import type { ServerBinding, ToolDefinition } from '../../contracts/schemas/tool
 import type { RunIdentity } from '../../contracts/wire/identity.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { definitionDiff } from '../../domain/catalog/discovery.ts';
+import { hostedBy } from '../../domain/run/hosted.ts';
 import { describeForgotten, describeSend } from '../../domain/history/discarded-send.ts';
 import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
@@ -71,6 +72,7 @@ export function checkFirst({ attempt, scheduledAt, attemptAt }: Scheduler): Ende
 export function checkTool(
   { target, server, approvalRequestId }: DispatchInput,
   tool: OfferedTool | undefined,
+  config: Pick<Config, 'servers' | 'models'>,
 ): Refused | undefined {
   if (tool === undefined) return forbidden('The tool is not among those the run may use.');
   const same =
@@ -84,7 +86,13 @@ export function checkTool(
     (target.hosted === undefined) === (approvalRequestId === undefined) &&
     // The judgement and signature name an address; the call goes to the address of the binding.
     server.url === target.serverUrl;
-  return same ? undefined : forbidden('The call names another tool than the one that was judged.');
+  if (!same) return forbidden('The call names another tool than the one that was judged.');
+  const { hosted } = tool;
+  if (hosted === undefined || canonicalJson(hosted) === canonicalJson(hostedBy(config, server.name, hosted.model)))
+    return undefined;
+  return forbidden(
+    `The provider of model ${hosted.model} is reached at another address, or calls another connector for ${server.name}, than when the run listed its tools. Start the run again.`,
+  );
 }
 
 /** Checks that the definition is the one shown. If it is not, the fresh decision is about the new definition. */

@@ -114,7 +114,9 @@ export async function callWithToken(
         renewal?.release();
       }
     },
-    isRefused: (ending) => ending.kind === 'refused' && ending.code === 'TOOL_UNAUTHORIZED',
+    // What a provider says of the server's 401 is no proof: a hosted call has one token, and is approved once.
+    isRefused: (ending) =>
+      access.hosted === undefined && ending.kind === 'refused' && ending.code === 'TOOL_UNAUTHORIZED',
   });
   if (got.kind === 'none') return notLeft(got.error);
   const { used: ending, token } = got;

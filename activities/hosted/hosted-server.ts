@@ -9,6 +9,7 @@
  *    unknown. An answer is read to its end, because what the provider does unasked may come last.
  * 3. The token is in the tool of this one request, and in nothing that is returned (INV-S1).
  * 4. What the model writes is of no use here: it is cut at the least length that the API takes, and dropped.
+ * 5. A provider that has made a call unasked is asked nothing more, as long as this worker lives.
  */
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -24,15 +25,15 @@ import type { CallEnding, ServerConnection, ToolCall, ToolListing, ToolServer } 
 import { startPulse } from '../mcp/pulse.ts';
 import { IDEMPOTENCY_HEADER } from '../mcp/session.ts';
 import {
+  argumentsIn,
   fieldsOf,
   mcpList,
   mcpTool,
-  objectsOf,
   type ResponsesApi,
   type ResponsesAsk,
   ResponsesRefusal,
   textOf,
-  toldCall,
+  toldCalls,
 } from '../models/responses-api.ts';
 import { networkReasonOf, neverConnected, retryAfterOf } from '../kit/network.ts';
 import type { Scrubber } from '../scrubbing/scrubber.ts';
@@ -56,8 +57,8 @@ export interface HostedServerParts {
   readonly models: (name: string) => HostingModel | undefined;
 }
 
-/** Gives each connection to the server that can serve it. */
-export function createToolServers(local: ToolServer, hosted: ToolServer): ToolServer {
+/** Makes a server that gives each connection to the one that can serve it. */
+export function createChoosingServer(local: ToolServer, hosted: ToolServer): ToolServer {
   const of = ({ hosted: by }: ServerConnection): ToolServer => (by === undefined ? local : hosted);
   return {
     list: (connection, ...asked) => of(connection).list(connection, ...asked),
@@ -67,16 +68,21 @@ export function createToolServers(local: ToolServer, hosted: ToolServer): ToolSe
 }
 
 export function createHostedServer({ artifacts, models }: HostedServerParts): ToolServer {
+  /** Names of models whose provider has made a call unasked. */
+  const breached = new Set<string>();
   return {
     list: async (connection, signal) => {
-      const hosting = hostingOf(models, connection);
+      const hosting = hostingOf(models, breached, connection);
+      if (typeof hosting === 'string') throw new CountersignError('HOSTED_UNSUPPORTED', hosting);
       const scrub = scrubberOf(connection, hosting);
       const ended = AbortSignal.any([signal, AbortSignal.timeout(LIST_MS)]);
       if (connection.binding !== undefined) throw failed(connection, BOUND);
       const isTheList = (item: JsonObject): boolean => isOf(item, 'mcp_list_tools', connection.name);
       try {
         const onEvent = (event: JsonObject): void => {
-          if (toldCall(event) !== undefined) throw calledInList(connection);
+          if (toldCalls(event).length === 0) return;
+          breached.add(hosting.name);
+          throw calledInList(connection);
         };
         const { items, response } = await hosting.ask({ body: listingBody(connection), signal: ended, onEvent });
         if (response === undefined) throw failed(connection, 'the provider broke off its answer');
@@ -87,7 +93,9 @@ export function createHostedServer({ artifacts, models }: HostedServerParts): To
     },
 
     call: async (connection, call) => {
-      const hosting = hostingOf(models, connection);
+      const hosting = hostingOf(models, breached, connection);
+      // An error thrown here would be taken for a call that may have left.
+      if (typeof hosting === 'string') return { kind: 'refused', code: 'HOSTED_UNSUPPORTED', message: hosting };
       const scrub = scrubberOf(connection, hosting);
       const names = namesOf(connection, call, (text) => quoted(scrub, text));
       const request = call.approvalRequestId;
@@ -109,6 +117,7 @@ export function createHostedServer({ artifacts, models }: HostedServerParts): To
         }
       } finally {
         pulse.stop();
+        if (seen.hasOthers()) breached.add(hosting.name);
       }
       pulse.say({ phase: 'answered' });
       const made = seen.made();
@@ -119,14 +128,23 @@ export function createHostedServer({ artifacts, models }: HostedServerParts): To
   };
 }
 
-function hostingOf(models: HostedServerParts['models'], { name, hosted }: ServerConnection): HostingModel {
+/** Returns the model, or why there is none. */
+function hostingOf(
+  models: HostedServerParts['models'],
+  breached: ReadonlySet<string>,
+  { name: server, hosted }: ServerConnection,
+): (HostingModel & { readonly name: string }) | string {
   const found = hosted === undefined ? undefined : models(hosted.model);
-  if (found !== undefined) return found;
-  throw new CountersignError('HOSTED_UNSUPPORTED', `This worker has no model whose provider calls server ${name}.`);
+  if (hosted === undefined || found === undefined)
+    return `This worker has no model whose provider calls server "${server}".`;
+  const { model: name } = hosted;
+  if (breached.has(name))
+    return `The provider of model ${name} has made a call unasked before, so this worker asks it for nothing of server "${server}". Do not use this provider for hosted tools: set asksBeforeCalls: false for the model, or execute: local for its servers.`;
+  return { ...found, name };
 }
 
-function scrubberOf({ headers, ...connection }: ServerConnection, { apiKey }: HostingModel): Scrubber {
-  return scrubberFor({ ...connection, headers }, apiKey === undefined ? [] : [apiKey]);
+function scrubberOf(connection: ServerConnection, { apiKey }: HostingModel): Scrubber {
+  return scrubberFor(connection, apiKey === undefined ? [] : [apiKey]);
 }
 
 // Requests.
@@ -185,14 +203,12 @@ function watchCalls(server: string): SeenCalls {
         answered = true;
       },
       onEvent: (event) => {
-        const items = objectsOf(fieldsOf(event['response'])['output']).map((item) => toldCall({ item }));
-        for (const told of [toldCall(event), ...items]) if (told !== undefined) ids.add(textOf(told['id']));
+        for (const { id } of toldCalls(event)) ids.add(textOf(id));
         ids.delete('');
       },
       onItem: (item) => {
         if (item['type'] === 'mcp_call') done += 1;
         if (isOf(item, 'mcp_call', server)) made ??= item;
-        return false;
       },
     },
     answered: () => answered,
@@ -315,17 +331,20 @@ async function meaningOf(item: JsonObject, { call, request, names, scrub, artifa
   if (type === 'mcp_tool_execution_error') return await ran(contentText(content), true);
   if (type === 'mcp_protocol_error' && typeof code === 'number')
     return endingOfError({ kind: 'error', code, message: textOf(message) }, names);
-  if (type === 'http_error' && code === 401) return refused(names, { code: 'TOOL_UNAUTHORIZED', reason: 'HTTP 401' });
-  if (type === 'http_error' && code === 403) return refused(names, { code: 'TOOL_FORBIDDEN', reason: 'HTTP 403' });
-  return unknown(names, names.quote(`the provider tells of an error: ${textOf(type)} ${textOf(message)}`));
+  // No status of the server is proof, 401 and 403 included: the provider may have sent the call before.
+  const said = [textOf(type), typeof code === 'number' ? String(code) : textOf(code), textOf(message)];
+  const words = said.filter((word) => word !== '').join(' ');
+  return unknown(names, names.quote(`the provider tells of an error: ${words}`));
 }
 
 function isThisCall(item: JsonObject, { definition, arguments: args }: ToolCall, request: string): boolean {
   const { name, approval_request_id: approved } = item;
   if (name !== definition.name || (typeof approved === 'string' && approved !== request)) return false;
+  const given = argumentsIn(item);
   try {
-    return canonicalJson(JSON.parse(textOf(item['arguments'])) as JsonValue) === canonicalJson(args);
+    return given !== undefined && canonicalJson(given) === canonicalJson(args);
   } catch {
+    // It nests too deeply to be compared.
     return false;
   }
 }

@@ -3,7 +3,7 @@
  *
  * 1. A schema is a server's text, and one hostile regular expression would stall a worker. The validator evaluates none
  *    of them: patterns are RE2, and formats are those below. What RE2 does not know (lookaround, references back) makes
- *    a schema unusable. So does a pattern or format that was not rewritten and that a reference can reach.
+ *    a schema unusable, and what it reads otherwise than ECMAScript. So does a pattern or format that was not rewritten and that a reference can reach.
  * 2. A schema that cannot be used is told apart from one that a value fits: callers fail closed (INV-G4). A keyword that
  *    the validator would pass over, and that constrains values, makes a schema unusable.
  */
@@ -17,6 +17,7 @@ import {
 import { RE2JS } from 're2js';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 import { canonicalJson, byteLength } from '../../domain/text/canonical.ts';
+import { re2Of } from './ecma-pattern.ts';
 
 /** UTF-8 bytes of a schema as canonical JSON. */
 export const MOST_SCHEMA_BYTES = 65_536;
@@ -33,21 +34,25 @@ export class SchemaUnusable extends Error {
 /** Returns the draft that the schema names, 2020-12 if it names none (MCP), and undefined for any other dialect. */
 export function dialectOf({ $schema }: JsonObject): SchemaDraft | undefined {
   if ($schema === undefined) return '2020-12';
-  const named =
-    typeof $schema === 'string'
-      ? /^https?:\/\/json-schema\.org\/draft(?:\/|-)(.+?)(?:\/|-|\/)?schema#?$/.exec($schema)
-      : null;
-  return DIALECTS[named?.[1] ?? ''];
+  return typeof $schema === 'string' ? DIALECTS.get($schema) : undefined;
 }
 
 /** MCP 2025-11-25, "JSON Schema Usage"; servers on older SDKs name draft-07. */
-const DIALECTS: Readonly<Record<string, SchemaDraft>> = {
-  '04': '4',
-  '06': '7',
-  '07': '7',
-  '2019-09': '2019-09',
-  '2020-12': '2020-12',
-};
+const DIALECTS: ReadonlyMap<string, SchemaDraft> = new Map(
+  (
+    [
+      ['draft-04', '4'],
+      ['draft-06', '7'],
+      ['draft-07', '7'],
+      ['draft/2019-09', '2019-09'],
+      ['draft/2020-12', '2020-12'],
+    ] as const
+  ).flatMap(([name, draft]) =>
+    ['http', 'https'].flatMap((scheme) =>
+      ['', '#'].map((end): [string, SchemaDraft] => [`${scheme}://json-schema.org/${name}/schema${end}`, draft]),
+    ),
+  ),
+);
 
 type Check = (text: string) => boolean;
 
@@ -140,7 +145,7 @@ export class LinearSchema {
     const isSeen =
       pattern === undefined &&
       (format === undefined || this.#checks.has(format)) &&
-      (names === undefined || this.#literal.has(names));
+      (names === undefined || this.#literal.has(names) || (isMap(names) && Object.keys(names).length === 0));
     if (!isSeen) throw new SchemaUnusable('has patterns or formats where no schema should be');
   }
 
@@ -150,20 +155,31 @@ export class LinearSchema {
     if (!isMap(schema)) return schema;
     if (areNames) return mapped(schema, (inner) => this.#rewritten(inner));
     refuseUnknown(schema);
-    // The validator resolves references into examples.
-    const { pattern, format, examples: _, ...others }: JsonObject = schema;
+    // The validator resolves references into examples, and takes a map of dependencies for a schema.
+    const { pattern, format, examples: _, dependencies, ...others }: JsonObject = schema;
     const kept = mapped(others, (inner, key) =>
       DATA.includes(key) ? inner : this.#rewritten(inner, NAMED.includes(key)),
     );
     if (isMap(others['patternProperties']))
       for (const name of Object.keys(others['patternProperties'])) this.#names.set(name, this.#pattern(name));
-    const checks: JsonValue[] = [];
+    const checks: JsonValue[] = dependencies === undefined ? [] : this.#dependencies(dependencies);
     if (pattern !== undefined)
       checks.push({ format: this.#check(NAME.pattern, pattern, () => this.#pattern(pattern)) });
     const known = typeof format === 'string' ? FORMATS.get(format) : undefined;
     if (known !== undefined) checks.push({ format: this.#check(NAME.format, format, () => known) });
     if (checks.length === 0) return kept;
     return { ...kept, allOf: [...(isList(kept['allOf']) ? kept['allOf'] : []), ...checks] };
+  }
+
+  /** Draft 7 has names and schemas in one map; later drafts have two. */
+  #dependencies(dependencies: JsonValue): JsonValue[] {
+    const isKnown = (each: JsonValue): boolean => Array.isArray(each) || isMap(each) || typeof each === 'boolean';
+    if (!isMap(dependencies) || !Object.values(dependencies).every(isKnown))
+      throw new SchemaUnusable('has dependencies that are no map of names and schemas');
+    const [names, schemas] = [true, false].map((areNames) =>
+      Object.fromEntries(Object.entries(dependencies).filter(([, each]) => Array.isArray(each) === areNames)),
+    );
+    return [this.#rewritten({ dependentRequired: names ?? {} }), this.#rewritten({ dependentSchemas: schemas ?? {} })];
   }
 
   #check(kind: string, text: JsonValue | undefined, make: () => Check): string {
@@ -176,8 +192,10 @@ export class LinearSchema {
     if (typeof pattern !== 'string') throw new SchemaUnusable('has a pattern that is no text');
     if (pattern.length > LONGEST_SCHEMA_PATTERN)
       throw new SchemaUnusable(`has a pattern of ${pattern.length} characters; ${LONGEST_SCHEMA_PATTERN} are checked`);
+    const same = re2Of(pattern);
+    if (same === undefined) throw new SchemaUnusable('has a pattern that ECMAScript and RE2 read in two ways');
     try {
-      const compiled = RE2JS.compile(RE2JS.translateRegExp(pattern));
+      const compiled = RE2JS.compile(same);
       return (text) => compiled.test(text);
     } catch {
       throw new SchemaUnusable('has a pattern that is not RE2');
@@ -206,9 +224,9 @@ export class LinearSchema {
 }
 
 /** Keywords whose value is data, into which the validator resolves no reference. */
-const DATA = ['const', 'enum', 'default'];
+const DATA = ['const', 'enum', 'default', 'dependentRequired'];
 /** Keywords whose value maps names to schemas. */
-const NAMED = ['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas', 'dependencies'];
+const NAMED = ['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas'];
 
 const VOCABULARY = /^https:\/\/json-schema\.org\/draft\/20(19-09|20-12)\/vocab\/[a-z-]+$/;
 

@@ -137,9 +137,22 @@ function isComplete({ finishReason, rawFinishReason }: Step): boolean {
 function answerOf(step: Step): ModelAnswer {
   const refused = step.finishReason === 'content-filter';
   // A refusal may come after calls were streamed; calls that were taken back are not proposed.
-  const parts = step.content.flatMap(partOf).filter(({ type }) => !(refused && type === 'call'));
+  const last = step.content.at(-1);
+  const cutOff = step.finishReason === 'length' && last?.type === 'tool-call' && isBlank(last.input) ? last : undefined;
+  const parts = step.content
+    .flatMap((content) => partOf(content).map((part) => (content === cutOff ? withoutArguments(part) : part)))
+    .filter(({ type }) => !(refused && type === 'call'));
   const proposes = parts.some(({ type }) => type === 'call');
   return { parts, usage: usageOf(step.usage), finish: proposes ? 'calls' : finishOf(step.finishReason) };
+}
+
+/** The SDK reads arguments of which nothing has come as an empty object. */
+function isBlank(input: unknown): boolean {
+  return input === '' || (typeof input === 'object' && input !== null && Object.keys(input).length === 0);
+}
+
+function withoutArguments(part: ModelPart): ModelPart {
+  return part.type === 'call' ? { ...part, arguments: {}, malformed: CUT_OFF_WORDS } : part;
 }
 
 function finishOf(reason: FinishReason): ModelAnswer['finish'] {
@@ -180,6 +193,9 @@ function answeredBy(metadata: object | undefined): { provider?: JsonObject } {
   // Sound: provider metadata is an object of objects, and stays one as JSON.
   return metadata === undefined || nestsTooDeeply(metadata) ? {} : { provider: jsonOf(metadata) as JsonObject };
 }
+
+/** Why a call is malformed whose arguments may have ended with the answer. */
+export const CUT_OFF_WORDS = 'the call was cut off';
 
 /** The SDK returns unparsable arguments as the text it got; a tool without parameters is called with no text at all. */
 export function argumentsOf(input: unknown): { arguments: JsonObject; malformed?: string } {

@@ -26,7 +26,7 @@ export async function createModelRegistry(
     const model =
       config.provider === 'scripted'
         ? createScriptedModel(config.script)
-        : withHosting(
+        : eitherOf(
             sdk?.createAiSdkModel(name, config, egress),
             config.provider === 'openai' ? responses?.createResponsesModel(name, config, egress) : undefined,
           );
@@ -36,7 +36,7 @@ export async function createModelRegistry(
 }
 
 /** Steps with hosted tools are asked by the adapter that knows them. */
-function withHosting(plain: Model | undefined, hosting: Model | undefined): Model | undefined {
+function eitherOf(plain: Model | undefined, hosting: Model | undefined): Model | undefined {
   if (plain === undefined || hosting === undefined) return plain;
   return {
     step: async (request) =>

@@ -13,6 +13,8 @@ import type { ProviderConfig } from './provider.ts';
 
 /** Limit for a whole answer. */
 const MOST_BYTES = 67_108_864;
+/** UTF-16 units of one event. The last one repeats all items. */
+const MOST_EVENT_CHARACTERS = 33_554_432;
 /** Limit for the body of a refusal, of which a few words are read. */
 const MOST_ERROR_CHARACTERS = 10_000;
 
@@ -20,8 +22,8 @@ export interface ResponsesAsk {
   readonly body: JsonObject;
   readonly signal: AbortSignal;
   readonly onProgress?: () => void;
-  /** Called with each item that is done. True ends the reading: the rest is of no use. */
-  readonly onItem?: (item: JsonObject) => boolean;
+  /** Called with each item that is done. */
+  readonly onItem?: (item: JsonObject) => void;
   /** Called once the provider has begun to answer: whatever fails later, the request was sent. */
   readonly onAnswer?: () => void;
   /** Called with each event as it comes, before it is read. What it throws ends the request. */
@@ -31,7 +33,7 @@ export interface ResponsesAsk {
 export interface ResponsesAnswer {
   /** Finished items, in the order of the answer. */
   readonly items: readonly JsonObject[];
-  /** The closing `response`; absent if the stream broke off, or was left. */
+  /** The closing `response`; absent if the stream broke off. */
   readonly response?: JsonObject;
 }
 
@@ -86,14 +88,14 @@ export function createResponsesApi(name: string, config: ProviderConfig, egress:
       if (type === 'response.output_item.done') {
         const item = fieldsOf(event['item']);
         items.push(item);
-        if (onItem?.(item) === true) break;
+        onItem?.(item);
       }
       const closing = fieldsOf(event['response']);
       if (type === 'response.failed') throw new ResponsesRefusal(undefined, {}, closing);
       if (type !== 'response.completed' && type !== 'response.incomplete') continue;
       // Some servers tell the items with the last event alone.
       const all = items.length > 0 ? items : objectsOf(closing['output']);
-      if (items.length === 0) for (const item of all) if (onItem?.(item) === true) break;
+      if (items.length === 0) for (const item of all) onItem?.(item);
       return { items: all, response: closing };
     }
     return { items };
@@ -111,21 +113,36 @@ async function refusalIn(response: Response): Promise<ResponsesRefusal> {
   return new ResponsesRefusal(response.status, Object.fromEntries(response.headers), body);
 }
 
-/** Reads events of `text/event-stream` whose data is a JSON object (WHATWG HTML, "Server-sent events"). */
+/** A boundary has at most four characters: so much of what was searched may belong to one. */
+const OVERLAP = 3;
+
+/**
+ * Reads events of `text/event-stream` whose data is a JSON object (WHATWG HTML, "Server-sent events"). What has come is
+ * searched once, however long an event stays unfinished.
+ */
 async function* eventsOf({ body }: Response, onProgress?: () => void): AsyncGenerator<JsonObject> {
   if (body === null) return;
   const decoder = new TextDecoder();
-  let rest = '';
+  /** The unfinished event, and its last characters. */
+  let parts: string[] = [];
+  let tail = '';
+  let characters = 0;
   // Leaving the loop cancels the body, which ends the connection.
   for await (const chunk of body) {
     onProgress?.();
-    rest += decoder.decode(chunk as Uint8Array, { stream: true });
-    const blocks = rest.split(/\r?\n\r?\n/);
-    rest = blocks.pop() ?? '';
+    const blocks = `${tail}${decoder.decode(chunk as Uint8Array, { stream: true })}`.split(/\r?\n\r?\n/);
+    const rest = blocks.pop() ?? '';
     for (const block of blocks) {
-      const event = eventIn(block);
+      const event = eventIn([...parts, block].join(''));
+      parts = [];
+      characters = 0;
       if (event !== undefined) yield event;
     }
+    tail = rest.slice(-OVERLAP);
+    const searched = rest.slice(0, rest.length - tail.length);
+    if (searched !== '') parts.push(searched);
+    characters += searched.length;
+    if (characters > MOST_EVENT_CHARACTERS) throw new RangeError('An event of the answer is too large.');
   }
 }
 
@@ -173,14 +190,26 @@ export function mcpTool({ server, url, connectorId }: McpPlace, more: JsonObject
 }
 
 /**
- * Returns the call of a hosted tool of which an event tells: one that has begun, one that is done, or one among the
- * items of the end. Some events name its id alone.
+ * Returns the calls of hosted tools of which an event tells: one that has begun, one that is done, or those among the
+ * items of the end. Some events name the id alone.
  */
-export function toldCall(event: JsonObject): JsonObject | undefined {
+export function toldCalls(event: JsonObject): readonly JsonObject[] {
   const items = [fieldsOf(event['item']), ...objectsOf(fieldsOf(event['response'])['output'])];
-  const told = items.find(({ type }) => type === 'mcp_call');
-  if (told !== undefined || !textOf(event['type']).startsWith('response.mcp_call.')) return told;
-  return { type: 'mcp_call', id: textOf(event['item_id']) };
+  const told = items.filter(({ type }) => type === 'mcp_call');
+  if (told.length > 0 || !textOf(event['type']).startsWith('response.mcp_call.')) return told;
+  return [{ type: 'mcp_call', id: textOf(event['item_id']) }];
+}
+
+/** Reads the arguments of an item: blank ones are none. Returns undefined if they are no JSON. */
+export function argumentsIn(item: JsonObject): JsonValue | undefined {
+  const text = textOf(item['arguments']);
+  if (text.trim() === '') return {};
+  try {
+    // Sound: JSON.parse returns a JSON value.
+    return JSON.parse(text) as JsonValue;
+  } catch {
+    return undefined;
+  }
 }
 
 /** A list that is in the conversation is not fetched again, and so stays the pinned one. */

@@ -18,11 +18,13 @@ import { canonicalJson } from '../../domain/text/canonical.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { resultOf } from '../../domain/views/model-text.ts';
 import type { Egress } from '../egress/fetch.ts';
-import { argumentsOf, askedInTime, instructionFor, unavailable } from './ai-sdk.ts';
+import { nestsTooDeeply } from '../kit/json.ts';
+import { argumentsOf, askedInTime, CUT_OFF_WORDS, instructionFor, unavailable } from './ai-sdk.ts';
 import type { HostedTool, Model, ModelAnswer, ModelPart, ModelRequest, ModelTool } from './port.ts';
 import type { ProviderConfig } from './provider.ts';
 import type { Subject } from './refusal.ts';
 import {
+  argumentsIn,
   createResponsesApi,
   fieldsOf,
   mcpList,
@@ -32,7 +34,7 @@ import {
   type ResponsesApi,
   ResponsesRefusal,
   textOf,
-  toldCall,
+  toldCalls,
 } from './responses-api.ts';
 
 const MOST_ID_CHARACTERS = 200;
@@ -87,7 +89,7 @@ function asApiError({ status, headers, body, message }: ResponsesRefusal): unkno
 }
 
 function assertAsks(event: JsonObject, subject: Subject): void {
-  const called = toldCall(event);
+  const [called] = toldCalls(event);
   if (called !== undefined) throw ungated(called, subject);
 }
 
@@ -250,6 +252,9 @@ function answerOf(items: readonly JsonObject[], response: JsonObject, tools: rea
   };
 }
 
+/** States of a function call that ended with the answer, before the call was complete. */
+const CUT_OFF: readonly JsonValue[] = ['incomplete', 'in_progress'];
+
 function count(tokens: JsonValue | undefined): number {
   return typeof tokens === 'number' && Number.isFinite(tokens) ? Math.max(0, Math.round(tokens)) : 0;
 }
@@ -262,6 +267,8 @@ function partsOf(item: JsonObject, tools: readonly ModelTool[]): ModelPart[] {
         .join('');
       const { id = '', summary = [], encrypted_content: sealed } = item;
       const echo = { type: 'reasoning', id, summary, ...defined({ encrypted_content: sealed }) };
+      // What cannot be kept is not told again.
+      if (nestsTooDeeply(echo)) return text === '' ? [] : [{ type: 'reasoning', text }];
       return [{ type: 'reasoning', text, provider: { [KEPT]: echo } }];
     }
     case 'message': {
@@ -276,7 +283,9 @@ function partsOf(item: JsonObject, tools: readonly ModelTool[]): ModelPart[] {
           type: 'call',
           providerCallId: textOf(item['call_id']),
           name: textOf(item['name']),
-          ...parsedArguments(item['arguments']),
+          ...(CUT_OFF.includes(item['status'] ?? null)
+            ? { arguments: {}, malformed: CUT_OFF_WORDS }
+            : parsedArguments(item)),
         },
       ];
     case 'mcp_approval_request':
@@ -297,7 +306,7 @@ function requested(item: JsonObject, tools: readonly ModelTool[]): ModelPart {
     providerCallId: '',
     // The judge refuses a name that is not offered.
     name: offered?.name ?? `${server}/${tool}`,
-    ...parsedArguments(item['arguments']),
+    ...parsedArguments(item),
     ...(nameless
       ? { arguments: {}, malformed: `the request for approval has no id of 1 to ${MOST_ID_CHARACTERS} characters` }
       : {}),
@@ -305,11 +314,7 @@ function requested(item: JsonObject, tools: readonly ModelTool[]): ModelPart {
   };
 }
 
-function parsedArguments(given: JsonValue | undefined): ReturnType<typeof argumentsOf> {
-  const text = textOf(given);
-  try {
-    return argumentsOf(text.trim() === '' ? '' : JSON.parse(text));
-  } catch {
-    return argumentsOf(text);
-  }
+function parsedArguments(item: JsonObject): ReturnType<typeof argumentsOf> {
+  const given = argumentsIn(item);
+  return argumentsOf(given === undefined || typeof given === 'string' ? textOf(item['arguments']) : given);
 }

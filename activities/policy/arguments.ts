@@ -2,12 +2,14 @@
  * Checks arguments against the tool's pinned input schema. So the model hears of a mistake before a person is asked and
  * before the server is called.
  *
- * 1. The check is bounded in time, since references can double the work at each level. A schema that took too long is
- *    not tried again for some minutes: the calls of a turn would otherwise hold the worker's thread one after the other.
+ * 1. The check is bounded in time, since references can double the work at each level. A schema that took too long by
+ *    itself is not tried again for some minutes: the calls of a turn would otherwise hold the worker's thread one after
+ *    the other. What large arguments took is no fault of the schema: the model chooses them.
  * 2. A schema that cannot be used refuses nothing and lets nothing pass unseen: people are asked (INV-G4).
  */
 import { LRUCache } from 'lru-cache';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
+import { byteLength, canonicalJson } from '../../domain/text/canonical.ts';
 import { LinearSchema, SchemaUnusable } from '../kit/json-schema.ts';
 import { OutOfTime, within } from '../kit/time-limit.ts';
 
@@ -15,8 +17,10 @@ const MOST_KEPT = 500;
 const CHECK_MS = 200;
 /** Times that a check may run out of time before its schema is given up: once or twice may be the machine's fault. */
 const MOST_TRIES = 3;
-/** A schema that took too long is tried again after so long: the machine may have been busy, or the arguments large. */
+/** A schema that took too long is tried again after so long: the machine may have been busy. */
 const GIVEN_UP_MS = 300_000;
+/** UTF-8 bytes as JSON. The time for larger arguments says nothing of the schema. */
+const LARGE_BYTES = 16_384;
 
 export interface CheckedArguments {
   /** As `path: reason`, bounded; empty if the arguments fit, or could not be checked. */
@@ -35,12 +39,21 @@ export class ArgumentChecker {
   }
 
   check(definitionHash: string, schema: JsonObject, args: JsonObject): CheckedArguments {
-    const known = this.#kept.get(definitionHash) ?? attempt(() => new LinearSchema(schema));
+    const known = this.#kept.get(definitionHash) ?? this.#built(definitionHash, schema);
     const answer = typeof known === 'string' ? known : attempt(() => known.problems(args), known);
-    // What a schema that could be read says of other arguments stays to be seen, unless it took too long.
-    if (answer === TOO_SLOW && known !== TOO_SLOW) this.#kept.set(definitionHash, answer, { ttl: GIVEN_UP_MS });
-    else if (known !== TOO_SLOW) this.#kept.set(definitionHash, known);
+    if (answer === TOO_SLOW && known !== TOO_SLOW && byteLength(canonicalJson(args)) < LARGE_BYTES)
+      this.#keep(definitionHash, answer);
     return typeof answer === 'string' ? { problems: [], unchecked: answer } : { problems: answer };
+  }
+
+  #built(definitionHash: string, schema: JsonObject): LinearSchema | string {
+    const built = attempt(() => new LinearSchema(schema));
+    this.#keep(definitionHash, built);
+    return built;
+  }
+
+  #keep(definitionHash: string, known: LinearSchema | string): void {
+    this.#kept.set(definitionHash, known, known === TOO_SLOW ? { ttl: GIVEN_UP_MS } : {});
   }
 }
 

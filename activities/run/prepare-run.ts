@@ -20,7 +20,7 @@ import type { RunPriority } from '../../contracts/wire/identity.ts';
 import type { ModelPrice, PreparedRun } from '../../contracts/wire/run.ts';
 import { answerersOf } from '../../domain/policy/approvers.ts';
 import { specHash } from '../../domain/request/digest.ts';
-import { executionOf, mayHost } from '../../domain/run/hosted.ts';
+import { executionOf, mayHost, requiresBoundTokens } from '../../domain/run/hosted.ts';
 import { millionthsOf, TALLY_BYTES } from '../../domain/run/limits.ts';
 import { readsLinks } from '../../domain/run/resource-link.ts';
 import { screenSpec } from '../../domain/run/spec-screen.ts';
@@ -289,6 +289,7 @@ function bindServer(
     asked: execute,
     model,
     canHost: mayHost(config, model),
+    isBound: requiresBoundTokens(configured),
     hasCatalog: catalog !== undefined,
     path,
   });

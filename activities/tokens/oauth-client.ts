@@ -24,7 +24,7 @@ import { type Exchange, oauthFailure, signAssertion } from './exchange.ts';
 import { tokenError } from './port.ts';
 import { type ProofKey, wantsNonceOfIssuer } from './proof-key.ts';
 import type { SigningKeys } from './sealed.ts';
-import type { ServerWords } from './sender-constraint.ts';
+import type { ServerWords } from './server-words.ts';
 
 export interface TokenSource {
   readonly servers: AuthorizationServers;

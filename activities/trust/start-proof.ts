@@ -18,7 +18,7 @@ import type { ServerBinding } from '../../contracts/schemas/tool.ts';
 import type { TrustSet } from '../../contracts/schemas/trust.ts';
 import { canonicalJson, sha256Hex } from '../../domain/text/canonical.ts';
 import { specHash } from '../../domain/request/digest.ts';
-import { executionOf, mayHost } from '../../domain/run/hosted.ts';
+import { executionOf, mayHost, requiresBoundTokens } from '../../domain/run/hosted.ts';
 import { wasGoodAt } from '../../domain/signing/jws.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { checkSignature, openMessage } from '../../domain/signing/message.ts';
@@ -186,12 +186,14 @@ function hostedBy(
   { servers, agent }: RunSpec,
   { name, catalog }: ServerBinding,
 ): string | undefined {
+  const configured = ownValue(config.servers, name);
   const execution = executionOf({
     server: name,
-    configured: ownValue(config.servers, name)?.execute,
+    configured: configured?.execute,
     asked: servers.find((each) => each.name === name)?.execute,
     model: agent.model,
     canHost: mayHost(config, agent.model),
+    isBound: requiresBoundTokens(configured),
     // A workflow that speaks of a catalog where there is none gets a call by this service, not by a provider.
     hasCatalog: catalog === true,
     path: `servers.${name}`,

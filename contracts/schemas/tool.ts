@@ -32,6 +32,8 @@ export const HostedBy = z.strictObject({
   model: Name,
   /** The provider's own connector, in place of the URL. */
   connectorId: z.string().optional(),
+  /** The address of the provider, if it is not the provider's own. */
+  baseUrl: z.string().optional(),
 });
 export type HostedBy = z.infer<typeof HostedBy>;
 

@@ -3,10 +3,13 @@
  *
  * 1. The operator opts in: without `execute` in the configuration this service calls, whatever a run asks for.
  * 2. A run chooses only where the configuration says `auto`.
- * 3. Only a provider that asks before each call may call. Where there is none, `hosted` is refused and `auto` is local.
+ * 3. Only a provider that asks before each call may call, and only with a token that it can show. Where there is none,
+ *    `hosted` is refused and `auto` is local.
  */
-import type { Config } from '../../contracts/schemas/config.ts';
+import { defined } from '../../contracts/defined.ts';
+import type { Config, ModelConfig, ServerConfig } from '../../contracts/schemas/config.ts';
 import type { Execute } from '../../contracts/schemas/run-spec.ts';
+import type { HostedBy } from '../../contracts/schemas/tool.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 
 export interface Executing {
@@ -18,6 +21,8 @@ export interface Executing {
   readonly model: string;
   /** True if the provider of the model asks before it calls. */
   readonly canHost: boolean;
+  /** True if tokens for the server must be bound to a key of this service, which a provider cannot show. */
+  readonly isBound: boolean;
   /** True if a catalog sets the server's tools: it lists them itself. */
   readonly hasCatalog: boolean;
   /** Place of the server in the spec. */
@@ -26,7 +31,7 @@ export interface Executing {
 
 /** Returns who calls the server. */
 export function executionOf(given: Executing): 'local' | 'hosted' | Refusal {
-  const { server, configured = 'local', asked = configured, model, canHost, hasCatalog, path } = given;
+  const { server, configured = 'local', asked = configured, path } = given;
   if (asked !== configured && configured !== 'auto' && !(asked === 'auto' && configured === 'local'))
     return refuse(
       'SPEC_INVALID',
@@ -35,17 +40,31 @@ export function executionOf(given: Executing): 'local' | 'hosted' | Refusal {
     );
   const wanted = configured === 'local' ? 'local' : asked;
   if (wanted === 'local') return 'local';
-  const obstacle = hasCatalog
-    ? `its tools are set by a catalog, which lists and calls them itself`
-    : canHost
-      ? undefined
-      : `the provider of model ${model} does not ask before it calls an MCP server`;
+  const obstacle = obstacleTo(given);
   if (obstacle === undefined) return 'hosted';
   if (wanted === 'auto') return 'local';
   return refuse(
     'HOSTED_UNSUPPORTED',
-    `${path}: server ${server} is to be called by the provider of the model (execute: hosted), but ${obstacle}. Name a model of provider openai without baseUrl, or one with asksBeforeCalls: true, or configure execute: auto or local.`,
+    `${path}: server ${server} is to be called by the provider of the model (execute: hosted), but ${obstacle}, or configure execute: auto or local.`,
     { path },
+  );
+}
+
+/** Returns why no provider may call the server, and what else can be done. */
+function obstacleTo({ model, canHost, isBound, hasCatalog }: Executing): string | undefined {
+  if (hasCatalog)
+    return `its tools are set by a catalog, which lists and calls them itself. Take it out of the catalog`;
+  if (isBound)
+    return `its tokens must be bound to a key, which no provider can show. Configure senderConstrained: preferred`;
+  if (canHost) return undefined;
+  return `the provider of model ${model} does not ask before it calls an MCP server. Name a model of provider openai without baseUrl, or one with asksBeforeCalls: true`;
+}
+
+/** True if the operator wants no token for the server that anybody could use who reads it. */
+export function requiresBoundTokens(server: Pick<ServerConfig, 'credentials'> | undefined): boolean {
+  const credentials = server?.credentials;
+  return (
+    credentials !== undefined && 'senderConstrained' in credentials && credentials.senderConstrained === 'required'
   );
 }
 
@@ -54,7 +73,21 @@ export function executionOf(given: Executing): 'local' | 'hosted' | Refusal {
  * server that speaks it, the operator must say so.
  */
 export function mayHost({ models }: Pick<Config, 'models'>, model: string): boolean {
-  const configured = Object.hasOwn(models, model) ? models[model] : undefined;
-  if (configured?.provider !== 'openai') return false;
-  return configured.asksBeforeCalls ?? configured.baseUrl === undefined;
+  const configured = hostOf(models, model);
+  return configured !== undefined && (configured.asksBeforeCalls ?? configured.baseUrl === undefined);
+}
+
+/** Returns how the provider of the model is reached, and what it calls for the server: people consent to a call by it. */
+export function hostedBy(
+  { servers, models }: Pick<Config, 'servers' | 'models'>,
+  server: string,
+  model: string,
+): HostedBy {
+  const connectorId = Object.hasOwn(servers, server) ? servers[server]?.connectorId : undefined;
+  return { model, ...defined({ connectorId, baseUrl: hostOf(models, model)?.baseUrl }) };
+}
+
+function hostOf(models: Config['models'], name: string): Exclude<ModelConfig, { provider: 'scripted' }> | undefined {
+  const configured = Object.hasOwn(models, name) ? models[name] : undefined;
+  return configured?.provider === 'openai' ? configured : undefined;
 }

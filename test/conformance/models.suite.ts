@@ -230,6 +230,17 @@ export function providerSuite(dialect: Dialect): void {
       expect(parts[0]).not.toHaveProperty('malformed');
     });
 
+    test('a call of an answer cut at the limit is not one without arguments if nothing of them has come', async () => {
+      const whole = { ...CALL, id: 'whole', name: LIST_FILES.name, json: '{}' };
+      bench.reply(said([whole, { ...CALL, json: '' }], { finish: 'length' }));
+      const { parts } = await bench.model().step(modelRequest());
+      expect(parts).toMatchObject([
+        { name: LIST_FILES.name, arguments: {} },
+        { name: CALL.name, arguments: {}, malformed: 'the call was cut off' },
+      ]);
+      expect(parts[0]).not.toHaveProperty('malformed');
+    });
+
     test('an answer cut at the limit says so', async () => {
       bench.reply(said([{ type: 'text', text: 'It was a dark and' }], { finish: 'length' }));
       expect(await bench.model().step(modelRequest())).toMatchObject({ finish: 'length' });

@@ -12,6 +12,7 @@ import type { NotifyRoute } from '../../contracts/schemas/notify.ts';
 import { pathText } from '../../contracts/schemas/parse.ts';
 import { DEFAULT_ARTIFACTS } from '../../contracts/schemas/stores.ts';
 import { isTrustUrl } from '../../contracts/schemas/trust.ts';
+import { requiresBoundTokens } from '../../domain/run/hosted.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import { canonicalServerUrl, namesSecret } from '../../domain/text/urls.ts';
 import { conditionProblems } from './warnings.ts';
@@ -107,12 +108,19 @@ function checkConditions(config: Config, refuse: Refuse): void {
 const LABEL = /^[A-Za-z][A-Za-z0-9_-]*$/;
 
 function checkHosted({ servers }: Config, refuse: Refuse): void {
-  for (const [name, { execute = 'local' }] of Object.entries(servers))
+  for (const [name, server] of Object.entries(servers)) {
+    const { execute = 'local' } = server;
+    if (execute === 'hosted' && requiresBoundTokens(server))
+      refuse(
+        pathText(['servers', name, 'execute']),
+        'is hosted, and its tokens must be bound to a key (senderConstrained: required), which no provider can show: configure execute: local or auto',
+      );
     if (execute !== 'local' && !LABEL.test(name))
       refuse(
         pathText(['servers', name]),
         `has a name that providers do not take (execute: ${execute}): begin with a letter, and use letters, digits, _ and - alone`,
       );
+  }
 }
 
 function checkModels({ models }: Config, refuse: Refuse): void {

@@ -120,7 +120,11 @@ async function admit(parts: ResumeCallParts, input: ResumeInput): Promise<Admitt
   const pinned = (await parts.loadToolset(input.toolset)).find(({ modelName }) => modelName === input.name);
   const catalog = await parts.readCatalog({ tenant: run.initiator.tenant, server: server.name });
   const now = pinned && (await currentTool(parts.loadToolset, catalog, pinned));
-  refuseIf(checkTool(input, now?.tool) ?? checkCatalog(server, catalog) ?? checkReading(input.target, parts.config));
+  refuseIf(
+    checkTool(input, now?.tool, parts.config) ??
+      checkCatalog(server, catalog) ??
+      checkReading(input.target, parts.config),
+  );
   if (now === undefined) throw new CountersignError('TOOL_UNKNOWN', 'The tool is not known.');
   const verdict = await verdictOn(parts.config, parts.conditions, { ...input, now, catalog });
   // A halt or a denied tool keeps the worker from speaking to its server, even to learn what has happened.

@@ -12,7 +12,11 @@ const caller: Caller = {
   asker: { id: 'ann', groups: [], tenant: 'default', may: new Set(['start']), seesAll: false, until: 1 },
   client: 'key/coder',
 };
-const exchange = { gone: new AbortController().signal, delivered: Promise.resolve(true) };
+const exchange = {
+  gone: new AbortController().signal,
+  hasLeft: () => false,
+  delivered: Promise.resolve(true),
+};
 
 function endedAs(status: string): CallToolResult {
   return { content: [{ type: 'text', text: status }], isError: true, _meta: { [CALL_META]: { status } } };
@@ -22,7 +26,13 @@ function endedAs(status: string): CallToolResult {
 function tasksWith(end: CallToolResult | undefined, over: Partial<GateTasksParts> = {}) {
   const delivered: string[] = [];
   const ticket = { ticketId: 'gate/t', execution: 'e', runId: TASK, ageMs: 0 };
-  const starter = { initiator: 'ann', tenant: 'default', ticketId: 'gate/t', startedAt: new Date(0) };
+  const starter = {
+    initiator: 'ann',
+    tenant: 'default',
+    ticketId: 'gate/t',
+    startedAt: new Date(0),
+    servers: ['bank'],
+  };
   const tasks = new GateTasks({
     calls: {
       find: async () => ({ runId: TASK, ticketId: 'gate/t', ticket, starter, isOwn: true }),

@@ -62,10 +62,16 @@ describe('who calls', () => {
       ...over,
     }) as unknown as DispatchInput;
 
+  const config = (server: object = {}, model: object = {}) =>
+    Config.parse({
+      servers: { bank: { url: at.serverUrl, execute: 'hosted', ...server } },
+      models: { gpt: { provider: 'openai', model: 'gpt-5.1', ...model } },
+    });
+
   test('is who was approved', () => {
-    expect(checkTool(sent({}), pinned)).toBeUndefined();
+    expect(checkTool(sent({}), pinned, config())).toBeUndefined();
     expect(
-      checkTool(sent({ target: at, server: binding, approvalRequestId: undefined }), offered(SHOWN, 'Pays.')),
+      checkTool(sent({ target: at, server: binding, approvalRequestId: undefined }), offered(SHOWN, 'Pays.'), config()),
     ).toBe(undefined);
   });
 
@@ -75,11 +81,31 @@ describe('who calls', () => {
     ['a hosted call, sent to another provider', { server: { ...binding, hosted: 'other' } }],
     ['a call for which the provider did not ask', { approvalRequestId: undefined }],
   ])('%s is not sent', (_what, over) => {
-    expect(checkTool(sent(over), pinned)).toMatchObject({ kind: 'refused', code: 'DISPATCH_FORBIDDEN' });
+    expect(checkTool(sent(over), pinned, config())).toMatchObject({ kind: 'refused', code: 'DISPATCH_FORBIDDEN' });
   });
 
   test('a hosted call of a tool that is pinned as local is not sent', () => {
-    expect(checkTool(sent({}), offered(SHOWN, 'Pays.'))).toMatchObject({ code: 'DISPATCH_FORBIDDEN' });
+    expect(checkTool(sent({}), offered(SHOWN, 'Pays.'), config())).toMatchObject({ code: 'DISPATCH_FORBIDDEN' });
+  });
+
+  const there = { baseUrl: 'https://eu.models.example/v1' };
+  const mail = { connectorId: 'connector_gmail' };
+  test.each([
+    ['another address of the provider', {}, there, {}],
+    ["the provider's own address in place of another one", there, {}, {}],
+    ['a connector in place of the server', {}, {}, mail],
+    ['another connector', mail, {}, { connectorId: 'connector_dropbox' }],
+  ])('a call, whoever approved it, does not go by %s', (_what, listed, model, server) => {
+    const by = { ...pinned, hosted: { model: 'gpt', ...listed } };
+    expect(checkTool(sent({}), by, config(server, model))).toMatchObject({
+      code: 'DISPATCH_FORBIDDEN',
+      message: expect.stringContaining('than when the run listed its tools'),
+    });
+  });
+
+  test('a call goes by the address and the connector by which its tools were listed', () => {
+    const by = { ...pinned, hosted: { model: 'gpt', ...there, ...mail } };
+    expect(checkTool(sent({}), by, config(mail, there))).toBeUndefined();
   });
 });
 

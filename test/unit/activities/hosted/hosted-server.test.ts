@@ -59,6 +59,8 @@ describe('an item that tells of the call', () => {
   test.each<JsonObject[string]>([
     'Error calling tool: Connection closed',
     'timed out',
+    { type: 'http_error', code: 401, message: 'Unauthorized' },
+    { type: 'http_error', code: 403, message: 'Forbidden' },
     { type: 'http_error', code: 504, message: 'Gateway Timeout' },
     { type: 'mcp_protocol_error', code: -32603, message: 'internal' },
     { type: 'something_new' },
@@ -143,6 +145,69 @@ describe('a call that nobody approved, beside the one that was', () => {
     expect(bodies.map((body) => body['tool_choice'])).toEqual(['none', 'none', 'none']);
   });
 });
+
+describe('a provider that has made a call unasked', () => {
+  const connection = aConnection({ url: 'https://files.example/mcp', hosted: { model: 'gpt' } });
+  const made = { type: 'response.output_item.done', item: { ...MADE, status: 'completed', output: 'done' } };
+  const served = () => {
+    const asked: string[] = [];
+    /** The events of the next answers. */
+    const events: JsonObject[][] = [];
+    const ask: ResponsesApi = async ({ onEvent, onItem, onAnswer }) => {
+      asked.push('asked');
+      onAnswer?.();
+      for (const event of events.shift() ?? []) {
+        onEvent?.(event);
+        onItem?.(event['item'] as JsonObject);
+      }
+      return { items: [{ type: 'mcp_list_tools', server_label: 'files', tools: [] }], response: {} };
+    };
+    const server = createHostedServer({ artifacts: createMemoryStore(), models: () => ({ ask }) });
+    const list = async (by = connection) => await server.list(by, new AbortController().signal);
+    return { asked, events, list, call: async () => await server.call(connection, CALL) };
+  };
+
+  test('for a list is asked neither for a call nor for another list, also of another server; another model is', async () => {
+    const { asked, events, list, call } = served();
+    events.push([made]);
+    await expect(list()).rejects.toMatchObject({ code: 'HOSTED_UNSUPPORTED' });
+    await expect(list()).rejects.toMatchObject({ code: 'HOSTED_UNSUPPORTED' });
+    await expect(list({ ...connection, name: 'far' })).rejects.toMatchObject({ code: 'HOSTED_UNSUPPORTED' });
+    expect(await call()).toMatchObject({ kind: 'refused', code: 'HOSTED_UNSUPPORTED' });
+    expect(asked).toHaveLength(1);
+    expect(await list({ ...connection, hosted: { model: 'other' } })).toMatchObject({ tools: [] });
+  });
+
+  test('beside the approved one is asked nothing more', async () => {
+    const { asked, events, list, call } = served();
+    events.push([made, { ...made, item: { ...made.item, id: 'mcp_2' } }]);
+    expect(await call()).toMatchObject({ kind: 'unknown' });
+    expect(await call()).toMatchObject({ kind: 'refused', code: 'HOSTED_UNSUPPORTED' });
+    await expect(list()).rejects.toMatchObject({ code: 'HOSTED_UNSUPPORTED' });
+    expect(asked).toHaveLength(1);
+  });
+});
+
+test('a call through a model that this worker does not have is refused, and not taken for one that may have left', async () => {
+  const server = createHostedServer({ artifacts: createMemoryStore(), models: () => undefined });
+  const connection = aConnection({ url: 'https://files.example/mcp', hosted: { model: 'gpt' } });
+  expect(await server.call(connection, CALL)).toMatchObject({ kind: 'refused', code: 'HOSTED_UNSUPPORTED' });
+});
+
+test.each(['', ' ', '{}'])(
+  'a call without arguments is this one, however the provider writes none: %j',
+  async (none) => {
+    const item: JsonObject = { ...MADE, arguments: none, status: 'completed', output: 'done' };
+    const ask: ResponsesApi = async ({ onItem }) => {
+      onItem?.(item);
+      return { items: [item] };
+    };
+    const server = createHostedServer({ artifacts: createMemoryStore(), models: () => ({ ask }) });
+    const connection = aConnection({ url: 'https://files.example/mcp', hosted: { model: 'gpt' } });
+    expect((await server.call(connection, { ...CALL, arguments: {} })).kind).toBe('executed');
+    expect((await server.call(connection, CALL)).kind).toBe('unknown');
+  },
+);
 
 describe('without such an item', () => {
   test.each(['EHOSTUNREACH', 'ENETUNREACH', 'ETIMEDOUT'])('%s of a connection that stood is unknown', async (code) => {

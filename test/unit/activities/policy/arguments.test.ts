@@ -77,6 +77,33 @@ describe('arguments', () => {
       [{ a: 1, b: 1 }],
       [{ a: 1 }, { c: 1 }],
     ],
+    [
+      'dependencies of names like keywords',
+      { dependencies: { pattern: ['b'], format: ['b'], examples: ['b'], $dynamicRef: ['b'], c: { pattern: '^a' } } },
+      [{ pattern: 1, b: 1 }, {}],
+      [{ pattern: 1 }, { format: 1 }, { examples: 1 }, { $dynamicRef: 1 }],
+    ],
+    [
+      'names like keywords that are required of one another',
+      { dependentRequired: { pattern: ['b'], format: ['b'], examples: ['b'], patternProperties: ['b'] } },
+      [{ pattern: 1, b: 1 }, {}],
+      [{ pattern: 1 }, { format: 1 }, { examples: 1 }, { patternProperties: 1 }],
+    ],
+    ['no pattern of names', { patternProperties: {}, required: ['a'] }, [{ a: 1 }], [{}]],
+    ['white space as ECMAScript has it', { pattern: '^\\s$' }, [' ', '\v', '\u00a0', '\u2028', '\ufeff'], ['a', '']],
+    ['what is no white space', { pattern: '^\\S$' }, ['a', '\u200b', '\u{1f600}'], ['\u00a0', '\u3000', '\v']],
+    ['white space in a class', { pattern: '^[\\s_-]+$' }, ['\u00a0_-', ' '], ['a']],
+    ['what is no white space in a class', { pattern: '^[^\\S]$' }, ['\u2003'], ['a', '\u200b']],
+    [
+      'any character of a line',
+      { pattern: '^.$' },
+      ['a', '.', '\u0085', '\u{1f600}'],
+      ['\r', '\n', '\u2028', '\u2029'],
+    ],
+    ['a point in a class', { pattern: '^[.]$' }, ['.'], ['a']],
+    ['a code point in two halves', { pattern: '^[\\ud83d\\ude00-\\ud83d\\ude02]$' }, ['\u{1f601}'], ['\u{1f603}', 'u']],
+    ['groups', { pattern: '^(?:a|(?<name>b))[[\\]a-c-]$' }, ['a[', 'b]', 'a-', 'bc'], ['ad', 'c-']],
+    ['classes without and of all characters', { pattern: '^[^]$' }, ['a', '\n'], ['', 'ab']],
     ['data like a keyword', { const: { pattern: '(' } }, [{ pattern: '(' }], [{}]],
   ])('%s is checked', (_what, schema, fitting, others) => {
     const whole = { ...of(schema), $defs: { p: { pattern: '^a' } } };
@@ -102,6 +129,8 @@ describe('arguments', () => {
     'http://json-schema.org/draft-04/schema',
     'https://json-schema.org/draft/2019-09/schema',
     'https://json-schema.org/draft/2020-12/schema',
+    'https://json-schema.org/draft/2020-12/schema#',
+    'https://json-schema.org/draft-07/schema#',
   ])('the dialect %s is known', ($schema) => {
     expect(check({ $schema, ...of({ pattern: '^a' }) }, 'b').problems).not.toEqual([]);
     expect(check({ $schema, ...of({ pattern: '^a' }) }, 'a')).toEqual({ problems: [] });
@@ -123,6 +152,32 @@ describe('arguments', () => {
     ['a recursive reference to another place', of({ $recursiveRef: '#/$defs/p' }), '$recursiveRef'],
     ['a vocabulary that is not known', { $vocabulary: { 'https://example.com/v': true }, ...SCHEMA }, '$vocabulary'],
     ['a vocabulary that is no map', { $vocabulary: 7, ...SCHEMA }, '$vocabulary'],
+    ...['draft-constructor', 'draft/toString', 'draft-07/hyper', 'draft-2020-12', 'draft-'].map(
+      (name): [string, JsonObject, string] => [
+        `a dialect that is like one: ${name}`,
+        { $schema: `http://json-schema.org/${name}/schema#`, ...SCHEMA },
+        'dialect',
+      ],
+    ),
+    ...[
+      '(?i)a',
+      '(?i:a)',
+      '(?P<a>b)',
+      '\\Aa',
+      'a\\z',
+      'a\\Z',
+      '\\Qa.b\\E',
+      '\\C',
+      '\\a',
+      '\\pL',
+      '\\p{^L}',
+      '\\x{61}',
+      '[[:alpha:]]',
+      '[a-\\s]',
+      '[\\w-z]',
+    ].map((pattern): [string, JsonObject, string] => [`the pattern ${pattern}`, of({ pattern }), 'in two ways']),
+    ['dependencies that are no map', of({ dependencies: ['a'] }), 'dependencies'],
+    ['a dependency that is neither names nor a schema', of({ dependencies: { a: 'b' } }), 'dependencies'],
     ['a dialect that is no text', { $schema: 7, ...SCHEMA }, 'dialect'],
   ])('a schema with %s checks nothing, and says so', (_what, schema, reason) => {
     const { problems, unchecked } = check(schema, `${'a'.repeat(60)}!`);
@@ -143,6 +198,29 @@ describe('arguments', () => {
     // What was asked meanwhile does not put the end off.
     now += 2_000;
     expect(checker.check('slow', SCHEMA, {}).problems).not.toEqual([]);
+  });
+
+  test('a schema that took too long to be read is not read again for some minutes', () => {
+    let now = 1;
+    const checker = new ArgumentChecker(() => now);
+    const names = Array.from({ length: 1_200 }, (_, index): [string, JsonObject] => [
+      `p${index}`,
+      { pattern: `\\S{999}${index}` },
+    ]);
+    const slow: JsonObject = { type: 'object', properties: Object.fromEntries(names) };
+    for (const schema of [slow, SCHEMA])
+      expect(checker.check('slow', schema, {})).toMatchObject({ problems: [], unchecked: 'takes too long' });
+    now += 301_000;
+    expect(checker.check('slow', SCHEMA, {}).problems).not.toEqual([]);
+  });
+
+  test('large arguments that took too long go unchecked alone: those of other calls are checked', () => {
+    const checker = new ArgumentChecker();
+    const schema = of({ type: 'array', uniqueItems: true });
+    const many = Array.from({ length: 40_000 }, (_, index) => index);
+    expect(checker.check('a', schema, { n: many })).toMatchObject({ problems: [], unchecked: 'takes too long' });
+    expect(checker.check('a', schema, { n: [1, 1] }).problems).not.toEqual([]);
+    expect(checker.check('a', schema, { n: [1, 2] })).toEqual({ problems: [] });
   });
 });
 

@@ -329,6 +329,33 @@ describe('INV-X1: the provider of a model calls servers only if it asks before e
     for (const execute of ['local', undefined] as const) expect(check(execute)).not.toThrow(/providers do not take/);
   });
 
+  const bound = {
+    kind: 'client-credentials' as const,
+    issuer: 'https://idp.example.com',
+    clientId: 'a',
+    clientSecret: 'b',
+    senderConstrained: 'required' as const,
+  };
+
+  test('a server whose tokens must be bound to a key is called by this service, which alone can show them', async () => {
+    const config = { ...serving({ bank: { execute: 'auto', credentials: bound } }), models };
+    const agent = { name: 'clerk', model: 'own' };
+    const { servers } = await prepared(config, { agent, servers: [{ name: 'bank' }] });
+    expect(servers.map((server) => server.hosted)).toEqual([undefined]);
+    await expect(prepared(config, { agent, servers: [{ name: 'bank', execute: 'hosted' }] })).rejects.toMatchObject({
+      code: 'HOSTED_UNSUPPORTED',
+      message: expect.stringContaining('senderConstrained'),
+    });
+  });
+
+  test('a server whose tokens must be bound to a key is refused if a provider is to call it', () => {
+    const check = (execute: 'auto' | 'hosted', credentials: object) => () =>
+      checkConfig(Config.parse(serving({ bank: { execute, credentials } as never })), 'configuration');
+    expect(check('hosted', bound)).toThrow(/servers\.bank\.execute is hosted.*senderConstrained: required/);
+    expect(check('hosted', { ...bound, senderConstrained: 'preferred' })).not.toThrow();
+    expect(check('auto', bound)).not.toThrow();
+  });
+
   test('asksBeforeCalls is refused where no provider calls servers', () => {
     const { other } = models;
     const check = () => checkConfig(Config.parse({ models: { other } }), 'configuration');

@@ -1,15 +1,24 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { Config } from '../../../../contracts/schemas/config.ts';
 import type { Execute } from '../../../../contracts/schemas/run-spec.ts';
-import { type Executing, executionOf, mayHost } from '../../../../domain/run/hosted.ts';
+import { type Executing, executionOf, hostedBy, mayHost, requiresBoundTokens } from '../../../../domain/run/hosted.ts';
 import { isRefusal } from '../../../../domain/text/refusal.ts';
 
-const base: Executing = { server: 'bank', model: 'gpt', canHost: true, hasCatalog: false, path: 'servers[0]' };
+const base: Executing = {
+  server: 'bank',
+  model: 'gpt',
+  canHost: true,
+  isBound: false,
+  hasCatalog: false,
+  path: 'servers[0]',
+};
 const ways: readonly (Execute | undefined)[] = ['local', 'hosted', 'auto', undefined];
 const given = fc.record({
   configured: fc.constantFrom(...ways),
   asked: fc.constantFrom(...ways),
   canHost: fc.boolean(),
+  isBound: fc.boolean(),
   hasCatalog: fc.boolean(),
 });
 
@@ -27,10 +36,10 @@ describe('who calls a server', () => {
     );
   });
 
-  test('is a provider only where it asks before each call and no catalog sets the tools', () => {
+  test('is a provider only where it asks before each call, can show the token, and no catalog sets the tools', () => {
     fc.assert(
       fc.property(given, (each) => {
-        if (said(each) === 'hosted') expect(each).toMatchObject({ canHost: true, hasCatalog: false });
+        if (said(each) === 'hosted') expect(each).toMatchObject({ canHost: true, isBound: false, hasCatalog: false });
       }),
     );
   });
@@ -47,6 +56,10 @@ describe('who calls a server', () => {
     [{ configured: 'auto' }, 'hosted'],
     [{ configured: 'auto', canHost: false }, 'local'],
     [{ configured: 'auto', hasCatalog: true }, 'local'],
+    [{ configured: 'hosted', hasCatalog: true }, 'HOSTED_UNSUPPORTED'],
+    [{ configured: 'auto', isBound: true }, 'local'],
+    [{ configured: 'auto', asked: 'hosted', isBound: true }, 'HOSTED_UNSUPPORTED'],
+    [{ configured: 'hosted', isBound: true }, 'HOSTED_UNSUPPORTED'],
     [{ configured: 'auto', asked: 'local' }, 'local'],
     [{ configured: 'auto', asked: 'hosted', canHost: false }, 'HOSTED_UNSUPPORTED'],
     [{ configured: 'hosted', canHost: false }, 'HOSTED_UNSUPPORTED'],
@@ -73,4 +86,44 @@ test.each([
   // Sound: these are the fields that the rule reads.
   const models = { own: model } as unknown as Parameters<typeof mayHost>[0]['models'];
   expect([mayHost({ models }, 'own'), mayHost({ models }, 'toString')]).toEqual([expected, false]);
+});
+
+test('how a provider is reached is its address and its connector, each where it is configured', () => {
+  const config = Config.parse({
+    servers: {
+      bank: { url: 'https://bank.example', execute: 'hosted' },
+      mail: { url: 'https://mail.example', execute: 'hosted', connectorId: 'connector_gmail' },
+    },
+    models: {
+      gpt: { provider: 'openai', model: 'gpt' },
+      near: { provider: 'openai', model: 'gpt', baseUrl: 'https://m.example/v1' },
+      claude: { provider: 'anthropic', model: 'claude', baseUrl: 'https://a.example/v1' },
+    },
+  });
+  expect(hostedBy(config, 'bank', 'gpt')).toEqual({ model: 'gpt' });
+  expect(hostedBy(config, 'mail', 'near')).toEqual({
+    model: 'near',
+    connectorId: 'connector_gmail',
+    baseUrl: 'https://m.example/v1',
+  });
+  expect(hostedBy(config, 'constructor', 'toString')).toEqual({ model: 'toString' });
+  expect(hostedBy(config, 'bank', 'claude')).toEqual({ model: 'claude' });
+});
+
+test('tokens must be bound where the credentials of the server say so', () => {
+  const client = {
+    kind: 'client-credentials',
+    issuer: 'https://idp.example',
+    clientId: 'a',
+    clientSecret: 'b',
+  } as const;
+  const { servers } = Config.parse({
+    servers: {
+      bound: { url: 'https://a.example', credentials: { ...client, senderConstrained: 'required' } },
+      plain: { url: 'https://b.example', credentials: client },
+      given: { url: 'https://c.example' },
+    },
+  });
+  expect(Object.values(servers).map(requiresBoundTokens)).toEqual([true, false, false]);
+  expect(requiresBoundTokens(undefined)).toBe(false);
 });

@@ -1,0 +1,118 @@
+/** How an answer of the Responses API is read: whole, in linear time, and no call that was cut off. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createResponsesModel } from '../../../../activities/models/responses.ts';
+import { createResponsesApi } from '../../../../activities/models/responses-api.ts';
+import type { JsonObject, JsonValue } from '../../../../contracts/schemas/json.ts';
+import { loopbackEgress } from '../../../support/egress.ts';
+import { modelRequest } from '../../../support/models/request.ts';
+import { listenOnLoopback } from '../../../support/servers/loopback-server.ts';
+
+let server: Awaited<ReturnType<typeof listenOnLoopback>>;
+let says: readonly (string | Uint8Array)[] = [];
+
+beforeAll(async () => {
+  server = await listenOnLoopback((_request, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    const written = async (): Promise<void> => {
+      for (const text of says) {
+        if (response.destroyed) return;
+        // Each text leaves before the next one.
+        await new Promise<void>((resolve) => response.write(text, () => resolve()));
+      }
+      response.end();
+    };
+    written().catch(() => response.destroy());
+  });
+});
+afterAll(async () => await server.close());
+
+const config = () => ({
+  provider: 'openai' as const,
+  model: 'gpt-5.1',
+  baseUrl: `${server.origin}/v1`,
+  maxOutputTokens: 100,
+  timeoutSeconds: 30,
+});
+const eventOf = (data: JsonObject): string => `data: ${JSON.stringify(data)}\n\n`;
+const done = (item: JsonObject): string => eventOf({ type: 'response.output_item.done', item });
+const CLOSING = eventOf({ type: 'response.completed', response: { id: 'resp_1', status: 'completed', usage: {} } });
+
+async function itemsOf(...texts: readonly (string | Uint8Array)[]): Promise<readonly JsonObject[]> {
+  says = texts;
+  const api = createResponsesApi('gpt', config(), loopbackEgress());
+  return (await api({ body: {}, signal: new AbortController().signal })).items;
+}
+
+async function partsOf(...items: readonly JsonObject[]) {
+  says = [...items.map(done), CLOSING];
+  return (await createResponsesModel('gpt', config(), loopbackEgress()).step(modelRequest())).parts;
+}
+
+describe('events', () => {
+  const item = { type: 'message', text: 'a\u00e9\u{1f600}b' };
+
+  test.each(['\n', '\r\n'])('are found wherever they are cut, with the line end %j', async (end) => {
+    const text = `: hello${end}${end}event: x${end}data: {"type":"response.output_item.done",${end}data:"item":${JSON.stringify(item)}}${end}${end}${CLOSING.replaceAll('\n', end)}`;
+    const bytes = new TextEncoder().encode(text);
+    expect(await itemsOf(bytes)).toEqual([item]);
+    expect(await itemsOf(...Array.from(bytes, (byte) => Uint8Array.of(byte)))).toEqual([item]);
+  });
+
+  test('of 16 MiB are read while they come', async () => {
+    const large = { type: 'message', text: 'x'.repeat(16_777_216) };
+    const text = done(large);
+    const pieces = Array.from({ length: Math.ceil(text.length / 16_384) }, (_, index) =>
+      text.slice(index * 16_384, (index + 1) * 16_384),
+    );
+    const [found] = await itemsOf(...pieces, CLOSING);
+    expect(String(found?.['text']).length).toBe(large.text.length);
+  }, 12_000);
+
+  test('that are larger than any answer needs are not kept, and the model is not asked again', async () => {
+    says = ['data: "', ...Array.from({ length: 34 }, () => 'x'.repeat(1_048_576))];
+    const model = createResponsesModel('gpt', config(), loopbackEgress());
+    await expect(model.step(modelRequest())).rejects.toMatchObject({ code: 'MODEL_OUTPUT_INVALID' });
+  }, 20_000);
+});
+
+describe('a function call', () => {
+  const call = { type: 'function_call', call_id: 'call_1', name: 'files__list' };
+
+  test.each(['incomplete', 'in_progress'])(
+    'that is %s was cut off: it is not one without arguments',
+    async (status) => {
+      for (const args of ['', '{}', '{"path":'])
+        expect(await partsOf({ ...call, status, arguments: args })).toEqual([
+          expect.objectContaining({ type: 'call', arguments: {}, malformed: 'the call was cut off' }),
+        ]);
+    },
+  );
+
+  test.each<[JsonValue, JsonObject]>([
+    ['', {}],
+    [' ', {}],
+    ['{"path":"a"}', { path: 'a' }],
+  ])('that is complete has its arguments: %j', async (args, read) => {
+    const [part] = await partsOf({ ...call, status: 'completed', arguments: args });
+    expect(part).toMatchObject({ arguments: read });
+    expect(part).not.toHaveProperty('malformed');
+  });
+
+  test.each(['""', '"a"', '[]', 'null', '{'])('whose arguments are no object is malformed: %s', async (args) => {
+    expect(await partsOf({ ...call, arguments: args })).toEqual([
+      expect.objectContaining({ arguments: {}, malformed: expect.any(String) }),
+    ]);
+  });
+});
+
+test('reasoning that nests too deeply is not kept to be told again', async () => {
+  const deep = JSON.parse(`${'['.repeat(150)}${']'.repeat(150)}`) as JsonValue;
+  const summary = [{ type: 'summary_text', text: 'thought' }];
+  expect(await partsOf({ type: 'reasoning', id: 'rs_1', summary, encrypted_content: deep })).toEqual([
+    { type: 'reasoning', text: 'thought' },
+  ]);
+  expect(await partsOf({ type: 'reasoning', id: 'rs_1', summary: [deep] })).toEqual([]);
+  expect(await partsOf({ type: 'reasoning', id: 'rs_1', summary })).toEqual([
+    expect.objectContaining({ type: 'reasoning', text: 'thought', provider: expect.anything() }),
+  ]);
+});
