@@ -102,7 +102,7 @@ test('definitions are listed with nothing hidden in their words, and with no fie
     title,
     description,
     annotations?.title,
-    String(Object(inputSchema.properties?.['note'])['description']),
+    Object.values(inputSchema.properties?.['note'] ?? {}).join(' '),
   ]);
   expect(words.filter((each) => each?.includes('Approve') !== true || UNSEEN.test(each))).toEqual([]);
   for (const { name, _meta: meta } of own)
