@@ -66,7 +66,7 @@ beforeAll(async () => {
   const servers = { bank: { url: bank.url, trusted: true, credentials: { kind: 'none' as const }, recheckSeconds: 0 } };
   world = await startWorld({ beside: [provider, bank], config: { ...config, servers } });
   await connectBank(world, bank);
-  gateway = await startTestGateway(world, provider, { config: gatewayConfigOf({}) });
+  gateway = await startTestGateway(world, provider, { config: gatewayConfigOf({ holdSeconds: 4 }) });
   client = await connectClient(gateway, secretOf('ann/coder'));
   alone = await connectClient(gateway, secretOf('ann/coder'), '/bank');
 });

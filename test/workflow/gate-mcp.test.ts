@@ -171,6 +171,7 @@ test('a call whose run was stopped while it was under way is not known to have r
   const { reference } = await call(client, 'slow', args);
   await scene.bank.held('stopped-in-flight');
   await scene.world.countersign.run(reference).stop({ by: 'ann', reason: 'enough', inFlight: 'cancel' });
+  await scene.world.countersign.run(reference).result();
   const told = await call(client, 'slow', args);
   expect(told).toMatchObject({ status: 'unknown', reference, result: { isError: true } });
   expect(told.text).toContain('It is not known whether this call was executed');

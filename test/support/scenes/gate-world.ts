@@ -132,7 +132,7 @@ export function gatewayConfigOf(gate: GateInput): GatewayConfigInput {
     may: { start: { ids: ['ann', 'bea'] } },
     gate: {
       publicUrl: GATE_ORIGIN,
-      holdSeconds: 1,
+      holdSeconds: 2,
       keys: KEYS.map((name) => {
         const [id = '', client = ''] = name.split('/');
         return { id, client, secret: secretOf(name) };
