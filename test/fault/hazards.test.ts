@@ -11,7 +11,7 @@ import {
   type Path,
   PATHS,
   startHazardWorld,
-} from '../support/scenes/hazard-paths.ts';
+} from '../support/faults/hazard-paths.ts';
 import { until } from '../support/until.ts';
 import { factsOf, ledgerShows, replayOwn, traceOf } from '../support/world/run-record.ts';
 import { decisionOn, openRequests } from '../support/world/world.ts';

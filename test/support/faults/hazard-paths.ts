@@ -5,15 +5,15 @@
  */
 import type { RunHandle } from '../../../client/index.ts';
 import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
-import { type FaultWorld, startFaultWorld } from '../faults/world.ts';
+import { type FaultWorld, startFaultWorld } from './world.ts';
 import { HOSTING_KEY, type HostedSaid, startHostingProvider } from '../models/hosting-provider.ts';
 import { type RecordingServer, startRecordingServer, TOOLS } from '../servers/recording-server.ts';
 import { until } from '../until.ts';
 import { factsOf } from '../world/run-record.ts';
 import type { WorkerProcess } from '../world/worker-process.ts';
 import { type decisionOn, openRequests } from '../world/world.ts';
-import { connectBank, connectClient, gatewayConfigOf, secretOf } from './gate-world.ts';
-import { type Caller, callerOf, startTestGateway, startTestProvider } from './gateway-world.ts';
+import { connectBank, connectClient, gatewayConfigOf, secretOf } from '../scenes/gate-world.ts';
+import { type Caller, callerOf, startTestGateway, startTestProvider } from '../scenes/gateway-world.ts';
 
 export const PATHS = ['an agent run', 'a single call', 'POST /v1/calls', 'the gate over MCP', 'a hosted call'] as const;
 export type Path = (typeof PATHS)[number];
