@@ -140,7 +140,8 @@ export function createJudge(
     const judgementOn = async (call: ProposedCall): Promise<Judgement> => {
       const { callId, arguments: args, malformed } = call;
       const pinned = offered.find(({ modelName }) => modelName === call.name);
-      if (pinned === undefined || isMisdirected(call, pinned)) return denyUnknown(call, offered);
+      if (pinned === undefined) return denyUnknown(call, offered);
+      if (isMisdirected(call, pinned)) return denyMisdirected(call, pinned);
       const catalog = catalogs.get(pinned.server);
       const now = await currentTool(loadToolset, catalog, pinned);
       const before = earlier === undefined ? undefined : withOpen(earlier, open);
@@ -244,9 +245,21 @@ function denyUnknown(call: ProposedCall, offered: readonly OfferedTool[]): Judge
   const names = offered.map(({ modelName }) => modelName);
   const near = nearNames(call.name, names);
   const hint = near.length > 0 ? ` Did you mean ${near.join(', ')}?` : '';
-  const message = `No tool is offered under the name ${bounded(call.name, 64)}.${hint}`;
+  return notOffered(call, `No tool is offered under the name ${bounded(call.name, 64)}.${hint}`);
+}
+
+function denyMisdirected(call: ProposedCall, { modelName, server, definition, hosted }: OfferedTool): Judgement {
+  const tool = `tool ${bounded(visible(definition.name), 64)} of MCP server ${server}`;
+  const message =
+    hosted === undefined
+      ? `${modelName} is a function, and was called as ${tool}. Call the function.`
+      : `${modelName} is no function here: it is ${tool}. Call it as the tool of that server.`;
+  return notOffered(call, message);
+}
+
+function notOffered({ callId }: ProposedCall, message: string): Judgement {
   return {
-    callId: call.callId,
+    callId,
     repeatable: false,
     verdict: { kind: 'deny', rules: ['default/not-offered'], code: 'TOOL_UNKNOWN', message },
   };

@@ -113,6 +113,8 @@ function fieldValue(
   const text = form.get(id);
   if (text === null || text === '') return undefined;
   if (field.type === 'boolean') return text === 'true';
+  // Browsers send line breaks of a text as CRLF (WHATWG HTML, "Multipart form data").
+  if (field.type === 'text') return text.replaceAll('\r\n', '\n');
   if (field.type !== 'number' && field.type !== 'integer') return text;
   return numberOf(text, path, field.title ?? name);
 }

@@ -8,7 +8,7 @@ import type { CountersignError } from '../../contracts/errors.ts';
 import type { FormField, InputRequest, InputRequests } from '../../contracts/schemas/input.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { detailOf } from '../http/problem.ts';
-import { bound, ranged } from './edit/fields.ts';
+import { bound, LINE, ranged, rowsOf } from './edit/fields.ts';
 import { foreign, foreignBlock } from './kit/faithful.ts';
 import type { Typed } from './kit/layout.ts';
 import { type Html, markup, type Shown } from './kit/markup.ts';
@@ -115,7 +115,9 @@ function control({ id, field, isRequired, typed }: FieldOf, wrong: Shown): Html 
   switch (field.type) {
     case 'text':
       // No `maxlength`: a browser counts UTF-16 units, and cuts what is pasted. A text never has fewer units than characters.
-      return markup`<input ${common} type="${TYPES[field.format ?? 'text']}"${bound('minlength', field.minLength)} value="${value}" />`;
+      if (field.format === 'date') return markup`<input ${common} type="date" value="${value}" />`;
+      // No `input`: it would drop line breaks, and one for mail or addresses spaces, and spell hosts anew.
+      return markup`<textarea ${common} inputmode="${KEYBOARDS[field.format ?? 'text']}" rows="${rowsOf(value)}"${bound('minlength', field.minLength)}>${LINE}${value}</textarea>`;
     case 'number':
     case 'integer':
       // A browser counts steps from `min` or from what stood there first: the run checks whole numbers.
@@ -131,7 +133,7 @@ function control({ id, field, isRequired, typed }: FieldOf, wrong: Shown): Html 
   }
 }
 
-const TYPES = { text: 'text', email: 'email', uri: 'url', date: 'date', 'date-time': 'text' } as const;
+const KEYBOARDS = { text: 'text', email: 'email', uri: 'url', 'date-time': 'text' } as const;
 
 const TEXTS = {
   email: 'e-mail address',

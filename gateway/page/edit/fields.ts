@@ -245,11 +245,11 @@ function shownName(name: string): string {
 }
 
 /** A browser drops the first line break of a text field: this one, and not the text's own. */
-const LINE = '\n';
+export const LINE = '\n';
 const MOST_ROWS = 8;
 const LINE_CHARACTERS = 48;
 
-function rowsOf(text: string): number {
+export function rowsOf(text: string): number {
   const rows = text.split('\n').reduce((sum, line) => sum + Math.max(1, Math.ceil(line.length / LINE_CHARACTERS)), 0);
   return Math.min(MOST_ROWS, rows);
 }

@@ -43,40 +43,6 @@ test('in a run that was reset it is asked anew, as each that was scheduled befor
   expect(done).toEqual([]);
 });
 
-test('INV-X1: a hosted call is approved once: what its provider tells of a 401 brings no other token', async () => {
-  const { dispatched, partsWith, done } = dispatchScene();
-  const [known] = await partsWith({}).loadToolset([]);
-  if (known === undefined) throw new Error('the scene has no tool');
-  const tool = { ...known, hosted: { model: 'gpt' } };
-  const result = await dispatched(
-    {
-      config: Config.parse({
-        policy: { strategy: 'never' },
-        models: { gpt: { provider: 'openai', model: 'gpt-5.1' } },
-        servers: { files: { url, execute: 'hosted' } },
-      }),
-      loadToolset: async () => [tool],
-      broker: {
-        mint: async ({ refused }) => ({ accessToken: `${refused}+`, evidence: { strategy: 'given' }, secrets: [] }),
-      },
-      server: {
-        list: () => Promise.reject(new Error('not here')),
-        call: async () => {
-          done.push('approved');
-          return { kind: 'refused', code: 'TOOL_UNAUTHORIZED', message: '401' };
-        },
-      },
-    },
-    {
-      server: { name: 'files', url, hosted: 'gpt' },
-      target: { server: 'files', serverUrl: url, tool: 'write_file', definitionHash: tool.hash, hosted: 'gpt' },
-      approvalRequestId: 'mcpr_1',
-    },
-  );
-  expect(result).toMatchObject({ kind: 'ended', outcome: { kind: 'failed', code: 'TOOL_UNAUTHORIZED' } });
-  expect(done.filter((step) => step === 'approved')).toHaveLength(1);
-});
-
 describe.each(['stretch', 'prepareRun'])('a call that its stretch takes for repeatable (activity %s)', (activity) => {
   const config = (repeatable: string[]) =>
     Config.parse({

@@ -73,6 +73,34 @@ describe('the judge', () => {
     ]);
   });
 
+  test('tells a hosted tool that was called as a function where it is, and a function that was called as a hosted tool', async () => {
+    const said = async (tool: OfferedTool, approvalRequestId?: string) => {
+      const own = createJudge(
+        Config.parse({}),
+        async () => [tool],
+        async () => undefined,
+      );
+      const input = asking(TOOL.modelName);
+      const calls = input.calls.map((call) => ({ ...call, ...defined({ approvalRequestId }) }));
+      return (await own({ ...input, calls })).judgements[0];
+    };
+    const hosted = { ...TOOL, hosted: { model: 'gpt' } };
+    expect(await said(hosted)).toMatchObject({
+      repeatable: false,
+      verdict: {
+        kind: 'deny',
+        code: 'TOOL_UNKNOWN',
+        message:
+          'files__read_file is no function here: it is tool read_file of MCP server files. Call it as the tool of that server.',
+      },
+    });
+    expect(await said(TOOL, 'mcpr_1')).toMatchObject({
+      verdict: { kind: 'deny', code: 'TOOL_UNKNOWN', message: expect.stringContaining('Call the function.') },
+    });
+    expect(await said(hosted, 'mcpr_1')).toMatchObject({ verdict: { kind: 'ask' } });
+    expect(await said(TOOL)).toMatchObject({ verdict: { kind: 'ask' } });
+  });
+
   test('INV-D2: judges no more calls than a turn may hold: the run denies the others by limit', async () => {
     const { judgements } = await judge(asking(...Array.from({ length: 100 }, () => TOOL.modelName)));
     expect(judgements.map(({ callId }) => callId)).toEqual(

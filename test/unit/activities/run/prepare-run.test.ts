@@ -350,7 +350,7 @@ describe('INV-X1: the provider of a model calls servers only if it asks before e
 
   test('a server whose tokens must be bound to a key is refused if a provider is to call it', () => {
     const check = (execute: 'auto' | 'hosted', credentials: object) => () =>
-      checkConfig(Config.parse(serving({ bank: { execute, credentials } as never })), 'configuration');
+      checkConfig(Config.parse(serving({ bank: { execute, credentials } })), 'configuration');
     expect(check('hosted', bound)).toThrow(/servers\.bank\.execute is hosted.*senderConstrained: required/);
     expect(check('hosted', { ...bound, senderConstrained: 'preferred' })).not.toThrow();
     expect(check('auto', bound)).not.toThrow();

@@ -577,11 +577,11 @@ describe('other answers', () => {
     shown = [{ ...request, about: { kind: 'input', round: 1, requests: { who: question } } }];
     refusal = new CountersignError('DIGEST_MISMATCH', 'It changed.', {});
     const { body } = await post(PATH, { ...BOUND, kind: 'decline' });
-    expect(body).toContain('value="12A"');
+    expect(body).toContain('\n12A</textarea>');
     expect(body).toMatch(/value="bag"\s+checked/);
     // An answer without them has none.
     const answered = await post(PATH, { ...BOUND, kind: 'provide', 'field.0.0': '' });
-    expect(answered.body).not.toContain('value="12A"');
+    expect(answered.body).not.toContain('12A</textarea>');
     expect(answered.body).not.toMatch(/value="bag"\s+checked/);
   });
 
@@ -603,16 +603,41 @@ describe('other answers', () => {
     const question: FormRequest = { kind: 'form', message: 'Who?', hash: 'aa'.repeat(32), required: ['age'], fields };
     shown = [{ ...request, about: { kind: 'input', round: 1, requests: { who: question } } }];
     const { body } = await ask(PATH);
-    const fieldOf = (index: number) => new RegExp(`<input[^>]*name="field\\.0\\.${index}"[^>]*>`).exec(body)?.[0];
+    const fieldOf = (index: number) =>
+      new RegExp(`<(?:input|textarea)[^>]*name="field\\.0\\.${index}"[^>]*>`).exec(body)?.[0];
     expect(fieldOf(0)).toMatch(/ required type="number" step="any" min="18" max="120"/);
     expect(body).toContain('whole number, 18 to 120, required');
-    expect(fieldOf(1)).toMatch(/type="text" minlength="2"/);
+    expect(fieldOf(1)).toMatch(/^<textarea .* inputmode="text" rows="1" minlength="2"/);
     // A browser would cut what is pasted, and counts otherwise than the schema.
     expect(fieldOf(1)).not.toContain('maxlength');
     expect(body).toContain('text, 2 to 40 characters, may stay empty');
-    expect(fieldOf(2)).toContain('type="email"');
+    expect(fieldOf(2)).toMatch(/^<textarea .* inputmode="email"/);
     expect(fieldOf(3)).toContain('type="date"');
     expect(body).toContain('some of 2, 1 to 2, may stay empty');
+  });
+
+  test('a text keeps its line breaks and outer spaces: in the form, in what is sent, and in a form that comes back', async () => {
+    const text = '\n two\nlines ';
+    const question: FormRequest = {
+      kind: 'form',
+      message: 'Why?',
+      hash: 'aa'.repeat(32),
+      required: [],
+      fields: { why: { type: 'text', default: text }, mail: { type: 'text', format: 'email', default: ' a@b ' } },
+    };
+    shown = [{ ...request, about: { kind: 'input', round: 1, requests: { who: question } } }];
+    // A browser drops the first line break of the field.
+    const fresh = await ask(PATH);
+    expect(fresh.body).toContain(`rows="3">\n${text}</textarea>`);
+    expect(fresh.body).toContain(`>\n a@b </textarea>`);
+    const typed = { 'field.0.0': text.replaceAll('\n', '\r\n'), 'field.0.1': ' a@b ' };
+    await post(PATH, { ...BOUND, kind: 'provide', ...typed });
+    expect(sent[0]?.message['responses']).toEqual({
+      who: { action: 'accept', content: { why: text, mail: ' a@b ' } },
+    });
+    refusal = new CountersignError('DECISION_INVALID', 'no.', { path: 'responses.who.content.why' });
+    const back = await post(PATH, { ...BOUND, kind: 'provide', ...typed });
+    expect(back.body.replaceAll('\r\n', '\n')).toContain(`rows="3">\n${text}</textarea>`);
   });
 
   test('a refused answer comes back with every choice, and the reason stands at its field', async () => {
