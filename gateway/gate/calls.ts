@@ -10,33 +10,19 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { CallToolResult } from '@modelcontextprotocol/server';
-import { WorkflowFailedError } from '@temporalio/client';
 import type { Starter, Ticket, Tickets } from '../../client/gate/tickets.ts';
-import type { RunHandle } from '../../client/run/run-handle.ts';
-import { answerIn, callAsRun } from '../../client/run/single-call.ts';
-import type { ArtifactReader } from '../../client/ledger/ledger.ts';
-import { defined } from '../../contracts/defined.ts';
-import { CountersignError, type ErrorCode, ERRORS } from '../../contracts/errors.ts';
+import { callAsRun } from '../../client/run/single-call.ts';
+import { CountersignError, ERRORS } from '../../contracts/errors.ts';
 import type { GateConfig } from '../../contracts/schemas/gateway.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
-import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
-import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
-import type { RunResult } from '../../contracts/schemas/run-state.ts';
 import { isGateRun, mayStart, type Owner, ownerOf, RUN_PREFIX, ticketIdOf } from '../../domain/gate/ticket.ts';
 import { isSamePerson } from '../../domain/policy/approvers.ts';
 import type { Waiters } from '../http/waiters.ts';
 import { keyOf } from '../http/server.ts';
 import type { Asker } from '../identity/person.ts';
 import type { Offer } from './offers.ts';
-import {
-  endedReply,
-  type Pending,
-  pendingReply,
-  refusedReply,
-  statusOf,
-  unknownReply,
-  withdrawnReply,
-} from './replies.ts';
+import type { Outcomes } from './outcomes.ts';
+import { type Pending, pendingReply, refusedReply, statusOf, unknownReply } from './replies.ts';
 
 /** Who calls: a person, by a client. */
 export interface Caller {
@@ -61,15 +47,12 @@ export interface Exchange {
 
 export interface GateCallsParts {
   readonly tickets: Tickets;
-  readonly run: (runId: string) => RunHandle;
+  readonly outcomes: Pick<Outcomes, 'endOf' | 'pendingOf' | 'wordsOf'>;
   /** Starts the call in the caller's name, once for each run id; false if it was started before. */
   readonly start: (caller: Caller, call: StartedAs) => Promise<boolean>;
-  readonly artifacts: ArtifactReader | undefined;
   readonly waiters: Pick<Waiters, 'hold'>;
   /** True if a call of the tool may be sent twice. */
   readonly isRepeatable: (offer: Offer) => boolean;
-  /** Absolute URL of the page on which people decide about a run. */
-  readonly pageOf: (runId: string) => string | undefined;
   readonly onAnswer?: ((status: string) => void) | undefined;
 }
 
@@ -107,15 +90,6 @@ export interface StartedAs {
   readonly ticketId: string;
   readonly called: Called;
 }
-
-export interface EndWanted {
-  readonly deadlineMs: number;
-  readonly gone?: AbortSignal;
-  readonly preview?: boolean;
-}
-
-/** Codes with which `answerIn` says that a run has ended without an answer. */
-const ENDED: ReadonlySet<ErrorCode> = new Set(['RUN_CANCELLED', 'LIMIT_REACHED']);
 
 /** A client that asked for it hears so often that its call goes on. */
 const PROGRESS_MS = 10_000;
@@ -199,11 +173,15 @@ export class GateCalls {
    * @throws CountersignError `RATE_LIMITED` if too many wait already
    */
   async last(caller: Caller, { runId, ticket }: Made, exchange: Exchange): Promise<CallToolResult | undefined> {
-    const { tickets, waiters } = this.#parts;
+    const { tickets, waiters, outcomes } = this.#parts;
     const wait = async (): Promise<CallToolResult | undefined> => {
       let end: CallToolResult | undefined;
       while (end === undefined && !exchange.gone.aborted)
-        end = await this.#held(this.endOf(runId, { deadlineMs: this.#holdMs, gone: exchange.gone }), runId, exchange);
+        end = await this.#held(
+          outcomes.endOf(runId, { deadlineMs: this.#holdMs, gone: exchange.gone }),
+          runId,
+          exchange,
+        );
       return end;
     };
     const end = await waiters.hold(keyOf(caller.asker), wait);
@@ -245,12 +223,12 @@ export class GateCalls {
 
   /** @param until milliseconds since the epoch, until which the call is held */
   async #outcome({ asker }: Caller, made: Made, exchange: Exchange, until: number): Promise<Told> {
-    const { tickets, waiters } = this.#parts;
+    const { tickets, waiters, outcomes } = this.#parts;
     const { runId, ticketId, ticket } = made;
     const ended = waiters
       .hold(
         keyOf(asker),
-        async () => await this.endOf(runId, { deadlineMs: Math.max(1, until - Date.now()), gone: exchange.gone }),
+        async () => await outcomes.endOf(runId, { deadlineMs: Math.max(1, until - Date.now()), gone: exchange.gone }),
       )
       .catch((error: unknown) => {
         // There is no room to hold it. The call goes on, and its client comes back for the outcome.
@@ -262,7 +240,7 @@ export class GateCalls {
       if (ticket !== undefined) tickets.delivering(ticket, exchange.delivered);
       return this.#told(end);
     }
-    const pending: Pending = await this.#soon(this.pendingOf(runId), { reference: runId, status: 'running' });
+    const pending: Pending = await this.#soon(outcomes.pendingOf(runId), { reference: runId, status: 'running' });
     // A call that may be repeated has no ticket before its client is told to come back, or people are asked about it.
     const isFound = pending.status === 'waiting' || !exchange.hasLeft();
     if (ticket === undefined && isFound) await tickets.take(ticketId, runId);
@@ -287,7 +265,8 @@ export class GateCalls {
     { gone, progress }: Exchange,
   ): Promise<CallToolResult | undefined> {
     const ticking =
-      progress && setInterval(() => void this.#words(runId).then(progress, () => undefined), PROGRESS_MS).unref();
+      progress &&
+      setInterval(() => void this.#parts.outcomes.wordsOf(runId).then(progress, () => undefined), PROGRESS_MS).unref();
     const left = new Promise<undefined>((resolve) => {
       if (gone.aborted) resolve(undefined);
       gone.addEventListener('abort', () => resolve(undefined), { once: true });
@@ -298,80 +277,6 @@ export class GateCalls {
       return await Promise.race([left, ended]);
     } finally {
       clearInterval(ticking);
-    }
-  }
-
-  /**
-   * Waits for the end of a call.
-   * @param wanted `deadlineMs`: longest wait; `gone` ends it; `preview`: without what lies in artifacts
-   * @returns undefined if it goes on
-   */
-  async endOf(runId: string, { deadlineMs, gone, preview = false }: EndWanted): Promise<CallToolResult | undefined> {
-    try {
-      const result = await this.#parts.run(runId).result({ deadlineMs, ...defined({ signal: gone }) });
-      const artifacts = preview ? undefined : this.#parts.artifacts;
-      return (await this.#withdrawn(runId, result)) ?? (await endedReply(runId, answerIn(runId, result), artifacts));
-    } catch (error) {
-      if (!(error instanceof CountersignError)) throw error;
-      if (error.code === 'RESULT_UNCERTAIN' || gone?.aborted === true) return undefined;
-      // Any other error without such a cause is of the way to the run.
-      const isOver = error.cause instanceof WorkflowFailedError || ENDED.has(error.code);
-      if (!isOver) throw error;
-      return (await this.#wasSent(runId))
-        ? unknownReply(error.code, error.message, runId)
-        : refusedReply(error.code, error.message, runId);
-    }
-  }
-
-  /** A run that was ended from outside has no answer. Its ledger says whether its call may have run by then. */
-  async #withdrawn(runId: string, { status, because = '' }: RunResult): Promise<CallToolResult | undefined> {
-    if (status === 'completed') return undefined;
-    const outcomes = (await this.#factsOf(runId)).flatMap((fact) => (fact.kind === 'outcome' ? [fact.outcome] : []));
-    if (outcomes.length === 0 || outcomes.some((outcome) => outcome !== 'cancelled')) return undefined;
-    return status === 'stopped'
-      ? withdrawnReply('RUN_CANCELLED', `it was stopped (${because})`, runId)
-      : withdrawnReply('LIMIT_REACHED', `its run reached its limit (${because})`, runId);
-  }
-
-  /** False only if the whole ledger of a run that has failed names no call that was handed to a worker. */
-  async #wasSent(runId: string): Promise<boolean> {
-    const facts = await this.#factsOf(runId);
-    const isWhole = facts.some((fact) => fact.kind === 'run.ended' && fact.status === 'failed');
-    return !isWhole || facts.some(({ kind }) => kind === 'dispatched' || kind === 'outcome');
-  }
-
-  /** @returns nothing if nobody can read the ledger now: it is then not known whether the call was sent */
-  async #factsOf(runId: string): Promise<readonly LedgerFact[]> {
-    try {
-      return (await this.#parts.run(runId).ledger()).map(({ fact }) => fact);
-    } catch (error) {
-      if (error instanceof CountersignError) return [];
-      throw error;
-    }
-  }
-
-  /** Says how far a call is that goes on. */
-  async pendingOf(runId: string): Promise<Pending> {
-    const open = await this.openOf(runId);
-    if (open.length === 0) return { reference: runId, status: 'running' };
-    const [deadline] = open.map((request) => request.deadline).toSorted();
-    return { reference: runId, status: 'waiting', page: this.#parts.pageOf(runId), deadline };
-  }
-
-  async #words(runId: string): Promise<string> {
-    if ((await this.openOf(runId)).length === 0) return 'The call is under way.';
-    const page = this.#parts.pageOf(runId);
-    return page === undefined ? 'The call waits for a person.' : `The call waits for a person: ${page}`;
-  }
-
-  /** Requests that people have not decided; empty if nobody can be asked for them now. */
-  async openOf(runId: string): Promise<readonly ApprovalRequest[]> {
-    try {
-      return (await this.#parts.run(runId).requests()).filter(({ status }) => status === 'open');
-    } catch (error) {
-      // No worker answers: the client is told that its call goes on.
-      if (error instanceof CountersignError) return [];
-      throw error;
     }
   }
 

@@ -8,6 +8,7 @@ import type { Waiters } from '../http/waiters.ts';
 import { GateCalls, type GateCallsParts } from './calls.ts';
 import type { McpParts } from './mcp-server.ts';
 import { type Offer, Offers } from './offers.ts';
+import { Outcomes } from './outcomes.ts';
 import type { GateRouteParts } from './routes.ts';
 import { GateTasks, type GateTasksParts } from './tasks.ts';
 
@@ -34,18 +35,21 @@ export interface Gate extends McpParts {
 export function createGate(parts: GateParts): Gate {
   const { gate, countersign, catalogs, pages, start, stop, artifacts, waiters, onAnswer, version } = parts;
   const tickets = countersign.tickets(gate.keepSeconds);
+  const outcomes = new Outcomes({
+    run: (runId) => countersign.run(runId),
+    artifacts,
+    pageOf: (runId) => {
+      const origin = pages();
+      return origin === undefined ? undefined : `${origin}/runs/${encodeURIComponent(runId)}`;
+    },
+  });
   const calls = new GateCalls(
     {
       tickets,
-      run: (runId) => countersign.run(runId),
+      outcomes,
       start,
-      artifacts,
       waiters,
       isRepeatable: ({ server, definition, isTrusted }: Offer) => catalogs.isRepeatable(server, definition, isTrusted),
-      pageOf: (runId) => {
-        const origin = pages();
-        return origin === undefined ? undefined : `${origin}/runs/${encodeURIComponent(runId)}`;
-      },
       onAnswer,
     },
     gate,
@@ -53,7 +57,7 @@ export function createGate(parts: GateParts): Gate {
   return {
     offers: new Offers(catalogs, gate.servers),
     calls,
-    tasks: new GateTasks({ calls, tickets, stop }),
+    tasks: new GateTasks({ calls, outcomes, tickets, stop }),
     version,
     onTrouble: parts.onTrouble,
     settled: async () => await tickets.settled(),

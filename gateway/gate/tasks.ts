@@ -10,6 +10,7 @@ import type { CallToolResult } from '@modelcontextprotocol/server';
 import type { Tickets } from '../../client/gate/tickets.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { type Caller, type Exchange, type Found, type GateCalls, idsOf, type Made } from './calls.ts';
+import type { Outcomes } from './outcomes.ts';
 import { type Pending, pendingWords, statusOf } from './replies.ts';
 
 /** How far a call is. */
@@ -36,7 +37,8 @@ export type Cancelled =
   | { readonly kind: 'goes-on' | 'over' | 'foreign' | 'unknown' };
 
 export interface GateTasksParts {
-  readonly calls: Pick<GateCalls, 'find' | 'endOf' | 'pendingOf' | 'openOf'>;
+  readonly calls: Pick<GateCalls, 'find'>;
+  readonly outcomes: Pick<Outcomes, 'endOf' | 'pendingOf' | 'openOf'>;
   readonly tickets: Pick<Tickets, 'keptMs' | 'runsOf' | 'starterOf' | 'delivering'>;
   /** Ends the run of a call, in the caller's name. */
   readonly stop: (caller: Caller, runId: string) => Promise<void>;
@@ -103,13 +105,13 @@ export class GateTasks {
 
   /** Stops a call that waits for a person. */
   async cancel(caller: Caller, taskId: string, exchange: Exchange): Promise<Cancelled> {
-    const { calls, stop } = this.#parts;
+    const { calls, outcomes, stop } = this.#parts;
     const found = await calls.find(caller, taskId);
     if (found === undefined) return { kind: 'unknown' };
     if (!found.isOwn) return { kind: 'foreign' };
     if (found.starter.endedAt !== undefined) return { kind: 'over' };
     // A request about something else than consent is of a call that was sent.
-    if (!(await calls.openOf(taskId)).some(({ about }) => about === undefined)) return { kind: 'goes-on' };
+    if (!(await outcomes.openOf(taskId)).some(({ about }) => about === undefined)) return { kind: 'goes-on' };
     try {
       await stop(caller, taskId);
     } catch (error) {
@@ -117,7 +119,7 @@ export class GateTasks {
       if (error instanceof CountersignError && error.code === 'RUN_CLOSED') return { kind: 'over' };
       throw error;
     }
-    const end = await calls.endOf(taskId, { deadlineMs: READ_MS });
+    const end = await outcomes.endOf(taskId, { deadlineMs: READ_MS });
     if (end === undefined) return { kind: 'goes-on' };
     // It may have been approved and sent in this very moment: its client then has to learn what is known of it.
     if (statusOf(end) !== 'cancelled') return { kind: 'over' };
@@ -130,13 +132,13 @@ export class GateTasks {
   }
 
   async #viewOf({ runId, starter }: Found, preview = true): Promise<TaskView> {
-    const { calls, tickets } = this.#parts;
+    const { outcomes, tickets } = this.#parts;
     const { startedAt, endedAt } = starter;
     const view = { taskId: runId, startedAt, keptMs: await tickets.keptMs(starter) };
-    const end = endedAt === undefined ? undefined : await calls.endOf(runId, { deadlineMs: READ_MS, preview });
+    const end = endedAt === undefined ? undefined : await outcomes.endOf(runId, { deadlineMs: READ_MS, preview });
     if (end !== undefined)
       return { ...view, updatedAt: endedAt ?? startedAt, askAgainMs: ASK_AGAIN_MS.running, words: '', end };
-    const pending = await calls.pendingOf(runId);
+    const pending = await outcomes.pendingOf(runId);
     return { ...view, updatedAt: startedAt, askAgainMs: ASK_AGAIN_MS[pending.status], words: pendingWords(pending) };
   }
 }

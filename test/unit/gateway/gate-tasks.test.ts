@@ -36,6 +36,8 @@ function tasksWith(end: CallToolResult | undefined, over: Partial<GateTasksParts
   const tasks = new GateTasks({
     calls: {
       find: async () => ({ runId: TASK, ticketId: 'gate/t', ticket, starter, isOwn: true }),
+    },
+    outcomes: {
       endOf: async () => end,
       pendingOf: async () => ({ reference: TASK, status: 'running' }),
       openOf: async () => [approvalRequest()],
