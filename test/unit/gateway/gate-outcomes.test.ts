@@ -1,7 +1,6 @@
 /** What an MCP client is told of a run that ended without an answer: never that a call did not run, unless that is shown (INV-X2). */
 import { expect, test } from '@jest/globals';
 import { WorkflowFailedError } from '@temporalio/client';
-import type { RunHandle } from '../../../client/run/run-handle.ts';
 import { CountersignError } from '../../../contracts/errors.ts';
 import type { LedgerEntry, LedgerFact } from '../../../contracts/schemas/ledger.ts';
 import { Outcomes } from '../../../gateway/gate/outcomes.ts';
@@ -24,8 +23,7 @@ async function toldOf(error: Error, facts: readonly LedgerFact[] | undefined): P
     requests: async () => [],
   };
   const outcomes = new Outcomes({
-    // Sound: these are what it uses.
-    run: () => run as unknown as RunHandle,
+    run: () => run,
     artifacts: undefined,
     pageOf: () => undefined,
   });
