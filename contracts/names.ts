@@ -58,6 +58,8 @@ export const SIGNALS = {
   nudge: 'nudge',
   /** Ends the ticket of a call: its caller has the outcome. */
   delivered: 'delivered',
+  /** The client of a run that dispatches on return is there, until a time. */
+  present: 'present',
 } as const;
 
 export const QUERIES = {
@@ -107,6 +109,8 @@ export const SPEC_HASH_MEMO = 'countersignSpecHash';
 export const TICKET_MEMO = 'countersignTicket';
 /** Memo key of a ticket: the run that makes its call, where that was started before the ticket was taken. */
 export const TICKET_RUN_MEMO = 'countersignRun';
+/** Memo key of a run that dispatches on return. */
+export const DISPATCH_MEMO = 'countersignDispatch';
 
 export const ACTIVITIES = {
   prepareRun: 'prepareRun',

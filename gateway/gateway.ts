@@ -230,8 +230,8 @@ function gateOf(
     artifacts,
     waiters,
     version,
-    start: async ({ asker }, { runId, ticketId, called }) =>
-      (await answering.call(asker, { runId, ...called }, { ticketId })).started,
+    start: async ({ asker }, { runId, called, ...how }) =>
+      (await answering.call(asker, { runId, ...called }, how)).started,
     stop: async ({ asker }, runId) =>
       void (await answering.tell(asker, runId, {}, async (run) => await run.stop({ by: asker.id, reason: WITHDRAWN }))),
     pages: () => (config.signIn === undefined ? callers.origin : new URL(config.signIn.publicUrl).origin) ?? pages(),

@@ -1,7 +1,7 @@
 /** Implements `countersign gate`: the gate as an MCP server for a program that starts it, over standard input and output. */
 import { GateConfig } from '../../contracts/schemas/gateway.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import { Initiator } from '../../contracts/schemas/run-spec.ts';
+import { Dispatch, Initiator } from '../../contracts/schemas/run-spec.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { defined } from '../../contracts/defined.ts';
 import { packageVersion } from '../../workers/setup.ts';
@@ -26,6 +26,11 @@ export const GATE = verb({
       '<name>',
       'name of the agent: equal calls of one agent are one while they wait (default: stdio)',
     ),
+    dispatch: option.choice(
+      Dispatch.options,
+      '<when>',
+      'when an approved call leaves: on-approval, or on-return: only while the agent is there (default: on-approval)',
+    ),
     pages: option.text('<url>', 'address of the gateway, for links to what waits'),
     hold: option.preset(
       HOLD_SECONDS,
@@ -35,7 +40,7 @@ export const GATE = verb({
   examples: ['gate --as ann', 'gate --as ann --group support --server tickets --pages https://approvals.example.com'],
   note: 'Over HTTP, for agents that connect by themselves: gateway.gate in countersign.yaml (docs/guide/gate.md).',
   run: async ({ options, terminal, session }) => {
-    const { as: id, group = [], tenant, server, client = 'stdio', hold, pages } = options;
+    const { as: id, group = [], tenant, server, client = 'stdio', hold, dispatch, pages } = options;
     const initiator = parseAs(Initiator, { id, groups: [...group], ...defined({ tenant }) }, 'USAGE', 'caller');
     const origin = originOf(pages);
     // These modules take time to load, so other commands do without them.
@@ -56,15 +61,15 @@ export const GATE = verb({
         },
       };
       const parts = createGate({
-        gate: parseAs(GateConfig, { holdSeconds: Math.ceil(hold) }, 'USAGE', 'options'),
+        gate: parseAs(GateConfig, { holdSeconds: Math.ceil(hold), ...defined({ dispatch }) }, 'USAGE', 'options'),
         countersign,
         catalogs: new Catalogs(countersign, said),
         artifacts: artifactReader(artifacts),
         // One program asks: it bounds itself.
         waiters: { hold: async (_person, wait) => await wait() },
         version: packageVersion(),
-        start: async (_caller, { runId, ticketId, called }) =>
-          (await countersign.call({ runId, ticketId, call: { ...called, initiator } })).started,
+        start: async (_caller, { called, ...how }) =>
+          (await countersign.call({ ...how, call: { ...called, initiator } })).started,
         stop: async (_caller, runId) => void (await countersign.run(runId).stop({ by: id, reason: WITHDRAWN })),
         pages: () => origin,
         onTrouble,

@@ -10,6 +10,7 @@ import { tsToMs } from '@temporalio/common/lib/time.js';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import {
+  DISPATCH_MEMO,
   RUN_WORKFLOW,
   SEARCH_ATTRIBUTES,
   SIGNALS,
@@ -46,6 +47,8 @@ export interface Starter {
   readonly initiator: string | undefined;
   readonly tenant: string | undefined;
   readonly servers: readonly string[];
+  /** True if its approved call waits until its client is back. */
+  readonly isOnReturn: boolean;
   /** Id of the ticket under which the run was started; absent if it was not started for an MCP client. */
   readonly ticketId: string | undefined;
 }
@@ -172,6 +175,7 @@ export class Tickets {
       initiator: read.get(SEARCH_ATTRIBUTES.initiator),
       tenant: read.get(SEARCH_ATTRIBUTES.tenant),
       servers: read.get(SEARCH_ATTRIBUTES.servers) ?? [],
+      isOnReturn: memo?.[DISPATCH_MEMO] === 'on-return',
       ticketId: typeof ticketId === 'string' ? ticketId : undefined,
     };
   }

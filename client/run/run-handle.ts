@@ -8,7 +8,7 @@
 import { setMaxListeners } from 'node:events';
 import type { WorkflowHandle } from '@temporalio/client';
 import { CountersignError } from '../../contracts/errors.ts';
-import { QUERIES, UPDATES } from '../../contracts/names.ts';
+import { QUERIES, SIGNALS, UPDATES } from '../../contracts/names.ts';
 import {
   type ApprovalRequest,
   Authorization,
@@ -303,6 +303,15 @@ export class RunHandle {
    */
   watch(options: WatchOptions = {}): AsyncGenerator<RunEvent> {
     return watchRun(this.#engine, this.runId, this.#artifacts, options);
+  }
+
+  /**
+   * Says that the client of a call that dispatches on return is there to take the outcome.
+   * @param until epoch ms
+   * @throws CountersignError `ENGINE_UNAVAILABLE`, `RUN_CLOSED` or `RUN_NOT_FOUND` once the run is over
+   */
+  async present(until: number): Promise<void> {
+    await this.#engine.call(this.runId, () => this.#handle.signal(SIGNALS.present, until));
   }
 
   get #handle(): WorkflowHandle {

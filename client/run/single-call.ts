@@ -2,9 +2,10 @@
  * One call through the gate, for backends that bring their own loop. It is started once, as a run is (INV-D3), may wait
  * for people for as long as policy says, and has one answer.
  */
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
-import { CallSpec, type CallSpecInput, type RunSpecInput } from '../../contracts/schemas/run-spec.ts';
+import { CallSpec, type CallSpecInput, type Dispatch, type RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import { CallAnswer, type RunResult } from '../../contracts/schemas/run-state.ts';
 import { runSpecOf } from '../../domain/run/single-call.ts';
 import { byteLength } from '../../domain/text/canonical.ts';
@@ -18,11 +19,14 @@ export interface CallOptions extends Omit<StartRunOptions, 'spec'> {
   readonly call: CallSpecInput;
   /** OAuth access token for the server of the call. It is sealed, and never sent in clear. */
   readonly authorization?: string;
+  /** For calls of MCP clients: `on-return` needs somebody who says that the client is there (`RunHandle.present`). */
+  readonly dispatch?: Dispatch;
 }
 
 /** Returns the options of the run of this call; its one token stands at its one server. */
-export function callOptions({ call, authorization, ...options }: CallOptions): StartRunOptions {
-  const { servers = [], ...spec } = callAsRun(call);
+export function callOptions({ call, authorization, dispatch, ...options }: CallOptions): StartRunOptions {
+  const { servers = [], ...plain } = callAsRun(call);
+  const spec = { ...plain, ...defined({ dispatch }) };
   if (authorization === undefined) return { ...options, spec: { ...spec, servers } };
   return { ...options, spec: { ...spec, servers: servers.map((server) => ({ ...server, authorization })) } };
 }

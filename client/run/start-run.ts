@@ -11,6 +11,7 @@ import type { JWK } from 'jose';
 import { CountersignError } from '../../contracts/errors.ts';
 import {
   DEFAULT_TASK_QUEUE,
+  DISPATCH_MEMO,
   RUN_WORKFLOW,
   SEARCH_ATTRIBUTES,
   SPEC_HASH_MEMO,
@@ -169,7 +170,11 @@ async function startOnce(
       // With FAIL the answer itself says whether the run is new; an existing run is compared below.
       workflowIdConflictPolicy: 'FAIL',
       workflowIdReusePolicy: 'REJECT_DUPLICATE',
-      memo: { [SPEC_HASH_MEMO]: hash, ...(ticketId !== undefined && { [TICKET_MEMO]: ticketId }) },
+      memo: {
+        [SPEC_HASH_MEMO]: hash,
+        ...(ticketId !== undefined && { [TICKET_MEMO]: ticketId }),
+        ...(checked.dispatch !== undefined && { [DISPATCH_MEMO]: checked.dispatch }),
+      },
       typedSearchAttributes: attributesOf(runId, checked),
       staticSummary: `${checked.agent.name} for ${bounded(visible(checked.initiator.id), 60)}`,
     });

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { SlackMember } from './channels.ts';
 import { CodecKey, HttpUrl, Identifier, Name, people, Secret, SocketAddress } from './json.ts';
-import { RunSpec } from './run-spec.ts';
+import { Dispatch, RunSpec } from './run-spec.ts';
 
 /** Name of a claim; a dot leads into an object: `realm_access.roles`. */
 const Claim = z.string().min(1).max(200);
@@ -91,7 +91,7 @@ export const AgentOffer = z.strictObject({
   /** What it does, and what to write to it. */
   description: z.string().max(2_000).optional(),
   /** Grants are of one person and one run, so none stand here. */
-  spec: RunSpec.omit({ input: true, initiator: true, grants: true, signature: true }),
+  spec: RunSpec.omit({ input: true, initiator: true, grants: true, signature: true, dispatch: true }),
 });
 export type AgentOffer = z.infer<typeof AgentOffer>;
 
@@ -122,6 +122,8 @@ export const GateConfig = z.strictObject({
   audience: z.string().min(1).max(1_000).optional(),
   /** Longest time for which a call is held for its outcome. MCP clients give up after 60 s by default. */
   holdSeconds: z.int().min(1).max(3_600).default(50),
+  /** When an approved call leaves: at once, or only once its client is back, or still there. */
+  dispatch: Dispatch.default('on-approval'),
   /**
    * Time for which an outcome is kept for a client that has not come back, from the longest end of its run on. Temporal
    * forgets the run itself with the retention of the namespace.

@@ -72,7 +72,7 @@ export const StartRun = z.strictObject({
     .regex(/^[\x21-\x7e]{1,200}$/, 'must be 1 to 200 printable ASCII characters without spaces')
     .optional(),
   /** Without `initiator` and `signature`: who starts the run is who asks. */
-  spec: RunSpec.omit({ initiator: true, signature: true }),
+  spec: RunSpec.omit({ initiator: true, signature: true, dispatch: true }),
 });
 export const StartedRun = z.strictObject({
   runId: z.string(),

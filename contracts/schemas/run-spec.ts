@@ -121,6 +121,10 @@ export const UserMessage = z.strictObject({ role: z.literal('user'), content: z.
 /** Temporal's priority: 1 is served first, 5 last. */
 export const Priority = z.int().min(1).max(5);
 
+/** When an approved call leaves: at once, or only while its client is there to take the outcome. */
+export const Dispatch = z.enum(['on-approval', 'on-return']);
+export type Dispatch = z.infer<typeof Dispatch>;
+
 export const RunSpec = z.strictObject({
   agent: Agent,
   input: z.union([z.string().min(1).max(131_072), z.array(UserMessage).min(1).max(100)]),
@@ -131,6 +135,8 @@ export const RunSpec = z.strictObject({
   limits: Limits.prefault({}),
   /** Place among waiting work, limited by the operator's `fairness`. */
   priority: Priority.optional(),
+  /** Absent: `on-approval`. `on-return` is for calls of MCP clients (docs/adr/0078). */
+  dispatch: Dispatch.optional(),
   /** Compact JWS over the rest, in trust mode `signed` (docs/guide/signing.md). */
   signature: z.string().max(SIGNING.longest).optional(),
 });

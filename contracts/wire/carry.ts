@@ -59,6 +59,8 @@ export interface Carry {
   readonly trustReadAt?: number;
   /** Only of a run that tells people of its requests. */
   readonly messages?: CarriedMessages;
+  /** The client of a run that dispatches on return is there until then, epoch ms. */
+  readonly presentUntil?: number;
 }
 
 /** The ends of both chains: all that the next execution needs to go on. */

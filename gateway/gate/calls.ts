@@ -15,6 +15,7 @@ import { callAsRun } from '../../client/run/single-call.ts';
 import { CountersignError, ERRORS } from '../../contracts/errors.ts';
 import type { GateConfig } from '../../contracts/schemas/gateway.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
+import type { Dispatch } from '../../contracts/schemas/run-spec.ts';
 import { isGateRun, mayStart, type Owner, ownerOf, RUN_PREFIX, ticketIdOf } from '../../domain/gate/ticket.ts';
 import { isSamePerson } from '../../domain/policy/approvers.ts';
 import type { Waiters } from '../http/waiters.ts';
@@ -50,6 +51,8 @@ export interface GateCallsParts {
   readonly outcomes: Pick<Outcomes, 'endOf' | 'pendingOf' | 'wordsOf'>;
   /** Starts the call in the caller's name, once for each run id; false if it was started before. */
   readonly start: (caller: Caller, call: StartedAs) => Promise<boolean>;
+  /** Tells the run of a call that its client is there, until this time in epoch ms. */
+  readonly present: (runId: string, until: number) => Promise<void>;
   readonly waiters: Pick<Waiters, 'hold'>;
   /** True if a call of the tool may be sent twice. */
   readonly isRepeatable: (offer: Offer) => boolean;
@@ -69,6 +72,8 @@ export interface Made {
   readonly ticketId: string;
   /** The ticket that its outcome ends; absent if it has none, or has another client's. */
   readonly ticket: Ticket | undefined;
+  /** True if it leaves only while this client is there. */
+  readonly isOnReturn: boolean;
 }
 
 /** What a client is told of a call. */
@@ -89,20 +94,27 @@ export interface StartedAs {
   readonly runId: string;
   readonly ticketId: string;
   readonly called: Called;
+  readonly dispatch?: Dispatch;
 }
+
+/** A call that was started, now or before; or what its client is told, if it will not be made. */
+type Begun = { readonly isOnReturn: boolean } | { readonly refused: CallToolResult };
 
 /** A client that asked for it hears so often that its call goes on. */
 const PROGRESS_MS = 10_000;
+const FORGOTTEN = 'It was made before, and what became of it is no longer on record.';
 /** Longest time for which the answer that a call waits itself waits for the words about it. */
 const MOST_LOOKING_MS = 3_000;
 
 export class GateCalls {
   readonly #parts: GateCallsParts;
   readonly #holdMs: number;
+  readonly #dispatch: Dispatch;
 
-  constructor(parts: GateCallsParts, { holdSeconds }: Pick<GateConfig, 'holdSeconds'>) {
+  constructor(parts: GateCallsParts, { holdSeconds, dispatch }: Pick<GateConfig, 'holdSeconds' | 'dispatch'>) {
     this.#parts = parts;
     this.#holdMs = holdSeconds * 1_000;
+    this.#dispatch = dispatch;
   }
 
   /** @throws CountersignError `ENGINE_UNAVAILABLE`, `RATE_LIMITED`, … if it is not known whether the call was made */
@@ -125,10 +137,10 @@ export class GateCalls {
     const ticketId = this.#ticketOf(caller, called);
     const ticket = this.#parts.isRepeatable(offer) ? await tickets.find(ticketId) : await tickets.take(ticketId);
     const runId = ticket?.runId ?? `${RUN_PREFIX}${randomUUID()}`;
-    const refused = await this.#begun(caller, { runId, ticketId, called }, ticket);
-    if (refused === undefined) return { runId, ticketId, ticket };
+    const begun = await this.#begun(caller, { runId, ticketId, called }, ticket);
+    if (!('refused' in begun)) return { runId, ticketId, ticket, isOnReturn: begun.isOnReturn };
     if (ticket !== undefined) tickets.delivering(ticket, exchange.delivered);
-    return this.#told(refused);
+    return this.#told(begun.refused);
   }
 
   /**
@@ -164,7 +176,14 @@ export class GateCalls {
     // Another client of the same person may read, and takes nothing away from the one whose call it is.
     const isOwn = ticketId.startsWith(ownerOf(idsOf(caller)));
     const ticket = isOwn ? await tickets.find(ticketId) : undefined;
-    return { runId: reference, ticketId, ticket: ticket?.runId === reference ? ticket : undefined, starter, isOwn };
+    return {
+      runId: reference,
+      ticketId,
+      ticket: ticket?.runId === reference ? ticket : undefined,
+      starter,
+      isOwn,
+      isOnReturn: isOwn && starter.isOnReturn,
+    };
   }
 
   /**
@@ -172,16 +191,19 @@ export class GateCalls {
    * @returns undefined if the client has gone, or the gateway stops
    * @throws CountersignError `RATE_LIMITED` if too many wait already
    */
-  async last(caller: Caller, { runId, ticket }: Made, exchange: Exchange): Promise<CallToolResult | undefined> {
+  async last(caller: Caller, made: Made, exchange: Exchange): Promise<CallToolResult | undefined> {
+    const { runId, ticket } = made;
     const { tickets, waiters, outcomes } = this.#parts;
     const wait = async (): Promise<CallToolResult | undefined> => {
       let end: CallToolResult | undefined;
-      while (end === undefined && !exchange.gone.aborted)
+      while (end === undefined && !exchange.gone.aborted) {
+        await this.present(made, this.#until());
         end = await this.#held(
           outcomes.endOf(runId, { deadlineMs: this.#holdMs, gone: exchange.gone }),
           runId,
           exchange,
         );
+      }
       return end;
     };
     const end = await waiters.hold(keyOf(caller.asker), wait);
@@ -198,25 +220,37 @@ export class GateCalls {
     return ticketIdOf({ ...idsOf(caller), ...called });
   }
 
-  /** Starts the call if it is not started yet. @returns a reply if it will not be */
-  async #begun(caller: Caller, starting: StartedAs, ticket: Ticket | undefined): Promise<CallToolResult | undefined> {
+  /** Lets a call leave that waits for this client, once people have approved it. */
+  async present({ runId, isOnReturn }: Made, until: number): Promise<void> {
+    if (!isOnReturn) return;
+    try {
+      await this.#parts.present(runId, until);
+    } catch (error) {
+      // It is over, or Temporal is away: then the client is told that it waits, and comes back.
+      if (!(error instanceof CountersignError)) throw error;
+    }
+  }
+
+  /** Starts the call if it is not started yet. */
+  async #begun(caller: Caller, starting: StartedAs, ticket: Ticket | undefined): Promise<Begun> {
     const { runId, ticketId } = starting;
+    const isOnReturn = this.#dispatch === 'on-return';
     if (ticket === undefined || mayStart(ticket.ageMs)) {
       try {
-        if (await this.#parts.start(caller, starting)) return undefined;
+        const how = isOnReturn ? { dispatch: this.#dispatch } : {};
+        if (await this.#parts.start(caller, { ...starting, ...how })) return { isOnReturn };
       } catch (error) {
         if (!(error instanceof CountersignError)) throw error;
         // Of a run of this ticket it says that the person's groups have changed since.
         if (error.code !== 'RUN_ID_CONFLICT') {
           if (ERRORS[error.code].retryable || error.code === 'INTERNAL') throw error;
-          return refusedReply(error.code, error.message);
+          return { refused: refusedReply(error.code, error.message) };
         }
       }
     }
     const starter = await this.#parts.tickets.starterOf(runId);
-    if (starter === undefined)
-      return unknownReply('RUN_NOT_FOUND', 'It was made before, and what became of it is no longer on record.', runId);
-    if (starter.ticketId === ticketId && isOf(caller, starter)) return undefined;
+    if (starter === undefined) return { refused: unknownReply('RUN_NOT_FOUND', FORGOTTEN, runId) };
+    if (starter.ticketId === ticketId && isOf(caller, starter)) return { isOnReturn: starter.isOnReturn };
     const message = `Run ${runId} was not started for this call, though it has its id. Stop it, and make the call again.`;
     throw new CountersignError('RUN_ID_CONFLICT', message, { runId });
   }
@@ -225,6 +259,7 @@ export class GateCalls {
   async #outcome({ asker }: Caller, made: Made, exchange: Exchange, until: number): Promise<Told> {
     const { tickets, waiters, outcomes } = this.#parts;
     const { runId, ticketId, ticket } = made;
+    await this.present(made, until);
     const ended = waiters
       .hold(
         keyOf(asker),

@@ -48,6 +48,7 @@ export function createGate(parts: GateParts): Gate {
       tickets,
       outcomes,
       start,
+      present: async (runId, until) => await countersign.run(runId).present(until),
       waiters,
       isRepeatable: ({ server, definition, isTrusted }: Offer) => catalogs.isRepeatable(server, definition, isTrusted),
       onAnswer,

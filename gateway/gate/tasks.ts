@@ -23,6 +23,8 @@ export interface TaskView {
   readonly askAgainMs: number;
   /** In words, while it goes on. */
   readonly words: string;
+  /** True while it goes on and nobody is asked. */
+  readonly isRunning: boolean;
   /** What became of it, as its client is told; absent while it goes on. */
   readonly end?: CallToolResult;
 }
@@ -37,7 +39,7 @@ export type Cancelled =
   | { readonly kind: 'goes-on' | 'over' | 'foreign' | 'unknown' };
 
 export interface GateTasksParts {
-  readonly calls: Pick<GateCalls, 'find'>;
+  readonly calls: Pick<GateCalls, 'find' | 'present'>;
   readonly outcomes: Pick<Outcomes, 'endOf' | 'pendingOf' | 'openOf'>;
   readonly tickets: Pick<Tickets, 'keptMs' | 'runsOf' | 'starterOf' | 'delivering'>;
   /** Ends the run of a call, in the caller's name. */
@@ -49,6 +51,8 @@ export const WITHDRAWN = 'its client no longer wants it';
 
 /** People take longer than a machine. */
 const ASK_AGAIN_MS = { waiting: 5_000, running: 1_000 } as const;
+/** A client that polls is there until it would have polled twice. */
+const PRESENT_MS = 10_000;
 /** The end of a run that has ended is read within this time, if Temporal answers at all. */
 const READ_MS = 5_000;
 
@@ -70,20 +74,21 @@ export class GateTasks {
       keptMs: await this.#parts.tickets.keptMs({ startedAt }),
       askAgainMs: ASK_AGAIN_MS[pending.status],
       words: pendingWords(pending),
+      isRunning: pending.status === 'running',
     };
   }
 
   /** @returns undefined if the caller's person has no such task */
   async of(caller: Caller, taskId: string): Promise<TaskView | undefined> {
     const found = await this.#parts.calls.find(caller, taskId);
-    return found === undefined ? undefined : await this.#viewOf(found);
+    return found === undefined ? undefined : await this.#askedFor(found);
   }
 
   /** Shows a task with its whole outcome, which counts as delivered once the answer has left. */
   async whole(caller: Caller, taskId: string, exchange: Exchange): Promise<TaskView | undefined> {
     const found = await this.#parts.calls.find(caller, taskId);
     if (found === undefined) return undefined;
-    const view = await this.#viewOf(found, false);
+    const view = await this.#askedFor(found, false);
     if (view.end !== undefined) this.#delivering(found, exchange);
     return view;
   }
@@ -127,6 +132,13 @@ export class GateTasks {
     return { kind: 'cancelled', task: { ...(await this.#viewOf(found)), updatedAt: new Date(), end } };
   }
 
+  /** Who asks for a task is there to take its outcome. */
+  async #askedFor(found: Found, preview?: boolean): Promise<TaskView> {
+    const view = await this.#viewOf(found, preview);
+    if (view.end === undefined && view.isRunning) await this.#parts.calls.present(found, Date.now() + PRESENT_MS);
+    return view;
+  }
+
   #delivering({ ticket }: Made, { delivered }: Exchange): void {
     if (ticket !== undefined) this.#parts.tickets.delivering(ticket, delivered);
   }
@@ -134,11 +146,17 @@ export class GateTasks {
   async #viewOf({ runId, starter }: Found, preview = true): Promise<TaskView> {
     const { outcomes, tickets } = this.#parts;
     const { startedAt, endedAt } = starter;
-    const view = { taskId: runId, startedAt, keptMs: await tickets.keptMs(starter) };
+    const view = { taskId: runId, startedAt, keptMs: await tickets.keptMs(starter), isRunning: false };
     const end = endedAt === undefined ? undefined : await outcomes.endOf(runId, { deadlineMs: READ_MS, preview });
     if (end !== undefined)
       return { ...view, updatedAt: endedAt ?? startedAt, askAgainMs: ASK_AGAIN_MS.running, words: '', end };
     const pending = await outcomes.pendingOf(runId);
-    return { ...view, updatedAt: startedAt, askAgainMs: ASK_AGAIN_MS[pending.status], words: pendingWords(pending) };
+    return {
+      ...view,
+      updatedAt: startedAt,
+      askAgainMs: ASK_AGAIN_MS[pending.status],
+      words: pendingWords(pending),
+      isRunning: pending.status === 'running',
+    };
   }
 }

@@ -18,7 +18,7 @@ import { Identifier } from '../../contracts/schemas/json.ts';
 import type { Approver } from '../../contracts/schemas/request.ts';
 import type { StartCall } from '../../contracts/schemas/http/calls.ts';
 import type { CallSpecInput, Initiator, RunSpecInput } from '../../contracts/schemas/run-spec.ts';
-import type { SingleCall } from '../../client/run/single-call.ts';
+import type { CallOptions, SingleCall } from '../../client/run/single-call.ts';
 import type { Signer } from '../../client/signing/signing.ts';
 import { isSamePerson } from '../../domain/policy/approvers.ts';
 import { namedIn } from '../../domain/request/decision.ts';
@@ -118,13 +118,13 @@ export class Answering {
       waitSeconds: _,
       ...call
     }: Omit<StartCall, 'waitSeconds' | 'limits' | 'grants'> & Partial<StartCall>,
-    { key, ticketId }: { readonly key?: string | undefined; readonly ticketId?: string } = {},
+    { key, ...how }: { readonly key?: string | undefined } & Partial<Pick<CallOptions, 'ticketId' | 'dispatch'>> = {},
   ): Promise<SingleCall> {
     if (!asker.may.has('start')) throw forbidden('You may not start calls here (gateway.may.start).');
     const runId = runIdOf(asker, named, key);
     // Sound: a parsed call is one that a caller may write.
     const whole = { ...call, initiator: initiatorOf(asker) } as CallSpecInput;
-    const started = { runId, call: whole, ...defined({ ticketId }) };
+    const started = { runId, call: whole, ...how };
     return await once(runId, async () => await this.#for(asker).call(started));
   }
 

@@ -5,6 +5,8 @@ import { found, listOf, nameOf, product, treeOf, within } from '../support/synta
 
 /** A dispatch sends it and has no key: it shows a question, and the answer is proven where it was asked (docs/adr/0040). */
 const DISPATCHED = 'inputAskedUpdate';
+/** A gateway sends it for a client that is there: it lets leave what was approved, and gives no right (docs/adr/0078). */
+const PRESENT = 'presentSignal';
 
 /** Registers every update of runs and catalogs. */
 const KIT = 'workflows/entity/messages.ts';
@@ -47,7 +49,7 @@ function taken(sources = product()): readonly Taken[] {
     });
   return [...updates, ...others].flatMap(({ what, read, judge, module }) => {
     const isSilent = nameOf(read) === '' && listOf(treeOf(read)['params']).length === 0;
-    if (what.endsWith('Query') || what === DISPATCHED || isSilent) return [];
+    if (what.endsWith('Query') || what === DISPATCHED || what === PRESENT || isSilent) return [];
     const [first] = callsIn(judge, module).filter((name) =>
       /^(?:assertSigned|refuseUnsigned|admit|repeated)/.test(name),
     );

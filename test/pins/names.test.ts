@@ -17,6 +17,7 @@ import {
   SEARCH_ATTRIBUTES,
   SIGNALS,
   SPEC_HASH_MEMO,
+  DISPATCH_MEMO,
   TICKET_MEMO,
   TICKET_RUN_MEMO,
   TICKET_WORKFLOW,
@@ -32,6 +33,7 @@ describe('names on the wire', () => {
     expect([RUN_WORKFLOW, CATALOG_WORKFLOW, TICKET_WORKFLOW]).toEqual(['agentRun', 'toolCatalog', 'callTicket']));
 
   test('what names a ticket in its run', () => expect(TICKET_MEMO).toBe('countersignTicket'));
+  test('what says that a run dispatches on return', () => expect(DISPATCH_MEMO).toBe('countersignDispatch'));
   test('what names the run in a ticket', () => expect(TICKET_RUN_MEMO).toBe('countersignRun'));
 
   test('task queue, also of a worker whose configuration names none', () => {
@@ -108,7 +110,7 @@ describe('names on the wire', () => {
   });
 
   test('signals', () => {
-    expect(SIGNALS).toEqual({ decide: 'decide', nudge: 'nudge', delivered: 'delivered' });
+    expect(SIGNALS).toEqual({ decide: 'decide', nudge: 'nudge', delivered: 'delivered', present: 'present' });
   });
 
   test('queries', () => {

@@ -236,7 +236,9 @@ export const HISTORIES = [
   // Calls that the model's provider makes (docs/adr/0080).
   'agent-run.v5.hosted-lost',
   'agent-run.v5.hosted-pending',
-  // Tickets of calls that MCP clients make (docs/adr/0078).
+  // Approved calls that wait for their client, and tickets of calls that MCP clients make (docs/adr/0078).
+  'agent-run.v5.client-away',
+  'agent-run.v5.client-back',
   'call-ticket.v1.delivered',
   'call-ticket.v1.held',
   'tool-catalog.v2.asked',

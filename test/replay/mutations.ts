@@ -15,6 +15,16 @@ export const OTHER_COMMANDS: readonly Mutation[] = [
   ...HELD_COMMANDS,
   ...TELLING_COMMANDS,
   {
+    name: 'an approved call leaves though its client is not there',
+    noticedIn: 'agent-run.v5.client-back',
+    change: replaced('settleCall', 'live.awaitsClient', 'false'),
+  },
+  {
+    name: 'the client of an approved call is never seen',
+    noticedIn: 'agent-run.v5.client-back',
+    change: replaced('registerHandlers', 'live.see(Number(until))', 'false'),
+  },
+  {
     name: 'a ticket does not end when the outcome of its call was delivered',
     noticedIn: 'call-ticket.v1.delivered',
     change: replaced('callTicket', '() => isDelivered', '() => false'),

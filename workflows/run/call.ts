@@ -33,6 +33,7 @@ import {
 } from '../../domain/request/throttling.ts';
 import { askedAgain, dispatched, ended, returned } from '../../domain/request/transitions.ts';
 import {
+  type Approved,
   type Asking,
   type CallState,
   type Dispatched,
@@ -68,8 +69,11 @@ export async function settleCall(live: LiveRun, callId: string): Promise<void> {
         else await dispatch(live, state);
         break;
       case 'cleared':
-      case 'approved':
         await dispatch(live, state);
+        break;
+      case 'approved':
+        if (live.awaitsClient) await waitForClient(live, state);
+        else await dispatch(live, state);
         break;
       case 'on-task':
         await follow(live, state);
@@ -333,6 +337,16 @@ async function waitForTurn(live: LiveRun, state: Throttled): Promise<void> {
   const isOver = (): boolean => live.rolling || callOf(live.run, callId)?.status !== 'throttled';
   try {
     await condition(isOver, Math.max(1, until - Date.now()), { summary: summaryOf(state, `held back: ${by}`) });
+  } catch (error) {
+    if (!isCancellation(error)) throw error;
+    live.commit(ended(live.run, callId, live.withdrawal));
+  }
+}
+
+/** Waits until the client of an approved call is back, or the run hands over. Whatever has lapsed is asked again then. */
+async function waitForClient(live: LiveRun, { call: { callId } }: Approved): Promise<void> {
+  try {
+    await condition(() => live.rolling || !live.awaitsClient || callOf(live.run, callId)?.status !== 'approved');
   } catch (error) {
     if (!isCancellation(error)) throw error;
     live.commit(ended(live.run, callId, live.withdrawal));

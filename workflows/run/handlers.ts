@@ -6,7 +6,7 @@
  *    (INV-D4).
  * 2. A refused update never enters history (INV-G2).
  */
-import { workflowInfo } from '@temporalio/workflow';
+import { setHandler, workflowInfo } from '@temporalio/workflow';
 import type { Advance } from '../../contracts/schemas/run-state.ts';
 import { admitSaid, heard, otherThanHeard } from '../../domain/run/message-queue.ts';
 import { parseForget, parseSay, parseStop } from '../../domain/shapes/inputs.ts';
@@ -14,7 +14,7 @@ import { onNudge, onUpdate, parsed, refuseWith, serveEntity } from '../entity/me
 import { serveElicitation } from '../legacy-2025/open-question.ts';
 import { closed, serveAnswers } from './answers.ts';
 import type { LiveRun } from './live-run.ts';
-import { advanceUpdate, forgetUpdate, refreshTrustUpdate, sayUpdate, stopUpdate } from './messages.ts';
+import { advanceUpdate, forgetUpdate, presentSignal, refreshTrustUpdate, sayUpdate, stopUpdate } from './messages.ts';
 import { serveQueries } from './queries.ts';
 import { assertForgettable, forgetStanding } from './standing.ts';
 import { assertRefreshable, assertSigned, opened, refreshTrust } from './trust.ts';
@@ -65,6 +65,10 @@ export function registerHandlers(live: LiveRun): void {
       assertForgettable(live, message);
     },
     act: (message) => forgetStanding(live, message),
+  });
+
+  setHandler(presentSignal, (until) => void (Number.isSafeInteger(until) && live.see(Number(until))), {
+    description: 'The client of an approved call is there, until this time',
   });
 
   onNudge(live, advanceUpdate, {

@@ -109,6 +109,7 @@ export class LiveRun extends Entity {
   readonly #shows: (() => void)[] = [];
   #prepared: Prepared | undefined;
   #trustReadAt: number | undefined;
+  #presentUntil: number | undefined;
 
   constructor(spec: RunSpec, carry: Carry | undefined) {
     super({ journal: carry?.journal, earlier: carry?.earlier });
@@ -120,6 +121,7 @@ export class LiveRun extends Entity {
     this.#turnAtStart = this.#run.turn;
     this.#prepared = carry?.prepared;
     this.#trustReadAt = carry?.trustReadAt;
+    this.#presentUntil = carry?.presentUntil;
   }
 
   get run(): Run {
@@ -146,6 +148,16 @@ export class LiveRun extends Entity {
   /** True once the run refuses further edits, because it waits for the last judging before it hands over. */
   get takesNoEdits(): boolean {
     return this.#takesNoEdits;
+  }
+
+  /** True if approved calls wait until their client is back (docs/adr/0078). */
+  get awaitsClient(): boolean {
+    return this.spec.dispatch === 'on-return' && (this.#presentUntil ?? 0) <= Date.now();
+  }
+
+  /** Notes that the client is there. @param until epoch ms */
+  see(until: number): void {
+    this.#presentUntil = Math.max(this.#presentUntil ?? 0, until);
   }
 
   /** True while the run ends; it takes no more messages. */
@@ -436,7 +448,11 @@ export class LiveRun extends Entity {
       toolset: this.#toolset,
       journal,
       earlier: carriedExecutions(this.execution),
-      ...defined({ trustReadAt: this.#trustReadAt, messages: this.telling?.carried() }),
+      ...defined({
+        trustReadAt: this.#trustReadAt,
+        messages: this.telling?.carried(),
+        presentUntil: this.#presentUntil,
+      }),
     };
   }
 }

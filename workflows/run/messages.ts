@@ -19,6 +19,7 @@ export const inputAskedUpdate = defineUpdate<HeldAck, [unknown]>(UPDATES.inputAs
 export const refreshTrustUpdate = defineUpdate<Advance, []>(UPDATES.refreshTrust);
 
 export const decideSignal = defineSignal<[unknown]>(SIGNALS.decide);
+export const presentSignal = defineSignal<[unknown]>(SIGNALS.present);
 
 export const stateQuery = defineQuery<RunState>(QUERIES.state);
 export const requestsQuery = defineQuery<ApprovalRequest[]>(QUERIES.requests);

@@ -172,11 +172,12 @@ export function settleAll(live: LiveRun): Promise<unknown> {
 /** States in which a call has ended, or waits for a person or its server with nothing under way. */
 const AT_REST: ReadonlySet<CallStatus> = new Set(['settled', 'waiting-for-consent', 'waiting-for-answer', 'throttled']);
 
-/** True if nothing is in flight or about to be: every call has ended, or waits for a person or its server. */
-function isSafePoint({ run, polling, work }: LiveRun): boolean {
+/** True if nothing is in flight or about to be: every call has ended, or waits for a person, its server or its client. */
+function isSafePoint({ run, polling, work, awaitsClient }: LiveRun): boolean {
   return run.calls.every(
     ({ status, call }) =>
       AT_REST.has(status) ||
+      (status === 'approved' && awaitsClient) ||
       // A stopped run carries nothing over, because its next execution would not know of the stop.
       (status === 'on-task' && !polling.has(call.callId) && !work.consideredCancelled),
   );

@@ -1,12 +1,27 @@
-/** These scenarios record a ticket of a call of an MCP client: while it is held, and after the outcome was delivered. */
+/**
+ * These scenarios record calls of MCP clients: a ticket while it is held and after the outcome was delivered, and a call
+ * that was approved and waits for its client, until that is back.
+ */
 import { ticketIdOf } from '../../../domain/gate/ticket.ts';
 import { until } from '../../support/until.ts';
 import { TICKET } from './recording.ts';
-import { says, type Scenario, scenario } from './scene.ts';
+import { approve, calls, says, type Scenario, scenario } from './scene.ts';
 
 const KEEP_SECONDS = 604_800;
 
 export const TICKETS: readonly Scenario[] = [
+  scenario(
+    'client-away',
+    { points: ['client-away', 'client-back'], steps: [calls(['write_note', 'monday'])] },
+    async (scene) => {
+      await scene.start({ dispatch: 'on-return' });
+      const request = await scene.openOne('t1.c0');
+      await scene.decide(approve(request, 'approval'));
+      await scene.take('client-away');
+      await scene.run.present(Date.now() + 600_000);
+      await scene.ended('client-back');
+    },
+  ),
   scenario(
     'ticket',
     { points: [`${TICKET}held`, `${TICKET}delivered`], steps: [says('No model is asked.')] },

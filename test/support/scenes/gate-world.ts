@@ -93,7 +93,7 @@ export async function connectClient({ url }: Pick<Gateway, 'url'>, token: string
   return client;
 }
 
-/** Reads are allowed, `odd` waits for a second at most, and everything else waits for Ben. */
+/** Reads are allowed, `odd` waits for a second at most, an approval of `transfer` is good for a second, and everything else waits for Ben. */
 export function configOf({ url }: Pick<RecordingServer, 'url'>): ConfigInput {
   return {
     policy: {
@@ -108,6 +108,7 @@ export function configOf({ url }: Pick<RecordingServer, 'url'>): ConfigInput {
             fail: 'allow',
             big: 'allow',
             odd: { action: 'ask', deadlineSeconds: 1 },
+            transfer: { action: 'ask', validForSeconds: 1 },
           },
         },
       },

@@ -32,10 +32,12 @@ function tasksWith(end: CallToolResult | undefined, over: Partial<GateTasksParts
     ticketId: 'gate/t',
     startedAt: new Date(0),
     servers: ['bank'],
+    isOnReturn: false,
   };
   const tasks = new GateTasks({
     calls: {
-      find: async () => ({ runId: TASK, ticketId: 'gate/t', ticket, starter, isOwn: true }),
+      find: async () => ({ runId: TASK, ticketId: 'gate/t', ticket, starter, isOwn: true, isOnReturn: false }),
+      present: async () => undefined,
     },
     outcomes: {
       endOf: async () => end,
