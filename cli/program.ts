@@ -42,6 +42,7 @@ const VERBS: ReadonlyMap<string, () => Promise<Verb>> = new Map(
     vault: async () => (await import('./verbs/vault.ts')).VAULT,
     keys: async () => (await import('./verbs/keys.ts')).KEYS,
     replay: async () => (await import('./verbs/replay.ts')).REPLAY,
+    deploy: async () => (await import('./verbs/deploy.ts')).DEPLOY,
     recover: async () => (await import('./verbs/recover.ts')).RECOVER,
   }),
 );

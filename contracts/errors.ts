@@ -153,6 +153,14 @@ export const ERRORS = {
   ENGINE_UNAVAILABLE: unavailable,
   RESULT_UNCERTAIN: { retryable: true, httpStatus: 504, exitCode: 6 },
   BUNDLE_INCOMPLETE: failedCheck,
+  // Deployments.
+  DEPLOYMENT_UNKNOWN: missing,
+  DEPLOYMENT_CHANGED: conflict,
+  BUILD_UNKNOWN: missing,
+  BUILD_CURRENT: conflict,
+  BUILD_UNSERVED: unavailable,
+  DRAIN_REFUSED: refused,
+  DRAIN_INCOMPLETE: unavailable,
   SETUP_INCOMPLETE: { retryable: false, httpStatus: 503, exitCode: 6 },
   INTERNAL: fault,
 } as const satisfies Record<string, ErrorTraits>;

@@ -175,6 +175,7 @@ type OwnOptions = Pick<
   | 'interceptors'
   | 'workflowBundle'
   | 'buildId'
+  | 'workerDeploymentOptions'
   | 'maxConcurrentActivityTaskExecutions'
   | 'maxTaskQueueActivitiesPerSecond'
 >;
@@ -209,13 +210,21 @@ async function optionsByQueue(
       const limits = queueOptions(loaded.config, taskQueue, maxConcurrentActivities);
       return { taskQueue, activities: { ...tools }, ...limits, ...around };
     }
-    // The build id is recorded in histories, which say who did a task (`workers/replay/diagnosis.ts`); alone it turns
-    // no versioning on.
-    const { buildId } = bundle;
     const code = loaded.config.worker.stackTraces ? withStackTraces(bundle.code) : bundle.code;
     const activities = { ...runSide, ...tools };
-    return { taskQueue, workflowBundle: { code }, buildId, activities, ...around };
+    return { taskQueue, workflowBundle: { code }, ...buildOf(loaded.config, bundle), activities, ...around };
   });
+}
+
+/**
+ * The build id is recorded in histories, which say who did a task (`workers/replay/diagnosis.ts`). Only with the name of
+ * a deployment do runs stay with their build (docs/adr/0083). Queues of servers have no versions: what calls a tool for
+ * a run need not be of its build.
+ */
+function buildOf({ worker: { deployment } }: Config, { buildId }: WorkflowBundle): Partial<OwnOptions> {
+  if (deployment === undefined) return { buildId };
+  const version = { deploymentName: deployment.name, buildId };
+  return { workerDeploymentOptions: { version, useWorkerVersioning: true, defaultVersioningBehavior: 'PINNED' } };
 }
 
 /** Refuses a worker without zone keys: nothing it writes would be believed (docs/adr/0047). */

@@ -56,6 +56,8 @@ export interface ClientSettings {
   readonly policy: Config['policy'];
   /** The configuration file, absolute; absent if there is none. */
   readonly path?: string;
+  /** The worker deployment, if the workers have one. */
+  readonly deployment?: string;
   /** Names of the channels by which people are told. */
   readonly channels: readonly string[];
 }
@@ -105,7 +107,7 @@ async function load(
   const file = await readConfigFile(path, env, directory);
   const what = file?.what ?? 'configuration';
   const { value, withoutBucket } = reachable(pick(file?.value, wanted), env, what);
-  const { taskQueue, encryption, artifacts, servers, policy, egress } = parseAs(
+  const { taskQueue, encryption, artifacts, servers, policy, egress, worker } = parseAs(
     Config,
     substitute(value, env, what),
     'CONFIG_INVALID',
@@ -124,7 +126,7 @@ async function load(
     repeatable: Object.fromEntries(Object.entries(servers).map(([name, { repeatable }]) => [name, repeatable])),
     isSigned: isSigned(file?.value),
     policy,
-    ...defined({ path: file?.path }),
+    ...defined({ path: file?.path, deployment: worker.deployment?.name }),
     channels: channelsIn(file?.value),
   };
 }
@@ -192,7 +194,7 @@ const FOR_POLICY = {
   policy: whole,
   egress: only('allowInsecure'),
 };
-const FOR_CLIENT = { ...FOR_POLICY, encryption: whole, artifacts: whole };
+const FOR_CLIENT = { ...FOR_POLICY, encryption: whole, artifacts: whole, worker: only('deployment') };
 const FOR_VAULT = { vault: whole, servers: each('url') };
 const FOR_TRUST = { trust: whole, egress: whole };
 

@@ -225,14 +225,19 @@ export async function tellUnserved(
   }
 }
 
-async function isPolled(client: Client, name: string): Promise<boolean> {
+/** @param build only workers of this build count */
+export async function isPolled(client: Client, name: string, build?: string): Promise<boolean> {
   const { pollers } = await client.connection.workflowService.describeTaskQueue({
     namespace: client.options.namespace,
     taskQueue: { name },
     taskQueueType: WORKFLOW_TASKS,
   });
   const since = Date.now() - SEEN_WITHIN_MS;
-  return pollers.some(({ lastAccessTime }) => !lastAccessTime || tsToMs(lastAccessTime) >= since);
+  return pollers.some(
+    ({ lastAccessTime, deploymentOptions }) =>
+      (build === undefined || deploymentOptions?.buildId === build) &&
+      (!lastAccessTime || tsToMs(lastAccessTime) >= since),
+  );
 }
 
 function nobodyAt({ options: { namespace } }: Client, taskQueue: string, about: Subject): CountersignError {

@@ -227,6 +227,14 @@ export const VaultConfig = z.discriminatedUnion('kind', [
   }),
 ]);
 
+/** A worker deployment of Temporal, which separates names from build ids by `.` and `:`. */
+const DeploymentName = z
+  .string()
+  .regex(
+    /^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/,
+    'must be 1 to 63 letters, digits, _ and -, and begin with a letter or digit',
+  );
+
 export const Config = z.strictObject({
   taskQueue: Name.default('countersign'),
   servers: z.record(Name, ServerConfig).default({}),
@@ -301,6 +309,8 @@ export const Config = z.strictObject({
       stickyQueueTimeoutMs: z.int().min(100).max(3_000).default(2_000),
       /** Runs can say where they wait, to the query `__stack_trace`. Costs more than a quarter of a run's replay. */
       stackTraces: z.boolean().default(false),
+      /** Runs stay with the build that they began on, and move when they continue as new. Absent: any worker takes any run. */
+      deployment: z.strictObject({ name: DeploymentName }).optional(),
     })
     .prefault({}),
   metrics: z

@@ -112,6 +112,13 @@ const PINNED: Readonly<Record<string, readonly [boolean, number, number]>> = {
   ENGINE_UNAVAILABLE: [true, 503, 6],
   RESULT_UNCERTAIN: [true, 504, 6],
   BUNDLE_INCOMPLETE: [false, 422, 7],
+  DEPLOYMENT_UNKNOWN: [false, 404, 4],
+  DEPLOYMENT_CHANGED: [false, 409, 5],
+  BUILD_UNKNOWN: [false, 404, 4],
+  BUILD_CURRENT: [false, 409, 5],
+  BUILD_UNSERVED: [true, 503, 6],
+  DRAIN_REFUSED: [false, 403, 3],
+  DRAIN_INCOMPLETE: [true, 503, 6],
   SETUP_INCOMPLETE: [false, 503, 6],
   INTERNAL: [false, 500, 70],
 };

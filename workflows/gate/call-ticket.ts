@@ -5,9 +5,11 @@
  * 1. Temporal lets one workflow of an id be open, so equal calls find the same ticket, whichever gateway they reach.
  * 2. It takes no input, so that nothing of it can be unreadable. Its end lets an equal call be a new one, which is judged
  *    and asked about like any other.
- * 3. Its execution timeout ends a ticket whose client never comes back.
+ * 3. It belongs to no build: one that waits is taken on by the build that new runs begin on (docs/adr/0083), so no build
+ *    waits for it. Its commands may only change under a patch.
+ * 4. Its execution timeout ends a ticket whose client never comes back.
  */
-import { condition, defineSignal, setHandler } from '@temporalio/workflow';
+import { condition, defineSignal, setHandler, setWorkflowOptions } from '@temporalio/workflow';
 import { SIGNALS } from '../../contracts/names.ts';
 
 const deliveredSignal = defineSignal(SIGNALS.delivered);
@@ -18,3 +20,5 @@ export async function callTicket(): Promise<void> {
   setHandler(deliveredSignal, () => void (isDelivered = true), { description: 'The caller has the outcome' });
   await condition(() => isDelivered);
 }
+
+setWorkflowOptions({ versioningBehavior: 'AUTO_UPGRADE' }, callTicket);

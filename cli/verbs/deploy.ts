@@ -1,0 +1,175 @@
+/** Implements `countersign deploy`, which moves new runs and waiting runs from one build of the workers to another. */
+import { InvalidArgumentError } from 'commander';
+import { Deployment, type Drained, type DrainOptions } from '../../client/index.ts';
+import { defined } from '../../contracts/defined.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import * as option from '../session/options.ts';
+import { usage } from '../session/options.ts';
+import type { Session } from '../session/session.ts';
+import type { Terminal } from '../session/terminal.ts';
+import { type Given, verb } from '../session/verb.ts';
+import { drainedText, rolledBackText, routedText, statusText } from '../views/deploy.ts';
+
+const BUILD = option.one('build id, as in the first line of a worker');
+const NAMED = {
+  deployment: option.text('<name>', 'the worker deployment (default: worker.deployment.name of the configuration)'),
+};
+
+type Options = Given<Record<never, never>, typeof NAMED>['options'];
+
+function deploymentOf({ client, settings, deadlineMs }: Session, { deployment }: Options): Deployment {
+  const name = deployment ?? settings.deployment;
+  if (name === undefined)
+    throw usage(
+      'No deployment is named. Name it with --deployment, or set worker.deployment.name in the configuration of the workers and here.',
+    );
+  return new Deployment({ client, name, deadlineMs });
+}
+
+const STATUS = verb({
+  name: 'status',
+  summary: 'list the builds, which of them takes new runs, and how many runs stay with each',
+  description: 'List the builds of the deployment: which takes new runs, and how many open runs stay with each',
+  options: NAMED,
+  examples: ['deploy status', 'deploy status --json'],
+  run: async ({ options, session }) => {
+    const status = await session(async (opened) => deploymentOf(opened, options).status());
+    return { json: status, text: (paint) => statusText(status, Date.now(), paint) };
+  },
+});
+
+const PROMOTE = verb({
+  name: 'promote',
+  summary: 'have a build take all new runs',
+  description: 'Have a build take all new runs. Runs that have begun stay with their build; its workers must go on',
+  args: { build: BUILD },
+  options: NAMED,
+  examples: ['deploy promote 3f8a1c09b2de'],
+  run: async ({ args: { build }, options, session }) => {
+    const done = await session(async (opened) => deploymentOf(opened, options).promote(build));
+    return { json: done, text: (paint) => routedText(done, paint) };
+  },
+});
+
+const RAMP = verb({
+  name: 'ramp',
+  summary: 'have a build take a share of new runs',
+  description: 'Have a build take a share of new runs, chosen by their ids; 0 ends it',
+  args: { build: BUILD },
+  options: { ...NAMED, percent: option.needed(option.parsed(percent, '<number>', 'from 0 to 100')) },
+  examples: ['deploy ramp 3f8a1c09b2de --percent 10', 'deploy ramp 3f8a1c09b2de --percent 0'],
+  run: async ({ args: { build }, options, session }) => {
+    const done = await session(async (opened) => deploymentOf(opened, options).ramp(build, options.percent));
+    return { json: done, text: (paint) => routedText(done, paint) };
+  },
+});
+
+function percent(given: string): number {
+  const value = Number(given);
+  if (given.trim() === '' || !(value >= 0 && value <= 100))
+    throw new InvalidArgumentError('It must be a number from 0 to 100.');
+  return value;
+}
+
+const ROLLBACK = verb({
+  name: 'rollback',
+  summary: 'go back to the build before',
+  description:
+    'End the ramp, or else make the build current again that was current before. Runs that were to move stay where they are. A second rollback goes no further back',
+  options: { ...NAMED, to: option.text('<build>', 'the build to go back to, where Temporal cannot tell') },
+  examples: ['deploy rollback', 'deploy rollback --to 91c0d7e4aa52'],
+  run: async ({ options, session }) => {
+    const done = await session(async (opened) => deploymentOf(opened, options).rollback(options.to));
+    return { json: done, text: (paint) => rolledBackText(done, paint) };
+  },
+});
+
+const DRAINING = {
+  ...NAMED,
+  batch: option.preset(50, option.parsed(option.wholeNumber, '<number>', 'runs that are under way at once')),
+  within: option.preset(600, option.parsed(option.seconds, '<seconds>', 'how long to wait until none is left')),
+  move: option.flag('move runs by their options, after this code has replayed each: for Temporal before 1.32'),
+  replayed: option.flag('with --move: `replay --live` of the current build has passed; replay nothing here'),
+} satisfies option.OptionRows;
+
+const DRAIN = verb({
+  name: 'drain',
+  summary: 'move waiting runs from a build to the current one',
+  description:
+    'Ask the open runs of a build to continue as new on the current one, in batches, and wait until none is left. May be repeated',
+  args: { build: BUILD },
+  options: DRAINING,
+  examples: ['deploy drain 91c0d7e4aa52', 'deploy drain 91c0d7e4aa52 --move --within 1800'],
+  run: async ({ args: { build }, options, session, terminal }) => {
+    if (options.replayed === true && options.move !== true) throw usage('--replayed goes with --move.');
+    if (options.batch < 1) throw usage('--batch must be at least 1.');
+    const drained = await session(async (opened) => {
+      const mayMove = options.move === true ? await moving(opened, options.replayed === true) : undefined;
+      return await deploymentOf(opened, options).drain(build, {
+        batch: options.batch,
+        withinMs: options.within * 1_000,
+        ...defined({ mayMove, tell: options.json === true ? undefined : progress(terminal) }),
+      });
+    });
+    return { json: drained, text: (paint) => drainedText(drained, paint), ...defined({ fault: faultOf(drained) }) };
+  },
+});
+
+function progress({ err }: Terminal): (left: number) => void {
+  let told: number | undefined;
+  return (left) => {
+    if (left !== told) err(`${left} left\n`);
+    told = left;
+  };
+}
+
+type MayMove = NonNullable<DrainOptions['mayMove']>;
+
+/** Replays each run with the code of this command, which must be that of the current build. */
+async function moving({ client, settings, deadlineMs }: Session, isReplayed: boolean): Promise<MayMove> {
+  if (isReplayed) return async () => await Promise.resolve(undefined);
+  const { bundleWorkflows, readBuiltBundle } = await import('../../workers/bundle.ts');
+  const { bundleForReplay, compareHistories } = await import('../../workers/replay/semantics.ts');
+  const { liveHistories } = await import('../../workers/replay/replay.ts');
+  const { installSilentLog } = await import('../session/runtime.ts');
+  installSilentLog();
+  const { buildId } = (await readBuiltBundle()) ?? (await bundleWorkflows());
+  const replaying = { bundle: await bundleForReplay(), config: settings, namespace: client.options.namespace };
+  return async (execution, current) => {
+    if (current !== buildId) {
+      const message = `This command has the code of build ${buildId}, and ${current} is current: it cannot tell whether ${current} replays the runs. Nothing was moved. Run it where ${current} is installed, or name --replayed once \`countersign replay --live\` has passed there.`;
+      throw new CountersignError('DRAIN_REFUSED', message, { build: current });
+    }
+    const history = await client.connection.withDeadline(Date.now() + deadlineMs, async () =>
+      liveHistories(client, only(execution)).next(),
+    );
+    if (history.done === true) return undefined;
+    for await (const { error } of compareHistories([history.value], replaying))
+      if (error !== undefined) return error.message;
+    return undefined;
+  };
+}
+
+async function* only<T>(item: T): AsyncGenerator<T> {
+  yield await Promise.resolve(item);
+}
+
+function faultOf({ build, current, left, kept }: Drained): CountersignError | undefined {
+  const facts = { build, current, left };
+  if (kept.length > 0) {
+    const message = `${kept.length} runs do not replay with the code of ${current}, and stay with build ${build}. Keep its workers, and see why: countersign replay --live`;
+    return new CountersignError('REPLAY_FAILED', message, { ...facts, failed: kept.length });
+  }
+  if (left === 0) return undefined;
+  const message = `${left} runs are still with build ${build}. They move once what they do now is over: keep its workers, and repeat the command.`;
+  return new CountersignError('DRAIN_INCOMPLETE', message, facts);
+}
+
+export const DEPLOY = verb({
+  name: 'deploy',
+  summary: 'move runs from one build of the workers to another',
+  description:
+    'See which build takes new runs, change it, and move runs that wait. For workers with worker.deployment.name',
+  examples: ['deploy status', 'deploy promote 3f8a1c09b2de', 'deploy drain 91c0d7e4aa52'],
+  verbs: [STATUS, PROMOTE, RAMP, ROLLBACK, DRAIN],
+});

@@ -1,0 +1,57 @@
+/** Shows a worker deployment, and what was changed of it. */
+import type { DeploymentStatus, Drained, RolledBack, Routed } from '../../client/index.ts';
+import { sentenceOf } from '../../client/engine/executions.ts';
+import { bounded, visible } from '../../domain/text/escape.ts';
+import type { Paint } from '../session/terminal.ts';
+import { count, duration, table } from './format.ts';
+
+/** Runs that are named with their reason. */
+const MOST_NAMED = 10;
+
+export function statusText(
+  { deployment, current, ramping, builds }: DeploymentStatus,
+  now: number,
+  paint: Paint,
+): string {
+  const rows = builds.map(({ build, state, runs, createdAt }) => [
+    build,
+    build === ramping?.build ? `${state} ${ramping.percent} %` : state,
+    String(runs),
+    `${duration(now - createdAt)} ago`,
+  ]);
+  const nobody =
+    current === undefined
+      ? `\nNo build takes new runs by this deployment; make one current: countersign deploy promote BUILD`
+      : '';
+  return `${paint('bold', deployment)}\n${table(paint, [['BUILD', 'STATE', 'OPEN RUNS', 'FIRST SEEN'], ...rows.map((row) => row.map(visible))])}${nobody}`;
+}
+
+export function routedText({ changed, current, ramping }: Routed, paint: Paint): string {
+  const rest = ramping === undefined ? '' : `, build ${visible(ramping.build)} takes ${ramping.percent} % of new runs`;
+  const head = changed ? paint('green', 'changed') : paint('dim', 'unchanged');
+  return `${head}  ${current === undefined ? 'no build is current' : `build ${visible(current)} is current`}${rest}`;
+}
+
+export function rolledBackText(done: RolledBack, paint: Paint): string {
+  const { left, withdrawn, remaining } = done;
+  if (left === undefined) return routedText(done, paint);
+  const lines = [
+    routedText(done, paint),
+    ...(withdrawn > 0 ? [`  ${count(withdrawn, 'move')} to ${visible(left)} withdrawn`] : []),
+    ...(remaining > 0
+      ? [
+          `  ${count(remaining, 'run')} on ${visible(left)}: keep its workers, or have them continue elsewhere: countersign deploy drain ${visible(left)}`,
+        ]
+      : []),
+  ];
+  return lines.join('\n');
+}
+
+export function drainedText({ build, current, asked, left, kept }: Drained, paint: Paint): string {
+  const head = left === 0 ? paint('green', 'drained') : paint('yellow', 'not drained');
+  const named = kept
+    .slice(0, MOST_NAMED)
+    .map(({ workflowId, reason }) => `\n  ${visible(workflowId)}  ${bounded(visible(sentenceOf(reason)), 300)}`);
+  const more = kept.length > MOST_NAMED ? `\n  and ${kept.length - MOST_NAMED} more` : '';
+  return `${head}  ${visible(build)}: ${count(asked, 'run')} asked to continue on ${visible(current)}, ${left} left${named.join('')}${more}`;
+}

@@ -1,0 +1,145 @@
+/**
+ * Moves single executions to another build by their options, where Temporal does not do so as they continue as new.
+ *
+ * 1. Only the execution that was looked at is moved, never one that follows it.
+ * 2. An execution that has ended, or is another one by now, needs no move: that is no error.
+ */
+import { status as grpcStatus } from '@grpc/grpc-js';
+import { isGrpcServiceError, ServiceError, WorkflowNotFoundError } from '@temporalio/client';
+import type { Engine } from '../engine/engine.ts';
+import { listExecutions } from '../engine/executions.ts';
+import { pinnedTo } from './versions.ts';
+
+export interface ExecutionId {
+  readonly workflowId: string;
+  /** Empty: the newest one. */
+  readonly runId: string;
+}
+
+/** `temporal.api.workflow.v1.VersioningOverride.PinnedOverrideBehavior`. */
+const PINNED = 1;
+/** Requests under way at once. */
+const AT_ONCE = 8;
+/** Executions that one command looks at; a second one looks at the next. */
+const MOST_LOOKED_AT = 10_000;
+
+export interface Pinned extends ExecutionId {
+  readonly type: string;
+}
+
+/** Lists the open executions that stay with a build. Each page has a deadline of its own. */
+export async function* pinnedExecutions(engine: Engine, deployment: string, build: string): AsyncGenerator<Pinned> {
+  const pages = listExecutions(engine.client, pinnedTo(deployment, build))[Symbol.asyncIterator]();
+  for (;;) {
+    const next = await engine.call('', () => pages.next());
+    if (next.done === true) return;
+    const { workflowId, runId, type } = next.value;
+    yield { workflowId, runId, type };
+  }
+}
+
+/** Has the next workflow tasks of an execution done by a build, whatever it is pinned to. */
+export async function moveTo(engine: Engine, deployment: string, build: string, execution: ExecutionId): Promise<void> {
+  const version = { deploymentName: deployment, buildId: build };
+  await setOverride(engine, execution, { versioningOverride: { pinned: { behavior: PINNED, version } } });
+}
+
+/** Has an execution stay with the build that did its last workflow task. */
+export async function withdrawMove(engine: Engine, execution: ExecutionId): Promise<void> {
+  await setOverride(engine, execution, {});
+}
+
+type Options = NonNullable<
+  Parameters<
+    Engine['client']['connection']['workflowService']['updateWorkflowExecutionOptions']
+  >[0]['workflowExecutionOptions']
+>;
+
+async function setOverride(engine: Engine, execution: ExecutionId, workflowExecutionOptions: Options): Promise<void> {
+  const { client, namespace } = engine;
+  await engine.call(execution.workflowId, async () =>
+    unlessGone(
+      async () =>
+        await client.connection.workflowService.updateWorkflowExecutionOptions({
+          namespace,
+          workflowExecution: execution,
+          workflowExecutionOptions,
+          updateMask: { paths: ['versioning_override'] },
+        }),
+    ),
+  );
+}
+
+/** Returns undefined if the execution has ended. */
+export async function unlessGone<T>(act: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await act();
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return undefined;
+    const cause = error instanceof ServiceError ? error.cause : error;
+    if (isGrpcServiceError(cause) && cause.code === grpcStatus.NOT_FOUND) return undefined;
+    throw error;
+  }
+}
+
+export interface Standing {
+  /** The build that did the last workflow task. */
+  readonly build: string | undefined;
+  /** The build that an override names. */
+  readonly movedTo: string | undefined;
+}
+
+/** Returns undefined if the execution is gone. */
+export async function standingOf(engine: Engine, execution: ExecutionId): Promise<Standing | undefined> {
+  const { client, namespace } = engine;
+  const found = await engine.call(execution.workflowId, async () =>
+    unlessGone(async () => await client.connection.workflowService.describeWorkflowExecution({ namespace, execution })),
+  );
+  const info = found?.workflowExecutionInfo;
+  if (!info || info.closeTime) return undefined;
+  const { deploymentVersion, versioningOverride } = info.versioningInfo ?? {};
+  return {
+    build: deploymentVersion?.buildId || undefined,
+    movedTo: versioningOverride?.pinned?.version?.buildId || undefined,
+  };
+}
+
+/**
+ * Withdraws the moves to a build; an execution that has worked there stays there.
+ * @returns how many were withdrawn
+ */
+export async function withdrawMoves(engine: Engine, deployment: string, build: string): Promise<number> {
+  let looked = 0;
+  let withdrawn = 0;
+  await each(pinnedExecutions(engine, deployment, build), AT_ONCE, async ({ workflowId, runId }) => {
+    looked += 1;
+    const standing = await standingOf(engine, { workflowId, runId });
+    if (standing?.movedTo === build) {
+      await withdrawMove(engine, { workflowId, runId });
+      withdrawn += 1;
+    }
+    return looked < MOST_LOOKED_AT;
+  });
+  return withdrawn;
+}
+
+/**
+ * Works on several items at once.
+ * @param act returns false if no further item is wanted
+ */
+export async function each<T>(
+  items: AsyncIterable<T>,
+  atOnce: number,
+  act: (item: T) => Promise<boolean>,
+): Promise<void> {
+  const source = items[Symbol.asyncIterator]();
+  let isOver = false;
+  const work = async (): Promise<void> => {
+    while (!isOver) {
+      const next = await source.next();
+      if (next.done === true) isOver = true;
+      else if (!(await act(next.value))) isOver = true;
+    }
+  };
+  await Promise.all(Array.from({ length: atOnce }, work));
+}

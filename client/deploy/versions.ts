@@ -1,0 +1,114 @@
+/**
+ * Reads what Temporal knows of a worker deployment: its builds, which of them takes new runs, and how many runs stay
+ * with each (docs/adr/0083).
+ */
+import { isGrpcServiceError } from '@temporalio/client';
+import { status as grpcStatus } from '@grpc/grpc-js';
+import { tsToMs } from '@temporalio/common/lib/time.js';
+import { defined } from '../../contracts/defined.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import type { Engine } from '../engine/engine.ts';
+
+/** `current` takes new runs; `ramping` takes a share of them; `draining` takes none, and runs stay with it. */
+export type BuildState = 'inactive' | 'current' | 'ramping' | 'draining' | 'drained';
+
+/** In the order of `temporal.api.enums.v1.WorkerDeploymentVersionStatus`; what is not known takes nothing. */
+const STATES = ['inactive', 'inactive', 'current', 'ramping', 'draining', 'drained'] as const;
+
+export interface Build {
+  readonly build: string;
+  readonly state: BuildState;
+  readonly createdAt: number;
+  /** Since when it is the current one. */
+  readonly currentSince?: number;
+  /** When it last ceased to take new runs. */
+  readonly endedAt?: number;
+}
+
+export interface DeploymentState {
+  readonly deployment: string;
+  /** Absent while new runs go to workers without a version. */
+  readonly current?: string;
+  readonly ramping?: { readonly build: string; readonly percent: number };
+  /** Newest first. */
+  readonly builds: readonly Build[];
+  /** Temporal refuses a change by somebody who has read an older state. */
+  readonly token: Uint8Array;
+}
+
+/** @throws CountersignError `DEPLOYMENT_UNKNOWN` */
+export async function readDeployment(engine: Engine, deployment: string): Promise<DeploymentState> {
+  const { namespace } = engine;
+  const { workerDeploymentInfo: info, conflictToken } = await engine.call('', async () => {
+    try {
+      const { workflowService } = engine.client.connection;
+      return await workflowService.describeWorkerDeployment({ namespace, deploymentName: deployment });
+    } catch (error) {
+      // A namespace that does not exist is reported with the same status.
+      if (isGrpcServiceError(error) && error.code === grpcStatus.NOT_FOUND && /deployment/i.test(error.details))
+        throw unknownDeployment(deployment, namespace, error);
+      throw error;
+    }
+  });
+  const {
+    currentDeploymentVersion,
+    rampingDeploymentVersion,
+    rampingVersionPercentage = 0,
+  } = info?.routingConfig ?? {};
+  const ramping = rampingDeploymentVersion?.buildId || undefined;
+  const builds = (info?.versionSummaries ?? []).map((found) => ({
+    build: found.deploymentVersion?.buildId ?? '',
+    state: STATES[stateNumber(found.status)] ?? 'inactive',
+    createdAt: tsToMs(found.createTime),
+    ...defined({
+      currentSince: found.currentSinceTime ? tsToMs(found.currentSinceTime) : undefined,
+      endedAt: found.lastDeactivationTime ? tsToMs(found.lastDeactivationTime) : undefined,
+    }),
+  }));
+  return {
+    deployment,
+    ...defined({
+      current: currentDeploymentVersion?.buildId || undefined,
+      ramping: ramping === undefined ? undefined : { build: ramping, percent: rampingVersionPercentage ?? 0 },
+    }),
+    builds: builds.toSorted((one, other) => other.createdAt - one.createdAt),
+    token: conflictToken,
+  };
+}
+
+function stateNumber(status: number | string | null | undefined): number {
+  return typeof status === 'number' ? status : 0;
+}
+
+function unknownDeployment(deployment: string, namespace: string, cause: unknown): CountersignError {
+  const message = `Namespace ${namespace} has no worker deployment ${deployment}. It comes into being with its first worker: set worker.deployment.name to ${deployment} in the configuration of the workers, and start one.`;
+  return new CountersignError('DEPLOYMENT_UNKNOWN', message, { deployment, namespace }, { cause });
+}
+
+/** @throws CountersignError `BUILD_UNKNOWN` */
+export function buildOf({ builds, deployment }: DeploymentState, build: string): Build {
+  const found = builds.find((each) => each.build === build);
+  if (found !== undefined) return found;
+  const known = builds.map((each) => each.build).join(', ');
+  const message = `Deployment ${deployment} has no build ${build}; it has ${known}. A build is there once a worker of it polls: start one, and take the build id from its first line.`;
+  throw new CountersignError('BUILD_UNKNOWN', message, { deployment, build });
+}
+
+/**
+ * Finds the open executions that stay with a build. Others, such as tickets of the gate, go to the current build by
+ * themselves.
+ */
+export function pinnedTo(deployment: string, build: string): string {
+  // Neither name nor build id may hold a quote.
+  return `ExecutionStatus = 'Running' AND TemporalWorkflowVersioningBehavior = 'Pinned' AND TemporalWorkerDeploymentVersion = '${deployment}:${build}'`;
+}
+
+/** Counts them. Visibility lags behind by moments. */
+export async function countPinned(engine: Engine, deployment: string, build: string): Promise<number> {
+  const { client, namespace } = engine;
+  const query = pinnedTo(deployment, build);
+  const { count } = await engine.call('', () =>
+    client.connection.workflowService.countWorkflowExecutions({ namespace, query }),
+  );
+  return Number(count.toString());
+}
