@@ -1,12 +1,12 @@
 /** Starts the gateway of `countersign dev`, with the development login unless the configuration says otherwise. */
 import { Client } from '@temporalio/client';
+import { Countersign } from '../../client/countersign.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { GatewayConfig } from '../../contracts/schemas/gateway.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { createDataConverter } from '../../workers/codec.ts';
 import type { LoadedConfig } from '../../workers/config/load.ts';
 import { connectClient } from '../../workers/connection.ts';
-import { connectDevCatalog } from './catalog.ts';
 import { gatewayParts, linesTo, startOn } from '../session/gateway.ts';
 import { loadClientSettings } from '../session/session.ts';
 import type { Terminal } from '../session/terminal.ts';
@@ -58,4 +58,24 @@ export async function startDevGateway(
       await connection.close();
     },
   };
+}
+
+/** Administrator of the catalog, as the configuration of `cli/dev/folder.ts` names her. */
+const BY = { id: 'ann' };
+
+/**
+ * Keeps a catalog of the demo server, so that the gate has something to offer. What was set of its tools stays.
+ */
+async function connectDevCatalog(
+  { client, taskQueue }: { readonly client: Client; readonly taskQueue: string },
+  url: string,
+): Promise<void> {
+  const catalog = new Countersign({ client, taskQueue }).catalog('files');
+  const known = await catalog.snapshot().catch((error: unknown) => {
+    if (error instanceof CountersignError && error.code === 'CATALOG_NOT_FOUND') return undefined;
+    throw error;
+  });
+  if (known?.connection?.url === url) return;
+  const expected = known === undefined ? {} : { expectedVersion: known.policyVersion };
+  await catalog.connect({ by: BY, url, trusted: true, ...expected });
 }

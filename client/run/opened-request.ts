@@ -5,10 +5,11 @@
  * 1. Arguments that policy redacts never stand here in clear (INV-S1); their hash covers all of them.
  * 2. Whoever may not see a request learns nothing of what it is about.
  * 3. What is said of a request is bounded, whatever the model and the server wrote.
+ * 4. The run is asked once for all entries that were read together, and only if one of them opened a request.
  */
 import { defined } from '../../contracts/defined.ts';
 import type { OpenedRequest, RunEvent } from '../../contracts/schemas/http/opened-request.ts';
-import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
+import type { LedgerEntry, LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { shownArguments } from '../../domain/policy/redaction.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
@@ -53,4 +54,33 @@ export function eventFor(event: RunEvent, run: SeenRun, person: Onlooker): RunEv
   const { request, ...entry } = event;
   const { fact } = entry;
   return request === undefined || (fact.kind === 'request.opened' && seesRequest(run, fact, person)) ? event : entry;
+}
+
+/** Joins the entries of one ledger, by what the run answers and by the verdict before each. */
+export class OpenedRequests {
+  readonly #read: () => Promise<readonly ApprovalRequest[]>;
+  /** The last verdict on each call of the turn. */
+  readonly #verdicts = new Map<string, VerdictFact>();
+  #requests: readonly ApprovalRequest[] | undefined;
+
+  /** @param read the requests of the run's current turn */
+  constructor(read: () => Promise<readonly ApprovalRequest[]>) {
+    this.#read = read;
+  }
+
+  /** Entries that are read from now on may open requests that the run had not when it was asked. */
+  forget(): void {
+    this.#requests = undefined;
+  }
+
+  /** Takes entries in their order. */
+  async joined(entry: LedgerEntry): Promise<RunEvent> {
+    const { fact } = entry;
+    if (fact.kind === 'turn.proposed') this.#verdicts.clear();
+    if (fact.kind === 'verdict') this.#verdicts.set(fact.callId, fact);
+    if (fact.kind !== 'request.opened') return entry;
+    this.#requests ??= await this.#read();
+    const request = openedRequest(fact, this.#requests, this.#verdicts.get(fact.callId));
+    return request === undefined ? entry : { ...entry, request };
+  }
 }

@@ -22,7 +22,7 @@ import type { Engine } from '../engine/engine.ts';
 import { nextEvents } from '../engine/executions.ts';
 import { askWorkflow } from '../engine/query.ts';
 import { type ArtifactReader, entriesFrom, ledgerPage, type LedgerSource } from '../ledger/ledger.ts';
-import { OpenedRequests } from './opened-requests.ts';
+import { OpenedRequests } from './opened-request.ts';
 import { type CallProgress, readProgress, tellingOnce, tellWhile } from './progress.ts';
 import { type Retry, tellingRetriesOnce } from './retries.ts';
 

@@ -8,7 +8,7 @@
  */
 import type { Countersign } from '../../client/countersign.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import { OpenedRequests } from '../../client/run/opened-requests.ts';
+import { OpenedRequests } from '../../client/run/opened-request.ts';
 import type { RunEvent } from '../../contracts/schemas/http/opened-request.ts';
 
 const LINGER_MS = 10_000;

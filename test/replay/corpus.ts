@@ -238,6 +238,7 @@ export const HISTORIES = [
   'agent-run.v5.hosted-pending',
   // Approved calls that wait for their client, and tickets of calls that MCP clients make (docs/adr/0078).
   'agent-run.v5.client-away',
+  'agent-run.v5.client-away-first',
   'agent-run.v5.client-back',
   'call-ticket.v1.delivered',
   'call-ticket.v1.held',

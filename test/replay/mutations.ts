@@ -16,7 +16,7 @@ export const OTHER_COMMANDS: readonly Mutation[] = [
   ...TELLING_COMMANDS,
   {
     name: 'an approved call leaves though its client is not there',
-    noticedIn: 'agent-run.v5.client-back',
+    noticedIn: 'agent-run.v5.client-away-first',
     change: replaced('settleCall', 'live.awaitsClient', 'false'),
   },
   {

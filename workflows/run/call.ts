@@ -10,6 +10,8 @@
  * 4. The call is handed to a worker once. If that worker is lost, another one asks the server for the answer
  *    (docs/adr/0039). Asking sends no call, and never leads to a worse outcome than not asking.
  * 5. A call whose server takes no more just now waits by timer and occupies no worker slot (docs/adr/0037).
+ *
+ * One file, because it is the life of one call: who changes one wait has to see where it leads.
  */
 import { ActivityFailure, ApplicationFailure, CancelledFailure, TimeoutFailure } from '@temporalio/common';
 import { condition, isCancellation, patched, sleep } from '@temporalio/workflow';

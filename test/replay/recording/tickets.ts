@@ -12,11 +12,14 @@ const KEEP_SECONDS = 604_800;
 export const TICKETS: readonly Scenario[] = [
   scenario(
     'client-away',
-    { points: ['client-away', 'client-back'], steps: [calls(['write_note', 'monday'])] },
+    { points: ['client-away-first', 'client-away', 'client-back'], steps: [calls(['write_note', 'monday'])] },
     async (scene) => {
       await scene.start({ dispatch: 'on-return' });
       const request = await scene.openOne('t1.c0');
       await scene.decide(approve(request, 'approval'));
+      // Handing over shows that nothing has left: its own activity is the next command.
+      await scene.continued(request.runId);
+      await scene.take('client-away-first', { runId: request.runId });
       await scene.take('client-away');
       await scene.run.present(Date.now() + 600_000);
       await scene.ended('client-back');

@@ -1,6 +1,6 @@
 /** Events of opened requests cost one question for all entries that were read together. */
 import { expect, test } from '@jest/globals';
-import { OpenedRequests } from '../../../../client/run/opened-requests.ts';
+import { OpenedRequests } from '../../../../client/run/opened-request.ts';
 import type { LedgerFact } from '../../../../contracts/schemas/ledger.ts';
 import type { ApprovalRequest } from '../../../../contracts/schemas/request.ts';
 import { approvalRequest } from '../../../support/builders/approval-request.ts';
