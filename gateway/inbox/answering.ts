@@ -11,7 +11,6 @@ import { LRUCache } from 'lru-cache';
 import type { Client } from '@temporalio/client';
 import { Countersign, type CountersignOptions } from '../../client/countersign.ts';
 import type { RunHandle } from '../../client/run/run-handle.ts';
-import { defined } from '../../contracts/defined.ts';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import type { DecisionBody, StartRun } from '../../contracts/schemas/http-api.ts';
 import { Identifier } from '../../contracts/schemas/json.ts';
