@@ -104,7 +104,9 @@ test('workers of a deployment get no new run before one of their builds is curre
   expect(await refused('drain', A)).toEqual({ code: 'DRAIN_REFUSED', exitCode: 3 });
   const run = await world.start([{ text: 'done' }]);
   expect(await done<DeploymentStatus>('status')).toMatchObject({ builds: [{ build: A, state: 'inactive', runs: 0 }] });
-  expect(await done('promote', A)).toEqual({ deployment: NAME, changed: true, current: A });
+  // A worker that has just begun to poll is not seen at once.
+  const promoted = await until(async () => await done('promote', A), { what: 'workers of build A' });
+  expect(promoted).toEqual({ deployment: NAME, changed: true, current: A });
   expect(await done('promote', A)).toEqual({ deployment: NAME, changed: false, current: A });
   expect(await run.result()).toMatchObject({ status: 'completed' });
 });
@@ -115,7 +117,10 @@ test('runs begin on A until B is promoted, a ramp aside, and those that wait are
   await until(async () => (await done<DeploymentStatus>('status')).builds.length === 2, { what: 'build B' });
   expect(await standing((await waiting('beside')).runId)).toEqual({ build: A, overridden: false });
 
-  expect(await done('ramp', bundle.buildId, '--percent', '100')).toMatchObject({
+  const ramped = await until(async () => await done('ramp', bundle.buildId, '--percent', '100'), {
+    what: 'its workers',
+  });
+  expect(ramped).toMatchObject({
     changed: true,
     current: A,
     ramping: { build: bundle.buildId, percent: 100 },

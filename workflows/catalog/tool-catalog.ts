@@ -25,7 +25,8 @@ import { isChecking } from '../interceptors/zone.ts';
 import { registerCatalogHandlers } from './handlers.ts';
 import { LiveCatalog } from './live-catalog.ts';
 import { catalogDiscoveryActivities } from './activities.ts';
-import { ON_TARGET_BUILD, storeOnce, untilAnswered } from '../entity/roll.ts';
+import { onCurrentBuild } from '../entity/builds.ts';
+import { storeOnce, untilAnswered } from '../entity/roll.ts';
 
 /** How long a catalog without a connection waits for one. */
 const UNUSED_MS = 60_000;
@@ -121,7 +122,7 @@ async function roll(live: LiveCatalog): Promise<never> {
     live.markStored(stored.ledgerLength);
   }
   const { tenant, server } = live.catalog;
-  const next = makeContinueAsNewFunc<typeof toolCatalog>(ON_TARGET_BUILD);
+  const next = makeContinueAsNewFunc<typeof toolCatalog>(onCurrentBuild());
   const identity = { tenant, server, ...(isChecking() ? { signed: true as const } : {}) };
   return await next(identity, live.carry(live.journal.head(stored.segment, stored.ledgerLength)));
 }

@@ -7,12 +7,6 @@ import type { Entity } from './entity.ts';
 import { storeActivities } from './activities.ts';
 
 /**
- * The next execution begins on the build that new ones begin on, and stays with it (docs/adr/0083). Older servers
- * leave it on the build of this one. Where workers have no versions, it says nothing.
- */
-export const ON_TARGET_BUILD = { initialVersioningBehavior: 'AUTO_UPGRADE' } as const;
-
-/**
  * Waits until every handler has finished, and then for a new workflow task: no message is answered in the task that
  * ends an execution (temporalio/temporal#6375).
  */

@@ -11,6 +11,7 @@
  */
 import { condition, defineSignal, setHandler, setWorkflowOptions } from '@temporalio/workflow';
 import { SIGNALS } from '../../contracts/names.ts';
+import { ofNoBuild } from '../entity/builds.ts';
 
 const deliveredSignal = defineSignal(SIGNALS.delivered);
 
@@ -21,4 +22,4 @@ export async function callTicket(): Promise<void> {
   await condition(() => isDelivered);
 }
 
-setWorkflowOptions({ versioningBehavior: 'AUTO_UPGRADE' }, callTicket);
+setWorkflowOptions(ofNoBuild, callTicket);

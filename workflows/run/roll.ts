@@ -12,7 +12,8 @@ import type { Carry } from '../../contracts/wire/carry.ts';
 import type { RunActivities } from '../../contracts/wire/activities.ts';
 import { tasksOf } from '../../domain/legacy-2025/tasks.ts';
 import { storeActivities } from '../entity/activities.ts';
-import { ON_TARGET_BUILD, storeOnce, untilAnswered } from '../entity/roll.ts';
+import { onCurrentBuild } from '../entity/builds.ts';
+import { storeOnce, untilAnswered } from '../entity/roll.ts';
 import type { Answering } from '../entity/unread.ts';
 import type { LiveRun } from './live-run.ts';
 import { act, settleAll } from './turn.ts';
@@ -47,7 +48,7 @@ export async function roll(live: LiveRun): Promise<never> {
   }
   // Temporal forgets a cancellation that this execution has received and not acted on.
   if (live.work.consideredCancelled) throw new CancelledFailure('The run was cancelled while it handed over.');
-  const next = makeContinueAsNewFunc<(spec: RunSpecInput, carry: Carry) => Promise<RunResult>>(ON_TARGET_BUILD);
+  const next = makeContinueAsNewFunc<(spec: RunSpecInput, carry: Carry) => Promise<RunResult>>(onCurrentBuild());
   // The first user messages are in the transcript by now.
   return await next({ ...live.spec, input: [] }, live.carry(live.journal.head(stored.segment, stored.ledgerLength)));
 }
