@@ -25,8 +25,7 @@ import { isChecking } from '../interceptors/zone.ts';
 import { registerCatalogHandlers } from './handlers.ts';
 import { LiveCatalog } from './live-catalog.ts';
 import { catalogDiscoveryActivities } from './activities.ts';
-import { onCurrentBuild } from '../entity/builds.ts';
-import { storeOnce, untilAnswered } from '../entity/roll.ts';
+import { onCurrentBuild, storeOnce, untilAnswered } from '../entity/roll.ts';
 
 /** How long a catalog without a connection waits for one. */
 const UNUSED_MS = 60_000;

@@ -1,5 +1,6 @@
 /** Stores the journal of an execution, and finds the moment at which it may continue as new. */
-import { allHandlersFinished, condition, sleep, workflowInfo } from '@temporalio/workflow';
+import type { WorkflowDefinitionOptions } from '@temporalio/common';
+import { allHandlersFinished, condition, type ContinueAsNewOptions, sleep, workflowInfo } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
 import type { ArtifactRef } from '../../contracts/schemas/json.ts';
 import { answered } from './unread.ts';
@@ -29,4 +30,23 @@ export async function storeOnce(
     ledger: { from: journal.ledgerFrom, to: ledgerLength },
   });
   return { segment: answered(live, 'storeSegment', stored), ledgerLength };
+}
+
+// To which build an execution belongs, where workers have versions (docs/adr/0083). Where they have none, nothing is said:
+// Temporal refuses tasks of such workers that tell how they go on.
+
+/** The next execution begins on the build that new ones begin on, and stays with it. Older servers take no notice. */
+export function onCurrentBuild(): Pick<ContinueAsNewOptions, 'initialVersioningBehavior'> {
+  return isVersioned() ? { initialVersioningBehavior: 'AUTO_UPGRADE' } : {};
+}
+
+/** The execution belongs to no build: each of its tasks is done by the one that new executions begin on. */
+export function ofNoBuild(): WorkflowDefinitionOptions {
+  return isVersioned() ? { versioningBehavior: 'AUTO_UPGRADE' } : {};
+}
+
+/** A build id alone turns no versions on. */
+function isVersioned(): boolean {
+  const { deploymentName = '' } = workflowInfo().currentDeploymentVersion ?? {};
+  return deploymentName !== '';
 }

@@ -11,7 +11,7 @@
  */
 import { condition, defineSignal, setHandler, setWorkflowOptions } from '@temporalio/workflow';
 import { SIGNALS } from '../../contracts/names.ts';
-import { ofNoBuild } from '../entity/builds.ts';
+import { ofNoBuild } from '../entity/roll.ts';
 
 const deliveredSignal = defineSignal(SIGNALS.delivered);
 
