@@ -33,7 +33,7 @@ export async function storeOnce(
 }
 
 // To which build an execution belongs, where workers have versions (docs/adr/0083). Where they have none, nothing is said:
-// Temporal refuses tasks of such workers that tell how they go on.
+// workflows of such workers that said it did not end with Temporal 1.29.1.
 
 /** The next execution begins on the build that new ones begin on, and stays with it. Older servers take no notice. */
 export function onCurrentBuild(): Pick<ContinueAsNewOptions, 'initialVersioningBehavior'> {
