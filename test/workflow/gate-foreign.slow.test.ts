@@ -90,7 +90,14 @@ describe.each(NAMES)('%s', (name) => {
 });
 
 /** One client of each family: each of these tests starts several programs, which takes seconds. */
-const FAMILIES = ['MCP Inspector, stdio', 'TypeScript SDK 1, http', 'Python SDK'] as const;
+const FAMILIES = [
+  'MCP Inspector, stdio',
+  'TypeScript SDK 1, http',
+  'TypeScript client 2, http',
+  'Python SDK',
+  'LangChain for Python',
+  'LangChain for JavaScript',
+] as const;
 
 /** Another program over the same transport: over stdio and over HTTP a name in a key means two clients. */
 const TWIN = {
