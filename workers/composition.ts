@@ -1,5 +1,5 @@
 /**
- * Puts ports and adapters together; no other file knows all of them.
+ * Puts ports and adapters together. One file, because no other one is to know all of them.
  *
  * 1. The activities of role `runs` hold no server credentials; those of role `tools` start no model.
  * 2. All requests of a worker's activities use one egress, which may contact only what the configuration names.
@@ -27,6 +27,7 @@ import { ServerLimits } from '../activities/limits/server-limits.ts';
 import { createMcpAnswerSource } from '../activities/mcp/legacy-2025/answer-stream.ts';
 import { LEGACY_CALLS } from '../activities/mcp/legacy-2025/legacy-calls.ts';
 import { createMcpTaskServer } from '../activities/mcp/legacy-2025/tasks.ts';
+import type { ToolServer } from '../activities/mcp/port.ts';
 import { createMcpToolServer } from '../activities/mcp/mcp-server.ts';
 import { loadStateSeal } from '../activities/mcp/state-seal.ts';
 import { createModelStep } from '../activities/models/model-step.ts';
@@ -70,6 +71,7 @@ import { isTrustUrl, type TrustedJwk } from '../contracts/schemas/trust.ts';
 import type { CatalogActivities } from '../contracts/wire/catalog.ts';
 import type { ModelActivities, RunActivities, ToolActivities } from '../contracts/wire/activities.ts';
 import type { Compared } from '../domain/policy/approvers.ts';
+import { mayHost } from '../domain/run/hosted.ts';
 import { contactedUrls } from './config/checks.ts';
 import { type Environment, isBeside, type LoadedConfig } from './config/load.ts';
 import { countingCalls, countingTokens } from './call-metrics.ts';
@@ -78,7 +80,6 @@ import { secretsOf } from './config/secrets.ts';
 import { tellMessages } from './message-metrics.ts';
 import { noting } from './recent-secrets.ts';
 import { createNamesakes } from '../activities/catalog/namesakes.ts';
-import { withHostedServers } from './hosting.ts';
 
 export type RunSide = RunActivities & ModelActivities & CatalogActivities;
 
@@ -384,4 +385,27 @@ export function openVault(
   const root = resolve(baseDirectory, vault.directory);
   setUpRoot(root, isBeside(baseDirectory, root), VAULT_ROOT);
   return createVaultDirectory(root, vault.keys);
+}
+
+/**
+ * Adds the servers that the providers of models call (docs/adr/0080). Their adapter is loaded only if one is configured.
+ * @param config with the keys of the models through which servers are called
+ */
+async function withHostedServers(
+  local: ToolServer,
+  { servers, models }: Pick<Config, 'servers' | 'models'>,
+  artifacts: ArtifactStore,
+  egress: Egress,
+): Promise<ToolServer> {
+  if (Object.values(servers).every(({ execute = 'local' }) => execute === 'local')) return local;
+  const { createChoosingServer, createHostedServer } = await import('../activities/hosted/hosted-server.ts');
+  const { createResponsesApi } = await import('../activities/models/responses-api.ts');
+  const hosting = new Map(
+    Object.entries(models).flatMap(([name, model]) =>
+      model.provider === 'openai' && mayHost({ models }, name)
+        ? [[name, { ask: createResponsesApi(name, model, egress), apiKey: model.apiKey }] as const]
+        : [],
+    ),
+  );
+  return createChoosingServer(local, createHostedServer({ artifacts, models: (name) => hosting.get(name) }));
 }

@@ -202,7 +202,7 @@ async function optionsByQueue(
     resumeCall: failingWhereLost(toolSide.resumeCall),
   };
   const proof = signing === undefined ? [] : [createZoneInterceptor(signing)];
-  const tracing = loaded.config.tracing === 'off' ? [] : [(await import('./tracing.ts')).traced];
+  const tracing = loaded.config.tracing === 'off' ? [] : [(await import('./traced-activities.ts')).traced];
   const around = { interceptors: { activity: [...tracing, nameSubject(), ...proof] } };
   // Servers without a queue of their own are called from the run's queue, by the worker that serves both sides.
   return taskQueues.map((taskQueue) => {

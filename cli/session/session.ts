@@ -107,7 +107,7 @@ async function load(
   const file = await readConfigFile(path, env, directory);
   const what = file?.what ?? 'configuration';
   const { value, withoutBucket } = reachable(pick(file?.value, wanted), env, what);
-  const { taskQueue, encryption, artifacts, servers, policy, egress, worker } = parseAs(
+  const { taskQueue, encryption, artifacts, servers, policy, egress } = parseAs(
     Config,
     substitute(value, env, what),
     'CONFIG_INVALID',
@@ -126,9 +126,17 @@ async function load(
     repeatable: Object.fromEntries(Object.entries(servers).map(([name, { repeatable }]) => [name, repeatable])),
     isSigned: isSigned(file?.value),
     policy,
-    ...defined({ path: file?.path, deployment: worker.deployment?.name }),
+    ...defined({ path: file?.path, deployment: deploymentIn(file?.value) }),
     channels: channelsIn(file?.value),
   };
+}
+
+/** The name as it stands: one that comes from a variable of the workers is not known here. */
+function deploymentIn(value: unknown): string | undefined {
+  const worker = isRecord(value) ? value['worker'] : undefined;
+  const deployment = isRecord(worker) ? worker['deployment'] : undefined;
+  const name = isRecord(deployment) ? deployment['name'] : undefined;
+  return typeof name === 'string' && !name.includes('${') ? name : undefined;
 }
 
 /** True in trust mode `signed`; the keys themselves are for workers. */
@@ -194,7 +202,7 @@ const FOR_POLICY = {
   policy: whole,
   egress: only('allowInsecure'),
 };
-const FOR_CLIENT = { ...FOR_POLICY, encryption: whole, artifacts: whole, worker: only('deployment') };
+const FOR_CLIENT = { ...FOR_POLICY, encryption: whole, artifacts: whole };
 const FOR_VAULT = { vault: whole, servers: each('url') };
 const FOR_TRUST = { trust: whole, egress: whole };
 

@@ -5,11 +5,12 @@
  *    after the delivery it is a new one (docs/adr/0078).
  * 2. A reference reads, and starts nothing, whatever comes with it. What a ticket leads to counts only if it was started
  *    for the ticket.
- * 3. A call is held for a bounded time. Who is answered that it waits may come back to any gateway, after any restart.
+ * 3. A call is held for a bounded time, and a task for as long as its client's token is good. Who is answered that it waits may come back to any gateway, after any restart.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { CallToolResult } from '@modelcontextprotocol/server';
+import { LRUCache } from 'lru-cache';
 import type { Starter, Ticket, Tickets } from '../../client/gate/tickets.ts';
 import { callAsRun } from '../../client/run/single-call.ts';
 import { CountersignError, ERRORS } from '../../contracts/errors.ts';
@@ -102,6 +103,9 @@ type Begun = { readonly isOnReturn: boolean } | { readonly refused: CallToolResu
 
 /** A client that asked for it hears so often that its call goes on. */
 const PROGRESS_MS = 10_000;
+/** A client that is held, or polls its task, is said to be there for so long at a time. */
+const LEASE_MS = 15_000;
+const MOST_LEASES = 10_000;
 const FORGOTTEN = 'It was made before, and what became of it is no longer on record.';
 /** Longest time for which the answer that a call waits itself waits for the words about it. */
 const MOST_LOOKING_MS = 3_000;
@@ -110,6 +114,8 @@ export class GateCalls {
   readonly #parts: GateCallsParts;
   readonly #holdMs: number;
   readonly #dispatch: Dispatch;
+  /** Run id → until when its client was said to be there, epoch ms. */
+  readonly #leases = new LRUCache<string, number>({ max: MOST_LEASES });
 
   constructor(parts: GateCallsParts, { holdSeconds, dispatch }: Pick<GateConfig, 'holdSeconds' | 'dispatch'>) {
     this.#parts = parts;
@@ -149,12 +155,12 @@ export class GateCalls {
    */
   async result(caller: Caller, reference: string, exchange: Exchange, called?: Called): Promise<Told> {
     const until = this.#until();
-    const found = await this.equal(caller, reference, called);
+    const found = await this.findMatching(caller, reference, called);
     return 'reply' in found ? found : await this.#outcome(caller, found, exchange, until);
   }
 
   /** Finds the call that has this reference, and compares it with the one that came with the reference. */
-  async equal(caller: Caller, reference: string, called: Called | undefined): Promise<Found | Told> {
+  async findMatching(caller: Caller, reference: string, called: Called | undefined): Promise<Found | Told> {
     const found = await this.find(caller, reference);
     if (found === undefined) {
       const message = `No call of yours with reference "${reference}" is on record. This request ran nothing.`;
@@ -187,22 +193,20 @@ export class GateCalls {
   }
 
   /**
-   * Waits for the outcome of a call for as long as its client is there.
-   * @returns undefined if the client has gone, or the gateway stops
+   * Waits for the outcome of a call for as long as its client is there, and its token good.
+   * @returns undefined if the client has gone, its token has ended, or the gateway stops
    * @throws CountersignError `RATE_LIMITED` if too many wait already
    */
-  async last(caller: Caller, made: Made, exchange: Exchange): Promise<CallToolResult | undefined> {
+  async untilEnded(caller: Caller, made: Made, exchange: Exchange): Promise<CallToolResult | undefined> {
     const { runId, ticket } = made;
     const { tickets, waiters, outcomes } = this.#parts;
     const wait = async (): Promise<CallToolResult | undefined> => {
       let end: CallToolResult | undefined;
-      while (end === undefined && !exchange.gone.aborted) {
-        await this.present(made, this.#until());
-        end = await this.#held(
-          outcomes.endOf(runId, { deadlineMs: this.#holdMs, gone: exchange.gone }),
-          runId,
-          exchange,
-        );
+      // A person whose token has ended is told nothing more.
+      while (end === undefined && !exchange.gone.aborted && Date.now() < caller.asker.until) {
+        const until = Math.min(this.#until(), caller.asker.until);
+        const ended = outcomes.endOf(runId, { deadlineMs: Math.max(1, until - Date.now()), gone: exchange.gone });
+        end = await this.#held(ended, made, exchange, until);
       }
       return end;
     };
@@ -220,11 +224,21 @@ export class GateCalls {
     return ticketIdOf({ ...idsOf(caller), ...called });
   }
 
-  /** Lets a call leave that waits for this client, once people have approved it. */
-  async present({ runId, isOnReturn }: Made, until: number): Promise<void> {
-    if (!isOnReturn) return;
+  /**
+   * Says for a moment that the client is there: a call that waits for it leaves, once people have approved it.
+   * @param until epoch ms, at which the client is told that the call waits
+   */
+  async present(
+    { runId, isOnReturn }: Pick<Made, 'runId' | 'isOnReturn'>,
+    until = Number.POSITIVE_INFINITY,
+  ): Promise<void> {
+    const now = Date.now();
+    const end = Math.min(now + LEASE_MS, until);
+    const isSaid = (this.#leases.get(runId) ?? 0) >= Math.min(end, now + LEASE_MS / 2);
+    if (!isOnReturn || end <= now || isSaid) return;
+    this.#leases.set(runId, end);
     try {
-      await this.#parts.present(runId, until);
+      await this.#parts.present(runId, end);
     } catch (error) {
       // It is over, or Temporal is away: then the client is told that it waits, and comes back.
       if (!(error instanceof CountersignError)) throw error;
@@ -241,7 +255,7 @@ export class GateCalls {
         if (await this.#parts.start(caller, { ...starting, ...how })) return { isOnReturn };
       } catch (error) {
         if (!(error instanceof CountersignError)) throw error;
-        // Of a run of this ticket it says that the person's groups have changed since.
+        // A run that this ticket has started before gives this code, too, if the person's groups have changed since.
         if (error.code !== 'RUN_ID_CONFLICT') {
           if (ERRORS[error.code].retryable || error.code === 'INTERNAL') throw error;
           return { refused: refusedReply(error.code, error.message) };
@@ -259,7 +273,6 @@ export class GateCalls {
   async #outcome({ asker }: Caller, made: Made, exchange: Exchange, until: number): Promise<Told> {
     const { tickets, waiters, outcomes } = this.#parts;
     const { runId, ticketId, ticket } = made;
-    await this.present(made, until);
     const ended = waiters
       .hold(
         keyOf(asker),
@@ -270,7 +283,7 @@ export class GateCalls {
         if (error instanceof CountersignError && error.code === 'RATE_LIMITED') return undefined;
         throw error;
       });
-    const end = await this.#held(ended, runId, exchange);
+    const end = await this.#held(ended, made, exchange, until);
     if (end !== undefined) {
       if (ticket !== undefined) tickets.delivering(ticket, exchange.delivered);
       return this.#told(end);
@@ -296,9 +309,14 @@ export class GateCalls {
   /** @returns undefined if the call goes on */
   async #held(
     ended: Promise<CallToolResult | undefined>,
-    runId: string,
+    made: Made,
     { gone, progress }: Exchange,
+    until: number,
   ): Promise<CallToolResult | undefined> {
+    const { runId } = made;
+    const stay = (): void => void this.present(made, until).catch(() => undefined);
+    stay();
+    const staying = made.isOnReturn ? setInterval(stay, LEASE_MS / 2).unref() : undefined;
     const ticking =
       progress &&
       setInterval(() => void this.#parts.outcomes.wordsOf(runId).then(progress, () => undefined), PROGRESS_MS).unref();
@@ -312,6 +330,7 @@ export class GateCalls {
       return await Promise.race([left, ended]);
     } finally {
       clearInterval(ticking);
+      clearInterval(staying);
     }
   }
 

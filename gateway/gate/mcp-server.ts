@@ -34,7 +34,7 @@ import type { GateTasks } from './tasks.ts';
 
 export interface McpParts {
   readonly offers: Pick<Offers, 'of'>;
-  readonly calls: Pick<GateCalls, 'call' | 'make' | 'equal' | 'result' | 'find' | 'last'>;
+  readonly calls: Pick<GateCalls, 'call' | 'make' | 'findMatching' | 'result' | 'find' | 'untilEnded'>;
   readonly tasks: GateTasks;
   readonly version: string;
   /** Hears of what went wrong on this side. */
@@ -151,7 +151,7 @@ async function begunAsTask(
   const made =
     reference === undefined
       ? await calls.make(caller, offer, args, exchange)
-      : await calls.equal(caller, reference, calledIn(asked));
+      : await calls.findMatching(caller, reference, calledIn(asked));
   if (!isMade(made)) throw notBegun(made);
   return legacyBegun(await tasks.begun(made));
 }

@@ -32,6 +32,9 @@ export interface EndWanted {
 /** Codes with which `answerIn` says that a run has ended without an answer. */
 const ENDED: ReadonlySet<ErrorCode> = new Set(['RUN_CANCELLED', 'LIMIT_REACHED']);
 
+/** Outcomes of calls that no server has got. */
+const NOT_RUN: ReadonlySet<string> = new Set(['cancelled', 'denied', 'rejected', 'expired', 'answered']);
+
 export class Outcomes {
   readonly #parts: OutcomesParts;
 
@@ -65,10 +68,16 @@ export class Outcomes {
   async #withdrawn(runId: string, { status, because = '' }: RunResult): Promise<CallToolResult | undefined> {
     if (status === 'completed') return undefined;
     const outcomes = (await this.#factsOf(runId)).flatMap((fact) => (fact.kind === 'outcome' ? [fact.outcome] : []));
-    if (outcomes.length === 0 || outcomes.some((outcome) => outcome !== 'cancelled')) return undefined;
+    if (outcomes.length === 0 || outcomes.some((outcome) => !NOT_RUN.has(outcome))) return undefined;
     return status === 'stopped'
       ? withdrawnReply('RUN_CANCELLED', `it was stopped (${because})`, runId)
       : withdrawnReply('LIMIT_REACHED', `its run reached its limit (${because})`, runId);
+  }
+
+  /** True if the ledger of a run that goes on names no call that was handed to a worker. */
+  async isUnsent(runId: string): Promise<boolean> {
+    const facts = await this.#factsOf(runId);
+    return facts.length > 0 && !facts.some(({ kind }) => kind === 'dispatched');
   }
 
   /** False only if the whole ledger of a run that has failed names no call that was handed to a worker. */

@@ -51,7 +51,7 @@ export function takesTasks({ mcpReq }: ServerContext): boolean {
 export interface TaskMethods {
   readonly caller: Caller;
   readonly tasks: GateTasks;
-  readonly calls: Pick<GateCalls, 'find' | 'last'>;
+  readonly calls: Pick<GateCalls, 'find' | 'untilEnded'>;
   readonly exchangeOf: (context: ServerContext) => Exchange;
   readonly inWords: <T>(act: () => Promise<T>) => Promise<T>;
 }
@@ -76,7 +76,7 @@ function serveLegacy(server: Server, { caller, tasks, calls, exchangeOf, inWords
     const exchange = exchangeOf(context);
     const end = await inWords(async () => {
       const found = await calls.find(caller, taskId);
-      return found === undefined ? refuse(unknownTask(taskId)) : await calls.last(caller, found, exchange);
+      return found === undefined ? refuse(unknownTask(taskId)) : await calls.untilEnded(caller, found, exchange);
     });
     if (end === undefined) throw new ProtocolError(ProtocolErrorCode.InternalError, STOPPING);
     return { ...end, _meta: { ...end._meta, [RELATED_TASK_META_KEY]: { taskId } } };
@@ -99,7 +99,7 @@ function serveLegacy(server: Server, { caller, tasks, calls, exchangeOf, inWords
   });
 }
 
-const STOPPING = 'This gateway stops. The call goes on: ask for the result of its task again.';
+const STOPPING = 'This request ends, and the call goes on: ask for the result of its task again.';
 
 /** Answer to a call that carried `task`. The SDK lets no result of a call pass without `content`, which stays empty. */
 export function legacyBegun(task: TaskView): CallToolResult {

@@ -40,7 +40,7 @@ export type Cancelled =
 
 export interface GateTasksParts {
   readonly calls: Pick<GateCalls, 'find' | 'present'>;
-  readonly outcomes: Pick<Outcomes, 'endOf' | 'pendingOf' | 'openOf'>;
+  readonly outcomes: Pick<Outcomes, 'endOf' | 'pendingOf' | 'openOf' | 'isUnsent'>;
   readonly tickets: Pick<Tickets, 'keptMs' | 'runsOf' | 'starterOf' | 'delivering'>;
   /** Ends the run of a call, in the caller's name. */
   readonly stop: (caller: Caller, runId: string) => Promise<void>;
@@ -51,8 +51,6 @@ export const WITHDRAWN = 'its client no longer wants it';
 
 /** People take longer than a machine. */
 const ASK_AGAIN_MS = { waiting: 5_000, running: 1_000 } as const;
-/** A client that polls is there until it would have polled twice. */
-const PRESENT_MS = 10_000;
 /** The end of a run that has ended is read within this time, if Temporal answers at all. */
 const READ_MS = 5_000;
 
@@ -116,7 +114,10 @@ export class GateTasks {
     if (!found.isOwn) return { kind: 'foreign' };
     if (found.starter.endedAt !== undefined) return { kind: 'over' };
     // A request about something else than consent is of a call that was sent.
-    if (!(await outcomes.openOf(taskId)).some(({ about }) => about === undefined)) return { kind: 'goes-on' };
+    const isAsked = (await outcomes.openOf(taskId)).some(({ about }) => about === undefined);
+    // An approved call that waits for its client has not left either.
+    const waits = isAsked || (found.isOnReturn && (await outcomes.isUnsent(taskId)));
+    if (!waits) return { kind: 'goes-on' };
     try {
       await stop(caller, taskId);
     } catch (error) {
@@ -135,7 +136,7 @@ export class GateTasks {
   /** Who asks for a task is there to take its outcome. */
   async #askedFor(found: Found, preview?: boolean): Promise<TaskView> {
     const view = await this.#viewOf(found, preview);
-    if (view.end === undefined && view.isRunning) await this.#parts.calls.present(found, Date.now() + PRESENT_MS);
+    if (view.end === undefined && view.isRunning) await this.#parts.calls.present(found);
     return view;
   }
 

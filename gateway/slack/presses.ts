@@ -205,7 +205,9 @@ export class Presses {
     const shown = requests.find(({ request }) => request.callId === button.callId);
     // What has changed or is over is refused by the run, which knows more words for it.
     const isAsShown = shown?.request.status === 'open' && shown.request.digest === button.digest;
-    if (isAsShown && !shown.offers.includes(kind))
+    // Who has agreed already may have pressed at another gateway, too: the run tells one press from two.
+    const hasAgreed = shown?.request.votes?.some(({ approver }) => approver.id === asker.id) === true;
+    if (isAsShown && !hasAgreed && !shown.offers.includes(kind))
       throw new CountersignError(
         'APPROVER_NOT_ENTITLED',
         `${asker.id} may not ${kind} this request now. Those who may are named in the message.`,

@@ -17,12 +17,16 @@ export const OTHER_COMMANDS: readonly Mutation[] = [
   {
     name: 'an approved call leaves though its client is not there',
     noticedIn: 'agent-run.v5.client-away-first',
-    change: replaced('settleCall', 'live.awaitsClient', 'false'),
+    change: replaced(
+      'settleCall',
+      'if (live.awaitsClient) await waitForClient(live, state); else await dispatch(live, state);',
+      'await dispatch(live, state);',
+    ),
   },
   {
     name: 'the client of an approved call is never seen',
     noticedIn: 'agent-run.v5.client-back',
-    change: replaced('registerHandlers', 'live.see(Number(until))', 'false'),
+    change: replaced('registerHandlers', 'live.notePresence(Number(until))', 'false'),
   },
   {
     name: 'a ticket does not end when the outcome of its call was delivered',

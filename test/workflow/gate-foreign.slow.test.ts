@@ -103,7 +103,10 @@ const FAMILIES = [
 const TWIN = {
   'MCP Inspector, stdio': 'TypeScript client 2, stdio',
   'TypeScript SDK 1, http': 'TypeScript client 2, http',
+  'TypeScript client 2, http': 'TypeScript SDK 1, http',
   'Python SDK': 'TypeScript client 2, http',
+  'LangChain for Python': 'TypeScript client 2, http',
+  'LangChain for JavaScript': 'TypeScript client 2, http',
 } as const satisfies Record<(typeof FAMILIES)[number], ForeignName>;
 
 describe.each(FAMILIES)('%s, in every case', (name) => {

@@ -144,3 +144,24 @@ test('a task that its client asks about leaves once it is approved', async () =>
   expect(kinds.at(-1)).toBe('result');
   expect(executions('task')).toBe(1);
 });
+
+test('a client that is back in the very task in which the run hands over is told to the next execution: nothing leaves in between', async () => {
+  const { reference } = await call(client, 'both');
+  const run = scene.world.countersign.run(reference);
+  await approve(run);
+  await rolled(run);
+  // Its next execution waits for the client by now.
+  await run.requests();
+  await scene.world.workers.stop();
+  const handle = scene.world.client.workflow.getHandle(reference);
+  const { runId: before } = await handle.describe();
+  await handle.signal('nudge');
+  await handle.signal('present', Date.now() + 60_000);
+  await scene.world.restartWorkers();
+  expect(await run.result()).toMatchObject({ status: 'completed' });
+  expect((await handle.describe()).runId).not.toBe(before);
+  const kinds = (await run.ledger()).map(({ fact }) => fact.kind);
+  expect(kinds.lastIndexOf('run.rolled')).toBeLessThan(kinds.indexOf('dispatched'));
+  expect(factsOf(await run.ledger(), 'outcome')).toMatchObject([{ outcome: 'succeeded' }]);
+  expect(executions('both')).toBe(1);
+});

@@ -68,6 +68,7 @@ export async function settleCall(live: LiveRun, callId: string): Promise<void> {
         break;
       case 'throttled':
         if (Date.now() < state.wait.until) await waitForTurn(live, state);
+        else if (state.consent !== undefined && live.awaitsClient) await waitForClient(live, state);
         else await dispatch(live, state);
         break;
       case 'cleared':
@@ -346,9 +347,10 @@ async function waitForTurn(live: LiveRun, state: Throttled): Promise<void> {
 }
 
 /** Waits until the client of an approved call is back, or the run hands over. Whatever has lapsed is asked again then. */
-async function waitForClient(live: LiveRun, { call: { callId } }: Approved): Promise<void> {
+async function waitForClient(live: LiveRun, { call: { callId }, status }: Approved | Throttled): Promise<void> {
+  const isOver = (): boolean => live.rolling || !live.awaitsClient || callOf(live.run, callId)?.status !== status;
   try {
-    await condition(() => live.rolling || !live.awaitsClient || callOf(live.run, callId)?.status !== 'approved');
+    await live.away.during(callId, () => condition(isOver));
   } catch (error) {
     if (!isCancellation(error)) throw error;
     live.commit(ended(live.run, callId, live.withdrawal));

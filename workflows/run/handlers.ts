@@ -67,7 +67,7 @@ export function registerHandlers(live: LiveRun): void {
     act: (message) => forgetStanding(live, message),
   });
 
-  setHandler(presentSignal, (until) => void (Number.isSafeInteger(until) && live.see(Number(until))), {
+  setHandler(presentSignal, (until) => void (Number.isSafeInteger(until) && live.notePresence(Number(until))), {
     description: 'The client of an approved call is there, until this time',
   });
 

@@ -79,6 +79,8 @@ export class LiveRun extends Entity {
   readonly judging = new UnderWay<CancellationScope>();
   /** Calls whose servers are being polled about their task; between two polls a run may hand over. */
   readonly polling = new UnderWay<string>();
+  /** Approved calls that wait for their client. */
+  readonly away = new UnderWay<string>();
   /** The stretch under way, which an interruption ends. */
   readonly stretching = new UnderWay<CancellationScope>();
   /**
@@ -110,6 +112,7 @@ export class LiveRun extends Entity {
   #prepared: Prepared | undefined;
   #trustReadAt: number | undefined;
   #presentUntil: number | undefined;
+  #isLeaving = false;
 
   constructor(spec: RunSpec, carry: Carry | undefined) {
     super({ journal: carry?.journal, earlier: carry?.earlier });
@@ -152,12 +155,20 @@ export class LiveRun extends Entity {
 
   /** True if approved calls wait until their client is back (docs/adr/0078). */
   get awaitsClient(): boolean {
-    return this.spec.dispatch === 'on-return' && (this.#presentUntil ?? 0) <= Date.now();
+    return this.spec.dispatch === 'on-return' && (this.#isLeaving || (this.#presentUntil ?? 0) <= Date.now());
   }
 
   /** Notes that the client is there. @param until epoch ms */
-  see(until: number): void {
+  notePresence(until: number): void {
     this.#presentUntil = Math.max(this.#presentUntil ?? 0, until);
+  }
+
+  /**
+   * Keeps calls that wait for their client, because the run is about to hand over. A client that is back in the same
+   * workflow task is told to the next execution.
+   */
+  holdBack(): void {
+    this.#isLeaving = true;
   }
 
   /** True while the run ends; it takes no more messages. */
@@ -323,6 +334,7 @@ export class LiveRun extends Entity {
 
   /** Ends the turn with the results of its calls, for the model to read. */
   closeTurn(results: CallResult[]): void {
+    this.#isLeaving = false;
     const { links, tally } = this.prepared;
     if (links !== undefined) this.#run = withLinks(this.#run, links, this.journal.transcriptLength);
     this.say({ role: 'tool', results });
@@ -344,6 +356,7 @@ export class LiveRun extends Entity {
   async takeBack(): Promise<void> {
     await this.#settling;
     this.#isRolling = false;
+    this.#isLeaving = false;
   }
 
   takeNoEdits(): void {

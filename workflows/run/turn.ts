@@ -156,9 +156,7 @@ export async function act(live: LiveRun): Promise<'done' | 'roll'> {
   live.settleWith(settling);
   // A fault in the code of a call ends the run, so that nothing is left hanging. The scope is not cancellable, because
   // a stopped run still waits for its calls in flight.
-  await CancellationScope.nonCancellable(() =>
-    Promise.race([settling, condition(() => done || (live.reasonToRoll !== undefined && isSafePoint(live)))]),
-  );
+  await CancellationScope.nonCancellable(() => Promise.race([settling, condition(() => done || isToRoll(live))]));
   if (!done) return 'roll';
   live.closeTurn(resultsOf(live.run));
   return 'done';
@@ -172,12 +170,19 @@ export function settleAll(live: LiveRun): Promise<unknown> {
 /** States in which a call has ended, or waits for a person or its server with nothing under way. */
 const AT_REST: ReadonlySet<CallStatus> = new Set(['settled', 'waiting-for-consent', 'waiting-for-answer', 'throttled']);
 
+/** True if the run hands over now. From then on no call leaves, not even for a client that is back in this very task. */
+function isToRoll(live: LiveRun): boolean {
+  if (live.reasonToRoll === undefined || !isSafePoint(live)) return false;
+  live.holdBack();
+  return true;
+}
+
 /** True if nothing is in flight or about to be: every call has ended, or waits for a person, its server or its client. */
-function isSafePoint({ run, polling, work, awaitsClient }: LiveRun): boolean {
+function isSafePoint({ run, polling, work, away, awaitsClient }: LiveRun): boolean {
   return run.calls.every(
     ({ status, call }) =>
       AT_REST.has(status) ||
-      (status === 'approved' && awaitsClient) ||
+      (status === 'approved' && awaitsClient && away.has(call.callId)) ||
       // A stopped run carries nothing over, because its next execution would not know of the stop.
       (status === 'on-task' && !polling.has(call.callId) && !work.consideredCancelled),
   );

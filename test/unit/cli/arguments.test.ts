@@ -13,7 +13,7 @@ const LINES = program.commands.flatMap((command) => [
 
 test('the verbs are these', () => {
   expect(VERBS.join(' ')).toBe(
-    'dev setup worker gateway codec-server catalog policy start gate call requests show approve reject respond resolve answer authorize withdraw forget extend say stop watch result ledger verify-ledger artifacts vault keys replay recover',
+    'dev setup worker gateway codec-server catalog policy start gate call requests show approve reject respond resolve answer authorize withdraw forget extend say stop watch result ledger verify-ledger artifacts vault keys replay deploy recover',
   );
   expect(LINES.filter((line) => line.startsWith('catalog ')).join(', ')).toBe(
     'catalog connect, catalog list, catalog show, catalog refresh, catalog diff, catalog allow, catalog ask, catalog deny, catalog enable, catalog disable, catalog approve, catalog reject, catalog export, catalog import, catalog disconnect',

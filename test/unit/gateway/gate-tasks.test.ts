@@ -43,6 +43,7 @@ function tasksWith(end: CallToolResult | undefined, over: Partial<GateTasksParts
       endOf: async () => end,
       pendingOf: async () => ({ reference: TASK, status: 'running' }),
       openOf: async () => [approvalRequest()],
+      isUnsent: async () => true,
     },
     tickets: {
       keptMs: async () => 1_000,
