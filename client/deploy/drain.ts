@@ -6,7 +6,8 @@
  * 2. Where Temporal is too old for that, an execution is first moved by its options (`move`), and then asked. The current
  *    build replays it, so it is moved only if `mayMove` says that this will do.
  * 3. An execution is asked once by each call. Calls may be repeated, and may overlap.
- * 4. What does not move in time stays, and is told.
+ * 4. What does not move in time stays, and is told. No execution is left with an override, however this ends.
+ * 5. It stops once somebody has sent new runs elsewhere: nothing is moved to a build that was left.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -112,9 +113,18 @@ class Drain {
   }
 
   async run(): Promise<Drained> {
+    try {
+      return await this.#rounds();
+    } finally {
+      await this.#withdraw();
+    }
+  }
+
+  async #rounds(): Promise<Drained> {
     const { deployment, build } = this.#route;
     const end = Date.now() + (this.#options.withinMs ?? WITHIN_MS);
     for (let pauseMs = 100; ; pauseMs = Math.min(1_000, pauseMs * 1.5)) {
+      await this.#assertUnchanged();
       const isQuiet = await this.#round();
       const left = await countPinned(this.#engine, deployment, build);
       this.#options.tell?.(left + this.#moving.size);
@@ -124,6 +134,24 @@ class Drain {
       }
       await pause(Math.max(1, Math.min(pauseMs, end - Date.now())));
     }
+  }
+
+  /** @throws CountersignError `DEPLOYMENT_CHANGED` */
+  async #assertUnchanged(): Promise<void> {
+    const { deployment, build, current } = this.#route;
+    const state = await readDeployment(this.#engine, deployment);
+    if (state.current === current && state.ramping?.build !== build) return;
+    const message = `New runs of deployment ${deployment} were sent elsewhere meanwhile (current build: ${state.current ?? 'none'}), so build ${build} is drained no further. Runs that have moved stay where they are. Look, and decide again: countersign deploy status`;
+    throw new CountersignError('DEPLOYMENT_CHANGED', message, { deployment, build });
+  }
+
+  /** Leaves executions that the current build has not taken up where they were. */
+  async #withdraw(): Promise<void> {
+    await this.#settle();
+    await each(from([...this.#moving]), AT_ONCE, async (workflowId) => {
+      await withdrawMove(this.#engine, { workflowId, runId: '' });
+      return true;
+    });
   }
 
   /**

@@ -67,6 +67,7 @@ export async function rollback(engine: Engine, deployment: string, to?: string):
   const { current, ramping } = state;
   const abandoned = ramping === undefined ? abandonedBefore(state) : undefined;
   const target = to ?? (ramping !== undefined || abandoned !== undefined ? current : previous(state).build);
+  if (target !== undefined && target !== current) await assertServed(engine, state, target);
   if (ramping !== undefined) await setRamp(engine, state, '', 0);
   if (target !== undefined && target !== current)
     await setCurrent(engine, ramping === undefined ? state : await readDeployment(engine, deployment), target);

@@ -228,8 +228,6 @@ export const MOST_UPDATES = 1_500;
 export interface Taken {
   /** Set if a `nudge` signal asked for a new execution. */
   readonly nudged: boolean;
-  /** Set if new executions begin on another build since this one has begun (docs/adr/0083). */
-  readonly outdated: boolean;
   readonly updates: number;
   /** Turns of this execution and their bound; absent for a catalog, and before the run is prepared. */
   readonly turns?: { readonly had: number; readonly most: number };
@@ -237,11 +235,10 @@ export interface Taken {
   readonly suggested: boolean;
 }
 
-export type RollReason = 'nudge' | 'build' | 'updates' | 'turns' | 'history';
+export type RollReason = 'nudge' | 'updates' | 'turns' | 'history';
 
-export function rollReason({ nudged, outdated, updates, turns, suggested }: Taken): RollReason | undefined {
+export function rollReason({ nudged, updates, turns, suggested }: Taken): RollReason | undefined {
   if (nudged) return 'nudge';
-  if (outdated) return 'build';
   if (updates >= MOST_UPDATES) return 'updates';
   if (turns !== undefined && turns.had >= turns.most) return 'turns';
   return suggested ? 'history' : undefined;

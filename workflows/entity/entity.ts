@@ -54,8 +54,6 @@ export abstract class Entity {
   #updatedAt = 0;
   #looked = 0;
   #isNudged = false;
-  /** True if continuing as new does not change the build: an execution that rolled for it would roll for ever. */
-  readonly #beganOutdated = workflowInfo().targetWorkerDeploymentVersionChanged;
 
   protected constructor({ journal, earlier = [] }: Carried) {
     const { runId, originalExecutionRunId } = workflowInfo();
@@ -74,8 +72,7 @@ export abstract class Entity {
   /** Why this execution should continue as new; undefined if it need not yet. */
   get reasonToRoll(): RollReason | undefined {
     const taken = { nudged: this.#isNudged, updates: this.#updates, ...this.turns };
-    const { continueAsNewSuggested: suggested, targetWorkerDeploymentVersionChanged: isOutdated } = workflowInfo();
-    return rollReason({ ...taken, suggested, outdated: isOutdated && !this.#beganOutdated });
+    return rollReason({ ...taken, suggested: workflowInfo().continueAsNewSuggested });
   }
 
   /** Turns of this execution and their bound, if it has turns. */

@@ -51,16 +51,13 @@ const HOLDS: { readonly [Limit in keyof Limits]: (module: Limits[Limit]) => void
     expect([500, 90_000].map((wanted) => waitBeforeNext(1, wanted))).toEqual([1_000, 90_000]);
   },
   rollReason: ({ rollReason }) => {
-    const calm = { nudged: false, outdated: false, updates: 0, suggested: false };
+    const calm = { nudged: false, updates: 0, suggested: false };
     expect(rollReason({ ...calm, updates: 1_499 })).toBeUndefined();
     for (const updates of [1_500, 1_501, 1_899, 1_900]) expect(rollReason({ ...calm, updates })).toBe('updates');
     expect(rollReason({ ...calm, turns: { had: 39, most: 40 } })).toBeUndefined();
     expect(rollReason({ ...calm, turns: { had: 40, most: 40 } })).toBe('turns');
     expect(rollReason({ ...calm, suggested: true })).toBe('history');
-    expect(rollReason({ ...calm, outdated: true, updates: 1_500 })).toBe('build');
-    expect(
-      rollReason({ nudged: true, outdated: true, updates: 1_500, turns: { had: 40, most: 40 }, suggested: true }),
-    ).toBe('nudge');
+    expect(rollReason({ nudged: true, updates: 1_500, turns: { had: 40, most: 40 }, suggested: true })).toBe('nudge');
   },
 };
 
