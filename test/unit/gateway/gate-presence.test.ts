@@ -9,7 +9,7 @@ const MOMENT_MS = 15_000;
 function callsWith(over: Partial<GateCallsParts> = {}) {
   const words: number[] = [];
   // Sound: these are what it uses.
-  const parts = { present: async (_runId: string, until: number) => void words.push(until), ...over } as GateCallsParts;
+  const parts = { present: async (_runId: string, end: number) => void words.push(end), ...over } as GateCallsParts;
   return { calls: new GateCalls(parts, { holdSeconds: 600, dispatch: 'on-return' }), words };
 }
 
