@@ -75,7 +75,6 @@ describe('a rejected call that is proposed again (B-14)', () => {
   const target = toolTarget();
   const rejectedOnce = afterReject();
   const spoken = heard(rejectedOnce, say()).run;
-  const prepared = closedWith(turnOf(startRun(START), ['a']).run, rejected);
   const deniedBy = (code: 'POLICY_DENIED' | (typeof MOMENTARY)[number]): Run =>
     closeTurn(turnOf(begin(), ['a'], { verdict: denyVerdict({ code }) }).run);
   const denied = deniedBy('POLICY_DENIED');
