@@ -4,7 +4,6 @@
  * messages is taken out of a recorded one.
  */
 import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { expect, jest, test } from '@jest/globals';
 import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
 import { type Fields, isFields } from '../../domain/shapes/inputs.ts';
@@ -12,16 +11,17 @@ import { CommandLog } from '../../workers/replay/semantics.ts';
 import { replayHistories } from '../../workers/replay/replay.ts';
 import { sharedBundle } from '../support/shared-bundle.ts';
 import { replaced } from './change.ts';
-import { CONFIG, fileOf, FOLDER } from './corpus.ts';
+import { CONFIG, placeOf } from './corpus.ts';
+import { fileOf } from './recording/recording.ts';
 import { bundleMutant } from './mutant.ts';
 
 jest.setTimeout(120_000);
 
-const RECORDED = 'agent-run.v5.told-continued-sent';
+const RECORDED = 'agent-run.told-continued-sent';
 
 async function failuresOf(bundle: Awaited<ReturnType<typeof sharedBundle>>): Promise<string[]> {
   // Sound: a file of the corpus.
-  const { events } = JSON.parse(await readFile(join(FOLDER, fileOf(RECORDED)), 'utf8')) as { events: Fields[] };
+  const { events } = JSON.parse(await readFile(fileOf(placeOf(RECORDED)), 'utf8')) as { events: Fields[] };
   const history = historyFromJSON({ events: withoutMessages(events) });
   // That a request is closed is news at the end of a run, too.
   for (const payload of history.events?.[0]?.workflowExecutionStartedEventAttributes?.input?.payloads ?? [])

@@ -69,16 +69,21 @@ export interface TakenActivity {
 
 export const DONE = says('The notes are in order.');
 
+/** Another deployment in the place of `plain`, in which scenes are played once more. */
+export type Variant = 'in-stretches' | 'encrypted';
+
 export class Scene {
   readonly stage: Stage;
   readonly workflowId: string;
   readonly #recording: Recording;
   readonly #scenario: Scenario;
+  readonly #suffix: string;
   #deployment: Deployment;
 
-  constructor(stage: Stage, recording: Recording, played: Scenario) {
+  constructor(stage: Stage, recording: Recording, played: Scenario, variant?: Variant) {
+    this.#suffix = variant === undefined ? '' : `-${variant}`;
     this.stage = stage;
-    this.workflowId = `run-${played.name}`;
+    this.workflowId = `run-${played.name}${this.#suffix}`;
     this.#recording = recording;
     this.#scenario = played;
     this.#deployment = stage.plain;
@@ -268,7 +273,7 @@ export class Scene {
 
   /** @param workflowId needed if the history is not that of the run */
   async take(point: string, taken: Taken = {}, workflowId = this.workflowId): Promise<void> {
-    await this.#recording.take(this.#deployment, workflowId, point, taken);
+    await this.#recording.take(this.#deployment, workflowId, `${point}${this.#suffix}`, taken);
   }
 }
 
