@@ -29,8 +29,8 @@ interface Event {
 /** A run that calls two tools in its second turn; the first is answered by what somebody had remembered. */
 const RECORDED = 'agent-run.standing';
 /** Of the recording: the answer of the model, and the workflow task that acts on it. */
-const MODEL = 45;
-const ACTS = 48;
+const MODEL = 43;
+const ACTS = 46;
 const NOT_SENT = { kind: 'not-sent', code: 'TOOL_UNAVAILABLE', message: 'The server cannot be reached.' };
 
 let events: readonly Event[];
@@ -139,7 +139,7 @@ async function failureOf(told: Story, using: WorkflowBundle): Promise<string | u
   throw new Error('nothing was replayed');
 }
 
-/** One call is sent again, and the other has come back unsent: each as the first release did it, in this order. */
+/** One call is sent again, and the other has come back unsent: each as the release does it, in this order. */
 function bothAtOnce(): Story {
   const story = secondTurn();
   const one = story.activity(6);

@@ -34,9 +34,9 @@ interface Event {
 
 const RECORDED = 'agent-run.unread';
 /** Of the recording: a sealed signal, and the marker of the task that refuses it. */
-const SIGNALLED = 33;
-const STARTED = 35;
-const MARKED = 37;
+const SIGNALLED = 31;
+const STARTED = 33;
+const MARKED = 35;
 
 const NO_KEYS: typeof CONFIG = { ...CONFIG, encryption: { keys: [] } };
 const ITS_KEY = CONFIG;
