@@ -1,5 +1,5 @@
 /** Mutations of how calls wait for their server, and of where they queue. */
-import { never, removed, replaced } from './change.ts';
+import { never, replaced } from './change.ts';
 import type { Mutation } from './mutant.ts';
 
 export const HELD_COMMANDS: readonly Mutation[] = [
@@ -24,6 +24,6 @@ export const HELD_CONTENT: readonly Mutation[] = [
   {
     name: 'calls queue as nobody',
     noticedIn: 'agent-run.lost-sent-again',
-    change: removed('optionsOf', 'priority'),
+    change: replaced('optionsOf', '{ $$rest, priority }', '{ $$rest }'),
   },
 ];
