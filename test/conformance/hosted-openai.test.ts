@@ -5,10 +5,9 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
-import { createHostedServer } from '../../activities/hosted/hosted-server.ts';
+import { createHostedServer, createHostingModel } from '../../activities/hosted/hosted-server.ts';
 import type { ModelTool } from '../../activities/models/port.ts';
 import type { ProviderConfig } from '../../activities/models/provider.ts';
-import { createResponsesApi } from '../../activities/models/responses-api.ts';
 import { createResponsesModel } from '../../activities/models/responses.ts';
 import { defined } from '../../contracts/defined.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
@@ -105,8 +104,8 @@ async function sent(work: () => Promise<unknown>): Promise<readonly unknown[]> {
 
 test('their types hold the requests that list and call', async () => {
   const { request } = await proposal('ours');
-  const ask = createResponsesApi('gpt', { ...CONFIG, baseUrl: provider.baseUrl }, loopbackEgress());
-  const server = createHostedServer({ artifacts: createMemoryStore(), models: () => ({ ask }) });
+  const hosting = createHostingModel('gpt', { ...CONFIG, baseUrl: provider.baseUrl }, loopbackEgress());
+  const server = createHostedServer({ artifacts: createMemoryStore(), models: () => hosting });
   const at = { name: 'bank', url: bank.url, accessToken: 'token-of-ann', hosted: { model: 'gpt' } };
   const connection = aConnection({ ...at, headers: { 'x-team': 'red' } });
   const definition = toolDefinition({ ...PAY });

@@ -5,8 +5,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
-import { createHostedServer } from '../../activities/hosted/hosted-server.ts';
-import { createResponsesApi } from '../../activities/models/responses-api.ts';
+import { createHostedServer, createHostingModel } from '../../activities/hosted/hosted-server.ts';
 import type { RunHandle } from '../../client/index.ts';
 import { aCall, aConnection, aDefinition } from '../support/activities/tool-call.ts';
 import { loopbackEgress } from '../support/egress.ts';
@@ -114,12 +113,12 @@ describe('as a host of tools', () => {
 
   test('it knows no approvals: an approved call is not made, and nothing is claimed of it', async () => {
     const config = { provider: 'openai', model: 'gateway', maxOutputTokens: 256, timeoutSeconds: 30 } as const;
-    const ask = createResponsesApi(
+    const hosting = createHostingModel(
       'gateway',
       { ...config, baseUrl: proxy.baseUrl, apiKey: LITELLM_KEY },
       loopbackEgress(),
     );
-    const server = createHostedServer({ artifacts: createMemoryStore(), models: () => ({ ask }) });
+    const server = createHostedServer({ artifacts: createMemoryStore(), models: () => hosting });
     const connection = aConnection({ name: 'own', url: proxy.bankUrl, hosted: { model: 'gateway' } });
     const { tools } = await server.list(connection, new AbortController().signal);
     expect(tools.map(({ name }) => name)).toContain('bank-pay');

@@ -5,9 +5,8 @@
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
-import { createHostedServer } from '../../activities/hosted/hosted-server.ts';
+import { createHostedServer, createHostingModel } from '../../activities/hosted/hosted-server.ts';
 import type { ServerConnection } from '../../activities/mcp/port.ts';
-import { createResponsesApi } from '../../activities/models/responses-api.ts';
 import type { ModelConfig } from '../../contracts/schemas/config.ts';
 import { aCall, aConnection, aDefinition } from '../support/activities/tool-call.ts';
 import { loopbackEgress } from '../support/egress.ts';
@@ -56,8 +55,8 @@ async function endOf(model: 'sure' | 'unsure') {
 function adapter() {
   const config = { provider: 'openai', model: OBEDIENT, baseUrl: stack.baseUrl, apiKey: 'none' } as const;
   const limits = { maxOutputTokens: 256, timeoutSeconds: 30 } satisfies Partial<ModelConfig>;
-  const ask = createResponsesApi('sure', { ...config, ...limits }, loopbackEgress());
-  return createHostedServer({ artifacts: createMemoryStore(), models: () => ({ ask }) });
+  const hosting = createHostingModel('sure', { ...config, ...limits }, loopbackEgress());
+  return createHostedServer({ artifacts: createMemoryStore(), models: () => hosting });
 }
 
 function connectionTo(name: 'bank' | 'files', over: Partial<ServerConnection> = {}): ServerConnection {
