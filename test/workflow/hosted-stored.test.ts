@@ -149,7 +149,6 @@ describe('an approved call', () => {
         code: 'STORED_ANSWER_GONE',
         message: expect.stringContaining('storesAnswers: false'),
       },
-      approvalResponse: { approve: false },
     });
     expect(second?.outcome.kind).toBe('succeeded');
     expect(bank.callsFor('forgotten')).toHaveLength(1);
