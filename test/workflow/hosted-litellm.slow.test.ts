@@ -17,8 +17,8 @@ import { type ObedientModel, startObedientModel } from '../support/models/obedie
 import { pay } from '../support/scenes/hosted.ts';
 import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
 import { type RecordingServer, startRecordingServer, TOOLS } from '../support/servers/recording-server.ts';
-import { outcomes } from '../support/world/run-record.ts';
-import { decideNext, openRequests, startWorld, type World } from '../support/world/world.ts';
+import { outcomes, results } from '../support/world/run-record.ts';
+import { decideNext, decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
 
 let provider: HostingProvider;
 let model: ObedientModel;
@@ -38,7 +38,11 @@ beforeAll(async () => {
   world = await startWorld({
     beside: [proxy, bridge, bank, model, provider],
     config: {
-      models: { relayed: { ...common, model: 'relayed' }, gateway: { ...common, model: 'gateway' } },
+      models: {
+        relayed: { ...common, model: 'relayed' },
+        keeping: { ...common, model: 'relayed', storesAnswers: true },
+        gateway: { ...common, model: 'gateway' },
+      },
       servers: {
         bank: { url: bank.url, ...hosted },
         short: { url: bank.url, ...hosted },
@@ -53,7 +57,7 @@ beforeAll(async () => {
 }, INSTALL_MS);
 afterAll(async () => await world?.stop());
 
-async function started(by: 'relayed' | 'gateway', input: string, server: string): Promise<RunHandle> {
+async function started(by: 'relayed' | 'keeping' | 'gateway', input: string, server: string): Promise<RunHandle> {
   const over = { agent: { name: 'clerk', model: by }, input, servers: [{ name: server }] };
   return await world.start([{ text: 'unused' }], over);
 }
@@ -94,6 +98,38 @@ describe('as a relay', () => {
     await run.resolveOutcome(resolutionOf(request, 'ann', { kind: 'failed', message: 'nothing there' }));
     await run.result();
     expect(bank.callsFor('lost')).toHaveLength(1);
+  });
+
+  test('calls continue the answer that the provider keeps, under the id that it has here, in branches', async () => {
+    const purposes = ['one kept', 'two kept'];
+    provider.script('kept', [{ calls: purposes.map((each) => pay('bank', each)) }, { text: 'done' }]);
+    const run = await started('keeping', 'kept', 'bank');
+    const [first, second] = await openRequests(run, 2);
+    await run.decide(decisionOn(second, 'ann'));
+    await run.decide(decisionOn(first, 'ann'));
+    await run.result();
+    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded', 't1.c1': 'succeeded' });
+    expect(purposes.map((each) => bank.callsFor(each).length)).toEqual([1, 1]);
+    const continued = provider.asked.filter(
+      ({ approves, context }) => approves && JSON.stringify(context).includes('kept'),
+    );
+    expect(new Set(continued.map(({ body }) => body['previous_response_id']))).toEqual(new Set(provider.stored()));
+    expect(continued).toHaveLength(2);
+  });
+
+  test('a call of an answer that the provider has forgotten is not made, and says so', async () => {
+    provider.script('gone', [{ calls: [pay('bank', 'gone')] }, { text: 'done' }]);
+    const run = await started('keeping', 'gone', 'bank');
+    const [request] = await openRequests(run);
+    provider.forget('gone');
+    await run.decide(decisionOn(request, 'ann'));
+    await run.result();
+    expect((await results(world, run))[0]?.outcome).toMatchObject({
+      kind: 'failed',
+      executed: false,
+      code: 'STORED_ANSWER_GONE',
+    });
+    expect(bank.callsFor('gone')).toEqual([]);
   });
 
   test('every request came through in its published shape', () => {
