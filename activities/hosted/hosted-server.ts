@@ -15,6 +15,8 @@
  *    and its failures prove that nothing was sent.
  * 7. A stored answer with several requests is continued once for each, as branches of a tree: one request is approved,
  *    and the others are refused, in that branch. The other branches do not know of it (INV-G3).
+ *
+ * One file, because a request and what its answer proves are read together.
  */
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -111,42 +113,48 @@ export function createHostedServer({ artifacts, models }: HostedServerParts): To
       }
     },
 
-    call: async (connection, call) => {
-      const hosting = hostingOf(models, breached, connection);
-      // An error thrown here would be taken for a call that may have left.
-      if (typeof hosting === 'string') return { kind: 'refused', code: 'HOSTED_UNSUPPORTED', message: hosting };
-      const scrub = scrubberOf(connection, hosting);
-      const names = namesOf(connection, call, (text) => quoted(scrub, text));
-      const request = call.approvalRequestId;
-      if (request === undefined) return refused(names, { code: 'TOOL_REFUSED', reason: 'its provider has not asked' });
-      if (connection.binding !== undefined) return refused(names, { code: 'TOKEN_UNBOUND', reason: BOUND });
-      const pulse = startPulse(call);
-      const deadline = AbortSignal.timeout(call.timeoutMs);
-      const signal = AbortSignal.any([call.signal, deadline]);
-      const seen = watchCalls(connection.name);
-      try {
-        const approving = await approvalOf(hosting, { connection, call, request, names, signal });
-        if ('ending' in approving) return approving.ending;
-        if (call.signal.aborted) return notSent(names, 'the call was cancelled');
-        pulse.say({ phase: 'sent', sentAt: new Date().toISOString() });
-        await hosting.ask({ body: approving.body, signal, ...seen.watch });
-      } catch (error) {
-        // An item that is done stays done, whatever became of the stream.
-        if (seen.made() === undefined) {
-          const answered = seen.answered();
-          return endingOf(error, names, { answered, cancelled: call.signal.aborted, late: deadline.aborted });
-        }
-      } finally {
-        pulse.stop();
-        if (seen.hasOthers()) breached.add(hosting.name);
-      }
-      pulse.say({ phase: 'answered' });
-      const made = seen.made();
-      if (made === undefined) return unknown(names, 'the provider tells of no call, in an answer that has ended');
-      if (seen.hasOthers()) return unknown(names, 'the provider made other calls beside the one that was approved');
-      return await meaningOf(made, { call, request, names, scrub, artifacts });
-    },
+    call: async (connection, call) => await called({ artifacts, models, breached }, connection, call),
   };
+}
+
+async function called(
+  { artifacts, models, breached }: HostedServerParts & { readonly breached: Set<string> },
+  connection: ServerConnection,
+  call: ToolCall,
+): Promise<CallEnding> {
+  const hosting = hostingOf(models, breached, connection);
+  // An error thrown here would be taken for a call that may have left.
+  if (typeof hosting === 'string') return { kind: 'refused', code: 'HOSTED_UNSUPPORTED', message: hosting };
+  const scrub = scrubberOf(connection, hosting);
+  const names = namesOf(connection, call, (text) => quoted(scrub, text));
+  const request = call.approvalRequestId;
+  if (request === undefined) return refused(names, { code: 'TOOL_REFUSED', reason: 'its provider has not asked' });
+  if (connection.binding !== undefined) return refused(names, { code: 'TOKEN_UNBOUND', reason: BOUND });
+  const pulse = startPulse(call);
+  const deadline = AbortSignal.timeout(call.timeoutMs);
+  const signal = AbortSignal.any([call.signal, deadline]);
+  const seen = watchCalls(connection.name);
+  try {
+    const approving = await approvalOf(hosting, { connection, call, request, names, signal });
+    if ('ending' in approving) return approving.ending;
+    if (signal.aborted) return notSent(names, call.signal.aborted ? 'the call was cancelled' : 'its time was over');
+    pulse.say({ phase: 'sent', sentAt: new Date().toISOString() });
+    await hosting.ask({ body: approving.body, signal, ...seen.watch });
+  } catch (error) {
+    // An item that is done stays done, whatever became of the stream.
+    if (seen.made() === undefined) {
+      const answered = seen.answered();
+      return endingOf(error, names, { answered, cancelled: call.signal.aborted, late: deadline.aborted });
+    }
+  } finally {
+    pulse.stop();
+    if (seen.hasOthers()) breached.add(hosting.name);
+  }
+  pulse.say({ phase: 'answered' });
+  const made = seen.made();
+  if (made === undefined) return unknown(names, 'the provider tells of no call, in an answer that has ended');
+  if (seen.hasOthers()) return unknown(names, 'the provider made other calls beside the one that was approved');
+  return await meaningOf(made, { call, request, names, scrub, artifacts });
 }
 
 /** Returns the model, or why there is none. */
@@ -207,7 +215,7 @@ async function approvalOf(
     };
   }
   const { storedAnswerId: id } = call;
-  if (!isAnswerId(id)) return { ending: forbidden(names, 'what is said to name that answer is no id') };
+  if (!isAnswerId(id)) return { ending: otherwise(names, 'what is said to name that answer is no id') };
   let answer: JsonObject;
   try {
     answer = await hosting.stored(id, AbortSignal.any([approving.signal, AbortSignal.timeout(READ_MS)]));
@@ -216,9 +224,9 @@ async function approvalOf(
   }
   const output = objectsOf(answer['output']);
   const [asked, ...same] = output.filter((item) => item['type'] === 'mcp_approval_request' && item['id'] === request);
-  if (asked === undefined) return { ending: forbidden(names, 'that answer has no such request') };
+  if (asked === undefined) return { ending: otherwise(names, 'that answer has no such request') };
   if (same.length > 0 || asked['server_label'] !== connection.name || !isOfTool(asked, call))
-    return { ending: forbidden(names, 'that answer asks for another call') };
+    return { ending: otherwise(names, 'that answer asks for another call') };
   return { body: { ...bodyWith([approval, ...othersIn(output, request)]), previous_response_id: id } };
 }
 
@@ -374,18 +382,19 @@ function unreadable(error: unknown, model: string, names: Names): CallEnding {
   if (!(error instanceof ResponsesRefusal))
     return notSent(names, networkReasonOf(error) ?? 'the answer in which it asks could not be read');
   const { status, body, headers } = error;
-  const reason = names.quote(`the provider answered ${error.message}, ${wordsOf(body)}`);
+  const told = names.quote(`the provider answered ${error.message}, ${wordsOf(body)}`);
+  const reason = `the stored answer that asks for it could not be read, ${told}`;
   if (status === 404)
     return refused(names, {
       code: 'STORED_ANSWER_GONE',
-      reason: `${reason}. The answer in which it asked for the call is gone. The operator can set models.${model}.storesAnswers: false, so that calls need no stored answer`,
+      reason: `${reason}. It is gone. The operator can set models.${model}.storesAnswers: false, so that calls need none`,
     });
   if (status === undefined || !REFUSING.has(status)) return notSent(names, reason);
   const retryAfterMs = retryAfterOf({ headers: new Headers(headers) });
   return refused(names, { code: codeOf(status, body), reason, ...defined({ retryAfterMs }) });
 }
 
-function forbidden({ server, tool }: Names, reason: string): CallEnding {
+function otherwise({ server, tool }: Names, reason: string): CallEnding {
   const message = `Tool "${tool}" of server "${server}" was not called. The provider would execute what its stored answer asks for, and ${reason}.`;
   return { kind: 'refused', code: 'DISPATCH_FORBIDDEN', message };
 }

@@ -113,8 +113,9 @@ describe('as a relay', () => {
     const continued = provider.asked.filter(
       ({ approves, context }) => approves && JSON.stringify(context).includes('kept'),
     );
-    expect(new Set(continued.map(({ body }) => body['previous_response_id']))).toEqual(new Set(provider.stored()));
-    expect(continued).toHaveLength(2);
+    const [answer, other, ...more] = continued.map(({ body }) => body['previous_response_id']);
+    expect(provider.stored()).toContain(answer);
+    expect([other, ...more]).toEqual([answer]);
   });
 
   test('a call of an answer that the provider has forgotten is not made, and says so', async () => {

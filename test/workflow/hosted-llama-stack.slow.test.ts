@@ -105,6 +105,23 @@ test('an approved call is refused by it, which proves that it was not made', asy
   expect(bank.callsFor('approved')).toEqual([]);
 });
 
+test('a call of a stored answer is not made either: it does not have one, and nothing is approved', async () => {
+  const definition = aDefinition({ name: 'pay' });
+  const ids = { approvalRequestId: 'mcpr_1', storedAnswerId: 'resp_1' };
+  const before = stack.model.asked();
+  const ending = await adapter().call(
+    connectionTo('bank'),
+    aCall({ definition, arguments: { purpose: 'stored' }, ...ids }),
+  );
+  expect(ending).toMatchObject({
+    kind: 'refused',
+    code: 'MODEL_REJECTED',
+    message: expect.stringMatching(/stored answer .* could not be read.*HTTP 400/),
+  });
+  expect(stack.model.asked()).toBe(before);
+  expect(bank.callsFor('stored')).toEqual([]);
+});
+
 test('a call that it makes unasked, where it was asked for a list, ends the run and is not made again', async () => {
   stack.model.obey(LISTING, 'pay', { purpose: 'unasked' });
   expect(await endOf('sure')).toMatchObject({

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { AssistantPart } from '../../contracts/schemas/transcript.ts';
-import { objects } from '../support/models/dialect.ts';
+import { objects, stringOf } from '../support/models/dialect.ts';
 import { startHostingProvider } from '../support/models/hosting-provider.ts';
 import { type HostedWorld, pay, startHostedWorld } from '../support/scenes/hosted.ts';
 import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
@@ -50,7 +50,7 @@ function said(body: JsonObject): Readonly<Record<string, unknown>> {
   expect(items.map(({ type }) => type)).not.toContain('mcp_approval_request');
   expect(items.map(({ type }) => type)).not.toContain('mcp_list_tools');
   return Object.fromEntries(
-    items.map((item) => [String(item['approval_request_id'] ?? item['call_id']), item['approve'] ?? item['output']]),
+    items.map((item) => [stringOf(item['approval_request_id'] ?? item['call_id']), item['approve'] ?? item['output']]),
   );
 }
 
@@ -160,24 +160,21 @@ describe('calls of one answer', () => {
   test.each([
     [0, 1],
     [1, 0],
-  ])('are branches of it: approved %d, then %d', async (first, second) => {
-    const purposes = [`one of ${first}`, `two of ${first}`];
+  ] as const)('are branches of it: approved %d, then %d', async (first, second) => {
+    const purposes = [`one of ${first}`, `two of ${first}`] as const;
     const run = await scene.startedStored(['bank'], [{ calls: purposes.map((each) => pay('bank', each)) }]);
     const requests = await openRequests(run, 2);
-    const made: number[] = [];
-    for (const index of [first, second]) {
-      await run.decide(decisionOn(requests[index as 0 | 1], 'ann'));
-      await until(() => bank.callsFor(purposes[index] ?? '').length === 1, { what: `call ${index}` });
-      made.push(index);
-    }
+    await run.decide(decisionOn(requests[first], 'ann'));
+    await until(() => bank.callsFor(purposes[first]).length === 1, { what: 'the first call' });
+    await run.decide(decisionOn(requests[second], 'ann'));
     await run.result();
     expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded', 't1.c1': 'succeeded' });
     expect(purposes.map((each) => bank.callsFor(each).length)).toEqual([1, 1]);
     const ids = (await proposed(run)).map(({ approvalRequestId: id = '' }) => id);
-    const [own, other] = made.map((index) => ids[index] ?? '');
-    expect(scene.askedAs(purposes[0] ?? '').calls.map(said)).toEqual([
-      { [own ?? '']: true, [other ?? '']: false },
-      { [own ?? '']: false, [other ?? '']: true },
+    const [own = '', other = ''] = [ids[first], ids[second]];
+    expect(scene.askedAs(purposes[0]).calls.map(said)).toEqual([
+      { [own]: true, [other]: false },
+      { [own]: false, [other]: true },
     ]);
     expect(new Set((await proposed(run)).map(({ storedAnswerId }) => storedAnswerId)).size).toBe(1);
   });

@@ -92,11 +92,11 @@ export async function startHostingProvider(): Promise<HostingProvider> {
       const isKnown = request.headers.authorization === `Bearer ${HOSTING_KEY}`;
       const [, wantedId] = /^\/v1\/responses\/([^/?]+)$/.exec(request.url ?? '') ?? [];
       if (request.method === 'GET' && wantedId !== undefined) {
-        const id = decodeURIComponent(wantedId);
-        read.push(id);
-        const found = kept.get(id);
+        const sought = decodeURIComponent(wantedId);
+        read.push(sought);
+        const found = kept.get(sought);
         if (!isKnown) return refuse(401, 'Incorrect API key provided.');
-        if (found === undefined) return refuse(404, `Response with id '${id}' not found.`);
+        if (found === undefined) return refuse(404, `Response with id '${sought}' not found.`);
         response.writeHead(200, { 'content-type': 'application/json' });
         return void response.end(JSON.stringify(found.response));
       }

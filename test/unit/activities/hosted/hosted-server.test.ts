@@ -377,6 +377,18 @@ describe('a call that continues a stored answer', () => {
     expect(bodies).toEqual([]);
   });
 
+  test('is proven not to have left if its time is over once that answer is read', async () => {
+    const { ending, bodies } = await continued(
+      async (id, signal) => {
+        await new Promise((resolve) => signal.addEventListener('abort', resolve));
+        return await answering(QUESTION)(id, signal);
+      },
+      { timeoutMs: 20 },
+    );
+    expect(ending).toMatchObject({ kind: 'not-sent', message: expect.stringContaining('its time was over') });
+    expect(bodies).toEqual([]);
+  });
+
   test('tells no secret that the refusal of that answer tells', async () => {
     const message = 'secret-of-the-model for secret-of-the-server, red';
     const { ending } = await continued(async () => {
