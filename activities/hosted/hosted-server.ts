@@ -1,6 +1,6 @@
 /**
  * The `ToolServer` whose calls are made by a model's provider (docs/adr/0080). A list and a call are one request each to
- * the provider's Responses API.
+ * the provider's Responses API; a call that continues a stored answer reads it before.
  *
  * It does not own when a call may leave: the gate does, as for every server.
  * 1. Only a request of `call` carries `approve: true`, for one call, once (INV-X1). It states the pinned definition and
