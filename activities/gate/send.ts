@@ -163,7 +163,8 @@ async function send(
     },
     ...sealFor(input, seal, authority),
     isHandedOn: handingOn(told),
-    ...defined({ task, people: people?.ask, approvalRequestId: input.approvalRequestId }),
+    ...defined({ task, people: people?.ask }),
+    ...defined({ approvalRequestId: input.approvalRequestId, storedAnswerId: input.storedAnswerId }),
     ...(await inputOf(input, seal)),
   });
 }

@@ -189,7 +189,7 @@ export function repaired(run: Run): Run {
 export function callsOf({ parts, malformed }: Pick<ModelStepResult, 'parts' | 'malformed'>): ProposedCall[] {
   return parts.flatMap((part) => {
     if (part.type !== 'call') return [];
-    const { callId, providerCallId, name, approvalRequestId } = part;
+    const { callId, providerCallId, name, approvalRequestId, storedAnswerId } = part;
     const reason = malformed?.[callId];
     return [
       {
@@ -197,7 +197,7 @@ export function callsOf({ parts, malformed }: Pick<ModelStepResult, 'parts' | 'm
         providerCallId,
         name,
         arguments: part.arguments,
-        ...defined({ malformed: reason, approvalRequestId }),
+        ...defined({ malformed: reason, approvalRequestId, storedAnswerId }),
       },
     ];
   });

@@ -88,6 +88,7 @@ const PINNED: Readonly<Record<string, readonly [boolean, number, number]>> = {
   TOOL_FAILED: [false, 502, 3],
   OUTCOME_UNKNOWN: [false, 504, 3],
   MODEL_REJECTED: [false, 502, 3],
+  STORED_ANSWER_GONE: [false, 502, 3],
   MODEL_UNAVAILABLE: [true, 502, 6],
   MODEL_OUTPUT_INVALID: [false, 502, 3],
   ARTIFACT_MISSING: [true, 503, 6],
