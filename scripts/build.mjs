@@ -1,4 +1,5 @@
-// `npm run build`: dist/ as it is packed. Plain JavaScript with source maps, declarations, and the workflow bundle.
+// `npm run build`: dist/ as it is packed. Plain JavaScript with source maps, declarations, the workflow bundle, and the
+// bundles of commands.
 //   node scripts/build.mjs [folder]
 import { spawnSync } from 'node:child_process';
 import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,6 +15,8 @@ for (const name of readdirSync(dist, { recursive: true, encoding: 'utf8' }))
   if (name.endsWith('.d.ts')) nameDeclarations(join(dist, name));
 cpSync(join(ROOT, 'gateway/page/assets'), join(dist, 'gateway/page/assets'), { recursive: true });
 run(join(dist, 'workers/build-bundle.js'));
+// Loaded only now: bootstrap may just have installed its packages.
+await (await import('./bundle-commands.mjs')).bundleCommands(dist);
 
 /**
  * The compiler rewrites `.ts` in JavaScript alone. In declarations it would name files that are not packed, which older
