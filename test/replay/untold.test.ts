@@ -19,7 +19,7 @@ jest.setTimeout(120_000);
 
 const RECORDED = 'agent-run.v5.told-continued-sent';
 
-async function failuresOf(bundle: Awaited<ReturnType<typeof sharedBundle>>): Promise<string[]> {
+async function failuresOf(bundle: Awaited<ReturnType<typeof bundleMutant>>): Promise<string[]> {
   // Sound: a file of the corpus.
   const { events } = JSON.parse(await readFile(join(FOLDER, fileOf(RECORDED)), 'utf8')) as { events: Fields[] };
   const history = historyFromJSON({ events: withoutMessages(events) });
