@@ -25,6 +25,7 @@ const STEPS = [
     args: ['node_modules/knip/bin/knip.js', '--no-progress', '--cache', '--cache-location', '.build/knip'],
   },
   { name: 'format', args: ['node_modules/oxfmt/bin/oxfmt', '--check'] },
+  { name: 'package (publint, attw)', args: ['scripts/check-package.mjs'] },
   script('schemas are current', 'scripts/check-schemas.ts'),
   script('every error has its page', 'scripts/check-error-docs.ts'),
 ];
