@@ -108,6 +108,7 @@ const DRAIN = verb({
       return await deploymentOf(opened, options).drain(build, {
         batch: options.batch,
         withinMs: options.within * 1_000,
+        signal: terminal.interrupted(),
         ...defined({ mayMove, tell: options.json === true ? undefined : progress(terminal) }),
       });
     });
@@ -161,7 +162,7 @@ function faultOf({ build, current, left, kept }: Drained): CountersignError | un
     return new CountersignError('REPLAY_FAILED', message, { ...facts, failed: kept.length });
   }
   if (left === 0) return undefined;
-  const message = `${left} runs are still with build ${build}. They move once what they do now is over: keep its workers, and repeat the command.`;
+  const message = `${left} runs are still with build ${build}. They move once what they do now is over: keep its workers, and repeat the command; a larger --batch asks others beside them.`;
   return new CountersignError('DRAIN_INCOMPLETE', message, facts);
 }
 

@@ -33,18 +33,21 @@ export function routedText({ changed, current, ramping }: Routed, paint: Paint):
 }
 
 export function rolledBackText(done: RolledBack, paint: Paint): string {
-  const { left, withdrawn, remaining } = done;
-  if (left === undefined) return routedText(done, paint);
-  const lines = [
-    routedText(done, paint),
-    ...(withdrawn > 0 ? [`  ${count(withdrawn, 'move')} to ${visible(left)} withdrawn`] : []),
+  const names = done.left.map(({ build }) => visible(build));
+  const head = done.isEarliest
+    ? [
+        `  ${names.join(', ')} ${names.length === 1 ? 'was' : 'were'} left before, and there is no earlier build to go back to. Another one: countersign deploy rollback --to BUILD`,
+      ]
+    : [];
+  const tails = done.left.flatMap(({ build, withdrawn, remaining }) => [
+    ...(withdrawn > 0 ? [`  ${count(withdrawn, 'move')} to ${visible(build)} withdrawn`] : []),
     ...(remaining > 0
       ? [
-          `  ${count(remaining, 'run')} on ${visible(left)}: keep its workers, or have them continue elsewhere: countersign deploy drain ${visible(left)}`,
+          `  ${count(remaining, 'run')} on ${visible(build)}: keep its workers, or have them continue elsewhere: countersign deploy drain ${visible(build)}`,
         ]
       : []),
-  ];
-  return lines.join('\n');
+  ]);
+  return [routedText(done, paint), ...head, ...tails].join('\n');
 }
 
 export function drainedText({ build, current, asked, left, kept }: Drained, paint: Paint): string {

@@ -18,10 +18,10 @@ export interface ExecutionId {
 
 /** `temporal.api.workflow.v1.VersioningOverride.PinnedOverrideBehavior`. */
 const PINNED = 1;
+/** `temporal.api.enums.v1.VersioningBehavior`. */
+const STAYS = 1;
 /** Requests under way at once. */
 const AT_ONCE = 8;
-/** Executions that one command looks at; a second one looks at the next. */
-const MOST_LOOKED_AT = 10_000;
 
 export interface Pinned extends ExecutionId {
   readonly type: string;
@@ -83,6 +83,9 @@ export async function unlessGone<T>(act: () => Promise<T>): Promise<T | undefine
 }
 
 export interface Standing {
+  readonly runId: string;
+  /** True if the next tasks go to the build, and not to whichever is current. */
+  readonly stays: boolean;
   /** The build that did the last workflow task. */
   readonly build: string | undefined;
   /** The build that an override names. */
@@ -97,8 +100,10 @@ export async function standingOf(engine: Engine, execution: ExecutionId): Promis
   );
   const info = found?.workflowExecutionInfo;
   if (!info || info.closeTime) return undefined;
-  const { deploymentVersion, versioningOverride } = info.versioningInfo ?? {};
+  const { deploymentVersion, versioningOverride, behavior } = info.versioningInfo ?? {};
   return {
+    runId: info.execution?.runId ?? '',
+    stays: behavior === STAYS,
     build: deploymentVersion?.buildId || undefined,
     movedTo: versioningOverride?.pinned?.version?.buildId || undefined,
   };
@@ -109,23 +114,25 @@ export async function standingOf(engine: Engine, execution: ExecutionId): Promis
  * @returns how many were withdrawn
  */
 export async function withdrawMoves(engine: Engine, deployment: string, build: string): Promise<number> {
-  let looked = 0;
   let withdrawn = 0;
-  await each(pinnedExecutions(engine, deployment, build), AT_ONCE, async ({ workflowId, runId }) => {
-    looked += 1;
-    const standing = await standingOf(engine, { workflowId, runId });
-    if (standing?.movedTo === build) {
+  // Visibility lists late what a drain, ended by force, has moved last.
+  for (let found = -1; found !== 0; withdrawn += found) {
+    found = 0;
+    await each(pinnedExecutions(engine, deployment, build), AT_ONCE, async ({ workflowId, runId }) => {
+      const standing = await standingOf(engine, { workflowId, runId });
+      if (standing?.movedTo !== build) return true;
       await withdrawMove(engine, { workflowId, runId });
-      withdrawn += 1;
-    }
-    return looked < MOST_LOOKED_AT;
-  });
+      found += 1;
+      return true;
+    });
+  }
   return withdrawn;
 }
 
 /**
  * Works on several items at once.
  * @param act returns false if no further item is wanted
+ * @throws what failed first, once all that was under way is over; nothing is begun after it
  */
 export async function each<T>(
   items: AsyncIterable<T>,
@@ -133,13 +140,21 @@ export async function each<T>(
   act: (item: T) => Promise<boolean>,
 ): Promise<void> {
   const source = items[Symbol.asyncIterator]();
+  const failures: unknown[] = [];
   let isOver = false;
   const work = async (): Promise<void> => {
-    while (!isOver) {
-      const next = await source.next();
-      if (next.done === true) isOver = true;
-      else if (!(await act(next.value))) isOver = true;
+    try {
+      while (!isOver) {
+        const next = await source.next();
+        // Another one may have failed while this one waited for an item.
+        if (next.done === true || isOver) return;
+        if (!(await act(next.value))) isOver = true;
+      }
+    } catch (error) {
+      failures.push(error);
+      isOver = true;
     }
   };
   await Promise.all(Array.from({ length: atOnce }, work));
+  if (failures.length > 0) throw failures[0];
 }

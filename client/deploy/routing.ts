@@ -47,13 +47,20 @@ export async function ramp(engine: Engine, deployment: string, build: string, pe
   return routed(await readDeployment(engine, deployment), true);
 }
 
-export interface RolledBack extends Routed {
-  /** The build that was left; absent if there was nothing to roll back. */
-  readonly left?: string;
+/** A build that takes no new runs any more. */
+export interface LeftBuild {
+  readonly build: string;
   /** Runs that were to move to it, and stay where they were. */
   readonly withdrawn: number;
   /** Runs that have worked on it, and stay with it until it is drained. */
   readonly remaining: number;
+}
+
+export interface RolledBack extends Routed {
+  /** Builds that were left, now or before; newest first. */
+  readonly left: readonly LeftBuild[];
+  /** True if nothing was changed because Temporal tells of no earlier build to go back to. */
+  readonly isEarliest: boolean;
 }
 
 /**
@@ -65,24 +72,30 @@ export async function rollback(engine: Engine, deployment: string, to?: string):
   const state = await readDeployment(engine, deployment);
   if (to !== undefined) buildOf(state, to);
   const { current, ramping } = state;
-  const abandoned = ramping === undefined ? abandonedBefore(state) : undefined;
-  const target = to ?? (ramping !== undefined || abandoned !== undefined ? current : previous(state).build);
+  const isEarliest = to === undefined && ramping === undefined && newerAndLeft(state).length > 0;
+  const target = to ?? (ramping !== undefined || isEarliest ? current : previous(state).build);
   if (target !== undefined && target !== current) await assertServed(engine, state, target);
   if (ramping !== undefined) await setRamp(engine, state, '', 0);
   if (target !== undefined && target !== current)
     await setCurrent(engine, ramping === undefined ? state : await readDeployment(engine, deployment), target);
   const isChanged = ramping !== undefined || target !== current;
-  const left = ramping?.build ?? (isChanged ? current : abandoned?.build);
-  const now = routed(await readDeployment(engine, deployment), isChanged);
-  if (left === undefined) return { ...now, withdrawn: 0, remaining: 0 };
-  const withdrawn = await withdrawMoves(engine, deployment, left);
-  return { ...now, left, withdrawn, remaining: await countPinned(engine, deployment, left) };
+  const now = await readDeployment(engine, deployment);
+  // Repeated, it ends what an earlier one has begun.
+  const leaving = isChanged ? [ramping?.build, current] : newerAndLeft(now);
+  const left: LeftBuild[] = [];
+  for (const build of new Set(leaving)) {
+    if (build === undefined || build === now.current || build === now.ramping?.build) continue;
+    const withdrawn = await withdrawMoves(engine, deployment, build);
+    left.push({ build, withdrawn, remaining: await countPinned(engine, deployment, build) });
+  }
+  return { ...routed(now, isChanged), left, isEarliest };
 }
 
-/** Returns a newer build than the current one that took new runs once: it was left before. */
-function abandonedBefore({ builds, current }: DeploymentState): Build | undefined {
+/** Returns builds, newer than the current one, that took new runs once. */
+function newerAndLeft({ builds, current, ramping }: DeploymentState): readonly string[] {
   const since = builds.find(({ build }) => build === current)?.createdAt ?? Number.POSITIVE_INFINITY;
-  return builds.find(({ createdAt, endedAt }) => createdAt > since && endedAt !== undefined);
+  const left = builds.filter(({ createdAt, endedAt }) => createdAt > since && endedAt !== undefined);
+  return left.map(({ build }) => build).filter((build) => build !== ramping?.build);
 }
 
 /** One change of the current build ends one and begins another: Temporal writes both times of one clock. */
