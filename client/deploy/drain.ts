@@ -63,6 +63,8 @@ const AHEAD = 2;
 /** An execution that goes ahead, and still works on something after this time, has another one go beside it. */
 const PATIENCE_MS = 20_000;
 const AT_ONCE = 8;
+/** Pause between two looks while runs move. */
+const SOON_MS = 100;
 
 /** Workflows that the signal `nudge` makes continue as new. */
 const OURS: readonly string[] = [RUN_WORKFLOW, CATALOG_WORKFLOW];
@@ -140,9 +142,9 @@ class Drain {
     const { deployment, build } = this.#route;
     const { withinMs = WITHIN_MS, signal, tell } = this.#options;
     const end = Date.now() + withinMs;
-    for (let pauseMs = 100; ; pauseMs = Math.min(1_000, pauseMs * 1.5)) {
+    for (let pauseMs = SOON_MS; ; pauseMs = Math.min(1_000, pauseMs * 1.5)) {
       await this.#assertUnchanged();
-      await this.#settle();
+      if (await this.#settle()) pauseMs = SOON_MS;
       const isQuiet = await this.#round();
       const left = await countPinned(this.#engine, deployment, build);
       tell?.(left + this.#moving);
@@ -221,13 +223,17 @@ class Drain {
     await this.#engine.call(workflowId, async () => unlessGone(async () => await handle.signal(SIGNALS.nudge)));
   }
 
-  /** Looks what became of those that were asked. */
-  async #settle(): Promise<void> {
+  /**
+   * Looks what became of those that were asked.
+   * @returns true if it is settled for one of them
+   */
+  async #settle(): Promise<boolean> {
+    const before = this.#underWay.size;
     await each(from([...this.#underWay]), AT_ONCE, async ([workflowId, asked]) => {
-      const isOver = await this.#isSettled(workflowId, asked);
-      if (isOver) this.#underWay.delete(workflowId);
+      if (await this.#isSettled(workflowId, asked)) this.#underWay.delete(workflowId);
       return true;
     });
+    return this.#underWay.size < before;
   }
 
   async #isSettled(workflowId: string, asked: UnderWay): Promise<boolean> {

@@ -245,6 +245,7 @@ test('two who change a deployment at once do not undo each other, and a build th
   await done('ramp', bundle.buildId, '--percent', '0');
 
   const elsewhere = await startOwnWorker(world.engine.server.address, {
+    namespace: world.engine.server.namespace,
     taskQueue: 'elsewhere',
     workflowBundle: { code: bundle.code },
     workerDeploymentOptions: {
