@@ -1,5 +1,5 @@
 /** Shows a worker deployment, and what was changed of it. */
-import type { DeploymentStatus, Drained, RolledBack, Routed } from '../../client/index.ts';
+import type { DeploymentStatus, Drained, RolledBack, Routed, Watched } from '../../client/index.ts';
 import { sentenceOf } from '../../client/engine/executions.ts';
 import { bounded, visible } from '../../domain/text/escape.ts';
 import type { Paint } from '../session/terminal.ts';
@@ -48,6 +48,17 @@ export function rolledBackText(done: RolledBack, paint: Paint): string {
       : []),
   ]);
   return [routedText(done, paint), ...head, ...tails].join('\n');
+}
+
+export function watchedText({ build, isWell, open, ended, failed, stuck }: Watched, paint: Paint): string {
+  const head = isWell ? paint('green', 'does well') : paint('red', 'does not do well');
+  const named = stuck
+    .slice(0, MOST_NAMED)
+    .map(
+      ({ workflowId, attempts }) => `\n  ${visible(workflowId)}  its workflow task has failed ${attempts - 1} times`,
+    );
+  const nothing = open + ended + stuck.length === 0 ? '\n  No run was seen: this shows nothing of the build.' : '';
+  return `${head}  ${visible(build)}: ${open} open, ${ended} ended, ${failed} of them failed, ${stuck.length} stuck${named.join('')}${nothing}`;
 }
 
 export function drainedText({ build, current, asked, left, kept }: Drained, paint: Paint): string {

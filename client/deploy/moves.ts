@@ -1,5 +1,6 @@
 /**
- * Moves single executions to another build by their options, where Temporal does not do so as they continue as new.
+ * Finds single executions, and moves them to another build by their options, where Temporal does not do so as they
+ * continue as new.
  *
  * 1. Only the execution that was looked at is moved, never one that follows it.
  * 2. An execution that has ended, or is another one by now, needs no move: that is no error.
@@ -27,9 +28,14 @@ export interface Pinned extends ExecutionId {
   readonly type: string;
 }
 
-/** Lists the open executions that stay with a build. Each page has a deadline of its own. */
-export async function* pinnedExecutions(engine: Engine, deployment: string, build: string): AsyncGenerator<Pinned> {
-  const pages = listExecutions(engine.client, pinnedTo(deployment, build))[Symbol.asyncIterator]();
+/** Lists the open executions that stay with a build. */
+export function pinnedExecutions(engine: Engine, deployment: string, build: string): AsyncGenerator<Pinned> {
+  return executionsOf(engine, pinnedTo(deployment, build));
+}
+
+/** Lists executions, newest first. Each page has a deadline of its own. */
+export async function* executionsOf(engine: Engine, query: string): AsyncGenerator<Pinned> {
+  const pages = listExecutions(engine.client, query)[Symbol.asyncIterator]();
   for (;;) {
     const next = await engine.call('', () => pages.next());
     if (next.done === true) return;
@@ -90,6 +96,10 @@ export interface Standing {
   readonly build: string | undefined;
   /** The build that an override names. */
   readonly movedTo: string | undefined;
+  /** The build that was handed a workflow task, and has not done it. */
+  readonly goingTo: string | undefined;
+  /** How often the workflow task that is to be done was handed out; 0 if there is none. */
+  readonly attempts: number;
 }
 
 /** Returns undefined if the execution is gone. */
@@ -100,12 +110,14 @@ export async function standingOf(engine: Engine, execution: ExecutionId): Promis
   );
   const info = found?.workflowExecutionInfo;
   if (!info || info.closeTime) return undefined;
-  const { deploymentVersion, versioningOverride, behavior } = info.versioningInfo ?? {};
+  const { deploymentVersion, versioningOverride, versionTransition, behavior } = info.versioningInfo ?? {};
   return {
     runId: info.execution?.runId ?? '',
     stays: behavior === STAYS,
     build: deploymentVersion?.buildId || undefined,
     movedTo: versioningOverride?.pinned?.version?.buildId || undefined,
+    goingTo: versionTransition?.deploymentVersion?.buildId || undefined,
+    attempts: found?.pendingWorkflowTask?.attempt ?? 0,
   };
 }
 

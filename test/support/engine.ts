@@ -43,7 +43,7 @@ async function existingServer(address: string): Promise<DevServer> {
   await until(async () => (await setUpNamespace(connection, namespace)).added.length === 0, { what: 'the namespace' });
   await connection.close();
   const exited = new Promise<void>(() => undefined);
-  return { address, namespace, uiUrl: undefined, pid: process.pid, exited, stop: async () => Promise.resolve() };
+  return { address, namespace, uiUrl: undefined, pid: process.pid, exited, stop: async () => undefined };
 }
 
 export async function startEngine({

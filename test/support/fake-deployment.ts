@@ -70,8 +70,8 @@ export class FakeDeployment {
   /** Build id → the build; older ones first. */
   readonly builds = new Map<string, FakeBuild>();
   readonly runs = new Map<string, FakeRun>();
-  /** Runs of the build that have ended, and how. */
-  readonly ended: { readonly build: string; readonly status: string }[] = [];
+  /** Runs that have ended since somebody looks. */
+  readonly ended: { readonly build: string; readonly isFailed: boolean }[] = [];
   readonly polling = new Set<string>();
   /** Every change that was asked for, in order. */
   readonly changes: string[] = [];
@@ -223,16 +223,16 @@ export class FakeDeployment {
       ),
     );
     const seen = this.#shown[Math.max(0, this.#shown.length - 1 - this.lag)] ?? new Map<string, Shown>();
-    const build = / TemporalWorkerDeploymentVersion = '[^:]*:([^']*)'/.exec(query)?.[1];
-    return [...seen].filter(([, shown]) => shown.build === build);
+    const build = buildIn(query);
+    return [...seen].filter(
+      ([, shown]) => shown.build === build || (shown.build === undefined && query.includes('IS NULL')),
+    );
   }
 
   #count(query: string): number {
-    const [, status] = /ExecutionStatus = '(\w+)'/.exec(query) ?? [];
-    if (status === 'Running') return this.#found(query).length;
-    const [, build] = / TemporalWorkerDeploymentVersion = '[^:]*:([^']*)'/.exec(query) ?? [];
-    const how = /CountersignStatus = '(\w+)'/.exec(query)?.[1];
-    return this.ended.filter((each) => each.build === build && (how === undefined || each.status === how)).length;
+    if (query.includes("ExecutionStatus = 'Running'")) return this.#found(query).length;
+    const ended = this.ended.filter(({ build }) => build === buildIn(query));
+    return ended.filter(({ isFailed }) => isFailed || !query.includes("'Failed'")).length;
   }
 
   #listed(workflowId: string, { runId, type }: Shown) {
@@ -269,6 +269,10 @@ export class FakeDeployment {
       },
     };
   }
+}
+
+function buildIn(query: string): string | undefined {
+  return /TemporalWorkerDeploymentVersion = '[^:]*:([^']*)'/.exec(query)?.[1];
 }
 
 function withBuild({ movedTo, build, upgrades }: FakeRun): string | undefined {

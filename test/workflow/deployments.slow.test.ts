@@ -3,7 +3,7 @@
  * workers of one bundle under two build ids: what Temporal does depends on the ids alone. B has the id of this code, so
  * that the command may replay for it.
  */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { Deployment, type DeploymentStatus, type Drained, type RunHandle } from '../../client/index.ts';
 import type { WorkflowBundle } from '../../workers/bundle.ts';
 import { startWorkers, type Workers } from '../../workers/worker.ts';
@@ -258,6 +258,42 @@ test('two who change a deployment at once do not undo each other, and a build th
   expect(await refused('promote', 'build-c')).toEqual({ code: 'BUILD_UNSERVED', exitCode: 6 });
   await elsewhere.stop();
 }, 60_000);
+
+test('120 runs move in batches of 20: never are more between two builds, each moves, and those that are decided are decided once', async () => {
+  onB ??= await startB();
+  await until(async () => await done('promote', A), { what: 'build A' });
+  const runs: RunHandle[] = [];
+  for (let batch = 0; batch < 6; batch += 1) runs.push(...(await severalWaiting(`many-${batch}`, 20)));
+  await until(async () => await done('promote', bundle.buildId), { what: 'build B' });
+
+  const { workflowService } = world.client.connection;
+  const update = workflowService.updateWorkflowExecutionOptions.bind(workflowService);
+  const between = new Set<string>();
+  let most = 0;
+  const watched = jest.spyOn(workflowService, 'updateWorkflowExecutionOptions');
+  watched.mockImplementation(async (request) => {
+    const answer = await update(request);
+    const { workflowExecution: execution, workflowExecutionOptions: options } = request;
+    if (!options?.versioningOverride) return answer;
+    between.add(execution?.workflowId ?? '');
+    for (const workflowId of between) if (!(await standing(workflowId)).overridden) between.delete(workflowId);
+    most = Math.max(most, between.size);
+    return answer;
+  });
+  const deployment = new Deployment({ client: world.client, name: NAME });
+  const mayMove = async () => await Promise.resolve(undefined);
+  const drained = await deployment.drain(A, { batch: 20, mayMove, withinMs: 60_000 });
+  watched.mockRestore();
+  expect(drained).toMatchObject({ left: 0, kept: [] });
+  expect(drained.asked).toBeGreaterThanOrEqual(runs.length);
+  expect(most).toBeLessThanOrEqual(20);
+  // Else nothing was shown.
+  expect(most).toBeGreaterThan(5);
+  expect(await openRuns(A)).toBe(0);
+  for (const [index, run] of runs.entries()) {
+    if (index % 40 === 0) expect(await decided(run, `many-${index / 20}-0`)).toBe(bundle.buildId);
+  }
+}, 180_000);
 
 test('runs of workers without versions move to the build that is promoted, and stay with it', async () => {
   const { engine } = world;

@@ -23,9 +23,9 @@ afterEach(() => void jest.restoreAllMocks());
 const MOVING = { mayMove: async () => await Promise.resolve(undefined) } satisfies DrainOptions;
 
 /** Runs that wait on `a`, while `b` is current. */
-function waiting(count: number): InstanceType<typeof FakeDeployment> {
+function waiting(runs: number): InstanceType<typeof FakeDeployment> {
   const temporal = new FakeDeployment('a', 'b');
-  temporal.addRuns('a', count);
+  temporal.addRuns('a', runs);
   return temporal;
 }
 
@@ -234,15 +234,15 @@ describe('with `move`', () => {
   });
 
   test('the first failure is told, nothing is asked after it, and each that is left is taken back whatever becomes of others', async () => {
-    const temporal = waiting(8);
+    const temporal = waiting(40);
     temporal.onNudge = (workflowId) => {
-      if (workflowId === 'run-2') throw new Error('Temporal is away');
+      if (workflowId === 'run-29') throw new Error('Temporal is away');
     };
     temporal.onOverride = (workflowId) => {
-      if (workflowId === 'run-0' && count(temporal.changes, 'nudge') === 3) throw new Error('still away');
+      if (workflowId === 'run-0' && count(temporal.changes, 'nudge') === 30) throw new Error('still away');
     };
     await expect(temporal.deployment.drain('a', MOVING)).rejects.toThrow('Temporal is away');
-    expect(count(temporal.changes, 'move')).toBe(3);
+    expect(count(temporal.changes, 'move')).toBe(30);
     expect(temporal.overridden).toEqual(['run-0']);
   });
 
