@@ -26,6 +26,24 @@ function deploymentOf({ client, settings, deadlineMs }: Session, { deployment }:
   return new Deployment({ client, name, deadlineMs });
 }
 
+const ID = verb({
+  name: 'id',
+  summary: 'print the build id of this code',
+  description: 'Print the build id that workers of this code have. Asks nobody',
+  examples: ['deploy id'],
+  run: async () => {
+    const build = await ownBuild();
+    return { json: { build }, text: () => build };
+  },
+});
+
+async function ownBuild(): Promise<string> {
+  const { bundleWorkflows, readBuiltBundle } = await import('../../workers/bundle.ts');
+  const { installSilentLog } = await import('../session/runtime.ts');
+  installSilentLog();
+  return ((await readBuiltBundle()) ?? (await bundleWorkflows())).buildId;
+}
+
 const STATUS = verb({
   name: 'status',
   summary: 'list the builds, which of them takes new runs, and how many runs stay with each',
@@ -166,12 +184,9 @@ type MayMove = NonNullable<DrainOptions['mayMove']>;
 /** Replays each run with the code of this command, which must be that of the current build. */
 async function moving({ client, settings, deadlineMs }: Session, isReplayed: boolean): Promise<MayMove> {
   if (isReplayed) return async () => await Promise.resolve(undefined);
-  const { bundleWorkflows, readBuiltBundle } = await import('../../workers/bundle.ts');
   const { bundleForReplay, compareHistories } = await import('../../workers/replay/semantics.ts');
   const { liveHistories } = await import('../../workers/replay/replay.ts');
-  const { installSilentLog } = await import('../session/runtime.ts');
-  installSilentLog();
-  const { buildId } = (await readBuiltBundle()) ?? (await bundleWorkflows());
+  const buildId = await ownBuild();
   const replaying = { bundle: await bundleForReplay(), config: settings, namespace: client.options.namespace };
   return async (execution, current) => {
     if (current !== buildId) {
@@ -209,5 +224,5 @@ export const DEPLOY = verb({
   description:
     'See which build takes new runs, change it, and move runs that wait. For workers with worker.deployment.name',
   examples: ['deploy status', 'deploy promote 3f8a1c09b2de', 'deploy drain 91c0d7e4aa52'],
-  verbs: [STATUS, PROMOTE, RAMP, WATCH, ROLLBACK, DRAIN],
+  verbs: [ID, STATUS, PROMOTE, RAMP, WATCH, ROLLBACK, DRAIN],
 });

@@ -184,7 +184,7 @@ test('the units start verbs of the installed package, as a user of their own', (
 test('workers of two roles on one machine have secrets and a configuration each', () => {
   const [shared, own] = worker.get('EnvironmentFile') ?? [];
   expect([shared, own]).toEqual(['/etc/countersign/environment', '-/etc/countersign/%i.environment']);
-  const guide = read('docs/operations/deploying.md');
+  const guide = read('docs/operations/installing.md');
   for (const role of ['runs', 'tools']) {
     expect(guide).toContain(`/etc/countersign/${role}.environment`);
     expect(guide).toContain(`countersign-worker@${role}`);
@@ -199,7 +199,7 @@ test('the gateway may list the interfaces of the machine, as its HTTP server doe
 
 test('the guide installs the configuration on a machine so that no other machine reaches its ports', () => {
   const [, script = '', source = ''] =
-    /^sed '([^']+)' (deploy\/\S+) \| install /m.exec(read('docs/operations/deploying.md')) ?? [];
+    /^sed '([^']+)' (deploy\/\S+) \| install /m.exec(read('docs/operations/installing.md')) ?? [];
   const { stdout } = spawnSync('sed', [script, join(ROOT, source)], { encoding: 'utf8' });
   const { health, gateway } = Config.parse(parse(stdout));
   expect([health, gateway]).toMatchObject([{ host: '127.0.0.1' }, { host: '127.0.0.1' }]);
@@ -218,7 +218,7 @@ test('systemd finds nothing wrong in the units, where it is installed', () => {
 });
 
 test('the guide names each file, service and path of it', () => {
-  const guide = read('docs/operations/deploying.md');
+  const guide = read('docs/operations/installing.md');
   const named = [
     'deploy/Containerfile',
     'deploy/compose.yaml',
