@@ -5,6 +5,7 @@ import { basename, join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { quietProgram } from '../support/cli.ts';
 import { parse } from 'yaml';
+import { ERRORS } from '../../contracts/errors.ts';
 import { Config } from '../../contracts/schemas/config.ts';
 import { CodecServerConfig } from '../../contracts/schemas/gateway.ts';
 import { loadConfig } from '../../workers/config/load.ts';
@@ -215,6 +216,16 @@ test('systemd finds nothing wrong in the units, where it is installed', () => {
   // What it says of other units of this machine, and of a package that is not installed here, is no fault of ours.
   const about = stderr.split('\n').filter((line) => units.some((path) => line.includes(basename(path))));
   expect(about.filter((line) => !/not executable|No such file|not found/.test(line))).toEqual([]);
+});
+
+test('what to do for a harmless, a risky and a failed deploy stands on two pages, with each exit code', () => {
+  const guide = read('docs/operations/deploying.md');
+  expect(guide.split(/\s+/).length).toBeLessThanOrEqual(900);
+  const heads = [...guide.matchAll(/^## (.*)$/gm)].map(([, head]) => head);
+  expect(heads).toEqual(expect.arrayContaining(['A harmless change', 'A risky change', 'A failed deploy']));
+  const codes = new Set(Object.values(ERRORS).map(({ exitCode }) => exitCode));
+  const told = [...guide.matchAll(/^\| (\d) \|/gm)].map(([, code]) => Number(code));
+  expect(told).toEqual([0, ...[...codes].filter((code) => code < 70).toSorted((one, other) => one - other)]);
 });
 
 test('the guide names each file, service and path of it', () => {
