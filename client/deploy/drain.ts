@@ -65,6 +65,8 @@ const PATIENCE_MS = 20_000;
 const AT_ONCE = 8;
 /** Pause between two looks while runs move. */
 const SOON_MS = 100;
+/** For how long a reading of the deployment, which Temporal asks a workflow of its own for, need not be repeated. */
+const FRESH_MS = 1_000;
 
 /** Workflows that the signal `nudge` makes continue as new. */
 const OURS: readonly string[] = [RUN_WORKFLOW, CATALOG_WORKFLOW];
@@ -117,6 +119,7 @@ class Drain {
   readonly #underWay = new Map<string, UnderWay>();
   readonly #kept = new Map<string, string>();
   #hasMoved = false;
+  #readAt = Number.NEGATIVE_INFINITY;
 
   constructor(engine: Engine, route: Route, options: DrainOptions) {
     this.#engine = engine;
@@ -162,7 +165,10 @@ class Drain {
   /** @throws CountersignError `DEPLOYMENT_CHANGED` */
   async #assertUnchanged(): Promise<void> {
     const { deployment, build, current } = this.#route;
+    if (Date.now() - this.#readAt < FRESH_MS) return;
+    const readAt = Date.now();
     const state = await readDeployment(this.#engine, deployment);
+    this.#readAt = readAt;
     if (state.current === current && state.ramping?.build !== build) return;
     const message = `New runs of deployment ${deployment} were sent elsewhere meanwhile (current build: ${state.current ?? 'none'}), so build ${build} is drained no further. Runs that have moved stay where they are. Look, and decide again: countersign deploy status`;
     throw new CountersignError('DEPLOYMENT_CHANGED', message, { deployment, build });

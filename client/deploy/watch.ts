@@ -5,10 +5,12 @@
  * 1. A run is stuck if its workflow task was handed to the build and fails again and again. Nothing of it is lost.
  * 2. Newer servers mark such runs where they can be searched, after five attempts; older ones do not. So each run is
  *    looked at, and the newest first.
- * 3. A run that has not had its first task done belongs to no build in visibility; its execution says where it goes.
+ * 3. A look to which Temporal does not answer is repeated; only the last one must not fail.
+ * 4. A run that has not had its first task done belongs to no build in visibility; its execution says where it goes.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { defined } from '../../contracts/defined.ts';
+import { CountersignError } from '../../contracts/errors.ts';
 import type { Engine } from '../engine/engine.ts';
 import { each, executionsOf, type Standing, standingOf } from './moves.ts';
 import { buildOf, readDeployment } from './versions.ts';
@@ -58,24 +60,42 @@ export async function watch(
   const began = Date.now();
   const end = began + forMs;
   for (;;) {
-    const stuck = await stuckOn(engine, deployment, build);
-    const count = async (query: string): Promise<number> => await counted(engine, deployment, build, query);
-    const since = `CloseTime >= '${new Date(began).toISOString()}'`;
-    const failed = await count(`${since} AND ExecutionStatus IN ('Failed', 'TimedOut')`);
-    const seen = {
-      deployment,
-      build,
-      isWell: stuck.length + failed <= maxFailed,
-      open: await count(`ExecutionStatus = 'Running'`),
-      ended: await count(`${since} AND ExecutionStatus != 'ContinuedAsNew'`),
-      failed,
-      stuck,
-    };
-    tell?.(seen);
+    const seen = await look(engine, { deployment, build, began, maxFailed }).catch((error: unknown) => {
+      if (isAway(error) && Date.now() < end && signal?.aborted !== true) return undefined;
+      throw error;
+    });
+    if (seen !== undefined) tell?.(seen);
     const rest = end - Date.now();
-    if (!seen.isWell || rest <= 0 || signal?.aborted === true) return seen;
-    await pause(Math.min(EVERY_MS, rest), undefined, defined({ signal })).catch(() => undefined);
+    if (seen !== undefined && (!seen.isWell || rest <= 0 || signal?.aborted === true)) return seen;
+    await pause(Math.max(1, Math.min(EVERY_MS, rest)), undefined, defined({ signal })).catch(() => undefined);
   }
+}
+
+function isAway(error: unknown): boolean {
+  return error instanceof CountersignError && error.code === 'ENGINE_UNAVAILABLE';
+}
+
+interface Looking {
+  readonly deployment: string;
+  readonly build: string;
+  readonly began: number;
+  readonly maxFailed: number;
+}
+
+async function look(engine: Engine, { deployment, build, began, maxFailed }: Looking): Promise<Watched> {
+  const stuck = await stuckOn(engine, deployment, build);
+  const count = async (query: string): Promise<number> => await counted(engine, deployment, build, query);
+  const since = `CloseTime >= '${new Date(began).toISOString()}'`;
+  const failed = await count(`${since} AND ExecutionStatus IN ('Failed', 'TimedOut')`);
+  return {
+    deployment,
+    build,
+    isWell: stuck.length + failed <= maxFailed,
+    open: await count(`ExecutionStatus = 'Running'`),
+    ended: await count(`${since} AND ExecutionStatus != 'ContinuedAsNew'`),
+    failed,
+    stuck,
+  };
 }
 
 async function stuckOn(engine: Engine, deployment: string, build: string): Promise<Watched['stuck']> {

@@ -11,11 +11,13 @@ jest.unstable_mockModule('node:timers/promises', () => ({
   },
 }));
 
+const { CountersignError } = await import('../../../../contracts/errors.ts');
 const { FakeDeployment } = await import('../../../support/fake-deployment.ts');
 const { codeOf } = await import('../../../support/world/run-record.ts');
 
 beforeEach(() => void jest.spyOn(Date, 'now').mockImplementation(() => now));
 
+const away = new CountersignError('ENGINE_UNAVAILABLE', 'Temporal did not answer in time.');
 const plainly = (_shade: string, text: string): string => text;
 
 test('a build whose runs go on does well until the time is over, and failures that may be do not end it', async () => {
@@ -67,6 +69,22 @@ test('a watch that saw no run says that it shows nothing; one that is interrupte
   expect(seen).toMatchObject({ isWell: true, open: 0 });
   expect(watchedText(seen, plainly)).toContain('this shows nothing');
   expect(await codeOf(temporal.deployment.watch('none'))).toBe('BUILD_UNKNOWN');
+});
+
+test('a look to which Temporal does not answer is repeated, and the last one is told', async () => {
+  const temporal = new FakeDeployment('a', 'b');
+  temporal.addRuns('b', 1, { attempt: 3 });
+  let looks = 0;
+  temporal.onLook = () => {
+    looks += 1;
+    if (looks <= 2) throw away;
+  };
+  expect(await temporal.deployment.watch('b')).toMatchObject({ isWell: false });
+  expect(looks).toBe(3);
+  temporal.onLook = () => {
+    throw away;
+  };
+  expect(await codeOf(temporal.deployment.watch('b', { forMs: 5_000 }))).toBe('ENGINE_UNAVAILABLE');
 });
 
 test('no look is at more than a thousand runs, the newest', async () => {
