@@ -224,8 +224,8 @@ test('what to do for a harmless, a risky and a failed deploy stands on two pages
   const heads = [...guide.matchAll(/^## (.*)$/gm)].map(([, head]) => head);
   expect(heads).toEqual(expect.arrayContaining(['A harmless change', 'A risky change', 'A failed deploy']));
   const codes = new Set(Object.values(ERRORS).map(({ exitCode }) => exitCode));
-  const told = [...guide.matchAll(/^\| (\d) \|/gm)].map(([, code]) => Number(code));
-  expect(told).toEqual([0, ...[...codes].filter((code) => code < 70).toSorted((one, other) => one - other)]);
+  const listed = [...guide.matchAll(/^\| (\d) \|/gm)].map(([, code]) => Number(code));
+  expect(listed).toEqual([0, ...[...codes].filter((code) => code < 70).toSorted((one, other) => one - other)]);
 });
 
 test('the guide names each file, service and path of it', () => {
