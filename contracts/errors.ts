@@ -159,6 +159,7 @@ export const ERRORS = {
   DEPLOYMENT_CHANGED: conflict,
   BUILD_UNKNOWN: missing,
   BUILD_CURRENT: conflict,
+  BUILD_FAILING: failedCheck,
   BUILD_UNSERVED: unavailable,
   DRAIN_REFUSED: refused,
   DRAIN_INCOMPLETE: unavailable,

@@ -9,7 +9,7 @@ describe('patches of the workflow (INV-D1)', () => {
   });
 
   it('stand in what operators read before they go back', () => {
-    const guide = readFileSync(new URL('../../docs/operations/deploying.md', import.meta.url), 'utf8');
+    const guide = readFileSync(new URL('../../docs/operations/going-back.md', import.meta.url), 'utf8');
     for (const id of Object.keys(PATCHES)) expect(guide).toContain(`| \`${id}\` |`);
   });
 

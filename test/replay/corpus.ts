@@ -17,7 +17,9 @@ Runtime.install({
  * Every release, oldest first, with the SHA-256 of its list of histories. Neither a list nor a history is ever written
  * again: a release that changes what runs do adds a folder of its own.
  */
-export const RELEASES = [{ version: '1.0.0-rc.1', list: '7aa141406dac70b1dc214bf09bce730b54ec60b370374688745d5daa95af958d' }] as const;
+export const RELEASES = [
+  { version: '1.0.0-rc.1', list: '7aa141406dac70b1dc214bf09bce730b54ec60b370374688745d5daa95af958d' },
+] as const;
 
 /** Folders of histories by the release; a recording may be tried before it is kept. */
 export const FOLDERS: ReadonlyMap<string, string> = new Map(

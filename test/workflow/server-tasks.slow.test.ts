@@ -130,7 +130,7 @@ describe('a tool that can only be called as a task', () => {
   });
 
   test('what operators search for before they go back to an older build finds a run with a task (INV-D1)', async () => {
-    const guide = await readFile(new URL('../../docs/operations/deploying.md', import.meta.url), 'utf8');
+    const guide = await readFile(new URL('../../docs/operations/going-back.md', import.meta.url), 'utf8');
     const [, query] = /temporal workflow list --query "(.*)"/.exec(guide) ?? [];
     server.become({ get: () => ({ status: 'working' }) });
     const run = await world.start(digs());
