@@ -37,7 +37,8 @@ let files: readonly string[];
 
 beforeAll(async () => {
   ({ code, files } = await sharedBundle(bundleWorkflows, true));
-});
+  // Where none is kept it is made, on a machine that does other things, too.
+}, 240_000);
 
 /** Workflows that are not ours. */
 async function bundleOthers() {

@@ -88,7 +88,8 @@ test('every TypeScript block of README and guide compiles, and one that uses wha
   const ofControl = said.filter((line) => /(?:^|[\\/])wrong\.ts\(/.test(line));
   expect(ofControl[0]).toMatch(/wrong\.ts\(\d+,\d+\): error TS\d+: .*'events'/);
   expect(said.filter((line) => !ofControl.includes(line) && !line.startsWith(' '))).toEqual([]);
-});
+  // The first time the whole library is compiled.
+}, 240_000);
 
 test('none asks for requests where nothing has waited for one', () => {
   const hasty = blocks.filter(({ text }) => text.includes('.requests()') && !/watch\([^]*\.requests\(\)/.test(text));
