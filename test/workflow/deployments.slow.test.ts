@@ -105,6 +105,7 @@ test('a deployment that no worker has named is not known, nor one without a name
 });
 
 test('workers of a deployment get no new run before one of their builds is current; promoting twice is promoting once', async () => {
+  await until(async () => (await done<DeploymentStatus>('status')).builds.length === 1, { what: 'the first worker' });
   expect(await refused('promote', 'none')).toEqual({ code: 'BUILD_UNKNOWN', exitCode: 4 });
   expect(await refused('drain', A)).toEqual({ code: 'DRAIN_REFUSED', exitCode: 3 });
   const run = await world.start([{ text: 'done' }]);
@@ -180,7 +181,7 @@ test('drain moves all that waits on A to B, catalogs too, by options where Tempo
   await ticket.signal('delivered');
   await ticket.result();
   expect(await standing('ticket')).toMatchObject({ build: bundle.buildId });
-}, 120_000);
+}, 240_000);
 
 test('a run in the middle of a call moves too, and so do runs whose build has no worker any more; each call is made once', async () => {
   const run = await world.start([{ calls: [{ tool: 'bank/slow', arguments: { purpose: 'busy' } }] }, { text: 'done' }]);
