@@ -36,6 +36,8 @@ export interface DrillOptions {
   readonly new: Build;
   /** Runs that wait before the new build comes. Some more begin later. */
   readonly runs: number;
+  /** Pauses that are drilled. */
+  readonly kinds?: readonly Kind[];
   /** Makes the drill fail: one call of one run is made twice. */
   readonly spoil?: boolean;
   readonly tell: (line: string) => void;
@@ -96,10 +98,12 @@ class Drill {
   readonly #scene: Scene;
   readonly #workers = new Map<Side, WorkerProcess>();
   readonly #all: Waiting[] = [];
+  readonly #kinds: readonly Kind[];
   readonly #beganAt = performance.now();
 
   constructor(options: DrillOptions, parts: Parts) {
     this.#options = options;
+    this.#kinds = options.kinds ?? KINDS;
     this.#parts = parts;
     const { client, servers } = parts;
     this.#scene = {
@@ -115,7 +119,7 @@ class Drill {
 
   async play(): Promise<Verdict> {
     const { old, new: next, runs } = this.#options;
-    const [first, second, third] = [this.#plan(runs), this.#plan(KINDS.length), this.#plan(KINDS.length)];
+    const [first, second, third] = [this.#plan(runs), this.#plan(this.#kinds.length), this.#plan(this.#kinds.length)];
     const wave = (number: number) => first.filter((run) => run.wave === number);
     await this.#configure();
     await this.#serve('old');
@@ -123,7 +127,7 @@ class Drill {
     await this.#begin(first);
     const strays = (await Promise.all(first.map((run) => this.#sideOf(run)))).filter((side) => side !== 'old');
     if (strays.length > 0) throw new Error(`${strays.length} runs did not begin on ${old.buildId}`);
-    this.#tell(`${first.length} runs wait on build ${old.buildId}, in ${KINDS.length} ways`);
+    this.#tell(`${first.length} runs wait on build ${old.buildId}, in ${this.#kinds.length} ways`);
 
     await this.#serve('new');
     await this.#deploy('ramp', next.buildId, '--percent', '50');
@@ -156,9 +160,9 @@ class Drill {
   #plan(count: number): readonly Waiting[] {
     const from = this.#all.length;
     for (let at = 0; at < count; at += 1) {
-      const number = at % KINDS.length;
+      const number = at % this.#kinds.length;
       // Sound: the remainder is a place in the list.
-      const kind = KINDS[number] as Kind;
+      const kind = this.#kinds[number] as Kind;
       const turn = this.#all.filter((run) => run.kind === kind).length;
       const id = `${kind.name.replaceAll(' ', '-')}-${turn + 1}`;
       // With few runs of each kind, the kinds take turns.

@@ -162,7 +162,7 @@ export const KINDS: readonly Kind[] = [
   kind('question', 'desk', calls('desk/book')),
   kind('open question', 'held', calls('held/sign')),
   kind('unknown outcome', 'odd', calls('odd/lose')),
-  kind('authorization', 'lent', calls('lent/fresh'), { spec: { grants: [{ server: 'lent', ref: STALE }] } }),
+  kind('authorization', 'lent', calls('lent/open'), { spec: { grants: [{ server: 'lent', ref: STALE }] } }),
   kind('task of a server', 'tasks', calls('tasks/dig'), {
     waits: async ({ countersign }, id) => (await countersign.run(id).state()).tasks?.length === 1,
     free: async ({ servers }, id) => servers.finish(id),
@@ -182,7 +182,9 @@ export const KINDS: readonly Kind[] = [
       waits: async (scene, id) =>
         (await scene.countersign.run(id).ledger()).some(({ fact }) => fact.kind === 'held') ||
         (await scene.activities(id)).includes('discoverTools'),
-      free: async ({ servers }, id) => servers.lane.release(id),
+      // Another run may hold the one place at the server.
+      free: async ({ servers: { lane } }) =>
+        lane.calls.forEach((call) => lane.release(String(call.arguments['purpose']))),
     },
   ),
   kind('message', 'bank', (id) => [once('bank/pay', id), DONE, DONE], {

@@ -21,8 +21,8 @@ import { startTaskServer } from '../support/servers/task-server.ts';
 /** The model whose provider calls the servers itself. */
 export const HOSTED_MODEL = 'gpt';
 /** Grants of a run: one that the server no longer accepts, and one that it accepts. */
-export const STALE = 'stale';
-export const FRESH = 'fresh';
+export const STALE = 'grant-of-last-year';
+export const FRESH = 'grant-of-today';
 /** Who starts all runs, and may give their grants. */
 export const INITIATOR = { id: 'ben', tenant: 'office' };
 
@@ -56,17 +56,16 @@ export async function startServers(folder: string): Promise<Servers> {
   // The provider's client takes no list with a tool whose hints are of the wrong type.
   const far = await startRecordingServer({ tools: TOOLS.filter(({ name }) => name !== 'odd') });
   const held = await startHeldServer();
-  const odd = await startRawServer({
+  const odd = await startRawServer({ era: 'modern', tools: { lose: acts(({ reset }) => reset()) } });
+  const lent = await startRawServer({
     era: 'modern',
     tools: {
-      lose: acts(({ reset }) => reset()),
-      fresh: (exchange) =>
+      open: (exchange) =>
         exchange.request.headers.authorization === `Bearer ${FRESH}`
           ? acts(() => exchange.text('done'))(exchange)
           : exchange.status(401),
     },
   });
-  const lent = `${odd.url}?lent`;
   const finished = new Set<string>();
   const tasks = await startTaskServer({
     begins: { pollInterval: 1_000 },
@@ -77,7 +76,7 @@ export async function startServers(folder: string): Promise<Servers> {
   writeFileSync(join(folder, 'zone.pem'), privateKey.export({ type: 'pkcs8', format: 'pem' }));
 
   const at = (url: string) => ({ url, credentials: { kind: 'none' as const } });
-  const own = [bank, lane, far, held, odd, away];
+  const own = [bank, lane, far, held, odd, lent, away];
   return {
     bank,
     lane,
@@ -108,7 +107,7 @@ export async function startServers(folder: string): Promise<Servers> {
         far: { ...at(far.url), execute: 'hosted' },
         held: { ...at(held.url), elicitation: { holdSeconds: 3_600 } },
         odd: at(odd.url),
-        lent: { url: lent, credentials: { kind: 'given' } },
+        lent: { url: lent.url, credentials: { kind: 'given' } },
         tasks: { ...at(tasks.url), tasks: { seconds: 3_600 } },
         away: at(away.url),
       },
@@ -123,9 +122,11 @@ export async function startServers(folder: string): Promise<Servers> {
         },
       },
     },
-    env: { DRILL_STALE: entryOf(STALE, lent), DRILL_FRESH: entryOf(FRESH, lent) },
+    env: { DRILL_STALE: entryOf(STALE, lent.url), DRILL_FRESH: entryOf(FRESH, lent.url) },
     close: async () => {
-      await Promise.all([bank, lane, files, desk, provider, far, held, odd, tasks, away].map((each) => each.close()));
+      await Promise.all(
+        [bank, lane, files, desk, provider, far, held, odd, lent, tasks, away].map((each) => each.close()),
+      );
     },
   };
 }
