@@ -51,6 +51,7 @@ const ANSWERED_AT_ONCE = 12;
 /** A lost worker is noticed after 30 s, and then people are asked. */
 const STUCK_MS = 240_000;
 const PAUSE_MS = 120_000;
+const DRAIN_MS = 400_000;
 
 type Side = 'old' | 'new';
 
@@ -119,7 +120,8 @@ class Drill {
 
   async play(): Promise<Verdict> {
     const { old, new: next, runs } = this.#options;
-    const [first, second, third] = [this.#plan(runs), this.#plan(this.#kinds.length), this.#plan(this.#kinds.length)];
+    const few = Math.min(this.#kinds.length, Math.ceil(runs / 4));
+    const [first, second, third] = [this.#plan(runs), this.#plan(few), this.#plan(few)];
     const wave = (number: number) => first.filter((run) => run.wave === number);
     await this.#configure();
     await this.#serve('old');
@@ -133,7 +135,8 @@ class Drill {
     await this.#deploy('ramp', next.buildId, '--percent', '50');
     await Promise.all([this.#begin(second), this.#answer(wave(0), ['old', 'new'])]);
     await this.#deploy('promote', next.buildId);
-    await Promise.all([this.#begin(third), this.#answer(second.slice(0, second.length / 2), ['new'])]);
+    const half = second.slice(0, second.length / 2).filter(({ kind }) => kind.isLast !== true);
+    await Promise.all([this.#begin(third), this.#answer(half, ['new'])]);
     await this.#deploy('rollback');
     await this.#answer(wave(1), ['old', 'new']);
     await this.#deploy('promote', next.buildId);
@@ -160,7 +163,7 @@ class Drill {
   #plan(count: number): readonly Waiting[] {
     const from = this.#all.length;
     for (let at = 0; at < count; at += 1) {
-      const number = at % this.#kinds.length;
+      const number = this.#all.length % this.#kinds.length;
       // Sound: the remainder is a place in the list.
       const kind = this.#kinds[number] as Kind;
       const turn = this.#all.filter((run) => run.kind === kind).length;
@@ -193,7 +196,7 @@ class Drill {
         })),
       },
     };
-    await writeFile(this.#configFile, stringify(config));
+    await writeFile(this.#configFile, stringify(config, { aliasDuplicateObjects: false }));
   }
 
   get #configFile(): string {
@@ -232,20 +235,21 @@ class Drill {
 
   /** Repeats a command until its build is seen: a worker that has just begun to poll is not. */
   async #deploy(...args: readonly string[]): Promise<void> {
-    const done = await until(
-      async () => {
-        const ended = await this.#command(['deploy', ...args]);
-        if (ended.status !== 0) throw new Error(ended.said);
-        return ended;
-      },
-      { what: args.join(' '), withinMs: 60_000 },
-    );
-    this.#tell(`deploy ${args.join(' ')}: ${done.said.trim()}`);
+    const said = await until(() => this.#deployed(args), { what: args.join(' '), withinMs: 60_000 });
+    this.#tell(`deploy ${args.join(' ')}: ${said}`);
   }
 
-  /** Moves all runs of the old build. What is in the middle of something goes later. */
+  /** Moves all runs of the old build. What is in the middle of something goes later, so the command is repeated. */
   async #drain(): Promise<void> {
-    await this.#deploy('drain', this.#options.old.buildId, '--move', '--within', '45');
+    const args = ['drain', this.#options.old.buildId, '--move', '--within', '60'];
+    const said = await until(() => this.#deployed(args), { what: args.join(' '), withinMs: DRAIN_MS });
+    this.#tell(`deploy ${args.join(' ')}: ${said}`);
+  }
+
+  async #deployed(args: readonly string[]): Promise<string> {
+    const { status, said } = await this.#command(['deploy', ...args]);
+    if (status !== 0) throw new Error(said);
+    return said.trim();
   }
 
   async #command(args: readonly string[]): Promise<{ readonly status: number | null; readonly said: string }> {
