@@ -14,9 +14,11 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -92,11 +94,21 @@ export function harmlesslyChanged(tarball: string): Build {
   });
 }
 
+/** Builds that are kept unpacked; each has 15 MB, and each state of the source is another. */
+const MOST_KEPT = 8;
+
+function forgetOldest(folder: string): void {
+  const kept = readdirSync(folder).map((name) => ({ name, at: statSync(join(folder, name)).mtimeMs }));
+  for (const { name } of kept.toSorted((one, other) => other.at - one.at).slice(MOST_KEPT))
+    rmSync(join(folder, name), { recursive: true, force: true });
+}
+
 function keptBuild(name: string, make: (folder: string) => unknown): Build {
   const place = join(ROOT, '.build/builds', name);
   const own = join(place, 'node_modules/countersign');
   if (!existsSync(place)) {
     mkdirSync(dirname(place), { recursive: true });
+    forgetOldest(dirname(place));
     // Two who unpack at once do not see half of it: each puts the same whole folder in place.
     const partial = mkdtempSync(`${place}-`);
     make(partial);
