@@ -183,8 +183,10 @@ export const KINDS: readonly Kind[] = [
         (await scene.countersign.run(id).ledger()).some(({ fact }) => fact.kind === 'held') ||
         (await scene.activities(id)).includes('discoverTools'),
       // Another run may hold the one place at the server.
-      free: async ({ servers: { lane } }) =>
-        lane.calls.forEach((call) => lane.release(String(call.arguments['purpose']))),
+      free: async ({ servers: { lane } }) => {
+        for (const { arguments: given } of lane.calls)
+          if (typeof given['purpose'] === 'string') lane.release(given['purpose']);
+      },
     },
   ),
   kind('message', 'bank', (id) => [once('bank/pay', id), DONE, DONE], {
