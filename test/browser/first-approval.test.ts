@@ -14,7 +14,7 @@ import { type Browser, chromium } from 'playwright-core';
 import { findChromium } from '../../scripts/chromium.mjs';
 import { findTemporalCli } from '../../workers/temporal-cli.ts';
 import { freePort } from '../../workers/dev-server.ts';
-import { pack, type Packed } from '../support/package/packed.ts';
+import { pack, type Packed } from '../../scripts/pack.mjs';
 import { openPage, type PlayedPage } from '../support/package/played-page.ts';
 import { until } from '../support/until.ts';
 

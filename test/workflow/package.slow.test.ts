@@ -17,7 +17,8 @@ import { startEngine } from '../support/engine.ts';
 import { importsOf } from '../architecture/source-tree.ts';
 import { BUNDLED } from '../../scripts/bundle-commands.mjs';
 import { blocksOf } from '../support/guide.ts';
-import { install, pack, type Packed, type Project } from '../support/package/packed.ts';
+import { pack, type Packed } from '../../scripts/pack.mjs';
+import { install, type Project } from '../support/package/packed.ts';
 import { startWorkerProcess } from '../support/world/worker-process.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
