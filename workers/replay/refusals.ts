@@ -268,7 +268,7 @@ function roundsFor(
   const used = ledger?.entries.findLast(({ fact }) => fact.kind === 'decision.accepted')?.fact;
   const questions = [
     ...TO_RUNS,
-    ...open.flatMap((request) => wrongAnswers(request)),
+    ...open.flatMap((request) => wrongAnswers(request, now)),
     ...open.slice(0, 1).flatMap((request) => (used === undefined ? [] : againstId(request, used))),
     ...closed.map((request) => ({
       ...rightAnswer(request),
@@ -331,7 +331,8 @@ function rightAnswer(request: ApprovalRequest, over: object = {}): Question {
   };
 }
 
-function wrongAnswers(request: ApprovalRequest): readonly Question[] {
+/** @param now epoch ms */
+function wrongAnswers(request: ApprovalRequest, now: number): readonly Question[] {
   const { callId, approvers, about, votes = [] } = request;
   const wrong = (what: string, over: object): Question => ({
     ...rightAnswer(request, over),
@@ -350,6 +351,7 @@ function wrongAnswers(request: ApprovalRequest): readonly Question[] {
     wrong('with a field too many', { approved: true }),
     { ...wrong('by the update of other requests', said), update },
     ...(excluded === undefined ? [] : [wrong('by one who is excluded', { approver: { id: excluded, groups } })]),
+    ...laterPeople(request, now).map((id) => wrong('by one who is asked later', { approver: { id, groups: [] } })),
     ...(about === undefined ? wrongDecisions(request, wrong) : []),
     ...(about === undefined
       ? votes.map(({ approver }) => wrong('by one who has agreed', { approver, comment: 'once more' }))
@@ -378,12 +380,23 @@ function wrongDecisions(
   const tooFar = Math.max(Date.parse(deadline), Date.parse(openedAt) + extendableToSeconds * 1_000) + 1_000;
   return [
     wrong('that postpones it further than its rule lets', { kind: 'extend', until: new Date(tooFar).toISOString() }),
+    wrong('that rejects it without a reason', { kind: 'reject' }),
     ...(may('edit') ? [] : [wrong('with other arguments', { arguments: { by: 'countersign-replay' } })]),
     ...(may('respond') ? [] : [wrong("in the tool's place", { kind: 'respond', answer: 'Done.' })]),
     ...(allOf.every(({ remember }) => remember?.includes('tool') === true)
       ? []
       : [wrong('for all later calls', { remember: { scope: 'tool' } })]),
   ];
+}
+
+/** Returns people whom the rule names for a later time alone. */
+function laterPeople({ approvers: { allOf }, openedAt }: ApprovalRequest, now: number): readonly string[] {
+  const named = new Set(allOf.flatMap(({ ids }) => ids));
+  return allOf.flatMap(({ escalate }) => {
+    if (escalate === undefined || now >= Date.parse(openedAt) + escalate.afterSeconds * 1_000) return [];
+    const { ids } = 'add' in escalate ? escalate.add : escalate.replace;
+    return ids.filter((id) => !named.has(id)).slice(0, 1);
+  });
 }
 
 /** Asks whether the id of an earlier decision can be used for another one. */
