@@ -120,7 +120,7 @@ async function replay(
   const outcomes: Diagnosed[] = [];
   for await (const outcome of diagnosedOf(
     withRefusals(compareHistories(kept(histories, given), replaying), ({ name }) => given.get(name), replaying),
-    async (outcome) => await diagnosed(outcome, given.get(outcome.name), replaying),
+    async (failed) => await diagnosed(failed, given.get(failed.name), replaying),
     options.diagnoseAll === true ? Number.POSITIVE_INFINITY : MOST_DIAGNOSED,
   )) {
     given.delete(outcome.name);

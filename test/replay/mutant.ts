@@ -44,8 +44,20 @@ export async function withMutant<T>(change: Change, use: (folder: string) => Pro
 /** What a checkout needs so that its command and its tests run in it; its packages are those of the repository. */
 const CHECKOUT = [
   ...PARTS,
-  ...['activities', 'workers', 'client', 'gateway', 'cli', 'testing', 'scripts', 'test/unit', 'test/support'],
-  ...['package.json', 'package-lock.json', 'jest.config.mjs', 'tsconfig.base.json', 'tsconfig.node.json'],
+  'activities',
+  'workers',
+  'client',
+  'gateway',
+  'cli',
+  'testing',
+  'scripts',
+  'test/unit',
+  'test/support',
+  'package.json',
+  'package-lock.json',
+  'jest.config.mjs',
+  'tsconfig.base.json',
+  'tsconfig.node.json',
 ];
 
 /**

@@ -154,7 +154,7 @@ function* guessesAt(events: readonly HistoryEvent[], task: number, end: number, 
   const commands = commandsOf(events, task);
   const parts = partings(commands, thorough);
   for (const lost of between(first, started).filter((index) => isAttempt(events[index])))
-    for (const count of parts) yield given(events, { task, lost, count, end });
+    for (const count of parts) yield handedOut(events, { task, lost, count, end });
   const taken = between(first, started).filter((index) => !isOfTask(events[index]));
   for (const took of taken.slice(-MOST_TAKEN).toReversed())
     for (const count of parts) yield unseen(events, { task, before, first, took, started, count, end });
@@ -175,7 +175,7 @@ interface Parting {
 }
 
 /** Guesses that the newest task had been given to a worker that never did it. */
-function given(
+function handedOut(
   events: readonly HistoryEvent[],
   { task, lost, count, end }: Parting & { readonly lost: number },
 ): Guess {

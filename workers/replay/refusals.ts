@@ -104,12 +104,12 @@ interface Question {
  * what it must take.
  *
  * @param outcomes only those without an error are asked
- * @param historyOf of an outcome; undefined if it could not be read. One that is closed is not asked
+ * @param given the history of an outcome; undefined if it could not be read. One that is closed is not asked
  * @param options `bundle` is one of `bundleForReading`
  */
 export async function* withRefusals(
   outcomes: AsyncIterable<ReplayOutcome> | Iterable<ReplayOutcome>,
-  historyOf: (outcome: ReplayOutcome) => History | undefined,
+  given: (outcome: ReplayOutcome) => History | undefined,
   options: ReplayOptions,
 ): AsyncGenerator<ReplayOutcome> {
   const log = new CommandLog();
@@ -117,7 +117,7 @@ export async function* withRefusals(
   const asking = new Asking(options, ready);
   const sinks = { ...options.sinks, ...log.sinks, ...asking.answers.sinks };
   const told = { ...options, name: READING_QUEUE, sinks };
-  for await (const { error } of replayHistories(asking.passes(outcomes, historyOf), told)) {
+  for await (const { error } of replayHistories(asking.passes(outcomes, given), told)) {
     const { commands } = log.take();
     asking.settle(error, commands);
     yield* ready.splice(0);
@@ -143,10 +143,10 @@ class Asking {
   /** The replayer takes the next pass after it has given the result of the one before (`replay.ts`). */
   async *passes(
     outcomes: AsyncIterable<ReplayOutcome> | Iterable<ReplayOutcome>,
-    historyOf: (outcome: ReplayOutcome) => History | undefined,
+    given: (outcome: ReplayOutcome) => History | undefined,
   ): AsyncGenerator<Recorded> {
     for await (const outcome of outcomes) {
-      const history = outcome.error === undefined ? historyOf(outcome) : undefined;
+      const history = outcome.error === undefined ? given(outcome) : undefined;
       const waiting = history && upToLastAnswer(history);
       const runId = history && livingRunId(history);
       if (waiting !== undefined && runId !== undefined) yield* this.#passesOf(outcome, waiting, runId);
