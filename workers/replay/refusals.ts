@@ -10,6 +10,8 @@
  *    taken, with the digest that an earlier build has shown, or a build that refuses everything would pass.
  * 4. Runs of trust mode `signed` are asked without signatures, since nobody has the keys here. That shows only that
  *    they refuse what is unsigned.
+ *
+ * One file, because what is asked is read beside what must be answered.
  */
 import { defaultPayloadConverter } from '@temporalio/common';
 import { defined } from '../../contracts/defined.ts';
