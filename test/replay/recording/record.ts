@@ -11,58 +11,11 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { ensureTemporalCli } from '../../../scripts/temporal-cli.mjs';
 import { bundleWorkflows } from '../../../workers/bundle.ts';
-import { ASKING, TIMED } from './asking.ts';
-import { AUTHORIZING } from './authorizing.ts';
-import { AWAITING } from './awaiting.ts';
-import { CATALOGS } from './catalogs.ts';
-import { CROSSING } from './crossing.ts';
-import { EDITING } from './editing.ts';
-import { ENDING } from './ending.ts';
-import { HELD, HOLDING } from './holding.ts';
-import { HOSTED } from './hosting.ts';
-import { LINKING, MOVING } from './moving.ts';
-import { QUESTIONING } from './questioning.ts';
 import { Recording } from './recording.ts';
-import { RESOLVING, RESUMING } from './resolving.ts';
+import { SCENARIOS } from './scenarios.ts';
 import { Scene } from './scene.ts';
-import { SIGNED_CATALOG } from './signed-catalog.ts';
-import { SIGNED } from './signed.ts';
 import { openStage } from './stage.ts';
-import { STRETCHING } from './stretching.ts';
-import { RULED, TALKING, UNREADABLE } from './talking.ts';
-import { TASKS } from './tasks.ts';
-import { TELLING } from './telling.ts';
-import { TICKETS } from './tickets.ts';
-import { UNPROVEN } from './unproven.ts';
 
-const SCENARIOS = [
-  ...ASKING,
-  ...TIMED,
-  ...EDITING,
-  ...MOVING,
-  ...ENDING,
-  ...CROSSING,
-  ...RESOLVING,
-  ...RESUMING,
-  ...QUESTIONING,
-  ...LINKING,
-  ...HELD,
-  ...HOLDING,
-  ...TASKS,
-  ...AUTHORIZING,
-  ...AWAITING,
-  ...HOSTED,
-  ...RULED,
-  ...TALKING,
-  ...SIGNED,
-  ...CATALOGS,
-  ...SIGNED_CATALOG,
-  ...UNREADABLE,
-  ...UNPROVEN,
-  ...STRETCHING,
-  ...TELLING,
-  ...TICKETS,
-];
 const CORPUS = fileURLToPath(new URL('../histories', import.meta.url));
 
 const { values } = parseArgs({

@@ -72,13 +72,21 @@ export const DONE = says('The notes are in order.');
 export class Scene {
   readonly stage: Stage;
   readonly workflowId: string;
-  readonly #recording: Recording;
+  readonly #recording: Pick<Recording, 'take'>;
   readonly #scenario: Scenario;
+  readonly #deadlineSeconds: number | undefined;
   #deployment: Deployment;
 
-  constructor(stage: Stage, recording: Recording, played: Scenario) {
+  /** @param over what a play has otherwise than the recording: its id, and the end of its requests */
+  constructor(
+    stage: Stage,
+    recording: Pick<Recording, 'take'>,
+    played: Scenario,
+    over: { readonly workflowId?: string; readonly deadlineSeconds?: number } = {},
+  ) {
     this.stage = stage;
-    this.workflowId = `run-${played.name}`;
+    this.workflowId = over.workflowId ?? `run-${played.name}`;
+    this.#deadlineSeconds = over.deadlineSeconds;
     this.#recording = recording;
     this.#scenario = played;
     this.#deployment = stage.plain;
@@ -109,6 +117,9 @@ export class Scene {
       initiator: { id: 'ben', tenant: 'office' },
       servers: [{ name: 'notes' }],
       ...over,
+      ...(this.#deadlineSeconds === undefined
+        ? {}
+        : { policy: { ...over.policy, deadlineSeconds: this.#deadlineSeconds } }),
     };
     await countersign.startRun({ runId: this.workflowId, spec, taskQueue });
   }
