@@ -8,7 +8,7 @@
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { executionChain } from '../../client/engine/executions.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { ApprovalRequest, PauseKind } from '../../contracts/schemas/request.ts';
@@ -20,6 +20,7 @@ import {
   atRest,
   type Attempt,
   CATALOG,
+  type RecordedInputs,
   refusedBy,
   sender,
   type Taken,
@@ -286,23 +287,31 @@ const MARK = /^\/\*.*?\*\//;
 
 /** Returns every point at which a recorded run waits: where its history does not end with its end. */
 export function waitingPoints(): readonly string[] {
-  const folder = join(ROOT, 'test/replay/histories');
-  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' });
   return SCENARIOS.flatMap(({ points }) => points).filter((point) => {
-    const name = point.slice(point.indexOf('/') + 1);
-    const file = files.find((path) => path.endsWith(`.${name}.json`) && isOf(point, path));
-    if (file === undefined) return false;
     // Sound: the recorder wrote it.
-    const { events } = JSON.parse(readFileSync(join(folder, file), 'utf8')) as {
-      readonly events: readonly { readonly eventType: string }[];
-    };
-    return !OVER.test(events.at(-1)?.eventType ?? '');
+    const recorded = besides(point, 'json') as
+      | { readonly events: readonly { readonly eventType: string }[] }
+      | undefined;
+    return recorded !== undefined && !OVER.test(recorded.events.at(-1)?.eventType ?? '');
   });
 }
 
-const OVER = /WORKFLOW_EXECUTION_(?:COMPLETED|FAILED|CANCELED|TERMINATED|TIMED_OUT|CONTINUED_AS_NEW)$/;
+/** True if a request waits at the point: an answer to one was recorded there. */
+export function isAsking(point: string): boolean {
+  // Sound: the recorder wrote it.
+  const inputs = besides(point, 'inputs.json') as RecordedInputs | undefined;
+  return inputs?.accepted.some(({ update }) => ANSWERS.has(update)) === true;
+}
 
-function isOf(point: string, path: string): boolean {
+const ANSWERS: ReadonlySet<string> = new Set(Object.values(LEAST).map(([update]) => update));
+const OVER = /WORKFLOW_EXECUTION_(?:COMPLETED|FAILED|CANCELED|TERMINATED|TIMED_OUT|CONTINUED_AS_NEW)$/;
+const HISTORIES = join(ROOT, 'test/replay/histories');
+
+/** Returns what was recorded of a point; undefined if nothing was. */
+function besides(point: string, extension: string): unknown {
   const type = point.startsWith(CATALOG) ? 'tool-catalog' : point.startsWith(TICKET) ? 'call-ticket' : 'agent-run';
-  return path.includes(`${type}.`);
+  const end = `.${point.slice(point.indexOf('/') + 1)}.${extension}`;
+  const files = readdirSync(HISTORIES, { recursive: true, encoding: 'utf8' }).toSorted();
+  const file = files.findLast((path) => basename(path).startsWith(`${type}.`) && path.endsWith(end));
+  return file === undefined ? undefined : JSON.parse(readFileSync(join(HISTORIES, file), 'utf8'));
 }
