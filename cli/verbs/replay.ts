@@ -8,7 +8,7 @@ import { CATALOG_WORKFLOW, RUN_WORKFLOW } from '../../contracts/names.ts';
 import { visible } from '../../domain/text/escape.ts';
 import type { Diagnosis } from '../../workers/replay/diagnosis.ts';
 import type { History, Recorded } from '../../workers/replay/recorded-history.ts';
-import type { ReplayOptions as Replaying } from '../../workers/replay/replay.ts';
+import type { ReplayOptions as Replaying, ReplayOutcome } from '../../workers/replay/replay.ts';
 import { causesOf, causesText, type Diagnosed, diagnosedOf, MOST_DIAGNOSED } from '../session/broken-ledger.ts';
 import * as option from '../session/options.ts';
 import { usage } from '../session/options.ts';
@@ -34,7 +34,7 @@ export const REPLAY = verb({
   name: 'replay',
   summary: 'check that recorded histories replay with this code',
   description:
-    'Replay recorded histories, or those of a live namespace, with the current workflow code; exit code 7 if one diverges',
+    'Replay recorded histories, or those of a live namespace, with the current workflow code, and ask the runs that wait what every build must refuse; exit code 7 if one diverges',
   args: { paths: option.any(`files, or folders of *.json (default: ${RECORDED})`) },
   options: OPTIONS,
   examples: [
@@ -109,16 +109,18 @@ async function replay(
   options: ReplayOptions,
   terminal: Terminal,
 ): Promise<Diagnosed[]> {
-  const { bundleForReplay, compareHistories } = await import('../../workers/replay/semantics.ts');
+  const { compareHistories } = await import('../../workers/replay/semantics.ts');
+  const { bundleForReading } = await import('../../workers/replay/replayed-run.ts');
+  const { withRefusals } = await import('../../workers/replay/refusals.ts');
   const { installSilentLog } = await import('../session/runtime.ts');
   installSilentLog();
-  const bundle = await bundleForReplay();
+  const bundle = await bundleForReading();
   const replaying = { bundle, config: settings, namespace };
   const given = new Map<string, History>();
   const outcomes: Diagnosed[] = [];
   for await (const outcome of diagnosedOf(
-    compareHistories(kept(histories, given), replaying),
-    async ({ name, workflowId }) => await diagnosed(workflowId, given.get(name), replaying),
+    withRefusals(compareHistories(kept(histories, given), replaying), ({ name }) => given.get(name), replaying),
+    async (failed) => await diagnosed(failed, given.get(failed.name), replaying),
     options.diagnoseAll === true ? Number.POSITIVE_INFINITY : MOST_DIAGNOSED,
   )) {
     given.delete(outcome.name);
@@ -141,11 +143,12 @@ async function* kept(histories: AsyncIterable<Recorded>, given: Map<string, Hist
  * diagnosis beyond its error.
  */
 async function diagnosed(
-  workflowId: string,
+  { workflowId, error }: ReplayOutcome,
   history: History | undefined,
   replaying: Replaying,
 ): Promise<Diagnosis | undefined> {
   if (history === undefined) return undefined;
+  if (error instanceof CountersignError && error.facts['asked'] !== undefined) return answersOtherwise(history);
   const { soundnessOf } = await import('../../workers/replay/replayed-run.ts');
   const { diagnosisOf } = await import('../../workers/replay/diagnosis.ts');
   try {
@@ -154,6 +157,14 @@ async function diagnosed(
   } catch {
     return undefined;
   }
+}
+
+/** No query and nobody else can be the cause: the messages were made here. */
+function answersOtherwise({ events }: History): Diagnosis {
+  const done = events?.findLast(({ workflowTaskCompletedEventAttributes: completed }) => completed);
+  const text =
+    'This build is at fault: it replays the run, and answers a message otherwise than every build must. Do not deploy it over the run.';
+  return { cause: 'build', certainty: 'shown', text, task: Number(done?.eventId ?? 0) };
 }
 
 function outcomeText({ name, error, diagnosis, notLookedAt }: Diagnosed, paint: Paint): string {

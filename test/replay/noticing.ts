@@ -1,9 +1,10 @@
 /** What each layer of replay says of a changed workflow, asked with the one history in which the change shows. */
 import type { WorkflowBundle } from '../../workers/bundle.ts';
+import { withRefusals } from '../../workers/replay/refusals.ts';
 import { CommandLog, compareHistories } from '../../workers/replay/semantics.ts';
 import { replayHistories, type ReplayOutcome } from '../../workers/replay/replay.ts';
 import { type Answered, askAgain } from './ask-again.ts';
-import { CONFIG, recorded } from './corpus.ts';
+import { CONFIG, historyOf, inputsOf, recorded } from './corpus.ts';
 import type { Mutation } from './mutant.ts';
 
 /** Each bundles the workflow: some seconds of a core that other suites use, too. */
@@ -21,6 +22,13 @@ export async function replayFailures(bundle: WorkflowBundle, history: string): P
 
 export async function differences(bundle: WorkflowBundle, history: string): Promise<Error[]> {
   return await failures(compareHistories(recorded([history]), { bundle, config: CONFIG }));
+}
+
+/** What `countersign replay` says after its own questions. */
+export async function mistakenAnswers(bundle: WorkflowBundle, name: string): Promise<Error[]> {
+  const history = await historyOf(name);
+  const { workflowId } = await inputsOf(name);
+  return await failures(withRefusals([{ name, workflowId }], () => history, { bundle, config: CONFIG }));
 }
 
 export async function changedAnswers(bundle: WorkflowBundle, history: string): Promise<Answered[]> {

@@ -5,6 +5,7 @@
  * 1. A history is cut only where a worker receives it: after the start of a workflow task.
  * 2. A history is sound if it replays and does what was recorded. Every part of a sound history is sound.
  */
+import type { InjectedSinks } from '@temporalio/worker';
 import { CountersignError } from '../../contracts/errors.ts';
 import { READING_QUEUE } from '../../contracts/names.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
@@ -21,11 +22,9 @@ import { CommandLog, compareHistories, underRunId } from './semantics.ts';
 export type HistoryEvent = NonNullable<History['events']>[number];
 
 /** Makes the bundle of the workers with the module that shows commands and answers. */
-export async function bundleForReading(): Promise<MadeBundle> {
-  return await bundleWorkflows(undefined, [
-    workflowFile('interceptors/replay-inspector'),
-    workflowFile('interceptors/replay-reader'),
-  ]);
+export async function bundleForReading(workflowsPath?: string, fileOf?: typeof workflowFile): Promise<MadeBundle> {
+  const shown = ['interceptors/replay-inspector', 'interceptors/replay-reader'].map((name) => workflowFile(name));
+  return await bundleWorkflows(workflowsPath, shown, fileOf);
 }
 
 /** Answers to queries; one is absent if the workflow has no such query, or has not come so far. */
@@ -83,6 +82,28 @@ export async function failureIn(
   return undefined;
 }
 
+/** Keeps what a run last said to queries in a replay on `READING_QUEUE`. */
+export class AnswerLog {
+  readonly sinks: InjectedSinks<ReaderSinks> = {
+    replayReader: {
+      answers: {
+        callDuringReplay: true,
+        fn: (_info, told) => {
+          // Sound: the answers of this build's query handlers, as JSON.
+          this.#last = Object.fromEntries(
+            Object.entries(told).map(([name, json]) => [name, JSON.parse(json)]),
+          ) as Answers;
+        },
+      },
+    },
+  };
+  #last: Answers = {};
+
+  get last(): Answers {
+    return this.#last;
+  }
+}
+
 /**
  * Returns what the run would answer, up to the given task of its history, or after all of it.
  *
@@ -99,32 +120,12 @@ export async function answersOf(
   const part = task === undefined ? upToLastTask(events) : events.filter(({ eventId }) => Number(eventId) < task);
   const reader = new DeedReader(createDataConverter(options.config).payloadCodecs ?? []);
   const own = await underRunId(historyOf(part), runId, reader);
-  let last: Answers = {};
-  const sinks: ReaderSinksImplementation = {
-    replayReader: {
-      answers: {
-        callDuringReplay: true,
-        fn: (_info, told) => {
-          // Sound: the answers of this build's query handlers, as JSON.
-          last = Object.fromEntries(Object.entries(told).map(([name, json]) => [name, JSON.parse(json)])) as Answers;
-        },
-      },
-    },
-  };
+  const log = new AnswerLog();
   const recorded = [{ kind: 'history', name: workflowId, workflowId, history: own }] as const;
-  const reading = { ...options, name: READING_QUEUE, sinks: { ...new CommandLog().sinks, ...sinks } };
+  const reading = { ...options, name: READING_QUEUE, sinks: { ...new CommandLog().sinks, ...log.sinks } };
   for await (const { error } of replayHistories(recorded, reading)) if (error !== undefined) throw error;
-  return { answers: last, upTo: Number(part.at(-1)?.eventId ?? 0) };
+  return { answers: log.last, upTo: Number(part.at(-1)?.eventId ?? 0) };
 }
-
-type ReaderSinksImplementation = NonNullable<ReplayOptions['sinks']> & {
-  readonly replayReader: {
-    readonly answers: {
-      readonly callDuringReplay: true;
-      readonly fn: (info: unknown, told: Parameters<ReaderSinks['replayReader']['answers']>[0]) => void;
-    };
-  };
-};
 
 /**
  * Drops failed attempts at a last task, and events since the last task that belong to the next one. A replay would take

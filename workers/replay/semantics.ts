@@ -111,6 +111,12 @@ function livesOf({ events }: History): Life[] {
   return starts.map((start, index) => ({ ...start, to: starts[index + 1]?.from ?? Number.MAX_SAFE_INTEGER }));
 }
 
+/** Returns the Temporal run id that the run of a history has now. */
+export function livingRunId(history: History): string | undefined {
+  const began = history.events?.[0]?.workflowExecutionStartedEventAttributes?.originalExecutionRunId;
+  return livesOf(history).at(-1)?.runId ?? (began || undefined);
+}
+
 /**
  * Returns the history as the worker of that Temporal run replays it. The SDK takes a replay's run id from the first
  * event, which has the original one, so that a replayed run never knows that it was reset. A reset run counts none of

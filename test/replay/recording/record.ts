@@ -15,58 +15,11 @@ import { parseArgs } from 'node:util';
 import { ensureTemporalCli } from '../../../scripts/temporal-cli.mjs';
 import { sha256Hex } from '../../../domain/text/canonical.ts';
 import { bundleWorkflows } from '../../../workers/bundle.ts';
-import { ASKING, TIMED } from './asking.ts';
-import { AUTHORIZING } from './authorizing.ts';
-import { AWAITING } from './awaiting.ts';
-import { CATALOGS } from './catalogs.ts';
-import { CROSSING } from './crossing.ts';
-import { EDITING } from './editing.ts';
-import { ENDING } from './ending.ts';
-import { HELD, HOLDING } from './holding.ts';
-import { HOSTED } from './hosting.ts';
-import { LINKING, MOVING } from './moving.ts';
-import { QUESTIONING } from './questioning.ts';
+import { SCENARIOS } from './scenarios.ts';
 import { folderOf, LIST, Recording } from './recording.ts';
-import { RESOLVING, RESUMING } from './resolving.ts';
 import { Scene } from './scene.ts';
-import { SIGNED_CATALOG } from './signed-catalog.ts';
-import { SIGNED } from './signed.ts';
 import { openStage } from './stage.ts';
-import { STRETCHING } from './stretching.ts';
-import { RULED, TALKING, UNREADABLE } from './talking.ts';
-import { TASKS } from './tasks.ts';
-import { TELLING } from './telling.ts';
-import { TICKETS } from './tickets.ts';
-import { UNPROVEN } from './unproven.ts';
 
-const SCENARIOS = [
-  ...ASKING,
-  ...TIMED,
-  ...EDITING,
-  ...MOVING,
-  ...ENDING,
-  ...CROSSING,
-  ...RESOLVING,
-  ...RESUMING,
-  ...QUESTIONING,
-  ...LINKING,
-  ...HELD,
-  ...HOLDING,
-  ...TASKS,
-  ...AUTHORIZING,
-  ...AWAITING,
-  ...HOSTED,
-  ...RULED,
-  ...TALKING,
-  ...SIGNED,
-  ...CATALOGS,
-  ...SIGNED_CATALOG,
-  ...UNREADABLE,
-  ...UNPROVEN,
-  ...STRETCHING,
-  ...TELLING,
-  ...TICKETS,
-];
 // Sound: package.json has a version.
 const { version } = JSON.parse(await readFile(new URL('../../../package.json', import.meta.url), 'utf8')) as {
   version: string;
@@ -138,7 +91,7 @@ try {
   for (const { played, variant } of scenes) {
     const startedAt = Date.now();
     const plain = variant === undefined ? stage.plain : await others[variant]();
-    const scene = new Scene({ ...stage, plain }, recording, played, variant);
+    const scene = new Scene({ ...stage, plain }, recording, played, { variant });
     await played.play(scene).catch((error: unknown) => failed.push(`${scene.workflowId}: ${String(error)}`));
     const took = ((Date.now() - startedAt) / 1_000).toFixed(1);
     process.stdout.write(`${played.points.join(', ')}${variant === undefined ? '' : ` ${variant}`} (${took} s)\n`);

@@ -9,6 +9,7 @@ import { access, writeFile } from 'node:fs/promises';
 import { homedir, hostname, tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { WorkflowExecutionDescription, WorkflowHandle } from '@temporalio/client';
 import { historyFromJSON, historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { CountersignError, type ErrorCode } from '../../../contracts/errors.ts';
 import { codedFailureIn } from '../../../contracts/failure.ts';
@@ -82,14 +83,7 @@ export class Recording {
   ): Promise<void> {
     await this.assertNew(point);
     const handle = deployment.client.workflow.getHandle(workflowId, runId);
-    const { raw, runId: asked } = await until(
-      async () => {
-        const description = await handle.describe();
-        // The history is taken at rest: no workflow task is pending.
-        return description.raw.pendingWorkflowTask ? undefined : description;
-      },
-      { what: `rest of ${workflowId}` },
-    );
+    const { raw, runId: asked } = await atRest(handle);
     const isOpen = (raw.workflowExecutionInfo?.closeTime ?? undefined) === undefined;
     const send = sender(deployment, workflowId, asked, isOpen);
     const notTaken: RefusedAttempt[] = [];
@@ -138,9 +132,20 @@ async function assertFree(path: string): Promise<void> {
     throw new Error(`${path} exists; recorded histories are never changed. Record into another folder: --out`);
 }
 
+/** Waits until no workflow task of the run is pending. */
+export async function atRest(handle: WorkflowHandle): Promise<WorkflowExecutionDescription> {
+  return await until(
+    async () => {
+      const description = await handle.describe();
+      return description.raw.pendingWorkflowTask ? undefined : description;
+    },
+    { what: `rest of ${handle.workflowId}` },
+  );
+}
+
 type Send = (attempt: Attempt) => Promise<unknown>;
 
-function sender({ client, countersign }: Deployment, workflowId: string, runId: string, isOpen: boolean): Send {
+export function sender({ client, countersign }: Deployment, workflowId: string, runId: string, isOpen: boolean): Send {
   if (!isOpen) {
     // Nobody can answer for a closed run, so the client library tells its end. Sound: the library parses the input.
     return ({ input }) => countersign.run(workflowId).decide(input as DecisionInput);
@@ -152,7 +157,7 @@ function sender({ client, countersign }: Deployment, workflowId: string, runId: 
       .executeUpdate(update, { args: [input], updateId: name.replaceAll(' ', '-') });
 }
 
-async function refusedBy(
+export async function refusedBy(
   send: Send,
   { code: expected, ...attempt }: Expected,
   isOpen: boolean,
@@ -173,7 +178,7 @@ async function refusedBy(
   return { ...attempt, code: expected, answeredBy: isOpen ? 'run' : 'engine', at };
 }
 
-async function acceptedBy(send: Send, attempt: Attempt): Promise<AcceptedAttempt> {
+export async function acceptedBy(send: Send, attempt: Attempt): Promise<AcceptedAttempt> {
   const at = new Date().toISOString();
   await send(attempt);
   return { ...attempt, at };

@@ -75,15 +75,27 @@ export type Variant = 'in-stretches' | 'encrypted';
 export class Scene {
   readonly stage: Stage;
   readonly workflowId: string;
-  readonly #recording: Recording;
+  readonly #recording: Pick<Recording, 'take'>;
   readonly #scenario: Scenario;
   readonly #suffix: string;
+  readonly #deadlineSeconds: number | undefined;
   #deployment: Deployment;
 
-  constructor(stage: Stage, recording: Recording, played: Scenario, variant?: Variant) {
-    this.#suffix = variant === undefined ? '' : `-${variant}`;
+  /** @param over what a play has otherwise than the recording: its id, and the end of its requests; or the variant */
+  constructor(
+    stage: Stage,
+    recording: Pick<Recording, 'take'>,
+    played: Scenario,
+    over: {
+      readonly workflowId?: string;
+      readonly deadlineSeconds?: number;
+      readonly variant?: Variant | undefined;
+    } = {},
+  ) {
+    this.#suffix = over.variant === undefined ? '' : `-${over.variant}`;
     this.stage = stage;
-    this.workflowId = `run-${played.name}${this.#suffix}`;
+    this.workflowId = over.workflowId ?? `run-${played.name}${this.#suffix}`;
+    this.#deadlineSeconds = over.deadlineSeconds;
     this.#recording = recording;
     this.#scenario = played;
     this.#deployment = stage.plain;
@@ -114,6 +126,9 @@ export class Scene {
       initiator: { id: 'ben', tenant: 'office' },
       servers: [{ name: 'notes' }],
       ...over,
+      ...(this.#deadlineSeconds === undefined
+        ? {}
+        : { policy: { ...over.policy, deadlineSeconds: this.#deadlineSeconds } }),
     };
     await countersign.startRun({ runId: this.workflowId, spec, taskQueue });
   }

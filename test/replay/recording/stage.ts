@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { Client } from '@temporalio/client';
 import { DefaultLogger, Runtime } from '@temporalio/worker';
-import { Countersign, type Signer } from '../../../client/index.ts';
+import { Countersign, readArtifactsFrom, type Signer } from '../../../client/index.ts';
 import { defined } from '../../../contracts/defined.ts';
 import { Config, type ConfigInput } from '../../../contracts/schemas/config.ts';
 import type { Script } from '../../../contracts/schemas/script.ts';
@@ -110,6 +110,15 @@ export interface Stage {
   stretching(): Promise<Deployment>;
   /** The same on a queue of its own. The way of its worker to Temporal can be cut, and another worker can be started. */
   losing(taskQueue: string): Promise<Deployment & { readonly way: FaultRoute; serve(): Promise<Workers> }>;
+  /**
+   * Stops workers of other builds, and starts them again with this one.
+   * @param taskQueues of runs; default: all
+   */
+  change(build: WorkflowBundle, taskQueues?: ReadonlySet<string>): Promise<void>;
+  /** Serves every queue that scenes serve only now and then, so that each run can come to its end. */
+  serveAll(): Promise<void>;
+  /** Ends what scenes have started and not ended. */
+  dismiss(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -186,8 +195,14 @@ const PRICE = { input: '1', output: '3', currency: 'EUR' };
 export async function openStage(
   executable: string,
   scripts: Readonly<Record<string, Script>>,
-  bundle: WorkflowBundle,
+  first: WorkflowBundle,
 ): Promise<Stage> {
+  let bundle = first;
+  const crew = new Set<Replaceable>();
+  /** Workers that scenes have asked for. */
+  const hands = new Set<Serving>();
+  /** Serves what is served only now and then, by queue. */
+  const callable = new Map<string, () => Promise<Serving>>();
   // Stack traces of failures would name folders of this machine. The flag covers the sandboxes, the property this
   // process.
   setFlagsFromString('--stack-trace-limit=0');
@@ -222,18 +237,41 @@ export async function openStage(
         execution: STEP_BY_STEP,
         ...over,
       });
+    const serving = async <W extends Serving>(taskQueue: string, start: () => Promise<W>): Promise<W> => {
+      const replaceable = new Replaceable(taskQueue, async () => [bundle, await start()]);
+      const workers = await replaceable.start();
+      crew.add(replaceable);
+      const stopServing = async (): Promise<void> => {
+        crew.delete(replaceable);
+        await replaceable.stop();
+      };
+      closing.push(stopServing);
+      return { ...workers, stop: stopServing };
+    };
+    /** Adds a worker that a scene may start, and may forget. */
+    const byHand = <W extends Serving>(queue: string, start: () => Promise<W>): (() => Promise<W>) => {
+      const called = async (): Promise<W> => {
+        const workers = await start();
+        hands.add(workers);
+        return workers;
+      };
+      callable.set(queue, called);
+      return called;
+    };
     const serve = async (config: Config, role: WorkerRole, by = address): Promise<Workers> => {
       const loaded = { config, baseDirectory: directory, path: undefined };
-      const workers = await startWorkers({
-        loaded,
-        connectionOptions: { address: by },
-        namespace,
-        role,
-        bundle,
-        identity: 'worker',
-      });
-      closing.push(() => workers.stop());
-      return workers;
+      return await serving(
+        config.taskQueue,
+        async () =>
+          await startWorkers({
+            loaded,
+            connectionOptions: { address: by },
+            namespace,
+            role,
+            bundle,
+            identity: 'worker',
+          }),
+      );
     };
     const deploy = async (config: Config, role: WorkerRole, signer?: Signer): Promise<Deployment> => {
       await serve(config, role);
@@ -249,7 +287,9 @@ export async function openStage(
         dataConverter: createDataConverter(config),
       });
       const { taskQueue } = config;
-      return { client, countersign: new Countersign({ client, taskQueue, ...(signer && { signer }) }), taskQueue };
+      const artifacts = readArtifactsFrom(join(directory, config.artifacts.directory));
+      const countersign = new Countersign({ client, taskQueue, artifacts, ...(signer && { signer }) });
+      return { client, countersign, taskQueue };
     };
     const restartable = async (config: Config): Promise<Deployment & { restart(): Promise<void> }> => {
       let workers = await serve(config, 'all');
@@ -281,15 +321,29 @@ export async function openStage(
         keys,
         trust,
         deployment: await deploy(config, toolQueue === undefined ? 'all' : 'runs', keys.backend.signer),
-        serveTools: () => serve(config, 'tools'),
+        serveTools:
+          toolQueue === undefined
+            ? () => serve(config, 'tools')
+            : byHand(`${taskQueue} tools`, () => serve(config, 'tools')),
       };
     };
     const stretchingOn = (taskQueue: string): Config =>
       configOf(taskQueue, { servers: serversOf({ repeatable: ['read_note', 'hold_note'] }), execution: STRETCHES });
     const openCrossed = async (taskQueue: string, over: ConfigInput): Promise<Crossed> => {
       const config = configOf(taskQueue, over, `${taskQueue}-tools`);
-      const serveTasks = async (): Promise<Serving> => await startDeciders({ address, namespace, config, bundle });
-      return { ...(await clientOf(config)), serve: (role) => serve(config, role), serveTasks };
+      const serveTasks = async (): Promise<Serving> => {
+        const deciders = await serving(
+          taskQueue,
+          async () => await startDeciders({ address, namespace, config, bundle }),
+        );
+        hands.add(deciders);
+        return deciders;
+      };
+      const byRole = {
+        runs: byHand(`${taskQueue} runs`, () => serve(config, 'runs')),
+        tools: byHand(`${taskQueue} tools`, () => serve(config, 'tools')),
+      };
+      return { ...(await clientOf(config)), serve: (role) => byRole[role](), serveTasks };
     };
     const openWith = async (
       name: string,
@@ -300,6 +354,17 @@ export async function openStage(
     return {
       tools,
       stop,
+      change: async (build, taskQueues) => {
+        bundle = build;
+        const others = [...crew].filter((each) => each.build !== build && taskQueues?.has(each.taskQueue) !== false);
+        await Promise.all(others.map(async (each) => await each.stop()));
+        await Promise.all(others.map(async (each) => await each.start()));
+      },
+      serveAll: async () => void (await Promise.all([...callable.values()].map(async (start) => await start()))),
+      dismiss: async () => {
+        await Promise.all([...hands].map(async (each) => await each.stop()));
+        hands.clear();
+      },
       openSigned: () => openSigned(),
       openSignedApart: () => openSigned('countersign-signed-apart', SIGNED_TOOLS_QUEUE),
       limited: (limits) => openWith(`limited-${Object.keys(limits).join('-')}`, { limits }),
@@ -328,7 +393,7 @@ export async function openStage(
       patient: once(async () => {
         const servers = serversOf({ taskQueue: PATIENT_QUEUE, elicitation: { holdSeconds: 600 } });
         const config = configOf('countersign-patient', { servers });
-        return { ...(await deploy(config, 'runs')), serveTools: () => serve(config, 'tools') };
+        return { ...(await deploy(config, 'runs')), serveTools: byHand(PATIENT_QUEUE, () => serve(config, 'tools')) };
       }),
       crossed: once(() => openCrossed('countersign-crossed', { policy: EDITABLE })),
       crossedStretching: once(() => openCrossed('countersign-crossed-stretching', { execution: STRETCHES })),
@@ -357,12 +422,45 @@ export async function openStage(
       encrypted: await deploy(configOf('countersign-encrypted', { encryption: CORPUS_ENCRYPTION }), 'all'),
       split: {
         ...(await deploy(configOf('countersign-split', {}, 'countersign-tools'), 'runs')),
-        serveTools: (policy = POLICY) => serve(configOf('countersign-split', { policy }, 'countersign-tools'), 'tools'),
+        serveTools: async (policy = POLICY) =>
+          await byHand('countersign-split tools', () =>
+            serve(configOf('countersign-split', { policy }, 'countersign-tools'), 'tools'),
+          )(),
       },
     };
   } catch (error) {
     await stop();
     throw error;
+  }
+}
+
+/** A worker that can be stopped and started again, with the build that the stage has then. */
+class Replaceable<W extends Serving = Serving> {
+  readonly taskQueue: string;
+  readonly #start: () => Promise<readonly [WorkflowBundle, W]>;
+  #build: WorkflowBundle | undefined;
+  #workers: W | undefined;
+
+  constructor(taskQueue: string, start: () => Promise<readonly [WorkflowBundle, W]>) {
+    this.taskQueue = taskQueue;
+    this.#start = start;
+  }
+
+  get build(): WorkflowBundle | undefined {
+    return this.#build;
+  }
+
+  async start(): Promise<W> {
+    const [build, workers] = await this.#start();
+    this.#build = build;
+    this.#workers = workers;
+    return workers;
+  }
+
+  async stop(): Promise<void> {
+    const workers = this.#workers;
+    this.#workers = undefined;
+    await workers?.stop();
   }
 }
 

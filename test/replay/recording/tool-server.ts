@@ -6,16 +6,19 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { RequestListener, ServerResponse } from 'node:http';
+import { isFields } from '../../../domain/shapes/inputs.ts';
 import { bodyOf, listenOnLoopback } from '../../support/servers/loopback-server.ts';
 import {
   type CallExchange,
   createRawHandler,
   type Fields,
   type RawServerScript,
+  type SeenRequest,
 } from '../../support/servers/raw-server.ts';
 import { until } from '../../support/until.ts';
 
-const PORT = 17_419;
+/** A test that plays scenes records nothing, and may run beside a recorder. */
+const PORT = process.env['JEST_WORKER_ID'] === undefined ? 17_419 : 20_000 + (process.pid % 10_000);
 /** Paths of the two servers of MCP 2025-11-25. */
 const KEPT_PATH = '/kept';
 const TASK_PATH = '/tasks';
@@ -63,6 +66,8 @@ type Told = Readonly<Record<string, string | undefined>>;
 export interface ToolServer {
   /** Resolves when this many calls of `hold_note` wait for their answer. */
   held(count: number): Promise<void>;
+  /** True if a call of `hold_note` waits for its answer. */
+  isHolding(): boolean;
   /** Answers all waiting calls. */
   release(): void;
   /** Changes the descriptions of tools from now on; a name without a text is not listed. */
@@ -71,7 +76,14 @@ export interface ToolServer {
   refuseListing(refuses: boolean): void;
   /** Finishes all tasks in progress. */
   finish(): void;
+  /** Returns each call that came in, in order: its tool, and its key, which begins with workflow id and call id. */
+  calls(): readonly SeenCall[];
   stop(): Promise<void>;
+}
+
+export interface SeenCall {
+  readonly tool: string;
+  readonly key: string;
 }
 
 const SCHEMA = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] };
@@ -83,11 +95,12 @@ export async function startToolServer(): Promise<ToolServer> {
   const script = (): RawServerScript => notesScript(isRefused ? undefined : told, waiting);
   const notes = createRawHandler(script());
   const works = taskWorks();
+  const [kept, tasks] = [createRawHandler(keptScript()), createRawHandler(works.script)];
   const handlers: Readonly<Record<string, RequestListener>> = {
     [METADATA_PATH]: tellOfTokens,
     [TOKEN_PATH]: (request, response) => void bodyOf(request).then((body) => giveToken(body, response)),
-    [KEPT_PATH]: createRawHandler(keptScript()).listener,
-    [TASK_PATH]: createRawHandler(works.script).listener,
+    [KEPT_PATH]: kept.listener,
+    [TASK_PATH]: tasks.listener,
   };
   const server = await listenOnLoopback(
     (request, response) => (handlers[request.url ?? ''] ?? notes.listener)(request, response),
@@ -96,6 +109,7 @@ export async function startToolServer(): Promise<ToolServer> {
   return {
     held: async (count) =>
       await until(() => waiting.length >= count || undefined, { what: `${count} calls that wait` }).then(() => {}),
+    isHolding: () => waiting.length > 0,
     release: () => waiting.splice(0).forEach((answer) => answer()),
     retell: (changes) => {
       told = { ...TOOLS, ...changes };
@@ -106,8 +120,17 @@ export async function startToolServer(): Promise<ToolServer> {
       notes.become(script());
     },
     finish: works.finish,
+    calls: () => [notes, kept, tasks].flatMap(({ seen }) => seen.flatMap(callIn)),
     stop: server.close,
   };
+}
+
+function callIn({ rpcMethod, params, headers }: SeenRequest): SeenCall[] {
+  if (rpcMethod !== 'tools/call') return [];
+  const { _meta: meta } = params;
+  const told = isFields(meta) ? meta['countersign/idempotency-key'] : undefined;
+  const [key] = [told, headers['idempotency-key']].filter((each) => typeof each === 'string');
+  return [{ tool: String(params['name']), key: key ?? '' }];
 }
 
 const noteOf = ({ arguments: { name } }: CallExchange): string => (typeof name === 'string' ? name : '');
