@@ -9,6 +9,7 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { rmSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -70,6 +71,8 @@ interface Waiting {
 export async function drill(options: DrillOptions): Promise<Verdict> {
   const folder = await mkdtemp(join(tmpdir(), 'countersign-drill-'));
   const closing: (() => Promise<unknown>)[] = [() => rm(folder, { recursive: true, force: true })];
+  // Interrupted, the process ends without what follows.
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
   try {
     const servers = await startServers(folder);
     closing.push(servers.close);
@@ -100,12 +103,15 @@ class Drill {
   readonly #workers = new Map<Side, WorkerProcess>();
   readonly #all: Waiting[] = [];
   readonly #kinds: readonly Kind[];
+  /** Build ids, as the workers say. */
+  readonly #builds: Record<Side, string>;
   readonly #beganAt = performance.now();
 
   constructor(options: DrillOptions, parts: Parts) {
     this.#options = options;
     this.#kinds = options.kinds ?? KINDS;
     this.#parts = parts;
+    this.#builds = { old: options.old.buildId, new: options.new.buildId };
     const { client, servers } = parts;
     this.#scene = {
       countersign: new Countersign({ client, taskQueue: QUEUE, deadlineMs: 10_000 }),
@@ -119,27 +125,28 @@ class Drill {
   }
 
   async play(): Promise<Verdict> {
-    const { old, new: next, runs } = this.#options;
+    const builds = this.#builds;
+    const { runs } = this.#options;
     const few = Math.min(this.#kinds.length, Math.ceil(runs / 4));
     const [first, second, third] = [this.#plan(runs), this.#plan(few), this.#plan(few)];
     const wave = (number: number) => first.filter((run) => run.wave === number);
     await this.#configure();
     await this.#serve('old');
-    await this.#deploy('promote', old.buildId);
+    await this.#deploy('promote', builds.old);
     await this.#begin(first);
     const strays = (await Promise.all(first.map((run) => this.#sideOf(run)))).filter((side) => side !== 'old');
-    if (strays.length > 0) throw new Error(`${strays.length} runs did not begin on ${old.buildId}`);
-    this.#tell(`${first.length} runs wait on build ${old.buildId}, in ${this.#kinds.length} ways`);
+    if (strays.length > 0) throw new Error(`${strays.length} runs did not begin on ${builds.old}`);
+    this.#tell(`${first.length} runs wait on build ${builds.old}, in ${this.#kinds.length} ways`);
 
     await this.#serve('new');
-    await this.#deploy('ramp', next.buildId, '--percent', '50');
+    await this.#deploy('ramp', builds.new, '--percent', '50');
     await Promise.all([this.#begin(second), this.#answer(wave(0), ['old', 'new'])]);
-    await this.#deploy('promote', next.buildId);
+    await this.#deploy('promote', builds.new);
     const half = second.slice(0, second.length / 2).filter(({ kind }) => kind.isLast !== true);
     await Promise.all([this.#begin(third), this.#answer(half, ['new'])]);
     await this.#deploy('rollback');
     await this.#answer(wave(1), ['old', 'new']);
-    await this.#deploy('promote', next.buildId);
+    await this.#deploy('promote', builds.new);
     await Promise.all([this.#drain(), this.#answer(wave(2), ['old'])]);
     await this.#end('old');
     await this.#answer(
@@ -214,8 +221,10 @@ class Drill {
       env: this.#parts.servers.env,
     });
     this.#workers.set(side, worker);
-    if (!worker.output().includes(buildId))
-      throw new Error(`the worker of build ${buildId} says that it is another: ${worker.output()}`);
+    // A worker whose packages have changed since the release makes its bundle anew, and then its build has another id.
+    const said = /"buildId":"([^"]+)"/.exec(worker.output())?.[1] ?? buildId;
+    if (said !== this.#builds[side]) this.#tell(`the workers of the ${side} build say that they are build ${said}`);
+    this.#builds[side] = said;
   }
 
   /** Kills a worker in the midst of what it does, and starts another one of its build. */
@@ -241,7 +250,7 @@ class Drill {
 
   /** Moves all runs of the old build. What is in the middle of something goes later, so the command is repeated. */
   async #drain(): Promise<void> {
-    const args = ['drain', this.#options.old.buildId, '--move', '--within', '60'];
+    const args = ['drain', this.#builds.old, '--move', '--within', '60'];
     const said = await until(() => this.#deployed(args), { what: args.join(' '), withinMs: DRAIN_MS });
     this.#tell(`deploy ${args.join(' ')}: ${said}`);
   }
@@ -342,7 +351,7 @@ class Drill {
     const { client } = this.#parts;
     const { raw } = await client.workflow.getHandle(this.#workflowIdOf(run)).describe();
     const build = raw.workflowExecutionInfo?.versioningInfo?.deploymentVersion?.buildId;
-    return build === this.#options.old.buildId ? 'old' : 'new';
+    return build === this.#builds.old ? 'old' : 'new';
   }
 
   /** Makes a call of an ended run again, as a build would that sends what another has sent. */
