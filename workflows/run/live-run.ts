@@ -441,7 +441,7 @@ export class LiveRun extends Entity {
    * waits for that.
    */
   endAs(status: EndStatus, isStored: boolean): void {
-    if (isStored) this.#endsAs = status;
+    if (isStored && this.isPrepared) this.#endsAs = status;
     this.enter(status);
   }
 
