@@ -18,7 +18,7 @@ Runtime.install({
  * again: a release that changes what runs do adds a folder of its own.
  */
 export const RELEASES = [
-  { version: '1.0.0-rc.1', list: '7aa141406dac70b1dc214bf09bce730b54ec60b370374688745d5daa95af958d' },
+  { version: '1.0.0-rc.1', list: 'afd5eff1a15b24df176702ec158535a125dc886d156228ab329246f5f77984a2' },
 ] as const;
 
 /** Folders of histories by the release; a recording may be tried before it is kept. */
