@@ -39,7 +39,7 @@ export const UNPROVEN: readonly Scenario[] = [
       const request = await scene.openOne('t1.c0');
       await tools.stop();
       await scene.take('unproven-listed');
-      await scene.decide(approve(request, 'yes'));
+      await scene.decide(approve(request, 'yes', { approver: ANN }));
       await answers(scene, NOT_SENT);
       const lost = await scene.asked('t1.c0', 2);
       await scene.take('unproven-sent', {
