@@ -17,9 +17,16 @@ export { readArtifactsFrom } from './artifacts/readers.ts';
 export type { KnownDefinitions } from './catalog/list.ts';
 export type { MissingTool } from './run/start-run.ts';
 export { CatalogHandle } from './catalog/catalog-handle.ts';
-export { Deployment, type DeploymentOptions, type DeploymentStatus } from './deploy/deployment.ts';
+export {
+  Deployment,
+  type DeploymentOptions,
+  type DeploymentStatus,
+  type LeftBuild,
+  type RolledBack,
+  type Routed,
+} from './deploy/deployment.ts';
 export type { Drained, DrainOptions } from './deploy/drain.ts';
-export type { RolledBack, Routed } from './deploy/routing.ts';
+export type { Watched, WatchOptions } from './deploy/watch.ts';
 export { Countersign, type CountersignOptions } from './countersign.ts';
 export type { BatchAnswer } from './run/inbox.ts';
 export { type EffectiveVerdict, effectiveVerdicts } from './catalog/list.ts';

@@ -124,6 +124,7 @@ export const ERRORS = {
   OUTCOME_UNKNOWN: { retryable: false, httpStatus: 504, exitCode: 3 },
   // Models.
   MODEL_REJECTED: upstream,
+  STORED_ANSWER_GONE: upstream,
   MODEL_UNAVAILABLE: { retryable: true, httpStatus: 502, exitCode: 6 },
   MODEL_OUTPUT_INVALID: upstream,
   // Stores and checks.
@@ -158,6 +159,7 @@ export const ERRORS = {
   DEPLOYMENT_CHANGED: conflict,
   BUILD_UNKNOWN: missing,
   BUILD_CURRENT: conflict,
+  BUILD_FAILING: failedCheck,
   BUILD_UNSERVED: unavailable,
   DRAIN_REFUSED: refused,
   DRAIN_INCOMPLETE: unavailable,

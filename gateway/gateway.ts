@@ -354,7 +354,7 @@ export async function openApiDocument(config: GatewayConfig): Promise<object> {
   const app = await createServer({
     config,
     tokens: parts.tokens,
-    version: '0.1.0',
+    version: '1.0.0-rc.1',
     staleness: () => ({}),
   });
   addServiceRoutes(app, parts);

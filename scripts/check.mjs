@@ -20,8 +20,12 @@ const STEPS = [
   { name: 'architecture, pins', args: [...JEST, '--selectProjects', 'architecture', 'pins'] },
   { name: 'types', args: ['node_modules/typescript/bin/tsc', '-b'] },
   { name: 'lint', args: ['node_modules/oxlint/bin/oxlint', '--deny-warnings'] },
-  { name: 'unused code (knip)', args: ['node_modules/knip/bin/knip.js', '--no-progress'] },
+  {
+    name: 'unused code (knip)',
+    args: ['node_modules/knip/bin/knip.js', '--no-progress', '--cache', '--cache-location', '.build/knip'],
+  },
   { name: 'format', args: ['node_modules/oxfmt/bin/oxfmt', '--check'] },
+  { name: 'package (publint, attw)', args: ['scripts/check-package.mjs'] },
   script('schemas are current', 'scripts/check-schemas.ts'),
   script('every error has its page', 'scripts/check-error-docs.ts'),
 ];

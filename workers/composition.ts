@@ -398,14 +398,16 @@ async function withHostedServers(
   egress: Egress,
 ): Promise<ToolServer> {
   if (Object.values(servers).every(({ execute = 'local' }) => execute === 'local')) return local;
-  const { createChoosingServer, createHostedServer } = await import('../activities/hosted/hosted-server.ts');
-  const { createResponsesApi } = await import('../activities/models/responses-api.ts');
+  const hosted = await import('../activities/hosted/hosted-server.ts');
   const hosting = new Map(
     Object.entries(models).flatMap(([name, model]) =>
       model.provider === 'openai' && mayHost({ models }, name)
-        ? [[name, { ask: createResponsesApi(name, model, egress), apiKey: model.apiKey }] as const]
+        ? [[name, hosted.createHostingModel(name, model, egress)] as const]
         : [],
     ),
   );
-  return createChoosingServer(local, createHostedServer({ artifacts, models: (name) => hosting.get(name) }));
+  return hosted.createChoosingServer(
+    local,
+    hosted.createHostedServer({ artifacts, models: (name) => hosting.get(name) }),
+  );
 }

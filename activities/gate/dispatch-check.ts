@@ -70,7 +70,7 @@ export function checkFirst({ attempt, scheduledAt, attemptAt }: Scheduler): Ende
 }
 
 export function checkTool(
-  { target, server, approvalRequestId }: DispatchInput,
+  { target, server, approvalRequestId, storedAnswerId }: DispatchInput,
   tool: OfferedTool | undefined,
   config: Pick<Config, 'servers' | 'models'>,
 ): Refused | undefined {
@@ -84,6 +84,7 @@ export function checkTool(
     tool.hosted?.model === target.hosted &&
     server.hosted === target.hosted &&
     (target.hosted === undefined) === (approvalRequestId === undefined) &&
+    (storedAnswerId === undefined || approvalRequestId !== undefined) &&
     // The judgement and signature name an address; the call goes to the address of the binding.
     server.url === target.serverUrl;
   if (!same) return forbidden('The call names another tool than the one that was judged.');

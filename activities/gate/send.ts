@@ -120,8 +120,7 @@ export async function callWithToken(
   });
   if (got.kind === 'none') return notLeft(got.error);
   const { used: ending, token } = got;
-  if (ending.kind === 'input')
-    return await pausedBy(ending, input, { ...parts, mode: parts.config.trust.mode }, token.evidence);
+  if (ending.kind === 'input') return await pausedBy(ending, input, parts, token.evidence);
   if (ending.kind === 'task') return await taskResult(ending, input, parts, authority(), told.sentAt, token.evidence);
   const said = ending.kind === 'refused' ? { ...ending, message: `${ending.message}${whyNone(got.noOther)}` } : ending;
   const ended = withTold(resultOf(said, token, told), people?.told() ?? []);
@@ -140,7 +139,7 @@ function whyNone(error: unknown): string {
 }
 
 async function send(
-  { config, server, seal, pulse, began }: Underway,
+  { server, seal, pulse, began }: Underway,
   input: DispatchInput,
   { tool, task, people }: Meant,
   connection: ServerConnection,
@@ -164,8 +163,9 @@ async function send(
     },
     ...sealFor(input, seal, authority),
     isHandedOn: handingOn(told),
-    ...defined({ task, people: people?.ask, approvalRequestId: input.approvalRequestId }),
-    ...(await inputOf(input, seal, config.trust.mode)),
+    ...defined({ task, people: people?.ask }),
+    ...defined({ approvalRequestId: input.approvalRequestId, storedAnswerId: input.storedAnswerId }),
+    ...(await inputOf(input, seal)),
   });
 }
 

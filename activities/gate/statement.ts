@@ -449,7 +449,7 @@ export function checkProvided(
   if (input.input === undefined) return undefined;
   const { provided, leg } = input.input;
   if (!provided.every((proof) => isAnswer(input, proof))) return forbidden('An answer is not to what was asked.');
-  // An earlier release may have asked it, or the key may be gone.
+  // The key may be gone.
   if (!provided.every(({ about }) => areAsked(about.requests)))
     return again(
       'input',

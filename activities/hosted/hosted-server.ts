@@ -1,15 +1,22 @@
 /**
  * The `ToolServer` whose calls are made by a model's provider (docs/adr/0080). A list and a call are one request each to
- * the provider's Responses API.
+ * the provider's Responses API; a call that continues a stored answer reads it before.
  *
  * It does not own when a call may leave: the gate does, as for every server.
- * 1. Only a request of `call` carries `approve: true`, for one call, once (INV-X1). Its other items are the pinned
- *    definition and the provider's own request for approval.
+ * 1. Only a request of `call` carries `approve: true`, for one call, once (INV-X1). It states the pinned definition and
+ *    the provider's own request for approval, or continues the stored answer that has both.
  * 2. The ending is the `mcp_call` item. Without it, with one of another call, or with more than one, the outcome is
  *    unknown. An answer is read to its end, because what the provider does unasked may come last.
  * 3. The token is in the tool of this one request, and in nothing that is returned (INV-S1).
  * 4. What the model writes is of no use here: it is cut at the least length that the API takes, and dropped.
  * 5. A provider that has made a call unasked is asked nothing more, as long as this worker lives.
+ * 6. The provider executes what its stored answer says, and the workflow names that answer. So the answer is read
+ *    first: unless it asks for this call, under this id alone, nothing is approved (INV-G1). Reading executes nothing,
+ *    and its failures prove that nothing was sent.
+ * 7. A stored answer with several requests is continued once for each, as branches of a tree: one request is approved,
+ *    and the others are refused, in that branch. The other branches do not know of it (INV-G3).
+ *
+ * One file, because a request and what its answer proves are read together.
  */
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -17,7 +24,7 @@ import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import type { ArtifactStore } from '../artifacts/port.ts';
-import { egressRefusalIn } from '../egress/fetch.ts';
+import { type Egress, egressRefusalIn } from '../egress/fetch.ts';
 import { endingOfError, type Names, refused, unknown } from '../mcp/classify-failure.ts';
 import { executed, namesOf, quoted, scrubberFor } from '../mcp/classify-result.ts';
 import { ListedTools, ListingFailure, MAX_BYTES, MAX_TOOLS } from '../mcp/listing.ts';
@@ -26,21 +33,28 @@ import { startPulse } from '../mcp/pulse.ts';
 import { IDEMPOTENCY_HEADER } from '../mcp/session.ts';
 import {
   argumentsIn,
+  createResponsesApi,
+  createStoredAnswers,
   fieldsOf,
+  isAnswerId,
   mcpList,
   mcpTool,
+  objectsOf,
   type ResponsesApi,
   type ResponsesAsk,
   ResponsesRefusal,
+  type StoredAnswers,
   textOf,
   toldCalls,
 } from '../models/responses-api.ts';
+import type { ProviderConfig } from '../models/provider.ts';
 import { networkReasonOf, neverConnected, retryAfterOf } from '../kit/network.ts';
 import type { Scrubber } from '../scrubbing/scrubber.ts';
 
 /** The least that the API takes. */
 const LEAST_TOKENS = 16;
 const LIST_MS = 40_000;
+const READ_MS = 20_000;
 
 const BOUND =
   'its credentials require tokens that are bound to a key (senderConstrained), which a provider cannot show';
@@ -48,8 +62,15 @@ const BOUND =
 /** A model through which servers are called. */
 export interface HostingModel {
   readonly ask: ResponsesApi;
+  readonly stored: StoredAnswers;
   /** Scrubbed from what the provider says. */
   readonly apiKey?: string | undefined;
+}
+
+/** @param name of the model in the configuration, for errors */
+export function createHostingModel(name: string, config: ProviderConfig, egress: Egress): HostingModel {
+  const ask = createResponsesApi(name, config, egress);
+  return { ask, stored: createStoredAnswers(name, config, egress), apiKey: config.apiKey };
 }
 
 export interface HostedServerParts {
@@ -92,40 +113,48 @@ export function createHostedServer({ artifacts, models }: HostedServerParts): To
       }
     },
 
-    call: async (connection, call) => {
-      const hosting = hostingOf(models, breached, connection);
-      // An error thrown here would be taken for a call that may have left.
-      if (typeof hosting === 'string') return { kind: 'refused', code: 'HOSTED_UNSUPPORTED', message: hosting };
-      const scrub = scrubberOf(connection, hosting);
-      const names = namesOf(connection, call, (text) => quoted(scrub, text));
-      const request = call.approvalRequestId;
-      if (request === undefined) return refused(names, { code: 'TOOL_REFUSED', reason: 'its provider has not asked' });
-      if (connection.binding !== undefined) return refused(names, { code: 'TOKEN_UNBOUND', reason: BOUND });
-      const pulse = startPulse(call);
-      const deadline = AbortSignal.timeout(call.timeoutMs);
-      const signal = AbortSignal.any([call.signal, deadline]);
-      const seen = watchCalls(connection.name);
-      try {
-        if (call.signal.aborted) return notSent(names, 'the call was cancelled');
-        pulse.say({ phase: 'sent', sentAt: new Date().toISOString() });
-        await hosting.ask({ body: callBody(connection, call, request), signal, ...seen.watch });
-      } catch (error) {
-        // An item that is done stays done, whatever became of the stream.
-        if (seen.made() === undefined) {
-          const answered = seen.answered();
-          return endingOf(error, names, { answered, cancelled: call.signal.aborted, late: deadline.aborted });
-        }
-      } finally {
-        pulse.stop();
-        if (seen.hasOthers()) breached.add(hosting.name);
-      }
-      pulse.say({ phase: 'answered' });
-      const made = seen.made();
-      if (made === undefined) return unknown(names, 'the provider tells of no call, in an answer that has ended');
-      if (seen.hasOthers()) return unknown(names, 'the provider made other calls beside the one that was approved');
-      return await meaningOf(made, { call, request, names, scrub, artifacts });
-    },
+    call: async (connection, call) => await called({ artifacts, models, breached }, connection, call),
   };
+}
+
+async function called(
+  { artifacts, models, breached }: HostedServerParts & { readonly breached: Set<string> },
+  connection: ServerConnection,
+  call: ToolCall,
+): Promise<CallEnding> {
+  const hosting = hostingOf(models, breached, connection);
+  // An error thrown here would be taken for a call that may have left.
+  if (typeof hosting === 'string') return { kind: 'refused', code: 'HOSTED_UNSUPPORTED', message: hosting };
+  const scrub = scrubberOf(connection, hosting);
+  const names = namesOf(connection, call, (text) => quoted(scrub, text));
+  const request = call.approvalRequestId;
+  if (request === undefined) return refused(names, { code: 'TOOL_REFUSED', reason: 'its provider has not asked' });
+  if (connection.binding !== undefined) return refused(names, { code: 'TOKEN_UNBOUND', reason: BOUND });
+  const pulse = startPulse(call);
+  const deadline = AbortSignal.timeout(call.timeoutMs);
+  const signal = AbortSignal.any([call.signal, deadline]);
+  const seen = watchCalls(connection.name);
+  try {
+    const approving = await approvalOf(hosting, { connection, call, request, names, signal });
+    if ('ending' in approving) return approving.ending;
+    if (signal.aborted) return notSent(names, call.signal.aborted ? 'the call was cancelled' : 'its time was over');
+    pulse.say({ phase: 'sent', sentAt: new Date().toISOString() });
+    await hosting.ask({ body: approving.body, signal, ...seen.watch });
+  } catch (error) {
+    // An item that is done stays done, whatever became of the stream.
+    if (seen.made() === undefined) {
+      const answered = seen.answered();
+      return endingOf(error, names, { answered, cancelled: call.signal.aborted, late: deadline.aborted });
+    }
+  } finally {
+    pulse.stop();
+    if (seen.hasOthers()) breached.add(hosting.name);
+  }
+  pulse.say({ phase: 'answered' });
+  const made = seen.made();
+  if (made === undefined) return unknown(names, 'the provider tells of no call, in an answer that has ended');
+  if (seen.hasOthers()) return unknown(names, 'the provider made other calls beside the one that was approved');
+  return await meaningOf(made, { call, request, names, scrub, artifacts });
 }
 
 /** Returns the model, or why there is none. */
@@ -154,16 +183,61 @@ function listingBody(connection: ServerConnection): JsonObject {
   return { ...body, tool_choice: 'none' };
 }
 
-function callBody(connection: ServerConnection, call: ToolCall, request: string): JsonObject {
+interface Approving {
+  readonly connection: ServerConnection;
+  readonly call: ToolCall;
+  readonly request: string;
+  readonly names: Names;
+  readonly signal: AbortSignal;
+}
+
+/** Returns the request that approves the call, or why there is none. */
+async function approvalOf(
+  hosting: HostingModel & { readonly name: string },
+  approving: Approving,
+): Promise<{ readonly body: JsonObject } | { readonly ending: CallEnding }> {
+  const { connection, call, request, names } = approving;
   const { name } = call.definition;
-  const asked = { id: request, server_label: connection.name, name, arguments: canonicalJson(call.arguments) };
-  const headers = { ...connection.headers, [IDEMPOTENCY_HEADER]: call.idempotencyKey };
-  return bodyOf({ ...connection, headers }, { allowed_tools: [name] }, [
-    { role: 'user', content: 'Make the call that is approved.' },
-    mcpList(connection.name, [listedTool(call.definition)]),
-    { type: 'mcp_approval_request', ...asked },
-    { type: 'mcp_approval_response', approval_request_id: request, approve: true },
-  ]);
+  const approval = { type: 'mcp_approval_response', approval_request_id: request, approve: true };
+  const bodyWith = (input: readonly JsonObject[]): JsonObject => {
+    const headers = { ...connection.headers, [IDEMPOTENCY_HEADER]: call.idempotencyKey };
+    return bodyOf({ ...connection, headers }, { allowed_tools: [name] }, input);
+  };
+  if (call.storedAnswerId === undefined) {
+    const asked = { id: request, server_label: connection.name, name, arguments: canonicalJson(call.arguments) };
+    return {
+      body: bodyWith([
+        { role: 'user', content: 'Make the call that is approved.' },
+        mcpList(connection.name, [listedTool(call.definition)]),
+        { type: 'mcp_approval_request', ...asked },
+        approval,
+      ]),
+    };
+  }
+  const { storedAnswerId: id } = call;
+  if (!isAnswerId(id)) return { ending: otherwise(names, 'what is said to name that answer is no id') };
+  let answer: JsonObject;
+  try {
+    answer = await hosting.stored(id, AbortSignal.any([approving.signal, AbortSignal.timeout(READ_MS)]));
+  } catch (error) {
+    return { ending: unreadable(error, hosting.name, names) };
+  }
+  const output = objectsOf(answer['output']);
+  const [asked, ...same] = output.filter((item) => item['type'] === 'mcp_approval_request' && item['id'] === request);
+  if (asked === undefined) return { ending: otherwise(names, 'that answer has no such request') };
+  if (same.length > 0 || asked['server_label'] !== connection.name || !isOfTool(asked, call))
+    return { ending: otherwise(names, 'that answer asks for another call') };
+  return { body: { ...bodyWith([approval, ...othersIn(output, request)]), previous_response_id: id } };
+}
+
+/** The API continues an answer only if everything in it that waits for something is answered. */
+function othersIn(output: readonly JsonObject[], request: string): JsonObject[] {
+  const apart = 'It is answered apart from this.';
+  return output.flatMap(({ type, id = '', call_id = '' }): JsonObject[] => {
+    if (type === 'function_call') return [{ type: 'function_call_output', call_id, output: apart }];
+    if (type !== 'mcp_approval_request' || id === request) return [];
+    return [{ type: 'mcp_approval_response', approval_request_id: id, approve: false, reason: apart }];
+  });
 }
 
 function bodyOf(connection: ServerConnection, more: JsonObject, input: readonly JsonObject[]): JsonObject {
@@ -293,8 +367,36 @@ function endingOf(
   const reason = names.quote(`the provider answered ${error.message}, ${wordsOf(body)}`);
   if (status === undefined || !REFUSING.has(status)) return unknown(names, reason);
   const retryAfterMs = retryAfterOf({ headers: new Headers(headers) });
-  const code = status === 429 ? 'TOOL_RATE_LIMITED' : 'MODEL_REJECTED';
-  return refused(names, { code, reason, ...defined({ retryAfterMs }) });
+  return refused(names, { code: codeOf(status, body), reason, ...defined({ retryAfterMs }) });
+}
+
+function codeOf(status: number, body: JsonObject): 'TOOL_RATE_LIMITED' | 'STORED_ANSWER_GONE' | 'MODEL_REJECTED' {
+  if (status === 429) return 'TOOL_RATE_LIMITED';
+  return fieldsOf(body['error'])['code'] === 'previous_response_not_found' ? 'STORED_ANSWER_GONE' : 'MODEL_REJECTED';
+}
+
+/** Whatever became of reading: nothing was approved. What may pass is tried again. */
+function unreadable(error: unknown, model: string, names: Names): CallEnding {
+  const refusal = egressRefusalIn(error);
+  if (refusal !== undefined) return { kind: 'refused', code: refusal.code, message: refusal.message };
+  if (!(error instanceof ResponsesRefusal))
+    return notSent(names, networkReasonOf(error) ?? 'the answer in which it asks could not be read');
+  const { status, body, headers } = error;
+  const told = names.quote(`the provider answered ${error.message}, ${wordsOf(body)}`);
+  const reason = `the stored answer that asks for it could not be read, ${told}`;
+  if (status === 404)
+    return refused(names, {
+      code: 'STORED_ANSWER_GONE',
+      reason: `${reason}. It is gone. The operator can set models.${model}.storesAnswers: false, so that calls need none`,
+    });
+  if (status === undefined || !REFUSING.has(status)) return notSent(names, reason);
+  const retryAfterMs = retryAfterOf({ headers: new Headers(headers) });
+  return refused(names, { code: codeOf(status, body), reason, ...defined({ retryAfterMs }) });
+}
+
+function otherwise({ server, tool }: Names, reason: string): CallEnding {
+  const message = `Tool "${tool}" of server "${server}" was not called. The provider would execute what its stored answer asks for, and ${reason}.`;
+  return { kind: 'refused', code: 'DISPATCH_FORBIDDEN', message };
 }
 
 function notSent({ server, tool }: Names, reason: string): CallEnding {
@@ -337,9 +439,14 @@ async function meaningOf(item: JsonObject, { call, request, names, scrub, artifa
   return unknown(names, names.quote(`the provider tells of an error: ${words}`));
 }
 
-function isThisCall(item: JsonObject, { definition, arguments: args }: ToolCall, request: string): boolean {
-  const { name, approval_request_id: approved } = item;
-  if (name !== definition.name || (typeof approved === 'string' && approved !== request)) return false;
+function isThisCall(item: JsonObject, call: ToolCall, request: string): boolean {
+  const { approval_request_id: approved } = item;
+  return (typeof approved !== 'string' || approved === request) && isOfTool(item, call);
+}
+
+/** True if the item has the tool and the arguments of the call. */
+function isOfTool(item: JsonObject, { definition, arguments: args }: ToolCall): boolean {
+  if (item['name'] !== definition.name) return false;
   const given = argumentsIn(item);
   try {
     return given !== undefined && canonicalJson(given) === canonicalJson(args);

@@ -135,6 +135,8 @@ export interface ToolCall {
   readonly task?: WantedTask;
   /** For a hosted call: the id under which the provider asked for approval. */
   readonly approvalRequestId?: string;
+  /** For a hosted call: the id of the stored answer that asks for it. Absent: the call states what it approves. */
+  readonly storedAnswerId?: string;
 }
 
 /** The place of a call's answer in a server's event stream (MCP 2025-11-25, "Resumability"). Secret (INV-S1). */

@@ -127,7 +127,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     asks: asks !== undefined,
   });
   const client = new Client(
-    { name: 'countersign', version: '0.1.0' },
+    { name: 'countersign', version: '1.0.0-rc.1' },
     {
       capabilities: {},
       versionNegotiation: negotiationOf(connection.protocol),

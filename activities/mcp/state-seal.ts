@@ -20,7 +20,6 @@ import { CountersignError } from '../../contracts/errors.ts';
 import type { SealingKey } from '../../contracts/schemas/config.ts';
 import type { TokenEvidence } from '../../contracts/schemas/call.ts';
 import type { InputRequests, SealedState } from '../../contracts/schemas/input.ts';
-import type { TrustConfig } from '../../contracts/schemas/trust.ts';
 import type { InputLeg } from '../../contracts/wire/proofs.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { answersTo, MOST_ROUNDS } from '../../domain/request/input.ts';
@@ -161,14 +160,12 @@ function dataOf(binding: SealBinding): Uint8Array {
 //
 // 1. A state that does not open is not asked about. The call begins anew with people's answers, as it does when the
 //    server itself no longer knows its state.
-// 2. In trust mode `signed` the state is sealed together with the questions, even if the server gave no state: nothing
-//    else proves which questions people have answered. A pause that an earlier release has kept lacks that proof, so
-//    its call begins anew. In mode `temporal` it is kept like earlier releases keep it, because such a release may take
-//    the call up if both run.
+// 2. The state is sealed together with the questions, even if the server gave no state: nothing else proves which
+//    questions people have answered.
 
 const NO_KEY =
   'servers may ask people for input only where this worker can seal their state: configure a key in grants.keys';
-const EARLIER_RELEASE = 'the run was started by a release that cannot wait for input';
+const NOBODY_ASKED = 'policy lets this run ask nobody for input';
 /** Prefixes of the sealed text: a state may be empty, and a server may give none. */
 const STATE = '+';
 const NO_STATE = '-';
@@ -177,16 +174,15 @@ const NO_STATE = '-';
 export async function inputOf(
   dispatch: DispatchInput,
   seal: StateSeal | undefined,
-  mode: TrustConfig['mode'],
 ): Promise<Pick<ToolCall, 'input' | 'noInput'>> {
   const { input, attempt } = dispatch;
-  if (input === undefined) return { noInput: EARLIER_RELEASE };
+  if (input === undefined) return { noInput: NOBODY_ASKED };
   if (seal === undefined) return { noInput: NO_KEY };
   const { leg } = input;
   const answers = answersOf(input.provided);
   const begins = { answers, dispatch: `${leg?.round ?? 0}.${attempt}` };
   if (leg === undefined) return { input: begins };
-  const opened = await openedLeg(leg, dispatch, seal, mode);
+  const opened = await openedLeg(leg, dispatch, seal);
   if (opened === undefined) return { input: { ...begins, begunAnew: true } };
   const used = [...leg.used, ...Object.values(leg.requests).map(({ hash }) => hash)];
   const { responses } = answersTo(leg.requests, answers);
@@ -200,28 +196,22 @@ async function openedLeg(
   leg: InputLeg,
   dispatch: DispatchInput,
   seal: StateSeal,
-  mode: TrustConfig['mode'],
 ): Promise<{ readonly state?: string } | undefined> {
   const sealed = leg.state && (await seal.open(leg.state, legBindingOf(dispatch, leg)));
-  if (sealed !== undefined) return sealed.startsWith(STATE) ? { state: sealed.slice(STATE.length) } : {};
-  if (mode === 'signed') return undefined;
-  // Earlier releases kept a missing state like this.
-  if (leg.state === undefined) return {};
-  const state = await seal.open(leg.state, bindingOf(dispatch, leg.round));
-  return state === undefined ? undefined : { state };
+  if (sealed === undefined) return undefined;
+  return sealed.startsWith(STATE) ? { state: sealed.slice(STATE.length) } : {};
 }
 
 interface Sealing {
   readonly seal?: StateSeal | undefined;
   /** Marks questions as this zone's own (`activities/gate/legacy-2025/open-question.ts`). */
   readonly macs?: { marked(requests: InputRequests, dispatch: DispatchInput): InputRequests } | undefined;
-  readonly mode: TrustConfig['mode'];
 }
 
 export async function pausedBy(
   { requests, state, used }: Extract<CallEnding, { kind: 'input' }>,
   dispatch: DispatchInput,
-  { seal, macs, mode }: Sealing,
+  { seal, macs }: Sealing,
   token: TokenEvidence,
 ): Promise<DispatchResult> {
   const round = (dispatch.input?.leg?.round ?? 0) + 1;
@@ -232,11 +222,8 @@ export async function pausedBy(
   // Servers are told that they may ask only if there is a key.
   if (seal === undefined || macs === undefined) throw new Error('a server has asked what nothing can seal');
   const asked = { kind: 'input', round, requests: macs.marked(requests, dispatch), used, token } as const;
-  if (mode === 'signed') {
-    const binding = legBindingOf(dispatch, { round, requests, used });
-    return { ...asked, state: await seal.seal(state === undefined ? NO_STATE : `${STATE}${state}`, binding) };
-  }
-  return state === undefined ? asked : { ...asked, state: await seal.seal(state, bindingOf(dispatch, round)) };
+  const binding = legBindingOf(dispatch, { round, requests, used });
+  return { ...asked, state: await seal.seal(state === undefined ? NO_STATE : `${STATE}${state}`, binding) };
 }
 
 function legBindingOf(dispatch: DispatchInput, { round, requests, used }: Omit<InputLeg, 'state'>): LegBinding {

@@ -53,6 +53,8 @@ export type ModelPart =
       readonly malformed?: string;
       /** Set if the provider asks for approval of a call that it makes itself. */
       readonly approvalRequestId?: string;
+      /** Set beside it if the provider keeps the answer. */
+      readonly storedAnswerId?: string;
       readonly provider?: JsonObject;
     };
 

@@ -3,11 +3,11 @@
  * `ResponseStreamEvent`). It retries nothing, and owns no deadline.
  *
  * 1. Answers are streamed. An item counts as soon as it is done, whatever becomes of the rest of the stream.
- * 2. Nothing is stored at the provider (`store: false`).
+ * 2. Nothing is stored at the provider (`store: false`), unless the body of a request says so.
  */
 import { CountersignError } from '../../contracts/errors.ts';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
-import type { Egress } from '../egress/fetch.ts';
+import type { Egress, GuardedFetch } from '../egress/fetch.ts';
 import { PROVIDER_URLS } from './port.ts';
 import type { ProviderConfig } from './provider.ts';
 
@@ -55,26 +55,20 @@ export class ResponsesRefusal extends Error {
 
 export type ResponsesApi = (ask: ResponsesAsk) => Promise<ResponsesAnswer>;
 
+/** Reads an answer that the provider keeps. It asks the model nothing. */
+export type StoredAnswers = (id: string, signal: AbortSignal) => Promise<JsonObject>;
+
 /**
  * @param name of the model in the configuration, for errors
  * @returns what throws `ResponsesRefusal`, `EGRESS_FORBIDDEN`, or an error of the network
  */
 export function createResponsesApi(name: string, config: ProviderConfig, egress: Egress): ResponsesApi {
-  const { apiKey = '', baseUrl = PROVIDER_URLS.openai, model } = config;
-  if (apiKey === '' && config.baseUrl === undefined) {
-    const path = `models.${name}.apiKey`;
-    throw new CountersignError('CONFIG_INVALID', `${path} is missing: openai is not asked without one.`, { path });
-  }
-  const { fetch } = egress.outlet({ what: `models.${name}`, to: [baseUrl], maxBytes: MOST_BYTES, wholeStreams: true });
-  const url = `${baseUrl.replace(/\/+$/, '')}/responses`;
+  const { fetch, url, headers } = placeOf(name, config, egress);
+  const { model } = config;
   return async ({ body, signal, onProgress, onItem, onAnswer, onEvent }) => {
     const response = await fetch(url, {
       method: 'POST',
-      headers: {
-        'content-type': 'application/json',
-        accept: 'text/event-stream',
-        ...(apiKey === '' ? {} : { authorization: `Bearer ${apiKey}` }),
-      },
+      headers: { 'content-type': 'application/json', accept: 'text/event-stream', ...headers },
       body: JSON.stringify({ model, stream: true, store: false, ...body }),
       signal,
     });
@@ -100,6 +94,37 @@ export function createResponsesApi(name: string, config: ProviderConfig, egress:
     }
     return { items };
   };
+}
+
+/** @throws as `createResponsesApi` */
+export function createStoredAnswers(name: string, config: ProviderConfig, egress: Egress): StoredAnswers {
+  const { fetch, url, headers } = placeOf(name, config, egress);
+  return async (id, signal) => {
+    const response = await fetch(`${url}/${encodeURIComponent(id)}`, {
+      headers: { accept: 'application/json', ...headers },
+      signal,
+    });
+    if (response.status !== 200) throw await refusalIn(response);
+    // Sound: JSON.parse returns a JSON value.
+    return fieldsOf(JSON.parse(await response.text()) as JsonValue);
+  };
+}
+
+interface ProviderPlace {
+  readonly fetch: GuardedFetch;
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+function placeOf(name: string, config: ProviderConfig, egress: Egress): ProviderPlace {
+  const { apiKey = '', baseUrl = PROVIDER_URLS.openai } = config;
+  if (apiKey === '' && config.baseUrl === undefined) {
+    const path = `models.${name}.apiKey`;
+    throw new CountersignError('CONFIG_INVALID', `${path} is missing: openai is not asked without one.`, { path });
+  }
+  const { fetch } = egress.outlet({ what: `models.${name}`, to: [baseUrl], maxBytes: MOST_BYTES, wholeStreams: true });
+  const url = `${baseUrl.replace(/\/+$/, '')}/responses`;
+  return { fetch, url, headers: apiKey === '' ? {} : { authorization: `Bearer ${apiKey}` } };
 }
 
 async function refusalIn(response: Response): Promise<ResponsesRefusal> {
@@ -198,6 +223,14 @@ export function toldCalls(event: JsonObject): readonly JsonObject[] {
   const told = items.filter(({ type }) => type === 'mcp_call');
   if (told.length > 0 || !textOf(event['type']).startsWith('response.mcp_call.')) return told;
   return [{ type: 'mcp_call', id: textOf(event['item_id']) }];
+}
+
+/**
+ * True for what may be the id of a stored answer. It is text of the provider that becomes part of an address, so it has
+ * no dot. Relays write more into it than the provider did.
+ */
+export function isAnswerId(text: string): boolean {
+  return /^[A-Za-z0-9][A-Za-z0-9_=+/:~-]{0,499}$/.test(text);
 }
 
 /** Reads the arguments of an item: blank ones are none. Returns undefined if they are no JSON. */

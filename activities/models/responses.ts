@@ -8,6 +8,8 @@
  * 3. A provider that has called without asking is a breach: the step fails for good as soon as an event tells of the
  *    call, and says what was called. How the stream would have ended does not matter: to ask again might call again.
  * 4. Function calls, reasoning and texts are as with the AI SDK; reasoning comes back encrypted.
+ * 5. With `storesAnswers` the provider keeps the answer, and a call continues it. Steps state the conversation all the
+ *    same, because a step may be repeated, and what continues an answer for a call is cut and dropped.
  */
 import { APICallError } from 'ai';
 import { defined } from '../../contracts/defined.ts';
@@ -27,6 +29,7 @@ import {
   argumentsIn,
   createResponsesApi,
   fieldsOf,
+  isAnswerId,
   mcpList,
   mcpTool,
   objectsOf,
@@ -44,13 +47,13 @@ const KEPT = 'responses';
 
 export function createResponsesModel(name: string, config: ProviderConfig, egress: Egress): Model {
   const api = createResponsesApi(name, config, egress);
-  return askedInTime(name, config, (request, subject) => ask(api, subject, config.maxOutputTokens, request));
+  return askedInTime(name, config, (request, subject) => ask(api, subject, config, request));
 }
 
 async function ask(
   api: ResponsesApi,
   subject: Subject,
-  maxOutputTokens: number,
+  { maxOutputTokens, storesAnswers = false }: Pick<ProviderConfig, 'maxOutputTokens' | 'storesAnswers'>,
   { messages, tools, output, signal, onProgress }: ModelRequest,
 ): Promise<ModelAnswer> {
   let answer: ResponsesAnswer;
@@ -62,6 +65,7 @@ async function ask(
         include: ['reasoning.encrypted_content'],
         // The least that the API takes.
         max_output_tokens: Math.max(16, maxOutputTokens),
+        ...(storesAnswers ? { store: true } : {}),
       },
       signal,
       onProgress,
@@ -72,7 +76,9 @@ async function ask(
   }
   const { items, response } = answer;
   if (response === undefined) throw unavailable(subject, 'broke off its answer');
-  return answerOf(items, response, tools);
+  // A provider that keeps nothing, as an organisation may have it, says so.
+  const isStored = storesAnswers && response['store'] !== false;
+  return answerOf(items, response, tools, isStored ? textOf(response['id']) : undefined);
 }
 
 /** Gives the error the shape that `refusalOf` reads, as the AI SDK would. */
@@ -238,10 +244,18 @@ function wireId(prefix: string, { callId }: { readonly callId: string }): string
 
 // The answer.
 
-function answerOf(items: readonly JsonObject[], response: JsonObject, tools: readonly ModelTool[]): ModelAnswer {
+/** @param storedId the id under which the provider keeps the answer; undefined if it does not */
+function answerOf(
+  items: readonly JsonObject[],
+  response: JsonObject,
+  tools: readonly ModelTool[],
+  storedId: string | undefined,
+): ModelAnswer {
   const reason = textOf(fieldsOf(response['incomplete_details'])['reason']);
   const refused = reason === 'content_filter';
-  const parts = items.flatMap((item) => partsOf(item, tools)).filter(({ type }) => !(refused && type === 'call'));
+  const parts = items
+    .flatMap((item) => partsOf(item, tools, storedId))
+    .filter(({ type }) => !(refused && type === 'call'));
   const usage = fieldsOf(response['usage']);
   const proposes = parts.some(({ type }) => type === 'call');
   const ended = refused ? 'refused' : reason === 'max_output_tokens' ? 'length' : 'stop';
@@ -259,7 +273,7 @@ function count(tokens: JsonValue | undefined): number {
   return typeof tokens === 'number' && Number.isFinite(tokens) ? Math.max(0, Math.round(tokens)) : 0;
 }
 
-function partsOf(item: JsonObject, tools: readonly ModelTool[]): ModelPart[] {
+function partsOf(item: JsonObject, tools: readonly ModelTool[], storedId: string | undefined): ModelPart[] {
   switch (item['type']) {
     case 'reasoning': {
       const text = objectsOf(item['summary'])
@@ -289,29 +303,37 @@ function partsOf(item: JsonObject, tools: readonly ModelTool[]): ModelPart[] {
         },
       ];
     case 'mcp_approval_request':
-      return [requested(item, tools)];
+      return [requested(item, tools, storedId)];
     default:
       return [];
   }
 }
 
-function requested(item: JsonObject, tools: readonly ModelTool[]): ModelPart {
+function requested(item: JsonObject, tools: readonly ModelTool[], storedId: string | undefined): ModelPart {
   const [server, tool] = [textOf(item['server_label']), textOf(item['name'])];
   const offered = tools.find(({ hosted }) => hosted?.server === server && hosted.tool === tool);
   const id = textOf(item['id']);
-  // Without an id there is nothing to approve: the call is refused, and the provider is told so.
-  const nameless = id === '' || id.length > MOST_ID_CHARACTERS;
   return {
     type: 'call',
     providerCallId: '',
     // The judge refuses a name that is not offered.
     name: offered?.name ?? `${server}/${tool}`,
     ...parsedArguments(item),
-    ...(nameless
-      ? { arguments: {}, malformed: `the request for approval has no id of 1 to ${MOST_ID_CHARACTERS} characters` }
-      : {}),
+    ...namelessness(id, storedId),
     approvalRequestId: id.slice(0, MOST_ID_CHARACTERS),
+    ...(storedId !== undefined && isAnswerId(storedId) ? { storedAnswerId: storedId } : {}),
   };
+}
+
+/** Without ids there is nothing to approve: the call is refused, and the provider is told so. */
+function namelessness(
+  id: string,
+  storedId: string | undefined,
+): { readonly arguments: JsonObject; readonly malformed: string } | undefined {
+  if (id === '' || id.length > MOST_ID_CHARACTERS)
+    return { arguments: {}, malformed: `the request for approval has no id of 1 to ${MOST_ID_CHARACTERS} characters` };
+  if (storedId === undefined || isAnswerId(storedId)) return undefined;
+  return { arguments: {}, malformed: 'the answer that asks for it was stored, and has no id by which it can be found' };
 }
 
 function parsedArguments(item: JsonObject): ReturnType<typeof argumentsOf> {

@@ -29,7 +29,7 @@ const SWEEP = verb({
   name: 'sweep',
   summary: 'remove artifacts that nothing needs any more',
   description:
-    'Remove artifacts that are older than the given age and that nothing needs: no history that Temporal retains names them, and no artifact that is kept. The histories of every namespace are read that workers have recorded in the directory; nothing is removed if one of these namespaces is not at this Temporal service. Name with --also a namespace whose workers are all of an earlier release',
+    'Remove artifacts that are older than the given age and that nothing needs: no history that Temporal retains names them, and no artifact that is kept. The histories of every namespace are read that workers have recorded in the directory; nothing is removed if one of these namespaces is not at this Temporal service. Name with --also a namespace that is not recorded there',
   options: SWEEPING,
   examples: ['artifacts sweep --older-than 90d --dry-run', 'artifacts sweep --older-than 90d --also staging'],
   run: async ({ options, terminal, session }) => await session(async (opened) => sweep(terminal, opened, options)),

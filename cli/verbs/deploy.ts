@@ -1,6 +1,6 @@
 /** Implements `countersign deploy`, which moves new runs and waiting runs from one build of the workers to another. */
 import { InvalidArgumentError } from 'commander';
-import { Deployment, type Drained, type DrainOptions } from '../../client/index.ts';
+import { Deployment, type Drained, type DrainOptions, type Watched } from '../../client/index.ts';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import * as option from '../session/options.ts';
@@ -8,7 +8,7 @@ import { usage } from '../session/options.ts';
 import type { Session } from '../session/session.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { type Given, verb } from '../session/verb.ts';
-import { drainedText, rolledBackText, routedText, statusText } from '../views/deploy.ts';
+import { drainedText, rolledBackText, routedText, statusText, watchedText } from '../views/deploy.ts';
 
 const BUILD = option.one('build id, as in the first line of a worker');
 const NAMED = {
@@ -24,6 +24,24 @@ function deploymentOf({ client, settings, deadlineMs }: Session, { deployment }:
       'No deployment is named. Name it with --deployment, or set worker.deployment.name in the configuration of the workers and here.',
     );
   return new Deployment({ client, name, deadlineMs });
+}
+
+const ID = verb({
+  name: 'id',
+  summary: 'print the build id of this code',
+  description: 'Print the build id that workers of this code have. Asks nobody',
+  examples: ['deploy id'],
+  run: async () => {
+    const build = await ownBuild();
+    return { json: { build }, text: () => build };
+  },
+});
+
+async function ownBuild(): Promise<string> {
+  const { bundleWorkflows, readBuiltBundle } = await import('../../workers/bundle.ts');
+  const { installSilentLog } = await import('../session/runtime.ts');
+  installSilentLog();
+  return ((await readBuiltBundle()) ?? (await bundleWorkflows())).buildId;
 }
 
 const STATUS = verb({
@@ -84,6 +102,43 @@ const ROLLBACK = verb({
   },
 });
 
+const WATCHING = {
+  ...NAMED,
+  for: option.preset(600, option.parsed(option.seconds, '<seconds>', 'how long to look')),
+  maxFailed: option.preset(0, option.parsed(option.wholeNumber, '<number>', 'runs that may be stuck or fail')),
+} satisfies option.OptionRows;
+
+const WATCH = verb({
+  name: 'watch',
+  summary: 'look for a while how the runs of a build do',
+  description:
+    'Look for a while how the runs of a build do, and end with exit code 7 as soon as more than may be are stuck (their workflow tasks fail again and again) or have failed. Changes nothing',
+  args: { build: BUILD },
+  options: WATCHING,
+  examples: ['deploy watch 3f8a1c09b2de', 'deploy watch 3f8a1c09b2de --for 1800 --max-failed 2'],
+  run: async ({ args: { build }, options, session, terminal }) => {
+    const seen = await session(async (opened) =>
+      deploymentOf(opened, options).watch(build, {
+        forMs: options.for * 1_000,
+        maxFailed: options.maxFailed,
+        signal: terminal.interrupted(),
+      }),
+    );
+    return { json: seen, text: (paint) => watchedText(seen, paint), ...defined({ fault: failing(seen) }) };
+  },
+});
+
+/** Runs that the error names. */
+const MOST_NAMED = 3;
+
+function failing({ build, isWell, stuck, failed }: Watched): CountersignError | undefined {
+  if (isWell) return undefined;
+  const named = stuck.slice(0, MOST_NAMED).map(({ workflowId }) => workflowId);
+  const which = named.length === 0 ? '' : ` (${named.join(', ')}${stuck.length > MOST_NAMED ? ', …' : ''})`;
+  const message = `Build ${build} has ${stuck.length} stuck runs${which}, and ${failed} have failed since the watch began. Nothing was changed; go back: countersign deploy rollback`;
+  return new CountersignError('BUILD_FAILING', message, { build, failed: stuck.length + failed });
+}
+
 const DRAINING = {
   ...NAMED,
   batch: option.preset(50, option.parsed(option.wholeNumber, '<number>', 'runs that are under way at once')),
@@ -108,6 +163,7 @@ const DRAIN = verb({
       return await deploymentOf(opened, options).drain(build, {
         batch: options.batch,
         withinMs: options.within * 1_000,
+        signal: terminal.interrupted(),
         ...defined({ mayMove, tell: options.json === true ? undefined : progress(terminal) }),
       });
     });
@@ -128,12 +184,9 @@ type MayMove = NonNullable<DrainOptions['mayMove']>;
 /** Replays each run with the code of this command, which must be that of the current build. */
 async function moving({ client, settings, deadlineMs }: Session, isReplayed: boolean): Promise<MayMove> {
   if (isReplayed) return async () => await Promise.resolve(undefined);
-  const { bundleWorkflows, readBuiltBundle } = await import('../../workers/bundle.ts');
   const { bundleForReplay, compareHistories } = await import('../../workers/replay/semantics.ts');
   const { liveHistories } = await import('../../workers/replay/replay.ts');
-  const { installSilentLog } = await import('../session/runtime.ts');
-  installSilentLog();
-  const { buildId } = (await readBuiltBundle()) ?? (await bundleWorkflows());
+  const buildId = await ownBuild();
   const replaying = { bundle: await bundleForReplay(), config: settings, namespace: client.options.namespace };
   return async (execution, current) => {
     if (current !== buildId) {
@@ -161,7 +214,7 @@ function faultOf({ build, current, left, kept }: Drained): CountersignError | un
     return new CountersignError('REPLAY_FAILED', message, { ...facts, failed: kept.length });
   }
   if (left === 0) return undefined;
-  const message = `${left} runs are still with build ${build}. They move once what they do now is over: keep its workers, and repeat the command.`;
+  const message = `${left} runs are still with build ${build}. They move once what they do now is over: keep its workers, and repeat the command; a larger --batch asks others beside them.`;
   return new CountersignError('DRAIN_INCOMPLETE', message, facts);
 }
 
@@ -171,5 +224,5 @@ export const DEPLOY = verb({
   description:
     'See which build takes new runs, change it, and move runs that wait. For workers with worker.deployment.name',
   examples: ['deploy status', 'deploy promote 3f8a1c09b2de', 'deploy drain 91c0d7e4aa52'],
-  verbs: [STATUS, PROMOTE, RAMP, ROLLBACK, DRAIN],
+  verbs: [ID, STATUS, PROMOTE, RAMP, WATCH, ROLLBACK, DRAIN],
 });

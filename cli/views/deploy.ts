@@ -1,5 +1,5 @@
 /** Shows a worker deployment, and what was changed of it. */
-import type { DeploymentStatus, Drained, RolledBack, Routed } from '../../client/index.ts';
+import type { DeploymentStatus, Drained, RolledBack, Routed, Watched } from '../../client/index.ts';
 import { sentenceOf } from '../../client/engine/executions.ts';
 import { bounded, visible } from '../../domain/text/escape.ts';
 import type { Paint } from '../session/terminal.ts';
@@ -33,18 +33,32 @@ export function routedText({ changed, current, ramping }: Routed, paint: Paint):
 }
 
 export function rolledBackText(done: RolledBack, paint: Paint): string {
-  const { left, withdrawn, remaining } = done;
-  if (left === undefined) return routedText(done, paint);
-  const lines = [
-    routedText(done, paint),
-    ...(withdrawn > 0 ? [`  ${count(withdrawn, 'move')} to ${visible(left)} withdrawn`] : []),
+  const names = done.left.map(({ build }) => visible(build));
+  const head = done.isEarliest
+    ? [
+        `  ${names.join(', ')} ${names.length === 1 ? 'was' : 'were'} left before, and there is no earlier build to go back to. Another one: countersign deploy rollback --to BUILD`,
+      ]
+    : [];
+  const tails = done.left.flatMap(({ build, withdrawn, remaining }) => [
+    ...(withdrawn > 0 ? [`  ${count(withdrawn, 'move')} to ${visible(build)} withdrawn`] : []),
     ...(remaining > 0
       ? [
-          `  ${count(remaining, 'run')} on ${visible(left)}: keep its workers, or have them continue elsewhere: countersign deploy drain ${visible(left)}`,
+          `  ${count(remaining, 'run')} on ${visible(build)}: keep its workers, or have them continue elsewhere: countersign deploy drain ${visible(build)}`,
         ]
       : []),
-  ];
-  return lines.join('\n');
+  ]);
+  return [routedText(done, paint), ...head, ...tails].join('\n');
+}
+
+export function watchedText({ build, isWell, open, ended, failed, stuck }: Watched, paint: Paint): string {
+  const head = isWell ? paint('green', 'does well') : paint('red', 'does not do well');
+  const named = stuck
+    .slice(0, MOST_NAMED)
+    .map(
+      ({ workflowId, attempts }) => `\n  ${visible(workflowId)}  its workflow task has failed ${attempts - 1} times`,
+    );
+  const nothing = open + ended + stuck.length === 0 ? '\n  No run was seen: this shows nothing of the build.' : '';
+  return `${head}  ${visible(build)}: ${open} open, ${ended} ended, ${failed} of them failed, ${stuck.length} stuck${named.join('')}${nothing}`;
 }
 
 export function drainedText({ build, current, asked, left, kept }: Drained, paint: Paint): string {

@@ -1,9 +1,20 @@
-/** A worker deployment, as operators see and change it from a program (docs/operations/moving-runs.md). */
-import type { Client } from '@temporalio/client';
+/**
+ * A worker deployment, as operators see and change it from a program (docs/operations/moving-runs.md). The rest of the
+ * file changes which build takes new runs; runs that have begun stay where they are.
+ *
+ * 1. Each change may be repeated: where it is done already, nothing is sent.
+ * 2. A change is sent with what was read before it, so two people at once do not undo each other unseen.
+ */
+import { status as grpcStatus } from '@grpc/grpc-js';
+import { type Client, isGrpcServiceError } from '@temporalio/client';
+import { defined } from '../../contracts/defined.ts';
+import { CountersignError } from '../../contracts/errors.ts';
 import { Engine } from '../engine/engine.ts';
+import { isPolled } from '../engine/trouble.ts';
 import { drain, type Drained, type DrainOptions } from './drain.ts';
-import { promote, ramp, rollback, type RolledBack, type Routed } from './routing.ts';
-import { type Build, countPinned, type DeploymentState, readDeployment } from './versions.ts';
+import { withdrawMoves } from './moves.ts';
+import { type Build, buildOf, countPinned, type DeploymentState, readDeployment } from './versions.ts';
+import { watch, type Watched, type WatchOptions } from './watch.ts';
 
 export interface DeploymentOptions {
   readonly client: Client;
@@ -51,8 +62,187 @@ export class Deployment {
     return await rollback(this.#engine, this.#name, to);
   }
 
+  /** Looks for a while how the runs of a build do. */
+  async watch(build: string, options?: WatchOptions): Promise<Watched> {
+    return await watch(this.#engine, this.#name, build, options);
+  }
+
   /** Moves the runs that wait on a build to the current one. */
   async drain(build: string, options?: DrainOptions): Promise<Drained> {
     return await drain(this.#engine, this.#name, build, options);
   }
+}
+
+/** What a change has found and done. */
+export interface Routed {
+  readonly deployment: string;
+  /** False if it was so already. */
+  readonly changed: boolean;
+  readonly current?: string;
+  readonly ramping?: { readonly build: string; readonly percent: number };
+}
+
+/** Has a build take all new runs. A ramp to it ends with that. */
+async function promote(engine: Engine, deployment: string, build: string): Promise<Routed> {
+  const state = await readDeployment(engine, deployment);
+  buildOf(state, build);
+  if (state.current === build) return routed(state, false);
+  await assertServed(engine, state, build);
+  await setCurrent(engine, state, build);
+  return routed(await readDeployment(engine, deployment), true);
+}
+
+/** @param percent of new runs, above 0 and up to 100; 0 ends the ramp */
+async function ramp(engine: Engine, deployment: string, build: string, percent: number): Promise<Routed> {
+  const state = await readDeployment(engine, deployment);
+  buildOf(state, build);
+  if (state.current === build) {
+    const message = `Build ${build} takes new runs already, as the current one. Name another; see them: countersign deploy status`;
+    throw new CountersignError('BUILD_CURRENT', message, { deployment, build });
+  }
+  const isRamping = state.ramping?.build === build;
+  if (isRamping ? state.ramping.percent === percent : percent === 0) return routed(state, false);
+  if (percent > 0) await assertServed(engine, state, build);
+  await setRamp(engine, state, percent === 0 ? '' : build, percent);
+  return routed(await readDeployment(engine, deployment), true);
+}
+
+/** A build that takes no new runs any more. */
+export interface LeftBuild {
+  readonly build: string;
+  /** Runs that were to move to it, and stay where they were. */
+  readonly withdrawn: number;
+  /** Runs that have worked on it, and stay with it until it is drained. */
+  readonly remaining: number;
+}
+
+export interface RolledBack extends Routed {
+  /** Builds that were left, now or before; newest first. */
+  readonly left: readonly LeftBuild[];
+  /** True if nothing was changed because Temporal tells of no earlier build to go back to. */
+  readonly isEarliest: boolean;
+}
+
+/**
+ * Leaves the newest build: ends its ramp, or else has the build that was current before take new runs again. Repeated, it
+ * finds a newer build that takes none any more, and goes no further back.
+ * @param to the build to go back to, where Temporal cannot tell, or another one is wanted
+ */
+async function rollback(engine: Engine, deployment: string, to?: string): Promise<RolledBack> {
+  const state = await readDeployment(engine, deployment);
+  if (to !== undefined) buildOf(state, to);
+  const { current, ramping } = state;
+  const isEarliest = to === undefined && ramping === undefined && newerAndLeft(state).length > 0;
+  const target = to ?? (ramping !== undefined || isEarliest ? current : previous(state).build);
+  if (target !== undefined && target !== current) await assertServed(engine, state, target);
+  if (ramping !== undefined) await setRamp(engine, state, '', 0);
+  if (target !== undefined && target !== current)
+    await setCurrent(engine, ramping === undefined ? state : await readDeployment(engine, deployment), target);
+  const isChanged = ramping !== undefined || target !== current;
+  const now = await readDeployment(engine, deployment);
+  // Repeated, it ends what an earlier one has begun.
+  const leaving = isChanged ? [ramping?.build, current] : newerAndLeft(now);
+  const left: LeftBuild[] = [];
+  for (const build of new Set(leaving)) {
+    if (build === undefined || build === now.current || build === now.ramping?.build) continue;
+    const withdrawn = await withdrawMoves(engine, deployment, build);
+    left.push({ build, withdrawn, remaining: await countPinned(engine, deployment, build) });
+  }
+  return { ...routed(now, isChanged), left, isEarliest };
+}
+
+/** Returns builds, newer than the current one, that took new runs once. */
+function newerAndLeft({ builds, current, ramping }: DeploymentState): readonly string[] {
+  const since = builds.find(({ build }) => build === current)?.createdAt ?? Number.POSITIVE_INFINITY;
+  const left = builds.filter(({ createdAt, endedAt }) => createdAt > since && endedAt !== undefined);
+  return left.map(({ build }) => build).filter((build) => build !== ramping?.build);
+}
+
+/** One change of the current build ends one and begins another: Temporal writes both times of one clock. */
+const SAME_CHANGE_MS = 1_000;
+
+/** @throws CountersignError `BUILD_UNKNOWN` */
+function previous({ builds, current, deployment }: DeploymentState): Build {
+  const since = builds.find(({ build }) => build === current)?.currentSince ?? Number.POSITIVE_INFINITY;
+  const apart = ({ endedAt = Number.NEGATIVE_INFINITY }: Build): number => Math.abs(endedAt - since);
+  const others = builds.filter(({ build }) => build !== current);
+  const [nearest] = others.toSorted((one, other) => apart(one) - apart(other));
+  if (nearest !== undefined && apart(nearest) <= SAME_CHANGE_MS) return nearest;
+  const message = `Temporal does not tell which build of deployment ${deployment} was current before ${current ?? 'now'}. Nothing was changed; name it: countersign deploy rollback --to BUILD`;
+  throw new CountersignError('BUILD_UNKNOWN', message, { deployment });
+}
+
+/** `temporal.api.enums.v1.TaskQueueType`. */
+const WORKFLOW_TASKS = 1;
+
+/**
+ * Refuses a build that does not serve what the current one serves: runs would wait for nobody. Temporal looks only at
+ * queues with a backlog.
+ */
+async function assertServed(engine: Engine, state: DeploymentState, build: string): Promise<void> {
+  const { deployment, current = build } = state;
+  const { client, namespace } = engine;
+  const deploymentVersion = { deploymentName: deployment, buildId: current };
+  const { versionTaskQueues } = await engine.call('', () =>
+    client.connection.workflowService.describeWorkerDeploymentVersion({ namespace, deploymentVersion }),
+  );
+  for (const { name, type } of versionTaskQueues) {
+    if (type !== WORKFLOW_TASKS || !name) continue;
+    if (await engine.call('', () => isPolled(client, name, build))) continue;
+    const message = `No worker of build ${build} takes runs from task queue ${name}, which build ${current} serves. Nothing was changed; start workers of the build for that queue, and repeat the command.`;
+    throw new CountersignError('BUILD_UNSERVED', message, { deployment, build, taskQueue: name });
+  }
+}
+
+async function setCurrent(engine: Engine, state: DeploymentState, build: string): Promise<void> {
+  const { workflowService } = engine.client.connection;
+  await changed(engine, state, build, (request) =>
+    workflowService.setWorkerDeploymentCurrentVersion({ ...request, buildId: build }),
+  );
+}
+
+async function setRamp(engine: Engine, state: DeploymentState, build: string, percentage: number): Promise<void> {
+  const { workflowService } = engine.client.connection;
+  await changed(engine, state, build, (request) =>
+    workflowService.setWorkerDeploymentRampingVersion({ ...request, buildId: build, percentage }),
+  );
+}
+
+interface Change {
+  readonly namespace: string;
+  readonly deploymentName: string;
+  readonly conflictToken: Uint8Array;
+  readonly identity: string;
+}
+
+async function changed(
+  engine: Engine,
+  { deployment, token }: DeploymentState,
+  build: string,
+  act: (request: Change) => Promise<unknown>,
+): Promise<void> {
+  const { namespace, client } = engine;
+  const { identity } = client.options;
+  await engine.call('', async () => {
+    try {
+      await act({ namespace, deploymentName: deployment, conflictToken: token, identity });
+    } catch (error) {
+      throw refusalOf(error, deployment, build);
+    }
+  });
+}
+
+function refusalOf(error: unknown, deployment: string, build: string): unknown {
+  if (!isGrpcServiceError(error) || error.code !== grpcStatus.FAILED_PRECONDITION) return error;
+  const facts = { deployment, build };
+  if (/conflict token/i.test(error.details)) {
+    const message = `Deployment ${deployment} was changed by somebody else meanwhile; nothing was changed now. Look, and decide again: countersign deploy status`;
+    return new CountersignError('DEPLOYMENT_CHANGED', message, facts, { cause: error });
+  }
+  const message = `Temporal does not send runs to build ${build}: ${error.details.replace(/\.+$/, '')}. Start workers of the build for the same task queue, and repeat the command.`;
+  return new CountersignError('BUILD_UNSERVED', message, facts, { cause: error });
+}
+
+function routed({ deployment, current, ramping }: DeploymentState, isChanged: boolean): Routed {
+  return { deployment, changed: isChanged, ...defined({ current, ramping }) };
 }

@@ -6,10 +6,13 @@
  * 2. Where Temporal is too old for that, an execution is first moved by its options (`move`), and then asked. The current
  *    build replays it, so it is moved only if `mayMove` says that this will do.
  * 3. An execution is asked once by each call. Calls may be repeated, and may overlap.
- * 4. What does not move in time stays, and is told. No execution is left with an override, however this ends.
- * 5. It stops once somebody has sent new runs elsewhere: nothing is moved to a build that was left.
+ * 4. Never more than `batch` executions are asked and not moved. The executions themselves say what became of them:
+ *    visibility lags behind, and lists only what is still with the build.
+ * 5. What does not move in time stays, and is told. No execution is left with an override, however this ends.
+ * 6. It stops once somebody has sent new runs elsewhere: nothing is moved to a build that was left.
  */
 import { setTimeout as pause } from 'node:timers/promises';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { CATALOG_WORKFLOW, RUN_WORKFLOW, SIGNALS } from '../../contracts/names.ts';
 import type { Engine } from '../engine/engine.ts';
@@ -26,7 +29,7 @@ import {
 import { buildOf, countPinned, type DeploymentState, readDeployment } from './versions.ts';
 
 export interface DrainOptions {
-  /** Executions that are asked and have not moved yet, at once. Default 50. */
+  /** Executions that are asked and have not moved yet, at most. Default 50. */
   readonly batch?: number;
   /** Default ten minutes. */
   readonly withinMs?: number;
@@ -37,6 +40,8 @@ export interface DrainOptions {
   readonly mayMove?: (execution: ExecutionId, current: string) => Promise<string | undefined>;
   /** Hears how many are left. */
   readonly tell?: (left: number) => void;
+  /** Ends the drain early, as the end of its time does. */
+  readonly signal?: AbortSignal;
 }
 
 export interface Drained {
@@ -53,16 +58,20 @@ export interface Drained {
 
 const BATCH = 50;
 const WITHIN_MS = 600_000;
-/** How long an execution that was asked takes the place of another: one that works on something rolls later. */
-const PATIENCE_MS = 20_000;
 /** Executions that go ahead, until one of them shows that Temporal moves those that continue as new. */
 const AHEAD = 2;
+/** An execution that goes ahead, and still works on something after this time, has another one go beside it. */
+const PATIENCE_MS = 20_000;
 const AT_ONCE = 8;
+/** Pause between two looks while runs move. */
+const SOON_MS = 100;
+/** For how long a reading of the deployment, which Temporal asks a workflow of its own for, need not be repeated. */
+const FRESH_MS = 1_000;
 
 /** Workflows that the signal `nudge` makes continue as new. */
 const OURS: readonly string[] = [RUN_WORKFLOW, CATALOG_WORKFLOW];
 
-/** @throws CountersignError `DRAIN_REFUSED`, `BUILD_UNKNOWN`, `DEPLOYMENT_UNKNOWN` */
+/** @throws CountersignError `DRAIN_REFUSED`, `DEPLOYMENT_CHANGED`, `BUILD_UNKNOWN`, `DEPLOYMENT_UNKNOWN` */
 export async function drain(
   engine: Engine,
   deployment: string,
@@ -95,16 +104,22 @@ interface Route {
   readonly current: string;
 }
 
+/** An execution that was asked and was not seen elsewhere yet. */
+interface UnderWay {
+  readonly runId: string;
+  readonly at: number;
+}
+
 class Drain {
   readonly #engine: Engine;
   readonly #route: Route;
   readonly #options: DrainOptions;
-  /** Workflow id → the execution that was asked, and when. */
-  readonly #asked = new Map<string, { readonly runId: string; readonly at: number }>();
+  /** Workflow id → the execution that was asked last. */
+  readonly #asked = new Map<string, string>();
+  readonly #underWay = new Map<string, UnderWay>();
   readonly #kept = new Map<string, string>();
-  /** Workflow ids of those that were moved by options and were not seen on the current build yet. */
-  readonly #moving = new Set<string>();
   #hasMoved = false;
+  #readAt = Number.NEGATIVE_INFINITY;
 
   constructor(engine: Engine, route: Route, options: DrainOptions) {
     this.#engine = engine;
@@ -113,45 +128,50 @@ class Drain {
   }
 
   async run(): Promise<Drained> {
+    let left: number;
     try {
-      return await this.#rounds();
-    } finally {
-      await this.#withdraw();
+      left = await this.#untilOver();
+    } catch (error) {
+      // The first error says why it ended.
+      await this.#withdraw().catch(() => undefined);
+      throw error;
+    }
+    const kept = [...this.#kept].map(([workflowId, reason]) => ({ workflowId, reason }));
+    return { ...this.#route, asked: this.#asked.size, left: left + (await this.#withdraw()), kept };
+  }
+
+  /** @returns how many stay with the build, without those that were moved by options */
+  async #untilOver(): Promise<number> {
+    const { deployment, build } = this.#route;
+    const { withinMs = WITHIN_MS, signal, tell } = this.#options;
+    const end = Date.now() + withinMs;
+    for (let pauseMs = SOON_MS; ; pauseMs = Math.min(1_000, pauseMs * 1.5)) {
+      await this.#assertUnchanged();
+      if (await this.#settle()) pauseMs = SOON_MS;
+      const isQuiet = await this.#round();
+      const left = await countPinned(this.#engine, deployment, build);
+      tell?.(left + this.#moving);
+      if ((isQuiet && this.#moving === 0) || Date.now() >= end || isAborted(signal)) return left;
+      const rest = Math.max(1, Math.min(pauseMs, end - Date.now()));
+      await pause(rest, undefined, defined({ signal })).catch(() => undefined);
     }
   }
 
-  async #rounds(): Promise<Drained> {
-    const { deployment, build } = this.#route;
-    const end = Date.now() + (this.#options.withinMs ?? WITHIN_MS);
-    for (let pauseMs = 100; ; pauseMs = Math.min(1_000, pauseMs * 1.5)) {
-      await this.#assertUnchanged();
-      const isQuiet = await this.#round();
-      const left = await countPinned(this.#engine, deployment, build);
-      this.#options.tell?.(left + this.#moving.size);
-      if ((isQuiet && this.#moving.size === 0) || Date.now() >= end) {
-        const kept = [...this.#kept].map(([workflowId, reason]) => ({ workflowId, reason }));
-        return { ...this.#route, asked: this.#asked.size, left: left + this.#moving.size, kept };
-      }
-      await pause(Math.max(1, Math.min(pauseMs, end - Date.now())));
-    }
+  /** Executions that visibility does not count for the build, since an override names another. */
+  get #moving(): number {
+    return this.#options.mayMove === undefined ? 0 : this.#underWay.size;
   }
 
   /** @throws CountersignError `DEPLOYMENT_CHANGED` */
   async #assertUnchanged(): Promise<void> {
     const { deployment, build, current } = this.#route;
+    if (Date.now() - this.#readAt < FRESH_MS) return;
+    const readAt = Date.now();
     const state = await readDeployment(this.#engine, deployment);
+    this.#readAt = readAt;
     if (state.current === current && state.ramping?.build !== build) return;
     const message = `New runs of deployment ${deployment} were sent elsewhere meanwhile (current build: ${state.current ?? 'none'}), so build ${build} is drained no further. Runs that have moved stay where they are. Look, and decide again: countersign deploy status`;
     throw new CountersignError('DEPLOYMENT_CHANGED', message, { deployment, build });
-  }
-
-  /** Leaves executions that the current build has not taken up where they were. */
-  async #withdraw(): Promise<void> {
-    await this.#settle();
-    await each(from([...this.#moving]), AT_ONCE, async (workflowId) => {
-      await withdrawMove(this.#engine, { workflowId, runId: '' });
-      return true;
-    });
   }
 
   /**
@@ -160,45 +180,32 @@ class Drain {
    */
   async #round(): Promise<boolean> {
     const { deployment, build } = this.#route;
-    const { batch = BATCH, mayMove } = this.#options;
-    const now = Date.now();
+    const room = this.#room();
     const fresh: Pinned[] = [];
-    const seen = new Set<string>();
-    let movable = 0;
-    let waited = 0;
+    let isQuiet = true;
     for await (const execution of pinnedExecutions(this.#engine, deployment, build)) {
-      seen.add(execution.workflowId);
-      if (!OURS.includes(execution.type) || this.#kept.has(execution.workflowId)) continue;
-      movable += 1;
-      const before = this.#asked.get(execution.workflowId);
-      if (before === undefined) fresh.push(execution);
-      else if (before.runId !== execution.runId) this.#cameBack(execution);
-      else if (now - before.at < PATIENCE_MS) waited += 1;
-      if (fresh.length >= batch) break;
+      const { workflowId, runId, type } = execution;
+      if (!OURS.includes(type) || this.#kept.has(workflowId)) continue;
+      isQuiet = false;
+      if (fresh.length >= room) break;
+      // One that has moved may still be listed.
+      if (!this.#underWay.has(workflowId) && this.#asked.get(workflowId) !== runId) fresh.push(execution);
     }
-    if (fresh.length < batch && [...this.#asked.keys()].some((id) => !seen.has(id))) this.#hasMoved = true;
-    const room = mayMove !== undefined || this.#hasMoved ? batch : Math.min(AHEAD, batch);
-    await each(
-      from(fresh.slice(0, Math.max(0, room - waited))),
-      mayMove === undefined ? AT_ONCE : 1,
-      async (execution) => {
-        await this.#ask(execution);
-        return true;
-      },
-    );
-    await this.#settle();
-    return movable === 0;
+    const atOnce = this.#options.mayMove === undefined ? AT_ONCE : 1;
+    await each(from(fresh), atOnce, async (execution) => {
+      await this.#ask(execution);
+      return !isAborted(this.#options.signal);
+    });
+    return isQuiet;
   }
 
-  /** An execution that has continued as new on the same build shows that Temporal does not move it. */
-  #cameBack({ workflowId }: Pinned): void {
-    if (this.#options.mayMove !== undefined) {
-      this.#asked.delete(workflowId);
-      return;
-    }
-    const { deployment, build, current } = this.#route;
-    const message = `Run ${workflowId} has continued as new, and Temporal began it on build ${build} again: this server does not move runs as they continue. Nothing is lost. Move them by their options, once the code of ${current} replays them: countersign deploy drain ${build} --move`;
-    throw new CountersignError('DRAIN_REFUSED', message, { deployment, build });
+  #room(): number {
+    const { batch = BATCH, mayMove, signal } = this.#options;
+    if (isAborted(signal)) return 0;
+    const late = Date.now() - PATIENCE_MS;
+    const slow = [...this.#underWay.values()].filter(({ at }) => at <= late).length;
+    const most = mayMove !== undefined || this.#hasMoved ? batch : Math.min(batch, AHEAD + slow);
+    return most - this.#underWay.size;
   }
 
   async #ask({ workflowId, runId }: Pinned): Promise<void> {
@@ -211,29 +218,87 @@ class Drain {
         this.#kept.set(workflowId, reason);
         return;
       }
-      await moveTo(this.#engine, deployment, current, execution);
-      this.#moving.add(workflowId);
+      // Replays take a while.
+      await this.#assertUnchanged();
     }
+    // It may be moved or asked although no answer comes.
+    this.#asked.set(workflowId, runId);
+    this.#underWay.set(workflowId, { runId, at: Date.now() });
+    if (mayMove !== undefined) await moveTo(this.#engine, deployment, current, execution);
     const handle = this.#engine.client.workflow.getHandle(workflowId, runId);
     await this.#engine.call(workflowId, async () => unlessGone(async () => await handle.signal(SIGNALS.nudge)));
-    this.#asked.set(workflowId, { runId, at: Date.now() });
   }
 
   /**
-   * Takes the override away once the current build has done a task: then the run stays there by itself. Newer servers
-   * hand an override on to the next execution, which would keep it from moving again.
+   * Looks what became of those that were asked.
+   * @returns true if it is settled for one of them
    */
-  async #settle(): Promise<void> {
-    const { current } = this.#route;
-    await each(from([...this.#moving.keys()]), AT_ONCE, async (workflowId) => {
-      const newest = { workflowId, runId: '' };
-      const standing = await standingOf(this.#engine, newest);
-      if (standing !== undefined && standing.build !== current) return true;
-      if (standing?.movedTo === current) await withdrawMove(this.#engine, newest);
-      this.#moving.delete(workflowId);
+  async #settle(): Promise<boolean> {
+    const before = this.#underWay.size;
+    await each(from([...this.#underWay]), AT_ONCE, async ([workflowId, asked]) => {
+      if (await this.#isSettled(workflowId, asked)) this.#underWay.delete(workflowId);
       return true;
     });
+    return this.#underWay.size < before;
   }
+
+  async #isSettled(workflowId: string, asked: UnderWay): Promise<boolean> {
+    const { build, current } = this.#route;
+    const newest = { workflowId, runId: '' };
+    const standing = await standingOf(this.#engine, newest);
+    // One that has ended does not show that Temporal moves runs.
+    if (standing === undefined) return true;
+    if (standing.build !== undefined && standing.build !== build) {
+      this.#hasMoved = true;
+      // The run stays there by itself. Newer servers hand an override on, which would keep it from moving again.
+      if (standing.movedTo === current) await withdrawMove(this.#engine, newest);
+      return true;
+    }
+    if (this.#options.mayMove === undefined) {
+      if (standing.runId !== asked.runId && standing.stays) throw this.#unmoved(workflowId);
+      return false;
+    }
+    if (standing.movedTo === current) return false;
+    // Somebody else, such as a drain that has ended, has moved it back: it may be asked again.
+    this.#asked.delete(workflowId);
+    return true;
+  }
+
+  /** An execution that has continued as new on the same build shows that Temporal does not move it. */
+  #unmoved(workflowId: string): CountersignError {
+    const { deployment, build, current } = this.#route;
+    const message = `Run ${workflowId} has continued as new, and Temporal began it on build ${build} again: this server does not move runs as they continue. Nothing is lost. Move them by their options, once the code of ${current} replays them: countersign deploy drain ${build} --move`;
+    return new CountersignError('DRAIN_REFUSED', message, { deployment, build });
+  }
+
+  /**
+   * Leaves executions that the current build has not taken up where they were. Each is tried, whatever became of others.
+   * @returns how many they are
+   */
+  async #withdraw(): Promise<number> {
+    if (this.#options.mayMove === undefined) return 0;
+    const { current } = this.#route;
+    let back = 0;
+    const failures: unknown[] = [];
+    await each(from([...this.#underWay.keys()]), AT_ONCE, async (workflowId) => {
+      const newest = { workflowId, runId: '' };
+      try {
+        const standing = await standingOf(this.#engine, newest);
+        if (standing?.movedTo === current) await withdrawMove(this.#engine, newest);
+        if (standing !== undefined && standing.build !== current) back += 1;
+        this.#underWay.delete(workflowId);
+      } catch (error) {
+        failures.push(error);
+      }
+      return true;
+    });
+    if (failures.length > 0) throw failures[0];
+    return back;
+  }
+}
+
+function isAborted(signal: AbortSignal | undefined): boolean {
+  return signal?.aborted === true;
 }
 
 async function* from<T>(items: readonly T[]): AsyncGenerator<T> {

@@ -1,5 +1,6 @@
 /**
- * Moves single executions to another build by their options, where Temporal does not do so as they continue as new.
+ * Finds single executions, and moves them to another build by their options, where Temporal does not do so as they
+ * continue as new.
  *
  * 1. Only the execution that was looked at is moved, never one that follows it.
  * 2. An execution that has ended, or is another one by now, needs no move: that is no error.
@@ -18,18 +19,23 @@ export interface ExecutionId {
 
 /** `temporal.api.workflow.v1.VersioningOverride.PinnedOverrideBehavior`. */
 const PINNED = 1;
+/** `temporal.api.enums.v1.VersioningBehavior`. */
+const STAYS = 1;
 /** Requests under way at once. */
 const AT_ONCE = 8;
-/** Executions that one command looks at; a second one looks at the next. */
-const MOST_LOOKED_AT = 10_000;
 
 export interface Pinned extends ExecutionId {
   readonly type: string;
 }
 
-/** Lists the open executions that stay with a build. Each page has a deadline of its own. */
-export async function* pinnedExecutions(engine: Engine, deployment: string, build: string): AsyncGenerator<Pinned> {
-  const pages = listExecutions(engine.client, pinnedTo(deployment, build))[Symbol.asyncIterator]();
+/** Lists the open executions that stay with a build. */
+export function pinnedExecutions(engine: Engine, deployment: string, build: string): AsyncGenerator<Pinned> {
+  return executionsOf(engine, pinnedTo(deployment, build));
+}
+
+/** Lists executions, newest first. Each page has a deadline of its own. */
+export async function* executionsOf(engine: Engine, query: string): AsyncGenerator<Pinned> {
+  const pages = listExecutions(engine.client, query)[Symbol.asyncIterator]();
   for (;;) {
     const next = await engine.call('', () => pages.next());
     if (next.done === true) return;
@@ -83,10 +89,17 @@ export async function unlessGone<T>(act: () => Promise<T>): Promise<T | undefine
 }
 
 export interface Standing {
+  readonly runId: string;
+  /** True if the next tasks go to the build, and not to whichever is current. */
+  readonly stays: boolean;
   /** The build that did the last workflow task. */
   readonly build: string | undefined;
   /** The build that an override names. */
   readonly movedTo: string | undefined;
+  /** The build that was handed a workflow task, and has not done it. */
+  readonly goingTo: string | undefined;
+  /** How often the workflow task that is to be done was handed out; 0 if there is none. */
+  readonly attempts: number;
 }
 
 /** Returns undefined if the execution is gone. */
@@ -97,10 +110,14 @@ export async function standingOf(engine: Engine, execution: ExecutionId): Promis
   );
   const info = found?.workflowExecutionInfo;
   if (!info || info.closeTime) return undefined;
-  const { deploymentVersion, versioningOverride } = info.versioningInfo ?? {};
+  const { deploymentVersion, versioningOverride, versionTransition, behavior } = info.versioningInfo ?? {};
   return {
+    runId: info.execution?.runId ?? '',
+    stays: behavior === STAYS,
     build: deploymentVersion?.buildId || undefined,
     movedTo: versioningOverride?.pinned?.version?.buildId || undefined,
+    goingTo: versionTransition?.deploymentVersion?.buildId || undefined,
+    attempts: found?.pendingWorkflowTask?.attempt ?? 0,
   };
 }
 
@@ -109,23 +126,25 @@ export async function standingOf(engine: Engine, execution: ExecutionId): Promis
  * @returns how many were withdrawn
  */
 export async function withdrawMoves(engine: Engine, deployment: string, build: string): Promise<number> {
-  let looked = 0;
   let withdrawn = 0;
-  await each(pinnedExecutions(engine, deployment, build), AT_ONCE, async ({ workflowId, runId }) => {
-    looked += 1;
-    const standing = await standingOf(engine, { workflowId, runId });
-    if (standing?.movedTo === build) {
+  // Visibility lists late what a drain, ended by force, has moved last.
+  for (let found = -1; found !== 0; withdrawn += found) {
+    found = 0;
+    await each(pinnedExecutions(engine, deployment, build), AT_ONCE, async ({ workflowId, runId }) => {
+      const standing = await standingOf(engine, { workflowId, runId });
+      if (standing?.movedTo !== build) return true;
       await withdrawMove(engine, { workflowId, runId });
-      withdrawn += 1;
-    }
-    return looked < MOST_LOOKED_AT;
-  });
+      found += 1;
+      return true;
+    });
+  }
   return withdrawn;
 }
 
 /**
  * Works on several items at once.
  * @param act returns false if no further item is wanted
+ * @throws what failed first, once all that was under way is over; nothing is begun after it
  */
 export async function each<T>(
   items: AsyncIterable<T>,
@@ -133,13 +152,21 @@ export async function each<T>(
   act: (item: T) => Promise<boolean>,
 ): Promise<void> {
   const source = items[Symbol.asyncIterator]();
+  const failures: unknown[] = [];
   let isOver = false;
   const work = async (): Promise<void> => {
-    while (!isOver) {
-      const next = await source.next();
-      if (next.done === true) isOver = true;
-      else if (!(await act(next.value))) isOver = true;
+    try {
+      while (!isOver) {
+        const next = await source.next();
+        // Another one may have failed while this one waited for an item.
+        if (next.done === true || isOver) return;
+        if (!(await act(next.value))) isOver = true;
+      }
+    } catch (error) {
+      failures.push(error);
+      isOver = true;
     }
   };
   await Promise.all(Array.from({ length: atOnce }, work));
+  if (failures.length > 0) throw failures[0];
 }

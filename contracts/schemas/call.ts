@@ -34,6 +34,8 @@ export const ProposedCall = z.strictObject({
   malformed: z.string().optional(),
   /** For a hosted call: the id under which the provider asked for approval (`mcp_approval_request`). No key either. */
   approvalRequestId: z.string().optional(),
+  /** For a hosted call: the id of the provider's answer that asks for it, if the provider keeps that answer. */
+  storedAnswerId: z.string().optional(),
 });
 export type ProposedCall = z.infer<typeof ProposedCall>;
 

@@ -171,6 +171,11 @@ export const ModelConfig = z.discriminatedUnion('provider', [
      * Without it only OpenAI's own address, which is the one without `baseUrl`, is taken at its word.
      */
     asksBeforeCalls: z.boolean().optional(),
+    /**
+     * For a model that calls hosted servers: the provider keeps the answers of steps with such servers, and a call
+     * continues the answer that asks for it. Without it nothing is stored there.
+     */
+    storesAnswers: z.boolean().optional(),
     maxOutputTokens: z.int().min(1).default(4_096),
     /**
      * Temporal ends a model step after 15 minutes (`workflows/run/activities.ts`). Ending a minute earlier puts the

@@ -44,7 +44,7 @@ const message = z.string();
 const hash = Sha256Hex;
 /**
  * A MAC by a key of the zone over the question with its hash, its key, and the call: proof that a worker was asked
- * this. Absent for a question on an open connection, and in runs of earlier releases.
+ * this. Absent for a question on an open connection.
  */
 const mac = Sha256Hex.optional();
 

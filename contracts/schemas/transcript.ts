@@ -17,6 +17,8 @@ export const AssistantPart = z.discriminatedUnion('type', [
     arguments: JsonObject,
     /** For a hosted call: the id under which the provider asked for approval. */
     approvalRequestId: z.string().optional(),
+    /** For a hosted call: the id of the answer that this is part of, if the provider keeps it. */
+    storedAnswerId: z.string().optional(),
     provider,
   }),
 ]);

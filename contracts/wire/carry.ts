@@ -33,22 +33,14 @@ import type { CarriedMessages } from './notify.ts';
 import type { PreparedRun } from './run.ts';
 import type { ToolsetRef } from './identity.ts';
 
-/** Version of a carry without pauses. A changed shape raises the version; an execution refuses an unknown version. */
+/**
+ * Version of the carry. A changed shape raises it, and so does state that an older build would misread; an execution
+ * refuses an unknown version.
+ */
 export const CARRY_VERSION = 1;
 
-/**
- * Version of a carry that holds requests for something other than consent. An older build would take an answer to such
- * a request for an approval.
- */
-export const PAUSED_CARRY_VERSION = 2;
-
-/** Version of a carry that holds tasks of servers. An older build would end such calls before any marker stops it. */
-export const TASK_CARRY_VERSION = 3;
-
-export const CARRY_VERSIONS = [CARRY_VERSION, PAUSED_CARRY_VERSION, TASK_CARRY_VERSION] as const;
-
 export interface Carry {
-  readonly version: (typeof CARRY_VERSIONS)[number];
+  readonly version: typeof CARRY_VERSION;
   readonly prepared: Omit<PreparedRun, 'opening'>;
   readonly toolset: readonly ToolsetRef[];
   readonly run: CarriedRun;
@@ -84,22 +76,19 @@ export interface CarriedRun {
   /** Cost so far in millionths of the currency; absent if the model has no price. */
   readonly spent?: number;
   readonly repairs: number;
-  readonly answered: readonly Answered[];
-  /** Set if one decision id stands for one whole decision; if absent, comments and reasons are not compared. */
-  readonly decisionIds?: 'compared';
-  /** Absent as long as no request asked for anything but consent. */
-  readonly resumed?: readonly AnsweredPause[];
+  /** The newest answers of people, oldest first. */
+  readonly answered: readonly Remembered[];
   /** Grants that replaced the run's own, at most one per server. */
   readonly grants?: readonly Authorized[];
   /** Requests whose deadline passed, kept so that a late decision learns why it is refused. */
   readonly expired: readonly { readonly callId: string; readonly deadline: string }[];
   readonly queue: readonly Say[];
   readonly heard: readonly string[];
-  /** Hashes of the heard messages, in the order of `heard`; absent if messages with one id are not compared. */
-  readonly heardHashes?: readonly string[];
+  /** Hashes of the heard messages, in the order of `heard`. */
+  readonly heardHashes: readonly string[];
   readonly stop?: Stop;
-  /** Refusals with which repeated calls are answered; if absent, people are asked about repeats. */
-  readonly refusals?: readonly RefusedCall[];
+  /** Refusals with which repeated calls are answered. */
+  readonly refusals: readonly RefusedCall[];
   /** Outcomes of the closed turns, counted only if some policy rule reads them. */
   readonly tally?: Tally;
   /** Resources that results have linked to, newest last; absent if the model may read none. */
@@ -110,22 +99,17 @@ export interface CarriedRun {
   readonly forgotten?: readonly ForgetAck[];
 }
 
-/** An accepted decision, remembered so that a resent decision gets the same acknowledgement (INV-D3). */
-export type Answered =
-  | {
-      readonly ack: DecisionAck;
-      /** Hash of the whole decision. */
-      readonly message: string;
-    }
-  /** An entry of a run that an earlier release prepared, which compares fewer fields. */
-  | {
-      readonly ack: DecisionAck;
-      readonly digest: string;
-      /** Hash of edited arguments or of an answer, which the digest does not cover. */
-      readonly content?: string;
-    };
+/** An accepted answer of any kind, remembered so that a resent answer gets the same acknowledgement (INV-D3). */
+export type Remembered = Answered | AnsweredPause;
 
-/** An accepted answer to a request for something other than consent, remembered for the same reason. */
+/** An accepted decision. */
+export interface Answered {
+  readonly ack: DecisionAck;
+  /** Hash of the whole decision. */
+  readonly message: string;
+}
+
+/** An accepted answer to a request for something other than consent. */
 export interface AnsweredPause {
   readonly ack: PauseAck;
   /** Hash of the whole answer. */

@@ -2,8 +2,8 @@
  * Inputs and answers of a run's own activities. They are written into history: no secret stands here in clear
  * (INV-S1).
  *
- * Optional fields of `PreparedRun` switch on behaviour. An absent field means that an earlier release, or a policy
- * without need for it, prepared the run.
+ * Optional fields of `PreparedRun` switch on behaviour. An absent field means that the configuration or the policy has no
+ * need for it.
  */
 import type { PauseKind } from '../schemas/request.ts';
 import type { Judgement, ProposedCall } from '../schemas/call.ts';
@@ -42,88 +42,35 @@ export interface PreparedRun {
   readonly servers: readonly ServerBinding[];
   /** The conversation's first messages: instructions, then input. */
   readonly opening: readonly Message[];
-  /**
-   * Repeats of refused calls are answered without asking anybody. Absent: prepared by an earlier release, which asks.
-   */
-  readonly repeats?: 'answered';
-  /**
-   * Ledger facts state the length and digest of the transcript. Absent: workers of an earlier release did not write
-   * them.
-   */
-  readonly messages?: 'hashed';
   /** The run counts outcomes of earlier calls, since some policy rule reads them. */
   readonly tally?: true;
-  /** A message id stands for one message. Absent: another message under a known id is taken for the first. */
-  readonly messageIds?: 'compared';
-  /** A decision id stands for one decision. Absent: comment, reason and groups are not compared under a known id. */
-  readonly decisionIds?: 'compared';
   /** Price of the model, if configured; the run keeps the price that it began with. */
   readonly price?: ModelPrice;
-  /** Absent: prepared by an earlier release, whose activities have no priority. */
-  readonly priority?: RunPriority;
+  readonly priority: RunPriority;
   /** Set in trust mode `signed`; if absent, every message is believed. */
   readonly trust?: TrustSet;
-  /**
-   * Requests for something other than consent that the run may open. Absent: prepared by an earlier release, or policy
-   * asks nobody.
-   */
+  /** Requests for something other than consent that the run may open. Absent: policy asks nobody. */
   readonly pauses?: readonly PauseKind[];
-  /** Servers whose linked resources the model may read. Absent: none, or prepared by an earlier release. */
+  /** Servers whose linked resources the model may read. Absent: none. */
   readonly links?: readonly string[];
   /** With `pauses`: who answers for a call that nobody was asked to approve. */
   readonly answerers?: { readonly approvers: ApproverRule; readonly deadlineSeconds: number };
   /**
-   * A list of tools refused for its grant waits for another grant. Absent: prepared by an earlier release; the run
-   * ends.
+   * A list of tools refused for its grant waits for another grant. Absent: policy lets the run end.
    */
   readonly listings?: 'asked';
-  /**
-   * The ledger records if a grant ends before a request's deadline. Absent: workers of an earlier release did not write
-   * it.
-   */
-  readonly grantEnds?: 'recorded';
-  /**
-   * The run can wait for a server that works on a call as a task. Absent: prepared by an earlier release, which begins
-   * none.
-   */
+  /** The run can wait for a server that works on a call as a task. Absent: no server may. */
   readonly tasks?: true;
   /** With `trust`: the signed spec of the run's start. */
   readonly signedSpec?: SignedSpec;
-  /**
-   * If a call's worker is lost, its server is asked for the answer. Absent: prepared by an earlier release, which does
-   * not.
-   */
-  readonly lostAnswers?: 'resumed';
-  /** The run shows its end once all of it is stored. Absent: prepared by an earlier release, which showed it before. */
-  readonly endings?: 'stored';
-  /**
-   * Only a worker's report counts as the sending of a call with unknown outcome. Absent: prepared by an earlier
-   * release, which counts handing it to Temporal.
-   */
-  readonly sentTimes?: 'told';
-  /**
-   * The run waits for a server that is away when its tools are listed. Absent: prepared by an earlier release, which
-   * ends the run after some tries.
-   */
-  readonly awayServers?: 'awaited';
-  /**
-   * A call withdrawn after it was handed to Temporal may have run. Absent: prepared by an earlier release, which took
-   * such a call for unsent.
-   */
-  readonly withdrawals?: 'doubted';
   /** Bounds of the stretches in which the run goes on (docs/adr/0058). Absent: each step is an activity of its own. */
   readonly stretch?: StretchBounds;
   /**
    * A run that has not continued as new stores nothing at its end: Temporal's history is its record (docs/adr/0059).
-   * Absent: a sink keeps ledgers, or prepared by an earlier release; every run is stored.
+   * Absent: a sink keeps ledgers, and every run is stored.
    */
   readonly records?: 'history';
-  /**
-   * Lists show requests once the run waits for them. Absent: prepared by an earlier release, which first showed them
-   * beside the status before.
-   */
-  readonly upserts?: 'settled';
-  /** The run tells people of its requests. Absent: policy tells nobody, or prepared by an earlier release. */
+  /** The run tells people of its requests. Absent: policy tells nobody. */
   readonly notify?: PreparedNotify;
 }
 

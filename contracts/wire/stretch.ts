@@ -108,7 +108,7 @@ export interface StretchBeat extends BeginRecord {
 /** Answer of the first activity: the prepared run, and what else was done in it. */
 export type BegunRun = PreparedRun & {
   readonly found?: readonly Discovery[];
-  /** Set with `found`; absent in runs of earlier builds, whose ledgers have the time at which the activity ended. */
+  /** Set with `found`. */
   readonly times?: BegunTimes;
   readonly turns?: readonly StretchedTurn[];
   /** The model's final refusal of the first step: the run fails by it, and does not ask again. */

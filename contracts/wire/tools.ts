@@ -66,6 +66,8 @@ export interface DispatchInput {
   readonly hold?: { readonly seconds: number };
   /** For a hosted call: the id under which the provider asked for approval. */
   readonly approvalRequestId?: string;
+  /** For a hosted call: the id of the provider's answer that asks for it, if the provider keeps that answer. */
+  readonly storedAnswerId?: string;
 }
 
 /** Repeats a dispatch whose worker is lost: nothing is sent, only the server is asked for the answer. */

@@ -15,11 +15,9 @@ import type { Catalog, CatalogChange } from './state.ts';
 
 /** Version of the carry. A changed shape raises the version; an execution refuses an unknown version. */
 export const CATALOG_CARRY_VERSION = 1;
-/** Version of a carry with a trust set: an execution that does not know it would take unsigned messages. */
-export const SIGNED_CARRY_VERSION = 2;
 
 export interface CatalogCarry {
-  readonly version: typeof CATALOG_CARRY_VERSION | typeof SIGNED_CARRY_VERSION;
+  readonly version: typeof CATALOG_CARRY_VERSION;
   readonly catalog: Catalog;
   readonly journal: JournalHead;
   readonly signing?: CarriedTrust;

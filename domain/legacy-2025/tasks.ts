@@ -3,7 +3,7 @@
  *
  * The file is pure. `activities/gate/legacy-2025/poll-task.ts` polls, and `workflows/legacy-2025/tasks.ts` waits.
  *
- * 1. Only the result of an activity makes a call a task: runs of earlier releases have none, and replay as they were.
+ * 1. Only the result of an activity makes a call a task.
  * 2. The run bounds the poll rate, whatever the server wants: each poll is eleven events of history.
  * 3. Time alone bounds a task. A task that has not ended by then has an unknown outcome.
  */

@@ -17,7 +17,7 @@ import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApproverRule, DecisionRight } from '../../contracts/schemas/policy.ts';
 import type { Approver, Decision, DecisionAck, PauseKind, SignedDecision } from '../../contracts/schemas/request.ts';
 import type { Limits } from '../../contracts/schemas/run-spec.ts';
-import type { Answered } from '../../contracts/wire/carry.ts';
+import type { Answered, Remembered } from '../../contracts/wire/carry.ts';
 import { groupsOf, isMet, isSamePerson, isWanted, mayDecide, type Voter } from '../policy/approvers.ts';
 import { signatureEvidence } from '../signing/jws.ts';
 import {
@@ -31,16 +31,7 @@ import {
   voted,
   type WaitingForConsent,
 } from '../state/call.ts';
-import {
-  answeredWith,
-  callOf,
-  type Change,
-  isPauseAnswer,
-  type Remembered,
-  replaceCall,
-  type Run,
-  type RunIds,
-} from '../state/run.ts';
+import { answeredWith, callOf, type Change, isPauseAnswer, replaceCall, type Run, type RunIds } from '../state/run.ts';
 import { byteLength, hashOf, sha256Hex } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 import { extended, refuseExtension, tellDue } from './deadline.ts';
@@ -203,7 +194,7 @@ export function accept(
     ...answeredBy(replaceCall(run, next), decision, status, at),
     facts: [
       ...due.facts,
-      acceptedFact(run, state, { ...decision, approver }, status),
+      acceptedFact(state, { ...decision, approver }, status),
       ...(next.status === 'settled' ? [outcomeFact(decision.callId, next.outcome)] : []),
     ],
   };
@@ -227,21 +218,7 @@ export function answeredBy(
     decidedAt: new Date(at).toISOString(),
     ...untilOf(decision),
   };
-  return { ack, run: answeredWith(run, { ack, ...rememberedOf(run, decision) }) };
-}
-
-function rememberedOf(
-  { decisionIds }: Run,
-  decision: Decision,
-): { readonly message: string } | { readonly digest: string; readonly content?: string } {
-  if (decisionIds === 'compared') return { message: messageOf(decision) };
-  const content = contentOf(decision);
-  return { digest: decision.digest, ...defined({ content }) };
-}
-
-/** Makes the run compare whole decisions of one id from now on, comments and reasons included. */
-export function comparingDecisions(run: Run): Run {
-  return { ...run, decisionIds: 'compared' };
+  return { ack, run: answeredWith(run, { ack, message: messageOf(decision) }) };
 }
 
 /** The signature is left out: the same decision signed anew counts as the same. */
@@ -250,14 +227,12 @@ function messageOf({ signature: _, ...decision }: SignedDecision): string {
 }
 
 export function acceptedFact(
-  { refusals }: Run,
   { request, call }: Asking,
   decision: SignedDecision,
   status: DecisionAck['status'],
 ): Extract<LedgerFact, { kind: 'decision.accepted' }> {
   const comment = decision.kind === 'reject' ? decision.reason : decision.comment;
-  // Runs prepared before repeats were answered replay with ledger entries that do not mark partial votes (INV-D1).
-  const isPartial = status === 'edited' || (status === 'counted' && refusals !== undefined);
+  const isPartial = status === 'edited' || status === 'counted';
   return {
     kind: 'decision.accepted',
     callId: decision.callId,
@@ -319,40 +294,8 @@ export function namedIn(rules: readonly ApproverRule[], { id, groups }: Approver
   return { id, groups: groups.filter((group) => named.has(group)) };
 }
 
-const KIND_OF: Readonly<Record<DecisionAck['status'], Decision['kind']>> = {
-  approved: 'approve',
-  counted: 'approve',
-  rejected: 'reject',
-  withdrawn: 'withdraw',
-  extended: 'extend',
-  answered: 'respond',
-  edited: 'approve',
-};
-
-/**
- * Hashes what makes two decisions of one kind on one request differ in effect; used by runs that do not compare them
- * whole.
- */
-function contentOf(decision: Decision): string | undefined {
-  if (decision.kind === 'approve') {
-    const { arguments: args, remember } = decision;
-    if (remember !== undefined) return hashOf({ arguments: args, remember });
-    return args === undefined ? undefined : hashOf(args);
-  }
-  return decision.kind === 'respond' ? sha256Hex(decision.answer) : undefined;
-}
-
 function isSame(known: Answered, decision: Decision): boolean {
-  if ('message' in known) return known.message === messageOf(decision);
-  const { ack, digest, content } = known;
-  return (
-    ack.callId === decision.callId &&
-    ack.decidedBy === decision.approver.id &&
-    KIND_OF[ack.status] === decision.kind &&
-    ack.until === untilOf(decision).until &&
-    digest === decision.digest &&
-    content === contentOf(decision)
-  );
+  return known.message === messageOf(decision);
 }
 
 // A request refuses an answer: it is closed, it changed since it was read, it is over, or it expects another update.

@@ -121,7 +121,7 @@ export function acceptEdit(
     kind: 'accept',
     ...answeredBy(replaceCall(run, next), decision, status, at),
     facts: [
-      acceptedFact(run, state, { ...decision, approver }, status),
+      acceptedFact(state, { ...decision, approver }, status),
       verdictFact(edited.call, edited.judgement, policyVersion),
       ...(next.status === 'waiting-for-consent' ? [requestOpenedFact(next, ids)] : []),
     ],

@@ -127,35 +127,25 @@ const LONGEST_MESSAGE = 1_000;
 /**
  * Builds the request from what the run and the worker know.
  * @param handedAt time at which the run handed the call to a worker, epoch ms
- * @param sentTimes absent for runs of an earlier release, which take `handedAt` for the time of sending
  */
 export function outcomePause(
   { attempts }: Dispatched,
   { outcome, sent, token }: Ended,
   handedAt: number,
-  sentTimes?: 'told',
 ): OutcomePause {
   const said: unknown = 'message' in outcome ? outcome.message : undefined;
   const message = typeof said === 'string' ? said : 'Its outcome is not known.';
   const at = sent?.at;
   return {
     kind: 'outcome',
-    ...leftAt(at, new Date(handedAt).toISOString(), sentTimes),
+    // Only a worker's report tells that the call was sent.
+    ...(isInstant(at) ? { sentAt: at } : { handedAt: new Date(handedAt).toISOString() }),
     message: message.slice(0, LONGEST_MESSAGE),
     attempt: attempts,
     ...(isCount(sent?.bytes) ? { bytes: sent.bytes } : {}),
     ...(isFiniteNumber(sent?.progress) ? { lastProgress: sent.progress } : {}),
     ...(isEvidence(token) ? { token } : {}),
   };
-}
-
-function leftAt(
-  at: string | undefined,
-  handedAt: string,
-  sentTimes: 'told' | undefined,
-): Pick<OutcomePause, 'sentAt' | 'handedAt'> {
-  if (isInstant(at)) return { sentAt: at };
-  return sentTimes === 'told' ? { handedAt } : { sentAt: handedAt };
 }
 
 function isCount(bytes: unknown): bytes is number {

@@ -4,7 +4,7 @@
  * This pure file owns how such a call looks, how long it waits, and when it is given up; also the waits between
  * attempts. `activities/limits/server-limits.ts` does the throttling, and `workflows/run/call.ts` the waiting.
  *
- * 1. Only the result of an activity throttles a call: runs of earlier releases have none, and replay as they were.
+ * 1. Only the result of an activity throttles a call.
  * 2. A throttled dispatch is no attempt, since nothing was sent. Time bounds it instead.
  */
 import type { HeldCall } from '../../contracts/schemas/call.ts';

@@ -124,8 +124,7 @@ export interface Reopening {
 
 /**
  * Adds a warning to the reason of a new request, if a person let the call leave again although it may have run: the new
- * approvers must read that, too. Other reasons stay unchanged, since runs of earlier releases have them in their
- * ledgers.
+ * approvers must read that, too.
  */
 export function warned({ unsure, asked }: Dispatched | Sendable, because: string): string {
   return unsure === undefined || asked === undefined

@@ -8,8 +8,6 @@
  */
 import { defined } from '../../contracts/defined.ts';
 import {
-  type Answered,
-  type AnsweredPause,
   type CarriedCall,
   type CarriedRun,
   type Carry,
@@ -17,51 +15,17 @@ import {
   type Consent,
   type MadeDecision,
   type OpenRequest,
-  PAUSED_CARRY_VERSION,
-  TASK_CARRY_VERSION,
 } from '../../contracts/wire/carry.ts';
-import { type Approved, type CallState, type Cleared, requestOf, resolvedOf, sendable } from '../state/call.ts';
-import { isPauseAnswer, type Remembered, type Run } from '../state/run.ts';
+import { type Approved, type CallState, type Cleared, resolvedOf, sendable } from '../state/call.ts';
+import type { Run } from '../state/run.ts';
 
 /** Returns the run as it is carried, and the version of its shape. */
-export function toCarry(run: Run): { readonly version: Carry['version']; readonly run: CarriedRun } {
-  const resumed = run.answered.filter(isPauseAnswer);
-  return {
-    version: carryVersionOf(run),
-    run: {
-      ...run,
-      calls: run.calls.map(carriedCall),
-      answered: run.answered.filter((each): each is Answered => !isPauseAnswer(each)),
-      ...(resumed.length === 0 ? {} : { resumed }),
-    },
-  };
+export function toCarry(run: Run): Pick<Carry, 'version' | 'run'> {
+  return { version: CARRY_VERSION, run: { ...run, calls: run.calls.map(carriedCall) } };
 }
 
-export function fromCarry({ calls, answered, resumed = [], ...run }: CarriedRun): Run {
-  return { ...run, calls: calls.map(callFrom), answered: inOrder(answered, resumed) };
-}
-
-/** Merges two lists by time. Each keeps its own order: the clocks of two executions may differ. */
-function inOrder(answered: readonly Answered[], resumed: readonly AnsweredPause[]): readonly Remembered[] {
-  const merged: Remembered[] = [];
-  const later = [...resumed];
-  for (const each of answered) {
-    while (later[0] !== undefined && later[0].ack.decidedAt < each.ack.decidedAt) merged.push(...later.splice(0, 1));
-    merged.push(each);
-  }
-  return [...merged, ...later];
-}
-
-function carryVersionOf({ calls, grants }: Run): Carry['version'] {
-  if (calls.some(({ status }) => status === 'on-task')) return TASK_CARRY_VERSION;
-  return grants !== undefined || calls.some(wasPaused) ? PAUSED_CARRY_VERSION : CARRY_VERSION;
-}
-
-/** True if a call was ever paused. A settled call has no open question and does not count. */
-function wasPaused(state: CallState): boolean {
-  if (state.status === 'settled' || state.status === 'proposed') return false;
-  const { asked, retry, input, authorized } = state;
-  return [requestOf(state)?.about, asked, retry, input, authorized].some((each) => each !== undefined);
+export function fromCarry({ calls, ...run }: CarriedRun): Run {
+  return { ...run, calls: calls.map(callFrom) };
 }
 
 function carriedCall(state: CallState): CarriedCall {

@@ -53,6 +53,7 @@ export function dispatchOf(
     attempt: attempts,
     // The key stays the same across attempts, continue-as-new and reset, because the call is the same call.
     idempotencyKey: `${run.workflowId}/${call.callId}`,
-    ...defined({ tasks, signedSpec, resumable, approvalRequestId: call.approvalRequestId }),
+    ...defined({ tasks, signedSpec, resumable }),
+    ...defined({ approvalRequestId: call.approvalRequestId, storedAnswerId: call.storedAnswerId }),
   };
 }

@@ -39,7 +39,7 @@ export function reachedLimit(run: Run, limits: Limits, now: number): ReachedLimi
 /**
  * Returns the room for one call's result: an equal share of the turn's room. The share depends on how many calls policy
  * let stand, and on nothing that happens to them later; so no call waits for another or is cut by it (INV-G3).
- * @param limits as the run was prepared; an earlier release states no `resultBytesPerTurn`
+ * @param limits without `resultBytesPerTurn`, only the bound of one result holds
  */
 export function resultRoom(
   { resultBytes, resultBytesPerTurn }: Pick<Limits, 'resultBytes' | 'resultBytesPerTurn'>,

@@ -20,14 +20,6 @@ export const MOST_QUEUED = 393_216;
 /** Characters kept of the hash of each heard message. */
 const HASH_CHARACTERS = 32;
 
-/**
- * Makes the run compare messages of one id from now on. The call is sound only before the first model step, while every
- * heard message still waits in the queue.
- */
-export function comparing(run: Run): Run {
-  return { ...run, heardHashes: run.queue.map(hashOfSaid) };
-}
-
 /** Refuses a message that finds no room. A message heard before takes no room, but must be the same. */
 export function admitSaid(run: Run, say: Say): Refusal | undefined {
   if (run.heard.includes(say.messageId)) return otherThanHeard(run, say);
@@ -45,7 +37,7 @@ export function admitSaid(run: Run, say: Say): Refusal | undefined {
  * have passed the validator in the same workflow task.
  */
 export function otherThanHeard({ heard: ids, heardHashes }: Run, say: Say): Refusal | undefined {
-  const known = heardHashes?.[ids.indexOf(say.messageId)];
+  const known = heardHashes[ids.indexOf(say.messageId)];
   if (known === undefined || known === hashOfSaid(say)) return undefined;
   return refuse('MESSAGE_INVALID', `Message id ${say.messageId} was used for another message; send a new id.`, {
     path: 'messageId',
@@ -60,9 +52,7 @@ export function heard(run: Run, say: Say): Change {
       ...run,
       queue: [...run.queue, say],
       heard: [...run.heard, say.messageId].slice(-MOST_ANSWERED),
-      ...(run.heardHashes === undefined
-        ? {}
-        : { heardHashes: [...run.heardHashes, hashOfSaid(say)].slice(-MOST_ANSWERED) }),
+      heardHashes: [...run.heardHashes, hashOfSaid(say)].slice(-MOST_ANSWERED),
     },
     facts: [
       {

@@ -23,11 +23,11 @@ import { dispatchOf } from './dispatch.ts';
 import { EMPTY_DIGEST } from './journal.ts';
 import { costOf, EMPTY_TALLY, reachedLimit } from './limits.ts';
 import { toolsetOf } from './toolset.ts';
-import { judgedAll, judgementsOn, keyOf, remembering } from './turn.ts';
+import { judgedAll, judgementsOn, keyOf } from './turn.ts';
 
 /** Counts of a run, as a stretch begins with them. */
 export function stretchState(run: Run, counts: boolean): StretchState {
-  const { startedAt, turn, totalCalls, usage, spent, tally, refusals = [] } = run;
+  const { startedAt, turn, totalCalls, usage, spent, tally, refusals } = run;
   return {
     startedAt,
     turn,
@@ -40,7 +40,7 @@ export function stretchState(run: Run, counts: boolean): StretchState {
 
 /** The run as an attempt of a stretch knows it. */
 export function stretchRun({ startedAt, turn, totalCalls, usage, spent, tally }: StretchState): Run {
-  return { ...remembering(startRun(startedAt)), turn, totalCalls, usage, ...defined({ spent, tally }) };
+  return { ...startRun(startedAt), turn, totalCalls, usage, ...defined({ spent, tally }) };
 }
 
 /**

@@ -28,7 +28,7 @@ export function judgedAll(
 ): Change {
   const current = stillStanding(run, judgements, at);
   const facts: LedgerFact[] = [...current.facts];
-  const duplicates = new Duplicates(run);
+  const duplicates = new Duplicates();
   const calls = run.calls.map((state) => {
     if (state.status !== 'proposed') return state;
     const judgement = judgements.find(({ callId }) => callId === state.call.callId) ?? passedOver(state.call);
@@ -121,14 +121,8 @@ export const MOST_REFUSALS = 100;
 /** Characters of the reason that a repeat gets: the model has read all of it once. */
 const REASON_CHARACTERS = 300;
 
-/** Starts remembering refusals. Runs prepared before repeats were answered do not call it. */
-export function remembering(run: Run): Run {
-  return { ...run, refusals: [] };
-}
-
 /** Remembers the refusals of the turn that closes. */
 function withRefusals(run: Run): Run {
-  if (run.refusals === undefined) return run;
   const added = run.calls.filter(isSettled).flatMap(refusalOf);
   if (added.length === 0) return run;
   const isNew = ({ key }: RefusedCall): boolean => !added.some((other) => other.key === key);
@@ -137,7 +131,7 @@ function withRefusals(run: Run): Run {
 
 /** Forgets all refusals after a message of the user: refused calls may be asked again. */
 export function withoutRefusals(run: Run): Run {
-  return run.refusals === undefined ? run : { ...run, refusals: [] };
+  return { ...run, refusals: [] };
 }
 
 /**
@@ -145,7 +139,7 @@ export function withoutRefusals(run: Run): Run {
  * if policy repeats it.
  */
 function answeredBefore(
-  { refusals = [] }: Run,
+  { refusals }: Run,
   call: ProposedCall,
   { target, verdict }: Judgement,
 ): RefusedCall['outcome'] | undefined {
@@ -159,15 +153,9 @@ function answeredBefore(
 /** Tells which calls of one turn repeat an earlier one. The calls are asked about in their order. */
 class Duplicates {
   readonly #first = new Map<string, string>();
-  readonly #wanted: boolean;
-
-  constructor({ refusals }: Run) {
-    this.#wanted = refusals !== undefined;
-  }
 
   /** Returns the id of the first equal call of the turn. */
   of(call: ProposedCall, target: ToolTarget): string | undefined {
-    if (!this.#wanted) return undefined;
     const key = keyOf(call, target);
     const first = this.#first.get(key);
     if (first === undefined) this.#first.set(key, call.callId);

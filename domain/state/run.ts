@@ -13,7 +13,7 @@ import type { ProposedCall } from '../../contracts/schemas/call.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { RunState, RunStatus } from '../../contracts/schemas/run-state.ts';
 import type { Usage } from '../../contracts/schemas/transcript.ts';
-import type { Answered, AnsweredPause, Authorized, CarriedRun, Settled } from '../../contracts/wire/carry.ts';
+import type { AnsweredPause, Authorized, CarriedRun, Remembered, Settled } from '../../contracts/wire/carry.ts';
 import type { ModelStepResult } from '../../contracts/wire/run.ts';
 import { type Asking, type CallState, type CallStatus, isAsking } from './call.ts';
 
@@ -75,9 +75,6 @@ export function carriedExecutions(execution: Execution): readonly string[] {
   return decidedIn(execution).slice(-MOST_EARLIER);
 }
 
-/** An accepted answer of any kind, remembered so that a resent answer gets the same acknowledgement (INV-D3). */
-export type Remembered = Answered | AnsweredPause;
-
 export function isPauseAnswer(known: Remembered): known is AnsweredPause {
   return 'answer' in known.ack;
 }
@@ -91,10 +88,8 @@ export interface RunIds {
 }
 
 /** The record of a run, with its calls in the states that transitions know. */
-export interface Run extends Omit<CarriedRun, 'calls' | 'answered' | 'resumed'> {
+export interface Run extends Omit<CarriedRun, 'calls'> {
   readonly calls: readonly CallState[];
-  /** The newest answers of people, oldest first. */
-  readonly answered: readonly Remembered[];
 }
 
 export interface Change {
@@ -127,6 +122,8 @@ export function startRun(startedAt: number): Run {
     expired: [],
     queue: [],
     heard: [],
+    heardHashes: [],
+    refusals: [],
   };
 }
 
@@ -192,7 +189,7 @@ export function repaired(run: Run): Run {
 export function callsOf({ parts, malformed }: Pick<ModelStepResult, 'parts' | 'malformed'>): ProposedCall[] {
   return parts.flatMap((part) => {
     if (part.type !== 'call') return [];
-    const { callId, providerCallId, name, approvalRequestId } = part;
+    const { callId, providerCallId, name, approvalRequestId, storedAnswerId } = part;
     const reason = malformed?.[callId];
     return [
       {
@@ -200,7 +197,7 @@ export function callsOf({ parts, malformed }: Pick<ModelStepResult, 'parts' | 'm
         providerCallId,
         name,
         arguments: part.arguments,
-        ...defined({ malformed: reason, approvalRequestId }),
+        ...defined({ malformed: reason, approvalRequestId, storedAnswerId }),
       },
     ];
   });

@@ -5,6 +5,7 @@ import { basename, join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { quietProgram } from '../support/cli.ts';
 import { parse } from 'yaml';
+import { ERRORS } from '../../contracts/errors.ts';
 import { Config } from '../../contracts/schemas/config.ts';
 import { CodecServerConfig } from '../../contracts/schemas/gateway.ts';
 import { loadConfig } from '../../workers/config/load.ts';
@@ -184,7 +185,7 @@ test('the units start verbs of the installed package, as a user of their own', (
 test('workers of two roles on one machine have secrets and a configuration each', () => {
   const [shared, own] = worker.get('EnvironmentFile') ?? [];
   expect([shared, own]).toEqual(['/etc/countersign/environment', '-/etc/countersign/%i.environment']);
-  const guide = read('docs/operations/deploying.md');
+  const guide = read('docs/operations/installing.md');
   for (const role of ['runs', 'tools']) {
     expect(guide).toContain(`/etc/countersign/${role}.environment`);
     expect(guide).toContain(`countersign-worker@${role}`);
@@ -199,7 +200,7 @@ test('the gateway may list the interfaces of the machine, as its HTTP server doe
 
 test('the guide installs the configuration on a machine so that no other machine reaches its ports', () => {
   const [, script = '', source = ''] =
-    /^sed '([^']+)' (deploy\/\S+) \| install /m.exec(read('docs/operations/deploying.md')) ?? [];
+    /^sed '([^']+)' (deploy\/\S+) \| install /m.exec(read('docs/operations/installing.md')) ?? [];
   const { stdout } = spawnSync('sed', [script, join(ROOT, source)], { encoding: 'utf8' });
   const { health, gateway } = Config.parse(parse(stdout));
   expect([health, gateway]).toMatchObject([{ host: '127.0.0.1' }, { host: '127.0.0.1' }]);
@@ -217,8 +218,18 @@ test('systemd finds nothing wrong in the units, where it is installed', () => {
   expect(about.filter((line) => !/not executable|No such file|not found/.test(line))).toEqual([]);
 });
 
-test('the guide names each file, service and path of it', () => {
+test('what to do for a harmless, a risky and a failed deploy stands on two pages, with each exit code', () => {
   const guide = read('docs/operations/deploying.md');
+  expect(guide.split(/\s+/).length).toBeLessThanOrEqual(900);
+  const heads = [...guide.matchAll(/^## (.*)$/gm)].map(([, head]) => head);
+  expect(heads).toEqual(expect.arrayContaining(['A harmless change', 'A risky change', 'A failed deploy']));
+  const codes = new Set(Object.values(ERRORS).map(({ exitCode }) => exitCode));
+  const listed = [...guide.matchAll(/^\| (\d) \|/gm)].map(([, code]) => Number(code));
+  expect(listed).toEqual([0, ...[...codes].filter((code) => code < 70).toSorted((one, other) => one - other)]);
+});
+
+test('the guide names each file, service and path of it', () => {
+  const guide = read('docs/operations/installing.md');
   const named = [
     'deploy/Containerfile',
     'deploy/compose.yaml',

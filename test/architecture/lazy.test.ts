@@ -55,7 +55,7 @@ function packagesOf(start: string): ReadonlySet<string> {
 
 const entries = [
   'client/index.ts',
-  'cli/main.ts',
+  'cli/program.ts',
   ...readdirSync(join(ROOT, 'cli/verbs')).map((name) => `cli/verbs/${name}`),
 ];
 
@@ -63,6 +63,10 @@ test.each(entries)('%s loads nothing heavy before it is used', (entry) => {
   const loaded = packagesOf(entry);
   expect(loaded.size).toBeGreaterThan(0);
   expect(HEAVY.filter((name) => loaded.has(name) && !(MORE[entry] ?? []).includes(name))).toEqual([]);
+});
+
+test('the entry of the command loads nothing but Node until it knows whether the verb is bundled', () => {
+  expect([...packagesOf('cli/main.ts')]).toEqual(['node:fs']);
 });
 
 test('`countersign requests` reads no YAML and opens no JWE before it needs to', () => {

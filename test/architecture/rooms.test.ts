@@ -102,34 +102,41 @@ test('a field that may be missing is said by `defined`', () => {
   expect(product.filter(({ text }) => text.search(trivial) >= 0).map(({ path }) => path)).toEqual([]);
 });
 
-/** @returns where functions with a body begin and end, by offsets of bytes in the text */
-function bodiesIn(node: unknown): readonly { start: number; end: number }[] {
-  if (Array.isArray(node)) return node.flatMap(bodiesIn);
-  if (typeof node !== 'object' || node === null) return [];
-  const below = Object.values(node).flatMap(bodiesIn);
+interface Span {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Adds where functions with a body begin and end, by offsets of bytes in the text. */
+function bodiesIn(node: unknown, spans: Span[] = []): readonly Span[] {
+  if (typeof node !== 'object' || node === null) return spans;
   const { type, body, function: method, span } = node as Readonly<Record<string, unknown>>;
   const isFunction =
     (type === 'FunctionDeclaration' || type === 'FunctionExpression' || type === 'ArrowFunctionExpression') && body;
   // Sound: swc gives every node of these types a span.
-  return isFunction || method !== undefined ? [span as { start: number; end: number }, ...below] : below;
+  if (isFunction || method !== undefined) spans.push(span as Span);
+  for (const each of Object.values(node)) bodiesIn(each, spans);
+  return spans;
 }
+
+const NEWLINE = '\n'.charCodeAt(0);
 
 /** @returns `path:line` of each function that is longer than may be, and gives no reason in the comment before it */
 function endlessIn(path: string, text: string): readonly string[] {
+  const lines = text.split('\n');
+  // Half of all files are shorter than one function may be.
+  if (lines.length <= MOST_LINES_OF_A_FUNCTION) return [];
   const bytes = Buffer.from(text);
   const { body, span } = parseSync(text, { syntax: 'typescript', target: 'es2023' });
   // Offsets count on from what was parsed before; the module ends with its last statement.
   const base = span.end - Buffer.byteLength(text.trimEnd());
-  const lineAt = (offset: number): number =>
-    bytes
-      .subarray(0, offset - base)
-      .toString()
-      .split('\n').length;
+  const newlinesIn = (start: number, end: number): number =>
+    bytes.subarray(Math.max(0, start), end).reduce((count, byte) => count + Number(byte === NEWLINE), 0);
   return bodiesIn(body)
-    .map(({ start, end }) => ({ first: lineAt(start), last: lineAt(end) }))
-    .filter(({ first, last }) => last - first >= MOST_LINES_OF_A_FUNCTION)
-    .filter(({ first }) => !REASON.test(commentBefore(text.split('\n'), first)))
-    .map(({ first }) => `${path}:${first}`);
+    .filter(({ start, end }) => newlinesIn(start - base, end - base) >= MOST_LINES_OF_A_FUNCTION)
+    .map(({ start }) => newlinesIn(0, start - base) + 1)
+    .filter((first) => !REASON.test(commentBefore(lines, first)))
+    .map((first) => `${path}:${first}`);
 }
 
 function commentBefore(lines: readonly string[], line: number): string {

@@ -14,7 +14,7 @@ import { type Browser, chromium } from 'playwright-core';
 import { findChromium } from '../../scripts/chromium.mjs';
 import { findTemporalCli } from '../../workers/temporal-cli.ts';
 import { freePort } from '../../workers/dev-server.ts';
-import { pack, type Packed } from '../support/package/packed.ts';
+import { pack, type Packed } from '../../scripts/pack.mjs';
 import { openPage, type PlayedPage } from '../support/package/played-page.ts';
 import { until } from '../support/until.ts';
 
@@ -34,7 +34,7 @@ beforeAll(async () => {
     throw new Error('No Chromium: run the suite through `node scripts/test.mjs browser`');
   browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu', '--no-first-run'] });
   folder = mkdtempSync(join(tmpdir(), 'first-approval-'));
-  copyFileSync(packed.tarball, join(folder, 'countersign-0.1.0.tgz'));
+  copyFileSync(packed.tarball, join(folder, 'countersign-1.0.0-rc.1.tgz'));
 }, FIVE_MINUTES_MS);
 afterAll(async () => {
   await page?.stop();

@@ -2,13 +2,12 @@
  * The package `openai` and this project mean the same by a hosted tool: its client reads what the stand-in of the provider
  * says, and its types hold every request that is made here (docs/adr/0080, S4.7).
  */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
-import { createHostedServer } from '../../activities/hosted/hosted-server.ts';
-import type { ModelTool } from '../../activities/models/port.ts';
+import { createHostedServer, createHostingModel } from '../../activities/hosted/hosted-server.ts';
+import type { ModelPart, ModelTool } from '../../activities/models/port.ts';
 import type { ProviderConfig } from '../../activities/models/provider.ts';
-import { createResponsesApi } from '../../activities/models/responses-api.ts';
 import { createResponsesModel } from '../../activities/models/responses.ts';
 import { defined } from '../../contracts/defined.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
@@ -105,8 +104,8 @@ async function sent(work: () => Promise<unknown>): Promise<readonly unknown[]> {
 
 test('their types hold the requests that list and call', async () => {
   const { request } = await proposal('ours');
-  const ask = createResponsesApi('gpt', { ...CONFIG, baseUrl: provider.baseUrl }, loopbackEgress());
-  const server = createHostedServer({ artifacts: createMemoryStore(), models: () => ({ ask }) });
+  const hosting = createHostingModel('gpt', { ...CONFIG, baseUrl: provider.baseUrl }, loopbackEgress());
+  const server = createHostedServer({ artifacts: createMemoryStore(), models: () => hosting });
   const at = { name: 'bank', url: bank.url, accessToken: 'token-of-ann', hosted: { model: 'gpt' } };
   const connection = aConnection({ ...at, headers: { 'x-team': 'red' } });
   const definition = toolDefinition({ ...PAY });
@@ -207,3 +206,112 @@ test('their types hold a model step, with calls that were made and calls that we
   } satisfies Ask;
   expect(body).toEqual(step);
 });
+
+describe('stored answers', () => {
+  const kept = async (purposes: readonly string[]) => {
+    const [name = ''] = purposes;
+    const wanted = purposes.map((purpose) => ({ server: 'bank', tool: 'pay', arguments: { purpose, amount: 5 } }));
+    provider.script(name, [{ calls: wanted }, { text: 'done' }]);
+    const config = { ...CONFIG, baseUrl: provider.baseUrl, storesAnswers: true };
+    const model = createResponsesModel('gpt', config, loopbackEgress());
+    const hosted = { server: 'bank', serverUrl: bank.url, tool: 'pay' };
+    const tools: readonly ModelTool[] = [{ ...PAY, name: 'bank__pay', qualifiedName: 'bank/pay', hosted }];
+    const { signal } = new AbortController();
+    const messages: readonly Message[] = [{ role: 'user', text: name }];
+    const { parts } = await model.step({ turn: 1, messages, tools, signal, onProgress: () => {} });
+    return parts.flatMap((part) => (part.type === 'call' ? [part] : []));
+  };
+  const adapter = () => {
+    const hosting = createHostingModel('gpt', { ...CONFIG, baseUrl: provider.baseUrl }, loopbackEgress());
+    return createHostedServer({ artifacts: createMemoryStore(), models: () => hosting });
+  };
+  const connection = () => aConnection({ name: 'bank', url: bank.url, hosted: { model: 'gpt' } });
+  const called = async ({
+    arguments: args,
+    ...ids
+  }: Pick<ModelCall, 'arguments' | 'approvalRequestId' | 'storedAnswerId'>) =>
+    await adapter().call(
+      connection(),
+      aCall({
+        definition: toolDefinition({ ...PAY }),
+        arguments: args,
+        ...defined({ approvalRequestId: ids.approvalRequestId, storedAnswerId: ids.storedAnswerId }),
+      }),
+    );
+
+  test('are read by their client, and continued by it in branches, as ours are', async () => {
+    const [first, second] = await kept(['by them', 'by us']);
+    const id = first?.storedAnswerId ?? '';
+    expect(ofAll((await client.responses.retrieve(id)).output)).toEqual([
+      first?.approvalRequestId,
+      second?.approvalRequestId,
+    ]);
+    const tool = { type: 'mcp', server_label: 'bank', server_url: bank.url, require_approval: 'always' } as const;
+    const input = [first, second].map(
+      (part, index) =>
+        ({
+          type: 'mcp_approval_response',
+          approval_request_id: part?.approvalRequestId ?? '',
+          approve: index === 0,
+        }) as const,
+    );
+    const body = { model: 'gpt-5.1', store: false, previous_response_id: id, input, tools: [tool] };
+    const made = ofType((await client.responses.stream(body).finalResponse()).output, 'mcp_call');
+    expect(made).toMatchObject({ approval_request_id: first?.approvalRequestId, status: 'completed' });
+    const [ours] = await sent(async () => {
+      if (second !== undefined) expect(await called(second)).toMatchObject({ kind: 'executed', isError: false });
+    });
+    const continuing = {
+      model: 'gpt-5.1',
+      stream: true,
+      store: false,
+      max_output_tokens: 16,
+      previous_response_id: id,
+      tools: [{ ...tool, allowed_tools: ['pay'], headers: { 'idempotency-key': 'run-1/t1.c0' } }],
+      input: [
+        { type: 'mcp_approval_response', approval_request_id: second?.approvalRequestId ?? '', approve: true },
+        {
+          type: 'mcp_approval_response',
+          approval_request_id: first?.approvalRequestId ?? '',
+          approve: false,
+          reason: 'It is answered apart from this.',
+        },
+      ],
+    } satisfies Ask;
+    expect(ours).toEqual(continuing);
+    expect(['by them', 'by us'].map((purpose) => bank.callsFor(purpose).length)).toEqual([1, 1]);
+  });
+
+  test('execute what is stored, whatever a request says: so a call with ids of another one approves nothing', async () => {
+    const [shown] = await kept(['shown']);
+    const [meant] = await kept(['meant']);
+    if (shown === undefined || meant === undefined) throw new Error('there are no calls');
+    const { storedAnswerId, approvalRequestId } = meant;
+    const before = provider.asked.length;
+    for (const swapped of [{ storedAnswerId, approvalRequestId }, { storedAnswerId }, { approvalRequestId }])
+      expect(await called({ ...shown, ...defined(swapped) })).toMatchObject({
+        kind: 'refused',
+        code: 'DISPATCH_FORBIDDEN',
+      });
+    expect(provider.asked).toHaveLength(before);
+    // Control: the provider would have executed the other call.
+    await called(meant);
+    expect([bank.callsFor('shown'), bank.callsFor('meant')].map(({ length }) => length)).toEqual([0, 1]);
+  });
+
+  test('that are forgotten are continued by nobody, and nothing is executed', async () => {
+    const [part] = await kept(['forgotten']);
+    if (part === undefined) throw new Error('there is no call');
+    provider.forget('forgotten');
+    const retrieved = client.responses.retrieve(part.storedAnswerId ?? '');
+    await expect(retrieved).rejects.toMatchObject({ status: 404 });
+    expect(await called(part)).toMatchObject({ kind: 'refused', code: 'STORED_ANSWER_GONE' });
+    expect(bank.callsFor('forgotten')).toEqual([]);
+  });
+});
+
+type ModelCall = Extract<ModelPart, { type: 'call' }>;
+
+function ofAll(items: readonly Item[]): readonly string[] {
+  return items.flatMap((item) => (item.type === 'mcp_approval_request' ? [item.id] : []));
+}

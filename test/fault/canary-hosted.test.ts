@@ -34,6 +34,7 @@ let desk: MessageReceiver;
 let world: FaultWorld;
 let worker: WorkerProcess;
 let run: RunHandle;
+const storing: { keeping?: RunHandle; keyed?: RunHandle } = {};
 let canaries: Readonly<Record<string, string>>;
 let pieces: readonly Piece[];
 
@@ -43,16 +44,19 @@ beforeAll(async () => {
   const zone = await zoneKey();
   const signing = headKey();
   const port = await freePort();
+  const gpt = {
+    provider: 'openai',
+    model: 'gpt-5.1',
+    baseUrl: provider.baseUrl,
+    asksBeforeCalls: true,
+    apiKey: '${API_KEY}',
+  } as const;
   world = await startFaultWorld({
     config: {
       models: {
-        gpt: {
-          provider: 'openai',
-          model: 'gpt-5.1',
-          baseUrl: provider.baseUrl,
-          asksBeforeCalls: true,
-          apiKey: '${API_KEY}',
-        },
+        gpt,
+        keeping: { ...gpt, storesAnswers: true },
+        keyed: { ...gpt, model: 'keyed', storesAnswers: true },
       },
       servers: {
         mine: { url: URL_OF_BANK, execute: 'hosted', headers: { 'x-api-key': '${HEADER_KEY}' }, recheckSeconds: 0 },
@@ -81,6 +85,14 @@ beforeAll(async () => {
   for (const request of requests) await run.decide(decisionOn(request, 'bob'));
   await run.result();
   const ended = await piecesOfRun(world, run.runId);
+  const ofStored: Piece[] = [];
+  for (const model of ['keeping', 'keyed'] as const) {
+    const stored = await world.start(model, { limits: { resultBytes: 16_384 } }, { authorizations });
+    for (const request of await openRequests(stored, 2)) await stored.decide(decisionOn(request, 'bob'));
+    await stored.result();
+    storing[model] = stored;
+    ofStored.push(...(await piecesOfRun(world, stored.runId)));
+  }
   provider.refuseSteps(true);
   const refused = await world.start('gpt', {}, { authorizations });
   const failed = await endedPieces(world, [refused.runId]);
@@ -96,7 +108,17 @@ beforeAll(async () => {
   const lines = [zone, signing].flatMap(({ pem }) => privateLines(pem));
   const keys = lines.map((line, index) => [`private key ${index}`, line] as const);
   canaries = { ...SECRETS, TOKEN, ...Object.fromEntries(keys) };
-  pieces = [...waiting, ...ended, ...failed, ...ofFailed, ...told, logs, metrics, ...(await storedPieces(world))];
+  pieces = [
+    ...waiting,
+    ...ended,
+    ...ofStored,
+    ...failed,
+    ...ofFailed,
+    ...told,
+    logs,
+    metrics,
+    ...(await storedPieces(world)),
+  ];
 }, LONG_MS);
 
 afterAll(async () => {
@@ -122,6 +144,18 @@ test('the provider was shown the secrets, where they belong, and every ending ca
   }));
   expect(sightings({ TOKEN, HEADER_KEY: SECRETS.HEADER_KEY }, shown)).toEqual([]);
   expect(new Set(Object.values(await outcomes(run)))).toEqual(new Set(['succeeded', 'failed', 'unknown']));
+});
+
+test('calls continued stored answers, and none of an answer whose id holds the key', async () => {
+  const { keeping, keyed } = storing;
+  if (keeping === undefined || keyed === undefined) throw new Error('nothing was stored');
+  expect(provider.reads()).toBeGreaterThan(HOSTED_ENDINGS.length);
+  const continuing = provider.asked.filter(({ body }) => body['previous_response_id'] !== undefined);
+  expect(continuing.map(({ executes, body }) => [executes, body['previous_response_id']])).toEqual(
+    HOSTED_ENDINGS.map(() => [true, 'resp_1']),
+  );
+  expect(new Set(Object.values(await outcomes(keeping)))).toEqual(new Set(['succeeded', 'failed', 'unknown']));
+  expect(new Set(Object.values(await outcomes(keyed)))).toEqual(new Set(['failed']));
 });
 
 test(

@@ -1,6 +1,6 @@
 /**
  * A worker process is killed (SIGKILL) with one hosted call waiting for a person and one under way at the provider
- * (docs/adr/0080, INV-X1): by the log of the server behind the provider, each is made once at most.
+ * (docs/adr/0080, INV-X1), for each way to approve one: by the log of the server behind the provider, each is made once at most.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
@@ -22,17 +22,16 @@ beforeAll(async () => {
   provider = await startHostingProvider();
   // The provider's client takes no list with a tool whose hints are of the wrong type.
   bank = await startRecordingServer({ tools: TOOLS.filter(({ name }) => name !== 'odd') });
+  const gpt = {
+    provider: 'openai',
+    model: 'gpt-5.1',
+    baseUrl: provider.baseUrl,
+    asksBeforeCalls: true,
+    apiKey: HOSTING_KEY,
+  } as const;
   world = await startFaultWorld({
     config: {
-      models: {
-        gpt: {
-          provider: 'openai',
-          model: 'gpt-5.1',
-          baseUrl: provider.baseUrl,
-          asksBeforeCalls: true,
-          apiKey: HOSTING_KEY,
-        },
-      },
+      models: { gpt, keeping: { ...gpt, storesAnswers: true } },
       servers: { bank: { url: bank.url, credentials: { kind: 'none' }, execute: 'hosted' } },
       policy: { approvers: { ids: ['bob'] }, servers: { bank: { tools: { slow: 'allow' } } } },
     },
@@ -45,33 +44,46 @@ afterAll(async () => {
   await Promise.all([provider.close(), bank.close()]);
 });
 
-async function started(tool: string, purpose: string): Promise<RunHandle> {
+async function started(model: string, tool: string, purpose: string): Promise<RunHandle> {
   provider.script(purpose, [{ calls: [{ server: 'bank', tool, arguments: { purpose } }] }, { text: 'done' }]);
-  return await world.start('gpt', { input: purpose });
+  return await world.start(model, { input: purpose });
 }
+
+/** The second continues an answer that its provider keeps. */
+const MODELS = ['gpt', 'keeping'] as const;
 
 test(
   'what waits is made once approved; what was under way is asked about, and not made again',
   async () => {
     const worker = await world.startWorker();
-    const waiting = await started('pay', 'waiting');
-    const underWay = await started('slow', 'under way');
-    const [request] = await openRequests(waiting);
-    await bank.held('under way');
+    const begun = await Promise.all(
+      MODELS.map(async (model) => {
+        const [waiting, underWay] = [`waiting of ${model}`, `under way of ${model}`];
+        const runs = [await started(model, 'pay', waiting), await started(model, 'slow', underWay)] as const;
+        const [request] = await openRequests(runs[0]);
+        await bank.held(underWay);
+        return { model, runs, request, waiting, underWay };
+      }),
+    );
     await worker.kill();
     await world.startWorker();
-    await waiting.decide(decisionOn(request, 'bob'));
-    await waiting.result();
-    expect(await outcomes(waiting)).toEqual({ 't1.c0': 'succeeded' });
-    expect(bank.callsFor('waiting')).toHaveLength(1);
-    const lost = await lostCall(underWay, 't1.c0', 1, RECOVERY_MS);
-    expect(lost).toMatchObject({ hosted: 'gpt', about: { kind: 'outcome', attempt: 1 } });
-    bank.release('under way');
-    await underWay.resolveOutcome(resolutionOf(lost, 'bob', { kind: 'failed', message: 'nothing there' }));
-    await underWay.result();
-    expect(bank.callsFor('under way')).toHaveLength(1);
-    expect(provider.asked.filter(({ approves }) => approves)).toHaveLength(2);
-    await replayOwn(world, waiting.runId, underWay.runId);
+    for (const { model, runs, request, ...purposes } of begun) {
+      const [waiting, underWay] = runs;
+      await waiting.decide(decisionOn(request, 'bob'));
+      await waiting.result();
+      expect(await outcomes(waiting)).toEqual({ 't1.c0': 'succeeded' });
+      expect(bank.callsFor(purposes.waiting)).toHaveLength(1);
+      const lost = await lostCall(underWay, 't1.c0', 1, RECOVERY_MS);
+      expect(lost).toMatchObject({ hosted: model, about: { kind: 'outcome', attempt: 1 } });
+      bank.release(purposes.underWay);
+      await underWay.resolveOutcome(resolutionOf(lost, 'bob', { kind: 'failed', message: 'nothing there' }));
+      await underWay.result();
+      expect(bank.callsFor(purposes.underWay)).toHaveLength(1);
+    }
+    const approving = provider.asked.filter(({ approves }) => approves);
+    expect(approving.filter(({ body }) => body['previous_response_id'] === undefined)).toHaveLength(2);
+    expect(approving).toHaveLength(4);
+    await replayOwn(world, ...begun.flatMap(({ runs }) => runs.map(({ runId }) => runId)));
   },
   2 * RECOVERY_MS,
 );

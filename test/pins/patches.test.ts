@@ -1,27 +1,29 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
-import { PATCHES } from '../../workflows/versions.ts';
+import { PATCHES, UNPROVEN, UNREAD } from '../../workflows/versions.ts';
 import { found, nameOf, treeOf } from '../support/syntax.ts';
 
 describe('patches of the workflow (INV-D1)', () => {
   it('are those of the registry, and no other', () => {
-    expect(Object.keys(PATCHES)).toEqual(['pauses', 'lists', 'lost-answers', 'tasks', 'links', 'held', 'messages']);
+    expect(Object.keys(PATCHES)).toEqual([]);
   });
 
   it('stand in what operators read before they go back', () => {
-    const guide = readFileSync(new URL('../../docs/operations/deploying.md', import.meta.url), 'utf8');
-    const [, searched = ''] = /TemporalChangeVersion IN \((.*?)\)/.exec(guide) ?? [];
-    const ids = [...searched.matchAll(/'(.*?)'/g)].map(([, id]) => id);
-    expect(new Set(ids)).toEqual(new Set(Object.keys(PATCHES)));
+    const guide = readFileSync(new URL('../../docs/operations/going-back.md', import.meta.url), 'utf8');
     for (const id of Object.keys(PATCHES)) expect(guide).toContain(`| \`${id}\` |`);
   });
 
   it('are asked for by ids of the registry only', () => {
     const asked = ['patched($id)', 'deprecatePatch($id)'].flatMap((pattern) => found(pattern));
     const ids = asked.map(({ holes }) => holes.get('$id'));
+    expect(ids.length).toBeGreaterThanOrEqual(3);
     // Markers of messages that could not be read are no patches: their names are made when they are needed.
     const stated = ids.filter((id) => !['CallExpression', 'Identifier'].includes(String(treeOf(id)['type'])));
-    expect(stated.length).toBeGreaterThan(5);
     expect(stated.map(nameOf).filter((id) => !Object.hasOwn(PATCHES, id))).toEqual([]);
+  });
+
+  it('are told from the markers of what could not be read or was not proven', () => {
+    for (const id of Object.keys(PATCHES))
+      expect([UNREAD, UNPROVEN].some((prefix) => id.startsWith(prefix))).toBe(false);
   });
 });

@@ -10,9 +10,7 @@ const outcomes: ReplayOutcome[] = [];
 
 beforeAll(async () => {
   const bundle = await sharedBundle(bundleForReading);
-  const histories = new Map(
-    await Promise.all(HISTORIES.map(async (name) => [name as string, await historyOf(name)] as const)),
-  );
+  const histories = new Map(await Promise.all(HISTORIES.map(async (name) => [name, await historyOf(name)] as const)));
   const replayed = [...histories].map(([name, { events }]) => ({
     name,
     workflowId: events?.[0]?.workflowExecutionStartedEventAttributes?.workflowId ?? name,

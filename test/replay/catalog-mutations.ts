@@ -5,7 +5,7 @@ import type { Mutation } from './mutant.ts';
 export const CATALOG_COMMANDS: readonly Mutation[] = [
   {
     name: 'a catalog asks nobody who may',
-    noticedIn: 'tool-catalog.v2.connected',
+    noticedIn: 'tool-catalog.connected',
     change: replaced(
       'LiveCatalog.review',
       'await $_.reviewChange($_)',
@@ -17,7 +17,7 @@ export const CATALOG_COMMANDS: readonly Mutation[] = [
 export const CATALOG_CONTENT: readonly Mutation[] = [
   {
     name: 'the next execution of a catalog forgets its policy',
-    noticedIn: 'tool-catalog.v2.continued-first',
+    noticedIn: 'tool-catalog.continued-first',
     change: replaced(
       'LiveCatalog.carry',
       '{ version: CATALOG_CARRY_VERSION, catalog: $catalog, $$rest }',
@@ -29,12 +29,12 @@ export const CATALOG_CONTENT: readonly Mutation[] = [
 export const CATALOG_REFUSALS: readonly Mutation[] = [
   {
     name: 'a catalog takes a change of any version',
-    noticedIn: 'tool-catalog.v2.connected',
+    noticedIn: 'tool-catalog.connected',
     change: always('checkVersion', '$_ === $_.policyVersion'),
   },
   {
     name: 'anybody may write to a catalog',
-    noticedIn: 'tool-catalog.v2.connected',
+    noticedIn: 'tool-catalog.connected',
     change: never('register', 'rightsOf($$).size === 0'),
   },
 ];

@@ -1,11 +1,14 @@
 // Every history that was ever recorded replays on this code, and this code would do what those runs did (INV-D1): no waiting run is broken by a deploy.
-import { readdir, readFile } from 'node:fs/promises';
+import { appendFile, cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from '@jest/globals';
+import { sha256Hex } from '../../domain/text/canonical.ts';
 import { bundleForReplay, compareHistories } from '../../workers/replay/semantics.ts';
 import { replayHistories, type ReplayOutcome } from '../../workers/replay/replay.ts';
 import { sharedBundle } from '../support/shared-bundle.ts';
-import { CONFIG, fileOf, FOLDER, HISTORIES, historyOf, recorded } from './corpus.ts';
+import { CONFIG, FOLDERS, HISTORIES, historyOf, listed, recorded, RELEASES } from './corpus.ts';
+import { folderOf, LIST } from './recording/recording.ts';
 
 const replayed = new Map<string, ReplayOutcome>();
 const compared = new Map<string, ReplayOutcome>();
@@ -22,9 +25,31 @@ beforeAll(async () => {
   // Every history twice, and two bundles: minutes on a busy machine.
 }, 300_000);
 
-test('the corpus holds the histories of the list, each with its inputs, and nothing else', async () => {
-  const files = (await readdir(FOLDER)).filter((name) => name !== 'README.md');
-  expect(files.sort()).toEqual(HISTORIES.flatMap((name) => [`${name}.inputs.json`, fileOf(name)]).sort());
+test.each(RELEASES)(
+  'the histories of $version are those of its list: none is edited, missing, recorded again or new',
+  async ({ version, list }) => {
+    const folder = folderOf(version);
+    expect(sha256Hex(await readFile(join(folder, LIST), 'utf8'))).toBe(list);
+    expect(await changedIn(folder)).toEqual([]);
+  },
+);
+
+test('control: a history that is edited, missing or new is said', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'countersign-corpus-'));
+  try {
+    const [{ version }] = RELEASES;
+    await cp(folderOf(version), folder, { recursive: true });
+    await appendFile(join(folder, 'agent-run.pending.json'), ' ');
+    await rm(join(folder, 'agent-run.rejected.json'));
+    await writeFile(join(folder, 'agent-run.other.json'), '{}');
+    expect(await changedIn(folder)).toEqual([
+      'agent-run.other.json',
+      'agent-run.pending.json',
+      'agent-run.rejected.json',
+    ]);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
 });
 
 test.each(HISTORIES)('%s replays on the bundle of the workers', (name) => {
@@ -51,15 +76,18 @@ test('what shows commands is in no worker', () => {
 
 test('a bundle that shows nothing is not taken for one that does the same', async () => {
   const bundle = await sharedBundle();
-  for await (const { error } of compareHistories(recorded(['agent-run.v1.pending']), { bundle, config: CONFIG })) {
+  for await (const { error } of compareHistories(recorded(['agent-run.pending']), { bundle, config: CONFIG })) {
     expect(error?.message).toMatch('does not show what it does');
   }
 });
 
 test('no history names a machine, a user or a folder', async () => {
   const named: string[] = [];
-  for (const file of await readdir(FOLDER)) {
-    const text = await readFile(join(FOLDER, file), 'utf8');
+  const files = await Promise.all(
+    [...FOLDERS.values()].map(async (folder) => (await readdir(folder)).map((file) => join(folder, file))),
+  );
+  for (const file of files.flat()) {
+    const text = await readFile(file, 'utf8');
     // Payloads stand in base64.
     const clear = [...text.matchAll(/"data":\s*"([A-Za-z0-9+/]+=*)"/g)].map(([, data = '']) =>
       Buffer.from(data, 'base64').toString('utf8'),
@@ -71,3 +99,15 @@ test('no history names a machine, a user or a folder', async () => {
   }
   expect(named).toEqual([]);
 });
+
+/** Returns the files of a folder that are not as its list says. */
+async function changedIn(folder: string): Promise<string[]> {
+  const sums = listed(folder);
+  const there = (await readdir(folder)).filter((name) => name !== LIST);
+  const changed: string[] = [];
+  for (const name of new Set([...there, ...sums.keys()])) {
+    const text = there.includes(name) ? await readFile(join(folder, name), 'utf8') : undefined;
+    if (text === undefined || sha256Hex(text) !== sums.get(name)) changed.push(name);
+  }
+  return changed.sort();
+}

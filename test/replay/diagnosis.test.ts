@@ -31,7 +31,7 @@ const FORMS: readonly Form[] = ['never done', 'not come'];
 test.each(FORMS)(
   'a query that took in what belonged to a task that was %s: shown, by the task that is missing',
   async (form) => {
-    const { history, workflowId } = await sound('agent-run.v1.say-queued');
+    const { history, workflowId } = await sound('agent-run.say-queued');
     const diagnosis = await diagnosed(workflowId, damagedByQuery(history, form));
     expect(diagnosis).toMatchObject({
       cause: 'query',
@@ -44,7 +44,7 @@ test.each(FORMS)(
 
 /** As another build, or this one, would have written it: a timer waits for longer. */
 async function longer(writer: string): Promise<{ readonly history: History; readonly workflowId: string }> {
-  const { history, workflowId } = await sound('agent-run.v1.say-queued');
+  const { history, workflowId } = await sound('agent-run.say-queued');
   const at = history.events?.findIndex(({ timerStartedEventAttributes: timer }) => timer) ?? -1;
   const events = history.events?.map((event, index) => {
     const { timerStartedEventAttributes: timer, workflowTaskCompletedEventAttributes: done } = event;
@@ -91,7 +91,7 @@ test('what this same build wrote and would do otherwise: nobody can say', async 
 });
 
 test('a damaged history is read up to the last sound task: state, requests and ledger as queries would have told them', async () => {
-  const { history, workflowId } = await sound('agent-run.v1.say-queued');
+  const { history, workflowId } = await sound('agent-run.say-queued');
   const damaged = damagedByQuery(history, 'never done');
   const options = { bundle, config: CONFIG };
   const soundness = await soundnessOf(workflowId, damaged, options);

@@ -5,17 +5,17 @@ import type { Mutation } from './mutant.ts';
 export const HELD_COMMANDS: readonly Mutation[] = [
   {
     name: 'waiting for a server counts as an attempt',
-    noticedIn: 'agent-run.v2.held-first',
+    noticedIn: 'agent-run.held-first',
     change: never('conclude', 'isThrottling($_)'),
   },
   {
     name: 'a call that waits for its server keeps the run from continuing',
-    noticedIn: 'agent-run.v2.held-first',
+    noticedIn: 'agent-run.held-first',
     change: replaced('AT_REST', "'throttled'", "'settled'"),
   },
   {
     name: 'a call waits longer for its server than it was told',
-    noticedIn: 'agent-run.v2.held-sent',
+    noticedIn: 'agent-run.held-sent',
     change: replaced('throttled', 'Math.min($now + $after, $most)', 'Math.min($now + 2 * $after, $most)'),
   },
 ];
@@ -23,7 +23,7 @@ export const HELD_COMMANDS: readonly Mutation[] = [
 export const HELD_CONTENT: readonly Mutation[] = [
   {
     name: 'calls queue as nobody',
-    noticedIn: 'agent-run.v2.lost-sent-again',
-    change: replaced('inTurn', '{ priority }', '{}'),
+    noticedIn: 'agent-run.lost-sent-again',
+    change: replaced('optionsOf', '{ $$rest, priority }', '{ $$rest }'),
   },
 ];

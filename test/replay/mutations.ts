@@ -16,7 +16,7 @@ export const OTHER_COMMANDS: readonly Mutation[] = [
   ...TELLING_COMMANDS,
   {
     name: 'an approved call leaves though its client is not there',
-    noticedIn: 'agent-run.v5.client-away-first',
+    noticedIn: 'agent-run.client-away-first',
     change: replaced(
       'settleCall',
       'if (live.awaitsClient) await waitForClient(live, state); else await dispatch(live, state);',
@@ -25,42 +25,42 @@ export const OTHER_COMMANDS: readonly Mutation[] = [
   },
   {
     name: 'the client of an approved call is never seen',
-    noticedIn: 'agent-run.v5.client-back',
+    noticedIn: 'agent-run.client-back',
     change: replaced('registerHandlers', 'live.notePresence(Number(until))', 'false'),
   },
   {
     name: 'a ticket does not end when the outcome of its call was delivered',
-    noticedIn: 'call-ticket.v1.delivered',
+    noticedIn: 'call-ticket.delivered',
     change: replaced('callTicket', '() => isDelivered', '() => false'),
   },
   {
     name: 'what could not be read is read once there is a key for it',
-    noticedIn: 'agent-run.v2.unread',
+    noticedIn: 'agent-run.unread',
     change: replaced('seenAt', 'KEYED.find($_)', 'undefined'),
   },
   {
     name: 'one of two is enough',
-    noticedIn: 'agent-run.v2.one-of-two',
+    noticedIn: 'agent-run.one-of-two',
     change: replaced('missing', '$_.need ?? 1', '1'),
   },
   {
     name: 'a message that interrupts withdraws nothing',
-    noticedIn: 'agent-run.v2.interrupted',
+    noticedIn: 'agent-run.interrupted',
     change: always('interrupted', '$_ === undefined'),
   },
   {
     name: 'a run spends more than it may',
-    noticedIn: 'agent-run.v2.spent',
+    noticedIn: 'agent-run.spent',
     change: never('reachedLimit', '($_.spent ?? $_) >= $_'),
   },
   {
     name: 'a rejected call is asked again',
-    noticedIn: 'agent-run.v2.repeated',
+    noticedIn: 'agent-run.repeated',
     change: replaced('answeredBefore', '$_.find($_)?.outcome', 'undefined'),
   },
   {
     name: 'an activity before the model step',
-    noticedIn: 'agent-run.v2.one-of-two',
+    noticedIn: 'agent-run.one-of-two',
     change: replaced(
       'think',
       'await modelStep($asked)',
@@ -69,32 +69,32 @@ export const OTHER_COMMANDS: readonly Mutation[] = [
   },
   {
     name: 'a call goes to another activity',
-    noticedIn: 'agent-run.v2.interrupted',
+    noticedIn: 'agent-run.interrupted',
     change: replaced('sendCall', 'callActivities($$how)', '{ callTool: callActivities($$how).callToolFast }'),
   },
   {
     name: 'what waits is not shown in visibility',
-    noticedIn: 'agent-run.v2.lost-continued',
+    noticedIn: 'agent-run.lost-continued',
     change: removed('Surface.show', 'this.#showAttributes();'),
   },
   {
     name: 'a request has no deadline',
-    noticedIn: 'agent-run.v2.lost-continued',
+    noticedIn: 'agent-run.lost-continued',
     change: replaced('waitForAnswer', 'await condition($isOver, $$)', '(await condition($isOver), true)'),
   },
   {
     name: 'a reminder ends the request',
-    noticedIn: 'agent-run.v2.reminded',
+    noticedIn: 'agent-run.reminded',
     change: replaced('waitForAnswer', 'Date.now() < $deadline', 'Date.now() > $deadline'),
   },
   {
     name: 'a call is sent before anybody has decided',
-    noticedIn: 'agent-run.v2.one-of-two',
+    noticedIn: 'agent-run.one-of-two',
     change: replaced('judged', "$verdict.kind === 'allow'", "$verdict.kind === 'allow' || $verdict.kind === 'ask'"),
   },
   {
     name: 'a run sleeps before it starts',
-    noticedIn: 'agent-run.v2.lost-continued',
+    noticedIn: 'agent-run.lost-continued',
     change: replaced('agentRun', 'converse($live)', 'sleep(1_000).then(() => converse($live))'),
   },
 ];
@@ -107,85 +107,67 @@ export const OTHER_CONTENT: readonly Mutation[] = [
   ...TELLING_CONTENT,
   {
     name: 'a call that may have left is withdrawn',
-    noticedIn: 'agent-run.v3.withdrawn',
-    change: replaced(
-      'sendCall',
-      'error instanceof CancelledFailure || live.prepared.withdrawals === undefined',
-      'live.prepared.withdrawals !== undefined',
-    ),
+    noticedIn: 'agent-run.withdrawn',
+    change: replaced('sendCall', 'error instanceof CancelledFailure', 'isCancellation(error)'),
   },
   {
     name: 'a call that policy denies has a share of the room of its turn',
-    noticedIn: 'agent-run.v2.shared-sent',
+    noticedIn: 'agent-run.shared-sent',
     change: replaced('resultRoom', '$calls.filter($_).length', '$calls.length'),
   },
   {
-    name: 'a run of an earlier release has a room of a turn',
-    noticedIn: 'agent-run.v2.interrupted',
-    change: replaced(
-      'resultRoom',
-      'if ($room === undefined) return { resultBytes };',
-      'if ($room === undefined) return { resultBytes: Math.min(resultBytes, 255) };',
-    ),
-  },
-  {
     name: 'the ledger does not say where the conversation stood',
-    noticedIn: 'agent-run.v2.lost-unasked',
+    noticedIn: 'agent-run.completed',
     change: replaced('LiveRun.apply', 'marked($fact, $_)', '$fact'),
   },
   {
-    name: 'the ledger of an older run says where the conversation stood',
-    noticedIn: 'agent-run.v2.escalated-sent',
-    change: always('LiveRun.apply', "messages === 'hashed'"),
-  },
-  {
     name: 'a dispatch is not told of the calls before it',
-    noticedIn: 'agent-run.v2.counted-sent',
+    noticedIn: 'agent-run.counted-sent',
     change: replaced('dispatchOf', 'earlierThan($before, $_, $callId)', 'earlierThan($before, [], $callId)'),
   },
   {
     name: 'a turn that is over is not counted',
-    noticedIn: 'agent-run.v2.counted-sent',
+    noticedIn: 'agent-run.counted-sent',
     change: replaced('LiveRun.closeTurn', 'closeTurn($run, $_)', 'closeTurn($run)'),
   },
   {
     name: 'other tool arguments are sent',
-    noticedIn: 'agent-run.v2.interrupted',
+    noticedIn: 'agent-run.interrupted',
     change: replaced('dispatchOf', 'arguments: $given', 'arguments: { ...$given, force: true }'),
   },
   {
     name: 'a call may be sent twice',
-    noticedIn: 'agent-run.v2.interrupted',
+    noticedIn: 'agent-run.interrupted',
     change: replaced('optionsOf', 'maximumAttempts: 1', 'maximumAttempts: 2'),
   },
   {
     name: 'a call may take longer',
-    noticedIn: 'agent-run.v2.interrupted',
+    noticedIn: 'agent-run.interrupted',
     change: replaced('optionsOf', '$seconds + BESIDE_CALL_SECONDS', '$seconds + 3_600'),
   },
   {
     name: 'a request waits longer',
-    noticedIn: 'agent-run.v2.one-of-two',
+    noticedIn: 'agent-run.one-of-two',
     change: replaced('judged', '$seconds * 1_000', '$seconds * 2_000'),
   },
   {
     name: 'a postponed request keeps its deadline',
-    noticedIn: 'agent-run.v2.extended',
+    noticedIn: 'agent-run.extended',
     change: replaced('extended', 'deadline: Date.parse($_)', 'deadline: request.deadline'),
   },
   {
     name: 'what was told is told again',
-    noticedIn: 'agent-run.v2.reminded',
+    noticedIn: 'agent-run.reminded',
     change: replaced('isUntold', '$at > $told', '$at >= $told'),
   },
   {
     name: 'a vote forgets when it was given',
-    noticedIn: 'agent-run.v2.escalated-sent',
+    noticedIn: 'agent-run.escalated-sent',
     change: replaced('votedAt', 'further: $further.map($_)', 'further: $further.map(() => instant(openedAt))'),
   },
   {
     name: 'the model does not see what happened',
-    noticedIn: 'agent-run.v2.one-of-two',
+    noticedIn: 'agent-run.one-of-two',
     change: replaced(
       'conversationOf',
       '{ base: { ...$seen, ...$segment }, tail }',
@@ -194,12 +176,12 @@ export const OTHER_CONTENT: readonly Mutation[] = [
   },
   {
     name: 'the next execution does not know the earlier ones',
-    noticedIn: 'agent-run.v1.continued-first',
+    noticedIn: 'agent-run.continued-first',
     change: replaced('LiveRun.carry', 'carriedExecutions($_)', '[]'),
   },
   {
     name: 'the answer to a decision names somebody else',
-    noticedIn: 'agent-run.v2.one-of-two',
+    noticedIn: 'agent-run.one-of-two',
     change: replaced('answeredBy', 'decidedBy: $_', "decidedBy: 'system'"),
   },
 ];
@@ -210,47 +192,47 @@ export const OTHER_REFUSALS: readonly Mutation[] = [
   ...DECISION_REFUSALS,
   {
     name: 'a rule of the first release is met by several together',
-    noticedIn: 'agent-run.v1.two-lists',
+    noticedIn: 'agent-run.one-of-two-lists',
     change: always('mayDecide', '$_.together === true'),
   },
   {
     name: 'a deadline may be postponed for ever',
-    noticedIn: 'agent-run.v2.extended',
+    noticedIn: 'agent-run.extended',
     change: replaced('refuseExtension', 'latestDeadline($$asked)', 'latestDeadline($$asked) && Infinity'),
   },
   {
     name: 'a message id stands for any message',
-    noticedIn: 'agent-run.v2.interrupted',
+    noticedIn: 'agent-run.interrupted',
     change: always('otherThanHeard', '$_ === hashOfSaid($_)'),
   },
   {
     name: 'who is asked later may decide at once',
-    noticedIn: 'agent-run.v2.reminded',
+    noticedIn: 'agent-run.reminded',
     change: replaced('peopleAt', '{ ids, groups }', "{ ids: escalate === undefined ? ids : [...ids, 'zoe'], groups }"),
   },
   {
     name: 'one person may agree twice',
-    noticedIn: 'agent-run.v2.one-of-two',
+    noticedIn: 'agent-run.one-of-two',
     change: never('refuseVote', '$_ !== undefined'),
   },
   {
     name: 'decisions made before a reset count',
-    noticedIn: 'agent-run.v2.extended',
+    noticedIn: 'agent-run.extended',
     change: replaced('serve', 'madeInTime($$) ?? $refusal', '$refusal'),
   },
   {
     name: 'any digest will do',
-    noticedIn: 'agent-run.v2.lost-continued',
+    noticedIn: 'agent-run.lost-continued',
     change: never('refuseUntimely', 'digestOf($$) !== $_'),
   },
   {
     name: 'anybody may decide',
-    noticedIn: 'agent-run.v2.lost-continued',
+    noticedIn: 'agent-run.lost-continued',
     change: replaced('isNamedIn', '$ids.some($_) || $groups.some($_)', '$ids.length + $groups.length > 0'),
   },
   {
     name: 'nobody may decide',
-    noticedIn: 'agent-run.v2.one-of-two',
+    noticedIn: 'agent-run.one-of-two',
     change: replaced(
       'serve',
       'madeInTime($$asked) ?? $refusal',

@@ -16,7 +16,10 @@ import { cutAtTasks, setBack } from './newest-task.ts';
 
 /** Each task is a replay of all before it: a minute and more on a busy machine. */
 const LONG_MS = 600_000;
-const NEWEST = HISTORIES.filter((name) => name.startsWith('agent-run.v3.'));
+/** Runs that are stopped, handed over or continued while something is under way: where tasks are of most kinds. */
+const CROSSING =
+  /^agent-run\.(all-at-once|away|cancelled-at-start|continued|edit-stopped|judging|reset-stopped|rolling|thinking|unproven|withdrawn)/;
+const NEWEST = HISTORIES.filter((name) => CROSSING.test(name) && !name.endsWith('encrypted'));
 
 interface Seen {
   tasks: number;

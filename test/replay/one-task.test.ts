@@ -3,14 +3,14 @@
  * changes it. No recording can be made to have both at once, so the end of a recorded one is told otherwise here.
  */
 import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { beforeAll, expect, jest, test } from '@jest/globals';
 import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
 import type { WorkflowBundle } from '../../workers/bundle.ts';
 import { bundleForReplay, CommandLog } from '../../workers/replay/semantics.ts';
 import { replayHistories } from '../../workers/replay/replay.ts';
 import { sharedBundle } from '../support/shared-bundle.ts';
-import { CONFIG, fileOf, FOLDER } from './corpus.ts';
+import { CONFIG, placeOf } from './corpus.ts';
+import { fileOf } from './recording/recording.ts';
 import { replaced } from './change.ts';
 import { bundleMutant } from './mutant.ts';
 
@@ -27,10 +27,10 @@ interface Event {
 }
 
 /** A run that calls two tools in its second turn; the first is answered by what somebody had remembered. */
-const RECORDED = 'agent-run.v2.standing';
+const RECORDED = 'agent-run.standing';
 /** Of the recording: the answer of the model, and the workflow task that acts on it. */
-const MODEL = 45;
-const ACTS = 48;
+const MODEL = 43;
+const ACTS = 46;
 const NOT_SENT = { kind: 'not-sent', code: 'TOOL_UNAVAILABLE', message: 'The server cannot be reached.' };
 
 let events: readonly Event[];
@@ -38,7 +38,7 @@ let bundle: WorkflowBundle;
 
 beforeAll(async () => {
   // Sound: a file of the corpus.
-  ({ events } = JSON.parse(await readFile(join(FOLDER, fileOf(RECORDED)), 'utf8')) as { events: Event[] });
+  ({ events } = JSON.parse(await readFile(fileOf(placeOf(RECORDED)), 'utf8')) as { events: Event[] });
   bundle = await sharedBundle(bundleForReplay);
 });
 
@@ -139,7 +139,7 @@ async function failureOf(told: Story, using: WorkflowBundle): Promise<string | u
   throw new Error('nothing was replayed');
 }
 
-/** One call is sent again, and the other has come back unsent: each as the first release did it, in this order. */
+/** One call is sent again, and the other has come back unsent: each as the release does it, in this order. */
 function bothAtOnce(): Story {
   const story = secondTurn();
   const one = story.activity(6);

@@ -6,12 +6,12 @@ import type { Mutation } from './mutant.ts';
 export const SIGNED_QUESTIONS: readonly Mutation[] = [
   {
     name: 'dispatch is not told what was signed',
-    noticedIn: 'agent-run.v2.signed',
+    noticedIn: 'agent-run.signed',
     change: removed('dispatchParts', '...$_.signedSpec'),
   },
   {
     name: 'a vote loses its signature',
-    noticedIn: 'agent-run.v2.signed-sent',
+    noticedIn: 'agent-run.signed-sent',
     change: replaced(
       'counted',
       '$_.signature === undefined ? $said : $_',
@@ -20,7 +20,7 @@ export const SIGNED_QUESTIONS: readonly Mutation[] = [
   },
   {
     name: 'the review of a catalog is not told what was signed',
-    noticedIn: 'tool-catalog.v2.signed-continued-first',
+    noticedIn: 'tool-catalog.signed-continued-first',
     change: replaced('proofOf', '{ signed }', '{}'),
   },
 ];
@@ -29,17 +29,17 @@ export const SIGNED_QUESTIONS: readonly Mutation[] = [
 export const SIGNED_COMMANDS: readonly Mutation[] = [
   {
     name: 'a list of tools by somebody without a key is believed',
-    noticedIn: 'agent-run.v3.unproven-listed',
+    noticedIn: 'agent-run.unproven-listed',
     change: always('checked', 'counts($$)'),
   },
   {
     name: 'that a call was not sent is believed of somebody without a key',
-    noticedIn: 'agent-run.v3.unproven-sent',
+    noticedIn: 'agent-run.unproven-sent',
     change: replaced('checked', 'counts($$all)', "input.activityType === 'callTool' || counts($$all)"),
   },
   {
     name: 'what was not proven is not scheduled again',
-    noticedIn: 'agent-run.v3.unproven-listed',
+    noticedIn: 'agent-run.unproven-listed',
     change: replaced('MOST_TRIES', 'ACTIVITIES.discoverTools', 'ACTIVITIES.pollTask'),
   },
 ];
@@ -48,8 +48,8 @@ export const SIGNED_COMMANDS: readonly Mutation[] = [
 export const SIGNED_CONTENT: readonly Mutation[] = [
   {
     name: 'a catalog forgets its keys when it continues as new',
-    noticedIn: 'tool-catalog.v2.signed-continued-first',
-    change: never('LiveCatalog.carry', 'this.#signing !== undefined'),
+    noticedIn: 'tool-catalog.signed-continued-first',
+    change: always('LiveCatalog.carry', 'this.#signing === undefined'),
   },
 ];
 
@@ -57,12 +57,12 @@ export const SIGNED_CONTENT: readonly Mutation[] = [
 export const SIGNED_REFUSALS: readonly Mutation[] = [
   {
     name: 'a decision is believed without its signature',
-    noticedIn: 'agent-run.v2.signed',
+    noticedIn: 'agent-run.signed',
     change: never('assertSignedAnswer', "$_.kind === 'refuse'"),
   },
   {
     name: 'a message is believed without its signature',
-    noticedIn: 'agent-run.v2.signed',
+    noticedIn: 'agent-run.signed',
     change: replaced(
       'assertSigned',
       "if ($checked.kind === 'refuse') throw $_;",
@@ -71,12 +71,12 @@ export const SIGNED_REFUSALS: readonly Mutation[] = [
   },
   {
     name: 'one key makes a quorum',
-    noticedIn: 'agent-run.v2.signed',
+    noticedIn: 'agent-run.signed',
     change: always('admitSigned', '!isSameVoice($$)'),
   },
   {
     name: 'what was signed for another message counts',
-    noticedIn: 'agent-run.v2.signed',
+    noticedIn: 'agent-run.signed',
     change: replaced(
       'judgeClaims',
       '$claims[$name] !== $about[$name]',
@@ -85,7 +85,7 @@ export const SIGNED_REFUSALS: readonly Mutation[] = [
   },
   {
     name: 'a signature for one purpose is good for all',
-    noticedIn: 'tool-catalog.v2.signed-continued',
+    noticedIn: 'tool-catalog.signed-continued',
     change: replaced(
       'judgeClaims',
       '$claims[$name] !== $about[$name]',
@@ -94,12 +94,12 @@ export const SIGNED_REFUSALS: readonly Mutation[] = [
   },
   {
     name: 'a change of a catalog is believed without its signature',
-    noticedIn: 'tool-catalog.v2.signed-continued',
+    noticedIn: 'tool-catalog.signed-continued',
     change: never('assertSignedChange', "$_.kind === 'refuse'"),
   },
   {
     name: 'one key is two administrators',
-    noticedIn: 'tool-catalog.v2.signed-continued',
+    noticedIn: 'tool-catalog.signed-continued',
     change: always('refuseSameVoice', '!isSameVoice($$)'),
   },
 ];

@@ -5,42 +5,37 @@ import type { Mutation } from './mutant.ts';
 export const TELLING_COMMANDS: readonly Mutation[] = [
   {
     name: 'a request that opens is told to nobody',
-    noticedIn: 'agent-run.v5.told',
+    noticedIn: 'agent-run.told',
     change: removed('Messenger.look', 'this.#queue = [...this.#queue, ...told];'),
   },
   {
-    name: 'a run tells people without a marker of its patch',
-    noticedIn: 'agent-run.v5.told',
-    change: replaced('Messenger.isSpeaking', "patched('messages')", 'true'),
-  },
-  {
     name: 'a request that closes is told to nobody',
-    noticedIn: 'agent-run.v5.told-closed',
+    noticedIn: 'agent-run.told-closed',
     change: never('follow', 'open[callId] === undefined && state !== undefined'),
   },
   {
     name: 'a reminder reminds nobody',
-    noticedIn: 'agent-run.v5.told-reminded',
+    noticedIn: 'agent-run.told-reminded',
     change: never('eventsOf', 'reminded !== undefined && before.reminded === undefined'),
   },
   {
     name: 'an escalation is told to nobody',
-    noticedIn: 'agent-run.v5.told-escalated',
+    noticedIn: 'agent-run.told-escalated',
     change: never('eventsOf', 'escalatedAt !== undefined && escalatedAt !== before.escalatedAt'),
   },
   {
     name: 'a run does not wake when a deadline comes near',
-    noticedIn: 'agent-run.v5.told-expiring',
+    noticedIn: 'agent-run.told-expiring',
     change: removed('Messenger.look', 'this.#warnAt(warnAt);'),
   },
   {
     name: 'a message that was refused for good is sent again',
-    noticedIn: 'agent-run.v5.told-refused-ended',
+    noticedIn: 'agent-run.told-refused-ended',
     change: replaced('Messenger.deliver', 'this.#fail(entry.input, error);', 'this.#send(entry.input);'),
   },
   {
     name: 'a digest is told at once',
-    noticedIn: 'agent-run.v5.told-gathered',
+    noticedIn: 'agent-run.told-gathered',
     change: replaced('Messenger.flush', 'gather[channel] === undefined', 'true'),
   },
 ];
@@ -48,22 +43,22 @@ export const TELLING_COMMANDS: readonly Mutation[] = [
 export const TELLING_CONTENT: readonly Mutation[] = [
   {
     name: 'the next execution knows nothing of what was told',
-    noticedIn: 'agent-run.v5.told-continued-second',
+    noticedIn: 'agent-run.told-continued-second',
     change: replaced('agentRun', 'new Messenger($live, $_)', 'new Messenger($live, undefined)'),
   },
   {
     name: 'a message has the key of every other',
-    noticedIn: 'agent-run.v5.told',
+    noticedIn: 'agent-run.told',
     change: replaced('messagesOf', 'hashOf($_)', "'key'"),
   },
   {
     name: 'a message is handed on as if no try of it may have arrived',
-    noticedIn: 'agent-run.v5.told-continued-first',
+    noticedIn: 'agent-run.told-continued-first',
     change: replaced('Messenger.carried', '{ ...input, again: $_ }', 'input'),
   },
   {
     name: 'a message shows what policy redacts, or what is too long',
-    noticedIn: 'agent-run.v5.told',
+    noticedIn: 'agent-run.told',
     change: replaced('toldRequest', 'argumentsLine($_)', "'all of it'"),
   },
 ];

@@ -21,7 +21,8 @@ import { SIGNALS } from '../../contracts/names.ts';
 import { factsOf } from '../support/world/run-record.ts';
 import { decisionOn } from '../support/world/world.ts';
 import { sharedBundle } from '../support/shared-bundle.ts';
-import { CONFIG, fileOf, FOLDER, recorded as corpus } from './corpus.ts';
+import { CONFIG, placeOf, recorded as corpus } from './corpus.ts';
+import { fileOf } from './recording/recording.ts';
 
 jest.setTimeout(120_000);
 
@@ -117,7 +118,7 @@ interface WrittenEvent {
 /** The recording, whose newest keys are proven by this key of the zone. */
 async function withKeysOf(key: string): Promise<string> {
   // Sound: a file of the corpus.
-  const history = JSON.parse(await readFile(join(FOLDER, fileOf('agent-run.v2.signed-sent')), 'utf8')) as {
+  const history = JSON.parse(await readFile(fileOf(placeOf('agent-run.signed-sent')), 'utf8')) as {
     events: readonly WrittenEvent[];
   };
   const asked = history.events.findIndex(
@@ -146,8 +147,8 @@ test('keys that were read anew, and that this worker cannot prove, fail the task
 });
 
 test.each([
-  ['agent-run.v2.signed', 'TRUST_KEY_UNKNOWN'],
-  ['agent-run.v1.completed', 'CALL_UNKNOWN'],
+  ['agent-run.signed', 'TRUST_KEY_UNKNOWN'],
+  ['agent-run.completed', 'CALL_UNKNOWN'],
 ])('a run that is not prepared yet refuses a signal, and goes on: %s, %s', async (name, code) => {
   const { workflowId, events } = await recorded(name);
   const signal = { kind: 'approve', callId: 't1.c0', decisionId: 'early', digest: '0'.repeat(64), runId: 'r' };
@@ -159,7 +160,7 @@ test.each([
 });
 
 test('a run that was started signed and prepared without keys believes no signal', async () => {
-  const { workflowId, events } = await recorded('agent-run.v2.signed');
+  const { workflowId, events } = await recorded('agent-run.signed');
   const zone = new ZoneCodec(zoneKeysOf({ trust: CORPUS_TRUST }));
   const unkeyed = await otherwise(events, 'prepareRun', async (payload) => {
     const { trust: _, ...prepared } = defaultPayloadConverter.fromPayload<{ trust: unknown }>(payload);
@@ -201,7 +202,7 @@ test.each<[string, object, number]>([
   ['with a signature of something else: an answer in place of the tool', { kind: 'respond', answer: 'done' }, 0],
   ['with a signature of somebody else', { approver: { id: 'acme|ann', groups: ['leads'] } }, 0],
 ])('an answer that came into history past the validator, %s (INV-G2)', async (_, over, believed) => {
-  const { workflowId, events } = await recorded('agent-run.v2.signed');
+  const { workflowId, events } = await recorded('agent-run.signed');
   const { ledger, requests } = await read(workflowId, saidOtherwise(events, over));
   expect(factsOf(ledger?.entries ?? [], 'decision.accepted')).toHaveLength(believed);
   expect(requests).toHaveLength(1);

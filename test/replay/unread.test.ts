@@ -4,7 +4,6 @@
  * and whoever may write to the namespace chooses under which key id his bytes come.
  */
 import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
 import { CORPUS_ENCRYPTION } from './recording/stage.ts';
@@ -14,7 +13,8 @@ import { bundleForReplay, CommandLog, compareHistories } from '../../workers/rep
 import { replayHistories } from '../../workers/replay/replay.ts';
 import { encoded } from '../support/forgery/raw-messages.ts';
 import { sharedBundle } from '../support/shared-bundle.ts';
-import { CONFIG, fileOf, FOLDER } from './corpus.ts';
+import { CONFIG, placeOf } from './corpus.ts';
+import { fileOf } from './recording/recording.ts';
 
 jest.setTimeout(120_000);
 
@@ -32,11 +32,11 @@ interface Event {
   };
 }
 
-const RECORDED = 'agent-run.v2.unread';
+const RECORDED = 'agent-run.unread';
 /** Of the recording: a sealed signal, and the marker of the task that refuses it. */
-const SIGNALLED = 33;
-const STARTED = 35;
-const MARKED = 37;
+const SIGNALLED = 31;
+const STARTED = 33;
+const MARKED = 35;
 
 const NO_KEYS: typeof CONFIG = { ...CONFIG, encryption: { keys: [] } };
 const ITS_KEY = CONFIG;
@@ -51,7 +51,7 @@ let bundle: WorkflowBundle;
 
 beforeAll(async () => {
   // Sound: a file of the corpus.
-  ({ events: recorded } = JSON.parse(await readFile(join(FOLDER, fileOf(RECORDED)), 'utf8')) as { events: Event[] });
+  ({ events: recorded } = JSON.parse(await readFile(fileOf(placeOf(RECORDED)), 'utf8')) as { events: Event[] });
   bundle = await sharedBundle(bundleForReplay);
 });
 

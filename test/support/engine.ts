@@ -1,13 +1,17 @@
-/** Starts one Temporal dev server for a test file. */
+/** Starts one Temporal dev server for a test file, or takes one that is there. */
+import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client, type Connection } from '@temporalio/client';
 import type { DataConverter } from '@temporalio/common';
+import { msToTs } from '@temporalio/common/lib/time.js';
 import { DefaultLogger, makeTelemetryFilterString, Runtime } from '@temporalio/worker';
 import { defined } from '../../contracts/defined.ts';
 import { askingAgain, connectClient } from '../../workers/connection.ts';
 import { type DevServer, startDevServer } from '../../workers/dev-server.ts';
+import { setUpNamespace } from '../../workers/setup.ts';
+import { until } from './until.ts';
 
 /**
  * Settings that remove two pauses of the dev server. It looks for due timers once a second, and delays an execution
@@ -21,6 +25,25 @@ export interface TestEngine {
   readonly directory: string;
   connect(dataConverter?: DataConverter): Promise<Client>;
   stop(): Promise<void>;
+}
+
+/**
+ * Address of a Temporal service to use in place of a dev server of our own: for trying another version of it by hand.
+ * Tests that stop the server or set it up in their own way cannot do with it.
+ */
+const EXISTING = 'COUNTERSIGN_TEST_TEMPORAL';
+
+/** Makes a namespace for the test file. */
+async function existingServer(address: string): Promise<DevServer> {
+  const namespace = `test-${randomUUID()}`;
+  const connection = await connectClient({ address });
+  const workflowExecutionRetentionPeriod = msToTs('1 day');
+  await connection.workflowService.registerNamespace({ namespace, workflowExecutionRetentionPeriod });
+  // A service reads its list of namespaces every ten seconds.
+  await until(async () => (await setUpNamespace(connection, namespace)).added.length === 0, { what: 'the namespace' });
+  await connection.close();
+  const exited = new Promise<void>(() => undefined);
+  return { address, namespace, uiUrl: undefined, pid: process.pid, exited, stop: async () => undefined };
 }
 
 export async function startEngine({
@@ -43,15 +66,18 @@ export async function startEngine({
   const filter = makeTelemetryFilterString({ core: 'ERROR', other: 'ERROR' });
   Runtime.install({ logger: new DefaultLogger('ERROR'), telemetryOptions: { logging: { filter } } });
   const directory = await mkdtemp(join(tmpdir(), 'countersign-test-'));
-  const executable = process.env['TEMPORAL_CLI_PATH'];
+  const { TEMPORAL_CLI_PATH: executable, [EXISTING]: existing } = process.env;
   if (executable === undefined) throw new Error('TEMPORAL_CLI_PATH is not set: run the tests through `npm test`');
-  const server = await startDevServer({
-    executable,
-    ui,
-    ...defined({ uiPort, uiCodecEndpoint }),
-    dynamicConfig: [...(patient ? [] : IMPATIENT), ...dynamicConfig],
-    ...(persistent ? { dbFilename: join(directory, 'temporal.db') } : {}),
-  });
+  const server =
+    existing === undefined
+      ? await startDevServer({
+          executable,
+          ui,
+          ...defined({ uiPort, uiCodecEndpoint }),
+          dynamicConfig: [...(patient ? [] : IMPATIENT), ...dynamicConfig],
+          ...(persistent ? { dbFilename: join(directory, 'temporal.db') } : {}),
+        })
+      : await existingServer(existing);
   const connections: Connection[] = [];
   return {
     server,

@@ -8,7 +8,7 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { bundleWorkflows, type WorkflowBundle } from '../../workers/bundle.ts';
+import { bundleWorkflows, type MadeBundle } from '../../workers/bundle.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const PLACE = join(ROOT, '.build/bundles');
@@ -16,6 +16,7 @@ const PLACE = join(ROOT, '.build/bundles');
 const FOLDERS = ['contracts', 'domain', 'workflows'];
 const FILES = [
   'test/support/shared-bundle.ts',
+  'test/support/forgery/broken-workflows.ts',
   'workers/bundle.ts',
   'workers/codec.ts',
   'workers/replay/replayed-run.ts',
@@ -24,17 +25,24 @@ const FILES = [
 ];
 const MAP = '//# sourceMappingURL=data:application/json;charset=utf-8;base64,';
 
+type KeptBundle = Pick<MadeBundle, 'code' | 'buildId' | 'files'>;
+
 let sources: Promise<string> | undefined;
 
-/** @param make a function with a name, whose bundle depends on the sources alone */
-export async function sharedBundle(make: () => Promise<WorkflowBundle> = bundleWorkflows): Promise<WorkflowBundle> {
-  const withMap = process.env['COUNTERSIGN_TEST_MAPS'] !== undefined;
+/**
+ * @param make a function with a name, whose bundle depends on the sources alone
+ * @param withMap true if the bundle keeps its source map
+ */
+export async function sharedBundle(
+  make: () => Promise<KeptBundle> = bundleWorkflows,
+  withMap = process.env['COUNTERSIGN_TEST_MAPS'] !== undefined,
+): Promise<KeptBundle> {
   const path = join(PLACE, `${await (sources ??= hashOfSources())}.${make.name}${withMap ? '.map' : ''}.json`);
   const kept = await readFile(path, 'utf8').catch(() => undefined);
   // Sound: the text was written below.
-  if (kept !== undefined) return JSON.parse(kept) as WorkflowBundle;
-  const { code, buildId } = await make();
-  const bundle = { code: withMap ? code : withoutMap(code), buildId };
+  if (kept !== undefined) return JSON.parse(kept) as KeptBundle;
+  const { code, buildId, files } = await make();
+  const bundle = { code: withMap ? code : withoutMap(code), buildId, files };
   await mkdir(PLACE, { recursive: true });
   // Two suites may make the bundle at once. Each puts the same whole file in place.
   const partial = `${path}.${process.pid}`;
@@ -44,7 +52,7 @@ export async function sharedBundle(make: () => Promise<WorkflowBundle> = bundleW
 }
 
 /** Makes the bundle of workers whose runs make spans (docs/adr/0065). */
-export async function bundleTraced(): Promise<WorkflowBundle> {
+export async function bundleTraced(): Promise<MadeBundle> {
   return await bundleWorkflows(undefined, [], undefined, 'console');
 }
 

@@ -120,9 +120,23 @@ function bare(node: unknown): unknown {
   return typeof type === 'string' && AROUND.has(type) ? bare(expression) : node;
 }
 
+const inside = new WeakMap<object, readonly unknown[]>();
+
+/** Returns the nodes of a part of the syntax, itself first. Trees are not changed, so each is gone through once. */
 export function within(value: unknown): readonly unknown[] {
-  const children = (Array.isArray(value) ? value : Object.values(treeOf(value))).flatMap(within);
-  return typeof treeOf(value)['type'] === 'string' && bare(value) === value ? [value, ...children] : children;
+  if (typeof value !== 'object' || value === null) return [];
+  const known = inside.get(value);
+  if (known !== undefined) return known;
+  const nodes: unknown[] = [];
+  collect(value, nodes);
+  inside.set(value, nodes);
+  return nodes;
+}
+
+function collect(value: object, nodes: unknown[]): void {
+  if (!Array.isArray(value) && typeof treeOf(value)['type'] === 'string' && bare(value) === value) nodes.push(value);
+  const parts: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);
+  for (const each of parts) if (typeof each === 'object' && each !== null) collect(each, nodes);
 }
 
 /** `start` and `end` belong to spans; tokens have spans, too. */
@@ -135,6 +149,8 @@ function fitted(pattern: unknown, code: unknown, holes: Holes): Holes | undefine
   if (Array.isArray(pattern)) return Array.isArray(code) ? listFitted(pattern, code, holes) : undefined;
   const [wanted, given] = [bare(pattern) ?? null, bare(code) ?? null];
   if (!isTree(wanted) || !isTree(given)) return wanted === given ? holes : undefined;
+  // Most nodes are of another kind: the rest need not be compared.
+  if (wanted['type'] !== given['type']) return undefined;
   return Object.keys({ ...wanted, ...given })
     .filter((key) => !IMMATERIAL.has(key))
     .reduce<Holes | undefined>((all, key) => all && fitted(wanted[key], given[key], all), holes);

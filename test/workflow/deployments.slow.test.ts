@@ -3,7 +3,7 @@
  * workers of one bundle under two build ids: what Temporal does depends on the ids alone. B has the id of this code, so
  * that the command may replay for it.
  */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { Deployment, type DeploymentStatus, type Drained, type RunHandle } from '../../client/index.ts';
 import type { WorkflowBundle } from '../../workers/bundle.ts';
 import { startWorkers, type Workers } from '../../workers/worker.ts';
@@ -51,6 +51,11 @@ const refused = async (...args: readonly string[]): Promise<{ code: string; exit
   const { error } = JSON.parse(err) as { error: { code: string } };
   return { code: error.code, exitCode };
 };
+
+/** The part of a rollback that is about build B. */
+function leftB(remaining: unknown = expect.any(Number)): unknown {
+  return [expect.objectContaining({ build: bundle.buildId, remaining })];
+}
 
 async function startB(): Promise<Workers> {
   const { config, engine } = world;
@@ -100,6 +105,7 @@ test('a deployment that no worker has named is not known, nor one without a name
 });
 
 test('workers of a deployment get no new run before one of their builds is current; promoting twice is promoting once', async () => {
+  await until(async () => (await done<DeploymentStatus>('status')).builds.length === 1, { what: 'the first worker' });
   expect(await refused('promote', 'none')).toEqual({ code: 'BUILD_UNKNOWN', exitCode: 4 });
   expect(await refused('drain', A)).toEqual({ code: 'DRAIN_REFUSED', exitCode: 3 });
   const run = await world.start([{ text: 'done' }]);
@@ -131,8 +137,8 @@ test('runs begin on A until B is promoted, a ramp aside, and those that wait are
   expect(await refused('ramp', A, '--percent', '5')).toEqual({ code: 'BUILD_CURRENT', exitCode: 5 });
 
   // A rollback ends the ramp, and a second one does not leave A.
-  expect(await done('rollback')).toMatchObject({ changed: true, current: A, left: bundle.buildId, remaining: 1 });
-  expect(await done('rollback')).toMatchObject({ changed: false, current: A, left: bundle.buildId, remaining: 1 });
+  expect(await done('rollback')).toMatchObject({ changed: true, current: A, left: leftB(1) });
+  expect(await done('rollback')).toMatchObject({ changed: false, current: A, left: leftB(1), isEarliest: true });
   expect(await standing((await waiting('after')).runId)).toMatchObject({ build: A });
 
   expect(await done('promote', bundle.buildId)).toMatchObject({ changed: true, current: bundle.buildId });
@@ -175,13 +181,13 @@ test('drain moves all that waits on A to B, catalogs too, by options where Tempo
   await ticket.signal('delivered');
   await ticket.result();
   expect(await standing('ticket')).toMatchObject({ build: bundle.buildId });
-}, 120_000);
+}, 240_000);
 
 test('a run in the middle of a call moves too, and so do runs whose build has no worker any more; each call is made once', async () => {
   const run = await world.start([{ calls: [{ tool: 'bank/slow', arguments: { purpose: 'busy' } }] }, { text: 'done' }]);
   await bank.held('busy');
-  expect(await done('rollback')).toMatchObject({ changed: true, current: A, left: bundle.buildId });
-  expect(await done('rollback')).toMatchObject({ changed: false, current: A, left: bundle.buildId });
+  expect(await done('rollback')).toMatchObject({ changed: true, current: A, left: leftB() });
+  expect(await done('rollback')).toMatchObject({ changed: false, current: A, left: leftB(), isEarliest: true });
   const drained = await done<Drained>('drain', bundle.buildId, '--move', '--replayed');
   expect(drained).toMatchObject({ left: 0, kept: [] });
   expect(await standing(run.runId)).toMatchObject({ build: A });
@@ -207,7 +213,7 @@ test('a move that nobody took up is withdrawn as the drain ends: the run stays w
   // This code is B's, which replays the run; but no worker of B takes it.
   expect((await deploy('drain', A, '--move', '--within', '1')).exitCode).toBe(6);
   expect(await standing(run.runId)).toEqual({ build: A, overridden: false });
-  expect(await done('rollback')).toMatchObject({ changed: true, current: A, left: bundle.buildId });
+  expect(await done('rollback')).toMatchObject({ changed: true, current: A, left: leftB() });
   expect(await standing(run.runId)).toMatchObject({ overridden: false });
   expect(await decided(run, 'withdrawn')).toBe(A);
 }, 120_000);
@@ -240,6 +246,7 @@ test('two who change a deployment at once do not undo each other, and a build th
   await done('ramp', bundle.buildId, '--percent', '0');
 
   const elsewhere = await startOwnWorker(world.engine.server.address, {
+    namespace: world.engine.server.namespace,
     taskQueue: 'elsewhere',
     workflowBundle: { code: bundle.code },
     workerDeploymentOptions: {
@@ -252,6 +259,42 @@ test('two who change a deployment at once do not undo each other, and a build th
   expect(await refused('promote', 'build-c')).toEqual({ code: 'BUILD_UNSERVED', exitCode: 6 });
   await elsewhere.stop();
 }, 60_000);
+
+test('40 runs move in batches of 8: never are more between two builds, each moves, and those that are decided are decided once', async () => {
+  onB ??= await startB();
+  await until(async () => await done('promote', A), { what: 'build A' });
+  const runs: RunHandle[] = [];
+  for (let batch = 0; batch < 2; batch += 1) runs.push(...(await severalWaiting(`many-${batch}`, 20)));
+  await until(async () => await done('promote', bundle.buildId), { what: 'build B' });
+
+  const { workflowService } = world.client.connection;
+  const update = workflowService.updateWorkflowExecutionOptions.bind(workflowService);
+  const between = new Set<string>();
+  let most = 0;
+  const watched = jest.spyOn(workflowService, 'updateWorkflowExecutionOptions');
+  watched.mockImplementation(async (request) => {
+    const answer = await update(request);
+    const { workflowExecution: execution, workflowExecutionOptions: options } = request;
+    if (!options?.versioningOverride) return answer;
+    between.add(execution?.workflowId ?? '');
+    for (const workflowId of between) if (!(await standing(workflowId)).overridden) between.delete(workflowId);
+    most = Math.max(most, between.size);
+    return answer;
+  });
+  const deployment = new Deployment({ client: world.client, name: NAME });
+  const mayMove = async () => await Promise.resolve(undefined);
+  const drained = await deployment.drain(A, { batch: 8, mayMove, withinMs: 60_000 });
+  watched.mockRestore();
+  expect(drained).toMatchObject({ left: 0, kept: [] });
+  expect(drained.asked).toBeGreaterThanOrEqual(runs.length);
+  expect(most).toBeLessThanOrEqual(8);
+  // Else nothing was shown.
+  expect(most).toBeGreaterThan(1);
+  expect(await openRuns(A)).toBe(0);
+  for (const [index, run] of runs.entries()) {
+    if (index % 20 === 0) expect(await decided(run, `many-${index / 20}-0`)).toBe(bundle.buildId);
+  }
+}, 180_000);
 
 test('runs of workers without versions move to the build that is promoted, and stay with it', async () => {
   const { engine } = world;

@@ -5,8 +5,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
-import { createHostedServer } from '../../activities/hosted/hosted-server.ts';
-import { createResponsesApi } from '../../activities/models/responses-api.ts';
+import { createHostedServer, createHostingModel } from '../../activities/hosted/hosted-server.ts';
 import type { RunHandle } from '../../client/index.ts';
 import { aCall, aConnection, aDefinition } from '../support/activities/tool-call.ts';
 import { loopbackEgress } from '../support/egress.ts';
@@ -18,8 +17,8 @@ import { type ObedientModel, startObedientModel } from '../support/models/obedie
 import { pay } from '../support/scenes/hosted.ts';
 import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
 import { type RecordingServer, startRecordingServer, TOOLS } from '../support/servers/recording-server.ts';
-import { outcomes } from '../support/world/run-record.ts';
-import { decideNext, openRequests, startWorld, type World } from '../support/world/world.ts';
+import { outcomes, results } from '../support/world/run-record.ts';
+import { decideNext, decisionOn, openRequests, startWorld, type World } from '../support/world/world.ts';
 
 let provider: HostingProvider;
 let model: ObedientModel;
@@ -39,7 +38,11 @@ beforeAll(async () => {
   world = await startWorld({
     beside: [proxy, bridge, bank, model, provider],
     config: {
-      models: { relayed: { ...common, model: 'relayed' }, gateway: { ...common, model: 'gateway' } },
+      models: {
+        relayed: { ...common, model: 'relayed' },
+        keeping: { ...common, model: 'relayed', storesAnswers: true },
+        gateway: { ...common, model: 'gateway' },
+      },
       servers: {
         bank: { url: bank.url, ...hosted },
         short: { url: bank.url, ...hosted },
@@ -54,7 +57,7 @@ beforeAll(async () => {
 }, INSTALL_MS);
 afterAll(async () => await world?.stop());
 
-async function started(by: 'relayed' | 'gateway', input: string, server: string): Promise<RunHandle> {
+async function started(by: 'relayed' | 'keeping' | 'gateway', input: string, server: string): Promise<RunHandle> {
   const over = { agent: { name: 'clerk', model: by }, input, servers: [{ name: server }] };
   return await world.start([{ text: 'unused' }], over);
 }
@@ -97,6 +100,39 @@ describe('as a relay', () => {
     expect(bank.callsFor('lost')).toHaveLength(1);
   });
 
+  test('calls continue the answer that the provider keeps, under the id that it has here, in branches', async () => {
+    const purposes = ['one kept', 'two kept'];
+    provider.script('kept', [{ calls: purposes.map((each) => pay('bank', each)) }, { text: 'done' }]);
+    const run = await started('keeping', 'kept', 'bank');
+    const [first, second] = await openRequests(run, 2);
+    await run.decide(decisionOn(second, 'ann'));
+    await run.decide(decisionOn(first, 'ann'));
+    await run.result();
+    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded', 't1.c1': 'succeeded' });
+    expect(purposes.map((each) => bank.callsFor(each).length)).toEqual([1, 1]);
+    const continued = provider.asked.filter(
+      ({ approves, context }) => approves && JSON.stringify(context).includes('kept'),
+    );
+    const [answer, other, ...more] = continued.map(({ body }) => body['previous_response_id']);
+    expect(provider.stored()).toContain(answer);
+    expect([other, ...more]).toEqual([answer]);
+  });
+
+  test('a call of an answer that the provider has forgotten is not made, and says so', async () => {
+    provider.script('gone', [{ calls: [pay('bank', 'gone')] }, { text: 'done' }]);
+    const run = await started('keeping', 'gone', 'bank');
+    const [request] = await openRequests(run);
+    provider.forget('gone');
+    await run.decide(decisionOn(request, 'ann'));
+    await run.result();
+    expect((await results(world, run))[0]?.outcome).toMatchObject({
+      kind: 'failed',
+      executed: false,
+      code: 'STORED_ANSWER_GONE',
+    });
+    expect(bank.callsFor('gone')).toEqual([]);
+  });
+
   test('every request came through in its published shape', () => {
     expect(provider.asked.length).toBeGreaterThan(0);
     expect(provider.asked.flatMap(({ violations }) => violations)).toEqual([]);
@@ -114,12 +150,12 @@ describe('as a host of tools', () => {
 
   test('it knows no approvals: an approved call is not made, and nothing is claimed of it', async () => {
     const config = { provider: 'openai', model: 'gateway', maxOutputTokens: 256, timeoutSeconds: 30 } as const;
-    const ask = createResponsesApi(
+    const hosting = createHostingModel(
       'gateway',
       { ...config, baseUrl: proxy.baseUrl, apiKey: LITELLM_KEY },
       loopbackEgress(),
     );
-    const server = createHostedServer({ artifacts: createMemoryStore(), models: () => ({ ask }) });
+    const server = createHostedServer({ artifacts: createMemoryStore(), models: () => hosting });
     const connection = aConnection({ name: 'own', url: proxy.bankUrl, hosted: { model: 'gateway' } });
     const { tools } = await server.list(connection, new AbortController().signal);
     expect(tools.map(({ name }) => name)).toContain('bank-pay');

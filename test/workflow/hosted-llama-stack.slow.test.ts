@@ -5,9 +5,8 @@
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
-import { createHostedServer } from '../../activities/hosted/hosted-server.ts';
+import { createHostedServer, createHostingModel } from '../../activities/hosted/hosted-server.ts';
 import type { ServerConnection } from '../../activities/mcp/port.ts';
-import { createResponsesApi } from '../../activities/models/responses-api.ts';
 import type { ModelConfig } from '../../contracts/schemas/config.ts';
 import { aCall, aConnection, aDefinition } from '../support/activities/tool-call.ts';
 import { loopbackEgress } from '../support/egress.ts';
@@ -56,8 +55,8 @@ async function endOf(model: 'sure' | 'unsure') {
 function adapter() {
   const config = { provider: 'openai', model: OBEDIENT, baseUrl: stack.baseUrl, apiKey: 'none' } as const;
   const limits = { maxOutputTokens: 256, timeoutSeconds: 30 } satisfies Partial<ModelConfig>;
-  const ask = createResponsesApi('sure', { ...config, ...limits }, loopbackEgress());
-  return createHostedServer({ artifacts: createMemoryStore(), models: () => ({ ask }) });
+  const hosting = createHostingModel('sure', { ...config, ...limits }, loopbackEgress());
+  return createHostedServer({ artifacts: createMemoryStore(), models: () => hosting });
 }
 
 function connectionTo(name: 'bank' | 'files', over: Partial<ServerConnection> = {}): ServerConnection {
@@ -104,6 +103,23 @@ test('an approved call is refused by it, which proves that it was not made', asy
   const call = aCall({ definition, arguments: args, approvalRequestId: 'mcpr_1' });
   expect(await adapter().call(connectionTo('bank'), call)).toMatchObject({ kind: 'refused', code: 'MODEL_REJECTED' });
   expect(bank.callsFor('approved')).toEqual([]);
+});
+
+test('a call of a stored answer is not made either: it does not have one, and nothing is approved', async () => {
+  const definition = aDefinition({ name: 'pay' });
+  const ids = { approvalRequestId: 'mcpr_1', storedAnswerId: 'resp_1' };
+  const before = stack.model.asked();
+  const ending = await adapter().call(
+    connectionTo('bank'),
+    aCall({ definition, arguments: { purpose: 'stored' }, ...ids }),
+  );
+  expect(ending).toMatchObject({
+    kind: 'refused',
+    code: 'MODEL_REJECTED',
+    message: expect.stringMatching(/stored answer .* could not be read.*HTTP 400/),
+  });
+  expect(stack.model.asked()).toBe(before);
+  expect(bank.callsFor('stored')).toEqual([]);
 });
 
 test('a call that it makes unasked, where it was asked for a list, ends the run and is not made again', async () => {

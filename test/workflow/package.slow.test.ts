@@ -4,7 +4,7 @@
  * processes from outside.
  */
 import { execFile, spawnSync } from 'node:child_process';
-import { cpSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -15,8 +15,10 @@ import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { startScriptedServer } from '../../testing/index.ts';
 import { startEngine } from '../support/engine.ts';
 import { importsOf } from '../architecture/source-tree.ts';
+import { BUNDLED } from '../../scripts/bundle-commands.mjs';
 import { blocksOf } from '../support/guide.ts';
-import { install, pack, type Packed, type Project } from '../support/package/packed.ts';
+import { pack, type Packed } from '../../scripts/pack.mjs';
+import { install, type Project } from '../support/package/packed.ts';
 import { startWorkerProcess } from '../support/world/worker-process.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -179,7 +181,10 @@ test(
         const shown = spawnSync(bin, ['result', 'invoice-4711', '--address', address, '--json'], { encoding: 'utf8' });
         expect(shown).toMatchObject({ status: 0, stderr: '' });
         expect(JSON.parse(shown.stdout)).toMatchObject({ status: 'completed', output: 'Booked.' });
-        expect(heavyIn(loadedBy(['requests', '--address', address]))).toEqual([]);
+        const loaded = loadedBy(['requests', '--address', address]);
+        // Its packages are in the bundle, too.
+        expect(loaded.filter((path) => /\/node_modules\/(?!countersign\/)/.test(path))).toEqual([]);
+        expect(loaded.filter((path) => path.includes('/dist/')).length).toBeLessThanOrEqual(MOST_FILES);
         expect(heavyIn(loadedBy(['policy', 'explain', 'ledger', 'book_invoice']))).toContain('@marcbachmann/cel-js');
       } finally {
         await worker.kill();
@@ -191,6 +196,28 @@ test(
   },
   LIMIT_MS,
 );
+
+/** That a bundled command loads: each costs Node about a millisecond of processor time. */
+const MOST_FILES = 15;
+
+test('commands that people run all day are bundled, with the licences of what is in them', () => {
+  const folder = join(packed.folder, 'dist/cli/bundled');
+  const names = readdirSync(folder);
+  for (const verb of BUNDLED) {
+    expect(names).toContain(`${verb}.js`);
+    const paths = loadedBy([verb, '--help']).filter((path) => path.endsWith('.js') && path.includes('/dist/cli/'));
+    expect(paths.filter((path) => !/\/dist\/cli\/(?:main\.js|bundled\/)/.test(path))).toEqual([]);
+    expect(paths.length).toBeGreaterThan(2);
+  }
+  const licences = readFileSync(join(folder, 'LICENSES.txt'), 'utf8');
+  for (const name of ['@temporalio/client', '@grpc/grpc-js', 'protobufjs', 'zod', 'commander'])
+    expect(licences).toMatch(new RegExp(`^${name} \\d.*\\n(?:.+\\n)*\\n\\S`, 'm'));
+  // What is bundled takes the rest of the package as it lies there.
+  const texts = names.filter((name) => name.endsWith('.js')).map((name) => readFileSync(join(folder, name), 'utf8'));
+  const outside = texts.flatMap((text) => [...text.matchAll(/import\("(\.\.[^"]+)"\)/g)].map(([, path = '']) => path));
+  expect(outside).toContain('../../workers/replay/replayed-run.js');
+  expect(outside.filter((path) => !existsSync(join(folder, path)))).toEqual([]);
+});
 
 /** Notes each file that Node loads, as a module or by `require`, those of packages in packages too. */
 const NOTING = `import { appendFileSync } from 'node:fs';

@@ -12,7 +12,7 @@ import type { NotifyRoute } from '../../contracts/schemas/notify.ts';
 import { pathText } from '../../contracts/schemas/parse.ts';
 import { DEFAULT_ARTIFACTS } from '../../contracts/schemas/stores.ts';
 import { isTrustUrl } from '../../contracts/schemas/trust.ts';
-import { requiresBoundTokens } from '../../domain/run/hosted.ts';
+import { mayHost, requiresBoundTokens } from '../../domain/run/hosted.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import { canonicalServerUrl, namesSecret } from '../../domain/text/urls.ts';
 import { conditionProblems } from './warnings.ts';
@@ -126,12 +126,19 @@ function checkHosted({ servers }: Config, refuse: Refuse): void {
 function checkModels({ models }: Config, refuse: Refuse): void {
   if (Object.hasOwn(models, CALLER_MODEL))
     refuse(pathText(['models', CALLER_MODEL]), 'is the name of the model of single calls: choose another');
-  for (const [name, model] of Object.entries(models))
-    if (model.provider !== 'scripted' && model.provider !== 'openai' && model.asksBeforeCalls === true)
+  for (const [name, model] of Object.entries(models)) {
+    if (model.provider === 'scripted') continue;
+    if (model.provider !== 'openai' && model.asksBeforeCalls === true)
       refuse(
         pathText(['models', name, 'asksBeforeCalls']),
         `is for models of provider openai alone: through ${model.provider} no provider calls servers`,
       );
+    if (model.storesAnswers === true && !mayHost({ models }, name))
+      refuse(
+        pathText(['models', name, 'storesAnswers']),
+        'is for models whose provider calls servers: those of provider openai without baseUrl, or with asksBeforeCalls: true',
+      );
+  }
 }
 
 function checkPrices(config: Config, refuse: Refuse): void {

@@ -13,7 +13,6 @@ import type { Client } from '@temporalio/client';
 import { type ReplayWorkerOptions, Worker } from '@temporalio/worker';
 import { defined } from '../../contracts/defined.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
-import { isFields } from '../../domain/shapes/inputs.ts';
 import type { WorkflowBundle } from '../bundle.ts';
 import { createWorkerDataConverter } from '../codec.ts';
 import { zoneKeysOf } from '../config/secrets.ts';
@@ -142,7 +141,7 @@ class Source {
   }
 }
 
-interface WantedChange {
+export interface WantedChange {
   readonly what: Deed['what'];
   readonly part: string;
   /** Returns the recorded value, or its wanted form now. */
@@ -151,61 +150,13 @@ interface WantedChange {
   readonly decision: string;
 }
 
-const WANTED: readonly WantedChange[] = [
-  {
-    what: 'activity callTool',
-    part: 'startToCloseMs',
-    adopt: (before, now) => (typeof now === 'number' && before === now - 60_000 ? now : before),
-    decision: 'docs/adr/0019',
-  },
-  {
-    // The first activity may go on for longer, and heartbeats.
-    what: 'activity prepareRun',
-    part: 'startToCloseMs',
-    adopt: (before, now) => (before === 60_000 && now === 7_200_000 ? now : before),
-    decision: 'docs/adr/0062',
-  },
-  {
-    what: 'activity prepareRun',
-    part: 'heartbeatMs',
-    adopt: (before, now) => (before === 0 && now === 30_000 ? now : before),
-    decision: 'docs/adr/0062',
-  },
-  {
-    what: 'activity storeSegment',
-    part: 'maximumAttempts',
-    adopt: (before, now) => (before === 20 && now === 0 ? now : before),
-    decision: 'docs/adr/0019',
-  },
-  {
-    // A newer worker prepared the run, while an older one still decided what it did next.
-    what: 'activity callTool',
-    part: 'input',
-    adopt: (before, now) => (isResumable(now) && !isResumable(before) ? withResumable(before) : before),
-    decision: 'docs/adr/0039',
-  },
-];
+/** None so far. */
+const WANTED: readonly WantedChange[] = [];
 
 /** Returns the recorded parts as a run would have recorded them with the wanted changes. */
-export function withWantedChanges(recorded: Deed, planned: Deed): Deed['parts'] {
+export function withWantedChanges(recorded: Deed, planned: Deed, wanted = WANTED): Deed['parts'] {
   const parts = { ...recorded.parts };
-  for (const { what, part, adopt } of WANTED)
+  for (const { what, part, adopt } of wanted)
     if (recorded.what === what) parts[part] = adopt(parts[part], planned.parts[part]);
   return parts;
-}
-
-function isResumable(input: unknown): boolean {
-  const [dispatch] = listOf(input);
-  return isFields(dispatch) && dispatch['resumable'] === true;
-}
-
-function listOf(input: unknown): readonly unknown[] {
-  return Array.isArray(input) ? input : [];
-}
-
-/** A worker without this field leaves no place for the answer: such a call is asked about as before. */
-function withResumable(input: unknown): unknown {
-  const [dispatch, ...rest] = listOf(input);
-  const isSilent = isFields(dispatch) && dispatch['resumable'] === undefined;
-  return isSilent ? [{ ...dispatch, resumable: true }, ...rest] : input;
 }

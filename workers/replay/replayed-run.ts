@@ -13,7 +13,7 @@ import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { LedgerPage, RunState } from '../../contracts/schemas/run-state.ts';
 import { isFields } from '../../domain/shapes/inputs.ts';
 import type { ReaderSinks } from '../../workflows/interceptors/replay-reader.ts';
-import { bundleWorkflows, type WorkflowBundle, workflowFile } from '../bundle.ts';
+import { bundleWorkflows, type MadeBundle, workflowFile } from '../bundle.ts';
 import { createDataConverter } from '../codec.ts';
 import { DeedReader, type History } from './recorded-history.ts';
 import { replayHistories, type ReplayOptions } from './replay.ts';
@@ -22,7 +22,7 @@ import { CommandLog, compareHistories, underRunId } from './semantics.ts';
 export type HistoryEvent = NonNullable<History['events']>[number];
 
 /** Makes the bundle of the workers with the module that shows commands and answers. */
-export async function bundleForReading(workflowsPath?: string, fileOf?: typeof workflowFile): Promise<WorkflowBundle> {
+export async function bundleForReading(workflowsPath?: string, fileOf?: typeof workflowFile): Promise<MadeBundle> {
   const shown = ['interceptors/replay-inspector', 'interceptors/replay-reader'].map((name) => workflowFile(name));
   return await bundleWorkflows(workflowsPath, shown, fileOf);
 }

@@ -14,13 +14,13 @@ import type { InjectedSinks } from '@temporalio/worker';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { Command, InspectorSinks } from '../../workflows/interceptors/replay-inspector.ts';
-import { bundleWorkflows, type WorkflowBundle, workflowFile } from '../bundle.ts';
+import { bundleWorkflows, type MadeBundle, workflowFile } from '../bundle.ts';
 import { createDataConverter } from '../codec.ts';
 import { DeedReader, type History, type Recorded, type RecordedDeed } from './recorded-history.ts';
 import { replayHistories, type ReplayOptions, type ReplayOutcome, withWantedChanges } from './replay.ts';
 
 /** Makes the bundle of the workers with the one module that shows its commands. */
-export async function bundleForReplay(workflowsPath?: string, fileOf?: typeof workflowFile): Promise<WorkflowBundle> {
+export async function bundleForReplay(workflowsPath?: string, fileOf?: typeof workflowFile): Promise<MadeBundle> {
   return await bundleWorkflows(workflowsPath, [workflowFile('interceptors/replay-inspector')], fileOf);
 }
 

@@ -10,13 +10,7 @@ import type { CatalogRules, CatalogSnapshot, CatalogUnchanged } from '../../cont
 import type { CatalogTrust } from '../../contracts/schemas/trust.ts';
 import type { JournalHead } from '../../contracts/wire/carry.ts';
 import type { CatalogIdentity, Review, ReviewInput } from '../../contracts/wire/catalog.ts';
-import {
-  canBeCarried,
-  CATALOG_CARRY_VERSION,
-  type CatalogCarry,
-  overLimit,
-  SIGNED_CARRY_VERSION,
-} from '../../domain/catalog/carry.ts';
+import { canBeCarried, CATALOG_CARRY_VERSION, type CatalogCarry, overLimit } from '../../domain/catalog/carry.ts';
 import { type Catalog, type CatalogChange, startCatalog } from '../../domain/catalog/state.ts';
 import { carriedExecutions } from '../../domain/state/run.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
@@ -170,11 +164,9 @@ export class LiveCatalog extends Entity {
   }
 
   carry(journal: JournalHead): CatalogCarry {
-    if (this.#signing !== undefined) {
-      const signing = { ...this.#signing, earlier: carriedExecutions(this.execution) };
-      return { version: SIGNED_CARRY_VERSION, catalog: this.catalog, journal, signing };
-    }
-    return { version: CATALOG_CARRY_VERSION, catalog: this.catalog, journal };
+    const carried = { version: CATALOG_CARRY_VERSION, catalog: this.catalog, journal } as const;
+    if (this.#signing === undefined) return carried;
+    return { ...carried, signing: { ...this.#signing, earlier: carriedExecutions(this.execution) } };
   }
 
   #show(): void {

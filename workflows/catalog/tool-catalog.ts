@@ -15,7 +15,7 @@ import {
 } from '@temporalio/workflow';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { CatalogBeginning } from '../../contracts/wire/catalog.ts';
-import { CATALOG_CARRY_VERSION, type CatalogCarry, SIGNED_CARRY_VERSION } from '../../domain/catalog/carry.ts';
+import { CATALOG_CARRY_VERSION, type CatalogCarry } from '../../domain/catalog/carry.ts';
 import { discovered, refreshFailed } from '../../domain/catalog/discovery.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
 import { isIdentifier, isName } from '../../domain/shapes/inputs.ts';
@@ -42,7 +42,7 @@ export async function toolCatalog(identity: CatalogBeginning, carry?: CatalogCar
     code: 'CATALOG_INVALID',
     input: 'What the catalog was started with',
     alone: 'A catalog is started with one argument',
-    versions: [CATALOG_CARRY_VERSION, SIGNED_CARRY_VERSION],
+    versions: [CATALOG_CARRY_VERSION],
     refuse: () => (isBegunAs(identity) ? undefined : MISNAMED),
   });
   const live = new LiveCatalog(identity, carry ?? undefined);

@@ -3,12 +3,11 @@
  * (docs/adr/0040).
  *
  * 1. A validator only reads; the handler behind it compares nothing that depends on the Temporal run (INV-D4).
- * 2. Only calls of runs that were prepared for questions of this server wait so. The first question leaves a marker, so
- *    that no build without such questions takes the run up (INV-D1).
+ * 2. Only calls of runs that were prepared for questions of this server wait so.
  * 3. While a question is open its call counts as in flight: the run does not continue as new, and `dispatch` waits for
  *    its end.
  */
-import { patched, setHandler } from '@temporalio/workflow';
+import { setHandler } from '@temporalio/workflow';
 import { failureOf } from '../../contracts/failure.ts';
 import type { HeldAck, HeldQuestions } from '../../contracts/wire/legacy-2025.ts';
 import { heldWord } from '../../domain/legacy-2025/open-question-proof.ts';
@@ -54,8 +53,6 @@ function take(live: LiveRun, asked: HeldQuestions): HeldAck {
   // A question is refused here only if it raced another message in the same task.
   if (live.work.consideredCancelled) throw closed();
   const state = admitted(live, asked);
-  // Always true: an earlier build has no such update, and a refused update is in no history.
-  if (!patched('held')) throw failureOf('REQUEST_NOT_OPEN', 'Nobody is asked: an earlier build has gone on.');
   live.commit(elicitationOpened(live.run, state, live.ids));
   void live.work.run(() => waitForPeople(live, state));
   return { deadline: new Date(state.request.deadline).toISOString() };

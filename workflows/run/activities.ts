@@ -33,14 +33,14 @@ export function runActivities(summary: string): Answering<RunActivities> {
  * Options for a model step. A repeated step costs tokens and harms nobody, so Temporal retries every failure that may
  * pass. The run's wall clock ends the retries.
  */
-export function modelActivities(summary: string, priority: RunPriority | undefined): Answering<ModelActivities> {
+export function modelActivities(summary: string, priority: RunPriority): Answering<ModelActivities> {
   return provenActivities<Answering<ModelActivities>>({
     startToCloseTimeout: STEP_SECONDS * 1_000,
     heartbeatTimeout: '60s',
     cancellationType: ActivityCancellationType.TRY_CANCEL,
     retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '60s' },
     summary,
-    ...inTurn(priority),
+    priority,
   });
 }
 
@@ -76,7 +76,7 @@ export function stretchActivities(
   summary: string,
   { seconds }: StretchBounds,
   callTimeoutSeconds: number,
-  priority: RunPriority | undefined,
+  priority: RunPriority,
 ): Answering<Pick<ModelActivities, 'stretch'>> {
   return provenActivities<Answering<ModelActivities>>({
     startToCloseTimeout: (seconds + STEP_SECONDS + callTimeoutSeconds + BESIDE_CALL_SECONDS) * 1_000,
@@ -89,7 +89,7 @@ export function stretchActivities(
       nonRetryableErrorTypes: LOST_WORKER,
     },
     summary,
-    ...inTurn(priority),
+    priority,
   });
 }
 
@@ -102,31 +102,21 @@ const BESIDE_CALL_SECONDS = 90;
  * Options for listing tools. Listing changes nothing, so Temporal retries it, without a trace in history, for as long
  * as the run may wait (docs/adr/0050). Stopping the run or handing it over does not wait for a server that does not
  * answer.
- *
- * @param waits if absent, retries last some minutes, as in runs of earlier releases
  */
 export function discoveryActivities(
   server: ServerBinding,
-  priority: RunPriority | undefined,
-  waits?: 'awaited',
+  priority: RunPriority,
 ): Answering<Pick<ToolActivities, 'discoverTools'>> {
+  const { startWaitSeconds } = server;
   return provenActivities<Answering<ToolActivities>>({
     ...defined({ taskQueue: server.taskQueue }),
     startToCloseTimeout: '60s',
-    ...(waits === undefined ? { retry: { ...LISTING, maximumAttempts: 8 } } : untilThere(server)),
-    summary: `list tools of ${server.name}`,
-    ...inTurn(priority),
-  });
-}
-
-const LISTING = { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '30s' } as const;
-
-function untilThere({ startWaitSeconds }: ServerBinding): ActivityOptions {
-  return {
-    retry: LISTING,
+    retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '30s' },
     cancellationType: ActivityCancellationType.TRY_CANCEL,
     ...(startWaitSeconds === undefined ? {} : { scheduleToCloseTimeout: startWaitSeconds * 1_000 }),
-  };
+    summary: `list tools of ${server.name}`,
+    priority,
+  });
 }
 
 /**
@@ -138,14 +128,14 @@ function untilThere({ startWaitSeconds }: ServerBinding): ActivityOptions {
 export function messageActivities(
   summary: string,
   leftMs: number,
-  priority: RunPriority | undefined,
+  priority: RunPriority,
 ): Answering<Pick<RunActivities, 'sendMessage'>> {
   return provenActivities<Answering<RunActivities>>({
     startToCloseTimeout: '60s',
     scheduleToCloseTimeout: leftMs,
     retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '5m' },
     summary,
-    ...inTurn(priority),
+    priority,
   });
 }
 
@@ -176,12 +166,7 @@ export function resumeActivities(...call: CallOptions): Answering<Pick<ToolActiv
   return provenActivities<Answering<ToolActivities>>({ ...optionsOf(...call), scheduleToStartTimeout: '5m' });
 }
 
-type CallOptions = readonly [
-  server: ServerBinding,
-  callTimeoutSeconds: number,
-  summary: string,
-  priority: RunPriority | undefined,
-];
+type CallOptions = readonly [server: ServerBinding, callTimeoutSeconds: number, summary: string, priority: RunPriority];
 
 /** The heartbeat timeout is 30 s so that a worker under load is not taken for a dead one. */
 function optionsOf(...[server, callTimeoutSeconds, summary, priority]: CallOptions): ActivityOptions {
@@ -193,7 +178,7 @@ function optionsOf(...[server, callTimeoutSeconds, summary, priority]: CallOptio
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     retry: { maximumAttempts: 1 },
     summary,
-    ...inTurn(priority),
+    priority,
   };
 }
 
@@ -208,7 +193,7 @@ function optionsOf(...[server, callTimeoutSeconds, summary, priority]: CallOptio
 export function pollActivities(
   server: ServerBinding,
   summary: string,
-  priority: RunPriority | undefined,
+  priority: RunPriority,
   giveUp: boolean,
 ): Answering<Pick<ToolActivities, 'pollTask'>> {
   return provenActivities<Answering<ToolActivities>>({
@@ -221,10 +206,6 @@ export function pollActivities(
       : ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     retry: { initialInterval: '1s', maximumInterval: '10s', maximumAttempts: MOST_TRIES },
     summary,
-    ...inTurn(priority),
+    priority,
   });
-}
-
-function inTurn(priority: RunPriority | undefined): { priority?: RunPriority } {
-  return priority === undefined ? {} : { priority };
 }

@@ -23,7 +23,7 @@ import { codedFailureIn, failureOf, final } from '../../contracts/failure.ts';
 import type { JsonValue } from '../../contracts/schemas/json.ts';
 import type { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import type { RunResult } from '../../contracts/schemas/run-state.ts';
-import { type Carry, CARRY_VERSIONS } from '../../contracts/wire/carry.ts';
+import { type Carry, CARRY_VERSION } from '../../contracts/wire/carry.ts';
 import { tasksOf } from '../../domain/legacy-2025/tasks.ts';
 import { reachedLimit, spentOf } from '../../domain/run/limits.ts';
 import { callsOf } from '../../domain/state/run.ts';
@@ -49,7 +49,7 @@ const BEGINNING: Beginning = {
   code: 'SPEC_INVALID',
   input: 'The run spec',
   alone: 'A run is started with one argument, the spec',
-  versions: CARRY_VERSIONS,
+  versions: [CARRY_VERSION],
   refuse: () => {
     const { attempt, cronSchedule = '' } = workflowInfo();
     if (attempt === 1 && cronSchedule === '') return undefined;
@@ -69,16 +69,8 @@ export async function agentRun(spec: RunSpec, carry?: Carry | null): Promise<Run
   let ending: Ending;
   try {
     if (!live.isPrepared) await live.work.run(() => begin(live));
-    let isCounting = false;
-    const count = (): void => {
-      if (!isCounting) watchWallClock(live);
-      isCounting = true;
-    };
-    // A run of an earlier release starts its wall clock once its tools are listed (INV-D1), or as soon as a list waits
-    // for people.
-    if (carry || live.prepared.awayServers !== undefined) count();
-    if (!carry || !live.isListed) await live.work.run(() => list(live, count));
-    count();
+    watchWallClock(live);
+    if (!live.isListed) await live.work.run(() => list(live));
     ending = await live.work.run(() => converse(live));
   } catch (error) {
     if (error instanceof ContinueAsNew) throw error;
@@ -91,10 +83,10 @@ export async function agentRun(spec: RunSpec, carry?: Carry | null): Promise<Run
   return await CancellationScope.nonCancellable(() => end(live, surface, messenger, ending));
 }
 
-async function list(live: LiveRun, onWait: () => void): Promise<void> {
+async function list(live: LiveRun): Promise<void> {
   const { found, times } = live.begun;
   if (found !== undefined) return pin(live, found, times && timeOf(live, times.listed));
-  if ((await listTools(live, onWait)) === 'roll') await roll(live);
+  if ((await listTools(live)) === 'roll') await roll(live);
 }
 
 async function converse(live: LiveRun): Promise<Ending> {

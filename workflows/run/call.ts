@@ -14,7 +14,7 @@
  * One file, because it is the life of one call: who changes one wait has to see where it leads.
  */
 import { ActivityFailure, ApplicationFailure, CancelledFailure, TimeoutFailure } from '@temporalio/common';
-import { condition, isCancellation, patched, sleep } from '@temporalio/workflow';
+import { condition, isCancellation, sleep } from '@temporalio/workflow';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { Outcome } from '../../contracts/schemas/call.ts';
 import type { Unsure } from '../../contracts/wire/carry.ts';
@@ -146,8 +146,7 @@ async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
   let result = await live.dispatching.during(callId, () => sendCall(live, flight, input));
   closeQuestion(live, callId);
   if ('held' in result) live.commit(elicitationTold(live.run, flight, result));
-  // A build that asks no server has continued without the answer; on its history this build does the same.
-  for (let asked = 0; 'resume' in result && isResumable(result, asked) && patched('lost-answers'); asked += 1)
+  for (let asked = 0; 'resume' in result && isResumable(result, asked); asked += 1)
     result = await askForAnswer(live, flight, input, result);
   const again = sentAgain(live, flight, result);
   if (again === undefined) conclude(live, flight, result, handedAt);
@@ -194,9 +193,7 @@ function conclude(live: LiveRun, flight: Dispatched, result: DispatchResult, han
       dropRefused(live, flight, result.code);
       return settle(live, callId, { kind: 'denied', code: result.code, message: result.message });
     case 'task':
-      // A build that knows no tasks leaves the call in this state, and that ends the call.
-      if (patched('tasks')) live.commit(taskBegun(live.run, callId, result, Date.now()));
-      return;
+      return live.commit(taskBegun(live.run, callId, result, Date.now()));
     case 'input':
       if (live.work.consideredCancelled) return settle(live, callId, live.withdrawal);
       return askInput(live, flight, result);
@@ -267,10 +264,8 @@ async function sendCall(live: LiveRun, state: InFlight, input: DispatchInput): P
     assertFailure(error);
     const told = lostIn(live, error);
     if (told !== undefined) return told;
-    // Either the call was never scheduled, or the run is of an earlier release, which took every such cancellation for
-    // unsent.
-    const isUnsent = error instanceof CancelledFailure || live.prepared.withdrawals === undefined;
-    if (isCancellation(error) && isUnsent) return { kind: 'ended', outcome: live.withdrawal };
+    // The call was never scheduled.
+    if (error instanceof CancelledFailure) return { kind: 'ended', outcome: live.withdrawal };
     const message = codedFailureIn(error)?.message ?? (isCancellation(error) ? WITHDRAWN : LOST);
     return lostAnswer(message, lastWordIn(error));
   }

@@ -34,7 +34,7 @@ export function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
     ...authorizationProofs(live, state),
     ...linkOf(live, state),
     ...holdOf(live, state),
-    ...(live.prepared.lostAnswers === undefined ? {} : { resumable: true }),
+    resumable: true,
   });
 }
 

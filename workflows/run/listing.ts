@@ -7,14 +7,12 @@
  *    then asked for again with the new grant. If nobody gives one, the run ends with the reason for the refusal.
  * 2. Temporal's own retries wait for a server that is away. A run that hands over meanwhile cancels them
  *    (docs/adr/0050).
- * 3. Only runs that were prepared for it ask people; others end at once, as before. The first question leaves a marker,
- *    so that no build without this feature takes the run up (INV-D1).
+ * 3. Only runs that were prepared for it ask people; others end at once.
  */
 import { initiatorRule } from '../../domain/policy/approvers.ts';
-import { CancellationScope, CancelledFailure, condition, isCancellation, patched } from '@temporalio/workflow';
+import { CancellationScope, CancelledFailure, condition, isCancellation } from '@temporalio/workflow';
 import { isErrorCode } from '../../contracts/errors.ts';
-import { codedFailureIn, failureOf } from '../../contracts/failure.ts';
-import { isListing } from '../../contracts/names.ts';
+import { failureOf } from '../../contracts/failure.ts';
 import type { Discovery, ServerBinding } from '../../contracts/schemas/tool.ts';
 import type { DiscoverInput, TurnedAway } from '../../contracts/wire/tools.ts';
 import { listingAsked, listingId, listingInput, toolsetOf, whyEnded } from '../../domain/run/toolset.ts';
@@ -30,21 +28,17 @@ import { deadlineOfAnswers } from './pauses.ts';
 /**
  * Lists the tools of all servers. `roll` means that the run should first continue as new while lists wait. The next
  * execution asks again for the lists that are already there.
- * @param onWait called when people are asked
  */
-export async function listTools(live: LiveRun, onWait: () => void): Promise<'done' | 'roll'> {
-  const { servers, listings, awayServers } = live.prepared;
-  const lists = new Lists(live, onWait);
-  const wantsToRoll = (): boolean => live.reasonToRoll !== undefined;
+export async function listTools(live: LiveRun): Promise<'done' | 'roll'> {
+  const { servers } = live.prepared;
+  const lists = new Lists(live);
   let found: readonly Discovery[] | undefined;
   const all = Promise.all(servers.map((server, index) => lists.discover(server, index))).then((each) => {
     if (!live.rolling && !lists.areLetGo) found = each.filter((one) => one !== undefined);
   });
-  if (awayServers !== undefined) await Promise.race([all, condition(() => found !== undefined || wantsToRoll())]);
-  else if (listings === undefined) await all;
-  else await Promise.race([all, condition(() => found !== undefined || (wantsToRoll() && lists.areWaiting))]);
+  await Promise.race([all, condition(() => found !== undefined || live.reasonToRoll !== undefined)]);
   if (found === undefined) {
-    if (awayServers !== undefined) lists.letGo();
+    lists.letGo();
     return 'roll';
   }
   pin(live, found);
@@ -69,21 +63,12 @@ export function pin(live: LiveRun, found: readonly Discovery[], at?: number): vo
 
 class Lists {
   readonly #live: LiveRun;
-  readonly #onWait: () => void;
   readonly #asking = new CancellationScope();
-  #underWay = 0;
   /** True once the run hands over; its next execution asks again. */
   areLetGo = false;
 
-  constructor(live: LiveRun, onWait: () => void) {
+  constructor(live: LiveRun) {
     this.#live = live;
-    this.#onWait = onWait;
-  }
-
-  /** True at a safe point: every list is there or waits for people. */
-  get areWaiting(): boolean {
-    const { calls } = this.#live.run;
-    return this.#underWay === 0 && calls.filter(({ call }) => isListing(call.callId)).every(isAsking);
   }
 
   letGo(): void {
@@ -117,41 +102,15 @@ class Lists {
         at: Date.now(),
       };
       const change = listingAsked(live.run, { server, index }, need, pausing, live.ids);
-      if (change === undefined || !patched('lists')) throw failedWith(need, server);
-      this.#onWait();
+      if (change === undefined) throw failedWith(need, server);
       live.commit(change);
     }
   }
 
-  /**
-   * Asks for one list. If its server takes no more just now, Temporal retries a few times. The list is then asked for
-   * anew, for as long as a call may wait.
-   */
+  /** Asks for one list, and waits for a server that is away. Returns undefined if the run hands over first. */
   async #ask(server: ServerBinding): Promise<Discovery | TurnedAway | undefined> {
     const live = this.#live;
-    const { prepared } = live;
-    if (prepared.awayServers !== undefined) return await this.#untilThere(server);
-    const since = Date.now();
-    for (;;) {
-      this.#underWay += 1;
-      try {
-        const { discoverTools } = discoveryActivities(server, prepared.priority);
-        return answered(live, 'discoverTools', await discoverTools(inputFor(live, server)));
-      } catch (error) {
-        const heldSeconds = codedFailureIn(error)?.facts['heldSeconds'];
-        if (typeof heldSeconds !== 'number' || Date.now() - since >= heldSeconds * 1_000) throw error;
-        if (prepared.listings === undefined || !patched('lists')) throw error;
-      } finally {
-        this.#underWay -= 1;
-      }
-    }
-  }
-
-  /** Waits for a server that is away. Returns undefined if the run hands over first. */
-  async #untilThere(server: ServerBinding): Promise<Discovery | TurnedAway | undefined> {
-    const live = this.#live;
-    const { priority, awayServers } = live.prepared;
-    const { discoverTools } = discoveryActivities(server, priority, awayServers);
+    const { discoverTools } = discoveryActivities(server, live.prepared.priority);
     try {
       const found = await live.list(server.name, () => this.#asking.run(() => discoverTools(inputFor(live, server))));
       return answered(live, 'discoverTools', found);

@@ -20,16 +20,15 @@ import type { RunIdentity, ToolsetRef } from '../../contracts/wire/identity.ts';
 import type { CarriedMessages } from '../../contracts/wire/notify.ts';
 import type { ModelStepInput, PreparedRun } from '../../contracts/wire/run.ts';
 import { withGrantEnd } from '../../domain/request/deadline.ts';
-import { comparingDecisions } from '../../domain/request/decision.ts';
 import { startedFact } from '../../domain/request/digest.ts';
 import { ended } from '../../domain/request/transitions.ts';
 import { fromCarry, toCarry } from '../../domain/run/carry.ts';
 import { marked } from '../../domain/run/journal.ts';
 import { EMPTY_TALLY, type Taken } from '../../domain/run/limits.ts';
-import { comparing, interrupted, stopped, unqueued } from '../../domain/run/message-queue.ts';
+import { interrupted, stopped, unqueued } from '../../domain/run/message-queue.ts';
 import { withLinks } from '../../domain/run/resource-link.ts';
 import { listed } from '../../domain/run/toolset.ts';
-import { closeTurn, remembering } from '../../domain/run/turn.ts';
+import { closeTurn } from '../../domain/run/turn.ts';
 import { isDispatched } from '../../domain/state/call.ts';
 import {
   carriedExecutions,
@@ -286,14 +285,11 @@ export class LiveRun extends Entity {
   }
 
   /**
-   * Takes what `prepareRun` found; its fields say what the run compares and remembers from now on.
+   * Takes what `prepareRun` found.
    * @param at epoch ms; absent: now
    */
   prepare({ opening, ...prepared }: PreparedRun, at?: number): void {
     this.#prepared = prepared;
-    if (prepared.repeats === 'answered') this.#run = remembering(this.#run);
-    if (prepared.messageIds === 'compared') this.#run = comparing(this.#run);
-    if (prepared.decisionIds === 'compared') this.#run = comparingDecisions(this.#run);
     if (prepared.price !== undefined) this.#run = { ...this.#run, spent: 0 };
     if (prepared.trust !== undefined) this.believe(prepared.trust, Date.now());
     this.commit({ run: this.#run, facts: [startedFact({ ...prepared, opening }, this.spec.agent)] }, at);
@@ -406,10 +402,9 @@ export class LiveRun extends Entity {
   /** @param at epoch ms, at which the facts happened */
   #apply({ run, facts }: Change, now = Date.now()): void {
     this.#run = run;
-    const { messages, grantEnds } = this.#prepared ?? {};
     for (const fact of facts) {
-      const said = grantEnds === 'recorded' && fact.kind === 'request.opened' ? withGrantEnd(fact, this) : fact;
-      this.journal.record(now, messages === 'hashed' ? marked(said, this.journal) : said);
+      const said = fact.kind === 'request.opened' ? withGrantEnd(fact, this) : fact;
+      this.journal.record(now, marked(said, this.journal));
     }
   }
 
@@ -446,7 +441,7 @@ export class LiveRun extends Entity {
    * waits for that.
    */
   endAs(status: EndStatus, isStored: boolean): void {
-    if (isStored && this.#prepared?.endings === 'stored') this.#endsAs = status;
+    if (isStored) this.#endsAs = status;
     this.enter(status);
   }
 

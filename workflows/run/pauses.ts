@@ -1,11 +1,8 @@
 /**
  * Opens requests about something other than consent; `answers.ts` takes what people answer.
  *
- * 1. Only runs that were prepared for a kind of pause open one; others end as before. The first pause leaves a marker,
- *    so that no build without pauses takes the run up. If such a build has continued without asking, nobody is asked
- *    afterwards (INV-D1).
+ * 1. Only runs that were prepared for a kind of pause open one; in others the call ends.
  */
-import { patched } from '@temporalio/workflow';
 import type { Unsure } from '../../contracts/wire/carry.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { type Answerers, answerersByDefault, initiatorRule } from '../../domain/policy/approvers.ts';
@@ -24,7 +21,7 @@ export function askAuthorization(live: LiveRun, flight: Dispatched, { authorizat
   if (authorization === undefined || !live.asksAbout('authorization') || live.work.consideredCancelled) return false;
   if (outcome.kind !== 'failed' || outcome.executed) return false;
   const about = authorizationPause(flight, authorization);
-  if (about === undefined || !patched('pauses')) return false;
+  if (about === undefined) return false;
   // A call may wait for weeks while policy changes: consent of people whom policy no longer asks would grant nothing.
   const answerers = authorization.asked ?? whoAnswers(live, flight);
   // Only the initiator may replace the grant.
@@ -39,9 +36,8 @@ export function askAuthorization(live: LiveRun, flight: Dispatched, { authorizat
  * @param handedAt epoch ms
  */
 export function askOutcome(live: LiveRun, flight: Dispatched, ending: Ended, handedAt: number): boolean {
-  if (!isUnsure(ending) || !live.asksAbout('outcome') || live.work.consideredCancelled || !patched('pauses'))
-    return false;
-  const about = outcomePause(flight, ending, handedAt, live.prepared.sentTimes);
+  if (!isUnsure(ending) || !live.asksAbout('outcome') || live.work.consideredCancelled) return false;
+  const about = outcomePause(flight, ending, handedAt);
   const pausing = { ...whoAnswers(live, flight), at: Date.now(), unsure: ending.outcome };
   live.commit(pausedFor(live.run, flight.call.callId, about, pausing, live.ids));
   return true;
@@ -51,12 +47,8 @@ function isUnsure(ending: Ended): ending is Ended & { readonly outcome: Unsure }
   return ending.outcome.kind === 'unknown';
 }
 
-/**
- * Asks a person for the input that the server wants before it continues. An earlier build leaves the call in its state,
- * and that ends the call.
- */
+/** Asks a person for the input that the server wants before it continues. */
 export function askInput(live: LiveRun, flight: Dispatched, asked: Extract<DispatchResult, { kind: 'input' }>): void {
-  if (!patched('pauses')) return;
   const pausing = { ...whoAnswers(live, flight), at: Date.now() };
   live.commit(askedForInput(live.run, flight.call.callId, asked, pausing, live.ids));
 }

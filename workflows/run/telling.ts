@@ -7,7 +7,7 @@
  * 3. A message has one key, whatever happens to workers and executions: one that is under way when the run continues as
  *    new is sent again with it.
  */
-import { CancellationScope, CancelledFailure, condition, isCancellation, patched, sleep } from '@temporalio/workflow';
+import { CancellationScope, CancelledFailure, condition, isCancellation, sleep } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { MessagesState } from '../../contracts/schemas/run-state.ts';
@@ -55,7 +55,6 @@ export class Messenger {
   #sent: number;
   #failed: number;
   #failures: readonly FailedMessage[];
-  #speaks: boolean | undefined;
   #warning: { readonly at: number; readonly scope: CancellationScope } | undefined;
 
   constructor(live: LiveRun, carried: CarriedMessages | undefined) {
@@ -110,8 +109,6 @@ export class Messenger {
   /** Sends what is left to tell, and returns true if anything is under way. */
   hurries(): boolean {
     this.#disarm();
-    // Nothing is asked of Temporal here: an execution of before has no marker, and gets none at its end (INV-D1).
-    if (this.#speaks !== true) return false;
     this.#flush();
     for (const channel of this.#gathered.keys()) this.#release(channel);
     return this.#underWay.size > 0;
@@ -126,23 +123,12 @@ export class Messenger {
     return this.#live.isPrepared ? this.#live.prepared.notify : undefined;
   }
 
-  /**
-   * True if this execution tells people. An execution that a build without messages has begun does not: its history holds
-   * none of their commands (INV-D1).
-   */
-  get #isSpeaking(): boolean {
-    this.#speaks ??= patched('messages');
-    return this.#speaks;
-  }
-
   #look(): void {
     const notify = this.#notify;
     if (notify === undefined) return;
     const { open, told } = follow(this.#open, this.#live.run, notify, Date.now());
     this.#open = open;
     const warnAt = nextWarning(open, this.#live.run, notify);
-    const isNeeded = told.length > 0 || warnAt !== undefined || this.#unsent.length > 0;
-    if (!isNeeded || !this.#isSpeaking) return this.#disarm();
     this.#queue = [...this.#queue, ...told];
     this.#warnAt(warnAt);
     if (!this.#isScheduled && (this.#queue.length > 0 || this.#unsent.length > 0)) {

@@ -4,7 +4,7 @@
  * 1. Results go to the model in the order of the proposals, whatever the order in which they came (INV-G3).
  * 2. Calls settle side by side; the turn waits, but no call waits for another.
  */
-import { ApplicationFailure, CancellationScope, condition, patched, workflowInfo } from '@temporalio/workflow';
+import { ApplicationFailure, CancellationScope, condition, workflowInfo } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
 import type { Judgement, ProposedCall } from '../../contracts/schemas/call.ts';
 import type { JsonValue } from '../../contracts/schemas/json.ts';
@@ -203,16 +203,11 @@ export function answerOf({ parts, output, finish }: ModelStepResult): Answer {
   };
 }
 
-// A read of a resource that no result has linked to is denied (docs/adr/0042).
-//
-// The first denial leaves a marker. If a build without this denial has continued, the judgement stays as it was
-// (INV-D1), and the dispatch refuses the read.
-
+/** Denies a read of a resource that no result has linked to (docs/adr/0042). */
 export function linkedOnly(
   { run }: LiveRun,
   call: Pick<ProposedCall, 'arguments'> | undefined,
   judgement: Judgement,
 ): Judgement {
-  const allowed = withoutUnlinked(run, call, judgement);
-  return allowed === judgement || patched('links') ? allowed : judgement;
+  return withoutUnlinked(run, call, judgement);
 }

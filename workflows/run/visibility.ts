@@ -50,7 +50,7 @@ export class Surface {
     setCurrentDetails(currentDetails(status, run, whyShown(live), live.stretched));
     const asking = askingCalls(run).map(shownAs);
     // The run goes on to wait for them in this very task.
-    if (asking.length > 0 && BEFORE.has(status) && live.prepared.upserts !== undefined) return;
+    if (asking.length > 0 && BEFORE.has(status)) return;
     const shown = keyOf(status, asking);
     if (shown === this.#shown) return;
     this.#showAttributes();

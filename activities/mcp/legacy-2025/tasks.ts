@@ -14,8 +14,7 @@
  * 6. The SDK's client is left out: it has no tasks, and takes up no session without its own memory of the handshake.
  * 7. Each request has its time; no connection stands between two polls.
  * 8. A list for a caller that does not wait for tasks leaves out tools that can only be called as one. Runs wait for
- *    tasks if the operator configures `tasks` of some server: workers of earlier releases read no list with such a
- *    tool, and refuse such a configuration.
+ *    tasks if the operator configures `tasks` of some server.
  * 9. A tool that may be called as a task keeps that mark only if the operator wants it (`servers.NAME.tasks.optional`).
  */
 import { defined } from '../../../contracts/defined.ts';

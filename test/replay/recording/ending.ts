@@ -1,5 +1,4 @@
 /** These scenarios record runs that act and end: calls that are sent or lost, and runs that are stopped or limited. */
-import { ENCRYPTED } from './recording.ts';
 import { alone, approve, calls, refused, says, type Scenario, scenario } from './scene.ts';
 
 const ASKING = {
@@ -36,15 +35,6 @@ export const ENDING: readonly Scenario[] = [
       await scene.ended('completed', {
         refused: [refused(approve(request, 'approval of a run that is over'), 'RUN_CLOSED')],
       });
-    },
-  ),
-  scenario(
-    'encrypted',
-    { points: [ENCRYPTED], steps: [calls(['read_note', 'monday'], ['write_note', 'tuesday'])] },
-    async (scene) => {
-      await scene.start({}, { on: scene.stage.encrypted });
-      await scene.decide(approve(await scene.openOne('t1.c1'), 'yes'));
-      await scene.ended(ENCRYPTED);
     },
   ),
   scenario('mid-call', { steps: [calls(['hold_note', 'monday'], ['write_note', 'tuesday'])] }, async (scene) => {

@@ -2,17 +2,7 @@
  * These scenarios record runs that are moved while a request is open: to the next execution, to another policy, or back
  * by a reset.
  */
-import {
-  alone,
-  approve,
-  APPROVER,
-  calls,
-  refused,
-  type Scenario,
-  scenario,
-  type Scene,
-  wrongDecisions,
-} from './scene.ts';
+import { approve, APPROVER, calls, refused, type Scenario, scenario, type Scene, wrongDecisions } from './scene.ts';
 import { STRICTER } from './stage.ts';
 import { noteUri } from './tool-server.ts';
 
@@ -158,13 +148,5 @@ export const LINKING: readonly Scenario[] = [
       });
       await scene.ended('linked-read');
     },
-  ),
-  // The scenario needs a workflow that denies no read (`--bundle`). Such a workflow takes over before the model has
-  // answered.
-  alone(
-    'linked-undenied',
-    [{ calls: [read('tuesday')], branches: [], repeat: 1 }],
-    { policy: { servers: { notes: { default: 'allow' } } } },
-    (stage) => stage.linked(),
   ),
 ];

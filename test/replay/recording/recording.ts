@@ -8,6 +8,7 @@
 import { access, writeFile } from 'node:fs/promises';
 import { homedir, hostname, tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import type { WorkflowExecutionDescription, WorkflowHandle } from '@temporalio/client';
 import { historyFromJSON, historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { CountersignError, type ErrorCode } from '../../../contracts/errors.ts';
@@ -19,14 +20,23 @@ import { until } from '../../support/until.ts';
 import type { Expected } from './scene.ts';
 import { CORPUS_ENCRYPTION, type Deployment } from './stage.ts';
 
-/** The point whose history is recorded with an encrypting codec. */
-export const ENCRYPTED = 'encrypted';
-
 /** Prefix of the points of catalogs, since points of runs may have the same names. */
 export const CATALOG = 'catalog/';
 
 /** Prefix of the points of tickets. */
 export const TICKET = 'ticket/';
+
+/** Name of the list of a release: names and SHA-256 of its files, as `sha256sum` writes them. */
+export const LIST = 'SHA256SUMS';
+
+export function folderOf(version: string): string {
+  return fileURLToPath(new URL(`../histories/${version}`, import.meta.url));
+}
+
+/** Encrypted ones are no `.json`: `countersign replay` reads every such file, and has no key for these. */
+export function fileOf(name: string): string {
+  return `${name}.${name.endsWith('encrypted') ? 'sealed' : 'json'}`;
+}
 
 export interface Taken {
   readonly refused?: readonly Expected[];
@@ -38,37 +48,31 @@ export interface Taken {
 
 export class Recording {
   readonly #folder: string;
-  readonly #version: string;
   readonly written: string[] = [];
   #bundle: Promise<WorkflowBundle> | undefined;
 
-  constructor(folder: string, version: string) {
+  constructor(folder: string) {
     this.#folder = folder;
-    this.#version = version;
   }
 
-  #fileOf(point: string, extension: string): string {
+  #nameOf(point: string): string {
     const [prefix, type] =
       [[CATALOG, 'tool-catalog'] as const, [TICKET, 'call-ticket'] as const].find(([each]) => point.startsWith(each)) ??
       (['', 'agent-run'] as const);
-    return join(this.#folder, `${type}.${this.#version}.${point.slice(prefix.length)}.${extension}`);
+    return `${type}.${point.slice(prefix.length)}`;
   }
 
   #historyOf(point: string): string {
-    // The extension is not `.json`: `countersign replay` reads every such file, and has no key for this one.
-    return this.#fileOf(point, point === ENCRYPTED ? 'sealed' : 'json');
+    return join(this.#folder, fileOf(this.#nameOf(point)));
+  }
+
+  /** Refuses a folder that is complete: nothing is added to a release. */
+  async assertUnlisted(): Promise<void> {
+    await assertFree(join(this.#folder, LIST));
   }
 
   async assertNew(point: string): Promise<void> {
-    const path = this.#historyOf(point);
-    const exists = await access(path).then(
-      () => true,
-      () => false,
-    );
-    if (exists)
-      throw new Error(
-        `${path} exists; recorded histories are never changed. Record under another version: --version v2`,
-      );
+    await assertFree(this.#historyOf(point));
   }
 
   async take(
@@ -90,7 +94,7 @@ export class Recording {
     const inputs: RecordedInputs = { workflowId, runId: asked, refused: notTaken, accepted: taken };
     await this.#assertReplayable(point, workflowId, history);
     await this.#write(this.#historyOf(point), onePerLine(history));
-    await this.#write(this.#fileOf(point, 'inputs.json'), `${JSON.stringify(inputs, null, 2)}\n`);
+    await this.#write(join(this.#folder, `${this.#nameOf(point)}.inputs.json`), `${JSON.stringify(inputs, null, 2)}\n`);
   }
 
   async #assertReplayable(point: string, workflowId: string, text: string): Promise<void> {
@@ -117,6 +121,15 @@ export class Recording {
     await writeFile(path, text, { flag: 'wx' });
     this.written.push(path);
   }
+}
+
+async function assertFree(path: string): Promise<void> {
+  const exists = await access(path).then(
+    () => true,
+    () => false,
+  );
+  if (exists)
+    throw new Error(`${path} exists; recorded histories are never changed. Record into another folder: --out`);
 }
 
 /** Waits until no workflow task of the run is pending. */

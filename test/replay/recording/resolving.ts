@@ -6,7 +6,6 @@ import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
 import { until } from '../../support/until.ts';
 import type { Attempt } from './recording.ts';
 import {
-  alone,
   answer,
   approve,
   APPROVER,
@@ -99,9 +98,6 @@ export const RESOLVING: readonly Scenario[] = [
       await scene.ended();
     },
   ),
-  // The workflow is that of an earlier build (`--bundle`), and its activities are of this one, as while workers are
-  // replaced a few at a time.
-  alone('lost-unasked', [calls(['lose_answer', 'monday'])], { policy: POLICY }),
 ];
 
 // These scenarios record calls whose worker is lost in the middle. The server is asked for the answer, and people if it

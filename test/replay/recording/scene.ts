@@ -69,23 +69,32 @@ export interface TakenActivity {
 
 export const DONE = says('The notes are in order.');
 
+/** Another deployment in the place of `plain`, in which scenes are played once more. */
+export type Variant = 'in-stretches' | 'encrypted';
+
 export class Scene {
   readonly stage: Stage;
   readonly workflowId: string;
   readonly #recording: Pick<Recording, 'take'>;
   readonly #scenario: Scenario;
+  readonly #suffix: string;
   readonly #deadlineSeconds: number | undefined;
   #deployment: Deployment;
 
-  /** @param over what a play has otherwise than the recording: its id, and the end of its requests */
+  /** @param over what a play has otherwise than the recording: its id, and the end of its requests; or the variant */
   constructor(
     stage: Stage,
     recording: Pick<Recording, 'take'>,
     played: Scenario,
-    over: { readonly workflowId?: string; readonly deadlineSeconds?: number } = {},
+    over: {
+      readonly workflowId?: string;
+      readonly deadlineSeconds?: number;
+      readonly variant?: Variant | undefined;
+    } = {},
   ) {
+    this.#suffix = over.variant === undefined ? '' : `-${over.variant}`;
     this.stage = stage;
-    this.workflowId = over.workflowId ?? `run-${played.name}`;
+    this.workflowId = over.workflowId ?? `run-${played.name}${this.#suffix}`;
     this.#deadlineSeconds = over.deadlineSeconds;
     this.#recording = recording;
     this.#scenario = played;
@@ -279,7 +288,7 @@ export class Scene {
 
   /** @param workflowId needed if the history is not that of the run */
   async take(point: string, taken: Taken = {}, workflowId = this.workflowId): Promise<void> {
-    await this.#recording.take(this.#deployment, workflowId, point, taken);
+    await this.#recording.take(this.#deployment, workflowId, `${point}${this.#suffix}`, taken);
   }
 }
 

@@ -6,7 +6,7 @@ import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MARKER } from '../../../activities/artifacts/root.ts';
 import { until } from '../../support/until.ts';
-import { alone, calls, type Scenario, scenario, type Scene } from './scene.ts';
+import { calls, type Scenario, scenario, type Scene } from './scene.ts';
 
 async function asked(scene: Scene, times: number): Promise<void> {
   await until(async () => (await scene.run.state()).tasks?.find(({ polls }) => polls >= times), {
@@ -86,7 +86,4 @@ export const TASKS: readonly Scenario[] = [
       await scene.ended('task-ended');
     },
   ),
-  // The scenario needs a workflow that waits for no task (`--bundle`). Such a workflow takes over between a dispatch
-  // and its answer.
-  alone('task-not-waited', [calls(['dig_note', 'monday'])], {}, (stage) => stage.atWork()),
 ];

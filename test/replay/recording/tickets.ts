@@ -1,15 +1,31 @@
 /**
- * These scenarios record calls of MCP clients: a ticket while it is held and after the outcome was delivered, and a call
+ * These scenarios record calls without a model: a single call, and calls of MCP clients: a ticket while it is held and after the outcome was delivered, and a call
  * that was approved and waits for its client, until that is back.
  */
 import { ticketIdOf } from '../../../domain/gate/ticket.ts';
 import { until } from '../../support/until.ts';
 import { TICKET } from './recording.ts';
-import { approve, calls, says, type Scenario, scenario } from './scene.ts';
+import { approve, calls, says, type Scenario, scenario, wrongDecisions } from './scene.ts';
 
 const KEEP_SECONDS = 604_800;
+const INITIATOR = { id: 'ben', tenant: 'office' };
 
 export const TICKETS: readonly Scenario[] = [
+  scenario(
+    'single-call',
+    { points: ['single-call', 'single-call-ended'], steps: [says('No model is asked.')] },
+    async (scene) => {
+      const { countersign, taskQueue } = scene.stage.plain;
+      const call = { server: 'notes', tool: 'write_note', arguments: { name: 'monday' }, initiator: INITIATOR };
+      await countersign.call({ runId: scene.workflowId, call, taskQueue });
+      const request = await scene.openOne('t1.c0');
+      await scene.take('single-call', {
+        refused: wrongDecisions(request),
+        accepted: [approve(request, 'approval')],
+      });
+      await scene.ended('single-call-ended');
+    },
+  ),
   scenario(
     'client-away',
     { points: ['client-away-first', 'client-away', 'client-back'], steps: [calls(['write_note', 'monday'])] },

@@ -11,6 +11,7 @@ export function preparedRun(over: Partial<PreparedRun> = {}): PreparedRun {
     initiator: spec.initiator,
     servers: [{ name: 'files', url: 'https://files.example/mcp' }],
     opening: [{ role: 'user', text: 'Tidy the notes.' }],
+    priority: { fairnessKey: 'tenant', fairnessWeight: 1, priorityKey: 3 },
     ...over,
   };
 }

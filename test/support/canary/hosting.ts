@@ -24,22 +24,29 @@ export interface LeakingProvider {
   readonly baseUrl: string;
   /** Bodies of requests, with the header that names the key. */
   readonly asked: readonly { readonly authorization: string; readonly body: JsonObject; readonly executes: boolean }[];
+  /** Number of stored answers that were read, the first of which was refused. */
+  reads(): number;
   /** Refuses every model step from now on, or no longer. */
   refuseSteps(refused: boolean): void;
   close(): Promise<unknown>;
 }
 
 export async function startLeakingProvider(): Promise<LeakingProvider> {
+  let reads = 0;
   const asked: { authorization: string; body: JsonObject; executes: boolean }[] = [];
   let isRefusing = false;
   const server = await listenOnLoopback((request, response) => {
     const answer = async (): Promise<void> => {
-      const body = object(JSON.parse(await bodyOf(request)) as JsonValue);
+      const body = request.method === 'GET' ? {} : object(JSON.parse(await bodyOf(request)) as JsonValue);
       const input = objects(body['input']);
       const executes = input.some((item) => item['type'] === 'mcp_approval_response' && item['approve'] === true);
-      asked.push({ authorization: String(request.headers.authorization), body, executes });
+      const authorization = String(request.headers.authorization);
+      asked.push({ authorization, body, executes });
       const echo = secretsIn(request.headers, body).flatMap(formsOf).join('\n');
-      const wanted = input.find(({ type }) => type === 'mcp_approval_request');
+      const approved = input.find((item) => item['approve'] === true)?.['approval_request_id'];
+      const wanted = [...input, ...questionsOf(LABEL, '{}')].find(
+        (item) => item['type'] === 'mcp_approval_request' && item['id'] === approved,
+      );
       const tool = stringOf(wanted?.['name']);
       const refuse = (status: number): void => {
         response.writeHead(status, {
@@ -50,6 +57,13 @@ export async function startLeakingProvider(): Promise<LeakingProvider> {
           JSON.stringify({ error: { type: 'invalid_request_error', message: echo, code: null, param: null } }),
         );
       };
+      if (request.method === 'GET') {
+        reads += 1;
+        if (reads === 1) return refuse(500);
+        response.writeHead(200, { 'content-type': 'application/json' });
+        const output = [reasoningOf(echo), messageOf(echo), ...questionsOf(LABEL, '{}')];
+        return void response.end(JSON.stringify({ id: echo, status: echo, output }));
+      }
       const isStep = body['include'] !== undefined;
       if (isStep && isRefusing) return refuse(400);
       if (executes && tool === 'refused') return refuse(400);
@@ -57,7 +71,7 @@ export async function startLeakingProvider(): Promise<LeakingProvider> {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       const emit = (type: string, data: JsonObject): void => void response.write(sse(type, { type, ...data }));
       const items = isStep
-        ? stepOf(input, echo)
+        ? stepOf(input, echo, body['store'] === true ? '{}' : JSON.stringify({ note: echo }))
         : executes
           ? [
               {
@@ -72,8 +86,16 @@ export async function startLeakingProvider(): Promise<LeakingProvider> {
       if (executes && tool === 'lost') return void response.socket?.resetAndDestroy();
       for (const [output_index, item] of items.entries()) emit('response.output_item.done', { output_index, item });
       const usage = { input_tokens: 21, output_tokens: 7, total_tokens: 28 };
+      // An id that holds a secret passes for one; a model is served under the name of what its ids hold.
+      const id = body['model'] === 'keyed' ? authorization.replace('Bearer ', 'resp_') : 'resp_1';
       emit('response.completed', {
-        response: { id: echo, status: 'completed', output: items, incomplete_details: null, usage },
+        response: {
+          id: body['store'] === true ? id : echo,
+          status: 'completed',
+          output: items,
+          incomplete_details: null,
+          usage,
+        },
       });
       response.end();
     };
@@ -82,6 +104,7 @@ export async function startLeakingProvider(): Promise<LeakingProvider> {
   return {
     baseUrl: `${server.origin}/v1`,
     asked,
+    reads: () => reads,
     refuseSteps: (refused) => {
       isRefusing = refused;
     },
@@ -119,26 +142,39 @@ function listOf({ server_label: label = '' }: JsonObject, echo: string): JsonObj
 }
 
 /** Asks for every call at once, and then says all it knows. */
-function stepOf(input: readonly JsonObject[], echo: string): JsonObject[] {
-  const content = [{ type: 'output_text', text: echo, annotations: [], logprobs: [] }];
-  const message = { type: 'message', id: 'msg_1', role: 'assistant', status: 'completed', content };
+function stepOf(input: readonly JsonObject[], echo: string, args: string): JsonObject[] {
+  const message = messageOf(echo);
   const isOver = input.some(({ type }) => type === 'mcp_call' || type === 'mcp_approval_response');
   const label = stringOf(input.find(({ type }) => type === 'mcp_list_tools')?.['server_label']);
   if (isOver || label === '') return [message];
-  const requests = HOSTED_ENDINGS.map((name) => ({
-    type: 'mcp_approval_request',
-    id: `mcpr_${name}`,
-    server_label: label,
-    name,
-    arguments: JSON.stringify({ note: echo }),
-  }));
-  const reasoning = {
+  return [reasoningOf(echo), message, ...questionsOf(label, args)];
+}
+
+function messageOf(echo: string): JsonObject {
+  const content = [{ type: 'output_text', text: echo, annotations: [], logprobs: [] }];
+  return { type: 'message', id: 'msg_1', role: 'assistant', status: 'completed', content };
+}
+
+function reasoningOf(echo: string): JsonObject {
+  return {
     type: 'reasoning',
     id: 'rs_1',
     summary: [{ type: 'summary_text', text: echo }],
     encrypted_content: echo,
   };
-  return [reasoning, message, ...requests];
+}
+
+/** The server of which stored answers ask. */
+const LABEL = 'mine';
+
+function questionsOf(label: string, args: string): JsonObject[] {
+  return HOSTED_ENDINGS.map((name) => ({
+    type: 'mcp_approval_request',
+    id: `mcpr_${name}`,
+    server_label: label,
+    name,
+    arguments: args,
+  }));
 }
 
 function secretsIn({ authorization = '' }: IncomingHttpHeaders, { tools }: JsonObject): string[] {

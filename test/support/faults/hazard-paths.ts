@@ -15,7 +15,14 @@ import { type decisionOn, openRequests } from '../world/world.ts';
 import { connectBank, connectClient, gatewayConfigOf, secretOf } from '../scenes/gate-world.ts';
 import { type Caller, callerOf, startTestGateway, startTestProvider } from '../scenes/gateway-world.ts';
 
-export const PATHS = ['an agent run', 'a single call', 'POST /v1/calls', 'the gate over MCP', 'a hosted call'] as const;
+export const PATHS = [
+  'an agent run',
+  'a single call',
+  'POST /v1/calls',
+  'the gate over MCP',
+  'a hosted call',
+  'a hosted call of a stored answer',
+] as const;
 export type Path = (typeof PATHS)[number];
 
 type Decision = ReturnType<typeof decisionOn>;
@@ -59,17 +66,16 @@ export async function startHazardWorld(): Promise<HazardWorld> {
   // Calls have a queue of their own, so that a worker of role `runs` leaves them there.
   const at = { url: bank.url, credentials: { kind: 'none' }, taskQueue: 'calls' } as const;
   const tools = { bare: { action: 'ask', deadlineSeconds: MOMENT_SECONDS } } as const;
+  const gpt = {
+    provider: 'openai',
+    model: 'gpt-5.1',
+    baseUrl: models.baseUrl,
+    asksBeforeCalls: true,
+    apiKey: HOSTING_KEY,
+  } as const;
   const world = await startFaultWorld({
     config: {
-      models: {
-        gpt: {
-          provider: 'openai',
-          model: 'gpt-5.1',
-          baseUrl: models.baseUrl,
-          asksBeforeCalls: true,
-          apiKey: HOSTING_KEY,
-        },
-      },
+      models: { gpt, keeping: { ...gpt, storesAnswers: true } },
       servers: { bank: at, far: { ...at, execute: 'hosted' } },
       policy: {
         unknownOutcomes: 'record',
@@ -100,10 +106,8 @@ export async function startHazardWorld(): Promise<HazardWorld> {
       const called = (name: string, of: string) => ({ function: `bank__${name}`, arguments: { purpose: of } });
       return await byModel(`agent: ${purpose}`, [called(tool, purpose), called('pay', nextOf(purpose))]);
     },
-    'a hosted call': async (purpose, tool) => {
-      const called = (name: string, of: string) => ({ server: 'far', tool: name, arguments: { purpose: of } });
-      return await byModel(`hosted: ${purpose}`, [called(tool, purpose), called('pay', nextOf(purpose))]);
-    },
+    'a hosted call': async (purpose, tool) => await hosted('gpt', purpose, tool),
+    'a hosted call of a stored answer': async (purpose, tool) => await hosted('keeping', purpose, tool),
     'a single call': async (purpose, tool) => {
       const call = { server: 'bank', tool, arguments: { purpose }, initiator: { id: 'ann' } };
       const single = await world.countersign.call({
@@ -143,12 +147,17 @@ export async function startHazardWorld(): Promise<HazardWorld> {
     },
   };
   // A run has both servers: its model then speaks in the way that the stand-in of the provider has scripts for.
+  async function hosted(model: string, purpose: string, tool: string): Promise<Omit<AskedCall, 'request'>> {
+    const called = (name: string, of: string) => ({ server: 'far', tool: name, arguments: { purpose: of } });
+    return await byModel(`${model}: ${purpose}`, [called(tool, purpose), called('pay', nextOf(purpose))], model);
+  }
   async function byModel(
     input: string,
     calls: Extract<HostedSaid, { calls: unknown }>['calls'],
+    model = 'gpt',
   ): Promise<Omit<AskedCall, 'request'>> {
     models.script(input, [...calls.map((call) => ({ calls: [call] })), { text: 'done' }]);
-    const run = await world.start('gpt', { input }, { runId: idOf(input) });
+    const run = await world.start(model, { input }, { runId: idOf(input) });
     const told = async () => await heard(async () => factsOf(await run.ledger(), 'outcome', 't1.c0').at(-1)?.outcome);
     return { run, decide: byLibrary(run), told };
   }

@@ -3,8 +3,11 @@
  * the official MCP client, and asks before each call if the request says so.
  *
  * 1. Every request and every item of an answer is checked against the published shape (`schemas/openai-responses.json`).
- * 2. It keeps nothing between requests: what it does follows from the items of one request.
- * 3. What its model says is scripted by the first words of the user. What it was asked besides is answered with "ok".
+ * 2. It keeps nothing between requests, unless a request says `store: true`: then an answer is kept with all that it was
+ *    given. It can be read, and continued any number of times, until it is forgotten.
+ * 3. In a continued answer it executes what is kept, whatever the request says besides. What waits for something in that
+ *    answer must be answered, and is no longer known by any other id.
+ * 4. What its model says is scripted by the first words of the user. What it was asked besides is answered with "ok".
  */
 import { readFileSync } from 'node:fs';
 import { Validator } from '@cfworker/json-schema';
@@ -35,6 +38,8 @@ export interface HostedAsk {
   readonly violations: readonly string[];
   /** True if the request carries `approve: true`. */
   readonly approves: boolean;
+  /** The conversation: the items of the continued answer, if there is one, and those of the request. */
+  readonly context: readonly JsonObject[];
 }
 
 export interface HostingProvider {
@@ -42,6 +47,14 @@ export interface HostingProvider {
   readonly asked: readonly HostedAsk[];
   /** Approved requests that it has taken, by the approval request's id. */
   readonly executed: readonly string[];
+  /** Ids of answers that were read, whether it had them or not. */
+  readonly read: readonly string[];
+  /** Ids of the answers that it keeps, oldest first. */
+  stored(): readonly string[];
+  /** Forgets the answers in which, or in whose conversation, a text stands. */
+  forget(text: string): void;
+  /** Keeps nothing from now on, and says so in its answers. */
+  stopStoring(): void;
   script(name: string, steps: readonly HostedSaid[]): void;
   /** @param purpose argument `purpose` of the call */
   fault(purpose: string, fault: HostedFault): void;
@@ -61,36 +74,67 @@ export async function startHostingProvider(): Promise<HostingProvider> {
   const items = new Validator({ $defs: shape['$defs'], $ref: '#/$defs/InputItem' }, '2020-12', false);
   const asked: HostedAsk[] = [];
   const executed: string[] = [];
+  const read: string[] = [];
+  const kept = new Map<string, KeptAnswer>();
   const scripts = new Map<string, readonly HostedSaid[]>();
   const faults = new Map<string, HostedFault>();
   let asks = true;
+  let stores = true;
   let ids = 0;
   const id = (prefix: string): string => `${prefix}_${(ids += 1).toString(16).padStart(8, '0')}`;
 
   const server = await listenOnLoopback((request, response) => {
     const answer = async (): Promise<void> => {
+      const refuse = (status: number, message: string, code: string | null = null): void => {
+        response.writeHead(status, { 'content-type': 'application/json', 'retry-after': '0' });
+        response.end(JSON.stringify({ error: { type: 'invalid_request_error', code, message, param: null } }));
+      };
+      const isKnown = request.headers.authorization === `Bearer ${HOSTING_KEY}`;
+      const [, wantedId] = /^\/v1\/responses\/([^/?]+)$/.exec(request.url ?? '') ?? [];
+      if (request.method === 'GET' && wantedId !== undefined) {
+        const sought = decodeURIComponent(wantedId);
+        read.push(sought);
+        const found = kept.get(sought);
+        if (!isKnown) return refuse(401, 'Incorrect API key provided.');
+        if (found === undefined) return refuse(404, `Response with id '${sought}' not found.`);
+        response.writeHead(200, { 'content-type': 'application/json' });
+        return void response.end(JSON.stringify(found.response));
+      }
       const body = object(JSON.parse(await bodyOf(request)) as JsonValue);
       const { valid, errors } = requests.validate(body);
-      const input = objects(body['input']);
-      const approved = objects(input).filter(
-        (item) => item['type'] === 'mcp_approval_response' && item['approve'] === true,
-      );
+      const given = objects(body['input']);
+      const { previous_response_id: previousId } = body;
+      const previous = kept.get(stringOf(previousId));
+      const before = previous === undefined ? [] : [...previous.context, ...objects(previous.response['output'])];
+      const input = [...before, ...given];
+      const approved = given.filter((item) => item['type'] === 'mcp_approval_response' && item['approve'] === true);
       const violations = valid ? [] : errors.map(({ instanceLocation, error }) => `${instanceLocation}: ${error}`);
-      asked.push({ body, violations, approves: approved.length > 0 });
-      const refuse = (status: number, message: string): void => {
-        response.writeHead(status, { 'content-type': 'application/json', 'retry-after': '0' });
-        response.end(JSON.stringify({ error: { type: 'invalid_request_error', code: null, message, param: null } }));
-      };
-      if (request.headers.authorization !== `Bearer ${HOSTING_KEY}`) return refuse(401, 'Incorrect API key provided.');
+      asked.push({ body, violations, approves: approved.length > 0, context: input });
+      if (!isKnown) return refuse(401, 'Incorrect API key provided.');
       if (!valid) return refuse(400, violations.join('; '));
-      const requestOf = (given: JsonObject): JsonObject =>
-        object(
-          input.find((item) => item['type'] === 'mcp_approval_request' && item['id'] === given['approval_request_id']),
+      if (previousId !== undefined && previous === undefined)
+        return refuse(
+          400,
+          `Previous response with id '${stringOf(previousId)}' not found.`,
+          'previous_response_not_found',
         );
-      const fault = approved.map((each) => faultOf(requestOf(each), faults))[0];
+      const requestOf = ({ approval_request_id: of }: JsonObject): JsonObject | undefined =>
+        (previous === undefined ? given : before).find(
+          (item) => item['type'] === 'mcp_approval_request' && item['id'] === of,
+        );
+      const unanswered = previous === undefined ? undefined : waitingIn(previous.response, given)[0];
+      if (unanswered !== undefined) return refuse(400, `No output found for ${unanswered}.`);
+      const unknown = approved.find((each) => requestOf(each) === undefined);
+      if (unknown !== undefined)
+        return refuse(400, `No approval request found with id '${stringOf(unknown['approval_request_id'])}'.`);
+      const fault = approved.map((each) => faultOf(object(requestOf(each)), faults))[0];
       if (fault === 'refuse') return refuse(429, 'Rate limit reached.');
       const output: JsonObject[] = [];
       response.writeHead(200, { 'content-type': 'text/event-stream' });
+      const isStored = stores && body['store'] === true;
+      const answerId = id('resp');
+      const responseAs = (status: 'in_progress' | 'completed'): JsonObject =>
+        responseOf(answerId, status, output, isStored);
       let events = 0;
       const emit = (type: string, data: JsonObject): void => {
         response.write(sse(type, { type, sequence_number: events, ...data }));
@@ -108,7 +152,7 @@ export async function startHostingProvider(): Promise<HostingProvider> {
         begin(item);
         done(item);
       };
-      emit('response.created', { response: responseOf('in_progress', output) });
+      emit('response.created', { response: responseAs('in_progress') });
       const tools = objects(body['tools']).filter(({ type }) => type === 'mcp');
       for (const tool of tools) {
         const label = stringOf(tool['server_label']);
@@ -117,7 +161,7 @@ export async function startHostingProvider(): Promise<HostingProvider> {
       }
       for (const each of approved) {
         const { approval_request_id: of } = each;
-        const wanted = requestOf(each);
+        const wanted = object(requestOf(each));
         if (fault === 'stall') return;
         if (fault === 'fail') return void response.socket?.resetAndDestroy();
         executed.push(stringOf(of));
@@ -150,7 +194,8 @@ export async function startHostingProvider(): Promise<HostingProvider> {
         const content = [{ type: 'output_text', text: said.text, annotations: [], logprobs: [] }];
         give({ type: 'message', id: id('msg'), role: 'assistant', status: 'completed', content });
       }
-      emit('response.completed', { response: responseOf('completed', output) });
+      if (isStored) kept.set(answerId, { context: input, response: responseAs('completed') });
+      emit('response.completed', { response: responseAs('completed') });
       response.end();
     };
     // A fault of the stand-in is an answer that nobody takes for a good one.
@@ -160,6 +205,14 @@ export async function startHostingProvider(): Promise<HostingProvider> {
     baseUrl: `${server.origin}/v1`,
     asked,
     executed,
+    read,
+    stored: () => [...kept.keys()],
+    forget: (text) => {
+      for (const [each, answer] of kept) if (JSON.stringify(answer).includes(text)) kept.delete(each);
+    },
+    stopStoring: () => {
+      stores = false;
+    },
     script: (name, steps) => void scripts.set(name, steps),
     fault: (purpose, fault) => void faults.set(purpose, fault),
     stopAsking: () => {
@@ -169,10 +222,30 @@ export async function startHostingProvider(): Promise<HostingProvider> {
   };
 }
 
+interface KeptAnswer {
+  /** All that it was given. */
+  readonly context: readonly JsonObject[];
+  readonly response: JsonObject;
+}
+
+/** Names what waits in an answer for something that the request does not give. */
+function waitingIn(answer: JsonObject, given: readonly JsonObject[]): string[] {
+  const answered = new Set(given.map(({ approval_request_id: request, call_id: call }) => request ?? call));
+  const ids = objects(answer['output']).flatMap(({ type, id, call_id: call }) =>
+    type === 'function_call' ? [call] : type === 'mcp_approval_request' ? [id] : [],
+  );
+  return ids.filter((each) => !answered.has(each)).map(stringOf);
+}
+
 /** A response as the package of the provider declares it, whose items are checked against the published shape. */
-function responseOf(status: 'in_progress' | 'completed', output: readonly JsonObject[]): JsonObject {
+function responseOf(
+  id: string,
+  status: 'in_progress' | 'completed',
+  output: readonly JsonObject[],
+  store: boolean,
+): JsonObject {
   const response = {
-    id: 'resp_1',
+    id,
     object: 'response',
     created_at: 1_760_000_000,
     status,
@@ -196,7 +269,8 @@ function responseOf(status: 'in_progress' | 'completed', output: readonly JsonOb
     output_tokens_details: { reasoning_tokens: 0 },
     total_tokens: 28,
   } satisfies OpenAI.Responses.ResponseUsage;
-  return { ...response, output, ...(status === 'completed' ? { usage } : {}) };
+  // The package declares no `store`; the published document has it in its examples.
+  return { ...response, store, output: [...output], ...(status === 'completed' ? { usage } : {}) };
 }
 
 /** An item before anything is done about it. */

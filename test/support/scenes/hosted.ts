@@ -26,6 +26,12 @@ export interface HostedWorld {
     steps: readonly HostedSaid[],
     authorizations?: Readonly<Record<string, string>>,
   ): Promise<RunHandle>;
+  /** Starts a run whose model's provider keeps its answers; the servers may be local, too. */
+  startedStored(
+    servers: readonly string[],
+    steps: readonly HostedSaid[],
+    over?: Partial<RunSpecInput>,
+  ): Promise<RunHandle>;
   /** Returns what the provider was asked about a purpose: model steps, and requests that execute. */
   askedAs(purpose: string): { readonly steps: readonly JsonObject[]; readonly calls: readonly JsonObject[] };
 }
@@ -42,19 +48,21 @@ export async function startHostedWorld(): Promise<HostedWorld> {
   const at = { url: bank.url, credentials: { kind: 'none' } } as const;
   // A provider that is asked twice may call twice: what the operator says of repeating does not count.
   const hosted = { ...at, execute: 'hosted' as const, repeatable: ['pay'] };
+  const gpt = {
+    provider: 'openai',
+    model: 'gpt-5.1',
+    baseUrl: provider.baseUrl,
+    asksBeforeCalls: true,
+    apiKey: HOSTING_KEY,
+  } as const;
   const world = await startWorld({
     zone,
     beside: [provider, files, bank],
     client: { servers: { mine: { url: bank.url, key: zone.publicJwk } } },
     config: {
       models: {
-        gpt: {
-          provider: 'openai',
-          model: 'gpt-5.1',
-          baseUrl: provider.baseUrl,
-          asksBeforeCalls: true,
-          apiKey: HOSTING_KEY,
-        },
+        gpt,
+        keeping: { ...gpt, storesAnswers: true },
       },
       servers: {
         local: at,
@@ -75,25 +83,30 @@ export async function startHostedWorld(): Promise<HostedWorld> {
     },
   });
   let scripts = 0;
+  const start = async (
+    model: string,
+    servers: readonly string[],
+    steps: readonly HostedSaid[],
+    over: Partial<RunSpecInput>,
+    options: Parameters<World['start']>[2],
+  ): Promise<RunHandle> => {
+    const name = `script ${(scripts += 1)} of ${model}`;
+    provider.script(name, [...steps, { text: 'done' }]);
+    const named = servers.map((each) => ({ name: each }));
+    const agent = { name: 'clerk', model };
+    return await world.start([{ text: 'unused' }], { agent, input: name, servers: named, ...over }, options);
+  };
   return {
     provider,
     bank,
     files,
     world,
     tools,
-    started: async (servers, steps, authorizations) => {
-      const name = `script ${(scripts += 1)}`;
-      provider.script(name, [...steps, { text: 'done' }]);
-      const over: Partial<RunSpecInput> = {
-        agent: { name: 'clerk', model: 'gpt' },
-        input: name,
-        servers: servers.map((each) => ({ name: each })),
-      };
-      const given = authorizations === undefined ? {} : { authorizations };
-      return await world.start([{ text: 'unused' }], over, given);
-    },
+    started: async (servers, steps, authorizations) =>
+      await start('gpt', servers, steps, {}, authorizations === undefined ? {} : { authorizations }),
+    startedStored: async (servers, steps, over = {}) => await start('keeping', servers, steps, over, {}),
     askedAs: (purpose) => {
-      const about = provider.asked.filter(({ body }) => JSON.stringify(body['input']).includes(purpose));
+      const about = provider.asked.filter(({ context }) => JSON.stringify(context).includes(purpose));
       return {
         steps: about.filter(({ approves }) => !approves).map(({ body }) => body),
         calls: about.filter(({ approves }) => approves).map(({ body }) => body),

@@ -7,7 +7,6 @@ import type { StretchedCall, StretchInput } from '../../../contracts/wire/stretc
 import type { DispatchResult } from '../../../contracts/wire/tools.ts';
 import { EMPTY_DIGEST } from '../../../domain/run/journal.ts';
 import { stretchState } from '../../../domain/run/stretch.ts';
-import { remembering } from '../../../domain/run/turn.ts';
 import { type Run, startRun } from '../../../domain/state/run.ts';
 import { allowVerdict } from '../builders/judgement.ts';
 import { outcomes } from '../builders/outcome.ts';
@@ -56,7 +55,7 @@ export function stepOf(
 
 /** Makes the run with which a stretch begins: as prepared by this release, before its first turn. */
 export function freshRun(): Run {
-  return remembering(startRun(START));
+  return startRun(START);
 }
 
 /** Makes the input of the stretch with which `run` goes on. */

@@ -71,7 +71,11 @@ export async function replayOwn(world: RecordedWorld, ...workflowIds: readonly s
       recorded.push({ kind: 'history', name: `${workflowId} ${runId}`, workflowId, history });
   }
   if (workflowIds.length > 0 && recorded.length === 0) throw new Error('nothing was recorded');
-  for await (const { name, error } of replayHistories(recorded, { bundle: world.bundle, config: world.config })) {
+  for await (const { name, error } of replayHistories(recorded, {
+    bundle: world.bundle,
+    config: world.config,
+    namespace: world.client.options.namespace,
+  })) {
     if (error !== undefined) throw new Error(`${name} does not replay`, { cause: error });
   }
 }

@@ -22,7 +22,7 @@ test.each([
   [4, { maxCachedWorkflows: 539, maxConcurrentWorkflowTaskExecutions: 40, maxConcurrentActivities: 100 }],
   [8, { maxCachedWorkflows: 1_153, maxConcurrentWorkflowTaskExecutions: 40, maxConcurrentActivities: 100 }],
   [64, { maxCachedWorkflows: 2_000, maxConcurrentWorkflowTaskExecutions: 40, maxConcurrentActivities: 100 }],
-])('%s GiB, as docs/operations/deploying.md says', (gib, sizes) => expect(sizesFor(gib * GIB)).toMatchObject(sizes));
+])('%s GiB, as docs/operations/workers.md says', (gib, sizes) => expect(sizesFor(gib * GIB)).toMatchObject(sizes));
 
 test('a process that has next to nothing still takes on something', () => {
   for (const bytes of [0, GIB / 4])

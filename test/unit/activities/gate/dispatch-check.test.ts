@@ -84,6 +84,13 @@ describe('who calls', () => {
     expect(checkTool(sent(over), pinned, config())).toMatchObject({ kind: 'refused', code: 'DISPATCH_FORBIDDEN' });
   });
 
+  test('a local call that names a stored answer of a provider is not sent', () => {
+    const local = { target: at, server: binding, approvalRequestId: undefined };
+    const named = sent({ ...local, storedAnswerId: 'resp_1' });
+    expect(checkTool(named, offered(SHOWN, 'Pays.'), config())).toMatchObject({ code: 'DISPATCH_FORBIDDEN' });
+    expect(checkTool(sent({ storedAnswerId: 'resp_1' }), pinned, config())).toBeUndefined();
+  });
+
   test('a hosted call of a tool that is pinned as local is not sent', () => {
     expect(checkTool(sent({}), offered(SHOWN, 'Pays.'), config())).toMatchObject({ code: 'DISPATCH_FORBIDDEN' });
   });

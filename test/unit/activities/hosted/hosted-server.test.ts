@@ -3,9 +3,17 @@ import { describe, expect, test } from '@jest/globals';
 import { createMemoryStore } from '../../../../activities/artifacts/memory.ts';
 import { createHostedServer } from '../../../../activities/hosted/hosted-server.ts';
 import type { CallEnding } from '../../../../activities/mcp/port.ts';
-import { type ResponsesApi, ResponsesRefusal } from '../../../../activities/models/responses-api.ts';
+import {
+  type ResponsesApi,
+  ResponsesRefusal,
+  type StoredAnswers,
+} from '../../../../activities/models/responses-api.ts';
 import type { JsonObject } from '../../../../contracts/schemas/json.ts';
 import { aCall, aConnection } from '../../../support/activities/tool-call.ts';
+
+const NOTHING_STORED: StoredAnswers = async () => {
+  throw new ResponsesRefusal(404, {}, {});
+};
 
 const CALL = aCall({ approvalRequestId: 'mcpr_1', arguments: { path: 'a' } });
 const MADE = {
@@ -18,7 +26,10 @@ const MADE = {
 };
 
 async function ended(ask: ResponsesApi): Promise<CallEnding> {
-  const server = createHostedServer({ artifacts: createMemoryStore(), models: () => ({ ask }) });
+  const server = createHostedServer({
+    artifacts: createMemoryStore(),
+    models: () => ({ ask, stored: NOTHING_STORED }),
+  });
   const connection = aConnection({ url: 'https://files.example/mcp', hosted: { model: 'gpt' } });
   return await server.call(connection, CALL);
 }
@@ -135,7 +146,10 @@ describe('a call that nobody approved, beside the one that was', () => {
         for (const event of events) onEvent?.(event);
         return { items: [list], ...(response === undefined ? {} : { response }) };
       };
-      const server = createHostedServer({ artifacts: createMemoryStore(), models: () => ({ ask }) });
+      const server = createHostedServer({
+        artifacts: createMemoryStore(),
+        models: () => ({ ask, stored: NOTHING_STORED }),
+      });
       const connection = aConnection({ url: 'https://files.example/mcp', hosted: { model: 'gpt' } });
       return await server.list(connection, new AbortController().signal);
     };
@@ -162,7 +176,10 @@ describe('a provider that has made a call unasked', () => {
       }
       return { items: [{ type: 'mcp_list_tools', server_label: 'files', tools: [] }], response: {} };
     };
-    const server = createHostedServer({ artifacts: createMemoryStore(), models: () => ({ ask }) });
+    const server = createHostedServer({
+      artifacts: createMemoryStore(),
+      models: () => ({ ask, stored: NOTHING_STORED }),
+    });
     const list = async (by = connection) => await server.list(by, new AbortController().signal);
     return { asked, events, list, call: async () => await server.call(connection, CALL) };
   };
@@ -202,7 +219,10 @@ test.each(['', ' ', '{}'])(
       onItem?.(item);
       return { items: [item] };
     };
-    const server = createHostedServer({ artifacts: createMemoryStore(), models: () => ({ ask }) });
+    const server = createHostedServer({
+      artifacts: createMemoryStore(),
+      models: () => ({ ask, stored: NOTHING_STORED }),
+    });
     const connection = aConnection({ url: 'https://files.example/mcp', hosted: { model: 'gpt' } });
     expect((await server.call(connection, { ...CALL, arguments: {} })).kind).toBe('executed');
     expect((await server.call(connection, CALL)).kind).toBe('unknown');

@@ -164,16 +164,12 @@ describe('what of a pause is opened before a call and sealed after it', () => {
       ...defined({ input }),
     }) as DispatchInput;
 
-  async function legOf(
-    round = 1,
-    state: { readonly state?: string } = { state: 'secret-state' },
-    mode: 'signed' | 'temporal' = 'signed',
-  ): Promise<InputLeg> {
+  async function legOf(round = 1, state: { readonly state?: string } = { state: 'secret-state' }): Promise<InputLeg> {
     const before = round === 1 ? undefined : { provided: [], leg: { round: round - 1, requests: {}, used: [] } };
     const paused = await pausedBy(
       { kind: 'input', requests: { it: FORM }, used: [], ...state },
       dispatch(before),
-      { seal, macs, mode },
+      { seal, macs },
       { strategy: 'none' },
     );
     if (paused.kind !== 'input') throw new Error(JSON.stringify(paused));
@@ -181,80 +177,45 @@ describe('what of a pause is opened before a call and sealed after it', () => {
     return structuredClone({ ...paused, requests: { it: { hash: HASH } } });
   }
 
-  const { run, callId, target } = dispatch();
-  const EARLIER = {
-    namespace: run.namespace,
-    workflowId: run.workflowId,
-    callId,
-    serverUrl: target.serverUrl,
-    round: 1,
-  };
-
-  /** As earlier releases sealed it. */
-  async function earlierLeg(): Promise<InputLeg> {
-    const state = await seal?.seal('secret-state', EARLIER);
-    return { round: 1, requests: { it: { hash: HASH } }, used: [], ...(state && { state }) };
-  }
-
   describe('a call', () => {
     test('of a run that cannot wait, or on a worker without a key, is told so by what is to be done', async () => {
-      expect(await inputOf(dispatch(), seal, 'signed')).toEqual({
-        noInput: expect.stringContaining('cannot wait for input'),
+      expect(await inputOf(dispatch(), seal)).toEqual({
+        noInput: expect.stringContaining('ask nobody for input'),
       });
-      expect(await inputOf(dispatch({ provided: [] }), undefined, 'signed')).toEqual({
+      expect(await inputOf(dispatch({ provided: [] }), undefined)).toEqual({
         noInput: expect.stringContaining('grants.keys'),
       });
     });
 
     test('that begins has no leg', async () => {
       const begins = { input: { answers: [], dispatch: '0.2' } };
-      expect(await inputOf(dispatch({ provided: [] }), seal, 'signed')).toEqual(begins);
+      expect(await inputOf(dispatch({ provided: [] }), seal)).toEqual(begins);
     });
 
     test('INV-S1: goes on with the state as the server gave it; between, it is sealed', async () => {
       const leg = await legOf();
       expect(JSON.stringify(leg)).not.toContain('secret');
-      expect(await inputOf(dispatch({ provided: [ANSWER], leg }), seal, 'signed')).toEqual(GOES_ON);
-      expect(await inputOf(dispatch({ provided: [ANSWER], leg }), seal, 'temporal')).toEqual(GOES_ON);
+      expect(await inputOf(dispatch({ provided: [ANSWER], leg }), seal)).toEqual(GOES_ON);
     });
 
     test('begins anew where the state was sealed for another call, or to a key that is gone', async () => {
       const leg = await legOf();
-      expect(await inputOf(dispatch({ provided: [ANSWER], leg }, 't1.c1'), seal, 'temporal')).toEqual(ANEW);
+      expect(await inputOf(dispatch({ provided: [ANSWER], leg }, 't1.c1'), seal)).toEqual(ANEW);
       const other = createStateSeal(new Map([['one', randomBytes(32)]]));
-      expect(await inputOf(dispatch({ provided: [ANSWER], leg }), other, 'temporal')).toEqual(ANEW);
+      expect(await inputOf(dispatch({ provided: [ANSWER], leg }), other)).toEqual(ANEW);
     });
 
     test('without a state goes on all the same', async () => {
       for (const state of [{}, { state: '' }]) {
         const leg = await legOf(1, state);
-        const { input } = await inputOf(dispatch({ provided: [ANSWER], leg }), seal, 'signed');
+        const { input } = await inputOf(dispatch({ provided: [ANSWER], leg }), seal);
         expect(input?.leg).toEqual({ responses: { it: { action: 'decline' } }, used: [HASH], ...state });
       }
     });
 
-    test('as a run of an earlier release has kept it goes on where whoever writes to the namespace is trusted', async () => {
-      const leg = await earlierLeg();
-      const { state: _, ...stateless } = leg;
-      expect(await inputOf(dispatch({ provided: [ANSWER], leg }), seal, 'temporal')).toEqual(GOES_ON);
-      expect((await inputOf(dispatch({ provided: [ANSWER], leg: stateless }), seal, 'temporal')).input?.leg).toEqual({
-        responses: { it: { action: 'decline' } },
-        used: [HASH],
-      });
-      expect(await inputOf(dispatch({ provided: [ANSWER], leg }), seal, 'signed')).toEqual(ANEW);
-      expect(await inputOf(dispatch({ provided: [ANSWER], leg: stateless }), seal, 'signed')).toEqual(ANEW);
-    });
-
-    test('INV-D1: in mode `temporal` is kept as earlier releases take it up, and goes on without a state under any key', async () => {
-      const leg = await legOf(1, undefined, 'temporal');
-      expect(leg.state && (await seal?.open(leg.state, EARLIER))).toBe('secret-state');
-      expect(await inputOf(dispatch({ provided: [ANSWER], leg }), seal, 'temporal')).toEqual(GOES_ON);
-      const stateless = await legOf(1, {}, 'temporal');
-      expect(stateless).not.toHaveProperty('state');
-      const other = createStateSeal(new Map([['one', randomBytes(32)]]));
-      const { input } = await inputOf(dispatch({ provided: [ANSWER], leg: stateless }), other, 'temporal');
-      expect(input).not.toHaveProperty('begunAnew');
-      expect(input).toHaveProperty('leg');
+    test('INV-G1: begins anew where its leg has no state: nothing proves which questions were asked', async () => {
+      const { state: _, ...leg } = await legOf();
+      expect(await inputOf(dispatch({ provided: [ANSWER], leg }), seal)).toEqual(ANEW);
     });
 
     test.each<[string, Partial<InputLeg>]>([
@@ -265,10 +226,7 @@ describe('what of a pause is opened before a call and sealed after it', () => {
       ['another round', { round: 2 }],
     ])('INV-G1: begins anew where somebody has put into its leg %s', async (_, over) => {
       const leg = { ...(await legOf()), ...over };
-      for (const mode of ['signed', 'temporal'] as const)
-        expect(await inputOf(dispatch({ provided: [ANSWER], leg }), seal, mode)).toMatchObject({
-          input: { begunAnew: true },
-        });
+      expect(await inputOf(dispatch({ provided: [ANSWER], leg }), seal)).toMatchObject({ input: { begunAnew: true } });
     });
   });
 
@@ -278,12 +236,12 @@ describe('what of a pause is opened before a call and sealed after it', () => {
     ['other arguments, as after a reset', { arguments: { amount: 2 } }],
   ])('INV-G1: what was kept of a pause goes on with no call of %s', async (_, over) => {
     const input = { provided: [ANSWER], leg: await legOf() };
-    expect(await inputOf({ ...dispatch(input), ...over }, seal, 'signed')).toEqual(ANEW);
+    expect(await inputOf({ ...dispatch(input), ...over }, seal)).toEqual(ANEW);
   });
 
   test('people are asked with what proves that a worker was asked it', async () => {
     const ending = { kind: 'input', requests: { it: FORM }, used: [] } as const;
-    const paused = await pausedBy(ending, dispatch(), { seal, macs, mode: 'signed' }, { strategy: 'none' });
+    const paused = await pausedBy(ending, dispatch(), { seal, macs }, { strategy: 'none' });
     if (paused.kind !== 'input') throw new Error(JSON.stringify(paused));
     expect(macs?.areOurs(paused.requests, dispatch())).toBe(true);
     expect(paused.requests).toMatchObject({ it: FORM });

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createResponsesModel } from '../../../../activities/models/responses.ts';
 import { createResponsesApi } from '../../../../activities/models/responses-api.ts';
+import { defined } from '../../../../contracts/defined.ts';
 import type { JsonObject, JsonValue } from '../../../../contracts/schemas/json.ts';
 import { loopbackEgress } from '../../../support/egress.ts';
 import { modelRequest } from '../../../support/models/request.ts';
@@ -116,4 +117,39 @@ test('reasoning that nests too deeply is not kept to be told again', async () =>
   expect(await partsOf({ type: 'reasoning', id: 'rs_1', summary })).toEqual([
     expect.objectContaining({ type: 'reasoning', text: 'thought', provider: expect.anything() }),
   ]);
+});
+
+describe('a stored answer', () => {
+  const question = { type: 'mcp_approval_request', id: 'mcpr_1', server_label: 'bank', name: 'pay', arguments: '{}' };
+  const answered = async (storesAnswers: boolean | undefined, response: JsonObject) => {
+    says = [done(question), eventOf({ type: 'response.completed', response: { usage: {}, ...response } })];
+    const model = createResponsesModel('gpt', { ...config(), ...defined({ storesAnswers }) }, loopbackEgress());
+    const [part] = (await model.step(modelRequest())).parts;
+    return part;
+  };
+
+  test('is named beside the request for approval, if the operator lets it be stored', async () => {
+    for (const store of [{}, { store: true }])
+      expect(await answered(true, { id: 'resp_1', ...store })).toMatchObject({
+        approvalRequestId: 'mcpr_1',
+        storedAnswerId: 'resp_1',
+      });
+    for (const stores of [false, undefined])
+      expect(await answered(stores, { id: 'resp_1' })).not.toHaveProperty('storedAnswerId');
+  });
+
+  test('is none if the provider says that it keeps nothing', async () => {
+    const part = await answered(true, { id: 'resp_1', store: false });
+    expect(part).not.toHaveProperty('storedAnswerId');
+    expect(part).not.toHaveProperty('malformed');
+  });
+
+  test.each([undefined, '', '../models', 'resp 1', 'r'.repeat(501)])(
+    'that has no id to be found by makes no call: %j',
+    async (id) => {
+      const part = await answered(true, defined({ id }));
+      expect(part).toMatchObject({ malformed: expect.stringContaining('no id'), arguments: {} });
+      expect(part).not.toHaveProperty('storedAnswerId');
+    },
+  );
 });

@@ -361,4 +361,21 @@ describe('INV-X1: the provider of a model calls servers only if it asks before e
     const check = () => checkConfig(Config.parse({ models: { other } }), 'configuration');
     expect(check).toThrow(/models\.other\.asksBeforeCalls is for models of provider openai/);
   });
+
+  test.each([
+    ['own', true],
+    ['sure', true],
+    ['elsewhere', false],
+    ['doubted', false],
+    ['other', false],
+  ] as const)('storesAnswers is for models whose provider calls servers: %s', (name, may) => {
+    const { [name]: model } = models;
+    const check = (storesAnswers: boolean) => () => {
+      const quiet = { ...model, ...(name === 'other' ? { asksBeforeCalls: false } : {}), storesAnswers };
+      checkConfig(Config.parse({ models: { [name]: quiet } }), 'configuration');
+    };
+    expect(check(false)).not.toThrow();
+    if (may) expect(check(true)).not.toThrow();
+    else expect(check(true)).toThrow(/storesAnswers is for models whose provider calls servers/);
+  });
 });

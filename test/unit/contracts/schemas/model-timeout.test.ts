@@ -23,7 +23,11 @@ function timeoutOf(timeoutSeconds?: number): number | undefined {
 
 test('timeoutSeconds goes up to a minute below the limit of a model step, and its default is within', async () => {
   const { modelActivities } = await import('../../../../workflows/run/activities.ts');
-  const { startToCloseTimeout } = modelActivities('', undefined) as unknown as { startToCloseTimeout: '15m' };
+  const { startToCloseTimeout } = modelActivities('', {
+    priorityKey: 3,
+    fairnessKey: '',
+    fairnessWeight: 1,
+  }) as unknown as { startToCloseTimeout: '15m' };
   const most = msToNumber(startToCloseTimeout) / 1_000 - ROOM_SECONDS;
   expect(timeoutOf(most)).toBe(most);
   expect(timeoutOf(most + 1)).toBeUndefined();

@@ -5,15 +5,7 @@ import { defined } from '../../../../contracts/defined.ts';
 import type { Outcome } from '../../../../contracts/schemas/call.ts';
 import type { ApproverRule } from '../../../../contracts/schemas/policy.ts';
 import type { Decision } from '../../../../contracts/schemas/request.ts';
-import {
-  accept,
-  admit,
-  comparingDecisions,
-  isFixed,
-  madeInTime,
-  permits,
-  refuseLongAnswer,
-} from '../../../../domain/request/decision.ts';
+import { accept, admit, isFixed, madeInTime, permits, refuseLongAnswer } from '../../../../domain/request/decision.ts';
 import { askedAgain, dispatched, ended } from '../../../../domain/request/transitions.ts';
 import { closeTurn } from '../../../../domain/run/turn.ts';
 import { callOf, proposed, type Run } from '../../../../domain/state/run.ts';
@@ -92,10 +84,8 @@ test('S2.3, F-5: a second decision is told who decided first, and when; one that
   );
 });
 
-describe.each([
-  ['that compares all of a decision', comparingDecisions(askingRun(2))],
-  ['that was prepared before', askingRun(2)],
-])('in a run %s, a decision that is sent again', (_what, run) => {
+describe('a decision that is sent again', () => {
+  const run = askingRun(2);
   const approve = approval({ ...shown(run, 't1.c0'), comment: 'checked' });
   const { run: after, ack } = accept(run, askingOf(run, 't1.c0'), approve, START);
   const away = dispatched(after, 't1.c0')?.run ?? after;
@@ -121,20 +111,20 @@ describe.each([
     expect(callOf(after, 't1.c1')?.status).toBe('waiting-for-consent');
   });
 
-  const isWhole = run.decisionIds === 'compared';
   test.each<readonly [string, Decision]>([
     ['comment', { ...approve, comment: 'not checked' }],
     ['group', { ...approve, approver: { id: 'ann', groups: ['ops'] } }],
     ['Temporal run', { ...approve, runId: 'run-0' }],
-  ])(`is ${isWhole ? 'refused with' : 'taken for the first, as it was, with'} another %s`, (_part, other) => {
-    const expected = isWhole ? { kind: 'refuse', code: 'DECISION_INVALID', facts: ids } : { kind: 'repeat', ack };
-    expect(admit(after, other, runIds(), START)).toMatchObject(expected);
+  ])('is refused with another %s', (_part, other) => {
+    expect(admit(after, other, runIds(), START)).toMatchObject({
+      kind: 'refuse',
+      code: 'DECISION_INVALID',
+      facts: ids,
+    });
   });
 
   test('a short hash is kept of it, and nothing else: it is carried', () => {
-    const hash = isWhole ? { message: expect.stringMatching(/^[0-9a-f]{32}$/) } : { digest: approve.digest };
-    expect(after.answered).toEqual([{ ack, ...hash }]);
-    expect('decisionIds' in after).toBe(isWhole);
+    expect(after.answered).toEqual([{ ack, message: expect.stringMatching(/^[0-9a-f]{32}$/) }]);
   });
 });
 

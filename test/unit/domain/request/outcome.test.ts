@@ -203,17 +203,16 @@ describe('what is known of a call whose outcome is not', () => {
 
   const HANDED = '2026-01-01T00:00:00.000Z';
   const [token, cancelled] = [{ strategy: 'none' }, { kind: 'cancelled', reason: 'x' }];
-  const reported = (over: object = {}) => ({
+  const reported = (over: object = { handedAt: HANDED }) => ({
     kind: 'outcome',
-    sentAt: HANDED,
     message: UNSURE.message,
     attempt: 1,
     ...over,
   });
-  const known = (over: object, told?: 'told') => {
+  const known = (over: object) => {
     // Sound: whoever may write to the namespace completes an activity with whatever they like.
     const result = { kind: 'ended', outcome: UNSURE, ...over } as unknown as Parameters<typeof pauseFrom>[1];
-    return pauseFrom(flight(), result, START, told);
+    return pauseFrom(flight(), result, START);
   };
   const unknown = { message: 'Its outcome is not known.' };
 
@@ -223,8 +222,12 @@ describe('what is known of a call whose outcome is not', () => {
       { sent: { at: AT, bytes: 12, progress: 0.5 }, token },
       reported({ sentAt: AT, bytes: 12, lastProgress: 0.5, token }),
     ],
-    ['in a run that knows no better, it counts from when the run handed it over', {}, reported()],
-    ['an outcome without words is said to be unknown', { outcome: cancelled }, reported(unknown)],
+    ['where no worker tells, it is not said to have left at all', {}, reported()],
+    [
+      'an outcome without words is said to be unknown',
+      { outcome: cancelled },
+      reported({ handedAt: HANDED, ...unknown }),
+    ],
     ...[{}, { at: 'yesterday' }, { at: '\u001b]0;owned\u0007' }, { at: 5 }].map((sent): [string, object, object] => [
       `a completion that anybody may send tells no time with ${JSON.stringify(sent)}`,
       { sent },
@@ -240,15 +243,9 @@ describe('what is known of a call whose outcome is not', () => {
     ['nor of a token with an odd id', { token: { ...token, jti: 7 } }, reported()],
     ['nor of a token that is a text', { token: 'all' }, reported()],
     ['nor of a token with odd scopes', { token: { ...token, scopes: [{}] } }, reported()],
-    ['nor in words what is none', { outcome: { ...UNSURE, message: 7 } }, reported(unknown)],
+    ['nor in words what is none', { outcome: { ...UNSURE, message: 7 } }, reported({ handedAt: HANDED, ...unknown })],
   ])('%s', (_what, over, expected) => {
     expect(known(over)).toEqual(expected);
-  });
-
-  test('where no worker tells, it is not said to have left at all', () => {
-    const { sentAt: _, ...unsent } = reported({ handedAt: HANDED });
-    expect(known({}, 'told')).toEqual(unsent);
-    expect(known({ sent: { at: AT } }, 'told')).toMatchObject({ sentAt: AT });
   });
 
   describe('the last heartbeat of a worker that is lost', () => {

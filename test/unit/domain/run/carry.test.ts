@@ -4,7 +4,6 @@ import { taskBegun } from '../../../../domain/legacy-2025/tasks.ts';
 import { accept } from '../../../../domain/request/decision.ts';
 import { provide } from '../../../../domain/request/provision.ts';
 import { throttledBy } from '../../../../domain/request/throttling.ts';
-import { resolve } from '../../../../domain/request/outcome.ts';
 import { dispatched, ended } from '../../../../domain/request/transitions.ts';
 import { fromCarry, toCarry } from '../../../../domain/run/carry.ts';
 import { EMPTY_JOURNAL } from '../../../../domain/run/journal.ts';
@@ -14,11 +13,11 @@ import { identicalCalls } from '../../../support/builders/call.ts';
 import { approval, askingOf, rejection, say, shown, stop } from '../../../support/builders/decision.ts';
 import { allowVerdict, askVerdict } from '../../../support/builders/judgement.ts';
 import { outcomes } from '../../../support/builders/outcome.ts';
-import { flyingRun, pausedOf, pausedRun, retry } from '../../../support/builders/pause.ts';
+import { flyingRun, pausedRun } from '../../../support/builders/pause.ts';
 import { heldOf, heldRun } from '../../../support/builders/held-input.ts';
 import { provisionIn } from '../../../support/builders/provision.ts';
 import { preparedRun } from '../../../support/builders/prepared-run.ts';
-import { judgedRun, proposedRun, runIds, START } from '../../../support/builders/run.ts';
+import { judgedRun, proposedRun, START } from '../../../support/builders/run.ts';
 import type { CarriedRun, Carry } from '../../../../contracts/wire/carry.ts';
 
 function carryOf(run: Run): Carry {
@@ -31,8 +30,6 @@ function carryOf(run: Run): Carry {
     earlier: ['run-0'],
   };
 }
-
-const versionOf = (run: Run): number => toCarry(run).version;
 
 const TASK = {
   sealed: { protected: 'p', iv: 'i', ciphertext: 'c', tag: 't' },
@@ -64,24 +61,6 @@ function everything(): Run {
 }
 
 describe('carry', () => {
-  test('is of a version that a build without pauses refuses, from the first question to the end of the call (INV-X1)', () => {
-    const flying = flyingRun('approved');
-    const asking = pausedRun('approved');
-    const sentAgain = resolve(asking, pausedOf(asking), retry(), runIds(), START).run;
-    const over = ended(dispatched(sentAgain, 't1.c0')?.run ?? sentAgain, 't1.c0', outcomes().succeeded).run;
-    expect([everything(), flying, asking, sentAgain, over].map(versionOf)).toEqual([1, 1, 2, 2, 1]);
-    const authorized = { ...flying, grants: [] };
-    expect(versionOf(authorized)).toBe(2);
-  });
-
-  test('is of a version that a build with pauses and without tasks refuses, as long as a server works on a call as a task (INV-X1)', () => {
-    const begun = taskBegun(flyingRun(), 't1.c0', { kind: 'task', task: TASK }, START).run;
-    const over = ended(begun, 't1.c0', outcomes().succeeded).run;
-    expect([flyingRun(), begun, over].map(versionOf)).toEqual([1, 3, 1]);
-    // What a build with pauses alone would refuse counts more.
-    expect(versionOf({ ...begun, grants: [] })).toBe(3);
-  });
-
   test('is the same after a way through JSON: no date, no undefined, no method is in it', () => {
     const carry = carryOf(everything());
     expect(new Set(carry.run.calls.map(({ status }) => status))).toEqual(

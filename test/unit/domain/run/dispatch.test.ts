@@ -143,7 +143,7 @@ interface Living {
 
 /** Makes a run as the workflow holds it, as far as dispatches read it. */
 function living({ run = freshRun(), prepared: over = {}, signedSpec = {}, grants, policy }: Living): LiveRun {
-  const { opening: _, ...prepared } = preparedRun({ limits: limits(), lostAnswers: 'resumed', ...over });
+  const { opening: _, ...prepared } = preparedRun({ limits: limits(), ...over });
   const { step } = stretchInput();
   const live = {
     run,

@@ -41,6 +41,8 @@ describe('a run', () => {
       expired: [],
       queue: [],
       heard: [],
+      heardHashes: [],
+      refusals: [],
     });
   });
 

@@ -58,6 +58,7 @@ describe('pending memo', () => {
         tool: 'write_file',
         deadline: '2026-01-01T01:00:00.000Z',
         digest: shown(run, callId).digest,
+        ...(callId === 't1.c1' && { duplicateOf: 't1.c0' }),
       })),
       truncated: false,
     });

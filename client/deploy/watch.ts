@@ -1,0 +1,135 @@
+/**
+ * Looks how the runs of one build do, so that a deploy can be ended before many of them meet its fault
+ * (docs/operations/pipeline.md).
+ *
+ * 1. A run is stuck if its workflow task was handed to the build and fails again and again. Nothing of it is lost.
+ * 2. Newer servers mark such runs where they can be searched, after five attempts; older ones do not. So each run is
+ *    looked at, and the newest first.
+ * 3. A look to which Temporal does not answer is repeated; only the last one must not fail.
+ * 4. A run that has not had its first task done belongs to no build in visibility; its execution says where it goes.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { defined } from '../../contracts/defined.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import type { Engine } from '../engine/engine.ts';
+import { each, executionsOf, type Standing, standingOf } from './moves.ts';
+import { buildOf, readDeployment } from './versions.ts';
+
+export interface WatchOptions {
+  /** Default ten minutes. */
+  readonly forMs?: number;
+  /** Runs that may be stuck or fail. Default 0. */
+  readonly maxFailed?: number;
+  /** Hears what was seen so far. */
+  readonly tell?: (seen: Watched) => void;
+  /** Ends the watch early. */
+  readonly signal?: AbortSignal;
+}
+
+export interface Watched {
+  readonly deployment: string;
+  readonly build: string;
+  /** False if more runs were stuck or failed than may be; the watch ends with that. */
+  readonly isWell: boolean;
+  /** Open runs with the build. */
+  readonly open: number;
+  /** Runs that have ended with the build since the watch began; `failed` ones among them. */
+  readonly ended: number;
+  readonly failed: number;
+  /** Runs whose workflow tasks fail, and how often in a row. */
+  readonly stuck: readonly { readonly workflowId: string; readonly attempts: number }[];
+}
+
+const FOR_MS = 600_000;
+const MAX_FAILED = 0;
+const EVERY_MS = 2_000;
+const AT_ONCE = 8;
+/** Runs that each look is at. */
+const MOST_LOOKED_AT = 1_000;
+/** One task may fail for a worker that ended in the middle of it, and not for its code. */
+const STUCK_ATTEMPTS = 3;
+
+/** @throws CountersignError `BUILD_UNKNOWN`, `DEPLOYMENT_UNKNOWN` */
+export async function watch(
+  engine: Engine,
+  deployment: string,
+  build: string,
+  { forMs = FOR_MS, maxFailed = MAX_FAILED, tell, signal }: WatchOptions = {},
+): Promise<Watched> {
+  buildOf(await readDeployment(engine, deployment), build);
+  const began = Date.now();
+  const end = began + forMs;
+  for (;;) {
+    const seen = await look(engine, { deployment, build, began, maxFailed }).catch((error: unknown) => {
+      if (isAway(error) && Date.now() < end && signal?.aborted !== true) return undefined;
+      throw error;
+    });
+    if (seen !== undefined) tell?.(seen);
+    const rest = end - Date.now();
+    if (seen !== undefined && (!seen.isWell || rest <= 0 || signal?.aborted === true)) return seen;
+    await pause(Math.max(1, Math.min(EVERY_MS, rest)), undefined, defined({ signal })).catch(() => undefined);
+  }
+}
+
+function isAway(error: unknown): boolean {
+  return error instanceof CountersignError && error.code === 'ENGINE_UNAVAILABLE';
+}
+
+interface Looking {
+  readonly deployment: string;
+  readonly build: string;
+  readonly began: number;
+  readonly maxFailed: number;
+}
+
+async function look(engine: Engine, { deployment, build, began, maxFailed }: Looking): Promise<Watched> {
+  const stuck = await stuckOn(engine, deployment, build);
+  const count = async (query: string): Promise<number> => await counted(engine, deployment, build, query);
+  const since = `CloseTime >= '${new Date(began).toISOString()}'`;
+  const failed = await count(`${since} AND ExecutionStatus IN ('Failed', 'TimedOut')`);
+  return {
+    deployment,
+    build,
+    isWell: stuck.length + failed <= maxFailed,
+    open: await count(`ExecutionStatus = 'Running'`),
+    ended: await count(`${since} AND ExecutionStatus != 'ContinuedAsNew'`),
+    failed,
+    stuck,
+  };
+}
+
+async function stuckOn(engine: Engine, deployment: string, build: string): Promise<Watched['stuck']> {
+  const stuck: Watched['stuck'][number][] = [];
+  let looked = 0;
+  await each(executionsOf(engine, withOrWithout(deployment, build)), AT_ONCE, async ({ workflowId, runId }) => {
+    looked += 1;
+    const standing = await standingOf(engine, { workflowId, runId });
+    if (standing !== undefined && standing.attempts >= STUCK_ATTEMPTS && goesTo(standing, build))
+      stuck.push({ workflowId, attempts: standing.attempts });
+    return looked < MOST_LOOKED_AT;
+  });
+  return stuck;
+}
+
+function goesTo({ goingTo, movedTo, build: last }: Standing, build: string): boolean {
+  return (movedTo ?? goingTo ?? last) === build;
+}
+
+/** Finds open executions of a build, and those that any build may be given. */
+function withOrWithout(deployment: string, build: string): string {
+  return `ExecutionStatus = 'Running' AND (${versionIs(deployment, build)} OR TemporalWorkflowVersioningBehavior IS NULL OR TemporalWorkflowVersioningBehavior = 'AutoUpgrade')`;
+}
+
+function versionIs(deployment: string, build: string): string {
+  // Neither name nor build id may hold a quote.
+  return `TemporalWorkerDeploymentVersion = '${deployment}:${build}'`;
+}
+
+async function counted(engine: Engine, deployment: string, build: string, also: string): Promise<number> {
+  const { client, namespace } = engine;
+  const query = `${versionIs(deployment, build)} AND ${also}`;
+  const { count } = await engine.call('', () =>
+    client.connection.workflowService.countWorkflowExecutions({ namespace, query }),
+  );
+  return Number(count.toString());
+}

@@ -1,0 +1,82 @@
+/** New runs go where they were sent: each change may be repeated, needs workers, and undoes no other. */
+import { expect, test } from '@jest/globals';
+import { FakeDeployment } from '../../../support/fake-deployment.ts';
+import { codeOf } from '../../../support/world/run-record.ts';
+
+function twoBuilds(): FakeDeployment {
+  const temporal = new FakeDeployment('a');
+  temporal.addBuild('b');
+  return temporal;
+}
+
+test('a promotion says what holds then, ends a ramp to the build, and is sent once', async () => {
+  const temporal = twoBuilds();
+  await temporal.deployment.ramp('b', 5);
+  expect(await temporal.deployment.promote('b')).toEqual({ deployment: 'agents', changed: true, current: 'b' });
+  expect(await temporal.deployment.promote('b')).toEqual({ deployment: 'agents', changed: false, current: 'b' });
+  expect(temporal.changes).toEqual(['ramp b 5', 'current b']);
+});
+
+test('a ramp is sent once for each share, and 0 ends it, once', async () => {
+  const temporal = twoBuilds();
+  const shares = [];
+  for (const percent of [0, 5, 5, 50, 0, 0]) shares.push((await temporal.deployment.ramp('b', percent)).changed);
+  expect(shares).toEqual([false, true, false, true, true, false]);
+  expect(temporal.changes).toEqual(['ramp b 5', 'ramp b 50', 'ramp  0']);
+  expect(temporal.ramping).toBeUndefined();
+});
+
+test('no share is sent to the current build, nor anything to one that is not known', async () => {
+  const temporal = twoBuilds();
+  expect(await codeOf(temporal.deployment.ramp('a', 5))).toBe('BUILD_CURRENT');
+  expect(await codeOf(temporal.deployment.ramp('none', 5))).toBe('BUILD_UNKNOWN');
+  expect(await codeOf(temporal.deployment.promote('none'))).toBe('BUILD_UNKNOWN');
+  expect(temporal.changes).toEqual([]);
+});
+
+test('a build without workers gets no runs; a ramp to it may end', async () => {
+  const temporal = twoBuilds();
+  temporal.setRamp({ build: 'b', percent: 5 });
+  temporal.polling.delete('b');
+  expect(await codeOf(temporal.deployment.promote('b'))).toBe('BUILD_UNSERVED');
+  expect(await codeOf(temporal.deployment.ramp('b', 50))).toBe('BUILD_UNSERVED');
+  expect(temporal.changes).toEqual([]);
+  expect(await temporal.deployment.ramp('b', 0)).toMatchObject({ changed: true });
+});
+
+test.each(['promote', 'ramp', 'rollback'] as const)(
+  'a change between what %s has read and what it sends has it refused, and stays',
+  async (verb) => {
+    const temporal = new FakeDeployment('a', 'b');
+    temporal.addBuild('c');
+    let isFirst = true;
+    temporal.onRead = () => {
+      if (!isFirst) return;
+      isFirst = false;
+      // After the reading is answered.
+      queueMicrotask(() => temporal.setRamp({ build: 'a', percent: 1 }));
+    };
+    const { deployment } = temporal;
+    const change = {
+      promote: () => deployment.promote('c'),
+      ramp: () => deployment.ramp('c', 5),
+      rollback: () => deployment.rollback(),
+    };
+    expect(await codeOf(change[verb]())).toBe('DEPLOYMENT_CHANGED');
+    expect(temporal).toMatchObject({ changes: [], current: 'b', ramping: { build: 'a', percent: 1 } });
+  },
+);
+
+test('the status lists the builds, newest first, with the runs that stay with each', async () => {
+  const temporal = twoBuilds();
+  temporal.addRuns('a', 3);
+  temporal.addRuns('a', 2, { movedTo: 'b' });
+  temporal.addRuns('a', 1, { upgrades: true });
+  const status = await temporal.deployment.status();
+  expect(status).toMatchObject({ deployment: 'agents', current: 'a' });
+  expect(status).not.toHaveProperty('token');
+  expect(status.builds.map(({ build, state, runs }) => [build, state, runs])).toEqual([
+    ['b', 'inactive', 2],
+    ['a', 'current', 3],
+  ]);
+});

@@ -1,0 +1,57 @@
+/** A release is kept as it was cut: under its version, with its sum, and never replaced. */
+import { createHash } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { assertNew, checkRelease, keepRelease, newestRelease } from '../../../scripts/releases.mjs';
+
+let root: string;
+let folder: string;
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'countersign-releases-'));
+  folder = join(root, 'releases');
+});
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+function kept(version: string, content = version): string {
+  const packed = join(root, 'packed.tgz');
+  writeFileSync(packed, content);
+  return keepRelease(packed, version, folder);
+}
+
+test('it is copied, and its sum is written as sha256sum reads it', () => {
+  const path = kept('1.0.0-rc.1');
+  kept('1.0.0-rc.2');
+  expect(path).toBe(join(folder, 'countersign-1.0.0-rc.1.tgz'));
+  expect(readFileSync(path, 'utf8')).toBe('1.0.0-rc.1');
+  const [first, second] = ['1.0.0-rc.1', '1.0.0-rc.2'].map((text) => createHash('sha256').update(text).digest('hex'));
+  expect(readFileSync(join(folder, 'SHA256SUMS'), 'utf8')).toBe(
+    `${first}  countersign-1.0.0-rc.1.tgz\n${second}  countersign-1.0.0-rc.2.tgz\n`,
+  );
+  expect(checkRelease(path)).toBe(first);
+});
+
+test('a version that is there is refused, also where its tarball was taken away, and nothing changes', () => {
+  const path = kept('1.0.0');
+  expect(() => kept('1.0.0', 'other')).toThrow(/is there already/);
+  expect(readFileSync(path, 'utf8')).toBe('1.0.0');
+  rmSync(path);
+  expect(() => assertNew('1.0.0', folder)).toThrow(/is there already/);
+});
+
+test('a tarball that is not what was released is refused', () => {
+  const path = kept('1.0.0');
+  writeFileSync(path, 'other');
+  expect(() => checkRelease(path)).toThrow(/not what was released/);
+});
+
+test('the newest is the one with the highest version; a candidate is older than its release', () => {
+  expect(newestRelease(folder)).toBeUndefined();
+  for (const version of ['1.0.0-rc.2', '1.0.0-rc.10', '0.9.0']) kept(version);
+  expect(newestRelease(folder)).toBe(join(folder, 'countersign-1.0.0-rc.10.tgz'));
+  for (const version of ['1.0.0', '1.9.0', '1.10.0-rc.1']) kept(version);
+  expect(newestRelease(folder)).toBe(join(folder, 'countersign-1.10.0-rc.1.tgz'));
+  kept('1.10.0');
+  expect(newestRelease(folder)).toBe(join(folder, 'countersign-1.10.0.tgz'));
+});
