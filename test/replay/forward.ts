@@ -98,6 +98,7 @@ class Meeting {
 class Crossing {
   /** Set once the point is reached. */
   workflowId: string | undefined;
+  taskQueue: string | undefined;
   readonly #stage: Stage;
   readonly #play: Play;
   readonly #meeting: Meeting;
@@ -120,6 +121,7 @@ class Crossing {
     if (point === this.#play.point) {
       if (!isOpen) throw new CountersignError('INTERNAL', `${point} is no point at which a run waits.`);
       this.workflowId = workflowId;
+      this.taskQueue = deployment.taskQueue;
       // A worker that is replaced takes its call in flight with it: the run then waits for other answers than the
       // scene has.
       const isTornAway = this.#stage.tools.isHolding();
@@ -139,7 +141,7 @@ export async function playForward(
 ): Promise<readonly Ended[]> {
   await stage.change(builds.release);
   const meeting: Meeting = new Meeting(plays.length, async () => {
-    await stage.change(builds.next, new Set(scenes.map(({ scene }) => scene.deployment.taskQueue)));
+    await stage.change(builds.next, new Set(scenes.flatMap(({ crossing }) => crossing.taskQueue ?? [])));
   });
   const scenes = plays.map((play) => sceneOf(stage, play, meeting));
   try {
@@ -231,7 +233,10 @@ async function ended(scene: Scene, ending: Ending): Promise<void> {
       for (const request of open) {
         answers += 1;
         // Those who may answer may be others by now, or have to sign.
-        await scene.send(leastAnswer(request, answers)).catch(async () => await run.stop(STOP));
+        await scene
+          .send(leastAnswer(request, answers))
+          .catch(async () => await run.stop(STOP))
+          .catch(async () => await run.cancel());
       }
       return false;
     },
@@ -239,7 +244,7 @@ async function ended(scene: Scene, ending: Ending): Promise<void> {
   );
 }
 
-const STOP = { by: 'ben', reason: 'The scene is over.', inFlight: 'cancel' } as const;
+const STOP = { by: 'acme|ben', reason: 'The scene is over.', inFlight: 'cancel' } as const;
 
 const LEAST: Readonly<Record<PauseKind | 'consent', readonly [Attempt['update'], object]>> = {
   consent: ['decide', { kind: 'reject', reason: 'The scene is over.' }],
@@ -287,13 +292,25 @@ const MARK = /^\/\*.*?\*\//;
 
 /** Returns every point at which a recorded run waits: where its history does not end with its end. */
 export function waitingPoints(): readonly string[] {
-  return SCENARIOS.flatMap(({ points }) => points).filter((point) => {
+  return SCENARIOS.flatMap(playablePoints).filter((point) => {
     // Sound: the recorder wrote it.
     const recorded = besides(point, 'json') as
       | { readonly events: readonly { readonly eventType: string }[] }
       | undefined;
     return recorded !== undefined && !OVER.test(recorded.events.at(-1)?.eventType ?? '');
   });
+}
+
+/**
+ * Scenes that cannot be left for another build at a point of their own: the way of their worker to Temporal is cut, and
+ * it cannot be stopped.
+ */
+const CUT_OFF: ReadonlySet<string> = new Set(['begun-lost', 'stretch-lost']);
+
+/** A catalog has one id for all plays, so only one of its points is played. */
+function playablePoints({ name, points }: Scenario): readonly string[] {
+  if (CUT_OFF.has(name)) return [];
+  return points.some((point) => point.startsWith(CATALOG)) ? points.slice(-2, -1) : points;
 }
 
 /** True if a request waits at the point: an answer to one was recorded there. */
