@@ -1,5 +1,5 @@
 // Bundles commands that people run all day, each with its packages: hundreds of files cost Node more than the work
-// does (docs/adr/0084). `cli/main.ts` takes the bundle where there is one for the verb.
+// does (docs/adr/0085). `cli/main.ts` takes the bundle where there is one for the verb.
 //
 // 1. A verb is here only if it speaks to Temporal as a client and ends. A worker runs the files that the tests run.
 // 2. What a command loads lazily of workers stays in files. The two give each other data alone: a class of ours, or of a

@@ -62,14 +62,17 @@ function byVersion(one, other) {
 }
 
 /**
- * Checks a tarball against the sums beside it; one that they do not name is taken as it is.
+ * Checks a tarball against the sums beside it; without sums it is taken as it is.
  *
  * @param {string} tarball
  * @returns {string} its SHA-256
  */
 export function checkRelease(tarball) {
   const sum = sumOf(tarball);
-  const wanted = sumsIn(dirname(tarball)).get(basename(tarball));
+  const sums = sumsIn(dirname(tarball));
+  const wanted = sums.get(basename(tarball));
+  if (sums.size > 0 && wanted === undefined)
+    throw new Error(`${basename(tarball)} is no release: ${SUMS} beside it does not name it.`);
   if (wanted !== undefined && wanted !== sum)
     throw new Error(`${basename(tarball)} is not what was released: its SHA-256 is ${sum}, and ${SUMS} has ${wanted}.`);
   return sum;

@@ -4,7 +4,7 @@
  *
  * It does not own when a call may leave: the gate does, as for every server.
  * 1. Only a request of `call` carries `approve: true`, for one call, once (INV-X1). It states the pinned definition and
- *    the provider's own request for approval, or continues the stored answer that has both.
+ *    the provider's own request for approval, or continues the stored answer that has the request.
  * 2. The ending is the `mcp_call` item. Without it, with one of another call, or with more than one, the outcome is
  *    unknown. An answer is read to its end, because what the provider does unasked may come last.
  * 3. The token is in the tool of this one request, and in nothing that is returned (INV-S1).

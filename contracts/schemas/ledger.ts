@@ -12,7 +12,6 @@ const callId = z.string();
 
 /**
  * Length and chained digest of the transcript (`domain/run/journal.ts`): binds the conversation without holding it.
- * Absent in runs that began before it was recorded.
  */
 const conversation = z.strictObject({ length: z.int().nonnegative(), digest: Sha256Hex }).optional();
 

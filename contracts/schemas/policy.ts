@@ -261,8 +261,8 @@ export type ApproverClause = z.infer<typeof ApproverClause>;
 export const ApproverRule = z.strictObject({
   allOf: z.array(ApproverClause).min(1),
   /**
-   * Several people may meet the clauses together. Without it, as in rules of the first release, each approver must meet
-   * all.
+   * Several people may meet the clauses together; policy says so of every rule with several clauses. Without it each
+   * approver must meet all.
    */
   together: z.literal(true).optional(),
   /** The policy's word at the time of asking; a request keeps it. Absent: the case of ids matters. */

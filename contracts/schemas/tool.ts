@@ -81,8 +81,7 @@ export const ServerBinding = z.strictObject({
   /** Set if the server is in a catalog of the run's tenant: without that catalog nothing is sent. */
   catalog: z.literal(true).optional(),
   /**
-   * Total time for which a call may wait for people on its open connection. Absent: none, or bound by an earlier
-   * release.
+   * Total time for which a call may wait for people on its open connection. Absent: none.
    */
   holdSeconds: z.int().optional(),
   /** Time for which the run waits for the list of tools. Absent: until the run's own time is over. */

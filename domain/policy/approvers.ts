@@ -55,8 +55,8 @@ export function isNamedIn(compared: Compared, { ids, groups }: People, person: A
 }
 
 /**
- * True if the person may decide at all. Someone who counts for one clause may. Rules recorded before `together` existed
- * require a person to count for all clauses: what was refused then must stay refused in replay (INV-D1).
+ * True if the person may decide at all. Someone who counts for one clause may, if people may meet the clauses together.
+ * Else one person must count for all of them (INV-G4): policy makes no such rule, and a forged one opens nothing.
  */
 export function mayDecide(rule: ApproverRule, voter: Voter): boolean {
   if (!canBeMet(rule)) return false;

@@ -162,7 +162,7 @@ describe('tools that can only, or may, be called as tasks', () => {
     expect(await catalog()).toEqual(required);
   });
 
-  test('INV-D1: where no tasks are configured, a catalog keeps none that earlier releases cannot read', async () => {
+  test('where no tasks are configured, a catalog keeps no tool that is only called as one', async () => {
     expect(await desk(server).catalog()).toEqual([]);
   });
 

@@ -99,7 +99,7 @@ describe('refused, and nothing is sent', () => {
     expect(server.reads).toEqual([]);
   });
 
-  test('no link, as a run of an earlier release would send it', async () => {
+  test('no link', async () => {
     // Sound: what stands in no JSON is absent.
     const over = { link: undefined } as unknown as Partial<DispatchInput>;
     expect(await dispatch(over)).toMatchObject({ kind: 'refused', code: 'RESOURCE_NOT_LINKED' });
@@ -116,7 +116,7 @@ describe('refused, and nothing is sent', () => {
   });
 });
 
-test('old runs are offered nothing: what an earlier release asks of discovery lists the tools of the server alone', async () => {
+test('whoever asks for no links gets the tools of the server alone', async () => {
   const discover = async (input: DiscoverInput): Promise<Discovery | TurnedAway> => {
     const { artifacts, config } = world;
     const tools = createMcpToolServer({ artifacts, egress: loopbackEgress() });

@@ -12,13 +12,13 @@ import type { JudgeInput } from '../../contracts/wire/run.ts';
 import type { Admission } from '../../domain/request/decision.ts';
 import { acceptEdit, type EditVerdict, MOST_JUDGED_EDITS } from '../../domain/request/edit.ts';
 import { earlierThan } from '../../domain/run/limits.ts';
+import { withoutUnlinked } from '../../domain/run/resource-link.ts';
 import type { Asking, EditDecision } from '../../domain/state/call.ts';
 import { type Refusal, refuse } from '../../domain/text/refusal.ts';
 import { summaryOf } from '../../domain/views/temporal-ui.ts';
 import { answered, assertFailure } from '../entity/unread.ts';
 import { editActivities } from './activities.ts';
 import type { LiveRun } from './live-run.ts';
-import { linkedOnly } from './turn.ts';
 
 /** Refuses an edit before it is judged if too many are being judged or the run hands over; it may be sent again. */
 export function refuseFlood(live: LiveRun, decision: EditDecision): Refusal | undefined {
@@ -87,7 +87,7 @@ async function verdictOn(
     const { judgements, policyVersion } = answered(live, 'judge', answer);
     const [judgement] = judgements;
     if (judgement === undefined) return undefined;
-    return { judgement: linkedOnly(live, decision, judgement), policyVersion };
+    return { judgement: withoutUnlinked(live.run, decision, judgement), policyVersion };
   } catch (error) {
     assertFailure(error);
     // The verdict did not come in time, or was cancelled with the run.

@@ -6,7 +6,7 @@
  */
 import { ApplicationFailure, CancellationScope, condition, workflowInfo } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
-import type { Judgement, ProposedCall } from '../../contracts/schemas/call.ts';
+import type { ProposedCall } from '../../contracts/schemas/call.ts';
 import type { JsonValue } from '../../contracts/schemas/json.ts';
 import type { JudgeResult, ModelStepInput, ModelStepResult } from '../../contracts/wire/run.ts';
 import type { StretchedTurn } from '../../contracts/wire/stretch.ts';
@@ -133,7 +133,7 @@ async function judgeAll(
       }),
     );
   const judgements = judged.judgements.map((judgement) =>
-    linkedOnly(live, callWith(calls, judgement.callId), judgement),
+    withoutUnlinked(live.run, callWith(calls, judgement.callId), judgement),
   );
   const all = judgementsOn(calls, judgements, prepared.limits, callsBefore);
   const judgedAt = at ?? Date.now();
@@ -201,13 +201,4 @@ export function answerOf({ parts, output, finish }: ModelStepResult): Answer {
     output: output === undefined ? text : output.value,
     ...(finish === 'length' || finish === 'refused' ? { because: finish } : {}),
   };
-}
-
-/** Denies a read of a resource that no result has linked to (docs/adr/0042). */
-export function linkedOnly(
-  { run }: LiveRun,
-  call: Pick<ProposedCall, 'arguments'> | undefined,
-  judgement: Judgement,
-): Judgement {
-  return withoutUnlinked(run, call, judgement);
 }

@@ -1,10 +1,15 @@
 /** A release is kept as it was cut: under its version, with its sum, and never replaced. */
 import { createHash } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { assertNew, checkRelease, keepRelease, newestRelease } from '../../../scripts/releases.mjs';
+import { ROOT } from '../../support/syntax.ts';
+
+const RELEASES = join(ROOT, 'releases');
+/** Never changed: a release adds a line. */
+const RELEASED = { 'countersign-1.0.0-rc.1.tgz': 'PIN' };
 
 let root: string;
 let folder: string;
@@ -44,6 +49,21 @@ test('a tarball that is not what was released is refused', () => {
   const path = kept('1.0.0');
   writeFileSync(path, 'other');
   expect(() => checkRelease(path)).toThrow(/not what was released/);
+});
+
+test('a tarball that the sums beside it do not name is no release; without sums it is taken as it is', () => {
+  const tried = join(root, 'tried.tgz');
+  writeFileSync(tried, 'tried');
+  expect(checkRelease(tried)).toMatch(/^[0-9a-f]{64}$/);
+  kept('1.0.0');
+  const other = join(folder, 'countersign-1.0.1.tgz');
+  writeFileSync(other, 'other');
+  expect(() => checkRelease(other)).toThrow(/is no release/);
+});
+
+test('the releases of this project are those that were cut: none is missing, changed or new', () => {
+  expect(readdirSync(RELEASES).sort()).toEqual([...Object.keys(RELEASED), 'SHA256SUMS'].sort());
+  for (const [name, sum] of Object.entries(RELEASED)) expect(checkRelease(join(RELEASES, name))).toBe(sum);
 });
 
 test('the newest is the one with the highest version; a candidate is older than its release', () => {

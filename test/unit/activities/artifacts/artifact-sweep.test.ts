@@ -197,7 +197,7 @@ describe('histories that are not those of the store remove nothing (INV-D3)', ()
     expect((await stat(join(root, RECORDS))).mode & 0o777).toBe(0o700);
   });
 
-  test('nobody is recorded: only workers of an earlier release have used it', async () => {
+  test('nobody is recorded: it was restored without what workers have recorded', async () => {
     await rm(join(root, RECORDS), { recursive: true });
     await expect(sweep()).rejects.toMatchObject(refused(/no worker has recorded/));
     // As a worker leaves it that dies while it records.

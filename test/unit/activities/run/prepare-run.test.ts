@@ -27,7 +27,7 @@ async function prepared(config: ConfigInput, over: Partial<RunSpecInput> = {}) {
 describe('INV-D3: the record of a run', () => {
   const sign = { kid: 'w', privateKeyFile: 'ledger.pem' };
 
-  test("is its history where no sink keeps ledgers; a sink's workers say nothing, as in earlier releases", async () => {
+  test("is its history where no sink keeps ledgers; a sink's workers say nothing", async () => {
     expect(await prepared({})).toMatchObject({ records: 'history' });
     expect(await prepared({ ledger: { sign, directory: 'ledger' } })).not.toHaveProperty('records');
   });
@@ -66,7 +66,7 @@ describe('INV-G4: of its servers, those of which the operator says so', () => {
     expect(Config.parse(desk(seconds)).servers['desk']?.elicitation).toEqual({ holdSeconds: seconds });
   });
 
-  test('have the links of their results read; where there are none, nothing is said, as in earlier releases', async () => {
+  test('have the links of their results read; where there are none, nothing is said', async () => {
     const read = { resourceLinks: 'read' };
     const docs = serving({ docs: read, unused: read, files: {} });
     expect((await prepared(docs, { servers: [{ name: 'files' }, { name: 'docs' }, OWN] })).links).toEqual(['docs']);
@@ -78,7 +78,7 @@ describe('INV-G4: of its servers, those of which the operator says so', () => {
     expect(await prepared(serving({ docs: { tasks } }), { servers })).toMatchObject({ tasks: true });
   });
 
-  test('INV-D1: where no tasks are configured, nothing is said: earlier workers may still be there', async () => {
+  test('where no tasks are configured, nothing is said', async () => {
     expect(await prepared(serving({ docs: {} }), { servers: [{ name: 'docs' }] })).not.toHaveProperty('tasks');
   });
 });

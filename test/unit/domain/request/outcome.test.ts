@@ -119,7 +119,7 @@ describe('who is asked for consent anew after a retry', () => {
     expect(currentDetails('waiting', pausedRun())).not.toContain('it was sent before');
   });
 
-  test('reads nothing more where nobody was asked: ledgers of earlier releases stay as they are', () => {
+  test('reads nothing more where nobody was asked', () => {
     const flying = flyingRun('approved');
     const repeated = dispatched(returned(flying, CALL, UNSURE).run, CALL)?.run ?? flying;
     for (const run of [flying, repeated])

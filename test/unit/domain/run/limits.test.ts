@@ -151,7 +151,7 @@ describe('the room of a result', () => {
     ['of as many as may be', room, of(64), { resultBytes: 4_096, sharedBy: 64 }],
     ['is not shared with what policy denies', room, [...of(4), ...of(12, 'deny')], alone],
     ['is that of the turn for one call alone, shared with nobody', whole, of(1), { resultBytes: 16_384 }],
-    ['is of no turn in a run of an earlier release', { resultBytes: 65_536 }, of(64), alone],
+    ['is of no turn where no bound of one is stated', { resultBytes: 65_536 }, of(64), alone],
     ['leaves each of the most calls what a preview needs', whole, of(64), { resultBytes: 256, sharedBy: 64 }],
   ])('%s', (_what, given, calls, expected) => {
     expect(resultRoom(given, calls)).toEqual(expected);

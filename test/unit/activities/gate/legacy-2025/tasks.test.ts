@@ -254,9 +254,12 @@ describe('what a list says of tools that can only, or may, be called as tasks: n
     });
   });
 
-  test.each(['plain', 'named-by-the-run'])('of server %s, nothing that an earlier release cannot read', (server) => {
-    expect(withTaskSupport(config, server, listing, true).tools).toEqual([PLAIN, DIG, SEARCH_PLAIN, OTHER]);
-  });
+  test.each(['plain', 'named-by-the-run'])(
+    'of server %s, no tool that is only called as a task, where no run waits for tasks',
+    (server) => {
+      expect(withTaskSupport(config, server, listing, true).tools).toEqual([PLAIN, DIG, SEARCH_PLAIN, OTHER]);
+    },
+  );
 
   test('a run that cannot wait for tasks: none that can only be called so, and it is said why', () => {
     expect(withTaskSupport(config, 'mine', { ...listing, resources: true }, false)).toEqual({
@@ -266,7 +269,7 @@ describe('what a list says of tools that can only, or may, be called as tasks: n
     });
   });
 
-  test('tasks are waited for where the operator says so of some server: an earlier worker does not start with that', () => {
+  test('tasks are waited for where the operator says so of some server', () => {
     const url = 'https://plain.example/mcp';
     const of = (tasks?: object) => waitsForTasks(Config.parse({ servers: { plain: { url }, mine: { url, tasks } } }));
     expect([of(), of({}), of({ seconds: 60 })]).toEqual([false, true, true]);
