@@ -127,7 +127,16 @@ class Crossing {
       const isTornAway = this.#stage.tools.isHolding();
       await this.#meeting.all();
       if (this.#play.ending !== 'decide' || isTornAway) throw new LeftScene();
-      for (const attempt of refused) await refusedBy(send, attempt, isOpen, point);
+      for (const attempt of refused) {
+        try {
+          await refusedBy(send, attempt, isOpen, point);
+        } catch (error) {
+          // A run that was about to end may end while it is asked: then nobody can refuse any more.
+          const { closeTime } = await deployment.client.workflow.getHandle(workflowId).describe();
+          if (closeTime === undefined) throw error;
+          break;
+        }
+      }
     }
     for (const attempt of accepted) await acceptedBy(send, attempt);
   }
