@@ -207,14 +207,14 @@ async function* only<T>(item: T): AsyncGenerator<T> {
   yield await Promise.resolve(item);
 }
 
-function faultOf({ build, current, left, kept }: Drained): CountersignError | undefined {
+function faultOf({ build, current, left, unmoved, kept }: Drained): CountersignError | undefined {
   const facts = { build, current, left };
   if (kept.length > 0) {
     const message = `${kept.length} runs do not replay with the code of ${current}, and stay with build ${build}. Keep its workers, and see why: countersign replay --live`;
     return new CountersignError('REPLAY_FAILED', message, { ...facts, failed: kept.length });
   }
   if (left === 0) return undefined;
-  const message = `${left} runs are still with build ${build}. They move once what they do now is over: keep its workers, and repeat the command; a larger --batch asks others beside them.`;
+  const message = `${left} runs are still with build ${build}, or have not worked on ${current} yet. They move once what they do now is over: keep its workers, and repeat the command; a larger --batch asks others beside them.${unmoved.length === 0 ? '' : ` Temporal has begun ${unmoved.length} of them on the build again: those move with --move.`}`;
   return new CountersignError('DRAIN_INCOMPLETE', message, facts);
 }
 

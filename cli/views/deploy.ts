@@ -61,11 +61,14 @@ export function watchedText({ build, isWell, open, ended, failed, stuck }: Watch
   return `${head}  ${visible(build)}: ${open} open, ${ended} ended, ${failed} of them failed, ${stuck.length} stuck${named.join('')}${nothing}`;
 }
 
-export function drainedText({ build, current, asked, left, kept }: Drained, paint: Paint): string {
+export function drainedText({ build, current, asked, left, unmoved, kept }: Drained, paint: Paint): string {
   const head = left === 0 ? paint('green', 'drained') : paint('yellow', 'not drained');
   const named = kept
     .slice(0, MOST_NAMED)
     .map(({ workflowId, reason }) => `\n  ${visible(workflowId)}  ${bounded(visible(sentenceOf(reason)), 300)}`);
   const more = kept.length > MOST_NAMED ? `\n  and ${kept.length - MOST_NAMED} more` : '';
-  return `${head}  ${visible(build)}: ${count(asked, 'run')} asked to continue on ${visible(current)}, ${left} left${named.join('')}${more}`;
+  const again = unmoved
+    .slice(0, MOST_NAMED)
+    .map((workflowId) => `\n  ${visible(workflowId)}  Temporal has begun it on ${visible(build)} again`);
+  return `${head}  ${visible(build)}: ${count(asked, 'run')} asked to continue on ${visible(current)}, ${left} left${named.join('')}${more}${again.join('')}`;
 }
