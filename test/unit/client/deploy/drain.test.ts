@@ -197,7 +197,9 @@ describe('without `move`', () => {
     expect(await temporal.deployment.drain('a', { withinMs: 10_000, tell })).toMatchObject({ asked: 2, left: 6 });
     expect(told.at(-1)).toBe(6);
     // The last ones too, which no others hold back.
+    const began = now;
     expect(await temporal.deployment.drain('a', { withinMs: 60_000 })).toMatchObject({ asked: 4, left: 4 });
+    expect(now - began).toBeGreaterThanOrEqual(60_000);
     expect(temporal.pinnedTo('b')).toEqual([]);
   });
 
