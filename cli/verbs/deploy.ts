@@ -112,7 +112,7 @@ const WATCH = verb({
   name: 'watch',
   summary: 'look for a while how the runs of a build do',
   description:
-    'Look for a while how the runs of a build do, and end with exit code 7 as soon as more than may be are stuck (their workflow tasks fail again and again) or have failed. Changes nothing',
+    'Look for a while how the runs of a build do, and end with exit code 7 as soon as more than may be are stuck (their workflow tasks fail again and again) or have failed, or no worker of the build is left. Changes nothing',
   args: { build: BUILD },
   options: WATCHING,
   examples: ['deploy watch 3f8a1c09b2de', 'deploy watch 3f8a1c09b2de --for 1800 --max-failed 2'],
@@ -131,11 +131,12 @@ const WATCH = verb({
 /** Runs that the error names. */
 const MOST_NAMED = 3;
 
-function failing({ build, isWell, stuck, failed }: Watched): CountersignError | undefined {
+function failing({ build, isWell, stuck, failed, unserved }: Watched): CountersignError | undefined {
   if (isWell) return undefined;
   const named = stuck.slice(0, MOST_NAMED).map(({ workflowId }) => workflowId);
   const which = named.length === 0 ? '' : ` (${named.join(', ')}${stuck.length > MOST_NAMED ? ', …' : ''})`;
-  const message = `Build ${build} has ${stuck.length} stuck runs${which}, and ${failed} have failed since the watch began. Nothing was changed; go back: countersign deploy rollback`;
+  const nobody = unserved === undefined ? '' : ` No worker of it takes runs from task queue ${unserved} any more.`;
+  const message = `Build ${build} has ${stuck.length} stuck runs${which}, and ${failed} have failed since the watch began.${nobody} Nothing was changed; go back: countersign deploy rollback`;
   return new CountersignError('BUILD_FAILING', message, { build, failed: stuck.length + failed });
 }
 
@@ -181,13 +182,17 @@ function progress({ err }: Terminal): (left: number) => void {
 
 type MayMove = NonNullable<DrainOptions['mayMove']>;
 
-/** Replays each run with the code of this command, which must be that of the current build. */
+/**
+ * Replays each run with the code of this command, which must be that of the current build, and asks it what every build
+ * must refuse, as `countersign replay --live` does.
+ */
 async function moving({ client, settings, deadlineMs }: Session, isReplayed: boolean): Promise<MayMove> {
   if (isReplayed) return async () => await Promise.resolve(undefined);
-  const { bundleForReplay, compareHistories } = await import('../../workers/replay/semantics.ts');
   const { liveHistories } = await import('../../workers/replay/replay.ts');
+  const { bundleForReading } = await import('../../workers/replay/replayed-run.ts');
+  const { takeoverFault } = await import('../../workers/replay/refusals.ts');
   const buildId = await ownBuild();
-  const replaying = { bundle: await bundleForReplay(), config: settings, namespace: client.options.namespace };
+  const replaying = { bundle: await bundleForReading(), config: settings, namespace: client.options.namespace };
   return async (execution, current) => {
     if (current !== buildId) {
       const message = `This command has the code of build ${buildId}, and ${current} is current: it cannot tell whether ${current} replays the runs. Nothing was moved. Run it where ${current} is installed, or name --replayed once \`countersign replay --live\` has passed there.`;
@@ -196,10 +201,7 @@ async function moving({ client, settings, deadlineMs }: Session, isReplayed: boo
     const history = await client.connection.withDeadline(Date.now() + deadlineMs, async () =>
       liveHistories(client, only(execution)).next(),
     );
-    if (history.done === true) return undefined;
-    for await (const { error } of compareHistories([history.value], replaying))
-      if (error !== undefined) return error.message;
-    return undefined;
+    return history.done === true ? undefined : (await takeoverFault(history.value, replaying))?.message;
   };
 }
 
@@ -207,14 +209,14 @@ async function* only<T>(item: T): AsyncGenerator<T> {
   yield await Promise.resolve(item);
 }
 
-function faultOf({ build, current, left, kept }: Drained): CountersignError | undefined {
+function faultOf({ build, current, left, unmoved, kept }: Drained): CountersignError | undefined {
   const facts = { build, current, left };
   if (kept.length > 0) {
-    const message = `${kept.length} runs do not replay with the code of ${current}, and stay with build ${build}. Keep its workers, and see why: countersign replay --live`;
+    const message = `${kept.length} runs do not replay with the code of ${current}, or are answered by it otherwise than every build must, and stay with build ${build}. Keep its workers, and see why: countersign replay --live`;
     return new CountersignError('REPLAY_FAILED', message, { ...facts, failed: kept.length });
   }
   if (left === 0) return undefined;
-  const message = `${left} runs are still with build ${build}. They move once what they do now is over: keep its workers, and repeat the command; a larger --batch asks others beside them.`;
+  const message = `${left} runs are still with build ${build}, or have not worked on ${current} yet. They move once what they do now is over: keep its workers, and repeat the command; a larger --batch asks others beside them.${unmoved.length === 0 ? '' : ` Temporal has begun ${unmoved.length} of them on the build again: those move with --move.`}`;
   return new CountersignError('DRAIN_INCOMPLETE', message, facts);
 }
 

@@ -50,22 +50,27 @@ export function rolledBackText(done: RolledBack, paint: Paint): string {
   return [routedText(done, paint), ...head, ...tails].join('\n');
 }
 
-export function watchedText({ build, isWell, open, ended, failed, stuck }: Watched, paint: Paint): string {
+export function watchedText({ build, isWell, open, ended, failed, stuck, unserved }: Watched, paint: Paint): string {
   const head = isWell ? paint('green', 'does well') : paint('red', 'does not do well');
   const named = stuck
     .slice(0, MOST_NAMED)
     .map(
       ({ workflowId, attempts }) => `\n  ${visible(workflowId)}  its workflow task has failed ${attempts - 1} times`,
     );
+  const nobody =
+    unserved === undefined ? '' : `\n  No worker of it takes runs from task queue ${visible(unserved)} any more.`;
   const nothing = open + ended + stuck.length === 0 ? '\n  No run was seen: this shows nothing of the build.' : '';
-  return `${head}  ${visible(build)}: ${open} open, ${ended} ended, ${failed} of them failed, ${stuck.length} stuck${named.join('')}${nothing}`;
+  return `${head}  ${visible(build)}: ${open} open, ${ended} ended, ${failed} of them failed, ${stuck.length} stuck${named.join('')}${nobody}${nothing}`;
 }
 
-export function drainedText({ build, current, asked, left, kept }: Drained, paint: Paint): string {
+export function drainedText({ build, current, asked, left, unmoved, kept }: Drained, paint: Paint): string {
   const head = left === 0 ? paint('green', 'drained') : paint('yellow', 'not drained');
   const named = kept
     .slice(0, MOST_NAMED)
     .map(({ workflowId, reason }) => `\n  ${visible(workflowId)}  ${bounded(visible(sentenceOf(reason)), 300)}`);
   const more = kept.length > MOST_NAMED ? `\n  and ${kept.length - MOST_NAMED} more` : '';
-  return `${head}  ${visible(build)}: ${count(asked, 'run')} asked to continue on ${visible(current)}, ${left} left${named.join('')}${more}`;
+  const again = unmoved
+    .slice(0, MOST_NAMED)
+    .map((workflowId) => `\n  ${visible(workflowId)}  Temporal has begun it on ${visible(build)} again`);
+  return `${head}  ${visible(build)}: ${count(asked, 'run')} asked to continue on ${visible(current)}, ${left} left${named.join('')}${more}${again.join('')}`;
 }

@@ -10,10 +10,9 @@ import { type Client, isGrpcServiceError } from '@temporalio/client';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { Engine } from '../engine/engine.ts';
-import { isPolled } from '../engine/trouble.ts';
 import { drain, type Drained, type DrainOptions } from './drain.ts';
 import { withdrawMoves } from './moves.ts';
-import { type Build, buildOf, countPinned, type DeploymentState, readDeployment } from './versions.ts';
+import { type Build, buildOf, countPinned, type DeploymentState, readDeployment, unservedQueue } from './versions.ts';
 import { watch, type Watched, type WatchOptions } from './watch.ts';
 
 export interface DeploymentOptions {
@@ -110,7 +109,7 @@ async function ramp(engine: Engine, deployment: string, build: string, percent: 
 /** A build that takes no new runs any more. */
 export interface LeftBuild {
   readonly build: string;
-  /** Runs that were to move to it, and stay where they were. */
+  /** Runs that were to move to it, and stay where they were: none of them has worked on it. */
   readonly withdrawn: number;
   /** Runs that have worked on it, and stay with it until it is drained. */
   readonly remaining: number;
@@ -172,26 +171,13 @@ function previous({ builds, current, deployment }: DeploymentState): Build {
   throw new CountersignError('BUILD_UNKNOWN', message, { deployment });
 }
 
-/** `temporal.api.enums.v1.TaskQueueType`. */
-const WORKFLOW_TASKS = 1;
-
-/**
- * Refuses a build that does not serve what the current one serves: runs would wait for nobody. Temporal looks only at
- * queues with a backlog.
- */
+/** Refuses a build that does not serve what the current one serves: runs would wait for nobody. */
 async function assertServed(engine: Engine, state: DeploymentState, build: string): Promise<void> {
   const { deployment, current = build } = state;
-  const { client, namespace } = engine;
-  const deploymentVersion = { deploymentName: deployment, buildId: current };
-  const { versionTaskQueues } = await engine.call('', () =>
-    client.connection.workflowService.describeWorkerDeploymentVersion({ namespace, deploymentVersion }),
-  );
-  for (const { name, type } of versionTaskQueues) {
-    if (type !== WORKFLOW_TASKS || !name) continue;
-    if (await engine.call('', () => isPolled(client, name, build))) continue;
-    const message = `No worker of build ${build} takes runs from task queue ${name}, which build ${current} serves. Nothing was changed; start workers of the build for that queue, and repeat the command.`;
-    throw new CountersignError('BUILD_UNSERVED', message, { deployment, build, taskQueue: name });
-  }
+  const taskQueue = await unservedQueue(engine, deployment, build, current);
+  if (taskQueue === undefined) return;
+  const message = `No worker of build ${build} takes runs from task queue ${taskQueue}, which build ${current} serves. Nothing was changed; start workers of the build for that queue, and repeat the command.`;
+  throw new CountersignError('BUILD_UNSERVED', message, { deployment, build, taskQueue });
 }
 
 async function setCurrent(engine: Engine, state: DeploymentState, build: string): Promise<void> {

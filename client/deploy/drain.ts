@@ -8,8 +8,9 @@
  * 3. An execution is asked once by each call. Calls may be repeated, and may overlap.
  * 4. Never more than `batch` executions are asked and not moved. The executions themselves say what became of them:
  *    visibility lags behind, and lists only what is still with the build.
- * 5. What does not move in time stays, and is told. No execution is left with an override, however this ends.
- * 6. It stops once somebody has sent new runs elsewhere: nothing is moved to a build that was left.
+ * 5. An execution has moved once it has done a workflow task elsewhere: one that only begins there may fail at once.
+ * 6. What does not move in time stays, and is told. No execution is left with an override, however this ends.
+ * 7. It stops once somebody has sent new runs elsewhere: nothing is moved to a build that was left.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { defined } from '../../contracts/defined.ts';
@@ -50,8 +51,10 @@ export interface Drained {
   readonly current: string;
   /** Executions that were asked. */
   readonly asked: number;
-  /** Executions that stay with the build. */
+  /** Executions that stay with the build, and those that have begun on the current one and have not worked there. */
   readonly left: number;
+  /** Workflow ids of those that Temporal has begun on the build again, although it moves others. */
+  readonly unmoved: readonly string[];
   /** Executions that `mayMove` has kept, with its reason. */
   readonly kept: readonly { readonly workflowId: string; readonly reason: string }[];
 }
@@ -118,13 +121,18 @@ class Drain {
   readonly #asked = new Map<string, string>();
   readonly #underWay = new Map<string, UnderWay>();
   readonly #kept = new Map<string, string>();
+  /** Those under way whose next execution belongs to no build yet. */
+  readonly #begun = new Set<string>();
+  readonly #unmoved = new Set<string>();
   #hasMoved = false;
   #readAt = Number.NEGATIVE_INFINITY;
+  readonly #end: number;
 
   constructor(engine: Engine, route: Route, options: DrainOptions) {
     this.#engine = engine;
     this.#route = route;
     this.#options = options;
+    this.#end = Date.now() + (options.withinMs ?? WITHIN_MS);
   }
 
   async run(): Promise<Drained> {
@@ -133,33 +141,39 @@ class Drain {
       left = await this.#untilOver();
     } catch (error) {
       // The first error says why it ended.
-      await this.#withdraw().catch(() => undefined);
+      await this.#leave().catch(() => undefined);
       throw error;
     }
     const kept = [...this.#kept].map(([workflowId, reason]) => ({ workflowId, reason }));
-    return { ...this.#route, asked: this.#asked.size, left: left + (await this.#withdraw()), kept };
+    left += await this.#leave();
+    const unmoved = [...this.#unmoved];
+    // Visibility may not list these yet.
+    return { ...this.#route, asked: this.#asked.size, left: Math.max(left, unmoved.length), unmoved, kept };
   }
 
-  /** @returns how many stay with the build, without those that were moved by options */
+  /** @returns how many visibility counts for the build */
   async #untilOver(): Promise<number> {
     const { deployment, build } = this.#route;
-    const { withinMs = WITHIN_MS, signal, tell } = this.#options;
-    const end = Date.now() + withinMs;
+    const { signal, tell } = this.#options;
     for (let pauseMs = SOON_MS; ; pauseMs = Math.min(1_000, pauseMs * 1.5)) {
       await this.#assertUnchanged();
       if (await this.#settle()) pauseMs = SOON_MS;
       const isQuiet = await this.#round();
       const left = await countPinned(this.#engine, deployment, build);
       tell?.(left + this.#moving);
-      if ((isQuiet && this.#moving === 0) || Date.now() >= end || isAborted(signal)) return left;
-      const rest = Math.max(1, Math.min(pauseMs, end - Date.now()));
+      if ((isQuiet && this.#underWay.size === 0) || this.#isOver) return left;
+      const rest = Math.max(1, Math.min(pauseMs, this.#end - Date.now()));
       await pause(rest, undefined, defined({ signal })).catch(() => undefined);
     }
   }
 
-  /** Executions that visibility does not count for the build, since an override names another. */
+  get #isOver(): boolean {
+    return Date.now() >= this.#end || isAborted(this.#options.signal);
+  }
+
+  /** Executions under way that visibility does not count for the build: an override names another, or none has them. */
   get #moving(): number {
-    return this.#options.mayMove === undefined ? 0 : this.#underWay.size;
+    return this.#options.mayMove === undefined ? this.#begun.size : this.#underWay.size;
   }
 
   /** @throws CountersignError `DEPLOYMENT_CHANGED` */
@@ -185,16 +199,17 @@ class Drain {
     let isQuiet = true;
     for await (const execution of pinnedExecutions(this.#engine, deployment, build)) {
       const { workflowId, runId, type } = execution;
-      if (!OURS.includes(type) || this.#kept.has(workflowId)) continue;
+      if (!OURS.includes(type) || this.#kept.has(workflowId) || this.#unmoved.has(workflowId)) continue;
       isQuiet = false;
       if (fresh.length >= room) break;
       // One that has moved may still be listed.
       if (!this.#underWay.has(workflowId) && this.#asked.get(workflowId) !== runId) fresh.push(execution);
     }
-    const atOnce = this.#options.mayMove === undefined ? AT_ONCE : 1;
-    await each(from(fresh), atOnce, async (execution) => {
+    const { mayMove, signal } = this.#options;
+    await each(from(fresh), mayMove === undefined ? AT_ONCE : 1, async (execution) => {
       await this.#ask(execution);
-      return !isAborted(this.#options.signal);
+      // A replay takes a while, and a batch of them may outlast the drain.
+      return mayMove === undefined ? !isAborted(signal) : !this.#isOver;
     });
     return isQuiet;
   }
@@ -232,13 +247,19 @@ class Drain {
   /**
    * Looks what became of those that were asked.
    * @returns true if it is settled for one of them
+   * @throws CountersignError `DRAIN_REFUSED`
    */
   async #settle(): Promise<boolean> {
     const before = this.#underWay.size;
     await each(from([...this.#underWay]), AT_ONCE, async ([workflowId, asked]) => {
-      if (await this.#isSettled(workflowId, asked)) this.#underWay.delete(workflowId);
+      if (!(await this.#isSettled(workflowId, asked))) return true;
+      this.#underWay.delete(workflowId);
+      this.#begun.delete(workflowId);
       return true;
     });
+    // One that was looked at beside it may show that the server moves others.
+    const [unmoved] = this.#unmoved;
+    if (unmoved !== undefined && !this.#hasMoved) throw this.#refusal(unmoved);
     return this.#underWay.size < before;
   }
 
@@ -255,8 +276,10 @@ class Drain {
       return true;
     }
     if (this.#options.mayMove === undefined) {
-      if (standing.runId !== asked.runId && standing.stays) throw this.#unmoved(workflowId);
-      return false;
+      if (standing.runId === asked.runId) return false;
+      if (standing.stays) this.#unmoved.add(workflowId);
+      else this.#begun.add(workflowId);
+      return standing.stays;
     }
     if (standing.movedTo === current) return false;
     // Somebody else, such as a drain that has ended, has moved it back: it may be asked again.
@@ -265,27 +288,28 @@ class Drain {
   }
 
   /** An execution that has continued as new on the same build shows that Temporal does not move it. */
-  #unmoved(workflowId: string): CountersignError {
+  #refusal(workflowId: string): CountersignError {
     const { deployment, build, current } = this.#route;
     const message = `Run ${workflowId} has continued as new, and Temporal began it on build ${build} again: this server does not move runs as they continue. Nothing is lost. Move them by their options, once the code of ${current} replays them: countersign deploy drain ${build} --move`;
     return new CountersignError('DRAIN_REFUSED', message, { deployment, build });
   }
 
   /**
-   * Leaves executions that the current build has not taken up where they were. Each is tried, whatever became of others.
-   * @returns how many they are
+   * Leaves executions that the current build has not taken up where they are; moves by options are withdrawn. Each is
+   * tried, whatever became of others.
+   * @returns how many they are, without those that visibility counts for the build
    */
-  async #withdraw(): Promise<number> {
-    if (this.#options.mayMove === undefined) return 0;
+  async #leave(): Promise<number> {
     const { current } = this.#route;
-    let back = 0;
+    const isByOptions = this.#options.mayMove !== undefined;
+    let left = 0;
     const failures: unknown[] = [];
     await each(from([...this.#underWay.keys()]), AT_ONCE, async (workflowId) => {
       const newest = { workflowId, runId: '' };
       try {
         const standing = await standingOf(this.#engine, newest);
-        if (standing?.movedTo === current) await withdrawMove(this.#engine, newest);
-        if (standing !== undefined && standing.build !== current) back += 1;
+        if (isByOptions && standing?.movedTo === current) await withdrawMove(this.#engine, newest);
+        if (standing !== undefined && standing.build !== current && (isByOptions || !standing.stays)) left += 1;
         this.#underWay.delete(workflowId);
       } catch (error) {
         failures.push(error);
@@ -293,7 +317,7 @@ class Drain {
       return true;
     });
     if (failures.length > 0) throw failures[0];
-    return back;
+    return left;
   }
 }
 

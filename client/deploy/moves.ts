@@ -123,18 +123,19 @@ export async function standingOf(engine: Engine, execution: ExecutionId): Promis
 
 /**
  * Withdraws the moves to a build; an execution that has worked there stays there.
- * @returns how many were withdrawn
+ * @returns how many executions were to move, and stay where they were
  */
 export async function withdrawMoves(engine: Engine, deployment: string, build: string): Promise<number> {
   let withdrawn = 0;
   // Visibility lists late what a drain, ended by force, has moved last.
-  for (let found = -1; found !== 0; withdrawn += found) {
+  for (let found = -1; found !== 0;) {
     found = 0;
     await each(pinnedExecutions(engine, deployment, build), AT_ONCE, async ({ workflowId, runId }) => {
       const standing = await standingOf(engine, { workflowId, runId });
       if (standing?.movedTo !== build) return true;
       await withdrawMove(engine, { workflowId, runId });
       found += 1;
+      if (standing.build !== build) withdrawn += 1;
       return true;
     });
   }

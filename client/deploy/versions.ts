@@ -8,6 +8,7 @@ import { tsToMs } from '@temporalio/common/lib/time.js';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { Engine } from '../engine/engine.ts';
+import { isPolled } from '../engine/trouble.ts';
 
 /** `current` takes new runs; `ramping` takes a share of them; `draining` takes none, and runs stay with it. */
 export type BuildState = 'inactive' | 'current' | 'ramping' | 'draining' | 'drained';
@@ -111,4 +112,29 @@ export async function countPinned(engine: Engine, deployment: string, build: str
     client.connection.workflowService.countWorkflowExecutions({ namespace, query }),
   );
   return Number(count.toString());
+}
+
+/** `temporal.api.enums.v1.TaskQueueType`. */
+const WORKFLOW_TASKS = 1;
+
+/**
+ * Returns a task queue from which no worker of a build takes runs, although workers of `like` do or did. Temporal looks
+ * only at queues with a backlog.
+ */
+export async function unservedQueue(
+  engine: Engine,
+  deployment: string,
+  build: string,
+  like: string,
+): Promise<string | undefined> {
+  const { client, namespace } = engine;
+  const deploymentVersion = { deploymentName: deployment, buildId: like };
+  const { versionTaskQueues } = await engine.call('', () =>
+    client.connection.workflowService.describeWorkerDeploymentVersion({ namespace, deploymentVersion }),
+  );
+  for (const { name, type } of versionTaskQueues) {
+    if (type !== WORKFLOW_TASKS || !name) continue;
+    if (!(await engine.call('', () => isPolled(client, name, build)))) return name;
+  }
+  return undefined;
 }

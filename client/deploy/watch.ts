@@ -7,13 +7,16 @@
  *    looked at, and the newest first.
  * 3. A look to which Temporal does not answer is repeated; only the last one must not fail.
  * 4. A run that has not had its first task done belongs to no build in visibility; its execution says where it goes.
+ *    What others have open in the namespace is not looked at for that.
+ * 5. A build without a worker is not well, whatever its runs do: they do nothing.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
+import { CATALOG_WORKFLOW, RUN_WORKFLOW, TICKET_WORKFLOW } from '../../contracts/names.ts';
 import type { Engine } from '../engine/engine.ts';
 import { each, executionsOf, type Standing, standingOf } from './moves.ts';
-import { buildOf, readDeployment } from './versions.ts';
+import { buildOf, readDeployment, unservedQueue } from './versions.ts';
 
 export interface WatchOptions {
   /** Default ten minutes. */
@@ -29,7 +32,7 @@ export interface WatchOptions {
 export interface Watched {
   readonly deployment: string;
   readonly build: string;
-  /** False if more runs were stuck or failed than may be; the watch ends with that. */
+  /** False if more runs were stuck or failed than may be, or nobody serves the build; the watch ends with that. */
   readonly isWell: boolean;
   /** Open runs with the build. */
   readonly open: number;
@@ -38,13 +41,15 @@ export interface Watched {
   readonly failed: number;
   /** Runs whose workflow tasks fail, and how often in a row. */
   readonly stuck: readonly { readonly workflowId: string; readonly attempts: number }[];
+  /** A task queue of the build from which no worker of it takes runs any more. */
+  readonly unserved?: string;
 }
 
 const FOR_MS = 600_000;
 const MAX_FAILED = 0;
 const EVERY_MS = 2_000;
 const AT_ONCE = 8;
-/** Runs that each look is at. */
+/** Runs of each kind that each look is at. */
 const MOST_LOOKED_AT = 1_000;
 /** One task may fail for a worker that ended in the middle of it, and not for its code. */
 const STUCK_ATTEMPTS = 3;
@@ -84,41 +89,48 @@ interface Looking {
 
 async function look(engine: Engine, { deployment, build, began, maxFailed }: Looking): Promise<Watched> {
   const stuck = await stuckOn(engine, deployment, build);
+  const unserved = await unservedQueue(engine, deployment, build, build);
   const count = async (query: string): Promise<number> => await counted(engine, deployment, build, query);
   const since = `CloseTime >= '${new Date(began).toISOString()}'`;
   const failed = await count(`${since} AND ExecutionStatus IN ('Failed', 'TimedOut')`);
   return {
     deployment,
     build,
-    isWell: stuck.length + failed <= maxFailed,
+    isWell: stuck.length + failed <= maxFailed && unserved === undefined,
     open: await count(`ExecutionStatus = 'Running'`),
     ended: await count(`${since} AND ExecutionStatus != 'ContinuedAsNew'`),
     failed,
     stuck,
+    ...defined({ unserved }),
   };
 }
 
 async function stuckOn(engine: Engine, deployment: string, build: string): Promise<Watched['stuck']> {
-  const stuck: Watched['stuck'][number][] = [];
-  let looked = 0;
-  await each(executionsOf(engine, withOrWithout(deployment, build)), AT_ONCE, async ({ workflowId, runId }) => {
-    looked += 1;
-    const standing = await standingOf(engine, { workflowId, runId });
-    if (standing !== undefined && standing.attempts >= STUCK_ATTEMPTS && goesTo(standing, build))
-      stuck.push({ workflowId, attempts: standing.attempts });
-    return looked < MOST_LOOKED_AT;
-  });
-  return stuck;
+  const stuck = new Map<string, number>();
+  for (const query of [versionIs(deployment, build), ...OF_ANY_BUILD]) {
+    let looked = 0;
+    await each(executionsOf(engine, `ExecutionStatus = 'Running' AND ${query}`), AT_ONCE, async (execution) => {
+      looked += 1;
+      const { workflowId, runId } = execution;
+      const standing = await standingOf(engine, { workflowId, runId });
+      if (standing !== undefined && standing.attempts >= STUCK_ATTEMPTS && goesTo(standing, build))
+        stuck.set(workflowId, standing.attempts);
+      return looked < MOST_LOOKED_AT;
+    });
+  }
+  return [...stuck].map(([workflowId, attempts]) => ({ workflowId, attempts }));
 }
 
 function goesTo({ goingTo, movedTo, build: last }: Standing, build: string): boolean {
   return (movedTo ?? goingTo ?? last) === build;
 }
 
-/** Finds open executions of a build, and those that any build may be given. */
-function withOrWithout(deployment: string, build: string): string {
-  return `ExecutionStatus = 'Running' AND (${versionIs(deployment, build)} OR TemporalWorkflowVersioningBehavior IS NULL OR TemporalWorkflowVersioningBehavior = 'AutoUpgrade')`;
-}
+const OURS = [RUN_WORKFLOW, CATALOG_WORKFLOW, TICKET_WORKFLOW].map((type) => `'${type}'`).join(', ');
+
+/** Find what any build may be given: what has done no task, and what goes to the current build with each. */
+const OF_ANY_BUILD = ['IS NULL', `= 'AutoUpgrade'`].map(
+  (behavior) => `WorkflowType IN (${OURS}) AND TemporalWorkflowVersioningBehavior ${behavior}`,
+);
 
 function versionIs(deployment: string, build: string): string {
   // Neither name nor build id may hold a quote.

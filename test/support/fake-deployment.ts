@@ -224,8 +224,9 @@ export class FakeDeployment {
     );
     const seen = this.#shown[Math.max(0, this.#shown.length - 1 - this.lag)] ?? new Map<string, Shown>();
     const build = buildIn(query);
+    const types = /WorkflowType IN \(([^)]*)\)/.exec(query)?.[1];
     return [...seen].filter(
-      ([, shown]) => shown.build === build || (shown.build === undefined && query.includes('IS NULL')),
+      ([, shown]) => shown.build === build && (types === undefined || types.includes(`'${shown.type}'`)),
     );
   }
 

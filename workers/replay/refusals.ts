@@ -28,7 +28,7 @@ import { createDataConverter } from '../codec.ts';
 import { DeedReader, type History, type Recorded } from './recorded-history.ts';
 import { replayHistories, type ReplayOptions, type ReplayOutcome } from './replay.ts';
 import { AnswerLog, type Answers, commandsOf, historyOf } from './replayed-run.ts';
-import { CommandLog, livingRunId, underRunId } from './semantics.ts';
+import { CommandLog, compareHistories, livingRunId, underRunId } from './semantics.ts';
 
 /** A message to a run. */
 export interface Message {
@@ -125,6 +125,17 @@ export async function* withRefusals(
     yield* ready.splice(0);
   }
   yield* ready;
+}
+
+/**
+ * Returns why a build may not take a run over: it does not replay the run, or answers it otherwise than every build must.
+ * @param options `bundle` is one of `bundleForReading`
+ */
+export async function takeoverFault(recorded: Recorded, options: ReplayOptions): Promise<Error | undefined> {
+  const history = recorded.kind === 'history' ? recorded.history : undefined;
+  for await (const { error } of withRefusals(compareHistories([recorded], options), () => history, options))
+    if (error !== undefined) return error;
+  return undefined;
 }
 
 /** Replays one run after another: once to see what it waits for, and once for each round of questions. */

@@ -9,7 +9,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { parse } from 'yaml';
-import { runCommand } from '../cli.ts';
+import { type CommandResult, runCommand } from '../cli.ts';
 import { readDeployed } from './deployment.ts';
 
 type Env = Readonly<Record<string, string>>;
@@ -28,7 +28,7 @@ interface Pipeline {
 
 export interface PlayedStep {
   readonly name: string;
-  readonly status: 'passed' | 'failed' | 'skipped';
+  readonly status: 'passed' | 'failed' | 'skipped' | 'cancelled';
   readonly said: string;
 }
 
@@ -39,6 +39,10 @@ interface PlayOptions {
   readonly vars: Env;
   /** What a copy of the file would have changed under `env`. */
   readonly env: Env;
+  /** Answers in place of the code under test. */
+  readonly answer?: (args: readonly string[]) => CommandResult;
+  /** The step during which somebody cancels the job, or its time is over. It is not run. */
+  readonly cancelledIn?: string;
 }
 
 /** Makes `countersign` ask the server whose port it is given; all others end well and do nothing. */
@@ -53,7 +57,8 @@ fetch('http://127.0.0.1:' + port, { method: 'POST', body }).then(async (answer) 
 });
 `;
 
-export async function playPipeline(name: string, { folder, vars, env }: PlayOptions): Promise<readonly PlayedStep[]> {
+export async function playPipeline(name: string, options: PlayOptions): Promise<readonly PlayedStep[]> {
+  const { folder, env, answer } = options;
   // Sound: each field that is read is used below, and a missing one fails the test.
   const pipeline = parse(readDeployed(name)) as Pipeline;
   const commands = createServer((request, response) => {
@@ -67,7 +72,8 @@ export async function playPipeline(name: string, { folder, vars, env }: PlayOpti
       // A process reads these itself; this one has others.
       const { TEMPORAL_ADDRESS: address = '', TEMPORAL_NAMESPACE: namespace = '' } = given;
       const all = [...args, '--address', address, '--namespace', namespace];
-      response.end(JSON.stringify(await runCommand(all, { env: given, directory: folder })));
+      const result = answer?.(args) ?? (await runCommand(all, { env: given, directory: folder }));
+      response.end(JSON.stringify(result));
     })();
   });
   await new Promise<void>((resolve) => void commands.listen(0, '127.0.0.1', resolve));
@@ -83,7 +89,7 @@ export async function playPipeline(name: string, { folder, vars, env }: PlayOpti
     const played: PlayedStep[] = [];
     for (const job of Object.values(pipeline.jobs)) {
       const given = { ...pipeline.env, ...job.env, ...env };
-      played.push(...(await playSteps(job.steps, { folder, vars, env: { ...given, PATH: path } })));
+      played.push(...(await playSteps(job.steps, { ...options, env: { ...given, PATH: path } })));
     }
     return played;
   } finally {
@@ -91,7 +97,8 @@ export async function playPipeline(name: string, { folder, vars, env }: PlayOpti
   }
 }
 
-async function playSteps(steps: readonly Step[], { folder, vars, env }: PlayOptions): Promise<PlayedStep[]> {
+async function playSteps(steps: readonly Step[], options: PlayOptions): Promise<PlayedStep[]> {
+  const { folder, vars, env, cancelledIn } = options;
   const kept = join(folder, 'kept-env');
   await writeFile(kept, '');
   const played: PlayedStep[] = [];
@@ -105,8 +112,8 @@ async function playSteps(steps: readonly Step[], { folder, vars, env }: PlayOpti
     );
     const now = withVars({ ...env, ...added, ...step.env }, vars);
     const name = step.name ?? step.run;
-    const hasFailed = played.some(({ status }) => status === 'failed');
-    if (!isDue(step.if ?? '', now, hasFailed)) played.push({ name, status: 'skipped', said: '' });
+    if (!isDue(step.if ?? '', now, played)) played.push({ name, status: 'skipped', said: '' });
+    else if (name === cancelledIn) played.push({ name, status: 'cancelled', said: '' });
     else played.push({ name, ...(await shell(step.run, folder, { ...now, GITHUB_ENV: kept })) });
   }
   return played;
@@ -122,12 +129,19 @@ function withVars(env: Env, vars: Env): Env {
   return Object.fromEntries(Object.entries(env).map(([key, value]) => [key, filled(value)]));
 }
 
+const STATES_ASKED: Readonly<Record<string, readonly PlayedStep['status'][]>> = {
+  'failure()': ['failed'],
+  '(failure() || cancelled())': ['failed', 'cancelled'],
+};
+
 /** Reads conditions of the forms that the file has. */
-function isDue(condition: string, env: Env, hasFailed: boolean): boolean {
+function isDue(condition: string, env: Env, played: readonly PlayedStep[]): boolean {
   const parts = condition.split(' && ').filter((part) => part !== '');
-  const rest = parts.filter((part) => part !== 'failure()');
-  // A step without `failure()` waits for success.
-  if (hasFailed !== parts.includes('failure()')) return false;
+  const ended = played.find(({ status }) => status === 'failed' || status === 'cancelled')?.status;
+  const wanted = STATES_ASKED[parts[0] ?? ''];
+  // A step that asks for no state waits for success.
+  if (wanted === undefined ? ended !== undefined : ended === undefined || !wanted.includes(ended)) return false;
+  const rest = wanted === undefined ? parts : parts.slice(1);
   return rest.every((part) => {
     const [, left = '', right = '', literal] = /^env\.(\w+) != (?:env\.(\w+)|'(.*)')$/.exec(part) ?? [];
     if (left === '') throw new Error(`a condition of another form: ${part}`);

@@ -1,6 +1,7 @@
 /** A drain asks no more than it may, stops where the deployment changes, and leaves no run between two builds. */
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import fc from 'fast-check';
+import { drainedText } from '../../../../cli/views/deploy.ts';
 import type { DrainOptions } from '../../../../client/index.ts';
 import type { FakeRun } from '../../../support/fake-deployment.ts';
 
@@ -183,6 +184,37 @@ describe('without `move`', () => {
     expect(now - began).toBeLessThan(30_000);
   });
 
+  test('runs that begin on the current build and never work there are not drained: they are left, and hold others back', async () => {
+    const temporal = waiting(6);
+    temporal.onNudge = (_, run) => {
+      run.executions += 1;
+      run.upgrades = true;
+      run.goingTo = 'b';
+      run.attempt = 9;
+    };
+    const told: number[] = [];
+    const tell = (left: number): void => void told.push(left);
+    expect(await temporal.deployment.drain('a', { withinMs: 10_000, tell })).toMatchObject({ asked: 2, left: 6 });
+    expect(told.at(-1)).toBe(6);
+    // The last ones too, which no others hold back.
+    const began = now;
+    expect(await temporal.deployment.drain('a', { withinMs: 60_000 })).toMatchObject({ asked: 4, left: 4 });
+    expect(now - began).toBeGreaterThanOrEqual(60_000);
+    expect(temporal.pinnedTo('b')).toEqual([]);
+  });
+
+  test('where Temporal has moved some, one that it begins on the build again is named, and asked once', async () => {
+    const temporal = waiting(6);
+    temporal.onNudge = (workflowId, run) => {
+      if (workflowId === 'run-3' || workflowId === 'run-1') run.executions += 1;
+      else movesOn(run);
+    };
+    const drained = await temporal.deployment.drain('a');
+    expect(drained).toMatchObject({ asked: 6, left: 2, unmoved: ['run-1', 'run-3'] });
+    expect(temporal.changes).toHaveLength(6);
+    expect(drainedText(drained, (_, text) => text)).toContain('run-3  Temporal has begun it on a again');
+  });
+
   test('workflows that are not ours are counted, and not asked', async () => {
     const temporal = waiting(1);
     temporal.onNudge = (_, run) => movesOn(run);
@@ -216,10 +248,22 @@ describe('with `move`', () => {
 
   test('what is between two builds at the end of its time counts for its build again, and a second drain finds it', async () => {
     const temporal = waiting(3);
-    expect(await temporal.deployment.drain('a', { ...MOVING, withinMs: 0 })).toMatchObject({ asked: 3, left: 3 });
+    expect(await temporal.deployment.drain('a', { ...MOVING, withinMs: 1 })).toMatchObject({ asked: 3, left: 3 });
     expect(temporal.pinnedTo('a')).toHaveLength(3);
     temporal.onNudge = (_, run) => void (run.build = 'b');
     expect(await temporal.deployment.drain('a', MOVING)).toMatchObject({ asked: 3, left: 0 });
+    expect(temporal.overridden).toEqual([]);
+  });
+
+  test('no run is replayed after the end of its time, although its batch has room', async () => {
+    const temporal = waiting(50);
+    let replays = 0;
+    const mayMove = async (): Promise<undefined> => {
+      replays += 1;
+      now += 4_000;
+    };
+    expect(await temporal.deployment.drain('a', { mayMove, withinMs: 10_000 })).toMatchObject({ asked: 3, left: 50 });
+    expect(replays).toBe(3);
     expect(temporal.overridden).toEqual([]);
   });
 

@@ -75,6 +75,14 @@ test('with a ramp and `--to`, moves to each build that is left are withdrawn', a
   ]);
 });
 
+test('a move that was taken up is ended, and not told as one that was withdrawn', async () => {
+  const temporal = new FakeDeployment('a', 'b');
+  temporal.addRuns('a', 1, { movedTo: 'b' });
+  temporal.addRuns('b', 2, { movedTo: 'b' });
+  expect((await temporal.deployment.rollback()).left).toEqual([{ build: 'b', withdrawn: 1, remaining: 2 }]);
+  expect(temporal.overridden).toEqual([]);
+});
+
 test('the build that took a share and is gone back to is not left', async () => {
   const temporal = new FakeDeployment('a', 'b');
   temporal.makeCurrent('a');

@@ -87,6 +87,32 @@ test('a look to which Temporal does not answer is repeated, and the last one is 
   expect(await codeOf(temporal.deployment.watch('b', { forMs: 5_000 }))).toBe('ENGINE_UNAVAILABLE');
 });
 
+test('what others have open in the namespace hides no run that cannot begin', async () => {
+  const temporal = new FakeDeployment('a', 'b');
+  const beginning = { build: undefined, attempt: 3, goingTo: 'b' };
+  temporal.addRuns('b', 1_500);
+  temporal.addRuns('b', 1_500, { ...beginning, type: 'theirs' });
+  temporal.addRuns('b', 1, beginning);
+  expect(await temporal.deployment.watch('b')).toMatchObject({
+    isWell: false,
+    stuck: [{ workflowId: 'run-3000', attempts: 3 }],
+  });
+});
+
+test('a build whose workers have all ended does not do well, although no run fails', async () => {
+  const temporal = new FakeDeployment('a', 'b');
+  temporal.addRuns('b', 1);
+  let looks = 0;
+  temporal.onLook = () => {
+    looks += 1;
+    if (looks === 2) temporal.polling.delete('b');
+  };
+  const seen = await temporal.deployment.watch('b');
+  expect(seen).toMatchObject({ isWell: false, failed: 0, stuck: [], unserved: 'runs' });
+  expect(looks).toBe(2);
+  expect(watchedText(seen, plainly)).toMatch(/does not do well.*\n.*No worker of it takes runs from task queue runs/);
+});
+
 test('no look is at more than a thousand runs, the newest', async () => {
   const temporal = new FakeDeployment('a', 'b');
   temporal.addRuns('b', 1_500);
