@@ -127,9 +127,8 @@ export async function standingOf(engine: Engine, execution: ExecutionId): Promis
  */
 export async function withdrawMoves(engine: Engine, deployment: string, build: string): Promise<number> {
   let withdrawn = 0;
-  // Visibility lists late what a drain, ended by force, has moved last.
-  for (let found = -1; found !== 0;) {
-    found = 0;
+  const withdrawListed = async (): Promise<number> => {
+    let found = 0;
     await each(pinnedExecutions(engine, deployment, build), AT_ONCE, async ({ workflowId, runId }) => {
       const standing = await standingOf(engine, { workflowId, runId });
       if (standing?.movedTo !== build) return true;
@@ -138,7 +137,10 @@ export async function withdrawMoves(engine: Engine, deployment: string, build: s
       if (standing.build !== build) withdrawn += 1;
       return true;
     });
-  }
+    return found;
+  };
+  // Visibility lists late what a drain, ended by force, has moved last.
+  while ((await withdrawListed()) > 0);
   return withdrawn;
 }
 
