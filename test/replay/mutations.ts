@@ -191,11 +191,6 @@ export const OTHER_REFUSALS: readonly Mutation[] = [
   ...CATALOG_REFUSALS,
   ...DECISION_REFUSALS,
   {
-    name: 'a rule of the first release is met by several together',
-    noticedIn: 'agent-run.one-of-two-lists',
-    change: always('mayDecide', '$_.together === true'),
-  },
-  {
     name: 'a deadline may be postponed for ever',
     noticedIn: 'agent-run.extended',
     change: replaced('refuseExtension', 'latestDeadline($$asked)', 'latestDeadline($$asked) && Infinity'),

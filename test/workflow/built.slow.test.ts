@@ -84,5 +84,7 @@ test(
 );
 
 test('it knows its version', () => {
-  expect(spawnSync(process.execPath, [main, '--version'], { encoding: 'utf8' }).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+  expect(spawnSync(process.execPath, [main, '--version'], { encoding: 'utf8' }).stdout).toMatch(
+    /^\d+\.\d+\.\d+(-rc\.\d+)?\n$/,
+  );
 });

@@ -265,7 +265,7 @@ describe('in its log', () => {
       bundle: 'made at start',
       memoryMiB: expect.any(Number),
       maxCachedWorkflows: expect.any(Number),
-      version: expect.stringMatching(/^\d+\.\d+\.\d+$/),
+      version: expect.stringMatching(/^\d+\.\d+\.\d+(-rc\.\d+)?$/),
     });
   });
 
