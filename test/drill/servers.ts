@@ -9,7 +9,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
-import { HOSTING_KEY, type HostingProvider, startHostingProvider } from '../support/models/hosting-provider.ts';
+import { hostingModel, type HostingProvider, startHostingProvider } from '../support/models/hosting-provider.ts';
 import { end, question } from '../support/servers/asking-server.ts';
 import { listenOnLoopback } from '../support/servers/loopback-server.ts';
 import { type MrtrServer, startMrtrServer } from '../support/servers/mrtr-server.ts';
@@ -113,13 +113,7 @@ export async function startServers(folder: string): Promise<Servers> {
       },
       vault: { kind: 'environment', variables: { [STALE]: 'DRILL_STALE', [FRESH]: 'DRILL_FRESH' } },
       models: {
-        [HOSTED_MODEL]: {
-          provider: 'openai',
-          model: 'gpt-5.1',
-          baseUrl: provider.baseUrl,
-          asksBeforeCalls: true,
-          apiKey: HOSTING_KEY,
-        },
+        [HOSTED_MODEL]: hostingModel(provider),
       },
     },
     env: { DRILL_STALE: entryOf(STALE, lent.url), DRILL_FRESH: entryOf(FRESH, lent.url) },

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
-import { HOSTING_KEY, type HostingProvider, startHostingProvider } from '../support/models/hosting-provider.ts';
+import { hostingModel, type HostingProvider, startHostingProvider } from '../support/models/hosting-provider.ts';
 import { lostCall, resolutionOf } from '../support/scenes/lost-answers.ts';
 import { type RecordingServer, startRecordingServer, TOOLS } from '../support/servers/recording-server.ts';
 import { outcomes, replayOwn } from '../support/world/run-record.ts';
@@ -22,13 +22,7 @@ beforeAll(async () => {
   provider = await startHostingProvider();
   // The provider's client takes no list with a tool whose hints are of the wrong type.
   bank = await startRecordingServer({ tools: TOOLS.filter(({ name }) => name !== 'odd') });
-  const gpt = {
-    provider: 'openai',
-    model: 'gpt-5.1',
-    baseUrl: provider.baseUrl,
-    asksBeforeCalls: true,
-    apiKey: HOSTING_KEY,
-  } as const;
+  const gpt = hostingModel(provider);
   world = await startFaultWorld({
     config: {
       models: { gpt, keeping: { ...gpt, storesAnswers: true } },

@@ -6,7 +6,7 @@
 import type { RunHandle } from '../../../client/index.ts';
 import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
 import { type FaultWorld, startFaultWorld } from './world.ts';
-import { HOSTING_KEY, type HostedSaid, startHostingProvider } from '../models/hosting-provider.ts';
+import { hostingModel, type HostedSaid, startHostingProvider } from '../models/hosting-provider.ts';
 import { type RecordingServer, startRecordingServer, TOOLS } from '../servers/recording-server.ts';
 import { until } from '../until.ts';
 import { factsOf } from '../world/run-record.ts';
@@ -66,13 +66,7 @@ export async function startHazardWorld(): Promise<HazardWorld> {
   // Calls have a queue of their own, so that a worker of role `runs` leaves them there.
   const at = { url: bank.url, credentials: { kind: 'none' }, taskQueue: 'calls' } as const;
   const tools = { bare: { action: 'ask', deadlineSeconds: MOMENT_SECONDS } } as const;
-  const gpt = {
-    provider: 'openai',
-    model: 'gpt-5.1',
-    baseUrl: models.baseUrl,
-    asksBeforeCalls: true,
-    apiKey: HOSTING_KEY,
-  } as const;
+  const gpt = hostingModel(models);
   const world = await startFaultWorld({
     config: {
       models: { gpt, keeping: { ...gpt, storesAnswers: true } },

@@ -65,6 +65,11 @@ export interface HostingProvider {
 
 export const HOSTING_KEY = 'sk-CANARY-hosting-key-8f2a';
 
+/** The model of a provider that calls servers, as a configuration has it. */
+export function hostingModel({ baseUrl }: Pick<HostingProvider, 'baseUrl'>) {
+  return { provider: 'openai', model: 'gpt-5.1', baseUrl, asksBeforeCalls: true, apiKey: HOSTING_KEY } as const;
+}
+
 export async function startHostingProvider(): Promise<HostingProvider> {
   // Sound: the file beside this one is a JSON Schema.
   const shape = JSON.parse(

@@ -3,7 +3,7 @@ import type { RunHandle } from '../../../client/index.ts';
 import type { JsonObject } from '../../../contracts/schemas/json.ts';
 import type { RunSpecInput } from '../../../contracts/schemas/run-spec.ts';
 import {
-  HOSTING_KEY,
+  hostingModel,
   type HostedSaid,
   type HostingProvider,
   startHostingProvider,
@@ -48,13 +48,7 @@ export async function startHostedWorld(): Promise<HostedWorld> {
   const at = { url: bank.url, credentials: { kind: 'none' } } as const;
   // A provider that is asked twice may call twice: what the operator says of repeating does not count.
   const hosted = { ...at, execute: 'hosted' as const, repeatable: ['pay'] };
-  const gpt = {
-    provider: 'openai',
-    model: 'gpt-5.1',
-    baseUrl: provider.baseUrl,
-    asksBeforeCalls: true,
-    apiKey: HOSTING_KEY,
-  } as const;
+  const gpt = hostingModel(provider);
   const world = await startWorld({
     zone,
     beside: [provider, files, bank],
