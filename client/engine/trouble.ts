@@ -15,9 +15,10 @@ import {
   WorkflowExecutionAlreadyStartedError,
   WorkflowFailedError,
   WorkflowNotFoundError,
+  WorkflowUpdateFailedError,
   WorkflowUpdateRPCTimeoutOrCancelledError,
 } from '@temporalio/client';
-import { CancelledFailure, NamespaceNotFoundError } from '@temporalio/common';
+import { ApplicationFailure, CancelledFailure, NamespaceNotFoundError } from '@temporalio/common';
 import { tsToMs } from '@temporalio/common/lib/time.js';
 import { CountersignError, type ErrorCode, type ErrorFacts } from '../../contracts/errors.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
@@ -34,6 +35,10 @@ export function troubleOf(error: unknown, about: Subject): CountersignError {
   const coded = codedFailureIn(error);
   if (coded !== undefined)
     return new CountersignError(coded.code, coded.message, { ...facts, ...coded.facts }, { cause: error });
+  if (isUnprocessed(error)) {
+    const message = `A worker finished its workflow task without the message to ${namingOf(about).name}; nothing of it was recorded. Send it again with the same id.`;
+    return new CountersignError('ENGINE_UNAVAILABLE', message, facts, { cause: error });
+  }
   if (error instanceof WorkflowNotFoundError) return new CountersignError(missing, notThere, facts, { cause: error });
   if (error instanceof WorkflowExecutionAlreadyStartedError) {
     return new CountersignError('RUN_ID_CONFLICT', `${title} exists with another spec; choose another id.`, facts, {
@@ -108,6 +113,16 @@ function wayOut(about: Subject): string {
 /** True if the error is the answer of a worker that cannot replay the run. */
 function isUnreplayable(error: unknown): error is QueryNotRegisteredError {
   return error instanceof QueryNotRegisteredError && error.message.includes('[TMPRL1100]');
+}
+
+/**
+ * True if Temporal handed the update to a worker and got the workflow task back without an answer to it. Temporal
+ * then rejects the update, which leaves nothing in history (temporalio/temporal#5169). A worker that had stood still
+ * does this.
+ */
+function isUnprocessed(error: unknown): error is WorkflowUpdateFailedError {
+  const cause = error instanceof WorkflowUpdateFailedError ? error.cause : undefined;
+  return cause instanceof ApplicationFailure && cause.type === 'UnprocessedUpdate';
 }
 
 function uncertain(about: Subject, cause: unknown): CountersignError {
