@@ -1,6 +1,7 @@
 // From the points at which runs of the release wait, the next build goes on to their end on a real server (INV-D1, INV-X1).
 //
-// The smaller choice has every kind of wait once. All points: COUNTERSIGN_FORWARD=all node scripts/test.mjs slow forward.
+// The smaller choice has every kind of wait once. Others: COUNTERSIGN_FORWARD=all (or points, with commas) node
+// scripts/test.mjs slow forward.
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import type { WorkflowBundle } from '../../workers/bundle.ts';
 import { sharedBundle } from '../support/shared-bundle.ts';
@@ -71,6 +72,8 @@ const ALONE: readonly Chosen[] = [
   play('rolling-interrupted', 'decide', 'cancelled'),
   play('signed', 'decide', 'succeeded', 'succeeded'),
   play('away', 'decide'),
+  // One process is cut off, and a second one is replaced: two attempts of a stretch are lost.
+  play('stretch-lost', 'decide'),
 ];
 
 const MOST_TOGETHER = 10;
@@ -78,10 +81,17 @@ const MOST_TOGETHER = 10;
 /** Scenes that may stand beside each other in the choice of all points; any other has the stage to itself. */
 const MANY = new Set(TOGETHER.map(({ point }) => scenarioOf(point).name));
 
+/** `all`, or names of points; undefined for the smaller choice. */
+const WANTED = process.env['COUNTERSIGN_FORWARD'];
+
 const CHOSEN: readonly (readonly Play[])[] =
-  process.env['COUNTERSIGN_FORWARD'] === 'all'
-    ? groupsOf(waitingPoints().flatMap((point) => endingsOf(point).map((ending) => ({ point, ending }))))
-    : groupsOf([...TOGETHER, ...ALONE]);
+  WANTED === undefined
+    ? groupsOf([...TOGETHER, ...ALONE])
+    : groupsOf(
+        waitingPoints()
+          .filter((point) => WANTED === 'all' || WANTED.split(',').includes(point))
+          .flatMap((point) => endingsOf(point).map((ending) => ({ point, ending }))),
+      );
 
 /** A run that stands alone is played on as recorded; one that asks nobody has nothing that could expire. */
 function endingsOf(point: string): readonly Ending[] {

@@ -121,7 +121,7 @@ class Crossing {
     if (point === this.#play.point) {
       if (!isOpen) throw new CountersignError('INTERNAL', `${point} is no point at which a run waits.`);
       this.workflowId = workflowId;
-      this.taskQueue = deployment.taskQueue;
+      this.taskQueue = raw.executionConfig?.taskQueue?.name ?? undefined;
       // A worker that is replaced takes its call in flight with it: the run then waits for other answers than the
       // scene has.
       const isTornAway = this.#stage.tools.isHolding();
@@ -301,25 +301,13 @@ const MARK = /^\/\*.*?\*\//;
 
 /** Returns every point at which a recorded run waits: where its history does not end with its end. */
 export function waitingPoints(): readonly string[] {
-  return SCENARIOS.flatMap(playablePoints).filter((point) => {
+  return SCENARIOS.flatMap(({ points }) => points).filter((point) => {
     // Sound: the recorder wrote it.
     const recorded = besides(point, 'json') as
       | { readonly events: readonly { readonly eventType: string }[] }
       | undefined;
     return recorded !== undefined && !OVER.test(recorded.events.at(-1)?.eventType ?? '');
   });
-}
-
-/**
- * Scenes that cannot be left for another build at a point of their own: the way of their worker to Temporal is cut, and
- * it cannot be stopped.
- */
-const CUT_OFF: ReadonlySet<string> = new Set(['begun-lost', 'stretch-lost']);
-
-/** A catalog has one id for all plays, so only one of its points is played. */
-function playablePoints({ name, points }: Scenario): readonly string[] {
-  if (CUT_OFF.has(name)) return [];
-  return points.some((point) => point.startsWith(CATALOG)) ? points.slice(-2, -1) : points;
 }
 
 /** True if a request waits at the point: an answer to one was recorded there. */

@@ -118,8 +118,8 @@ export const CATALOGS: readonly Scenario[] = [
   }),
 ];
 
-function catalogOf({ stage }: Scene, tenant: string): CatalogHandle {
-  return stage.plain.countersign.catalog('notes', tenant);
+function catalogOf(scene: Scene, tenant: string): CatalogHandle {
+  return scene.stage.plain.countersign.catalog(scene.catalogOf('notes'), tenant);
 }
 
 async function done(catalog: CatalogHandle, { refresh = 0 }: { readonly refresh?: number | undefined }): Promise<void> {

@@ -8,6 +8,7 @@ import type { ApprovalRequest, DecisionInput } from '../../../contracts/schemas/
 import type { RunSpecInput } from '../../../contracts/schemas/run-spec.ts';
 import type { Script } from '../../../contracts/schemas/script.ts';
 import { requestDigest } from '../../../domain/request/digest.ts';
+import { hashOf } from '../../../domain/text/canonical.ts';
 import { until } from '../../support/until.ts';
 import type { Attempt, Recording, Taken } from './recording.ts';
 import type { Deployment, Stage } from './stage.ts';
@@ -78,6 +79,7 @@ export class Scene {
   readonly #recording: Pick<Recording, 'take'>;
   readonly #scenario: Scenario;
   readonly #suffix: string;
+  readonly #isRecorded: boolean;
   readonly #deadlineSeconds: number | undefined;
   #deployment: Deployment;
 
@@ -94,6 +96,7 @@ export class Scene {
   ) {
     this.#suffix = over.variant === undefined ? '' : `-${over.variant}`;
     this.stage = stage;
+    this.#isRecorded = over.workflowId === undefined;
     this.workflowId = over.workflowId ?? `run-${played.name}${this.#suffix}`;
     this.#deadlineSeconds = over.deadlineSeconds;
     this.#recording = recording;
@@ -107,6 +110,11 @@ export class Scene {
 
   get run(): RunHandle {
     return this.#deployment.countersign.run(this.workflowId);
+  }
+
+  /** Returns the server's name in a catalog of this scene: each play has a catalog of its own. */
+  catalogOf(server: string): string {
+    return this.#isRecorded ? server : `${server}-${hashOf(this.workflowId).slice(0, 8)}`;
   }
 
   /** The run as Temporal's own client has it. */
@@ -298,7 +306,7 @@ export interface Expected extends Attempt {
   readonly code: ErrorCode;
 }
 
-/** The person who may decide in recorded runs; see `stage-policy.ts`. */
+/** The person who may decide in recorded runs; see `stage.ts`. */
 export const APPROVER = { id: 'ann', groups: ['leads'] };
 const STRANGER = { id: 'mallory', groups: ['guests'] };
 /** Id of a Temporal run that never existed. */

@@ -29,7 +29,7 @@ export const SIGNED_CATALOG: readonly Scenario[] = [
       await trust([keys.backend, keys.ann]);
       const { client, taskQueue } = deployment;
       const through = (key: SignedKeys['ann']) =>
-        new Countersign({ client, taskQueue, signer: key.signer }).catalog(SERVER, TENANT);
+        new Countersign({ client, taskQueue, signer: key.signer }).catalog(scene.catalogOf(SERVER), TENANT);
       const catalog = through(keys.backend);
       const { workflowId } = catalog;
       const { refresh = 0 } = await catalog.connect({ requestId: 'first', by: ANN, url: TOOL_SERVER_URL });

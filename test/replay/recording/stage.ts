@@ -163,6 +163,7 @@ const ADMINISTRATOR = { may: ['connect', 'loosen', 'tighten'] as ('connect' | 'l
 const CATALOG_CONFIG: ConfigInput['catalog'] = {
   administrators: ['archive', 'cellar'].map((tenant) => ({ ...ADMINISTRATOR, tenant, ids: ['ann', 'zoe'] })),
   loosening: 'countersign',
+  origins: [TOOL_SERVER_ORIGIN],
 };
 
 /** As in the releases before docs/adr/0058. */
@@ -201,6 +202,7 @@ export async function openStage(
   const crew = new Set<Replaceable>();
   /** Workers that scenes have asked for. */
   const hands = new Set<Serving>();
+  const ways = new Set<FaultRoute>();
   /** Serves what is served only now and then, by queue. */
   const callable = new Map<string, () => Promise<Serving>>();
   // Stack traces of failures would name folders of this machine. The flag covers the sandboxes, the property this
@@ -356,6 +358,8 @@ export async function openStage(
       stop,
       change: async (build, taskQueues) => {
         bundle = build;
+        // A worker whose way to Temporal is cut would never stop.
+        await Promise.all([...ways].map(async (way) => await way.mend()));
         const others = [...crew].filter((each) => each.build !== build && taskQueues?.has(each.taskQueue) !== false);
         await Promise.all(others.map(async (each) => await each.stop()));
         await Promise.all(others.map(async (each) => await each.start()));
@@ -414,6 +418,7 @@ export async function openStage(
       losing: async (taskQueue) => {
         const way = await startFaultRoute(`http://${address}/`);
         closing.push(() => way.close());
+        ways.add(way);
         const config = stretchingOn(taskQueue);
         await serve(config, 'all', new URL(way.url).host);
         return { ...(await clientOf(config)), way, serve: () => serve(config, 'all') };

@@ -184,7 +184,7 @@ export async function startFaultRoute(target: string): Promise<FaultRoute> {
     url: `http://127.0.0.1:${port}${to.pathname}`,
     cut,
     mend: async () => {
-      server = await listen(port);
+      if (!server.listening) server = await listen(port);
     },
     close: cut,
   };
