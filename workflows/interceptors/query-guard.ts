@@ -2,19 +2,22 @@
  * Refuses a direct query if the worker loaded events without their workflow task. The worker then drops the run, and
  * the task itself rebuilds it (`domain/history/query-guard.ts`, docs/adr/0044).
  *
+ * It also refuses a workflow task if the one before it was never recorded.
+ *
  * The interceptor is in every bundle (`workers/bundle.ts`). It changes no command, so a history replays with it and
  * without it.
  * 1. Its state belongs to one run in one worker's memory: the SDK calls `interceptors` for each run (INV-D4).
  */
 import {
   type ActivateInput,
+  type ConcludeActivationInput,
   proxySinks,
   type Sinks,
   workflowInfo,
   type WorkflowInterceptors,
 } from '@temporalio/workflow';
 import { REFUSED_QUERY } from '../../contracts/failure.ts';
-import { type Activation, isRefused, NOTHING, taken } from '../../domain/history/query-guard.ts';
+import { type Activation, isRefused, isUnrecorded, NOTHING, taken } from '../../domain/history/query-guard.ts';
 
 export interface QueryGuardSinks extends Sinks {
   readonly queryGuard: { refused(): void };
@@ -22,6 +25,9 @@ export interface QueryGuardSinks extends Sinks {
 
 /** The id that the SDK gives to a query that comes without a workflow task. */
 const DIRECT = 'legacy_query';
+
+/** Temporal hands the task out again, and the run is rebuilt from its history. */
+const UNRECORDED = 'The last task of this run in memory was never recorded. The run is rebuilt; nothing is lost.';
 
 export function interceptors(): WorkflowInterceptors {
   const { queryGuard } = proxySinks<QueryGuardSinks>();
@@ -37,9 +43,15 @@ export function interceptors(): WorkflowInterceptors {
               queryGuard.refused();
               throw new Error(REFUSED_QUERY);
             }
+            if (isUnrecorded(intake, activation)) throw new Error(UNRECORDED);
             intake = taken(intake, activation);
           }
           next(input);
+        },
+        concludeActivation: (input, next) => {
+          const output = next(input);
+          intake = taken(intake, commandedBy(output.commands));
+          return output;
         },
       },
     ],
@@ -62,4 +74,20 @@ function activationOf({ activation }: ActivateInput): Activation {
     isCancelled: jobs.length > 0 && jobs.every(({ resolveActivity }) => resolveActivity?.result?.cancelled),
     ageMs: workflowInfo().unsafe.now() - Date.now(),
   };
+}
+
+/** Leaves out what need not leave an event, such as answers to messages and queries. */
+function commandedBy(commands: ConcludeActivationInput['commands']): Activation {
+  const begun: string[] = [];
+  const cancelled: string[] = [];
+  let others = 0;
+  for (const command of commands) {
+    const { startTimer, scheduleActivity, cancelTimer, requestCancelActivity } = command;
+    if (startTimer) begun.push(`timer ${startTimer.seq}`);
+    if (scheduleActivity) begun.push(`activity ${scheduleActivity.seq}`);
+    if (cancelTimer) cancelled.push(`timer ${cancelTimer.seq}`);
+    if (requestCancelActivity) cancelled.push(`activity ${requestCancelActivity.seq}`);
+    if (command.upsertWorkflowSearchAttributes ?? command.modifyWorkflowProperties) others += 1;
+  }
+  return { kind: 'commanded', begun, cancelled, others };
 }

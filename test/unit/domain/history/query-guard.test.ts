@@ -1,7 +1,14 @@
-// A query that its worker rebuilt a run for must not leave that run in memory, and nothing else may ever be refused (INV-D1).
+// A query that its worker rebuilt a run for must not leave that run in memory, and nothing sound may ever be refused (INV-D1).
 import fc from 'fast-check';
 import { expect, test } from '@jest/globals';
-import { type Activation, type Intake, isRefused, NOTHING, taken } from '../../../../domain/history/query-guard.ts';
+import {
+  type Activation,
+  type Intake,
+  isRefused,
+  isUnrecorded,
+  NOTHING,
+  taken,
+} from '../../../../domain/history/query-guard.ts';
 
 const DIRECT: Activation = { kind: 'direct' };
 const ACCOMPANIED: Activation = { kind: 'accompanied' };
@@ -177,6 +184,71 @@ test('whatever comes: each query that spoilt a run is refused, nothing but direc
         model.query('none');
         expect(refusedAt(...model.given.map(({ activation }) => activation))).toBeUndefined();
       }
+    }),
+    { numRuns: 500 },
+  );
+});
+
+/** @param others commands that leave one event each */
+function commanded(others: number, begun: readonly string[] = [], cancelled: readonly string[] = []): Activation {
+  return { kind: 'commanded', begun, cancelled, others };
+}
+
+/** Whether the last of these is a task that must not be done. */
+function endsRefused(...activations: Activation[]): boolean {
+  // Sound: at least one is given.
+  const last = activations.at(-1) as Activation;
+  return isUnrecorded(activations.slice(0, -1).reduce<Intake>(taken, NOTHING), last);
+}
+
+test.each<[string, readonly Activation[]]>([
+  // 10: timed out, 11: scheduled, 12: started.
+  ['the task that a query brought timed out elsewhere', [live('b', 9), commanded(3), DIRECT, live('c', 12)]],
+  ['two events came meanwhile', [live('b', 9), commanded(3), DIRECT, live('c', 14)]],
+  [
+    'the task cancelled something in a second unit',
+    [live('b', 9), commanded(1), live('b', 9, { isCancelled: true }), commanded(2), DIRECT, live('c', 13)],
+  ],
+  ['it began one thing, and took back an older one', [live('b', 9), commanded(0, ['t2'], ['t1']), live('c', 12)]],
+])('a task is refused where history has too few events for the one before: %s', (_what, activations) => {
+  expect(endsRefused(...activations)).toBe(true);
+});
+
+test.each<[string, readonly Activation[]]>([
+  // 10: completed, 11 to 13: what it asked for, 14: scheduled, 15: started.
+  ['behind a task that was recorded', [live('b', 9), commanded(3), DIRECT, live('c', 15)]],
+  ['behind one that brought a refused update and left nothing', [live('b', 9), commanded(0), live('c', 9)]],
+  [
+    'behind a task that took back what it had begun in an earlier unit',
+    [live('b', 9), commanded(1, ['t1']), live('b', 9, { isCancelled: true }), commanded(0, [], ['t1']), live('c', 13)],
+  ],
+  ['behind one that took back what had just ended', [live('b', 9), commanded(1, [], ['t1']), live('c', 13)]],
+  ['that other workers had tasks before', [live('b', 9), commanded(3), replayed('c'), commanded(5), live('d', 12)]],
+  ['that is the first of a run', [live('a', 3)]],
+  ['behind what was replayed', [replayed('a'), commanded(9), live('b', 4)]],
+])('a task is done %s', (_what, activations) => {
+  expect(endsRefused(...activations)).toBe(false);
+});
+
+/** What comes between two tasks: events from outside, and what the first one asked for. */
+const between = fc.record({ asked: fc.nat(6), came: fc.nat(6), isOwn: fc.boolean(), brought: fc.nat(2) });
+
+test('no task of a run is refused whose tasks were all recorded; one is where less came than was asked for in a lost task', () => {
+  fc.assert(
+    fc.property(fc.array(between, { maxLength: 20 }), fc.nat(6), fc.nat(6), (steps, lost, came) => {
+      let intake: Intake = taken(NOTHING, live('first', 3));
+      let event = 3;
+      for (const [index, { asked, came: news, isOwn, brought }] of steps.entries()) {
+        // An answer to a message leaves events that are not counted.
+        intake = taken(intake, commanded(asked));
+        event += 1 + asked + brought + news + 2;
+        const next = live(`task ${index}`, event);
+        if (isOwn) expect(isUnrecorded(intake, next)).toBe(false);
+        intake = taken(intake, isOwn ? next : replayed(`task ${index}`));
+      }
+      // A query brings a task that another process holds, which then times out.
+      intake = taken(taken(intake, live('lost', event + 3)), commanded(lost));
+      expect(isUnrecorded(intake, live('next', event + 3 + came + 3))).toBe(came < lost);
     }),
     { numRuns: 500 },
   );
