@@ -190,8 +190,8 @@ test('whatever comes: each query that spoilt a run is refused, nothing but direc
 });
 
 /** @param others commands that leave one event each */
-function commanded(others: number, begun: readonly string[] = [], cancelled: readonly string[] = []): Activation {
-  return { kind: 'commanded', begun, cancelled, others };
+function commanded(others: number, begun: readonly string[] = [], back: readonly string[] = []): Activation {
+  return { kind: 'commanded', begun, cancelled: back, others };
 }
 
 /** Whether the last of these is a task that must not be done. */
