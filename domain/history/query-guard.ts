@@ -36,7 +36,7 @@ export type Activation =
       readonly kind: 'commanded';
       /** Names of what it began. Each leaves an event, unless the same task takes it back. */
       readonly begun: readonly string[];
-      /** Names of what it took back. It leaves no event for what has ended meanwhile, so none is counted. */
+      /** Names of what it took back. The event of that is not counted: what has ended meanwhile gets none. */
       readonly cancelled: readonly string[];
       /** Number of other commands that each leave an event. */
       readonly others: number;
@@ -83,9 +83,11 @@ export function taken(intake: Intake, activation: Activation): Intake {
       return { ...intake, task: activation.task, isBehind: true, isDoubtful: false };
     case 'live': {
       const { task, event, ageMs } = activation;
+      // Two tasks may share time and size; the units of one task also share the newest event.
+      const isSame = task === intake.task && event === intake.event;
       // A run hears of its own cancellations at once, in the same task.
-      if (activation.isCancelled && task === intake.task && event === intake.event) return intake;
-      const commanded = task === intake.task ? intake.commanded : NO_COMMANDS;
+      if (activation.isCancelled && isSame) return intake;
+      const commanded = isSame ? intake.commanded : NO_COMMANDS;
       const leastAgeMs = Math.min(ageMs, intake.leastAgeMs ?? ageMs);
       const isDoubtful = intake.isBehind || task === intake.task || ageMs - leastAgeMs > OLD_MS;
       return { task, event, isBehind: false, isDoubtful, leastAgeMs, commanded };
@@ -93,7 +95,8 @@ export function taken(intake: Intake, activation: Activation): Intake {
     case 'accompanied':
       return { ...intake, isDoubtful: false };
     case 'commanded':
-      return { ...intake, commanded: joined(intake.commanded, activation) };
+      // What a replay asks for was recorded, and would add up without end.
+      return intake.isBehind ? intake : { ...intake, commanded: joined(intake.commanded, activation) };
     case 'direct':
       return intake;
   }
@@ -116,8 +119,9 @@ export function isRefused({ isDoubtful }: Intake, { kind }: Activation): boolean
  * for what the run asked for in it. A query brought that task from a process that then did not answer. The run must be
  * rebuilt, or what it asked for at that time would be recorded with this task.
  */
-export function isUnrecorded({ task, event, isBehind, commanded }: Intake, next: Activation): boolean {
-  if (next.kind !== 'live' || isBehind || event === undefined || next.task === task) return false;
+export function isUnrecorded({ event, commanded }: Intake, next: Activation): boolean {
+  // Units of one task share the newest event.
+  if (next.kind !== 'live' || event === undefined || next.event === event) return false;
   const events = commanded.begun.length + commanded.others;
   // A task that asked for nothing may leave no event at all: one that brought an update which was refused.
   return events > 0 && next.event < event + events + EVENTS_OF_A_TASK;

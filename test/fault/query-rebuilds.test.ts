@@ -64,7 +64,7 @@ afterAll(async () => {
   await engine?.stop();
 });
 
-/** Parts of the guard that workers have. */
+/** The guard as it is, without its doubts, and without all of it. */
 const GUARDS = {
   guarded: (bundle: WorkflowBundle) => bundle,
   undoubting: withoutDoubts,

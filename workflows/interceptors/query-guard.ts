@@ -26,9 +26,6 @@ export interface QueryGuardSinks extends Sinks {
 /** The id that the SDK gives to a query that comes without a workflow task. */
 const DIRECT = 'legacy_query';
 
-/** Temporal hands the task out again, and the run is rebuilt from its history. */
-const UNRECORDED = 'The last task of this run in memory was never recorded. The run is rebuilt; nothing is lost.';
-
 export function interceptors(): WorkflowInterceptors {
   const { queryGuard } = proxySinks<QueryGuardSinks>();
   let intake = NOTHING;
@@ -39,11 +36,11 @@ export function interceptors(): WorkflowInterceptors {
           // Another part of the same activation, which was checked with the first part.
           if (input.batchIndex === 0) {
             const activation = activationOf(input);
-            if (isRefused(intake, activation)) {
+            if (isRefused(intake, activation) || isUnrecorded(intake, activation)) {
               queryGuard.refused();
+              // A task may have come with a query, whose sender asks again.
               throw new Error(REFUSED_QUERY);
             }
-            if (isUnrecorded(intake, activation)) throw new Error(UNRECORDED);
             intake = taken(intake, activation);
           }
           next(input);
@@ -76,7 +73,7 @@ function activationOf({ activation }: ActivateInput): Activation {
   };
 }
 
-/** Leaves out what need not leave an event, such as answers to messages and queries. */
+/** Names the commands that leave an event. Answers to messages and queries may leave none. */
 function commandedBy(commands: ConcludeActivationInput['commands']): Activation {
   const begun: string[] = [];
   const cancelled: string[] = [];

@@ -218,33 +218,58 @@ test.each<[string, readonly Activation[]]>([
   // 10: completed, 11 to 13: what it asked for, 14: scheduled, 15: started.
   ['behind a task that was recorded', [live('b', 9), commanded(3), DIRECT, live('c', 15)]],
   ['behind one that brought a refused update and left nothing', [live('b', 9), commanded(0), live('c', 9)]],
+  ['behind such a one, with an event', [live('b', 9), commanded(0), live('c', 10)]],
   [
     'behind a task that took back what it had begun in an earlier unit',
     [live('b', 9), commanded(1, ['t1']), live('b', 9, { isCancelled: true }), commanded(0, [], ['t1']), live('c', 13)],
   ],
   ['behind one that took back what had just ended', [live('b', 9), commanded(1, [], ['t1']), live('c', 13)]],
-  ['that other workers had tasks before', [live('b', 9), commanded(3), replayed('c'), commanded(5), live('d', 12)]],
+  ['that other workers had tasks before', [live('b', 9), commanded(3), replayed('c'), commanded(5), live('d', 18)]],
+  ['behind a task that is done in a second unit', [live('b', 9), commanded(1), live('b', 9, { isCancelled: true })]],
+  ['in a second unit at another time', [live('5/0/100', 12), commanded(1), live('6/0/100', 12)]],
+  [
+    'behind two tasks of one time and size',
+    [live('5/0/100', 12), commanded(2), live('5/0/100', 18), commanded(1), live('5/0/300', 22)],
+  ],
+  [
+    'behind a task of the time and size of a replayed one',
+    [replayed('a'), commanded(9), live('a', 20), commanded(1), live('b', 24)],
+  ],
   ['that is the first of a run', [live('a', 3)]],
   ['behind what was replayed', [replayed('a'), commanded(9), live('b', 4)]],
 ])('a task is done %s', (_what, activations) => {
   expect(endsRefused(...activations)).toBe(false);
 });
 
-/** What comes between two tasks: events from outside, and what the first one asked for. */
-const between = fc.record({ asked: fc.nat(6), came: fc.nat(6), isOwn: fc.boolean(), brought: fc.nat(2) });
+/** What comes between two tasks: events from outside, and what the first one asked for, in two units. */
+const between = fc.record({
+  asked: fc.nat(6),
+  begun: fc.nat(3),
+  takenBack: fc.nat(3),
+  came: fc.nat(6),
+  isOwn: fc.boolean(),
+  brought: fc.nat(2),
+  hasTimeOfLast: fc.boolean(),
+});
 
 test('no task of a run is refused whose tasks were all recorded; one is where less came than was asked for in a lost task', () => {
   fc.assert(
     fc.property(fc.array(between, { maxLength: 20 }), fc.nat(6), fc.nat(6), (steps, lost, came) => {
-      let intake: Intake = taken(NOTHING, live('first', 3));
       let event = 3;
-      for (const [index, { asked, came: news, isOwn, brought }] of steps.entries()) {
+      let task = 'first';
+      let intake: Intake = taken(NOTHING, live(task, event));
+      for (const [index, { asked, begun, takenBack, came: news, isOwn, brought, hasTimeOfLast }] of steps.entries()) {
+        const names = Array.from({ length: begun }, (_, each) => `${index}.${each}`);
+        intake = taken(intake, commanded(asked, names));
+        const second = live(task, event, { isCancelled: true });
+        expect(isUnrecorded(intake, second)).toBe(false);
+        intake = taken(taken(intake, second), commanded(0, [], names.slice(0, takenBack)));
         // An answer to a message leaves events that are not counted.
-        intake = taken(intake, commanded(asked));
-        event += 1 + asked + brought + news + 2;
-        const next = live(`task ${index}`, event);
+        event += 1 + asked + Math.max(0, begun - takenBack) + brought + news + 2;
+        if (!hasTimeOfLast) task = `task ${index}`;
+        const next = live(task, event);
         if (isOwn) expect(isUnrecorded(intake, next)).toBe(false);
-        intake = taken(intake, isOwn ? next : replayed(`task ${index}`));
+        intake = taken(intake, isOwn ? next : replayed(task));
       }
       // A query brings a task that another process holds, which then times out.
       intake = taken(taken(intake, live('lost', event + 3)), commanded(lost));
