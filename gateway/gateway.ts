@@ -194,7 +194,7 @@ async function assemble(options: GatewayOptions): Promise<Assembled> {
     sessions: new Sessions(config, people, tokens.keys, ask),
   };
   if (config.metrics !== undefined) {
-    // What it holds is dropped when Prometheus asks.
+    // It drops what it holds when Prometheus asks.
     const waiting = new WaitingRequests(projection, config.metrics.groups, metrics);
     projection.subscribe((changed) => {
       for (const known of changed) waiting.see(known, Date.now());

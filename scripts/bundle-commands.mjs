@@ -81,7 +81,7 @@ export async function bundleCommands(dist) {
           }));
           onResolve({ filter: /^/ }, ({ kind, path, resolveDir }) => {
             if (kind !== 'dynamic-import' || path === 'yaml') return undefined;
-            // What only some commands need is found where it is installed.
+            // Packages that only some commands need are loaded from where they are installed.
             if (!path.startsWith('.')) return { path, external: true };
             const file = resolve(resolveDir, path);
             return stays(file) ? { path: relative(outdir, file), external: true } : undefined;

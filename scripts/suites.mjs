@@ -16,7 +16,7 @@ export const SUITES = [
   suite('unit', { needsEngine: false, match: 'test/unit/!(domain)/**/!(*.slow).test.ts' }),
   suite('pins', { needsEngine: false }),
   suite('architecture', { needsEngine: false }),
-  // What starts a process, or waits for a time limit: not for `npm run check`.
+  // These start processes or wait for time limits, so they are not for `npm run check`.
   suite('process', { needsEngine: false }),
   suite('conformance', { needsEngine: false }),
   suite('workflow', {}),

@@ -49,7 +49,7 @@ export function accessTo(
 ): ServerAccess {
   const configured = ownValue(config.servers, name);
   const execute = configured?.execute ?? 'local';
-  // Who calls is the operator's choice where the token is: a binding cannot send it to a provider.
+  // The operator who holds the token says who calls: a binding cannot send it to a provider.
   if (execute !== 'auto' && (execute === 'hosted') !== (hosted !== undefined))
     throw new CountersignError(
       'DISPATCH_FORBIDDEN',

@@ -80,7 +80,7 @@ export function checkTool(
     tool.serverUrl === target.serverUrl &&
     tool.definition.name === target.tool &&
     server.name === tool.server &&
-    // What was approved for one way of calling is not approved for the other.
+    // An approval holds for one way of calling only.
     tool.hosted?.model === target.hosted &&
     server.hosted === target.hosted &&
     (target.hosted === undefined) === (approvalRequestId === undefined) &&

@@ -114,7 +114,7 @@ export async function callWithToken(
         renewal?.release();
       }
     },
-    // What a provider says of the server's 401 is no proof: a hosted call has one token, and is approved once.
+    // A provider's word that the server answered 401 is no proof: a hosted call has one token, and is approved once.
     isRefused: (ending) =>
       access.hosted === undefined && ending.kind === 'refused' && ending.code === 'TOOL_UNAUTHORIZED',
   });

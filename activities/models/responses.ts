@@ -281,7 +281,7 @@ function partsOf(item: JsonObject, tools: readonly ModelTool[], storedId: string
         .join('');
       const { id = '', summary = [], encrypted_content: sealed } = item;
       const echo = { type: 'reasoning', id, summary, ...defined({ encrypted_content: sealed }) };
-      // What cannot be kept is not told again.
+      // An item that cannot be kept is not sent again.
       if (nestsTooDeeply(echo)) return text === '' ? [] : [{ type: 'reasoning', text }];
       return [{ type: 'reasoning', text, provider: { [KEPT]: echo } }];
     }

@@ -72,7 +72,7 @@ async function firstTurns(parts: BeginParts, life: Lifeline, input: StretchInput
   try {
     return { turns: await goOn(parts, life, input) };
   } catch (error) {
-    // What was done is on record, and is not dropped.
+    // The work is on record, and is not dropped.
     if (!life.record.isEmpty) throw error;
     const failure = codedFailure(error);
     // The same request would be refused again. After any other failure the run asks the model itself.

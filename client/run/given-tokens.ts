@@ -21,7 +21,7 @@ export type StartSpec = Omit<RunSpecInput, 'servers'> & { readonly servers?: rea
 
 export interface GivenToken {
   readonly token: string;
-  /** Where it stood, for errors. */
+  /** Its place, for errors. */
   readonly path: string;
 }
 

@@ -29,7 +29,7 @@ export function permittedTo(request: Decidable, person: Approver, now: number): 
   const voter = voterOf(request, person, now);
   const isEntitled = mayDecide(approvers, voter);
   const hasAgreed = votes.some((vote) => isSamePerson(approvers, vote.approver.id, person.id));
-  // Who has consented to an authorization may still decline it.
+  // A person who has consented to an authorization may still decline it.
   if (about !== undefined) return new Set(isEntitled ? ['answer'] : []);
   const agreed = votes.map((vote) => voterOf(request, vote.approver, Date.parse(vote.at)));
   const may = (right: 'edit' | 'respond'): boolean => request.asItIs !== true && permits(approvers, right);

@@ -181,7 +181,7 @@ class Either {
   }
 }
 
-/** Of ECMA-262's time values. */
+/** The greatest time value of ECMA-262. */
 const LATEST_TIME = 8.64e15;
 
 const REF: Shape = { sha256: 'text', bytes: 'count', contentType: 'text' };

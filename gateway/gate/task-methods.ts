@@ -114,7 +114,7 @@ function legacyTask({ taskId, startedAt, updatedAt, keptMs, askAgainMs, words, e
   return {
     taskId,
     status,
-    // What a tool has said stands in the result alone.
+    // The tool's words stand in the result alone.
     ...(status !== 'completed' && { statusMessage: end === undefined ? words : wordsOf(end) }),
     createdAt: startedAt.toISOString(),
     lastUpdatedAt: updatedAt.toISOString(),

@@ -133,7 +133,7 @@ export class GateTasks {
     return { kind: 'cancelled', task: { ...(await this.#viewOf(found)), updatedAt: new Date(), end } };
   }
 
-  /** Who asks for a task is there to take its outcome. */
+  /** A client that asks for a task is there to take its outcome. */
   async #askedFor(found: Found, preview?: boolean): Promise<TaskView> {
     const view = await this.#viewOf(found, preview);
     if (view.end === undefined && view.isRunning) await this.#parts.calls.present(found);

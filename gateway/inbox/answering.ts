@@ -159,7 +159,7 @@ export class Answering {
     const { run } = await reading.seen(runId, asker);
     const shown = await opened.requests(runId).catch(() => []);
     const current = shown.find((request) => request.callId === callId);
-    // Who may see one request of a run may not see each of them.
+    // A person who may see one request of a run may not see all of them.
     if (current !== undefined) await reading.requestOf(runId, callId, asker);
     const decisionId = body.decisionId ?? idIn(key) ?? randomUUID();
     const sent = JSON.stringify([asker.tenant, asker.id, runId, decisionId]);

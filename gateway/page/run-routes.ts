@@ -48,7 +48,7 @@ export function registerRunPages(app: FastifyInstance, options: PageOptions): vo
     pageFor<RunPath>(options, async ({ params: { runId } }, viewer) => {
       const checked = await source.check(viewer, runId).catch((error: unknown) => {
         const told = codedOf(error);
-        // What else goes wrong is told as on any page.
+        // Any other error is told as on any page.
         if (!told.code.startsWith('ARTIFACT_')) throw error;
         return told;
       });
@@ -209,7 +209,7 @@ function editPage(
     title: `Change ${request.tool}`,
     viewer,
     at: 'inbox',
-    // What was typed would vanish with the next change.
+    // The next change would clear the fields.
     live: filled.typed === undefined,
     main: markup`${error !== undefined && trouble('That did not count', detailOf(error), error.code)}${view}`,
   });

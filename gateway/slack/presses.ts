@@ -203,9 +203,9 @@ export class Presses {
     const button = readButton(action);
     const requests = await this.#parts.reading.requestsOf(button.run, asker);
     const shown = requests.find(({ request }) => request.callId === button.callId);
-    // What has changed or is over is refused by the run, which knows more words for it.
+    // The run refuses what has changed or is over, and has more words for it.
     const isAsShown = shown?.request.status === 'open' && shown.request.digest === button.digest;
-    // Who has agreed already may have pressed at another gateway, too: the run tells one press from two.
+    // A person who has agreed already may have pressed at another gateway, too: the run tells one press from two.
     const hasAgreed = shown?.request.votes?.some(({ approver }) => approver.id === asker.id) === true;
     if (isAsShown && !hasAgreed && !shown.offers.includes(kind))
       throw new CountersignError(

@@ -146,7 +146,7 @@ export function takeOver(live: LiveRun, turn: StretchedTurn): void {
   try {
     for (const { at, apply } of deedsOf(turn.calls ?? [])) live.commit(apply(live.run), timeOf(live, at));
   } catch (error) {
-    // As any answer that is none: the error itself would fail the workflow task for ever (docs/adr/0046).
+    // This counts as no answer: the error itself would fail the workflow task for ever (docs/adr/0046).
     if (error instanceof NotToLeave) throw failureOf('INTERNAL', error.message);
     throw error;
   }

@@ -24,7 +24,7 @@ export type OpenedRequest = z.infer<typeof OpenedRequest>;
 
 /** An entry of a run's ledger. The hash covers the entry without `request`. */
 export const RunEvent = LedgerEntry.extend({
-  /** Of entries `request.opened`. */
+  /** Present on entries `request.opened`. */
   request: OpenedRequest.optional(),
 });
 export type RunEvent = z.infer<typeof RunEvent>;
