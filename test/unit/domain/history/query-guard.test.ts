@@ -209,6 +209,7 @@ test.each<[string, readonly Activation[]]>([
     'the task cancelled something in a second unit',
     [live('b', 9), commanded(1), live('b', 9, { isCancelled: true }), commanded(2), DIRECT, live('c', 13)],
   ],
+  ['the task went on in a second unit', [live('b', 9), commanded(1), live('b', 9), commanded(2), live('c', 13)]],
   ['it began one thing, and took back an older one', [live('b', 9), commanded(0, ['t2'], ['t1']), live('c', 12)]],
 ])('a task is refused where history has too few events for the one before: %s', (_what, activations) => {
   expect(endsRefused(...activations)).toBe(true);
