@@ -7,7 +7,6 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { isRefusedQuery } from '../../contracts/failure.ts';
-import type { WorkflowBundle } from '../../workers/bundle.ts';
 import type { Recorded } from '../../workers/replay/recorded-history.ts';
 import { bundleForReplay, compareHistories } from '../../workers/replay/semantics.ts';
 import { plainClient } from '../support/engine.ts';
@@ -21,7 +20,6 @@ import {
   type PointServers,
   type Reached,
   startPointServers,
-  withoutDoubts,
   withoutGuard,
 } from '../support/faults/rebuilt-points.ts';
 import { type FaultEngine, type FaultWorld, startFaultEngine, startFaultWorld } from '../support/faults/world.ts';
@@ -64,20 +62,12 @@ afterAll(async () => {
   await engine?.stop();
 });
 
-/** The guard as it is, without its doubts, and without all of it. */
-const GUARDS = {
-  guarded: (bundle: WorkflowBundle) => bundle,
-  undoubting: withoutDoubts,
-  bare: withoutGuard,
-} as const;
-type Guard = keyof typeof GUARDS;
-
-async function worldOf(taskQueue: string, guard: Guard): Promise<FaultWorld> {
+async function worldOf(taskQueue: string, guarded: boolean): Promise<FaultWorld> {
   const bundle = await sharedBundle();
   const { zone, notes } = servers;
   return await startFaultWorld({
     engine,
-    bundle: GUARDS[guard](bundle),
+    bundle: guarded ? bundle : withoutGuard(bundle),
     config: pointsConfig(servers, taskQueue),
     files: { 'zone.pem': zone.pem },
     client: { deadlineMs: 60_000, taskQueue, servers: { notes: { url: notes.url, key: zone.publicJwk } } },
@@ -148,15 +138,16 @@ const AWAY: Readonly<Record<Form, (world: FaultWorld, lost: WorkerProcess, point
 };
 
 /** Takes all points at once to one worker, loses it, and lets another one be asked first. */
-async function played(form: Form, guard: Guard): Promise<ReadonlyMap<string, Seen>> {
-  const world = await worldOf(`${guard}-${FORMS.indexOf(form)}`, guard);
+async function played(form: Form, guarded: boolean): Promise<ReadonlyMap<string, Seen>> {
+  const taskQueue = `${guarded ? 'guarded' : 'bare'}-${FORMS.indexOf(form)}`;
+  const world = await worldOf(taskQueue, guarded);
   try {
     await world.startWorker({ role: 'tools' });
-    let lost: WorkerProcess = await world.startWorker({ role: 'runs' });
+    let lost: WorkerProcess = await world.startWorker({ role: 'runs', holds: true });
     const points = new Map<string, Reached>();
     const restart = async (): Promise<void> => {
       await lost.kill();
-      lost = await world.startWorker({ role: 'runs' });
+      lost = await world.startWorker({ role: 'runs', holds: true });
     };
     const edit = await editBeingJudged(world, restart);
     await Promise.all(
@@ -204,8 +195,8 @@ async function played(form: Form, guard: Guard): Promise<ReadonlyMap<string, See
     const rebuilt = await ledgersOf(world, ids);
     for (const [index, [, each]] of seen.entries())
       if (told[index] !== rebuilt[index]) each.different ??= 'its ledger is another one once it is rebuilt';
-    if (guard === 'guarded') await replayOwn(world);
-    else if (guard === 'bare' && KEPT_IN !== undefined) {
+    if (guarded) await replayOwn(world);
+    else if (KEPT_IN !== undefined) {
       // What it has stored by now is told as it is from then on.
       const catalog = points.get('a catalog being refreshed')?.workflowId ?? '';
       await world.client.workflow.getHandle(catalog).signal('nudge');
@@ -280,7 +271,7 @@ async function differenceIn(world: FaultWorld, workflowId: string): Promise<stri
 test.each(FORMS)(
   '%s: each query is refused once, each run goes on from its task, and is what a replay makes of it',
   async (form) => {
-    const seen = await played(form, 'guarded');
+    const seen = await played(form, true);
     expect(Object.fromEntries(seen)).toEqual(
       Object.fromEntries(NAMES.map((name) => [name, { refused: true, different: undefined }])),
     );
@@ -291,22 +282,9 @@ test.each(FORMS)(
 test.each(FORMS)(
   '%s: without the guard each query is answered, and runs are not what a replay makes of them',
   async (form) => {
-    const seen = await played(form, 'bare');
+    const seen = await played(form, false);
     expect([...seen.values()].some(({ refused }) => refused)).toBe(false);
     expect([...seen].filter(([, { different }]) => different === undefined)).toEqual([]);
-  },
-  LONG_MS,
-);
-
-test(
-  'where no query is doubted, the task behind it is refused if history proves that the one before was never recorded',
-  async () => {
-    const seen = await played('an event without a task', 'undoubting');
-    expect([...seen.values()].some(({ refused }) => refused)).toBe(false);
-    // Its task asks for nothing: there is nothing that history would have to hold.
-    expect([...seen].filter(([, { different }]) => different !== undefined).map(([name]) => name)).toEqual([
-      'a run that is to continue as new',
-    ]);
   },
   LONG_MS,
 );

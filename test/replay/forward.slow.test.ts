@@ -73,7 +73,7 @@ const ALONE: readonly Chosen[] = [
   play('signed', 'decide', 'succeeded', 'succeeded'),
   play('away', 'decide'),
   // One process is cut off, and a second one is replaced: two attempts of a stretch are lost.
-  play('stretch-lost', 'decide'),
+  play('stretch-lost', 'decide', 'succeeded', 'succeeded', 'succeeded', 'succeeded'),
 ];
 
 const MOST_TOGETHER = 10;

@@ -2,22 +2,19 @@
  * Refuses a direct query if the worker loaded events without their workflow task. The worker then drops the run, and
  * the task itself rebuilds it (`domain/history/query-guard.ts`, docs/adr/0044).
  *
- * It also refuses a workflow task if the one before it was never recorded.
- *
  * The interceptor is in every bundle (`workers/bundle.ts`). It changes no command, so a history replays with it and
  * without it.
  * 1. Its state belongs to one run in one worker's memory: the SDK calls `interceptors` for each run (INV-D4).
  */
 import {
   type ActivateInput,
-  type ConcludeActivationInput,
   proxySinks,
   type Sinks,
   workflowInfo,
   type WorkflowInterceptors,
 } from '@temporalio/workflow';
 import { REFUSED_QUERY } from '../../contracts/failure.ts';
-import { type Activation, isRefused, isUnrecorded, NOTHING, taken } from '../../domain/history/query-guard.ts';
+import { type Activation, isRefused, NOTHING, taken } from '../../domain/history/query-guard.ts';
 
 export interface QueryGuardSinks extends Sinks {
   readonly queryGuard: { refused(): void };
@@ -36,19 +33,13 @@ export function interceptors(): WorkflowInterceptors {
           // Another part of the same activation, which was checked with the first part.
           if (input.batchIndex === 0) {
             const activation = activationOf(input);
-            if (isRefused(intake, activation) || isUnrecorded(intake, activation)) {
+            if (isRefused(intake, activation)) {
               queryGuard.refused();
-              // A task may have come with a query, whose sender asks again.
               throw new Error(REFUSED_QUERY);
             }
             intake = taken(intake, activation);
           }
           next(input);
-        },
-        concludeActivation: (input, next) => {
-          const output = next(input);
-          intake = taken(intake, commandedBy(output.commands));
-          return output;
         },
       },
     ],
@@ -71,20 +62,4 @@ function activationOf({ activation }: ActivateInput): Activation {
     isCancelled: jobs.length > 0 && jobs.every(({ resolveActivity }) => resolveActivity?.result?.cancelled),
     ageMs: workflowInfo().unsafe.now() - Date.now(),
   };
-}
-
-/** Names the commands that leave an event. Answers to messages and queries may leave none. */
-function commandedBy(commands: ConcludeActivationInput['commands']): Activation {
-  const begun: string[] = [];
-  const cancelled: string[] = [];
-  let others = 0;
-  for (const command of commands) {
-    const { startTimer, scheduleActivity, cancelTimer, requestCancelActivity } = command;
-    if (startTimer) begun.push(`timer ${startTimer.seq}`);
-    if (scheduleActivity) begun.push(`activity ${scheduleActivity.seq}`);
-    if (cancelTimer) cancelled.push(`timer ${cancelTimer.seq}`);
-    if (requestCancelActivity) cancelled.push(`activity ${requestCancelActivity.seq}`);
-    if (command.upsertWorkflowSearchAttributes ?? command.modifyWorkflowProperties) others += 1;
-  }
-  return { kind: 'commanded', begun, cancelled, others };
 }

@@ -31,7 +31,7 @@ export interface FaultWorld {
   readonly artifacts: ArtifactStore;
   /** Ids of all runs started with `start`. */
   readonly runs: readonly string[];
-  startWorker(options?: Pick<WorkerProcessOptions, 'role' | 'shipped'>): Promise<WorkerProcess>;
+  startWorker(options?: Pick<WorkerProcessOptions, 'role' | 'shipped' | 'holds'>): Promise<WorkerProcess>;
   /** Starts a run of this model, by default with all configured servers. */
   start(model: string, over?: Partial<RunSpecInput>, options?: Partial<StartRunOptions>): Promise<RunHandle>;
   /** Kills the remaining workers. */

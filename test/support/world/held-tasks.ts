@@ -14,6 +14,8 @@ interface Polling {
 /** An activation begins with the Temporal run id (`coresdk.workflow_activation.WorkflowActivation`). */
 const RUN_ID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
 
+/** Set for workers that are to hold tasks. Others take as many at once as the configuration says. */
+const HOLDS = process.env['HOLDS_TASKS'] !== undefined;
 /** More than the runs of a test: each may hold a query and a task. */
 const AT_ONCE = 100;
 
@@ -26,7 +28,8 @@ process.on('SIGWINCH', () => {
 
 const create = Worker.create.bind(Worker);
 Worker.create = async (options) => {
-  const worker = await create({ ...options, maxConcurrentWorkflowTaskExecutions: AT_ONCE });
+  const worker = await create(HOLDS ? { ...options, maxConcurrentWorkflowTaskExecutions: AT_ONCE } : options);
+  if (!HOLDS) return worker;
   // Sound: the field is of the SDK and declared protected; the version is pinned.
   const { nativeWorker } = worker as unknown as Polling;
   const poll = nativeWorker.pollWorkflowActivation;

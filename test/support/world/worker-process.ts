@@ -19,6 +19,8 @@ export interface WorkerProcessOptions {
   readonly role?: WorkerRole;
   /** Values for `${NAME}` in the configuration. */
   readonly env?: Readonly<Record<string, string>>;
+  /** The worker can be made to hold tasks. It takes more of them at once than others do. */
+  readonly holds?: boolean;
   /** Runs `countersign worker` itself, which makes its own bundle and so takes longer. */
   readonly shipped?: boolean;
   /** Path of the file that `npm run build` made, run by Node alone. */
@@ -33,7 +35,7 @@ export interface WorkerProcess {
   log(): string;
   /** Sends SIGKILL: nothing is reported to anybody, and sockets are reset. */
   kill(): Promise<void>;
-  /** Makes the worker take tasks and not do them (`held-tasks.ts`); not for `shipped`. */
+  /** Makes the worker take tasks and not do them (`held-tasks.ts`); only with `holds`. */
   hold(): Promise<void>;
   /** Sends SIGSTOP: the process keeps what it was given and does nothing. */
   freeze(): void;
@@ -51,13 +53,19 @@ const ENTRY = fileURLToPath(new URL('worker-process-entry.ts', import.meta.url))
 const COMMAND = fileURLToPath(new URL('../../../cli/main.ts', import.meta.url));
 
 export async function startWorkerProcess(options: WorkerProcessOptions): Promise<WorkerProcess> {
-  const { configFile, bundleFile = '', address, namespace, role = 'all', env = {}, built } = options;
+  const { configFile, bundleFile = '', address, namespace, role = 'all', holds, env = {}, built } = options;
   const shipped = options.shipped === true || built !== undefined;
   const main = shipped
     ? [built ?? COMMAND, 'worker', '--config', configFile, '--role', role]
     : [ENTRY, configFile, role, bundleFile];
   const child = spawn(process.execPath, [...(built === undefined ? ['--import', 'tsx'] : []), ...main], {
-    env: { PATH: process.env['PATH'] ?? '', TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace, ...env },
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      TEMPORAL_ADDRESS: address,
+      TEMPORAL_NAMESPACE: namespace,
+      ...(holds === true ? { HOLDS_TASKS: 'yes' } : {}),
+      ...env,
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const said: string[] = [];
