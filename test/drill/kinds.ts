@@ -96,12 +96,17 @@ async function interrupted(run: RunHandle): Promise<boolean> {
   return (await run.requests()).some(({ status }) => status === 'cancelled');
 }
 
-/** Waits for the first request of a run, and has ann answer it. */
+/** Waits for the first request of a run, and has ann answer it. A repeated start finds it answered. */
 async function annFirst(scene: Scene, id: string, over: object = {}): Promise<void> {
   const run = scene.countersign.run(id);
-  await until(async () => opened(run), { what: `a request of ${id}` });
-  const [request] = await run.requests();
-  if (request !== undefined && request.votes === undefined) await approveBy(run, request, 'ann', over);
+  const [request] = await until(
+    async () => {
+      const requests = await run.requests();
+      return requests.length > 0 ? requests : undefined;
+    },
+    { what: `a request of ${id}` },
+  );
+  if (request?.status === 'open' && request.votes === undefined) await approveBy(run, request, 'ann', over);
 }
 
 /** Finds the one change of a catalog that waits for a second administrator. */
