@@ -53,9 +53,9 @@ export const NOTHING: Intake = { isBehind: false, isDoubtful: false };
 const OLD_MS = 2_000;
 
 /**
- * The clocks of Temporal and of this machine are taken to differ by this much at most. All that a worker under load is
- * handed of a run may be late, which must not pass for a difference of clocks. Where the clocks differ by more, one
- * query for each task is asked again.
+ * The clocks of Temporal and of this machine are taken to differ by this much at most. A worker under load gets all
+ * tasks of a run late, which must not pass for a difference of clocks. Where the clocks differ by more than this and
+ * `OLD_MS` together, one query for each task is asked again.
  */
 const MOST_SKEW_MS = 500;
 

@@ -6,6 +6,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { defined } from '../../../contracts/defined.ts';
 import type { WorkerRole } from '../../../workers/config/load.ts';
 import { Hopeless, until } from '../until.ts';
 
@@ -63,7 +64,7 @@ export async function startWorkerProcess(options: WorkerProcessOptions): Promise
       PATH: process.env['PATH'] ?? '',
       TEMPORAL_ADDRESS: address,
       TEMPORAL_NAMESPACE: namespace,
-      ...(holds === true ? { HOLDS_TASKS: 'yes' } : {}),
+      ...defined({ HOLDS_TASKS: holds === true ? 'yes' : undefined }),
       ...env,
     },
     stdio: ['ignore', 'pipe', 'pipe'],

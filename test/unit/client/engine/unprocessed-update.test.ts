@@ -1,6 +1,6 @@
 /**
  * A worker that has stood still can finish a workflow task without the update that came with it. Temporal then rejects
- * the update and records nothing, so the engine sends the message again (INV-A1).
+ * the update and records nothing, so the engine sends the message again (INV-D3).
  */
 import { expect, test } from '@jest/globals';
 import { type Client, WorkflowUpdateFailedError } from '@temporalio/client';
