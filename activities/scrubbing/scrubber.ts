@@ -31,13 +31,15 @@ export interface Scrubber {
 }
 
 export function createScrubber(secrets: readonly string[]): Scrubber {
-  const search = createSecretSearch(secrets);
+  // Made when it is first needed: its tables cost more than a short text, and a call that goes well needs one of three.
+  let made: SecretSearch | undefined;
+  const search = (): SecretSearch => (made ??= createSecretSearch(secrets));
   return {
-    text: (given) => masked([{ text: wellFormed(given), kind: 'value', name: '' }], search)[0] ?? '',
-    value: (given) => rebuilt(given, masked(piecesOf(given, wellFormed), search)),
+    text: (given) => masked([{ text: wellFormed(given), kind: 'value', name: '' }], search())[0] ?? '',
+    value: (given) => rebuilt(given, masked(piecesOf(given, wellFormed), search())),
     bytes: (given) => {
       const clean = Buffer.from(given);
-      for (const { start, end } of search.spansIn(clean)) clean.fill('*', start, end);
+      for (const { start, end } of search().spansIn(clean)) clean.fill('*', start, end);
       return clean;
     },
   };

@@ -50,6 +50,7 @@ export async function open({ toolUrl, lane, root, versionOf }) {
   const { limitHeap, memoryOf, sizesFor } = await built('workers/memory.js');
   const { assertSetUp, setUpNamespace } = await built('workers/setup.js');
   const { commonOptions } = await built('workers/worker.js');
+  const { untimeThreads } = await built('workers/workflow-threads.js');
   const { Countersign } = await built('client/index.js');
 
   worker.Runtime.install({ logger: new worker.DefaultLogger('ERROR') });
@@ -92,13 +93,17 @@ export async function open({ toolUrl, lane, root, versionOf }) {
       return heard(answer, stepsOf(answer));
     },
   };
+  untimeThreads();
   const running = await worker.Worker.create({
-    ...commonOptions(config, sizes),
+    ...(await commonOptions(config, sizes)),
     connection: await worker.NativeConnection.connect({ address: ADDRESS }),
     taskQueue: QUEUE,
     workflowBundle: { code },
     activities,
   });
+  // The options of a worker of ours are in place: without them the figures would be those of another program.
+  if (running.options.maxCachedWorkflows !== config.worker.maxCachedWorkflows)
+    throw new Error(`The worker keeps ${running.options.maxCachedWorkflows} runs: it has not the options of ours.`);
   const stopped = running.run();
   const countersign = new Countersign({ client, deadlineMs: 60_000 });
   let last = '';
