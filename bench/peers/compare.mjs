@@ -22,6 +22,7 @@ const LANES = [
   ['bare', ''],
   ['temporal', ''],
   ['temporal', 'stretch'],
+  ['temporal', 'recorded'],
   ['countersign', ''],
   ['countersign', 'steps'],
   ['dbos', ''],
