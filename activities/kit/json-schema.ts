@@ -253,20 +253,26 @@ const PLAIN = new Set(
  */
 function stepsOf(schema: JsonValue, areNames = false): number {
   if (isList(schema)) return schema.reduce<number>((sum, each) => sum + stepsOf(each), 1);
-  if (!isMap(schema)) return 1;
+  if (!isMap(schema)) return countOf(schema);
   return Object.entries(schema).reduce((sum, [key, inner]) => {
     if (!areNames && !PLAIN.has(key)) return Infinity;
     const isData = !areNames && (DATA.includes(key) || key === 'examples');
-    return sum + (isData ? countOf(inner) : stepsOf(inner, !areNames && key === 'properties'));
+    return sum + lengthOf(key) + (isData ? countOf(inner) : stepsOf(inner, !areNames && key === 'properties'));
   }, 1);
 }
 
-/** Counts the values in a value, keys included. @param most where counting ends */
+/** A text is read, compared and quoted in problems: a long one counts once more for each hundred UTF-16 units. */
+function lengthOf(text: string): number {
+  return Math.floor(text.length / 100);
+}
+
+/** Counts the values in a value, keys included; long texts count more. @param most where counting ends */
 export function countOf(value: JsonValue, most = Infinity): number {
+  if (typeof value === 'string') return 1 + lengthOf(value);
   if (typeof value !== 'object' || value === null) return 1;
   let count = 1;
-  for (const inner of Object.values(value)) {
-    count += (isList(value) ? 0 : 1) + countOf(inner, most - count);
+  for (const [key, inner] of Object.entries(value)) {
+    count += (isList(value) ? 0 : 1 + lengthOf(key)) + countOf(inner, most - count);
     if (count > most) return count;
   }
   return count;

@@ -3,8 +3,9 @@
  * before the server is called.
  *
  * 1. The check is bounded in time, since references can double the work at each level. The time limit costs a system
- *    thread, so it is left out where schema and arguments are plain and small. A schema that took too long by itself is not tried again for some minutes: the calls of a turn would otherwise hold the worker's thread one after
- *    the other. What large arguments took is no fault of the schema: the model chooses them.
+ *    thread, so it is left out where schema and arguments are plain and small. A schema that took too long by itself is
+ *    not tried again for some minutes: the calls of a turn would otherwise hold the worker's thread one after the other.
+ *    What large arguments took is no fault of the schema: the model chooses them.
  * 2. A schema that cannot be used refuses nothing and lets nothing pass unseen: people are asked (INV-G4).
  */
 import { LRUCache } from 'lru-cache';

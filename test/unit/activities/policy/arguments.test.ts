@@ -266,6 +266,14 @@ describe('how long a check may take is known before it', () => {
     ).toBeLessThan(110);
   });
 
+  test('long texts count by their length, in values and in schemas', () => {
+    const long = 'x'.repeat(10_000);
+    expect(countOf([long])).toBe(102);
+    expect(countOf({ [long]: 1 })).toBe(103);
+    for (const schema of [{ enum: [long] }, { required: [long] }, { properties: { [long]: {} } }])
+      expect(new LinearSchema(schema).stepsPerValue).toBeGreaterThan(100);
+  });
+
   test('a small one needs no time limit, a large one has it', () => {
     const limits = jest.spyOn(Script.prototype, 'runInContext');
     try {
