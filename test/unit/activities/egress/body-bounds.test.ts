@@ -1,4 +1,5 @@
 /** How bodies are bounded: in bytes, in values of JSON, and from event to event. */
+import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { type ByteCap, capResponse, countMarks, ResponseTooLarge } from '../../../../activities/egress/fetch.ts';
@@ -101,6 +102,30 @@ describe('events of one stream', () => {
     const cap = { maxBytes: 500, wholeStreams: true };
     expect((await read(EVENTS, cutEvery(50, event('{}').repeat(20)), cap)).failure).toMatch(/500 bytes$/);
   });
+});
+
+test('a body is read as fast as its reader takes it, and ends for the server when its reader goes', async () => {
+  let pulled = 0;
+  let left: unknown;
+  const endless = new ReadableStream<Uint8Array>(
+    {
+      pull: (controller) => {
+        pulled += 1;
+        controller.enqueue(new Uint8Array(1_000));
+      },
+      cancel: (reason) => void (left = reason),
+    },
+    { highWaterMark: 0 },
+  );
+  const { body } = capResponse(new Response(endless), { maxBytes: 1_000_000 });
+  const reader = body?.getReader();
+  await setImmediate();
+  expect(pulled).toBe(0);
+  await reader?.read();
+  await setImmediate();
+  expect(pulled).toBe(1);
+  await reader?.cancel('enough');
+  expect(left).toBe('enough');
 });
 
 // How many values a JSON text can make is known of its bytes, before anything is parsed.
