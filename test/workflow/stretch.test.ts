@@ -17,6 +17,7 @@ import { answered, failed } from '../support/models/bench.ts';
 import { chatDialect } from '../support/models/chat.ts';
 import { said } from '../support/models/dialect.ts';
 import { type ModelProvider, startModelProvider } from '../support/models/provider.ts';
+import { startRawServer } from '../support/servers/raw-server.ts';
 import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
 import { executions, factsOf, results } from '../support/world/run-record.ts';
@@ -171,6 +172,41 @@ describe('a stretch', () => {
     expect(factsOf(ledger, 'outcome').map(({ outcome }) => outcome)).toEqual(['succeeded', 'succeeded']);
     expect(await activitiesOf(run.runId)).toEqual(['prepareRun', 'stretch']);
   });
+});
+
+test('a call whose answer was lost is named in the details, and by the timer that sends it again', async () => {
+  const mute = await startRawServer({
+    era: 'modern',
+    tools: {
+      lookup: (exchange, attempt) => {
+        exchange.execute();
+        if (attempt === 1) exchange.reset();
+        else exchange.text('found');
+      },
+    },
+  });
+  const losing = await beside({
+    taskQueue: 'losing',
+    servers: { mute: { url: mute.url, credentials: { kind: 'none' }, repeatable: ['lookup'] } },
+    policy: { never: ['mute/lookup'] },
+  });
+  try {
+    const run = await losing.start([{ calls: [{ tool: 'mute/lookup' }] }, { text: 'done' }]);
+    expect(await run.result()).toMatchObject({ status: 'completed' });
+    expect(await activitiesOf(run.runId, losing)).toEqual(['prepareRun', 'callTool', 'stretch']);
+    const { events } = await losing.client.workflow.getHandle(run.runId).fetchHistory();
+    const summaries = (events ?? []).map(({ userMetadata }) =>
+      Buffer.from(userMetadata?.summary?.data ?? []).toString(),
+    );
+    expect(summaries).toContainEqual('"try t1.c0 again: its answer was lost"');
+    const { currentDetails } = await losing.client.workflow
+      .getHandle(run.runId)
+      .query<{ currentDetails?: string }>('__temporal_workflow_metadata');
+    expect(currentDetails).toContain('mute/lookup (**answer lost**, left to the run)');
+  } finally {
+    await losing.stop();
+    await mute.close();
+  }
 });
 
 test.each(['prepareRun', 'stretch'])(

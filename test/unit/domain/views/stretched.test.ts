@@ -52,15 +52,15 @@ describe('a turn', () => {
       2: { result: endedAs(cancelled) },
     };
     expect(lineOf(turnOf([tool('a'), tool('b'), tool('c'), tool('d')], results))).toBe(
-      `${AT} files/a (TOOL&#95;FAILED), files/b (left to the run), files/c (cancelled), files/d`,
+      `${AT} files/a (TOOL&#95;FAILED), files/b (**answer lost**, left to the run), files/c (cancelled), files/d`,
     );
   });
 
-  test('says which calls have no result', () => {
+  test('says which calls have no result, and of which the answer was lost', () => {
     const open = turnOf([tool('a')]);
     const { callId, digest, sentAt } = stretchedCall();
     const lost = { ...open, calls: [{ callId, digest, sentAt }] };
-    expect(lineOf(lost)).toBe(`${AT} files/a (left to the run)`);
+    expect(lineOf(lost)).toBe(`${AT} files/a (**answer lost**, left to the run)`);
     const result = { kind: 'not-sent', code: 'TOOL_UNAVAILABLE', message: 'It is away.' } as const;
     expect(lineOf(turnOf([tool('a')], { 0: { result } }))).toBe(`${AT} files/a (left to the run)`);
   });
