@@ -53,7 +53,9 @@ export class Reading {
 
   /** Finds a run that the person may see. @throws CountersignError `RUN_NOT_FOUND` */
   async seen(runId: string, asker: Asker): Promise<Seen> {
-    const held = this.#projection.run(runId);
+    const listed = this.#projection.run(runId);
+    // A run that was started without the library is listed before its first activity has said whose it is.
+    const held = listed?.row.tenant === '' ? undefined : listed;
     const known = held ?? (await this.#described(runId));
     const { row } = known ?? {};
     if (known === undefined || row?.tenant !== asker.tenant || !(await this.#maySee(known, asker))) {

@@ -96,6 +96,15 @@ test('every refusal asks Temporal, and fails as it does: a run of others, of ano
   }
 });
 
+test('a run that was listed before it said whose it is shows to its initiator', async () => {
+  const saying = (text: string) => ({ data: Buffer.from(JSON.stringify(text)) });
+  const indexedFields = { CountersignTenant: saying('default'), CountersignInitiator: saying('ann') };
+  const workflowExecutionInfo = { type: { name: 'agentRun' }, searchAttributes: { indexedFields } };
+  const describe = async (): Promise<unknown> => await Promise.resolve({ workflowExecutionInfo });
+  const early = reading(requestFor('ben'), [known({ tenant: '', initiator: '' })], describe);
+  expect(await early.seen('run-1', asker())).toMatchObject({ initiator: 'ann' });
+});
+
 test('a page asks as many runs as its rows need, and no more', async () => {
   const asked: string[] = [];
   const pageOf = async (pending: number, most: number): Promise<number> => {
