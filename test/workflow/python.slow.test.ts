@@ -9,12 +9,17 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import { LedgerPage } from '../../contracts/schemas/run-state.ts';
 import { ServerTools, ToolDefinition } from '../../contracts/schemas/tool.ts';
 import { definitionHash } from '../../domain/request/digest.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import type { RecordingServer } from '../support/servers/recording-server.ts';
+import type { Gateway } from '../../gateway/gateway.ts';
+import { startTestGateway, startTestProvider, type TestProvider } from '../support/scenes/gateway-world.ts';
+import { listenOnLoopback } from '../support/servers/loopback-server.ts';
 import { startBank } from '../support/world/bank-world.ts';
+import { executions } from '../support/world/run-record.ts';
 import { decisionOn, openRequests, type World } from '../support/world/world.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -36,11 +41,19 @@ interface Ended {
 
 /** @param script a file of the example, or `-c` with a program */
 async function python(script: string, ...args: readonly string[]): Promise<Ended> {
+  return await pythonWith({}, script, ...args);
+}
+
+async function pythonWith(
+  env: Readonly<Record<string, string>>,
+  script: string,
+  ...args: readonly string[]
+): Promise<Ended> {
   const path = process.env['EXAMPLE_PYTHON'];
   if (path === undefined) throw new Error('EXAMPLE_PYTHON is not set: run the tests through `npm test`');
   const run = promisify(execFile)(path, [script === '-c' ? script : join(EXAMPLE, script), ...args], {
     cwd: EXAMPLE,
-    env: { TEMPORAL_ADDRESS: world.engine.server.address, PYTHONDONTWRITEBYTECODE: '1' },
+    env: { TEMPORAL_ADDRESS: world.engine.server.address, PYTHONDONTWRITEBYTECODE: '1', ...env },
     timeout: LIMIT_MS,
   });
   return await run.then(
@@ -50,6 +63,7 @@ async function python(script: string, ...args: readonly string[]): Promise<Ended
   );
 }
 
+type Entries = readonly LedgerEntry[];
 type Steps = Parameters<World['spec']>[0];
 
 const TRANSFER = { tool: 'bank__transfer', arguments: { to: 'größe 😀', amount: 0.00001, é: 1, Z: [1e21] } };
@@ -57,10 +71,16 @@ const TRANSFER = { tool: 'bank__transfer', arguments: { to: 'größe 😀', amou
 const ONE: Steps = [{ calls: [TRANSFER] }, { text: 'paid' }];
 
 /** Writes a spec, and starts it by Python. */
-async function approve(runId: string, approver: string, steps = ONE, changed: object = {}): Promise<Ended> {
+async function approve(
+  runId: string,
+  approver: string,
+  steps = ONE,
+  changed: object = {},
+  env: Readonly<Record<string, string>> = {},
+): Promise<Ended> {
   const file = join(world.engine.directory, `${runId}.json`);
   await writeFile(file, JSON.stringify({ ...world.spec(steps), ...changed }));
-  return await python('approve.py', file, runId, approver);
+  return await pythonWith(env, 'approve.py', file, runId, approver);
 }
 
 test('its hashes are those of the vectors', async () => {
@@ -151,6 +171,61 @@ test('a run that ends and asks nobody ends the script, too', async () => {
 test('a run that fails ends the script with its code', async () => {
   const { code, stderr } = await approve('python-wrong', 'ben', ONE, { servers: 'none' });
   expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/^SPEC_INVALID: /) });
+});
+
+describe('a run that has continued as new', () => {
+  const limits = { turnsPerExecution: 1 };
+  const steps: Steps = [{ calls: [TRANSFER] }, { calls: [TRANSFER] }, { text: 'paid' }];
+  let provider: TestProvider;
+  let gateway: Gateway;
+  beforeAll(async () => {
+    provider = await startTestProvider();
+    gateway = await startTestGateway(world, provider);
+  });
+  afterAll(async () => {
+    await gateway.stop();
+    await provider.close();
+  });
+
+  /** @param sub whose token the script has */
+  async function approveThrough(url: string, runId: string, sub = 'ben'): Promise<Ended> {
+    const env = { GATEWAY_URL: url, GATEWAY_TOKEN: await provider.token({ sub }) };
+    return await approve(runId, 'ben', steps, { limits }, env);
+  }
+
+  test('is verified from its first entry on: what is stored is read through the gateway', async () => {
+    const { code, stdout, stderr } = await approveThrough(gateway.url, 'python-long');
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect((await executions(world, 'python-long')).length).toBeGreaterThan(1);
+    const entries = await world.countersign.run('python-long').ledger();
+    expect(stdout).toContain(`ledger intact: ${entries.length} entries, head ${entries.at(-1)?.hash}`);
+  });
+
+  test.each<[string, (entries: Entries) => Entries, string]>([
+    ['changes', (entries) => entries.map((entry) => (entry.seq === 2 ? { ...entry, at: entry.at + 'x' } : entry)), '2'],
+    ['leaves out', (entries) => entries.filter(({ seq }) => seq !== 3), '3'],
+  ])('is not whole if something before the gateway %s an entry', async (how, change, broken) => {
+    const liar = await listenOnLoopback((request, response) => {
+      void fetch(`${gateway.url}${request.url}`, { headers: { authorization: String(request.headers.authorization) } })
+        // Sound: the gateway's own answer.
+        .then(async (answer) => ({ entries: change(((await answer.json()) as { entries: Entries }).entries) }))
+        .then((told) => response.end(JSON.stringify(told)));
+    });
+    const { code, stderr } = await approveThrough(liar.origin, `python-${how.replace(' ', '-')}`);
+    await liar.close();
+    expect({ code, stderr }).toEqual({ code: 1, stderr: `the ledger is not intact: entry ${broken}\n` });
+  });
+
+  test('is not verified without a gateway, or by somebody who may not see it', async () => {
+    expect(await approve('python-alone', 'ben', steps, { limits })).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^entries before \d+ are in the artifact store: set GATEWAY_URL /),
+    });
+    expect(await approveThrough(gateway.url, 'python-eve', 'eve')).toMatchObject({
+      code: 1,
+      stderr: 'the gateway does not give entry 0: HTTP Error 404: Not Found\n',
+    });
+  });
 });
 
 describe('what the pages say', () => {
