@@ -63,24 +63,35 @@ export function createSlackChannel(
       const { thread } = message;
       // Whoever cannot look posts: a message that comes twice is better than one that does not come.
       const known = message.repeated ? await found(ask, channel.channel, message).catch(() => undefined) : undefined;
-      if (known !== undefined) return { thread: thread ?? known };
-      const answer = await ask('chat.postMessage', {
-        channel: channel.channel,
-        ...contentOf(message, channel, compared),
-        ...defined({ thread_ts: thread }),
-        unfurl_links: false,
-        unfurl_media: false,
-        metadata: { event_type: EVENT_TYPE, event_payload: { id: message.id } },
-      });
-      if (answer['ok'] !== true) throw refusalOf(name, answer['error']);
-      // The message has come; what else fails is no reason to send it again.
+      const ts = known ?? (await posted(name, ask, channel, message, compared));
+      // The message has come, now or by an earlier try; what else fails is no reason to send it again.
       if (channel.buttons) await withoutButtons(ask, channel.channel, message).catch(() => undefined);
-      return sentAs(thread ?? answer['ts']);
+      return sentAs(thread ?? ts);
     },
   };
 }
 
 const EVENT_TYPE = 'countersign_message';
+
+/** Posts a message. @returns its `ts` */
+async function posted(
+  name: string,
+  ask: (method: string, body: Fields) => Promise<Fields>,
+  channel: SlackChannel,
+  message: Message,
+  compared: Compared,
+): Promise<unknown> {
+  const answer = await ask('chat.postMessage', {
+    channel: channel.channel,
+    ...contentOf(message, channel, compared),
+    ...defined({ thread_ts: message.thread }),
+    unfurl_links: false,
+    unfurl_media: false,
+    metadata: { event_type: EVENT_TYPE, event_payload: { id: message.id } },
+  });
+  if (answer['ok'] !== true) throw refusalOf(name, answer['error']);
+  return answer['ts'];
+}
 
 function sentAs(thread: unknown): MessageSent {
   return typeof thread === 'string' ? { thread } : {};

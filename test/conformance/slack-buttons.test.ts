@@ -103,6 +103,17 @@ describe('buttons in messages of Slack', () => {
     expect(server.problems).toEqual([]);
   });
 
+  test('leave the thread, too, if the try that posted the news has ended before it could take them out', async () => {
+    const { server, channel } = await slack({ buttons: true });
+    const { thread = '' } = await channel.send(message({ requests: [asks('t1.c0', HEX.first)] }));
+    server.loseNextAnswer();
+    await expect(channel.send({ ...closes, thread })).rejects.toThrow();
+    expect(JSON.stringify(server.posts[0]?.body)).toContain(HEX.first);
+    expect(await channel.send({ ...closes, thread, repeated: true })).toEqual({ thread });
+    expect(server.posts).toHaveLength(2);
+    expect(JSON.stringify(server.posts[0]?.body)).not.toContain(HEX.first);
+  });
+
   test.each([undefined, 'limited'] as const)(
     'stay where the bot may not read, and the news still comes (%s)',
     async (how) => {
