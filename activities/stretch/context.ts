@@ -2,6 +2,7 @@
  * Lets a stretch run other activities inside of it: they see the same facts of Temporal, and a cancellation and
  * heartbeats of their own.
  */
+import { setMaxListeners } from 'node:events';
 import { asyncLocalStorage, Context } from '@temporalio/activity';
 import { CancelledFailure } from '@temporalio/common';
 import type { ActivityCancellationDetailsHolder } from '@temporalio/common/lib/activity-cancellation-details.js';
@@ -18,6 +19,8 @@ export async function within<T>(
   activity: () => Promise<T>,
   hear: (details: unknown) => void = () => undefined,
 ): Promise<T> {
+  // Node takes the eleventh call of a turn for a leak, and warns.
+  setMaxListeners(0, signal);
   let told = (): void => undefined;
   const cancelled = new Promise<never>((_, reject) => {
     told = () => reject(reasonOf(signal));
