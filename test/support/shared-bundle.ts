@@ -16,6 +16,7 @@ const PLACE = join(ROOT, '.build/bundles');
 const FOLDERS = ['contracts', 'domain', 'workflows'];
 const FILES = [
   'test/support/shared-bundle.ts',
+  'test/support/faults/short-heartbeats.ts',
   'test/support/forgery/broken-workflows.ts',
   'workers/bundle.ts',
   'workers/codec.ts',

@@ -5,6 +5,7 @@
 import { writeFile } from 'node:fs/promises';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import type { Client } from '@temporalio/client';
 import { stringify } from 'yaml';
 import { createDirectoryStore } from '../../../activities/artifacts/directory.ts';
@@ -12,7 +13,7 @@ import type { ArtifactStore } from '../../../activities/artifacts/port.ts';
 import { Countersign, type CountersignOptions, type RunHandle, type StartRunOptions } from '../../../client/index.ts';
 import type { Config, ConfigInput } from '../../../contracts/schemas/config.ts';
 import type { RunSpecInput } from '../../../contracts/schemas/run-spec.ts';
-import type { WorkflowBundle } from '../../../workers/bundle.ts';
+import { bundleWorkflows, type MadeBundle, type WorkflowBundle } from '../../../workers/bundle.ts';
 import { createDataConverter } from '../../../workers/codec.ts';
 import { loadConfig } from '../../../workers/config/load.ts';
 import { type DevServer, startDevServer } from '../../../workers/dev-server.ts';
@@ -50,6 +51,8 @@ export interface FaultWorldOptions {
   readonly bundle?: WorkflowBundle;
 }
 
+const SHORT_HEARTBEATS = fileURLToPath(new URL('short-heartbeats.ts', import.meta.url));
+
 let started = 0;
 
 export async function startFaultWorld(options: FaultWorldOptions): Promise<FaultWorld> {
@@ -58,7 +61,7 @@ export async function startFaultWorld(options: FaultWorldOptions): Promise<Fault
   const inFolder = (name: string): string => join(engine.directory, name);
   const configFile = inFolder(`${options.config.taskQueue ?? 'countersign'}.yaml`);
   const bundleFile = inFolder('bundle.json');
-  const bundle = options.bundle ?? (await sharedBundle());
+  const bundle = options.bundle ?? (await sharedBundle(bundleWithShortHeartbeats));
   await writeFile(configFile, stringify({ ...options.config, egress: { ...LOOPBACK, ...options.config.egress } }));
   await writeFile(bundleFile, JSON.stringify(bundle));
   for (const [name, text] of Object.entries(files)) await writeFile(inFolder(name), text);
@@ -102,6 +105,11 @@ export async function startFaultWorld(options: FaultWorldOptions): Promise<Fault
       if (options.engine === undefined) await engine.stop();
     },
   };
+}
+
+/** Makes the bundle of workers that tests kill. */
+export async function bundleWithShortHeartbeats(): Promise<MadeBundle> {
+  return await bundleWorkflows(undefined, [SHORT_HEARTBEATS]);
 }
 
 // Starts a Temporal dev server on a SQLite file that can be killed, and restarted on the same port and file.
