@@ -4,7 +4,7 @@ import type { CatalogConnection } from '../../contracts/schemas/catalog.ts';
 import type { CatalogActivities } from '../../contracts/wire/catalog.ts';
 import type { ToolActivities } from '../../contracts/wire/activities.ts';
 import type { Answering } from '../entity/unread.ts';
-import { provenActivities } from '../entity/zone-activities.ts';
+import { provenActivities } from '../interceptors/zone.ts';
 
 /** Options for reviewing a message. Its sender waits for the answer, so the times are short. */
 export function reviewActivities(): Answering<CatalogActivities> {

@@ -1,7 +1,7 @@
 /** The activities of runs and catalogs alike, with their timeouts and retries. `answered` opens their answers. */
 import type { RunActivities } from '../../contracts/wire/activities.ts';
 import type { Answering } from './unread.ts';
-import { provenActivities } from './zone-activities.ts';
+import { provenActivities } from '../interceptors/zone.ts';
 
 /**
  * Options for reading the trusted keys. No caller waits for the result; the sender of the next message may ask for it

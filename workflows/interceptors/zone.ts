@@ -2,8 +2,8 @@
  * Lets a workflow in trust mode `signed` believe only worker output that has the expected claims, proven by a key of
  * the zone (docs/adr/0047).
  *
- * It owns whether this workflow checks, and the comparison. It does not own the MAC (`workers/zone.ts`), nor scheduling
- * again (`workflows/entity/zone-activities.ts`).
+ * It owns whether this workflow checks, the comparison, and scheduling a repeatable activity again whose answer is
+ * unproven. It does not own the MAC (`workers/zone.ts`).
  * 1. The first event settles whether the workflow checks. Checking can be switched on later, and never off.
  * 2. A workflow that does not check issues the same commands as without this module, with no promise in between
  *    (INV-D1).
@@ -12,6 +12,8 @@
  * 4. Nothing compared here depends on the Temporal run, except in a carry, whose writer is another execution (INV-D4).
  * 5. Only the proven detail of a failure counts. A timeout or a cancellation keeps its kind and what Temporal says with
  *    it.
+ * 6. A tool call is scheduled once, whatever comes of it (INV-X1), and so is every activity that its caller repeats by
+ *    itself.
  */
 import {
   ActivityFailure,
@@ -25,12 +27,16 @@ import {
 import {
   type ActivateInput,
   type ActivityInput,
+  type ActivityOptions,
   CancellationScope,
   type ContinueAsNewInput,
   patched,
+  proxyActivities,
+  sleep,
   workflowInfo,
   type WorkflowInterceptors,
 } from '@temporalio/workflow';
+import type { ErrorCode } from '../../contracts/errors.ts';
 import { failureOf, final } from '../../contracts/failure.ts';
 import { ACTIVITIES, CATALOG_WORKFLOW, RUN_WORKFLOW } from '../../contracts/names.ts';
 import {
@@ -252,4 +258,64 @@ function saidIn(failure: ProtoFailure): Arrived {
     return { proven, failure: defaultPayloadConverter.fromPayload<ProvenFailure>(detail) };
   }
   return {};
+}
+
+// The activities of a workflow: one that may be repeated is scheduled again if its answer is unproven.
+
+/**
+ * Number of tries, the first included. Ten take some minutes with their pauses, which covers workers that get their
+ * keys one after another.
+ */
+const MOST_TRIES: Readonly<Record<string, number>> = {
+  [ACTIVITIES.prepareRun]: 10,
+  [ACTIVITIES.judge]: 10,
+  [ACTIVITIES.modelStep]: 10,
+  [ACTIVITIES.storeSegment]: 10,
+  [ACTIVITIES.discoverTools]: 10,
+  // Somebody waits for these.
+  [ACTIVITIES.discoverCatalog]: 3,
+  [ACTIVITIES.readTrust]: 3,
+};
+const FIRST_PAUSE_MS = 1_000;
+const LAST_PAUSE_MS = 60_000;
+
+const ANSWER_UNPROVEN: ErrorCode = 'ANSWER_UNPROVEN';
+
+type Activity = (...args: readonly unknown[]) => Promise<unknown>;
+
+/** Like `proxyActivities`, but checks the answers if the workflow checks. */
+export function provenActivities<T extends object>(options: ActivityOptions): T {
+  // Sound: `T` names activities, and the proxy has a function of each name.
+  const activities = proxyActivities(options) as unknown as T & Readonly<Record<string, Activity>>;
+  if (!zone.isChecking) return activities;
+  const handler: ProxyHandler<T> = {
+    get: (_, name) => {
+      const type = String(name);
+      return async (...args: readonly unknown[]) =>
+        await asked(type, options, async () => await activities[type]?.(...args));
+    },
+  };
+  // Sound: as above; every property that is read of it is an activity.
+  return new Proxy({} as T, handler);
+}
+
+async function asked(type: string, options: ActivityOptions, ask: () => Promise<unknown>): Promise<unknown> {
+  const most = MOST_TRIES[type] ?? 1;
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (tries >= most || !isLost(error, options)) throw error;
+    }
+    const pause = Math.min(FIRST_PAUSE_MS * 2 ** (tries - 1), LAST_PAUSE_MS);
+    await sleep(pause, { summary: `${type} again: what came back is not proven` });
+  }
+}
+
+/** True if the activity may be scheduled again. A total time that a caller set is not extended when it is over. */
+function isLost(error: unknown, { scheduleToCloseTimeout }: ActivityOptions): boolean {
+  if (error instanceof ApplicationFailure) return error.type === ANSWER_UNPROVEN;
+  return (
+    scheduleToCloseTimeout === undefined && error instanceof ActivityFailure && error.cause instanceof TimeoutFailure
+  );
 }

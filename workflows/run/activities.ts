@@ -8,7 +8,7 @@ import { MOST_TRIES } from '../../contracts/wire/legacy-2025.ts';
 import type { ModelActivities, RunActivities, ToolActivities } from '../../contracts/wire/activities.ts';
 import type { StretchBounds } from '../../contracts/wire/run.ts';
 import type { Answering } from '../entity/unread.ts';
-import { provenActivities } from '../entity/zone-activities.ts';
+import { provenActivities } from '../interceptors/zone.ts';
 import type { RunPriority } from '../../contracts/wire/identity.ts';
 
 /**

@@ -6,7 +6,7 @@ import { Config } from '../../../../contracts/schemas/config.ts';
 
 // What a workflow hands to Temporal, seen without one.
 jest.unstable_mockModule('@temporalio/workflow', () => ({ ActivityCancellationType: {} }));
-jest.unstable_mockModule('../../../../workflows/entity/zone-activities.ts', () => ({
+jest.unstable_mockModule('../../../../workflows/interceptors/zone.ts', () => ({
   provenActivities: (options: unknown) => options,
 }));
 
