@@ -9,7 +9,7 @@ const DISPATCHED = 'inputAskedUpdate';
 const PRESENT = 'presentSignal';
 
 /** Registers every update of runs and catalogs. */
-const KIT = 'workflows/entity/messages.ts';
+const KIT = 'workflows/entity/entity.ts';
 
 /** Functions that are called, in their order, each followed once by those that it calls in the same module. */
 function callsIn(node: unknown, module: unknown, known = new Set<string>()): readonly string[] {

@@ -24,7 +24,7 @@ import {
 } from '../../domain/shapes/inputs.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import type { Refusal } from '../../domain/text/refusal.ts';
-import { askedAbout, onNudge, onUpdate, parsed, refuseWith, serveEntity } from '../entity/messages.ts';
+import { askedAbout, onNudge, onUpdate, parsed, refuseWith, serveEntity } from '../entity/entity.ts';
 import { checkFromNowOn } from '../interceptors/zone.ts';
 import { assertOtherVoice, changePolicies, connect, decideChange, disconnect, forbidden, refresh } from './changes.ts';
 import type { LiveCatalog } from './live-catalog.ts';

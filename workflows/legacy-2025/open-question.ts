@@ -21,7 +21,7 @@ import {
 import { parseHeldQuestions } from '../../domain/shapes/inputs.ts';
 import type { AskingOnConnection, CallState } from '../../domain/state/call.ts';
 import { callOf } from '../../domain/state/run.ts';
-import { askedAbout, onUpdate, parsed } from '../entity/messages.ts';
+import { askedAbout, onUpdate, parsed } from '../entity/entity.ts';
 import { closed } from '../run/answers.ts';
 import { closeQuestion, waitForAnswer } from '../run/call.ts';
 import { holdOf } from '../run/dispatch-input.ts';

@@ -49,7 +49,7 @@ import { type EditDecision, isEdit, type WaitingForAnswer, type WaitingForConsen
 import type { Change, Run } from '../../domain/state/run.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { type Refusal, refuse } from '../../domain/text/refusal.ts';
-import { onUpdate, parsed, refuseWith } from '../entity/messages.ts';
+import { onUpdate, parsed, refuseWith } from '../entity/entity.ts';
 import { seenAs } from '../entity/unread.ts';
 import { editCall, refuseFlood } from './edits.ts';
 import type { LiveRun } from './live-run.ts';

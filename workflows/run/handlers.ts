@@ -10,7 +10,7 @@ import { setHandler, workflowInfo } from '@temporalio/workflow';
 import type { Advance } from '../../contracts/schemas/run-state.ts';
 import { admitSaid, heard, otherThanHeard } from '../../domain/run/message-queue.ts';
 import { parseForget, parseSay, parseStop } from '../../domain/shapes/inputs.ts';
-import { onNudge, onUpdate, parsed, refuseWith, serveEntity } from '../entity/messages.ts';
+import { onNudge, onUpdate, parsed, refuseWith, serveEntity } from '../entity/entity.ts';
 import { serveElicitation } from '../legacy-2025/open-question.ts';
 import { closed, serveAnswers } from './answers.ts';
 import type { LiveRun } from './live-run.ts';
