@@ -16,15 +16,17 @@
  * 7. Every ending is a value, including a fault of this worker before the send: the run would take a thrown error for a
  *    lost answer. `not-sent` is a result that the run may try again: proven not to have run, and likely to pass
  *    (INV-X1).
+ *
+ * One file, because what a call is sent with decides how its ending is told.
  */
-import { activityInfo, cancellationDetails, cancellationSignal, Context, log } from '@temporalio/activity';
+import { cancellationDetails, cancellationSignal, Context, log } from '@temporalio/activity';
 import { LRUCache } from 'lru-cache';
 import { defined } from '../../contracts/defined.ts';
 import { traitsOf } from '../../contracts/errors.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
-import { type HeldTold, MOST_TRIES } from '../../contracts/wire/legacy-2025.ts';
+import type { HeldTold } from '../../contracts/wire/legacy-2025.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { resultText } from '../../domain/views/model-text.ts';
@@ -48,16 +50,16 @@ import {
 } from '../discovery/access.ts';
 import { faultName } from '../kit/activity.ts';
 import type { ServerLimits } from '../limits/server-limits.ts';
-import type { CallEnding, CallProgress, ServerConnection, ToolServer, WantedTask } from '../mcp/port.ts';
+import type { CallEnding, CallProgress, ServerConnection, ToolCall, ToolServer, WantedTask } from '../mcp/port.ts';
 import type { Pulse } from '../mcp/pulse.ts';
-import { inputOf, pausedBy, type StateSeal } from '../mcp/state-seal.ts';
+import { goingOn, pausedBy, type StateSeal } from '../mcp/state-seal.ts';
 import type { Conditions } from '../policy/condition.ts';
 import type { ReadDiscarded } from '../run/discarded-tail.ts';
 import { secretsOf, withToken } from '../tokens/broker.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
 import type { CheckSignatures, SaidAuthorizations } from '../trust/dispatch-proof.ts';
 import { GRACE_MS, type HeldPeople, type HeldRun, type QuestionMacs } from './legacy-2025/open-question.ts';
-import { sealFor, taskResult } from './legacy-2025/seals.ts';
+import { sealPoint, taskResult } from './legacy-2025/seals.ts';
 import type { LinkCheckParts } from './links.ts';
 import type { Leaving } from './statement.ts';
 
@@ -161,12 +163,42 @@ async function send(
       told.sentAt = details.sentAt ?? told.sentAt;
       pulse.say(details);
     },
-    ...sealFor(input, seal, authority),
+    ...sealing(input, seal, authority),
     isHandedOn: handingOn(told),
     ...defined({ task, people: people?.ask }),
     ...defined({ approvalRequestId: input.approvalRequestId, storedAnswerId: input.storedAnswerId }),
     ...(await inputOf(input, seal)),
   });
+}
+
+/**
+ * Lets another worker ask for the answer, if the server says where it comes. Returns nothing if the run would not know
+ * what to do with the place, or if no key can seal it.
+ */
+export function sealing(
+  input: DispatchInput,
+  seal: StateSeal | undefined,
+  authority: () => CallAuthority,
+): Pick<ToolCall, 'seal'> {
+  if (input.resumable !== true || seal === undefined) return {};
+  // The authority is read late, because another token may come with a person's answer.
+  return { seal: async (point) => await sealPoint(input, { point, authority: authority() }, seal) };
+}
+
+const NO_KEY =
+  'servers may ask people for input only where this worker can seal their state: configure a key in grants.keys';
+const NOBODY_ASKED = 'policy lets this run ask nobody for input';
+
+/** Says whether the server may ask in this call, and what people have answered so far. */
+export async function inputOf(
+  dispatch: DispatchInput,
+  seal: StateSeal | undefined,
+): Promise<Pick<ToolCall, 'input' | 'noInput'>> {
+  const { input, attempt } = dispatch;
+  if (input === undefined) return { noInput: NOBODY_ASKED };
+  if (seal === undefined) return { noInput: NO_KEY };
+  const isAsked = input.leg !== undefined || input.provided.length > 0;
+  return { input: isAsked ? await goingOn(dispatch, input, seal) : { answers: [], dispatch: `0.${attempt}` } };
 }
 
 const KEY_DIGITS = 16;
@@ -374,17 +406,4 @@ function failedUnsent(error: unknown): DispatchResult {
   log.error('A call was not sent: a fault of this worker.', { error: name });
   const message = `This worker failed before the call was sent (${name}). Its log names the fault.`;
   return { kind: 'not-sent', code: 'INTERNAL', message };
-}
-
-// A poll of a task must know whether its current try is the last one.
-
-/** Time in ms that must be left for this try, the pause after it and one more try. */
-const NEEDED_MS = 120_000;
-
-/** Must be called where the try begins. */
-export function isLastTry(): boolean {
-  // Temporal servers do not report the number of attempts (1.29).
-  const { attempt, retryPolicy, scheduledTimestampMs, scheduleToCloseTimeoutMs } = activityInfo();
-  const end = scheduledTimestampMs + scheduleToCloseTimeoutMs;
-  return attempt >= (retryPolicy?.maximumAttempts ?? MOST_TRIES) || Date.now() + NEEDED_MS > end;
 }

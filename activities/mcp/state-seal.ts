@@ -25,7 +25,7 @@ import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.t
 import { answersTo, MOST_ROUNDS } from '../../domain/request/input.ts';
 import { answersOf } from '../../domain/request/provision.ts';
 import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
-import type { CallEnding, ToolCall } from './port.ts';
+import type { CallEnding, ToolInput } from './port.ts';
 
 /** RFC 7518 §4.5 and §5.3: the derived key encrypts by itself. */
 const ALG = 'dir';
@@ -163,30 +163,24 @@ function dataOf(binding: SealBinding): Uint8Array {
 // 2. The state is sealed together with the questions, even if the server gave no state: nothing else proves which
 //    questions people have answered.
 
-const NO_KEY =
-  'servers may ask people for input only where this worker can seal their state: configure a key in grants.keys';
-const NOBODY_ASKED = 'policy lets this run ask nobody for input';
 /** Prefixes of the sealed text: a state may be empty, and a server may give none. */
 const STATE = '+';
 const NO_STATE = '-';
 
-/** Says whether the server may ask in this call, and what people have answered so far. */
-export async function inputOf(
+/** Says where a call goes on whose server has asked people, and what they have answered so far. */
+export async function goingOn(
   dispatch: DispatchInput,
-  seal: StateSeal | undefined,
-): Promise<Pick<ToolCall, 'input' | 'noInput'>> {
-  const { input, attempt } = dispatch;
-  if (input === undefined) return { noInput: NOBODY_ASKED };
-  if (seal === undefined) return { noInput: NO_KEY };
-  const { leg } = input;
-  const answers = answersOf(input.provided);
-  const begins = { answers, dispatch: `${leg?.round ?? 0}.${attempt}` };
-  if (leg === undefined) return { input: begins };
+  { provided, leg }: NonNullable<DispatchInput['input']>,
+  seal: StateSeal,
+): Promise<ToolInput> {
+  const answers = answersOf(provided);
+  const begins = { answers, dispatch: `${leg?.round ?? 0}.${dispatch.attempt}` };
+  if (leg === undefined) return begins;
   const opened = await openedLeg(leg, dispatch, seal);
-  if (opened === undefined) return { input: { ...begins, begunAnew: true } };
+  if (opened === undefined) return { ...begins, begunAnew: true };
   const used = [...leg.used, ...Object.values(leg.requests).map(({ hash }) => hash)];
   const { responses } = answersTo(leg.requests, answers);
-  return { input: { ...begins, leg: { responses, used, ...opened } } };
+  return { ...begins, leg: { responses, used, ...opened } };
 }
 
 /**

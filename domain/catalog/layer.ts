@@ -5,7 +5,7 @@
  * 2. A tool without an entry starts as the organisation says; a definition that nobody has acknowledged asks (INV-G4).
  */
 import { defined } from '../../contracts/defined.ts';
-import type { CatalogConnection, CatalogEntry } from '../../contracts/schemas/catalog.ts';
+import type { CatalogEntry } from '../../contracts/schemas/catalog.ts';
 import type { CatalogSay } from '../policy/judge.ts';
 import { type Catalog, entryOf } from './state.ts';
 
@@ -61,16 +61,4 @@ export function isOffered(catalog: CatalogView, tool: string): boolean {
   if (catalog.status === 'disconnected') return false;
   const entry = entryOf(catalog, tool);
   return entry === undefined || (entry.setting.enabled && entry.status === 'available');
-}
-
-/**
- * True if the server's annotations may exempt a call. The catalog and the configuration must both trust the server.
- * @param configured trust in the operator's configuration; undefined if that does not name the server
- */
-export function trustsServer(
-  catalog: { readonly connection?: Pick<CatalogConnection, 'trusted'> | undefined } | undefined,
-  configured: boolean | undefined,
-): boolean {
-  if (catalog === undefined) return configured === true;
-  return catalog.connection?.trusted === true && configured !== false;
 }

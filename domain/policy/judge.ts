@@ -12,6 +12,7 @@
  */
 import { defined } from '../../contracts/defined.ts';
 import type { BrokenGlass, Verdict } from '../../contracts/schemas/call.ts';
+import type { CatalogConnection } from '../../contracts/schemas/catalog.ts';
 import type { NotifyRoute } from '../../contracts/schemas/notify.ts';
 import type {
   Action,
@@ -478,6 +479,18 @@ export function hintsHold(
     else if (stated !== wanted?.[name]) return false;
   }
   return held;
+}
+
+/**
+ * True if the server's annotations may exempt a call. The catalog and the configuration must both trust the server.
+ * @param configured trust in the operator's configuration; undefined if that does not name the server
+ */
+export function trustsServer(
+  catalog: { readonly connection?: Pick<CatalogConnection, 'trusted'> | undefined } | undefined,
+  configured: boolean | undefined,
+): boolean {
+  if (catalog === undefined) return configured === true;
+  return catalog.connection?.trusted === true && configured !== false;
 }
 
 export type CatalogSay =

@@ -6,7 +6,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { authorityOf } from '../../activities/discovery/access.ts';
-import { openPoint, sealFor } from '../../activities/gate/legacy-2025/seals.ts';
+import { openPoint, sealPoint } from '../../activities/gate/legacy-2025/seals.ts';
 import type { ResumePoint } from '../../activities/mcp/port.ts';
 import { createStateSeal, type StateSeal } from '../../activities/mcp/state-seal.ts';
 import type { TokenRequest } from '../../activities/tokens/port.ts';
@@ -24,7 +24,9 @@ import { type CallExchange, type RawServer, startRawServer } from '../support/se
 import { type ResumableServer, startResumableServer } from '../support/servers/resumable-server.ts';
 import { until } from '../support/until.ts';
 
-const SEAL = createStateSeal(new Map([['zone', randomBytes(32)]]));
+const sealed = createStateSeal(new Map([['zone', randomBytes(32)]]));
+if (sealed === undefined) throw new Error('a key makes a seal');
+const SEAL = sealed;
 const GRANT = { server: 'files', ref: 'ann-files' };
 
 /** What a worker leaves that ends in the middle of a call, by the activity's own answer. */
@@ -43,8 +45,8 @@ async function leftBy({ callTool }: ToolBench, input: DispatchInput, held?: () =
 async function consentedTo(consented: readonly string[], left: ResumeInput): Promise<ResumeInput> {
   const opened = await openPoint(left, SEAL);
   if (opened === undefined) throw new Error('it is not for this call');
-  const resume = await sealFor(left, SEAL, () => authorityOf({ grant: GRANT, consented }, [])).seal?.(opened.point);
-  return { ...left, resume: resume ?? left.resume };
+  const authority = authorityOf({ grant: GRANT, consented }, []);
+  return { ...left, resume: await sealPoint(left, { point: opened.point, authority }, SEAL) };
 }
 
 describe('at a server that keeps its events', () => {
@@ -474,8 +476,8 @@ describe('the time that a call has left, whose clock stood still while people we
       const input = bench.input({}, { resumable: true, limits });
       const sentAt = new Date(Date.now() - 10 * MINUTE_MS).toISOString();
       const point = { sessionId: 's', protocolVersion: '2025-11-25', requestId: 1, eventId: 'e-1', sentAt };
-      const resume = await sealFor(input, SEAL, () => ({ shown: [] })).seal?.({ ...point, ...defined({ heldMs }) });
-      if (resume === undefined) throw new Error('nothing is left behind');
+      const left = { point: { ...point, ...defined({ heldMs }) }, authority: { shown: [] } };
+      const resume = await sealPoint(input, left, SEAL);
       await inActivity(bench.resumeCall, { ...input, resume });
       expect(asked).toHaveLength(1);
       // What the test itself takes is gone from it.

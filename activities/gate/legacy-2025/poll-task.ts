@@ -15,7 +15,7 @@ import { defined } from '../../../contracts/defined.ts';
 import { CountersignError } from '../../../contracts/errors.ts';
 import { codedFailureIn, failureOf } from '../../../contracts/failure.ts';
 import type { Config } from '../../../contracts/schemas/config.ts';
-import type { PollInput, PollResult } from '../../../contracts/wire/legacy-2025.ts';
+import { MOST_TRIES, type PollInput, type PollResult } from '../../../contracts/wire/legacy-2025.ts';
 import type { LoadToolset, ReadCatalog } from '../../catalog/reader.ts';
 import { currentScheduler } from '../../kit/activity.ts';
 import { lostResult, type TaskQuestion, type TaskReport, type TaskServer } from '../../mcp/legacy-2025/tasks.ts';
@@ -23,7 +23,7 @@ import { pulsing } from '../../mcp/pulse.ts';
 import type { StateSeal } from '../../mcp/state-seal.ts';
 import type { TokenBroker, TokenRequest } from '../../tokens/port.ts';
 import { checkCatalog, checkRun } from '../dispatch-check.ts';
-import { isLastTry, resultOf } from '../send.ts';
+import { resultOf } from '../send.ts';
 import { accessTo, connectionOf, tokenRequest } from '../../discovery/access.ts';
 import { openedTask } from './seals.ts';
 import { withToken } from '../../tokens/broker.ts';
@@ -167,3 +167,14 @@ const GIVEN_UP: Readonly<Record<NonNullable<PollInput['giveUp']>, string>> = {
   withdrawn: 'the run ended before it',
   time: 'its time is over',
 };
+
+/** Time in ms that must be left for this try, the pause after it and one more try. */
+const NEEDED_MS = 120_000;
+
+/** True if the current try is the last one. Must be called where the try begins. */
+function isLastTry(): boolean {
+  // Temporal servers do not report the number of attempts (1.29).
+  const { attempt, retryPolicy, scheduledTimestampMs, scheduleToCloseTimeoutMs } = activityInfo();
+  const end = scheduledTimestampMs + scheduleToCloseTimeoutMs;
+  return attempt >= (retryPolicy?.maximumAttempts ?? MOST_TRIES) || Date.now() + NEEDED_MS > end;
+}

@@ -35,9 +35,9 @@ import {
 } from '../../discovery/access.ts';
 import { callRequest } from '../call-tool.ts';
 import { checkCatalog, checkFirst, checkScheduler, checkTool } from '../dispatch-check.ts';
-import { type CallToolParts, handingOn, resultOf, type Told } from '../send.ts';
+import { type CallToolParts, handingOn, resultOf, sealing, type Told } from '../send.ts';
 import { checkReading } from '../links.ts';
-import { type LeftBehind, openPoint, sealFor, taskResult } from './seals.ts';
+import { type LeftBehind, openPoint, taskResult } from './seals.ts';
 import { withToken } from '../../tokens/broker.ts';
 
 /** Shortest time in ms to find an answer, however late it is by then. */
@@ -90,7 +90,7 @@ async function resumed(parts: ResumeCallParts, input: ResumeInput, told: Told, p
           told.last = details;
           pulse.say(details);
         },
-        ...sealFor(input, parts.seal, () => authorityOf(request, shown)),
+        ...sealing(input, parts.seal, () => authorityOf(request, shown)),
         isHandedOn: handingOn(told),
       });
     },

@@ -11,13 +11,14 @@
 import { defined } from '../../../contracts/defined.ts';
 import type { TokenEvidence } from '../../../contracts/schemas/call.ts';
 import type { Config } from '../../../contracts/schemas/config.ts';
+import type { SealedState } from '../../../contracts/schemas/input.ts';
 import type { TaskSettings } from '../../../contracts/schemas/legacy-2025.ts';
 import type { ToolDefinition } from '../../../contracts/schemas/tool.ts';
 import type { RunIdentity } from '../../../contracts/wire/identity.ts';
 import type { PollInput } from '../../../contracts/wire/legacy-2025.ts';
 import type { DispatchInput, DispatchResult, ResumeInput } from '../../../contracts/wire/tools.ts';
 import { hashOf } from '../../../domain/text/canonical.ts';
-import type { CallEnding, ResumePoint, TaskId, ToolCall, WantedTask } from '../../mcp/port.ts';
+import type { CallEnding, ResumePoint, TaskId, WantedTask } from '../../mcp/port.ts';
 import type { AnswerBinding, StateSeal, TaskBinding } from '../../mcp/state-seal.ts';
 import { authorizationOf, type CallAuthority } from '../../discovery/access.ts';
 import { ownValue } from '../../kit/json.ts';
@@ -147,20 +148,8 @@ export interface LeftBehind {
   readonly authority: CallAuthority;
 }
 
-/** Returns nothing if the run would not know what to do with the point, or if no key can seal it. */
-export function sealFor(
-  input: DispatchInput,
-  seal: StateSeal | undefined,
-  authority: () => CallAuthority,
-): Pick<ToolCall, 'seal'> {
-  if (input.resumable !== true || seal === undefined) return {};
-  return {
-    seal: (point) => {
-      // The authority is read now, because another token may have come with a person's answer.
-      const left: LeftBehind = { point, authority: authority() };
-      return seal.seal(JSON.stringify(left), resumeBindingOf(input));
-    },
-  };
+export async function sealPoint(input: DispatchInput, left: LeftBehind, seal: StateSeal): Promise<SealedState> {
+  return await seal.seal(JSON.stringify(left), resumeBindingOf(input));
 }
 
 /**
@@ -168,7 +157,7 @@ export function sealFor(
  */
 export async function openPoint(input: ResumeInput, seal: StateSeal | undefined): Promise<LeftBehind | undefined> {
   const text = await seal?.open(input.resume, resumeBindingOf(input));
-  // Sound: only `sealFor` seals under this binding, and what it seals has this form.
+  // Sound: only `sealPoint` seals under this binding, and what it seals has this form.
   return text === undefined ? undefined : (JSON.parse(text) as LeftBehind);
 }
 

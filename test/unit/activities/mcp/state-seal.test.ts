@@ -2,11 +2,11 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { createQuestionMacs } from '../../../../activities/gate/legacy-2025/open-question.ts';
+import { inputOf } from '../../../../activities/gate/send.ts';
 import {
   type AnswerBinding,
   createStateSeal,
   derivedFrom,
-  inputOf,
   pausedBy,
   type SealBinding,
   type StateBinding,

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from '@jest/globals';
 import type { CatalogEntry, ToolSetting } from '../../../../contracts/schemas/catalog.ts';
-import { catalogSays, type CatalogView, isOffered, trustsServer } from '../../../../domain/catalog/layer.ts';
+import { catalogSays, type CatalogView, isOffered } from '../../../../domain/catalog/layer.ts';
 import type { CatalogSay } from '../../../../domain/policy/judge.ts';
 import { catalogTool, catalogView, ODD_NAMES, word } from '../../../support/builders/catalog-arbitraries.ts';
 import { catalogEntry, definition, toolSetting } from '../../../support/builders/catalog.ts';
@@ -95,21 +95,4 @@ describe('what is offered', () => {
       { numRuns: 500 },
     );
   });
-});
-
-test.each<[string, boolean | undefined, boolean | undefined, boolean]>([
-  ['no catalog, and nobody has configured the server', undefined, undefined, false],
-  ['no catalog, and the operator trusts it', undefined, true, true],
-  ['no catalog, and the operator does not', undefined, false, false],
-  ['the catalog alone, which trusts it', true, undefined, true],
-  ['the catalog alone, which does not', false, undefined, false],
-  ['both, and both trust it', true, true, true],
-  ['both, and only the catalog does', true, false, false],
-  ['both, and only the operator does', false, true, false],
-])('INV-G4: whoever has a say must trust a server: %s', (_, trusted, configured, expected) => {
-  expect(trustsServer(trusted === undefined ? undefined : { connection: { trusted } }, configured)).toBe(expected);
-});
-
-test('INV-G4: a catalog without a connection trusts nothing', () => {
-  expect(trustsServer({}, true)).toBe(false);
 });

@@ -7,7 +7,7 @@ import type { Policy } from '../../../../contracts/schemas/policy.ts';
 import { catalogSays, type CatalogView } from '../../../../domain/catalog/layer.ts';
 import { changedSetting, directionsOf } from '../../../../domain/catalog/settings.ts';
 import { isMet } from '../../../../domain/policy/approvers.ts';
-import { type CatalogSay, judge, type PolicyLayers } from '../../../../domain/policy/judge.ts';
+import { type CatalogSay, judge, type PolicyLayers, trustsServer } from '../../../../domain/policy/judge.ts';
 import { policy } from '../../../support/builders/arbitraries.ts';
 import {
   catalogEntries,
@@ -333,4 +333,21 @@ describe('the effective verdict', () => {
     const needed = [needsAnnotations(snapshotOf([], trusted), hints), needsAnnotations(snapshotOf([]), hints)];
     expect([...needed, needsAnnotations(snapshotOf([], trusted), plain)]).toEqual([true, false, false]);
   });
+});
+
+test.each<[string, boolean | undefined, boolean | undefined, boolean]>([
+  ['no catalog, and nobody has configured the server', undefined, undefined, false],
+  ['no catalog, and the operator trusts it', undefined, true, true],
+  ['no catalog, and the operator does not', undefined, false, false],
+  ['the catalog alone, which trusts it', true, undefined, true],
+  ['the catalog alone, which does not', false, undefined, false],
+  ['both, and both trust it', true, true, true],
+  ['both, and only the catalog does', true, false, false],
+  ['both, and only the operator does', false, true, false],
+])('INV-G4: whoever has a say must trust a server: %s', (_, trusted, configured, expected) => {
+  expect(trustsServer(trusted === undefined ? undefined : { connection: { trusted } }, configured)).toBe(expected);
+});
+
+test('INV-G4: a catalog without a connection trusts nothing', () => {
+  expect(trustsServer({}, true)).toBe(false);
 });
