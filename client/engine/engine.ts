@@ -6,10 +6,16 @@
  * 2. An update that Temporal lost is sent again; the id inside the message lets it count once.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Client, isGrpcServiceError, ServiceError, WorkflowUpdateFailedError } from '@temporalio/client';
+import {
+  type Client,
+  isGrpcServiceError,
+  ServiceError,
+  type WorkflowHandle,
+  WorkflowUpdateFailedError,
+} from '@temporalio/client';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
-import { isRefusedQuery, untilAnswered } from '../../contracts/failure.ts';
+import { askedAgain, isRefusedQuery, untilAnswered } from '../../contracts/failure.ts';
 import { byteLength, hashOf } from '../../domain/text/canonical.ts';
 import { namingOf, type Subject, troubleOf, unserved, workflowIdOf } from './trouble.ts';
 
@@ -137,6 +143,18 @@ export class Engine {
       throw troubleOf(error, about);
     }
   }
+}
+
+/** Queries a run or catalog, again where a worker has lost the query (docs/adr/0063). The deadline is the caller's. */
+export async function askWorkflow<T>(
+  workflow: Pick<WorkflowHandle, 'query'>,
+  name: string,
+  ...args: readonly (string | number)[]
+): Promise<T> {
+  return await askedAgain(
+    async () => await workflow.query<T, (string | number)[]>(name, ...args),
+    async (ms) => await pause(ms, undefined, { ref: false }),
+  );
 }
 
 /** Fields that an answer repeats from its message, if the message has them. */

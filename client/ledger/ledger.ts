@@ -8,7 +8,7 @@ import { parseAs } from '../../contracts/schemas/parse.ts';
 import type { LedgerPage, TranscriptPage } from '../../contracts/schemas/run-state.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
 import { type LedgerCheck, verifyChain } from '../../domain/run/journal.ts';
-import { askWorkflow } from '../engine/query.ts';
+import { askWorkflow } from '../engine/engine.ts';
 
 /** The artifact store of the workers, or a copy of it, in which closed segments are. */
 export interface ArtifactReader {
