@@ -23,7 +23,7 @@ import { Diary, type Log, nameSubject } from './log.ts';
 import { assertMadeHere, bundleWorkflows, readBuiltBundle, withStackTraces, type WorkflowBundle } from './bundle.ts';
 import { createDataConverter, createWorkerDataConverter } from './codec.ts';
 import { tellPayloads } from './call-metrics.ts';
-import { failingWhereLost } from '../activities/gate/lost-answer.ts';
+import { failingWhereLost } from '../activities/gate/call-tool.ts';
 import { openArtifacts, openTrust, runSideActivities, toolSideActivities } from './composition.ts';
 import { LivePolicy, withLivePolicy } from './config/live-policy.ts';
 import { type LoadedConfig, queuesOf, type WorkerRole } from './config/load.ts';

@@ -10,7 +10,8 @@
  * 4. Limits of a server apply before anything is asked of the server or its token issuer, including the list before the
  *    call.
  */
-import { cancellationSignal, heartbeat, log } from '@temporalio/activity';
+import { ApplicationFailure, cancellationSignal, heartbeat, log } from '@temporalio/activity';
+import type { ErrorCode } from '../../contracts/errors.ts';
 import { ACTIVITIES, READ_RESOURCE } from '../../contracts/names.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { InputRequests } from '../../contracts/schemas/input.ts';
@@ -219,4 +220,22 @@ export function callRequest(
   const { grant = input.grant, consented } = provenAuthorization(input, said, leaving);
   const request = tokenRequest({ ...input, grant }, catalog, cancellationSignal());
   return consented.length === 0 ? request : { ...request, consented };
+}
+
+// An activity fails if it does not know what became of its call, so that Temporal UI does not show it as done.
+//
+// 1. What the worker knows goes along as the failure's detail; the run reads it there as it reads a result.
+// 2. Temporal does not encrypt a failure's message, so the message says nothing of the call but its id.
+
+const LOST: ErrorCode = 'OUTCOME_UNKNOWN';
+
+export function failingWhereLost<Input extends { readonly callId: string }>(
+  call: (input: Input) => Promise<DispatchResult>,
+): (input: Input) => Promise<DispatchResult> {
+  return async (input) => {
+    const result = await call(input);
+    if (result.kind !== 'ended' || result.outcome.kind !== 'unknown') return result;
+    const message = `What became of call ${input.callId} is not known; it may have run.`;
+    throw ApplicationFailure.nonRetryable(message, LOST, result);
+  };
 }

@@ -301,7 +301,7 @@ async function askForAnswer(
   }
 }
 
-/** Returns what a worker knew of a call whose outcome it does not know (`activities/gate/lost-answer.ts`). */
+/** Returns what a worker knew of a call whose outcome it does not know (`activities/gate/call-tool.ts`). */
 function lostIn(live: LiveRun, error: unknown): DispatchResult | undefined {
   const cause = error instanceof ActivityFailure ? error.cause : undefined;
   if (!(cause instanceof ApplicationFailure) || cause.type !== 'OUTCOME_UNKNOWN') return undefined;

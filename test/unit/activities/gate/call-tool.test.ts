@@ -1,6 +1,6 @@
 /** A call whose outcome its worker does not know is no success in Temporal UI (INV-X1). */
 import { expect, test } from '@jest/globals';
-import { failingWhereLost } from '../../../../activities/gate/lost-answer.ts';
+import { failingWhereLost } from '../../../../activities/gate/call-tool.ts';
 import type { DispatchResult } from '../../../../contracts/wire/tools.ts';
 
 const tell = async (result: DispatchResult): Promise<unknown> =>
