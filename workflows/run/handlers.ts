@@ -15,7 +15,7 @@ import { serveElicitation } from '../legacy-2025/open-question.ts';
 import { closed, serveAnswers } from './answers.ts';
 import type { LiveRun } from './live-run.ts';
 import { advanceUpdate, forgetUpdate, presentSignal, refreshTrustUpdate, sayUpdate, stopUpdate } from './messages.ts';
-import { serveQueries } from './queries.ts';
+import { serveQueries } from './visibility.ts';
 import { assertForgettable, forgetStanding } from './standing.ts';
 import { assertRefreshable, assertSigned, opened, refreshTrust } from './trust.ts';
 
