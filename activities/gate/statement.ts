@@ -40,7 +40,7 @@ import { answersOf } from '../../domain/request/provision.ts';
 import { permits } from '../../domain/request/decision.ts';
 import { covers, extentOf, mayRemember } from '../../domain/request/standing.ts';
 import type { OfferedTool } from '../../domain/run/toolset.ts';
-import { type Answerable, isEdit } from '../../domain/state/call.ts';
+import { type Answerable, isEdit } from '../../domain/state/run.ts';
 import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { connectionHash } from '../catalog/reader.ts';

@@ -20,7 +20,7 @@ import {
   parseResolution,
 } from '../../domain/shapes/inputs.ts';
 import { openMessage } from '../../domain/signing/message.ts';
-import { type Answerable, isEdit } from '../../domain/state/call.ts';
+import { type Answerable, isEdit } from '../../domain/state/run.ts';
 import { hashOf, sha256Hex } from '../../domain/text/canonical.ts';
 import { decoded, executionChain, type HistoryEvent } from '../engine/executions.ts';
 import type { LedgerFault } from './check.ts';

@@ -12,7 +12,7 @@ import { SIGNING } from '../../contracts/crypto.ts';
 import type { AnyEntry } from '../../contracts/schemas/ledger.ts';
 import { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import type { TrustedJwk, TrustedKey } from '../../contracts/schemas/trust.ts';
-import type { Answerable } from '../../domain/state/call.ts';
+import type { Answerable } from '../../domain/state/run.ts';
 import { specHash } from '../../domain/request/digest.ts';
 import { checkSignedAnswer } from '../../domain/request/signed-answer.ts';
 import { signatureEvidence, trustedKeysFor, wasGoodAt } from '../../domain/signing/jws.ts';

@@ -2,8 +2,7 @@
 import type { HeldWord } from '../../contracts/wire/legacy-2025.ts';
 import { provisionProof } from '../request/provision.ts';
 import { type Fields, isFields } from '../shapes/inputs.ts';
-import { isDispatched } from '../state/call.ts';
-import { callOf, type Run } from '../state/run.ts';
+import { callOf, isDispatched, type Run } from '../state/run.ts';
 
 /**
  * Returns the state of a question; a question unknown to this run counts as closed.

@@ -19,8 +19,18 @@ import { requestOpenedFact } from '../request/digest.ts';
 import { askedBytes, MOST_ASKED_BYTES, MOST_ROUNDS } from '../request/input.ts';
 import type { Pausing } from '../request/pause.ts';
 import { nextGeneration } from '../request/transitions.ts';
-import { type AskingOnConnection, type CallState, type InFlight, resolvedOf } from '../state/call.ts';
-import { callOf, type Change, move, replaceCall, type Run, type RunIds } from '../state/run.ts';
+import {
+  type AskingOnConnection,
+  callOf,
+  type CallState,
+  type Change,
+  type InFlight,
+  move,
+  replaceCall,
+  resolvedOf,
+  type Run,
+  type RunIds,
+} from '../state/run.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 
 /** The people asked, the time for an answer, and how long the server may be kept waiting over all rounds. */

@@ -13,8 +13,7 @@ import type { ServerTask } from '../../contracts/wire/carry.ts';
 import type { PollResult } from '../../contracts/wire/legacy-2025.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { isFiniteNumber, isInstant } from '../shapes/inputs.ts';
-import type { InFlight, OnTask } from '../state/call.ts';
-import { type Change, move, type Moved, type Run } from '../state/run.ts';
+import { type Change, type InFlight, move, type Moved, type OnTask, type Run } from '../state/run.ts';
 
 type Begun = Extract<DispatchResult, { kind: 'task' }>;
 /** Length in events, and size in bytes. */

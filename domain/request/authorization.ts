@@ -13,8 +13,16 @@ import type { Authorized } from '../../contracts/wire/carry.ts';
 import type { AuthorizationNeed } from '../../contracts/wire/proofs.ts';
 import { isMet, isSamePerson, isWanted, type Voter } from '../policy/approvers.ts';
 import { isSameVoice } from '../signing/message.ts';
-import { type Dispatched, isDispatched, settled, type WaitingForAnswer } from '../state/call.ts';
-import { type Change, grantsFor, replaceCall, type Run } from '../state/run.ts';
+import {
+  type Change,
+  type Dispatched,
+  grantsFor,
+  isDispatched,
+  replaceCall,
+  type Run,
+  settled,
+  type WaitingForAnswer,
+} from '../state/run.ts';
 import { byteLength, canonicalJson, hashOf } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 import { tellDue } from './deadline.ts';

@@ -19,8 +19,19 @@ import type { RunState } from '../../contracts/schemas/run-state.ts';
 import type { OpenRequest, Postponement } from '../../contracts/wire/carry.ts';
 import type { ToolsetRef } from '../../contracts/wire/identity.ts';
 import { mayDecide, ruleAt } from '../policy/approvers.ts';
-import { type Asking, ASKING, judgementOf, type WaitingForConsent, withRequest } from '../state/call.ts';
-import { askingCalls, callOf, type Change, grantsFor, move, type Run } from '../state/run.ts';
+import {
+  type Asking,
+  ASKING,
+  askingCalls,
+  callOf,
+  type Change,
+  grantsFor,
+  judgementOf,
+  move,
+  type Run,
+  type WaitingForConsent,
+  withRequest,
+} from '../state/run.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 
 /** The bound keeps small what is carried with the request and proven at the dispatch. */

@@ -22,16 +22,22 @@ import { groupsOf, isMet, isSamePerson, isWanted, mayDecide, type Voter } from '
 import { signatureEvidence } from '../signing/jws.ts';
 import {
   type Answerable,
+  answeredWith,
   type Asking,
+  callOf,
   type CallState,
+  type Change,
   decided,
   isAsking,
   isDispatched,
   isEdit,
+  isPauseAnswer,
+  replaceCall,
+  type Run,
+  type RunIds,
   voted,
   type WaitingForConsent,
-} from '../state/call.ts';
-import { answeredWith, callOf, type Change, isPauseAnswer, replaceCall, type Run, type RunIds } from '../state/run.ts';
+} from '../state/run.ts';
 import { byteLength, hashOf, sha256Hex } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 import { extended, refuseExtension, tellDue } from './deadline.ts';

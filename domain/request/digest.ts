@@ -14,8 +14,7 @@ import type { Pause } from '../../contracts/schemas/request.ts';
 import type { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
 import type { PreparedRun } from '../../contracts/wire/run.ts';
-import type { Asking } from '../state/call.ts';
-import type { RunIds } from '../state/run.ts';
+import type { Asking, RunIds } from '../state/run.ts';
 import { hashOf } from '../text/canonical.ts';
 
 export interface DigestParts {

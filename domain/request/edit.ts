@@ -15,8 +15,17 @@ import type { Limits } from '../../contracts/schemas/run-spec.ts';
 import type { Edit, Resolved, ResolvedJudgement, Vote } from '../../contracts/wire/carry.ts';
 import type { ShownRequest } from '../../contracts/wire/proofs.ts';
 import { isMet, isWanted } from '../policy/approvers.ts';
-import type { CallState, ConsentRequest, EditDecision, InFlight, WaitingForConsent } from '../state/call.ts';
-import { type Change, replaceCall, type Run, type RunIds } from '../state/run.ts';
+import {
+  type CallState,
+  type Change,
+  type ConsentRequest,
+  type EditDecision,
+  type InFlight,
+  replaceCall,
+  type Run,
+  type RunIds,
+  type WaitingForConsent,
+} from '../state/run.ts';
 import { byteLength, canonicalJson, hashOf } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 import { acceptedFact, answeredBy, namedIn, notPermitted, permits } from './decision.ts';

@@ -20,8 +20,7 @@ import type {
   InputResponse,
 } from '../../contracts/schemas/input.ts';
 import { isFields } from '../shapes/inputs.ts';
-import { type CallState, isAsking, isDispatched } from '../state/call.ts';
-import type { Run } from '../state/run.ts';
+import { type CallState, isAsking, isDispatched, type Run } from '../state/run.ts';
 import { byteLength, canonicalJson } from '../text/canonical.ts';
 
 /** Most rounds of questions in one call; the default of the MCP SDK. */

@@ -16,8 +16,16 @@ import type { Limits } from '../../contracts/schemas/run-spec.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { isMet } from '../policy/approvers.ts';
 import { type Fields, isFields, isFiniteNumber, isInstant } from '../shapes/inputs.ts';
-import { type CallState, type Dispatched, settled, type WaitingForAnswer } from '../state/call.ts';
-import { type Change, replaceCall, type Run, type RunIds } from '../state/run.ts';
+import {
+  type CallState,
+  type Change,
+  type Dispatched,
+  replaceCall,
+  type Run,
+  type RunIds,
+  settled,
+  type WaitingForAnswer,
+} from '../state/run.ts';
 import { byteLength, sha256Hex } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 import { tellDue } from './deadline.ts';

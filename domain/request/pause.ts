@@ -19,17 +19,22 @@ import { mayDecide, type Voter } from '../policy/approvers.ts';
 import { signatureEvidence } from '../signing/jws.ts';
 import {
   type Answerable,
+  answeredWith,
   type Approved,
   askable,
   type AskingOnConnection,
+  type Change,
   type Cleared,
   DISPATCHED,
   type Dispatched,
+  isPauseAnswer,
+  move,
   resolvedOf,
+  type Run,
+  type RunIds,
   sendable,
   type WaitingForAnswer,
-} from '../state/call.ts';
-import { answeredWith, type Change, isPauseAnswer, move, type Run, type RunIds } from '../state/run.ts';
+} from '../state/run.ts';
 import { hashOf } from '../text/canonical.ts';
 import { refuse } from '../text/refusal.ts';
 import { type AdmissionOf, admitTo, namedIn } from './decision.ts';

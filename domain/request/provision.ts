@@ -15,8 +15,16 @@ import type { InputProgress, Provided } from '../../contracts/wire/carry.ts';
 import type { ProvisionProof } from '../../contracts/wire/proofs.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { backInFlight } from '../legacy-2025/open-question.ts';
-import { notSent, type Sendable, type WaitingForAnswer } from '../state/call.ts';
-import { type Change, move, replaceCall, type Run, type RunIds } from '../state/run.ts';
+import {
+  type Change,
+  move,
+  notSent,
+  replaceCall,
+  type Run,
+  type RunIds,
+  type Sendable,
+  type WaitingForAnswer,
+} from '../state/run.ts';
 import { byteLength, canonicalJson, hashOf } from '../text/canonical.ts';
 import { visible } from '../text/escape.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';

@@ -6,8 +6,7 @@
 import type { SignedDecision } from '../../contracts/schemas/request.ts';
 import type { SignedPurpose, TrustSet } from '../../contracts/schemas/trust.ts';
 import { checkSignature, isSameVoice, type Signer } from '../signing/message.ts';
-import { type Answerable, isEdit, type WaitingForConsent } from '../state/call.ts';
-import type { Run, RunIds } from '../state/run.ts';
+import { type Answerable, isEdit, type Run, type RunIds, type WaitingForConsent } from '../state/run.ts';
 import { byteLength, canonicalJson, hashOf } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 import { type Admission, admit } from './decision.ts';

@@ -28,8 +28,17 @@ import type { Standing } from '../../contracts/wire/carry.ts';
 import type { DispatchProof } from '../../contracts/wire/proofs.ts';
 import { isMet, mayDecide } from '../policy/approvers.ts';
 import { withoutRedacted } from '../policy/redaction.ts';
-import { type Approved, approved, type CallState, isEdit, isSendable, type WaitingForConsent } from '../state/call.ts';
-import type { Change, Run, RunIds } from '../state/run.ts';
+import {
+  type Approved,
+  approved,
+  type CallState,
+  type Change,
+  isEdit,
+  isSendable,
+  type Run,
+  type RunIds,
+  type WaitingForConsent,
+} from '../state/run.ts';
 import { byteLength, canonicalJson } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 import { lapsedSince } from './deadline.ts';

@@ -24,13 +24,16 @@ import { withoutRedacted } from '../policy/redaction.ts';
 import {
   agreedOn,
   type Asking,
+  askingCalls,
+  callOf,
   type CallState,
   decisionOn,
   isAsking,
   judgementOf,
   requestStatusOf,
-} from '../state/call.ts';
-import { askingCalls, callOf, type Run, type RunIds } from '../state/run.ts';
+  type Run,
+  type RunIds,
+} from '../state/run.ts';
 import { canonicalJson, hashOf } from '../text/canonical.ts';
 import { bounded } from '../text/escape.ts';
 import { argumentsLine } from '../text/shown-json.ts';

@@ -9,8 +9,16 @@
  */
 import type { HeldCall } from '../../contracts/schemas/call.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
-import { type Dispatched, type InFlight, notSent, type Throttled } from '../state/call.ts';
-import { type Change, move, type Moved, type Run } from '../state/run.ts';
+import {
+  type Change,
+  type Dispatched,
+  type InFlight,
+  move,
+  type Moved,
+  notSent,
+  type Run,
+  type Throttled,
+} from '../state/run.ts';
 
 export type Throttling = Extract<DispatchResult, { kind: 'not-sent' }> & {
   readonly held: NonNullable<Extract<DispatchResult, { kind: 'not-sent' }>['held']>;

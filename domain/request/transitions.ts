@@ -8,26 +8,24 @@ import type { DispatchResult, ShownDefinition } from '../../contracts/wire/tools
 import type { Answerers } from '../policy/approvers.ts';
 import {
   askable,
+  callOf,
   type CallState,
+  type Change,
   DISPATCHED,
   type Dispatched,
   isAsking,
   isSendable,
+  MOST_ANSWERED,
+  move,
+  type Moved,
   notSent,
+  replaceCall,
+  type Run,
+  type RunIds,
   type Sendable,
   sent,
   settled,
   type WaitingForConsent,
-} from '../state/call.ts';
-import {
-  callOf,
-  type Change,
-  MOST_ANSWERED,
-  move,
-  type Moved,
-  replaceCall,
-  type Run,
-  type RunIds,
 } from '../state/run.ts';
 import { outcomeFact, requestOpenedFact } from './digest.ts';
 

@@ -16,8 +16,7 @@ import {
   type MadeDecision,
   type OpenRequest,
 } from '../../contracts/wire/carry.ts';
-import { type Approved, type CallState, type Cleared, resolvedOf, sendable } from '../state/call.ts';
-import type { Run } from '../state/run.ts';
+import { type Approved, type CallState, type Cleared, resolvedOf, type Run, sendable } from '../state/run.ts';
 
 /** Returns the run as it is carried, and the version of its shape. */
 export function toCarry(run: Run): Pick<Carry, 'version' | 'run'> {

@@ -4,7 +4,7 @@ import type { Grant, Limits } from '../../contracts/schemas/run-spec.ts';
 import type { Tally } from '../../contracts/schemas/run-state.ts';
 import type { ServerBinding } from '../../contracts/schemas/tool.ts';
 import type { DispatchInput } from '../../contracts/wire/tools.ts';
-import type { CallState, InFlight } from '../state/call.ts';
+import type { CallState, InFlight } from '../state/run.ts';
 import { earlierThan, resultRoom } from './limits.ts';
 
 /** The parts that the dispatches of all calls of a turn share. */

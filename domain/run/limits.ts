@@ -10,8 +10,7 @@ import type { Counted, LimitsState, Spent, Tally } from '../../contracts/schemas
 import type { Usage } from '../../contracts/schemas/transcript.ts';
 import type { ResultRoom } from '../../contracts/wire/identity.ts';
 import type { ModelPrice } from '../../contracts/wire/run.ts';
-import { type CallState, judgementOf } from '../state/call.ts';
-import type { Run } from '../state/run.ts';
+import { type CallState, judgementOf, type Run } from '../state/run.ts';
 import { byteLength, canonicalJson } from '../text/canonical.ts';
 
 export interface ReachedLimit {

@@ -16,8 +16,18 @@ import type { ModelStepResult, PreparedRun, StretchBounds } from '../../contract
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { defined } from '../../contracts/defined.ts';
 import { dispatched, ended } from '../request/transitions.ts';
-import type { CallState, Cleared, InFlight } from '../state/call.ts';
-import { callOf, callsOf, type Change, proposed, type Run, type RunIds, startRun } from '../state/run.ts';
+import {
+  callOf,
+  callsOf,
+  type CallState,
+  type Change,
+  type Cleared,
+  type InFlight,
+  proposed,
+  type Run,
+  type RunIds,
+  startRun,
+} from '../state/run.ts';
 import { byteLength, hashOf } from '../text/canonical.ts';
 import { dispatchOf } from './dispatch.ts';
 import { EMPTY_DIGEST } from './journal.ts';

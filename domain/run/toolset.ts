@@ -19,8 +19,7 @@ import type { DiscoverInput } from '../../contracts/wire/tools.ts';
 import { authorizationPause } from '../request/authorization.ts';
 import { requestOpenedFact } from '../request/digest.ts';
 import { paused, type Pausing } from '../request/pause.ts';
-import { type InFlight, resolvedOf } from '../state/call.ts';
-import { callOf, type Change, replaceCall, type Run, type RunIds } from '../state/run.ts';
+import { callOf, type Change, type InFlight, replaceCall, resolvedOf, type Run, type RunIds } from '../state/run.ts';
 import { canonicalJson, hashOf } from '../text/canonical.ts';
 
 export interface OfferedTool {

@@ -1,21 +1,49 @@
 /**
- * Defines the state of a run without its journal: small, immutable, and all of it carried through continue-as-new. It
- * also derives the run's status, and how long its open requests have waited.
+ * Defines the state of a run without its journal, and of each of its calls: small, immutable, and all of it carried
+ * through continue-as-new. It also derives the run's status, and how long its open requests have waited.
  *
- * The state owns which calls are open and which answers were accepted. Waiting, activities and the journal belong to
- * others.
+ * The file owns which calls are open and which answers were accepted, and how a call is judged, decided, sent and
+ * settled. Pauses live in `domain/request/pause.ts`, deadlines in `domain/request/deadline.ts`, and the records that a
+ * state holds in `contracts/wire/carry.ts`. Waiting, activities and the journal belong to others.
  *
  * 1. Calls are independent: a transition of one never touches another (INV-G3).
- * 2. Every transition returns the facts that it adds to the ledger; nothing changes without a fact.
+ * 2. Every transition of a run returns the facts that it adds to the ledger; nothing changes without a fact.
+ * 3. A settled call never changes again; the first terminal transition wins (INV-G2).
+ * 4. A call is sent only from `cleared` (policy allowed it), `approved` (a person did), or `throttled`, which either of
+ *    them becomes while its server takes no more (INV-G1).
+ * 5. A call that may have run ends as `unknown` until its outcome is known (INV-X2).
+ *
+ * One file, because a run is little but its calls: whoever changes what a call may be has to see what a run makes of it.
  */
 import { defined } from '../../contracts/defined.ts';
-import type { ProposedCall } from '../../contracts/schemas/call.ts';
+import type { Judgement, Outcome, ProposedCall } from '../../contracts/schemas/call.ts';
+import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
+import type { InputPause, Pause, RequestStatus, SignedDecision } from '../../contracts/schemas/request.ts';
+import type { Grant } from '../../contracts/schemas/run-spec.ts';
 import type { RunState, RunStatus } from '../../contracts/schemas/run-state.ts';
 import type { Usage } from '../../contracts/schemas/transcript.ts';
-import type { AnsweredPause, Authorized, CarriedRun, Remembered, Settled } from '../../contracts/wire/carry.ts';
+import type {
+  Agreed,
+  AnsweredPause,
+  Authorized,
+  CarriedRun,
+  Consent,
+  MadeDecision,
+  OpenRequest,
+  PauseEnding,
+  PauseRequest,
+  Proposed,
+  QuestionProgress,
+  Remembered,
+  Resolved,
+  ServerTask,
+  Settled,
+  Unsure,
+  Vote,
+  Wait,
+} from '../../contracts/wire/carry.ts';
 import type { ModelStepResult } from '../../contracts/wire/run.ts';
-import { type Asking, type CallState, type CallStatus, isAsking } from './call.ts';
 
 export type EndStatus = NonNullable<RunState['endsAs']>;
 
@@ -206,4 +234,332 @@ export function callsOf({ parts, malformed }: Pick<ModelStepResult, 'parts' | 'm
 /** Returns the answer that gave a server its newest grant, as a list of none or one. */
 export function grantsFor({ grants = [] }: Run, server: string): readonly Authorized[] {
   return grants.filter(({ request }) => request.about.server === server);
+}
+
+// The life of one call.
+
+/** The fields by which every answer names the request that it answers. */
+export type Answerable = Pick<SignedDecision, 'decisionId' | 'callId' | 'digest' | 'runId' | 'approver'>;
+
+/** Policy allowed the call; it can be sent. */
+export interface Cleared extends Resolved {
+  readonly status: 'cleared';
+  readonly consent?: never;
+}
+
+/** People are asked whether the call may run. */
+export interface WaitingForConsent extends Resolved {
+  readonly status: 'waiting-for-consent';
+  readonly request: ConsentRequest;
+  readonly votes?: readonly Vote[];
+  readonly consent?: never;
+}
+
+/** Nothing is under way; the call needs an answer of another kind than consent before it leaves again or ends. */
+export interface WaitingForAnswer<About extends Pause = Pause> extends Resolved {
+  readonly status: 'waiting-for-answer';
+  readonly request: PauseRequest<About>;
+  /** The consent with which the call left; absent if policy allowed the call. The same in the states below. */
+  readonly consent?: Consent;
+  /** Consents to the requested scopes so far, if the rule needs several. */
+  readonly agreed?: readonly Agreed[];
+}
+
+/** People approved the call; it can be sent. */
+export interface Approved extends Resolved {
+  readonly status: 'approved';
+  readonly consent: Consent;
+}
+
+/** The call may run, but its server takes no more just now. */
+export interface Throttled extends Resolved {
+  readonly status: 'throttled';
+  readonly wait: Wait;
+  readonly consent?: Consent;
+}
+
+interface Sent extends Resolved {
+  readonly consent?: Consent;
+  /** Set if the server has asked something on the open connection of this dispatch. */
+  readonly questions?: QuestionProgress;
+  /** The grant with which the call was sent, kept here once a newer grant has replaced it in the run. */
+  readonly grant?: Grant;
+}
+
+/** A dispatch is under way. */
+export interface InFlight extends Sent {
+  readonly status: 'in-flight';
+}
+
+/** A dispatch is under way, and its server waits on the open connection for what people answer. */
+export interface AskingOnConnection extends Resolved {
+  readonly status: 'asking-on-connection';
+  readonly request: PauseRequest<InputPause>;
+  readonly questions: Pick<QuestionProgress, 'rounds' | 'waited'>;
+  readonly consent?: Consent;
+  /** The same as of a call in flight. */
+  readonly grant?: Grant;
+}
+
+/** The server works on the call as a task; no connection is open. */
+export interface OnTask extends Sent {
+  readonly status: 'on-task';
+  readonly task: ServerTask;
+}
+
+/** Calls that have left and have no outcome yet. */
+export type Dispatched = InFlight | OnTask;
+/** Calls with an open request, whatever it asks for. */
+export type Asking = WaitingForConsent | WaitingForAnswer | AskingOnConnection;
+/** Calls that nothing but time keeps from being sent. */
+export type Sendable = Cleared | Approved | Throttled;
+export type CallState = Proposed | Sendable | Asking | Dispatched | Settled;
+export type CallStatus = CallState['status'];
+
+export const DISPATCHED = ['in-flight', 'on-task'] as const satisfies readonly CallStatus[];
+export const ASKING = [
+  'waiting-for-consent',
+  'waiting-for-answer',
+  'asking-on-connection',
+] as const satisfies readonly CallStatus[];
+
+export function isDispatched(state: CallState | undefined): state is Dispatched {
+  return DISPATCHED.some((status) => status === state?.status);
+}
+
+export function isAsking(state: CallState | undefined): state is Asking {
+  return ASKING.some((status) => status === state?.status);
+}
+
+/** True if the call can be sent, now or once its server takes more. */
+export function isSendable(state: CallState | undefined): state is Sendable {
+  return state?.status === 'cleared' || state?.status === 'approved' || state?.status === 'throttled';
+}
+
+/** Returns the open request of a call, else the one whose answer let the call leave or ended it. */
+export function requestOf(state: CallState): OpenRequest | undefined {
+  if (state.status === 'proposed') return undefined;
+  return state.status === 'settled' || isAsking(state) ? state.request : state.consent?.request;
+}
+
+/** Returns the decision that let the call leave or ended it. */
+export function decisionOn(state: CallState): MadeDecision | undefined {
+  if (state.status === 'proposed') return undefined;
+  return state.status === 'settled' ? state.made : state.consent?.made;
+}
+
+/** Undefined for a call that nobody has judged. */
+export function judgementOf(state: CallState): Judgement | undefined {
+  return state.status === 'proposed' ? undefined : state.judgement;
+}
+
+/** The status of the newest request, as people see it. */
+export function requestStatusOf(state: CallState): RequestStatus {
+  if (isAsking(state)) return 'open';
+  if (state.status !== 'settled') return 'approved';
+  if (state.pause !== undefined) return state.pause.status;
+  switch (state.outcome.kind) {
+    case 'rejected':
+      return 'rejected';
+    case 'expired':
+      return 'expired';
+    case 'answered':
+      return 'answered';
+    default:
+      if (state.made === undefined) return 'cancelled';
+      return state.made.decision.kind === 'approve' ? 'approved' : 'rejected';
+  }
+}
+
+/** Changes the request of a call that waits for people. */
+export function withRequest<State extends Asking>(
+  state: State,
+  change: Partial<Pick<OpenRequest, 'deadline' | 'extended' | 'told'>>,
+): State {
+  return { ...state, request: { ...state.request, ...change } };
+}
+
+/**
+ * Applies the verdict of the judge to a proposed call.
+ * @param at epoch ms
+ */
+export function judged(call: ProposedCall, judgement: Judgement, at: number): CallState {
+  const { verdict, target } = judgement;
+  if (verdict.kind === 'deny')
+    return {
+      status: 'settled',
+      call,
+      judgement,
+      outcome: { kind: 'denied', code: verdict.code, message: verdict.message },
+    };
+  if (target === undefined) {
+    // A judge that passes a call without resolving its tool is broken; fail closed (INV-G4).
+    return {
+      status: 'settled',
+      call,
+      judgement,
+      outcome: { kind: 'denied', code: 'TOOL_UNKNOWN', message: 'The tool is not known.' },
+    };
+  }
+  const resolved = { ...judgement, target };
+  if (verdict.kind === 'allow') return { status: 'cleared', call, judgement: resolved, attempts: 0 };
+  return {
+    status: 'waiting-for-consent',
+    call,
+    judgement: resolved,
+    attempts: 0,
+    request: {
+      generation: 1,
+      approvers: verdict.approvers,
+      openedAt: at,
+      deadline: at + verdict.deadlineSeconds * 1_000,
+    },
+  };
+}
+
+/** Marks a call that repeats an earlier one of its turn. */
+export function duplicate(state: CallState, duplicateOf: string | undefined): CallState {
+  if (duplicateOf === undefined || (state.status !== 'waiting-for-consent' && state.status !== 'cleared')) return state;
+  return { ...state, duplicateOf };
+}
+
+/** Settles a call that repeats a refused one with the earlier outcome, whatever policy says now. */
+export function refusedAgain(call: ProposedCall, judgement: Judgement, outcome: Outcome): CallState {
+  return { status: 'settled', call, judgement, outcome };
+}
+
+/** Applies a decision that settles the request: the last approval needed, a rejection, or an answer. */
+export function decided(
+  state: WaitingForConsent,
+  made: Vote & { readonly decision: Exclude<SignedDecision, { kind: 'withdraw' | 'extend' }> },
+): Approved | Settled {
+  const { decision } = made;
+  if (decision.kind === 'approve') return approved(state, made, state.votes);
+  const by = decision.approver.id;
+  return decision.kind === 'reject'
+    ? settled(state, { kind: 'rejected', by, reason: decision.reason }, made)
+    : // It travels with the outcome; once is enough.
+      settled(
+        state,
+        { kind: 'answered', by, answer: decision.answer },
+        { ...made, decision: { ...decision, answer: '' } },
+      );
+}
+
+/** @param further the approvals given before `made` */
+export function approved(state: WaitingForConsent, made: MadeDecision, further: readonly Vote[] = []): Approved {
+  const consent = { request: state.request, made: { ...made, ...(further.length === 0 ? {} : { further }) } };
+  return { status: 'approved', ...resolvedOf(state), consent };
+}
+
+/** Returns the ids of those who have agreed so far, if one is not enough. */
+export function agreedOn(state: Asking): readonly string[] {
+  if (state.status === 'waiting-for-consent') return (state.votes ?? []).map(({ decision }) => decision.approver.id);
+  return state.status === 'waiting-for-answer' ? (state.agreed ?? []).map(({ answer }) => answer.approver.id) : [];
+}
+
+/** Records the approvals so far, after one was given or withdrawn, while others are still needed. */
+export function voted(state: WaitingForConsent, votes: readonly Vote[]): WaitingForConsent {
+  const { votes: _, ...asked } = state;
+  return { ...asked, ...(votes.length === 0 ? {} : { votes }) };
+}
+
+/** Sends a cleared, approved or throttled call, and counts the attempt. */
+export function sent(state: Sendable): InFlight {
+  const { consent } = state;
+  return { status: 'in-flight', ...resolvedOf(state), attempts: state.attempts + 1, ...defined({ consent }) };
+}
+
+/**
+ * Returns a call in flight to the state that it was sent from, so that it can be sent again; the attempt stays counted.
+ * @param unsure set if the attempt may have run, and the operator declares the call repeatable
+ */
+export function notSent(state: Dispatched, unsure?: Unsure): Cleared | Approved {
+  return sendable({ ...resolvedOf(state), ...defined({ unsure }) }, state.consent);
+}
+
+/** @param consent absent if policy allowed the call */
+export function sendable(resolved: Resolved, consent: Consent | undefined): Cleared | Approved {
+  return consent === undefined ? { status: 'cleared', ...resolved } : { status: 'approved', ...resolved, consent };
+}
+
+/**
+ * Prepares a call for a request to people. The time spent held back is dropped, since the wait starts anew after an
+ * answer.
+ */
+export function askable(state: Resolved): Resolved {
+  const resolved = resolvedOf(state);
+  return state.holds === undefined ? resolved : { ...resolved, holds: { count: state.holds.count } };
+}
+
+export function resolvedOf({
+  call,
+  judgement,
+  attempts,
+  duplicateOf,
+  unsure,
+  edit,
+  asked,
+  retry,
+  input,
+  holds,
+  authorized,
+}: Resolved): Resolved {
+  return {
+    call,
+    judgement,
+    attempts,
+    ...defined({ duplicateOf, unsure, edit, asked, retry, holds, input, authorized }),
+  };
+}
+
+export type ConsentRequest = OpenRequest & { readonly about?: never };
+
+// A call is settled in one way, whatever ended it.
+
+/**
+ * Settles a call. An earlier dispatch that may have run keeps the outcome `unknown` (invariant 3).
+ * @param made the decision that ended the call, if another one than that which let the call leave
+ * @param ending how an open pause closed; by default `expired` or `cancelled`, by the outcome
+ */
+export function settled(
+  state: Exclude<CallState, Settled>,
+  outcome: Outcome,
+  made?: MadeDecision,
+  ending?: PauseEnding,
+): Settled {
+  const { call } = state;
+  if (state.status === 'proposed') return { status: 'settled', call, outcome, ...defined({ made, pause: ending }) };
+  const { judgement, unsure, duplicateOf, edit } = state;
+  return {
+    status: 'settled',
+    call,
+    outcome: unsure !== undefined && !isKnown(outcome) ? unsure : outcome,
+    judgement,
+    ...defined({
+      request: requestOf(state),
+      made: made ?? state.consent?.made,
+      duplicateOf,
+      edit,
+      pause: ending ?? endingOf(state, outcome),
+    }),
+  };
+}
+
+/** How an unanswered request for something other than consent closes together with its call. */
+function endingOf({ status }: Exclude<CallState, Settled>, outcome: Outcome): PauseEnding | undefined {
+  if (status !== 'waiting-for-answer' && status !== 'asking-on-connection') return undefined;
+  return { status: outcome.kind === 'expired' ? 'expired' : 'cancelled' };
+}
+
+/** True if the call ran, or if a person recorded its outcome. */
+function isKnown(outcome: Outcome): boolean {
+  return outcome.kind === 'succeeded' || (outcome.kind === 'failed' && outcome.executed);
+}
+
+/** An approval with other arguments than were shown (`domain/request/edit.ts`). */
+export type EditDecision = Extract<SignedDecision, { kind: 'approve' }> & { readonly arguments: JsonObject };
+
+export function isEdit(decision: SignedDecision): decision is EditDecision {
+  return decision.kind === 'approve' && decision.arguments !== undefined;
 }

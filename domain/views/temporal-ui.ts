@@ -19,8 +19,18 @@ import { digestOf } from '../request/digest.ts';
 import { shownStanding } from '../request/standing.ts';
 import { shownThrottled, throttledCalls } from '../request/throttling.ts';
 import { isConcluded } from '../run/stretch.ts';
-import { agreedOn, type Asking, type CallState, type InFlight, judgementOf } from '../state/call.ts';
-import { askingCalls, callOf, type Run, type RunIds, waitOf } from '../state/run.ts';
+import {
+  agreedOn,
+  type Asking,
+  askingCalls,
+  callOf,
+  type CallState,
+  type InFlight,
+  judgementOf,
+  type Run,
+  type RunIds,
+  waitOf,
+} from '../state/run.ts';
 import { byteLength } from '../text/canonical.ts';
 import { bounded, boundedBytes, codeSpan, markdown, named, visible } from '../text/escape.ts';
 import { argumentsLine } from '../text/shown-json.ts';

@@ -19,8 +19,7 @@ import {
   type ElicitationPausing,
 } from '../../domain/legacy-2025/open-question.ts';
 import { parseHeldQuestions } from '../../domain/shapes/inputs.ts';
-import type { AskingOnConnection, CallState } from '../../domain/state/call.ts';
-import { callOf } from '../../domain/state/run.ts';
+import { type AskingOnConnection, callOf, type CallState } from '../../domain/state/run.ts';
 import { askedAbout, onUpdate, parsed } from '../entity/entity.ts';
 import { closed } from '../run/answers.ts';
 import { closeQuestion, waitForAnswer } from '../run/call.ts';

@@ -45,8 +45,14 @@ import {
   parseProvision,
   parseResolution,
 } from '../../domain/shapes/inputs.ts';
-import { type EditDecision, isEdit, type WaitingForAnswer, type WaitingForConsent } from '../../domain/state/call.ts';
-import type { Change, Run } from '../../domain/state/run.ts';
+import {
+  type Change,
+  type EditDecision,
+  isEdit,
+  type Run,
+  type WaitingForAnswer,
+  type WaitingForConsent,
+} from '../../domain/state/run.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { type Refusal, refuse } from '../../domain/text/refusal.ts';
 import { onUpdate, parsed, refuseWith } from '../entity/entity.ts';

@@ -37,6 +37,7 @@ import { askedAgain, dispatched, ended, returned } from '../../domain/request/tr
 import {
   type Approved,
   type Asking,
+  callOf,
   type CallState,
   type Dispatched,
   type InFlight,
@@ -44,8 +45,7 @@ import {
   type OnTask,
   type Sendable,
   type Throttled,
-} from '../../domain/state/call.ts';
-import { callOf } from '../../domain/state/run.ts';
+} from '../../domain/state/run.ts';
 import { isAnswerOf } from '../../domain/shapes/inputs.ts';
 import { byWhoseWord, summaryOf } from '../../domain/views/temporal-ui.ts';
 import { answered, assertFailure, seenAs } from '../entity/unread.ts';

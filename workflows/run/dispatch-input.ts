@@ -15,8 +15,7 @@ import { shownToEditor } from '../../domain/request/edit.ts';
 import { provisionProofs } from '../../domain/request/provision.ts';
 import { dispatchOf, type DispatchParts } from '../../domain/run/dispatch.ts';
 import { linkTo } from '../../domain/run/resource-link.ts';
-import type { Dispatched, InFlight } from '../../domain/state/call.ts';
-import { grantsFor } from '../../domain/state/run.ts';
+import { type Dispatched, grantsFor, type InFlight } from '../../domain/state/run.ts';
 import type { LiveRun } from './live-run.ts';
 import { standingProof } from './standing.ts';
 

@@ -13,7 +13,7 @@ import type { Admission } from '../../domain/request/decision.ts';
 import { acceptEdit, type EditVerdict, MOST_JUDGED_EDITS } from '../../domain/request/edit.ts';
 import { earlierThan } from '../../domain/run/limits.ts';
 import { withoutUnlinked } from '../../domain/run/resource-link.ts';
-import type { Asking, EditDecision } from '../../domain/state/call.ts';
+import type { Asking, EditDecision } from '../../domain/state/run.ts';
 import { type Refusal, refuse } from '../../domain/text/refusal.ts';
 import { summaryOf } from '../../domain/views/temporal-ui.ts';
 import { answered, assertFailure } from '../entity/unread.ts';

@@ -29,11 +29,11 @@ import { interrupted, stopped, unqueued } from '../../domain/run/message-queue.t
 import { withLinks } from '../../domain/run/resource-link.ts';
 import { listed } from '../../domain/run/toolset.ts';
 import { closeTurn } from '../../domain/run/turn.ts';
-import { isDispatched } from '../../domain/state/call.ts';
 import {
   carriedExecutions,
   type Change,
   type EndStatus,
+  isDispatched,
   type Phase,
   repaired,
   type Run,

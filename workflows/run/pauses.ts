@@ -11,7 +11,7 @@ import { authorizationPause } from '../../domain/request/authorization.ts';
 import { outcomePause } from '../../domain/request/outcome.ts';
 import { pausedFor } from '../../domain/request/pause.ts';
 import { askedForInput, forgotten } from '../../domain/request/provision.ts';
-import type { Dispatched } from '../../domain/state/call.ts';
+import type { Dispatched } from '../../domain/state/run.ts';
 import type { LiveRun } from './live-run.ts';
 
 type Ended = Extract<DispatchResult, { kind: 'ended' }>;

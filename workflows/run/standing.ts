@@ -5,7 +5,7 @@ import type { Consent } from '../../contracts/wire/carry.ts';
 import type { DispatchProof } from '../../contracts/wire/proofs.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { admitForget, forget, FORGOTTEN, lost, proofOf, standingOf } from '../../domain/request/standing.ts';
-import type { Dispatched, InFlight } from '../../domain/state/call.ts';
+import type { Dispatched, InFlight } from '../../domain/state/run.ts';
 import type { LiveRun } from './live-run.ts';
 
 /** @throws ApplicationFailure if no standing decision has that name, or if it is not for this sender to take back */

@@ -22,13 +22,14 @@ import { shownThrottled, throttledCalls } from '../../domain/request/throttling.
 import { limitsState, spentOf } from '../../domain/run/limits.ts';
 import {
   type Asking,
+  askingCalls,
   type CallState,
   decisionOn,
   judgementOf,
   requestOf,
   requestStatusOf,
-} from '../../domain/state/call.ts';
-import { askingCalls, waitOf } from '../../domain/state/run.ts';
+  waitOf,
+} from '../../domain/state/run.ts';
 import { currentDetails, listedWithin, pendingAttributes, pendingMemo } from '../../domain/views/temporal-ui.ts';
 import type { LiveRun } from './live-run.ts';
 import { requestsQuery, stateQuery } from './messages.ts';

@@ -1,8 +1,14 @@
 import type { JsonObject } from '../../../contracts/schemas/json.ts';
 import type { Decision, Say, Stop } from '../../../contracts/schemas/request.ts';
 import { digestOf } from '../../../domain/request/digest.ts';
-import { type EditDecision, isAsking, type WaitingForConsent } from '../../../domain/state/call.ts';
-import { callOf, type Run, type RunIds } from '../../../domain/state/run.ts';
+import {
+  callOf,
+  type EditDecision,
+  isAsking,
+  type Run,
+  type RunIds,
+  type WaitingForConsent,
+} from '../../../domain/state/run.ts';
 import { runIds } from './run.ts';
 
 type Approval = Extract<Decision, { kind: 'approve' }>;

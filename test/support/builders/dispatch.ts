@@ -1,9 +1,8 @@
 import { defined } from '../../../contracts/defined.ts';
 import type { DispatchInput } from '../../../contracts/wire/tools.ts';
-import type { Approved } from '../../../domain/state/call.ts';
 import { type DigestParts, requestDigest } from '../../../domain/request/digest.ts';
 import { shownToEditor } from '../../../domain/request/edit.ts';
-import { callOf, type Run } from '../../../domain/state/run.ts';
+import { type Approved, callOf, type Run } from '../../../domain/state/run.ts';
 import { proofOf } from '../../../domain/request/standing.ts';
 import { approvedBy } from './pause.ts';
 import { askingRun, runIds } from './run.ts';

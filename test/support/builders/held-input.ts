@@ -4,8 +4,7 @@ import {
   elicitationOpened,
   type ElicitationPausing,
 } from '../../../domain/legacy-2025/open-question.ts';
-import type { AskingOnConnection } from '../../../domain/state/call.ts';
-import { callOf, type Run } from '../../../domain/state/run.ts';
+import { type AskingOnConnection, callOf, type Run } from '../../../domain/state/run.ts';
 import { approverRule } from './judgement.ts';
 import { flyingRun } from './pause.ts';
 import { NAME } from './provision.ts';

@@ -3,8 +3,7 @@ import type { OutcomePause, Resolution } from '../../../contracts/schemas/reques
 import { accept, admit } from '../../../domain/request/decision.ts';
 import { pausedFor, type Pausing } from '../../../domain/request/pause.ts';
 import { dispatched } from '../../../domain/request/transitions.ts';
-import type { InFlight, WaitingForAnswer } from '../../../domain/state/call.ts';
-import { callOf, type Run } from '../../../domain/state/run.ts';
+import { callOf, type InFlight, type Run, type WaitingForAnswer } from '../../../domain/state/run.ts';
 import { identicalCalls } from './call.ts';
 import { approval, shown } from './decision.ts';
 import { allowVerdict, approverRule } from './judgement.ts';

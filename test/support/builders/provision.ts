@@ -3,8 +3,7 @@ import type { InputPause, Provision } from '../../../contracts/schemas/request.t
 import type { DispatchResult } from '../../../contracts/wire/tools.ts';
 import type { Paused, Pausing } from '../../../domain/request/pause.ts';
 import { askedForInput, provide } from '../../../domain/request/provision.ts';
-import { isAsking } from '../../../domain/state/call.ts';
-import { callOf, type Run } from '../../../domain/state/run.ts';
+import { callOf, isAsking, type Run } from '../../../domain/state/run.ts';
 import { shown } from './decision.ts';
 import { flyingRun, pausing } from './pause.ts';
 import { runIds, START } from './run.ts';

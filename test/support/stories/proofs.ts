@@ -8,7 +8,7 @@ import type { TrustedJwk } from '../../../contracts/schemas/trust.ts';
 import { specHash } from '../../../domain/request/digest.ts';
 import type { AnswerPurpose } from '../../../domain/request/signed-answer.ts';
 import { signatureEvidence } from '../../../domain/signing/jws.ts';
-import type { Answerable } from '../../../domain/state/call.ts';
+import type { Answerable } from '../../../domain/state/run.ts';
 import { hashOf, sha256Hex } from '../../../domain/text/canonical.ts';
 import { approval } from '../builders/decision.ts';
 import { ledgerOf } from '../builders/ledger.ts';

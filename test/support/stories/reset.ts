@@ -15,12 +15,12 @@ import { accept, admit, madeInTime } from '../../../domain/request/decision.ts';
 import { acceptEdit, refuseEdit } from '../../../domain/request/edit.ts';
 import { lost, remembered, standingOf } from '../../../domain/request/standing.ts';
 import { askedAgain, dispatched, ended } from '../../../domain/request/transitions.ts';
-import { isEdit } from '../../../domain/state/call.ts';
 import {
   callOf,
   carriedExecutions,
   decidedIn,
   type Execution,
+  isEdit,
   type Run,
   type RunIds,
   startRun,

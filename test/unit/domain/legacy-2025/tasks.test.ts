@@ -12,8 +12,7 @@ import {
   tasksOf,
 } from '../../../../domain/legacy-2025/tasks.ts';
 import { dispatched, ended, returned } from '../../../../domain/request/transitions.ts';
-import type { OnTask } from '../../../../domain/state/call.ts';
-import { callOf, type Run } from '../../../../domain/state/run.ts';
+import { callOf, type OnTask, type Run } from '../../../../domain/state/run.ts';
 import { currentDetails } from '../../../../domain/views/temporal-ui.ts';
 import { allowVerdict } from '../../../support/builders/judgement.ts';
 import { judgedRun, START } from '../../../support/builders/run.ts';

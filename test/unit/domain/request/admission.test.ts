@@ -6,8 +6,7 @@ import { authorizationPause } from '../../../../domain/request/authorization.ts'
 import { admit } from '../../../../domain/request/decision.ts';
 import { admitAnswer, type PauseAnswer, pausedFor } from '../../../../domain/request/pause.ts';
 import { ended } from '../../../../domain/request/transitions.ts';
-import { type Answerable, isAsking } from '../../../../domain/state/call.ts';
-import { callOf, type Run, type RunIds } from '../../../../domain/state/run.ts';
+import { type Answerable, callOf, isAsking, type Run, type RunIds } from '../../../../domain/state/run.ts';
 import { answer, approval, edit, extension, rejection, shown } from '../../../support/builders/decision.ts';
 import { askedOf, rule } from '../../../support/builders/edit.ts';
 import { heldRun } from '../../../support/builders/held-input.ts';

@@ -6,8 +6,7 @@ import { admitAnswer, answererOf, pausedFor, remembering, resumed } from '../../
 import { attemptsOf } from '../../../../domain/request/throttling.ts';
 import { dispatched, ended, reopened } from '../../../../domain/request/transitions.ts';
 import { heard, interrupted } from '../../../../domain/run/message-queue.ts';
-import { sent } from '../../../../domain/state/call.ts';
-import { callOf, MOST_PAUSES_ANSWERED } from '../../../../domain/state/run.ts';
+import { callOf, MOST_PAUSES_ANSWERED, sent } from '../../../../domain/state/run.ts';
 import { approval, say, shown } from '../../../support/builders/decision.ts';
 import { approverRule } from '../../../support/builders/judgement.ts';
 import {

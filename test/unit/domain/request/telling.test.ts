@@ -18,8 +18,7 @@ import {
 } from '../../../../domain/request/telling.ts';
 import { accept } from '../../../../domain/request/decision.ts';
 import { dispatched, ended } from '../../../../domain/request/transitions.ts';
-import { requestStatusOf } from '../../../../domain/state/call.ts';
-import { callOf, type Run } from '../../../../domain/state/run.ts';
+import { callOf, requestStatusOf, type Run } from '../../../../domain/state/run.ts';
 import { identicalCalls, proposedCall } from '../../../support/builders/call.ts';
 import { answer, askingOf, rejection, shown } from '../../../support/builders/decision.ts';
 import { approverRule, askVerdict } from '../../../support/builders/judgement.ts';

@@ -13,8 +13,7 @@ import {
 } from '../../../../domain/request/throttling.ts';
 import { askedAgain, dispatched, ended, returned } from '../../../../domain/request/transitions.ts';
 import { heard, interrupted } from '../../../../domain/run/message-queue.ts';
-import type { InFlight } from '../../../../domain/state/call.ts';
-import { callOf, type Change, type Run } from '../../../../domain/state/run.ts';
+import { callOf, type Change, type InFlight, type Run } from '../../../../domain/state/run.ts';
 import { currentDetails } from '../../../../domain/views/temporal-ui.ts';
 import { say } from '../../../support/builders/decision.ts';
 import { allowVerdict } from '../../../support/builders/judgement.ts';

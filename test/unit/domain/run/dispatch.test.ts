@@ -19,8 +19,7 @@ import {
   stretchRun,
 } from '../../../../domain/run/stretch.ts';
 import { listingInput, toolsetOf } from '../../../../domain/run/toolset.ts';
-import type { InFlight } from '../../../../domain/state/call.ts';
-import type { Run } from '../../../../domain/state/run.ts';
+import type { InFlight, Run } from '../../../../domain/state/run.ts';
 import { identicalCalls } from '../../../support/builders/call.ts';
 import { allowVerdict, approverRule, denyVerdict } from '../../../support/builders/judgement.ts';
 import { flyingOf, flyingRun } from '../../../support/builders/pause.ts';

@@ -20,8 +20,7 @@ import {
   withOpen,
 } from '../../../../domain/run/limits.ts';
 import { closeTurn } from '../../../../domain/run/turn.ts';
-import { type CallState, judged } from '../../../../domain/state/call.ts';
-import { proposed, type Run, startRun } from '../../../../domain/state/run.ts';
+import { type CallState, judged, proposed, type Run, startRun } from '../../../../domain/state/run.ts';
 import { byteLength, canonicalJson } from '../../../../domain/text/canonical.ts';
 import { identicalCalls, proposedCall } from '../../../support/builders/call.ts';
 import { allowVerdict, denyVerdict, judgement } from '../../../support/builders/judgement.ts';

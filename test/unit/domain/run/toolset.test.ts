@@ -17,8 +17,7 @@ import {
   type ToolsetPart,
   whyEnded,
 } from '../../../../domain/run/toolset.ts';
-import type { CallState } from '../../../../domain/state/call.ts';
-import { callOf, grantsFor, type Run, startRun } from '../../../../domain/state/run.ts';
+import { callOf, type CallState, grantsFor, type Run, startRun } from '../../../../domain/state/run.ts';
 import { serverName, toolName } from '../../../support/builders/arbitraries.ts';
 import { say, shown } from '../../../support/builders/decision.ts';
 import { outcomes } from '../../../support/builders/outcome.ts';

@@ -3,8 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { LedgerFact } from '../../../../contracts/schemas/ledger.ts';
 import type { HeldTold } from '../../../../contracts/wire/legacy-2025.ts';
 import { elicitationTold } from '../../../../domain/legacy-2025/open-question.ts';
-import { decisionOn, type InFlight, requestOf } from '../../../../domain/state/call.ts';
-import { callOf, replaceCall, type Run } from '../../../../domain/state/run.ts';
+import { callOf, decisionOn, type InFlight, replaceCall, requestOf, type Run } from '../../../../domain/state/run.ts';
 import { proposedCall } from '../../../support/builders/call.ts';
 import { flyingRun } from '../../../support/builders/pause.ts';
 
