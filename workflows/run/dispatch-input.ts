@@ -26,8 +26,9 @@ export function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
   const { consent } = state;
   const server = serverOf(live, state);
   const shown = state.edit === undefined ? undefined : shownToEditor(state);
+  const standing = consent?.made.standing === undefined ? undefined : standingProof(live, state);
   return dispatchOf(dispatchParts(live), state, server, live.run.calls, {
-    ...(consent === undefined ? {} : { proof: standingProof(live, state) ?? decisionProof(consent, shown) }),
+    ...(consent === undefined ? {} : { proof: standing ?? decisionProof(consent, shown) }),
     ...(state.retry === undefined ? {} : { retry: retryProof(state.retry) }),
     ...inputTo(live, state),
     ...authorizationProofs(live, state),
