@@ -33,7 +33,7 @@ import * as option from '../session/options.ts';
 import { usage } from '../session/options.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { print, verb } from '../session/verb.ts';
-import { type Answered, pauseAnswer } from '../views/decision.ts';
+import { type Answered, pauseAnswer } from '../views/request.ts';
 import type { DecideOptions } from './decide.ts';
 import { requestsAnswer } from './requests.ts';
 

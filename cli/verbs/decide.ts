@@ -34,9 +34,15 @@ import * as option from '../session/options.ts';
 import { usage } from '../session/options.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { type Answer, type Given, verb } from '../session/verb.ts';
-import { batchAnswer, type BatchPlan, decisionAnswer, type Decided, planAnswer } from '../views/decision.ts';
 import { argumentsText } from '../views/format.ts';
-import { requestText } from '../views/request.ts';
+import {
+  batchAnswer,
+  type BatchPlan,
+  type Decided,
+  decisionAnswer,
+  planAnswer,
+  requestText,
+} from '../views/request.ts';
 
 const ONE = { run: option.RUN, call: option.CALL };
 const SEVERAL = { run: option.RUN, calls: option.any('call ids, such as t2.c0') };

@@ -9,7 +9,7 @@ import {
   planBatch,
   rememberOf,
 } from '../../../../cli/verbs/decide.ts';
-import { batchAnswer, planAnswer } from '../../../../cli/views/decision.ts';
+import { batchAnswer, planAnswer } from '../../../../cli/views/request.ts';
 import type { BatchAnswer, RunHandle } from '../../../../client/index.ts';
 import { CountersignError } from '../../../../contracts/errors.ts';
 import type { ApprovalRequest } from '../../../../contracts/schemas/request.ts';
