@@ -21,8 +21,7 @@ import { askedNow, type CurrentTool, needOfListing, tokenRequest, wanting } from
 import { currentScheduler, type Scheduler } from '../kit/activity.ts';
 import { withinLimits } from '../limits/server-limits.ts';
 import type { CallEnding, ToolServer } from '../mcp/port.ts';
-import { ArgumentChecker } from '../policy/arguments.ts';
-import { isRepeatable, tellBrokenGlass } from '../policy/judge.ts';
+import { ArgumentChecker, isRepeatable, tellBrokenGlass } from '../policy/judge.ts';
 import type { TokenRequest } from '../tokens/port.ts';
 import {
   checkCatalog,

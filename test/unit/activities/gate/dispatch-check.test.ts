@@ -17,7 +17,7 @@ import {
   weigh,
 } from '../../../../activities/gate/dispatch-check.ts';
 import { checkLink } from '../../../../activities/gate/links.ts';
-import { ArgumentChecker } from '../../../../activities/policy/arguments.ts';
+import { ArgumentChecker } from '../../../../activities/policy/judge.ts';
 import { Conditions } from '../../../../activities/policy/condition.ts';
 import { reachHash } from '../../../../activities/tokens/configured.ts';
 import { createDiscardedReader, type ReadDiscarded } from '../../../../activities/run/discarded-tail.ts';

@@ -1,7 +1,7 @@
 /** Arguments against input schemas, which are a server's text: in linear time, and never unseen (INV-G4). */
 import { Script } from 'node:vm';
 import { describe, expect, jest, test } from '@jest/globals';
-import { ArgumentChecker } from '../../../../activities/policy/arguments.ts';
+import { ArgumentChecker } from '../../../../activities/policy/judge.ts';
 import {
   countOf,
   LinearSchema,
