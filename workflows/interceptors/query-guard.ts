@@ -1,10 +1,17 @@
 /**
- * Refuses a direct query if the worker loaded events without their workflow task. The worker then drops the run, and
- * the task itself rebuilds it (`domain/history/query-guard.ts`, docs/adr/0044).
+ * Finds the direct queries that a run must not answer, those for which its worker took in events that no workflow task
+ * has handed to it, and refuses them (docs/adr/0044).
+ *
+ * A worker that is queried directly, with no workflow task at hand, rebuilds the run or catches up to the newest event.
+ * It then runs the workflow on events that have no task yet, or on a task that another process holds, and keeps the
+ * result. The clock and the commands of that result belong to a task that never was. A refused query makes the worker
+ * drop the run, and the real task rebuilds it.
  *
  * The interceptor is in every bundle (`workers/bundle.ts`). It changes no command, so a history replays with it and
  * without it.
- * 1. Its state belongs to one run in one worker's memory: the SDK calls `interceptors` for each run (INV-D4).
+ * 1. Only a direct query is ever refused: a workflow task cannot fail by this.
+ * 2. A wrong doubt costs one query that is asked again; a missing doubt breaks a run for good.
+ * 3. Its state belongs to one run in one worker's memory: the SDK calls `interceptors` for each run (INV-D4).
  */
 import {
   type ActivateInput,
@@ -14,7 +21,6 @@ import {
   type WorkflowInterceptors,
 } from '@temporalio/workflow';
 import { REFUSED_QUERY } from '../../contracts/failure.ts';
-import { type Activation, isRefused, NOTHING, taken } from '../../domain/history/query-guard.ts';
 
 export interface QueryGuardSinks extends Sinks {
   readonly queryGuard: { refused(): void };
@@ -62,4 +68,80 @@ function activationOf({ activation }: ActivateInput): Activation {
     isCancelled: jobs.length > 0 && jobs.every(({ resolveActivity }) => resolveActivity?.result?.cancelled),
     ageMs: workflowInfo().unsafe.now() - Date.now(),
   };
+}
+
+// Which query is refused depends on what the worker has handed to the run so far.
+
+/** A unit of work that a worker hands to a run. */
+export type Activation =
+  /** Events whose workflow task has completed. */
+  | { readonly kind: 'replayed'; readonly task: string }
+  | {
+      /** Newer events, with a workflow task or without one. */
+      readonly kind: 'live';
+      /** Differs with each workflow task: its time, and the size of history at its start. */
+      readonly task: string;
+      /** Number of the newest event. */
+      readonly event: number;
+      /** True if the unit only cancels activities. */
+      readonly isCancelled: boolean;
+      /** Real time since the task was started, in ms, by the clocks of two machines. */
+      readonly ageMs: number;
+    }
+  /** A query that came with a workflow task, which therefore belongs to this worker. */
+  | { readonly kind: 'accompanied' }
+  /** A query that came alone. */
+  | { readonly kind: 'direct' };
+
+/** Everything that a run in a worker's memory has been handed so far. */
+export interface Intake {
+  readonly task?: string;
+  readonly event?: number;
+  /** True if tasks of other workers, or older ones, came last. */
+  readonly isBehind: boolean;
+  /** True if a direct query may have brought the newest events: such a query would come next. */
+  readonly isDoubtful: boolean;
+  /** The smallest age of any task on arrival: the difference of the clocks, and the transport. */
+  readonly leastAgeMs?: number;
+}
+
+export const NOTHING: Intake = { isBehind: false, isDoubtful: false };
+
+/**
+ * A task that arrives this much later than usual may be held by another process that does not answer. Temporal takes
+ * the task back from there after 10 s.
+ */
+const OLD_MS = 2_000;
+
+/**
+ * The clocks of Temporal and of this machine are taken to differ by this much at most. A worker under load gets all
+ * tasks of a run late, which must not pass for a difference of clocks. Where the clocks differ by more than this and
+ * `OLD_MS` together, one query for each task is asked again.
+ */
+const MOST_SKEW_MS = 500;
+
+/** Returns the intake after an activation. */
+export function taken(intake: Intake, activation: Activation): Intake {
+  switch (activation.kind) {
+    case 'replayed':
+      return { ...intake, task: activation.task, isBehind: true, isDoubtful: false };
+    case 'live': {
+      const { task, event, ageMs } = activation;
+      // A run hears of its own cancellations at once, in the same task.
+      if (activation.isCancelled && task === intake.task && event === intake.event) return intake;
+      const leastAgeMs = Math.min(ageMs, intake.leastAgeMs ?? ageMs);
+      const isOld = ageMs - Math.min(leastAgeMs, MOST_SKEW_MS) > OLD_MS;
+      const isDoubtful = intake.isBehind || task === intake.task || isOld;
+      return { task, event, isBehind: false, isDoubtful, leastAgeMs };
+    }
+    case 'accompanied':
+      return { ...intake, isDoubtful: false };
+    case 'direct':
+      return intake;
+  }
+}
+
+/** True if the activation is a direct query that must not be answered. */
+export function isRefused({ isDoubtful }: Intake, { kind }: Activation): boolean {
+  return kind === 'direct' && isDoubtful;
 }

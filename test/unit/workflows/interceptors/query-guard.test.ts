@@ -1,7 +1,13 @@
 // A query that its worker rebuilt a run for must not leave that run in memory, and nothing else may ever be refused (INV-D1).
 import fc from 'fast-check';
 import { expect, test } from '@jest/globals';
-import { type Activation, type Intake, isRefused, NOTHING, taken } from '../../../../domain/history/query-guard.ts';
+import {
+  type Activation,
+  type Intake,
+  isRefused,
+  NOTHING,
+  taken,
+} from '../../../../workflows/interceptors/query-guard.ts';
 
 const DIRECT: Activation = { kind: 'direct' };
 const ACCOMPANIED: Activation = { kind: 'accompanied' };
