@@ -26,8 +26,8 @@ import { faultName, Heartbeat } from '../kit/activity.ts';
 import { MAX_NESTING, nestsTooDeeply } from '../kit/json.ts';
 import { type Pause, pauseWithJitter, retried, within } from '../kit/time-limit.ts';
 import type { ReadTranscript } from '../run/read-transcript.ts';
-import { modelTool } from './offered-tool.ts';
-import type { Model, ModelAnswer, ModelPart } from './port.ts';
+import type { Model, ModelAnswer, ModelPart, ModelTool } from './port.ts';
+import { inertSchema, inertText } from '../../domain/views/inert-definition.ts';
 
 /**
  * UTF-8 bytes of JSON. Temporal refuses a payload above 2 MiB (`limit.blobSize.error`), and would then retry a paid
@@ -329,4 +329,28 @@ function described({ instanceLocation, keyword, error }: OutputUnit): string {
 function bounded(errors: readonly string[]): string[] {
   const rest = errors.length - MOST_ERRORS;
   return rest <= 0 ? [...errors] : [...errors.slice(0, MOST_ERRORS), `and ${rest} more`];
+}
+
+// What a model is told of a tool.
+
+/** A toolset stays in memory while it is in use, and is offered anew with every step. */
+const made = new WeakMap<OfferedTool, ModelTool>();
+
+export function modelTool(pinned: OfferedTool): ModelTool {
+  const known = made.get(pinned);
+  if (known !== undefined) return known;
+  const { modelName, server, serverUrl, definition, hosted } = pinned;
+  const description = definition.description ?? definition.title;
+  const offered = {
+    name: modelName,
+    qualifiedName: `${server}/${definition.name}`,
+    ...(description === undefined ? {} : { description: inertText(description) }),
+    // Sound: an object stays an object.
+    inputSchema: inertSchema(definition.inputSchema) as JsonObject,
+    ...(hosted === undefined
+      ? {}
+      : { hosted: { server, serverUrl, tool: definition.name, ...defined({ connectorId: hosted.connectorId }) } }),
+  };
+  made.set(pinned, offered);
+  return offered;
 }

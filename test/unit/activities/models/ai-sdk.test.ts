@@ -1,7 +1,7 @@
 /** What models of providers are given, what is taken out, and which are there. */
 import { describe, expect, test } from '@jest/globals';
 import { promptOf } from '../../../../activities/models/ai-sdk.ts';
-import { modelTool } from '../../../../activities/models/offered-tool.ts';
+import { modelTool } from '../../../../activities/models/model-step.ts';
 import { createModelRegistry } from '../../../../activities/models/registry.ts';
 import { retryAfterMs, scrubberOf } from '../../../../activities/models/refusal.ts';
 import { ModelConfig } from '../../../../contracts/schemas/config.ts';
