@@ -1,14 +1,21 @@
 /**
- * Makes sure that a person approves what they have read.
+ * Makes sure that what a person sends is what they have read, and that it counts once.
  *
  * 1. On a terminal it is shown, and they are asked. Everywhere else they name its digest, or enough of its beginning.
  * 2. A changed digest is refused before anything is sent (INV-G2).
+ * 3. An answer whose receipt got lost may be sent again under its id, and is told what was recorded (INV-D3). The
+ *    ledger is asked first, because after an answer the call waits for something else, or for nothing.
+ * 4. An id stands for one answer. The ledger's record must match the answer given now, or nothing is acknowledged
+ *    (INV-G2).
  */
 import { randomUUID } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import type { RunHandle } from '../../client/index.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
-import { lastWord } from './shell-word.ts';
+import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
+import type { ApprovalRequest, PauseAck } from '../../contracts/schemas/request.ts';
 import { usage } from './options.ts';
+import { lastWord } from './shell-word.ts';
 import type { Paint, Terminal } from './terminal.ts';
 
 interface Asked {
@@ -57,4 +64,57 @@ export function assertDigest(
   if (named === undefined || digest.startsWith(named)) return;
   const message = `Call ${callId} now has digest ${digest}, not the one you named. Read it again (countersign requests ${lastWord(runId)}) before you decide; nothing was sent.`;
   throw new CountersignError('DIGEST_MISMATCH', message, { runId, callId });
+}
+
+// Answers that were sent before.
+
+export type AnswerFact = Extract<LedgerFact, { answer: string; decisionId: string }>;
+
+export interface AnsweredBefore {
+  readonly ack: PauseAck;
+  readonly fact: AnswerFact;
+}
+
+/** Returns the recorded answers of this kind to the call, oldest first. */
+export async function answeredBefore(
+  run: RunHandle,
+  callId: string,
+  kind: AnswerFact['kind'],
+): Promise<readonly AnsweredBefore[]> {
+  return (await run.ledger()).flatMap(({ at, fact }) => {
+    if (fact.kind !== kind || fact.callId !== callId) return [];
+    const { decisionId, answer, approver } = fact;
+    return [{ fact, ack: { callId, decisionId, answer, decidedBy: approver.id, decidedAt: at } }];
+  });
+}
+
+/** Pairs of a value from the ledger and the value given now. */
+export type Told = readonly (readonly [told: unknown, said: unknown])[];
+
+/**
+ * @throws CountersignError `DECISION_INVALID` if the id was used for another answer; the run itself would say the same
+ */
+export function assertSame(callId: string, decisionId: string, pairs: Told): void {
+  if (pairs.every(([told, said]) => isDeepStrictEqual(told, said))) return;
+  const message = `Decision id ${decisionId} was used for another decision; send a new id.`;
+  throw new CountersignError('DECISION_INVALID', message, { callId, path: 'decisionId' });
+}
+
+/**
+ * Sends a message. If nobody knows whether it counts, the error names the options under which it counts once.
+ * @param hint such as `--message-id 7c1e…`
+ * @param facts are added to those of the error
+ */
+export async function sentUnder<T>(
+  hint: string,
+  facts: Readonly<Record<string, string>>,
+  send: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await send();
+  } catch (error) {
+    if (!(error instanceof CountersignError) || error.code !== 'RESULT_UNCERTAIN') throw error;
+    const message = `${error.message} Here: add ${hint}`;
+    throw new CountersignError(error.code, message, { ...error.facts, ...facts }, { cause: error });
+  }
 }

@@ -25,8 +25,15 @@ import type {
 import { Grant } from '../../contracts/schemas/run-spec.ts';
 import { recordedHash } from '../../domain/request/outcome.ts';
 import { lastWord, shellWord } from '../session/shell-word.ts';
-import { answeredBefore, type AnswerFact, assertSame, sentUnder, type Told } from '../session/answered.ts';
-import { assertDigest, messageIdOf } from '../session/consent.ts';
+import {
+  answeredBefore,
+  type AnswerFact,
+  assertDigest,
+  assertSame,
+  messageIdOf,
+  sentUnder,
+  type Told,
+} from '../session/consent.ts';
 import { readInput } from '../session/files.ts';
 import { responsesFrom } from '../session/input-values.ts';
 import * as option from '../session/options.ts';

@@ -16,7 +16,7 @@ import type { CatalogEntry, CatalogSnapshot, ToolChange } from '../../contracts/
 import { changedSetting, directionsOf } from '../../domain/catalog/settings.ts';
 import { hasDrifted } from '../../domain/catalog/state.ts';
 import { visible } from '../../domain/text/escape.ts';
-import { sentUnder } from '../session/answered.ts';
+import { sentUnder } from '../session/consent.ts';
 import { chosenEntries, readChanged, snapshotIfAny } from '../session/catalog-reading.ts';
 import * as option from '../session/options.ts';
 import { usage } from '../session/options.ts';

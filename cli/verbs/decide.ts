@@ -27,8 +27,16 @@ import {
 import { permittedTo } from '../../domain/request/permitted.ts';
 import { hashOf, sha256Hex } from '../../domain/text/canonical.ts';
 import { visible } from '../../domain/text/escape.ts';
-import { assertSame, sentUnder, type Told } from '../session/answered.ts';
-import { type Ask, asking, assertDigest, assertRead, messageIdOf } from '../session/consent.ts';
+import {
+  type Ask,
+  asking,
+  assertDigest,
+  assertRead,
+  assertSame,
+  messageIdOf,
+  sentUnder,
+  type Told,
+} from '../session/consent.ts';
 import { readInput } from '../session/files.ts';
 import * as option from '../session/options.ts';
 import { usage } from '../session/options.ts';

@@ -8,7 +8,7 @@ import type { RunningTask } from '../../contracts/schemas/legacy-2025.ts';
 import type { Say } from '../../contracts/schemas/request.ts';
 import type { Advance, RunResult } from '../../contracts/schemas/run-state.ts';
 import { visible } from '../../domain/text/escape.ts';
-import { sentUnder } from '../session/answered.ts';
+import { sentUnder } from '../session/consent.ts';
 import * as option from '../session/options.ts';
 import { withSession } from '../session/session.ts';
 import { ledgerOfStuck, toldOrRead } from '../session/stuck-run.ts';

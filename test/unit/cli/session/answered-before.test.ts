@@ -1,6 +1,6 @@
 /** An answer whose receipt got lost is sent again under its id, and told what was taken of it (INV-D3). */
 import { describe, expect, test } from '@jest/globals';
-import { answeredBefore, sentUnder } from '../../../../cli/session/answered.ts';
+import { answeredBefore, sentUnder } from '../../../../cli/session/consent.ts';
 import type { RunHandle } from '../../../../client/index.ts';
 import { CountersignError } from '../../../../contracts/errors.ts';
 import type { LedgerFact } from '../../../../contracts/schemas/ledger.ts';
