@@ -29,11 +29,10 @@ import {
   startRun,
 } from '../state/run.ts';
 import { byteLength, hashOf } from '../text/canonical.ts';
-import { dispatchOf } from './dispatch.ts';
 import { EMPTY_DIGEST } from './journal.ts';
 import { costOf, EMPTY_TALLY, reachedLimit } from './limits.ts';
 import { toolsetOf } from './toolset.ts';
-import { judgedAll, judgementsOn, keyOf } from './turn.ts';
+import { dispatchOf, judgedAll, judgementsOn, keyOf } from './turn.ts';
 
 /** Counts of a run, as a stretch begins with them. */
 export function stretchState(run: Run, counts: boolean): StretchState {

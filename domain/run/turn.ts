@@ -1,18 +1,33 @@
 /**
- * A turn of calls begins and closes here. Each verdict takes effect: a call is denied, cleared, asked, answered by a
- * standing decision, or refused again. A closed turn leaves its refusals, so that a repeated call is recognised.
+ * A turn of calls begins, has its calls dispatched, and closes here. Each verdict takes effect: a call is denied, cleared,
+ * asked, answered by a standing decision, or refused again. A closed turn leaves its refusals, so that a repeated call is
+ * recognised.
  */
+import { defined } from '../../contracts/defined.ts';
 import type { Judgement, Outcome, ProposedCall, ToolTarget } from '../../contracts/schemas/call.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
-import type { Limits } from '../../contracts/schemas/run-spec.ts';
+import type { Grant, Limits } from '../../contracts/schemas/run-spec.ts';
+import type { Tally } from '../../contracts/schemas/run-state.ts';
+import type { ServerBinding } from '../../contracts/schemas/tool.ts';
 import type { CallResult } from '../../contracts/schemas/transcript.ts';
 import type { RefusedCall, Settled } from '../../contracts/wire/carry.ts';
+import type { DispatchInput } from '../../contracts/wire/tools.ts';
 import { outcomeFact, requestOpenedFact, verdictFact } from '../request/digest.ts';
 import { answeredByStanding, stillStanding } from '../request/standing.ts';
-import { type Change, duplicate, isSettled, judged, refusedAgain, type Run, type RunIds } from '../state/run.ts';
+import {
+  type CallState,
+  type Change,
+  duplicate,
+  type InFlight,
+  isSettled,
+  judged,
+  refusedAgain,
+  type Run,
+  type RunIds,
+} from '../state/run.ts';
 import { hashOf } from '../text/canonical.ts';
 import { bounded } from '../text/escape.ts';
-import { EMPTY_TALLY, overLimit, tallied } from './limits.ts';
+import { earlierThan, EMPTY_TALLY, overLimit, resultRoom, tallied } from './limits.ts';
 
 /**
  * Applies the judgements to the proposed calls. A call that the judge passed over is denied (INV-G4).
@@ -61,6 +76,61 @@ export function judgementsOn(
   const over = [...overLimit(calls, limits, callsBefore)];
   return [...over.map(([callId, verdict]): Judgement => ({ callId, verdict, repeatable: false })), ...verdicts];
 }
+
+// The input of a dispatch. A run adds what people said; a stretch sends what policy allowed.
+
+/** The parts that the dispatches of all calls of a turn share. */
+export type DispatchParts = Pick<
+  DispatchInput,
+  'run' | 'runId' | 'decidedIn' | 'toolset' | 'runPolicy' | 'signedSpec' | 'tasks'
+> & {
+  readonly limits: Limits;
+  readonly grants?: readonly Grant[] | undefined;
+  /** Outcomes of the closed turns, if some policy rule reads them. */
+  readonly earlier?: Tally | undefined;
+};
+
+/** The parts that one dispatch has from people, from its server and from its link. */
+export type DispatchSaid = Partial<
+  Pick<DispatchInput, 'proof' | 'retry' | 'input' | 'authorizations' | 'link' | 'hold' | 'resumable'>
+>;
+
+/**
+ * In mode `signed` a proof covers the text of the input, so the order of the fields is recorded.
+ * @param calls of the turn
+ */
+export function dispatchOf(
+  { limits, grants, earlier, run, runId, decidedIn, toolset, runPolicy, signedSpec, tasks }: DispatchParts,
+  { call, judgement, attempts }: InFlight,
+  server: ServerBinding,
+  calls: readonly CallState[],
+  { proof, resumable, ...said }: DispatchSaid,
+): DispatchInput {
+  const grant = grants?.find((entry) => entry.server === server.name);
+  return {
+    run,
+    runId,
+    decidedIn,
+    callId: call.callId,
+    name: call.name,
+    target: judgement.target,
+    arguments: call.arguments,
+    proof: proof ?? { kind: 'policy', rules: judgement.verdict.rules },
+    ...said,
+    toolset,
+    ...defined({ runPolicy, earlier: earlier && earlierThan(earlier, calls, call.callId) }),
+    server,
+    ...defined({ grant }),
+    limits: { ...resultRoom(limits, calls), callTimeoutSeconds: limits.callTimeoutSeconds },
+    attempt: attempts,
+    // The key stays the same across attempts, continue-as-new and reset, because the call is the same call.
+    idempotencyKey: `${run.workflowId}/${call.callId}`,
+    ...defined({ tasks, signedSpec, resumable }),
+    ...defined({ approvalRequestId: call.approvalRequestId, storedAnswerId: call.storedAnswerId }),
+  };
+}
+
+// A turn closes.
 
 /** Returns what the model reads of a turn: each settled call with its outcome, in the order of the proposals (INV-G3). */
 export function resultsOf({ calls }: Run): CallResult[] {

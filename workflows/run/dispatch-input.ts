@@ -13,7 +13,7 @@ import { isStaged } from '../../domain/policy/approvers.ts';
 import { authorizationsOf } from '../../domain/request/authorization.ts';
 import { shownToEditor } from '../../domain/request/edit.ts';
 import { provisionProofs } from '../../domain/request/provision.ts';
-import { dispatchOf, type DispatchParts } from '../../domain/run/dispatch.ts';
+import { dispatchOf, type DispatchParts } from '../../domain/run/turn.ts';
 import { linkTo } from '../../domain/run/resource-link.ts';
 import { type Dispatched, grantsFor, type InFlight } from '../../domain/state/run.ts';
 import type { LiveRun } from './live-run.ts';

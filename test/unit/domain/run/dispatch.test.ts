@@ -8,7 +8,7 @@ import type { PreparedRun } from '../../../../contracts/wire/run.ts';
 import type { StretchInput } from '../../../../contracts/wire/stretch.ts';
 import type { DispatchInput } from '../../../../contracts/wire/tools.ts';
 import { dispatched } from '../../../../domain/request/transitions.ts';
-import { dispatchOf, type DispatchParts } from '../../../../domain/run/dispatch.ts';
+import { dispatchOf, type DispatchParts } from '../../../../domain/run/turn.ts';
 import { EMPTY_DIGEST } from '../../../../domain/run/journal.ts';
 import { EMPTY_TALLY } from '../../../../domain/run/limits.ts';
 import {
