@@ -1,11 +1,12 @@
 /**
- * Counts how calls ended that this process has made, the tokens that it asked for, and the payloads that it could not
- * verify.
+ * Counts how calls ended that this process has made, the tokens that it asked for, the payloads that it could not
+ * verify, and the messages to people.
  *
  * 1. Labels are configured names and words of ours: tenants choose nothing in them.
  * 2. What operators are alerted to stands at 0 from the start, so that the first one is seen as a change.
  */
 import type { Runtime } from '@temporalio/worker';
+import type { TellMessage } from '../activities/notify/send.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../activities/tokens/port.ts';
 import { METRICS } from '../contracts/metrics.ts';
 import type { ToolActivities } from '../contracts/wire/activities.ts';
@@ -13,6 +14,7 @@ import type { PollResult } from '../contracts/wire/legacy-2025.ts';
 import type { DispatchResult } from '../contracts/wire/tools.ts';
 import { codedFailureIn } from '../contracts/failure.ts';
 import type { Config } from '../contracts/schemas/config.ts';
+import { MessageEvent } from '../contracts/schemas/notify.ts';
 import { canonicalServerUrl } from '../domain/text/urls.ts';
 import { limitedServers, UNLISTED } from './limit-metrics.ts';
 
@@ -90,4 +92,13 @@ export function tellPayloads({ metricMeter }: Meter): (reason: Unverified) => vo
   const unverified = metricMeter.createCounter(METRICS.unverified, '', 'Payloads that could not be verified.');
   for (const reason of UNVERIFIED) unverified.add(0, { reason });
   return (reason) => unverified.add(1, { reason });
+}
+
+/** Counts each try of a message, by its channel. */
+export function tellMessages({ metricMeter }: Meter, channels: readonly string[]): TellMessage {
+  const tries = metricMeter.createCounter(METRICS.messages, '', 'Messages to people, each try.');
+  for (const channel of channels)
+    for (const event of MessageEvent.options)
+      for (const result of ['sent', 'failed']) tries.add(0, { channel, event, result });
+  return ({ channel, event, result }) => tries.add(1, { channel, event, result });
 }

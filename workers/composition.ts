@@ -74,10 +74,9 @@ import type { Compared } from '../domain/policy/approvers.ts';
 import { mayHost } from '../domain/run/hosted.ts';
 import { contactedUrls } from './config/checks.ts';
 import { type Environment, isBeside, type LoadedConfig } from './config/load.ts';
-import { countingCalls, countingTokens } from './call-metrics.ts';
+import { countingCalls, countingTokens, tellMessages } from './call-metrics.ts';
 import { limitedServers, tellLimits } from './limit-metrics.ts';
 import { secretsOf } from './config/secrets.ts';
-import { tellMessages } from './message-metrics.ts';
 import { noting } from './recent-secrets.ts';
 import { createNamesakes } from '../activities/catalog/namesakes.ts';
 

@@ -145,18 +145,6 @@ export class Engine {
   }
 }
 
-/** Queries a run or catalog, again where a worker has lost the query (docs/adr/0063). The deadline is the caller's. */
-export async function askWorkflow<T>(
-  workflow: Pick<WorkflowHandle, 'query'>,
-  name: string,
-  ...args: readonly (string | number)[]
-): Promise<T> {
-  return await askedAgain(
-    async () => await workflow.query<T, (string | number)[]>(name, ...args),
-    async (ms) => await pause(ms, undefined, { ref: false }),
-  );
-}
-
 /** Fields that an answer repeats from its message, if the message has them. */
 const REPEATED = ['decisionId', 'callId', 'standing', 'requestId'];
 
@@ -267,3 +255,15 @@ export class Lanes {
  * and lets further ones wait so long that they look lost.
  */
 const MOST_UNDER_WAY = 4;
+
+/** Asks a run or catalog, and again where a worker has lost the query (docs/adr/0063). The deadline is the caller's. */
+export async function askWorkflow<T>(
+  workflow: Pick<WorkflowHandle, 'query'>,
+  name: string,
+  ...args: readonly (string | number)[]
+): Promise<T> {
+  return await askedAgain(
+    async () => await workflow.query<T, (string | number)[]>(name, ...args),
+    async (ms) => await pause(ms, undefined, { ref: false }),
+  );
+}

@@ -1,14 +1,15 @@
 /** Reads a run's ledger in order, from the living execution and from stored segments, and checks its chain. */
 import type { Client } from '@temporalio/client';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { QUERIES } from '../../contracts/names.ts';
 import type { ArtifactRef } from '../../contracts/schemas/json.ts';
-import { type LedgerEntry, Segment } from '../../contracts/schemas/ledger.ts';
+import { type LedgerEntry, type LedgerLine, Segment } from '../../contracts/schemas/ledger.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import type { LedgerPage, TranscriptPage } from '../../contracts/schemas/run-state.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
 import { type LedgerCheck, verifyChain } from '../../domain/run/journal.ts';
-import { askWorkflow } from '../engine/engine.ts';
+import { askWorkflow, type Engine } from '../engine/engine.ts';
 
 /** The artifact store of the workers, or a copy of it, in which closed segments are. */
 export interface ArtifactReader {
@@ -176,4 +177,19 @@ export function assertIntact(entries: readonly LedgerEntry[], runId: string): Ex
   if (check.kind === 'intact') return check;
   const message = `Entry ${check.seq} of the ledger of ${runId} ${check.reason}.`;
   throw new CountersignError('LEDGER_BROKEN', message, { runId, seq: check.seq });
+}
+
+/**
+ * Writes a ledger as lines of an export, page by page, so that no reader holds the whole of a long one.
+ * @throws CountersignError `RUN_NOT_FOUND`, `ENGINE_UNAVAILABLE`, `ARTIFACT_…`
+ */
+export async function* ledgerLines(engine: Engine, source: LedgerSource): AsyncGenerator<LedgerLine> {
+  const { workflowId } = source;
+  const { client, namespace } = engine;
+  const { raw } = await engine.call(workflowId, () => client.workflow.getHandle(workflowId).describe());
+  const firstRunId = raw.workflowExecutionInfo?.firstRunId;
+  const known = typeof firstRunId === 'string' && firstRunId !== '' ? firstRunId : undefined;
+  const place = { namespace, workflowId, ...defined({ firstRunId: known }) };
+  const pages = async (from: number) => await engine.query(workflowId, () => ledgerPage(client, source, from));
+  for await (const entry of entriesFrom(source, 0, pages)) yield { ...place, entry };
 }
