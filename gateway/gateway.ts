@@ -149,6 +149,9 @@ interface Assembled {
   readonly place: { url?: string };
 }
 
+/** Runs do not go on for minutes before somebody is called. */
+const STUCK_EVERY_MS = 30_000;
+
 async function assemble(options: GatewayOptions): Promise<Assembled> {
   const { config, client, taskQueue, artifacts, trust, ask, log } = options;
   const speaking = trust.mode === 'signed' ? trust.speaking : undefined;
@@ -156,7 +159,8 @@ async function assemble(options: GatewayOptions): Promise<Assembled> {
   const countersign = new Countersign(reaching);
   const onTrouble = (error: unknown): void =>
     log?.warn('visibility does not answer', { reason: error instanceof Error ? error.message : String(error) });
-  const projection = new Projection({ client, most: config.limits.runs, onTrouble });
+  const stuckEveryMs = config.metrics === undefined ? undefined : STUCK_EVERY_MS;
+  const projection = new Projection({ client, most: config.limits.runs, onTrouble, ...defined({ stuckEveryMs }) });
   const metrics = new GatewayMetrics();
   const opened = new Opened(projection, countersign, (code) => metrics.readFailed(code));
   const streams = new Streams(config.limits);

@@ -25,7 +25,7 @@ const DECISION_SECONDS = [10, 60, 300, 900, 3_600, 14_400, 86_400, 604_800];
 
 /** Parts of a gateway whose state is read when Prometheus asks. */
 export interface Measured {
-  readonly projection: Pick<Projection, 'asOf' | 'size' | 'isCut'>;
+  readonly projection: Pick<Projection, 'asOf' | 'size' | 'isCut' | 'stuck'>;
   readonly waiting: Pick<WaitingRequests, 'counted'>;
   readonly streams: { readonly size: number };
   readonly opened: { readonly stuck: number };
@@ -105,7 +105,8 @@ export class GatewayMetrics {
     gauge(names.runs, 'Runs in the lists.', () => projection.size);
     gauge(names.cut, '1 if there are more runs than lists hold.', () => Number(projection.isCut));
     gauge(names.streams, 'Event streams that are open.', () => streams.size);
-    gauge(names.runsStuck, 'Runs whose last reading ended with RUN_STUCK.', () => opened.stuck);
+    const stuck = 'Runs that do not go on: those that Temporal marks, or those that somebody has opened.';
+    gauge(names.runsStuck, stuck, () => Math.max(opened.stuck, projection.stuck ?? 0));
     const labelled = <Label extends string>(name: string, help: string, ...labelNames: Label[]): Gauge<Label> =>
       new Gauge({ name, help, labelNames, registers });
     const dueSoon = labelled(names.dueSoon, 'Open requests with a deadline within the hour.');

@@ -5,13 +5,14 @@
  * 2. One sweep of visibility a second serves all viewers. A run is asked only if it has changed, or if somebody opens
  *    it, and once for all who do (`Opened`).
  * 3. `asOf` is the start of the last whole sweep: every change that visibility had before it is here.
- * 4. Memory is bounded: the newest runs stay, and `isCut` says that others are missing.
+ * 4. Runs that do not go on are counted now and then by one query, for metrics alone, where the server can tell.
+ * 5. Memory is bounded: the newest runs stay, and `isCut` says that others are missing.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { defined } from '../../contracts/defined.ts';
 import type { RunRow } from '../../contracts/schemas/http-api.ts';
-import { endedSince, type ReadRow, rowsOf, RUNNING, type SeenRow } from './visibility.ts';
+import { endedSince, type ReadRow, rowsOf, RUNNING, type SeenRow, stuckRuns } from './visibility.ts';
 
 const EVERY_MS = 1_000;
 /** Runs that ended so long before the gateway started are not in its lists. */
@@ -21,6 +22,8 @@ const LAG_MS = 15_000;
 /** Sweeps for which a run may be missing: between two executions visibility shows neither. */
 const MOST_MISSES = 3;
 const LONGEST_PAUSE_MS = 10_000;
+/** Time after which a server that could not tell which runs are stuck is asked again: it may be a newer one. */
+const UNTOLD_MS = 3_600_000;
 
 export interface Known extends ReadRow {
   readonly mark: string;
@@ -34,6 +37,8 @@ export interface ProjectionOptions {
   /** Most runs that are held. */
   readonly most: number;
   readonly everyMs?: number;
+  /** Time between two counts of runs that do not go on; absent: they are not counted. */
+  readonly stuckEveryMs?: number;
   /** Told once for each time that visibility does not answer. */
   readonly onTrouble?: (error: unknown) => void;
 }
@@ -50,6 +55,9 @@ export class Projection {
   #isCut = false;
   #closedSince: number;
   #sweeping: Promise<void> | undefined;
+  #stuck: number | undefined;
+  /** Epoch ms of the next count; undefined while one is under way. */
+  #countsAt: number | undefined = 0;
   #waiting: { readonly version: number; readonly runs: readonly Known[] } | undefined;
 
   constructor(options: ProjectionOptions) {
@@ -80,6 +88,11 @@ export class Projection {
 
   get size(): number {
     return this.#runs.size;
+  }
+
+  /** Open runs that did not go on when they were last counted; undefined if nobody can tell. */
+  get stuck(): number | undefined {
+    return this.#stuck;
   }
 
   get version(): number {
@@ -134,12 +147,28 @@ export class Projection {
       try {
         await this.sweep();
         failures = 0;
+        // No sweep waits for it.
+        void this.#countStuck();
       } catch (error) {
         if (signal.aborted) return;
         if (failures === 0) onTrouble?.(error);
         failures = Math.min(failures + 1, 4);
       }
     }
+  }
+
+  async #countStuck(): Promise<void> {
+    const { client, stuckEveryMs } = this.#options;
+    if (stuckEveryMs === undefined || this.#countsAt === undefined || Date.now() < this.#countsAt) return;
+    this.#countsAt = undefined;
+    let nextMs = stuckEveryMs;
+    try {
+      this.#stuck = await stuckRuns(client, this.#over.signal);
+      if (this.#stuck === undefined) nextMs = UNTOLD_MS;
+    } catch {
+      // The sweeps tell that visibility does not answer.
+    }
+    this.#countsAt = Date.now() + nextMs;
   }
 
   async #sweep(): Promise<void> {

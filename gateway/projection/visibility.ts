@@ -21,6 +21,9 @@ const OF_RUNS = `WorkflowType = '${RUN_WORKFLOW}'`;
 /** The open executions of all runs. */
 export const RUNNING = `${OF_RUNS} AND ExecutionStatus = 'Running'`;
 
+/** Open runs whose workflow tasks fail again and again, as newer servers mark them (docs/adr/0083). */
+const STUCK = `${RUNNING} AND TemporalReportedProblems IN ('category=WorkflowTaskFailed', 'category=WorkflowTaskTimedOut')`;
+
 /** Runs that ended at this time or later. */
 export function endedSince(since: Date): string {
   return `${OF_RUNS} AND CloseTime >= '${since.toISOString()}' AND ExecutionStatus != 'ContinuedAsNew'`;
@@ -56,6 +59,19 @@ export async function* rowsOf(client: Client, query: string, signal: AbortSignal
   } while (nextPageToken !== undefined);
 }
 
+/** Counts the open runs that do not go on; undefined if the server marks none, as those before 1.30. */
+export async function stuckRuns(client: Client, signal: AbortSignal): Promise<number | undefined> {
+  const asked = { namespace: client.options.namespace, query: STUCK };
+  const count = async () => await client.workflowService.countWorkflowExecutions(asked);
+  try {
+    const answer = await inTime(client, async () => await until(client, signal, count));
+    return Number(answer.count.toString());
+  } catch (error) {
+    if (isGrpcServiceError(error) && error.code === GRPC_INVALID_ARGUMENT) return undefined;
+    throw error;
+  }
+}
+
 /** A call keeps hold of its signal, so each gets one of its own. */
 async function until<T>({ connection }: Client, signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
   const own = new AbortController();
@@ -73,7 +89,8 @@ async function inTime<T>({ connection }: Client, ask: () => Promise<T>): Promise
   return await connection.withDeadline(Date.now() + DEADLINE_MS, ask);
 }
 
-/** gRPC status code (grpc/grpc statuscodes.md). */
+/** gRPC status codes (grpc/grpc statuscodes.md). */
+const GRPC_INVALID_ARGUMENT = 3;
 const GRPC_NOT_FOUND = 5;
 
 /** Reads the row of one run; undefined if there is none. */

@@ -15,7 +15,7 @@ test('one scrape counts open requests once, for all metrics of them', async () =
       dueSoon: times,
     };
   };
-  const projection = { asOf: undefined, size: 0, isCut: false };
+  const projection = { asOf: undefined, size: 0, isCut: false, stuck: undefined };
   metrics.measure({ projection, waiting: { counted }, streams: { size: 0 }, opened: { stuck: 0 } });
   for (const scrape of [1, 2]) {
     const lines = (await metrics.text()).split('\n');
@@ -29,4 +29,20 @@ test('one scrape counts open requests once, for all metrics of them', async () =
     );
     expect(times).toBe(scrape);
   }
+});
+
+test.each([
+  ['only those that somebody has opened, where Temporal cannot tell', undefined, 1, 1],
+  ['also those that nobody has opened', 3, 1, 3],
+  ['also those that Temporal has not marked yet', 0, 1, 1],
+])('runs that are stuck are counted: %s', async (_, marked, opened, counted) => {
+  const metrics = new GatewayMetrics();
+  const nothing = { byAge: new Map(), byGroup: new Map(), bySubject: new Map(), dueSoon: 0 };
+  metrics.measure({
+    projection: { asOf: undefined, size: 0, isCut: false, stuck: marked },
+    waiting: { counted: () => nothing },
+    streams: { size: 0 },
+    opened: { stuck: opened },
+  });
+  expect(await metrics.text()).toContain(`${GATEWAY_METRICS.runsStuck} ${counted}\n`);
 });

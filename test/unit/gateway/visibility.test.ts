@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals';
 import type { Client } from '@temporalio/client';
 import { Projection } from '../../../gateway/projection/projection.ts';
-import { rowOf } from '../../../gateway/projection/visibility.ts';
+import { rowOf, stuckRuns } from '../../../gateway/projection/visibility.ts';
 import { until } from '../../support/until.ts';
 
 /** A client of a Temporal that answers once, and then never until the caller gives up. */
@@ -48,4 +48,74 @@ test('reading one run has a deadline', async () => {
   const { client, deadlines } = silentAfter(1);
   expect(await rowOf(client, 'run-1')).toBeUndefined();
   expect(deadlines).toHaveLength(1);
+});
+
+/** A client of a Temporal without runs, which counts so. */
+function counting(count: () => Promise<{ readonly count: bigint }>) {
+  const asked: unknown[] = [];
+  const client = {
+    options: { namespace: 'default' },
+    connection: {
+      withDeadline: async <T>(_: number, ask: () => Promise<T>) => await ask(),
+      withAbortSignal: async <T>(_: AbortSignal, ask: () => Promise<T>) => await ask(),
+    },
+    workflowService: {
+      listWorkflowExecutions: async () => ({ executions: [], nextPageToken: new Uint8Array() }),
+      countWorkflowExecutions: async (query: unknown) => {
+        asked.push(query);
+        return await count();
+      },
+    },
+  };
+  // Sound: these are what it uses of a client.
+  return { client: client as unknown as Client, asked };
+}
+
+/** As gRPC's client fails with this status. */
+async function failing(code: number): Promise<never> {
+  throw Object.assign(new Error('refused'), { code, details: 'refused', metadata: {} });
+}
+
+const { signal } = new AbortController();
+
+test('runs that do not go on are counted by one query, as Temporal marks them', async () => {
+  const { client, asked } = counting(async () => ({ count: 7n }));
+  expect(await stuckRuns(client, signal)).toBe(7);
+  expect(asked).toEqual([
+    {
+      namespace: 'default',
+      query:
+        "WorkflowType = 'agentRun' AND ExecutionStatus = 'Running' AND TemporalReportedProblems IN ('category=WorkflowTaskFailed', 'category=WorkflowTaskTimedOut')",
+    },
+  ]);
+});
+
+test('a Temporal that marks no runs says that it cannot tell, and one that is away says nothing', async () => {
+  expect(await stuckRuns(counting(async () => await failing(3)).client, signal)).toBeUndefined();
+  await expect(stuckRuns(counting(async () => await failing(14)).client, signal)).rejects.toThrow('refused');
+});
+
+test('a gateway counts once for many sweeps and for all who look, and only where it is told to', async () => {
+  const sweeping = async (stuckEveryMs: number | undefined, count: () => Promise<{ readonly count: bigint }>) => {
+    const { client, asked } = counting(count);
+    const projection = new Projection({
+      client,
+      most: 100,
+      everyMs: 1,
+      ...(stuckEveryMs === undefined ? {} : { stuckEveryMs }),
+    });
+    await projection.start();
+    const { asOf = 0 } = projection;
+    await until(() => (projection.asOf ?? 0) > asOf + 20, { what: 'some sweeps' });
+    await projection.stop();
+    return { stuck: projection.stuck, times: asked.length };
+  };
+  expect(await sweeping(600_000, async () => ({ count: 7n }))).toEqual({ stuck: 7, times: 1 });
+  expect(await sweeping(1, async () => await failing(3))).toEqual({ stuck: undefined, times: 1 });
+  expect(await sweeping(undefined, async () => ({ count: 7n }))).toEqual({ stuck: undefined, times: 0 });
+  // What was known stays while Temporal is away, and it is asked again.
+  let times = 0;
+  const away = await sweeping(1, async () => ((times += 1) === 1 ? { count: 7n } : await failing(14)));
+  expect(away.stuck).toBe(7);
+  expect(away.times).toBeGreaterThan(1);
 });
