@@ -78,15 +78,17 @@ export async function startWorkers(asked: WorkersOptions): Promise<Workers> {
     const memory = memoryOf(loaded.config.worker);
     const sizes = sizesFor(memory, loaded.config.worker, taskQueues.length);
     if (bundle !== undefined) limitHeap(sizes.workflowHeapMiB);
+    const named = defined({ identity: asked.identity });
     const client = new TemporalClient({
       connection: clientConnection,
       namespace,
+      ...named,
       dataConverter: createDataConverter(loaded.config),
       interceptors: { workflow: [askingAgain()] },
     });
     const base = {
       ...(await commonOptions(loaded.config, sizes)),
-      ...defined({ identity: asked.identity }),
+      ...named,
       connection,
       namespace,
     };
