@@ -11,6 +11,11 @@ export const CATALOG_WORKFLOW = 'toolCatalog';
 /** Temporal workflow type of the ticket of a call that an MCP client makes. */
 export const TICKET_WORKFLOW = 'callTicket';
 
+/** Temporal workflow type of a digest: what several runs have to tell, gathered for a time. */
+export const DIGEST_WORKFLOW = 'messageDigest';
+/** Beginning of the ids of digests. */
+export const DIGEST_PREFIX = 'digest/';
+
 /** Task queue of workflows, model steps, and tool calls of servers without a queue of their own. */
 export const DEFAULT_TASK_QUEUE = 'countersign';
 
@@ -60,6 +65,8 @@ export const SIGNALS = {
   delivered: 'delivered',
   /** The client of a run that dispatches on return is there, until a time. */
   present: 'present',
+  /** A run has something to tell in a digest; see `Gathered`. */
+  gather: 'gather',
 } as const;
 
 export const QUERIES = {
@@ -124,6 +131,7 @@ export const ACTIVITIES = {
   pollTask: 'pollTask',
   storeSegment: 'storeSegment',
   sendMessage: 'sendMessage',
+  sendDigest: 'sendDigest',
   reviewChange: 'reviewChange',
   discoverCatalog: 'discoverCatalog',
 } as const;

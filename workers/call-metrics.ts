@@ -98,7 +98,7 @@ export function tellPayloads({ metricMeter }: Meter): (reason: Unverified) => vo
 export function tellMessages({ metricMeter }: Meter, channels: readonly string[]): TellMessage {
   const tries = metricMeter.createCounter(METRICS.messages, '', 'Messages to people, each try.');
   for (const channel of channels)
-    for (const event of MessageEvent.options)
+    for (const event of [...MessageEvent.options, 'digest'] as const)
       for (const result of ['sent', 'failed']) tries.add(0, { channel, event, result });
   return ({ channel, event, result }) => tries.add(1, { channel, event, result });
 }

@@ -33,9 +33,10 @@ import { loadStateSeal } from '../activities/mcp/state-seal.ts';
 import { createModelStep } from '../activities/models/model-step.ts';
 import { PROVIDER_URLS } from '../activities/models/port.ts';
 import { createModelRegistry } from '../activities/models/registry.ts';
+import { createHandOver, createRunReader, createSendDigest } from '../activities/notify/digest.ts';
 import { createMailChannel } from '../activities/notify/mail.ts';
 import type { MessageChannel } from '../activities/notify/port.ts';
-import { createSendMessage } from '../activities/notify/send.ts';
+import { createSendMessage, type SendParts } from '../activities/notify/send.ts';
 import { createSlackChannel, createSlackWebhookChannel } from '../activities/notify/slack.ts';
 import { createWebhookChannel } from '../activities/notify/webhook.ts';
 import { Conditions } from '../activities/policy/condition.ts';
@@ -157,7 +158,7 @@ export async function runSideActivities(
     reviewChange: coded(createReviewChange(config, configuredCapabilities(config), signing)),
     judge: coded(judge),
     storeSegment: coded(createStoreSegment(artifacts, client, await openLedger(loaded))),
-    sendMessage: coded(openMessages(config, client)),
+    ...openMessages(config, client),
     modelStep,
   };
 }
@@ -166,7 +167,7 @@ export async function runSideActivities(
 const READ_MS = 10_000;
 
 /** Opens the channels that tell people of requests. */
-function openMessages(config: Config, client: Client): RunSide['sendMessage'] {
+function openMessages(config: Config, client: Client): Pick<RunSide, 'sendMessage' | 'sendDigest'> {
   const { channels, page } = config.notify;
   const scrubber = createScrubber(secretsOf(config));
   const egress = openEgress(config);
@@ -179,7 +180,10 @@ function openMessages(config: Config, client: Client): RunSide['sendMessage'] {
   const opened = Object.entries(channels).map(
     ([name, channel]) => [name, openChannel(name, channel, egress, compared)] as const,
   );
-  return createSendMessage({
+  const gather = Object.entries(channels).flatMap(([name, { digest }]) =>
+    digest === undefined ? [] : [[name, digest.seconds] as const],
+  );
+  const parts: SendParts = {
     channels: Object.fromEntries(opened),
     page,
     scrub: (value) => scrubber.value(value),
@@ -190,7 +194,14 @@ function openMessages(config: Config, client: Client): RunSide['sendMessage'] {
         async () => await client.workflow.getHandle(workflowId).query<ApprovalRequest[]>(QUERIES.requests),
       ),
     scheduler: currentScheduler,
-  });
+  };
+  const handOver = createHandOver(client, config.taskQueue);
+  const readRun = createRunReader(client, config.taskQueue);
+  return {
+    sendMessage: coded(createSendMessage({ ...parts, gather: Object.fromEntries(gather), handOver })),
+    // Policy may change.
+    sendDigest: coded(createSendDigest({ ...parts, policy: () => config.policy, readRun })),
+  };
 }
 
 function openChannel(name: string, channel: Channel, egress: Egress, compared: Compared): MessageChannel {

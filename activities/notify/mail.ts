@@ -47,7 +47,7 @@ export function createMailChannel(
     send: async (message) => {
       const to = recipientsOf(message, channel, compared);
       if (to.length === 0) {
-        if (message.event === 'closed') return {};
+        if (message.requests.every(({ closed }) => closed !== undefined)) return {};
         throw refusedBy(name, 'knows no address of anybody who is to be told (people, groups, to)');
       }
       const messageId = `<${message.id}@${domain}>`;

@@ -11,13 +11,16 @@
  */
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import type { MessageInput, MessageSent, ToldRequest } from '../../contracts/wire/notify.ts';
+import type { MessageEvent } from '../../contracts/schemas/notify.ts';
+import type { MessageInput, MessageSent, ToldRequest, ToldRun } from '../../contracts/wire/notify.ts';
 import { type Compared, isSamePerson } from '../../domain/policy/approvers.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { ownValue } from '../kit/json.ts';
 
-/** A request with the address of its page, if there is one. */
+/** A request with what happened to it, its run, and the address of its page, if there is one. */
 export interface LinkedRequest extends ToldRequest {
+  readonly event: MessageEvent;
+  readonly run: ToldRun;
   readonly url?: string;
   /** Set for channels with buttons, while the request is as the message shows it. */
   readonly answerable?: Answerable;
@@ -32,9 +35,11 @@ export interface Answerable {
   readonly isWhole: boolean;
 }
 
-export interface Message extends Omit<MessageInput, 'key' | 'requests' | 'again'> {
+export interface Message extends Pick<MessageInput, 'channel' | 'to' | 'more' | 'thread'> {
   /** Id of the message: `webhook-id`, and part of `Message-ID`. */
   readonly id: string;
+  /** The run and the event that all of it is about. Absent in a digest, which is of several. */
+  readonly single?: { readonly event: MessageEvent; readonly run: ToldRun };
   readonly requests: readonly LinkedRequest[];
   /** True if an earlier try may have arrived. */
   readonly repeated: boolean;
@@ -75,7 +80,7 @@ export function refusedBy(channel: string, reason: string): CountersignError {
 
 // The words of a message, which all channels for people share. Each line is safe as plain text.
 
-const HEADINGS: Readonly<Record<Message['event'], readonly [one: string, many: string]>> = {
+const HEADINGS: Readonly<Record<MessageEvent, readonly [one: string, many: string]>> = {
   opened: ['A call waits for a decision', 'calls wait for a decision'],
   reminder: ['Reminder: a call still waits for a decision', 'calls still wait for a decision'],
   escalation: ['Others may decide now: a call waits', 'calls wait, and others may decide now'],
@@ -84,9 +89,18 @@ const HEADINGS: Readonly<Record<Message['event'], readonly [one: string, many: s
   closed: ['A request is closed', 'requests are closed'],
 };
 
-export function headingOf({ event, requests, more = 0 }: Message): string {
+/** Says what happened, and to how many requests; of several events in the order in which they come. */
+export function headingOf({ requests, more = 0 }: Message): string {
+  const counts = new Map<MessageEvent, number>();
+  for (const { event } of requests) counts.set(event, (counts.get(event) ?? 0) + 1);
+  const [first, ...others] = [...counts];
+  if (first !== undefined && others.length === 0) return countedAs(first[0], first[1] + more);
+  const parts = [...counts].map(([event, count]) => countedAs(event, count));
+  return [...parts, ...(more === 0 ? [] : [`and ${more} more`])].join('; ');
+}
+
+function countedAs(event: MessageEvent, count: number): string {
   const [one, many] = HEADINGS[event];
-  const count = requests.length + more;
   return count === 1 ? one : `${count} ${many}`;
 }
 
@@ -118,10 +132,11 @@ export function closedWords({ closed }: ToldRequest): string {
 
 /** Returns what is said of a request, as names and values. */
 export function linesOf(message: Message, request: LinkedRequest): (readonly [name: string, value: string])[] {
-  const { run } = message;
-  const { callId, about, closed, explain = [], because, deadline, who } = request;
+  const { run, event, callId, about, closed, explain = [], because, deadline, who } = request;
+  const isMixed = message.requests.some((other) => other.event !== event);
   return [
     ['run', `${visible(run.workflowId)}, call ${visible(callId)}, started by ${visible(run.initiator.id)}`],
+    ...(isMixed ? [['news', HEADINGS[event][0]] as const] : []),
     ...(about === undefined ? [] : [['about', ABOUT[about]] as const]),
     ...explain.map((text) => ['because', visible(text)] as const),
     ...(because === undefined ? [] : [['asked again', visible(because)] as const]),

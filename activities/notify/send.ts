@@ -4,7 +4,8 @@
  *
  * 1. A message is scrubbed of every secret that this worker knows before a channel sees it (INV-S1).
  * 2. Its links are made of the configured address alone.
- * 3. Only a run has it sent, and only about itself.
+ * 3. Only a run has it sent, and only about itself. A channel with a digest is not sent to at once: what the run has to
+ *    tell is handed over (`digest.ts`).
  * 4. A message that can be answered binds what the run asks when it is sent. What has changed meanwhile cannot be
  *    answered by it, and a run that cannot be read costs the buttons, never the message.
  */
@@ -15,73 +16,124 @@ import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { shownArguments } from '../../domain/policy/redaction.ts';
 import { requestDigest } from '../../domain/request/digest.ts';
 import { argumentsLine, jsonLine } from '../../domain/text/shown-json.ts';
-import type { MessageEvent } from '../../contracts/schemas/notify.ts';
-import type { MessageInput, MessageSent, ToldRequest } from '../../contracts/wire/notify.ts';
+import { Digest, Gathered, type MessageEvent } from '../../contracts/schemas/notify.ts';
+import type { MessageInput, MessageSent, ToldRequest, ToldRun } from '../../contracts/wire/notify.ts';
 import type { Scheduler } from '../kit/activity.ts';
 import { ownValue } from '../kit/json.ts';
-import { type Answerable, type LinkedRequest, type MessageChannel, refusedBy, undelivered } from './port.ts';
+import {
+  type Answerable,
+  type LinkedRequest,
+  type Message,
+  type MessageChannel,
+  refusedBy,
+  undelivered,
+} from './port.ts';
 
 /** How a try ended. */
 export type TellMessage = (told: {
   readonly channel: string;
-  readonly event: MessageEvent;
+  readonly event: MessageEvent | 'digest';
   readonly result: 'sent' | 'failed';
 }) => void;
 
+/** Reads the requests of a run. */
+type ReadRequests = (workflowId: string) => Promise<readonly ApprovalRequest[]>;
+
+/** What every message needs, of one run or of several. */
 export interface SendParts {
   readonly channels: Readonly<Record<string, MessageChannel>>;
   readonly page: NotifyConfig['page'];
   /** Returns a copy of a JSON value without secrets. */
   readonly scrub: (value: unknown) => unknown;
   readonly tell: TellMessage;
-  /** Reads the requests of a run. */
-  readonly readRequests: (workflowId: string) => Promise<readonly ApprovalRequest[]>;
+  readonly readRequests: ReadRequests;
   /** Who asks, by Temporal's word. */
-  readonly scheduler: () => Pick<Scheduler, 'attempt' | 'workflowId' | 'workflowType'>;
+  readonly scheduler: () => Pick<Scheduler, 'namespace' | 'attempt' | 'workflowId' | 'workflowType' | 'runId'>;
 }
 
-export function createSendMessage({
-  channels,
-  page,
-  scrub,
-  tell,
-  readRequests,
-  scheduler,
-}: SendParts): (input: MessageInput) => Promise<MessageSent> {
-  return async ({ key, again, ...input }) => {
-    const { channel, event, run } = input;
-    const { attempt, workflowId, workflowType } = scheduler();
+/** Adds to a digest, and begins it if there is none. @param repeated true if it may have been added before */
+export type HandOver = (digest: Digest, gathered: Gathered, repeated: boolean) => Promise<void>;
+
+export interface MessageParts extends SendParts {
+  /** Channel → seconds for which it gathers. */
+  readonly gather: Readonly<Record<string, number>>;
+  readonly handOver: HandOver;
+}
+
+export function createSendMessage(parts: MessageParts): (input: MessageInput) => Promise<MessageSent> {
+  return async (input) => {
+    const { key, again, channel, event, run, to, requests, more, thread } = input;
+    const { attempt, workflowId, workflowType } = parts.scheduler();
     if (workflowType !== RUN_WORKFLOW || workflowId !== run.workflowId)
       throw refusedBy(channel, 'tells of a run for that run alone');
-    // Sound: scrubbing changes the text of strings, and nothing else.
-    const clean = scrub(input.requests) as readonly ToldRequest[];
-    const linked = clean.map((request): LinkedRequest => {
-      const url = page === undefined ? undefined : linkTo(page, run, request.callId);
-      return url === undefined ? request : { ...request, url };
-    });
-    try {
-      const sender = ownValue(channels, channel);
-      // Policy is read again while a worker runs, and channels are not: another worker may know it.
-      if (sender === undefined) throw undelivered(channel, 'is not configured on this worker');
-      const isAnswerable = sender.hasButtons === true && event !== 'closed';
-      const asked = isAnswerable ? await readRequests(workflowId).catch(() => []) : [];
-      const requests = linked.map((request) => ({
-        ...request,
-        ...defined({ answerable: answerableOf(request, asked) }),
-      }));
-      const sent = await sender.send({
-        ...input,
-        requests,
-        id: `msg_${key}`,
-        repeated: again === true || attempt > 1,
+    const repeated = again === true || attempt > 1;
+    const seconds = ownValue(parts.gather, channel);
+    const gathered = seconds === undefined ? undefined : gatheredOf(input, seconds);
+    if (gathered !== undefined) {
+      await parts.handOver(...gathered, repeated).catch(() => {
+        throw undelivered(channel, 'could not be handed what to gather');
       });
-      tell({ channel, event, result: 'sent' });
-      return sent;
-    } catch (error) {
-      tell({ channel, event, result: 'failed' });
-      throw error;
+      return {};
     }
+    return await deliver(parts, event, {
+      id: `msg_${key}`,
+      single: { event, run },
+      channel,
+      to,
+      requests: requests.map((request) => ({ ...request, event, run })),
+      ...defined({ more, thread }),
+      repeated,
+    });
   };
+}
+
+/** Returns what a digest is to gather of a message; undefined if pointers alone do not say it. */
+function gatheredOf(
+  { key, channel, event, run, to, requests, more }: MessageInput,
+  seconds: number,
+): readonly [Digest, Gathered] | undefined {
+  const calls = requests.map(({ callId, generation }) => ({ callId, generation }));
+  const digest = Digest.safeParse({ tenant: run.initiator.tenant, channel, to, seconds });
+  const gathered = Gathered.safeParse({ key, run: run.workflowId, event, calls });
+  return digest.success && gathered.success && more === undefined ? [digest.data, gathered.data] : undefined;
+}
+
+/**
+ * Sends a message whose requests have no links yet.
+ * @param event as metrics count it
+ */
+export async function deliver(
+  { channels, page, scrub, tell, readRequests }: SendParts,
+  event: MessageEvent | 'digest',
+  message: Message,
+): Promise<MessageSent> {
+  const { channel } = message;
+  try {
+    const sender = ownValue(channels, channel);
+    // Policy is read again while a worker runs, and channels are not: another worker may know it.
+    if (sender === undefined) throw undelivered(channel, 'is not configured on this worker');
+    const read = new Map<string, ReturnType<ReadRequests>>();
+    const askedBy = async ({ workflowId }: ToldRun): ReturnType<ReadRequests> => {
+      const reading = read.get(workflowId) ?? readRequests(workflowId).catch(() => []);
+      read.set(workflowId, reading);
+      return await reading;
+    };
+    const requests: LinkedRequest[] = [];
+    for (const { run, event: what, ...told } of message.requests) {
+      // Sound: scrubbing changes the text of strings, and nothing else.
+      const clean = scrub(told) as ToldRequest;
+      const isAnswerable = sender.hasButtons === true && what !== 'closed';
+      const answerable = isAnswerable ? answerableOf(clean, await askedBy(run)) : undefined;
+      const url = page === undefined ? undefined : linkTo(page, run, clean.callId);
+      requests.push({ ...clean, run, event: what, ...defined({ url, answerable }) });
+    }
+    const sent = await sender.send({ ...message, requests });
+    tell({ channel, event, result: 'sent' });
+    return sent;
+  } catch (error) {
+    tell({ channel, event, result: 'failed' });
+    throw error;
+  }
 }
 
 /** Returns what an answer must bind; undefined unless the run still asks for consent to what the message shows. */
@@ -96,7 +148,7 @@ function answerableOf(shown: ToldRequest, asked: readonly ApprovalRequest[]): An
   return { digest, runId, isWhole: jsonLine(request.arguments).text === shown.arguments };
 }
 
-function linkTo(page: string, { namespace, workflowId }: MessageInput['run'], callId: string): string {
+function linkTo(page: string, { namespace, workflowId }: ToldRun, callId: string): string {
   const values = { namespace, run: workflowId, call: callId };
   // Sound: the pattern names these keys alone.
   return page.replaceAll(/\{(namespace|run|call)\}/g, (_, name: string) =>

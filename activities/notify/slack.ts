@@ -121,7 +121,7 @@ async function found(
 async function withoutButtons(
   ask: (method: string, body: Fields | URLSearchParams) => Promise<Fields>,
   channel: string,
-  { thread, run, requests }: Message,
+  { thread, requests }: Message,
 ): Promise<void> {
   const closed = requests.filter((request) => request.closed !== undefined);
   if (thread === undefined || closed.length === 0) return;
@@ -133,7 +133,7 @@ async function withoutButtons(
     const before: readonly unknown[] = each['blocks'];
     const blocks = before.map((block) => {
       const pressed = pressIn(block);
-      const request = closed.find(({ callId }) => pressed?.run === run.workflowId && pressed.callId === callId);
+      const request = closed.find(({ callId, run }) => pressed?.run === run.workflowId && pressed.callId === callId);
       return request === undefined ? block : context(escaped(closedWords(request)));
     });
     if (blocks.some((block, index) => block !== before[index])) await ask('chat.update', { channel, ts, text, blocks });
@@ -245,7 +245,7 @@ function contentOf(message: Message, mentions: Mentions, compared: Compared): Fi
         const text = [toolOf(request), ...lines].join('\n');
         return [
           { type: 'section', text: plain(bounded(text, TEXT_CHARACTERS)) },
-          ...answersOf(message, request, text.length <= TEXT_CHARACTERS),
+          ...answersOf(request, text.length <= TEXT_CHARACTERS),
         ];
       }),
       ...(more === 0 ? [] : [context(`and ${more} more`)]),
@@ -258,8 +258,8 @@ function contentOf(message: Message, mentions: Mentions, compared: Compared): Fi
 const VALUE_CHARACTERS = 2_000;
 
 /** Buttons and link of a request. @param isUncut true if the text above them is all there */
-function answersOf({ run }: Message, request: LinkedRequest, isUncut: boolean): Fields[] {
-  const { url, callId, answerable } = request;
+function answersOf(request: LinkedRequest, isUncut: boolean): Fields[] {
+  const { run, url, callId, answerable } = request;
   const link = url === undefined ? [] : [`<${escaped(url)}|Open the request>`];
   const value = answerable && valueFor({ run: run.workflowId, callId, ...answerable });
   if (value === undefined) return link.map((text) => context(text));

@@ -29,7 +29,18 @@ export function createWebhookChannel(name: string, receiver: WebhookChannel, egr
   };
 }
 
-function bodyOf({ event, run, to, requests, more }: Message): WebhookMessage {
+function bodyOf({ single, to, requests, more }: Message): WebhookMessage {
+  const whom = { ids: [...to.ids], groups: [...to.groups] };
+  if (single === undefined)
+    return {
+      type: 'requests.digest',
+      data: {
+        to: whom,
+        requests: requests.map((request) => ({ ...ofRun(request), ...shown(request) })),
+        ...defined({ more }),
+      },
+    };
+  const { event, run } = single;
   const { namespace, workflowId, initiator } = run;
   return {
     type: `request.${event}`,
@@ -38,15 +49,22 @@ function bodyOf({ event, run, to, requests, more }: Message): WebhookMessage {
       run: workflowId,
       tenant: initiator.tenant,
       initiator: initiator.id,
-      to: { ids: [...to.ids], groups: [...to.groups] },
+      to: whom,
       requests: requests.map(shown),
       ...defined({ more }),
     },
   };
 }
 
+type DigestedRequest = Extract<WebhookMessage, { type: 'requests.digest' }>['data']['requests'][number];
+type ShownRequest = Omit<DigestedRequest, keyof ReturnType<typeof ofRun>>;
+
+function ofRun({ event, run: { namespace, workflowId, initiator } }: LinkedRequest) {
+  return { event, namespace, run: workflowId, tenant: initiator.tenant, initiator: initiator.id };
+}
+
 /** Characters that hide or turn text are written out, wherever the receiver shows it. */
-function shown({ rules, explain, because, ...request }: LinkedRequest): WebhookMessage['data']['requests'][number] {
+function shown({ event: _, run: __, rules, explain, because, ...request }: LinkedRequest): ShownRequest {
   return {
     ...request,
     server: visible(request.server),

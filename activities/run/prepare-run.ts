@@ -108,15 +108,11 @@ function outwardOf(config: Config): Pick<PreparedRun, 'records' | 'notify'> {
   return { ...(config.ledger === undefined ? { records: 'history' } : {}), ...notifyOf(config) };
 }
 
-/** Returns nothing if no rule tells anybody: such a run has no event more. */
-function notifyOf({ policy, notify }: Config): Pick<PreparedRun, 'notify'> {
+/** Returns nothing if no rule tells anybody: such a run has no event more. A run gathers nothing itself (docs/adr/0086). */
+function notifyOf({ policy }: Config): Pick<PreparedRun, 'notify'> {
   const routes = policy.notify ?? [];
   const tells = [routes, ...(policy.rules ?? []).map((rule) => rule.notify ?? [])];
-  if (tells.every(({ length }) => length === 0)) return {};
-  const gather = Object.entries(notify.channels).flatMap(([name, { digest }]) =>
-    digest === undefined ? [] : [[name, digest.seconds] as const],
-  );
-  return { notify: { routes, ...(gather.length === 0 ? {} : { gather: Object.fromEntries(gather) }) } };
+  return tells.every(({ length }) => length === 0) ? {} : { notify: { routes } };
 }
 
 /** In trust mode `signed` the record of a stretch would have to be proven, which it is not: each step stands alone. */

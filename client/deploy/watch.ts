@@ -13,7 +13,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import { CATALOG_WORKFLOW, RUN_WORKFLOW, TICKET_WORKFLOW } from '../../contracts/names.ts';
+import { CATALOG_WORKFLOW, DIGEST_WORKFLOW, RUN_WORKFLOW, TICKET_WORKFLOW } from '../../contracts/names.ts';
 import type { Engine } from '../engine/engine.ts';
 import { each, executionsOf, type Standing, standingOf } from './moves.ts';
 import { buildOf, readDeployment, unservedQueue } from './versions.ts';
@@ -125,7 +125,7 @@ function goesTo({ goingTo, movedTo, build: last }: Standing, build: string): boo
   return (movedTo ?? goingTo ?? last) === build;
 }
 
-const OURS = [RUN_WORKFLOW, CATALOG_WORKFLOW, TICKET_WORKFLOW].map((type) => `'${type}'`).join(', ');
+const OURS = [RUN_WORKFLOW, CATALOG_WORKFLOW, TICKET_WORKFLOW, DIGEST_WORKFLOW].map((type) => `'${type}'`).join(', ');
 
 /** Find what any build may be given: what has done no task, and what goes to the current build with each. */
 const OF_ANY_BUILD = ['IS NULL', `= 'AutoUpgrade'`].map(

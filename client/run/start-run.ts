@@ -11,6 +11,7 @@ import type { JWK } from 'jose';
 import { CountersignError } from '../../contracts/errors.ts';
 import {
   DEFAULT_TASK_QUEUE,
+  DIGEST_PREFIX,
   DISPATCH_MEMO,
   RUN_WORKFLOW,
   SEARCH_ATTRIBUTES,
@@ -75,6 +76,10 @@ export async function startRun(
   const { runId } = options;
   if (runId.startsWith('catalog/')) {
     const message = 'runId must not begin with catalog/: catalogs have such ids. Choose another.';
+    throw new CountersignError('SPEC_INVALID', message, { path: 'runId' });
+  }
+  if (runId.startsWith(DIGEST_PREFIX)) {
+    const message = 'runId must not begin with digest/: digests of messages have such ids. Choose another.';
     throw new CountersignError('SPEC_INVALID', message, { path: 'runId' });
   }
   if (isTicketId(runId) || (isGateRun(runId) && options.ticketId === undefined)) {

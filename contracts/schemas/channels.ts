@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { HttpUrl, Identifier, Name, Secret } from './json.ts';
 
-/** Gathers what a run has to tell for so long, and tells it in one message. Absent: what happens in one moment. */
+/** Gathers for so long what runs have to tell, and tells it in one message. Absent: what happens to one run in one moment. */
 const digest = z.strictObject({ seconds: z.int().min(1).max(86_400) }).optional();
 
 /** Time limit of one try. */

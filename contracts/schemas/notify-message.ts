@@ -27,7 +27,8 @@ const MessageRequest = z.strictObject({
   url: z.string().optional(),
 });
 
-export const WebhookMessage = z.strictObject({
+/** What one run has to tell. */
+const OfOneRun = z.strictObject({
   type: z.templateLiteral(['request.', MessageEvent]),
   data: z.strictObject({
     namespace: z.string(),
@@ -42,6 +43,29 @@ export const WebhookMessage = z.strictObject({
     more: z.int().positive().optional(),
   }),
 });
+/** What several runs have to tell through a channel with a digest. */
+const OfSeveralRuns = z.strictObject({
+  type: z.literal('requests.digest'),
+  data: z.strictObject({
+    /** Whom it is for. */
+    to: z.strictObject({ ids: z.array(z.string()), groups: z.array(z.string()) }),
+    requests: z.array(
+      z.strictObject({
+        event: MessageEvent,
+        namespace: z.string(),
+        /** Workflow id of the run. */
+        run: z.string(),
+        tenant: z.string(),
+        initiator: z.string(),
+        ...MessageRequest.shape,
+      }),
+    ),
+    /** Number of further requests that are not listed. */
+    more: z.int().positive().optional(),
+  }),
+});
+
+export const WebhookMessage = z.union([OfOneRun, OfSeveralRuns]);
 export type WebhookMessage = z.infer<typeof WebhookMessage>;
 
 // Workers write this into buttons of Slack's messages, and gateways read it from the press of one (Block Kit, `block_actions`).

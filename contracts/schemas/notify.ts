@@ -1,6 +1,6 @@
 /** Messages tell people of requests: which events there are, and who is told of which. Channels: `channels.ts`. */
 import { z } from 'zod';
-import { Name, people } from './json.ts';
+import { Identifier, Name, people, Sha256Hex } from './json.ts';
 
 /**
  * `opened`: a request waits. `reminder` and `escalation`: by the times of its rule. `expiring`: its deadline is near.
@@ -23,3 +23,30 @@ export const NotifyRoute = z.strictObject({
 export type NotifyRoute = z.infer<typeof NotifyRoute>;
 
 export const NotifyRoutes = z.array(NotifyRoute).max(20);
+
+// What several runs have to tell is gathered by a workflow, which is given these. Whoever may write to the namespace can
+// send them: they say where to look, and nothing else.
+
+/** Whose digest it is: one channel and one set of people of one tenant. */
+export const Digest = z.strictObject({
+  tenant: Identifier,
+  channel: Name,
+  to: z.strictObject(people),
+  /** Time for which it gathers. */
+  seconds: z.int().min(1).max(86_400),
+});
+export type Digest = z.infer<typeof Digest>;
+
+/** Where a run has something to tell. */
+export const Gathered = z.strictObject({
+  /** Key of the run's message, by which a repetition is known. */
+  key: Sha256Hex,
+  /** Workflow id of the run. */
+  run: z.string().min(1).max(1_000),
+  event: MessageEvent,
+  calls: z
+    .array(z.strictObject({ callId: z.string().max(40), generation: z.int().positive() }))
+    .min(1)
+    .max(20),
+});
+export type Gathered = z.infer<typeof Gathered>;

@@ -5,7 +5,7 @@ import type { Discovery } from '../schemas/tool.ts';
 import type { TrustSet } from '../schemas/trust.ts';
 import type { CatalogDiscovery, DiscoverCatalogInput } from './catalog.ts';
 import type { PollInput, PollResult } from './legacy-2025.ts';
-import type { MessageInput, MessageSent } from './notify.ts';
+import type { DigestInput, MessageInput, MessageSent } from './notify.ts';
 import type { JudgeInput, JudgeResult, ModelStepInput, ModelStepResult, StoreSegmentInput } from './run.ts';
 import type { BegunRun, StretchInput, StretchRecord } from './stretch.ts';
 import type { DiscoverInput, DispatchInput, DispatchResult, ResumeInput, TurnedAway } from './tools.ts';
@@ -24,6 +24,8 @@ export interface RunActivities {
   storeSegment(input: StoreSegmentInput): Promise<ArtifactRef>;
   /** Tells people of requests. May be repeated: the receiver knows the message by its key. */
   sendMessage(input: MessageInput): Promise<MessageSent>;
+  /** Tells in one message what several runs have to tell. May be repeated: the receiver knows the message by its id. */
+  sendDigest(input: DigestInput): Promise<void>;
 }
 
 export interface ModelActivities {

@@ -2,7 +2,7 @@
  * The input of the activity that sends a message. It is written into history: arguments stand here as policy
  * shows them in lists, never redacted ones (INV-S1).
  */
-import type { MessageEvent, NotifyRoute } from '../schemas/notify.ts';
+import type { Digest, Gathered, MessageEvent, NotifyRoute } from '../schemas/notify.ts';
 import type { ApproverRule } from '../schemas/policy.ts';
 import type { PauseKind, RequestStatus } from '../schemas/request.ts';
 import type { RunIdentity } from './identity.ts';
@@ -11,7 +11,7 @@ import type { RunIdentity } from './identity.ts';
 export interface PreparedNotify {
   /** Routes for requests of which no verdict says anything: `policy.notify`. */
   readonly routes: readonly NotifyRoute[];
-  /** Channel → seconds for which it gathers. */
+  /** Channel → seconds for which the run gathers. Set of runs that began with 1.0.0-rc.1 alone (docs/adr/0086). */
   readonly gather?: Readonly<Record<string, number>>;
 }
 
@@ -41,6 +41,11 @@ export interface ToldRequest {
   readonly closed?: { readonly status: RequestStatus; readonly by?: string };
 }
 
+/** What messages say of a run. */
+export interface ToldRun extends Pick<RunIdentity, 'namespace' | 'workflowId'> {
+  readonly initiator: Pick<RunIdentity['initiator'], 'id' | 'tenant'>;
+}
+
 /** One message through one channel. */
 export interface MessageInput {
   /** The same for each try, and in later executions of the run; differs for every other message of the channel. */
@@ -62,6 +67,15 @@ export interface MessageInput {
 export interface MessageSent {
   /** Name that the channel gives to the message, if later ones can follow it. */
   readonly thread?: string;
+}
+
+/** What a digest has gathered: pointers alone. Its words are read of the runs when it is sent. */
+export interface DigestInput extends Omit<Digest, 'seconds'> {
+  /** Number of the message, from 1. */
+  readonly round: number;
+  readonly gathered: readonly Gathered[];
+  /** Number of further messages of runs, which it had no room for. */
+  readonly left: number;
 }
 
 export interface FailedMessage {

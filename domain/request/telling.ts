@@ -43,7 +43,7 @@ import { shownOf } from './deadline.ts';
 const DEFAULT_EXPIRING_SECONDS = 3_600;
 /** Requests that one message lists. */
 const MOST_TOLD = 20;
-const REASON_CHARACTERS = 300;
+export const REASON_CHARACTERS = 300;
 
 /** Something that happened to a request. */
 export interface Told {

@@ -8,6 +8,9 @@ const DISPATCHED = 'inputAskedUpdate';
 /** A gateway sends it for a client that is there: it lets leave what was approved, and gives no right (docs/adr/0078). */
 const PRESENT = 'presentSignal';
 
+/** Whoever may write to the namespace can send it to a digest: it says where to look, and the run is asked (docs/adr/0086). */
+const GATHER = 'gatherSignal';
+
 /** Registers every update of runs and catalogs. */
 const KIT = 'workflows/entity/entity.ts';
 
@@ -49,7 +52,8 @@ function taken(sources = product()): readonly Taken[] {
     });
   return [...updates, ...others].flatMap(({ what, read, judge, module }) => {
     const isSilent = nameOf(read) === '' && listOf(treeOf(read)['params']).length === 0;
-    if (what.endsWith('Query') || what === DISPATCHED || what === PRESENT || isSilent) return [];
+    const isOfNobody = what === DISPATCHED || what === PRESENT || what === GATHER;
+    if (what.endsWith('Query') || isOfNobody || isSilent) return [];
     const [first] = callsIn(judge, module).filter((name) =>
       /^(?:assertSigned|refuseUnsigned|admit|repeated)/.test(name),
     );

@@ -27,26 +27,41 @@ export interface ChannelHarness {
   }>;
 }
 
-export function message(over: Partial<Message> = {}): Message {
+const RUN = {
+  namespace: 'default',
+  workflowId: 'run-1',
+  initiator: { id: 'ida', tenant: 'default', groups: [] },
+  specHash: 'b'.repeat(64),
+};
+
+type Request = Message['requests'][number];
+
+/** A message of one run. @param over the run and the event are those of every request */
+export function message(
+  over: Partial<Omit<Message, 'single'>> & Partial<NonNullable<Message['single']>> = {},
+): Message {
+  const { event = 'opened', run = RUN, requests = [request()], ...rest } = over;
   return {
     id: `msg_${'a'.repeat(64)}`,
     channel: 'it',
-    event: 'opened',
-    run: {
-      namespace: 'default',
-      workflowId: 'run-1',
-      initiator: { id: 'ida', tenant: 'default', groups: [] },
-      specHash: 'b'.repeat(64),
-    },
+    single: { event, run },
     to: { ids: ['ann'], groups: ['ops'] },
-    requests: [request()],
+    requests: requests.map((each) => ({ ...each, event, run })),
     repeated: false,
-    ...over,
+    ...rest,
   };
 }
 
-export function request(over: Partial<Message['requests'][number]> = {}): Message['requests'][number] {
+/** A message of several runs. */
+export function digest(requests: Message['requests'], over: Partial<Message> = {}): Message {
+  const { single: _, ...rest } = message(over);
+  return { ...rest, requests };
+}
+
+export function request(over: Partial<Request> = {}): Request {
   return {
+    event: 'opened',
+    run: RUN,
     callId: 't1.c0',
     generation: 1,
     server: 'bank',
@@ -130,6 +145,24 @@ export function channelSuite({ name, knowsIds, threads, create }: ChannelHarness
       expect(texts[0]).toMatch(ofOne);
       expect(texts[1]).toMatch(ofMany);
       expect(texts[1]).toContain('t1.c11');
+    });
+
+    test('a digest tells of several runs, of each what happened', async () => {
+      const { channel, delivered } = await create();
+      const of = (workflowId: string) => ({ ...RUN, workflowId });
+      const requests = [
+        request({ run: of('run-7') }),
+        request({ run: of('run-8') }),
+        request({ run: of('run-9'), event: 'closed', closed: { status: 'approved', by: 'ben' } }),
+      ];
+      await channel.send(digest(requests.slice(0, 2), { more: 7 }));
+      await channel.send(digest(requests, { id: `msg_${'f'.repeat(64)}`, more: 7 }));
+      const [alike = '', mixed = ''] = (await delivered()).map(({ text }) => text);
+      expect(alike).toMatch(/9 calls wait for a decision|"more":7.*requests\.digest/s);
+      for (const run of ['run-7', 'run-8']) expect(alike).toContain(run);
+      expect(mixed).toMatch(/2 calls wait for a decision; A request is closed; and 7 more|"event":"closed"/);
+      expect(mixed).toMatch(/news: A call waits for a decision|"event":"opened"/);
+      for (const part of ['run-7', 'run-8', 'run-9', 'approved', 'ben']) expect(mixed).toContain(part);
     });
 
     // In words to people, or as a field to programs.

@@ -69,7 +69,12 @@ channelSuite({
     const fields = channelOf({ kind: 'webhook', url: receiver.url, secret: MESSAGE_SECRET });
     return {
       channel: createWebhookChannel('it', fields, loopbackEgress()),
-      delivered: async () => receiver.received.map(({ id, body }) => ({ id, text: readable(body), thread: undefined })),
+      delivered: async () =>
+        [...receiver.received, ...receiver.digests].map(({ id, body }) => ({
+          id,
+          text: readable(body),
+          thread: undefined,
+        })),
       become: async (state) => {
         if (state === 'gone') return await receiver.close();
         const status = { busy: 503, refusing: 410 }[state === 'well' ? 'busy' : state];

@@ -57,7 +57,7 @@ describe('buttons in messages of Slack', () => {
   test('are left out where nothing can be bound, and where it is too long for one', async () => {
     const { server, channel } = await slack({ buttons: true });
     await channel.send(message());
-    const run = { ...message().run, workflowId: 'r'.repeat(2_000) };
+    const run = { ...request().run, workflowId: 'r'.repeat(2_000) };
     await channel.send(message({ run, requests: [request({ answerable })] }));
     expect(server.posts.flatMap(actionsIn)).toEqual([]);
     expect(server.posts).toHaveLength(2);
@@ -86,7 +86,7 @@ describe('buttons in messages of Slack', () => {
     const { thread = '' } = await channel.send(message({ requests }));
     await channel.send(message({ id: `msg_${'b'.repeat(64)}`, event: 'reminder', thread, requests }));
     // The same call of another run, told in the same channel.
-    const other = { ...message().run, workflowId: 'run-2' };
+    const other = { ...request().run, workflowId: 'run-2' };
     await channel.send(
       message({ id: `msg_${'d'.repeat(64)}`, thread, run: other, requests: [requests[0] ?? request()] }),
     );

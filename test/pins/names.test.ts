@@ -9,6 +9,8 @@ import {
   CATALOG_UPDATES,
   CATALOG_WORKFLOW,
   DEFAULT_TASK_QUEUE,
+  DIGEST_PREFIX,
+  DIGEST_WORKFLOW,
   PENDING_MEMO,
   PUBLISHED_PATHS,
   QUERIES,
@@ -30,7 +32,13 @@ import { catalogId } from '../../domain/catalog/state.ts';
 
 describe('names on the wire', () => {
   test('workflow types', () =>
-    expect([RUN_WORKFLOW, CATALOG_WORKFLOW, TICKET_WORKFLOW]).toEqual(['agentRun', 'toolCatalog', 'callTicket']));
+    expect([RUN_WORKFLOW, CATALOG_WORKFLOW, TICKET_WORKFLOW, DIGEST_WORKFLOW]).toEqual([
+      'agentRun',
+      'toolCatalog',
+      'callTicket',
+      'messageDigest',
+    ]));
+  test('ids of digests', () => expect(DIGEST_PREFIX).toBe('digest/'));
 
   test('what names a ticket in its run', () => expect(TICKET_MEMO).toBe('countersignTicket'));
   test('what says that a run dispatches on return', () => expect(DISPATCH_MEMO).toBe('countersignDispatch'));
@@ -110,7 +118,13 @@ describe('names on the wire', () => {
   });
 
   test('signals', () => {
-    expect(SIGNALS).toEqual({ decide: 'decide', nudge: 'nudge', delivered: 'delivered', present: 'present' });
+    expect(SIGNALS).toEqual({
+      decide: 'decide',
+      nudge: 'nudge',
+      delivered: 'delivered',
+      present: 'present',
+      gather: 'gather',
+    });
   });
 
   test('queries', () => {
@@ -136,6 +150,7 @@ describe('names on the wire', () => {
       pollTask: 'pollTask',
       storeSegment: 'storeSegment',
       sendMessage: 'sendMessage',
+      sendDigest: 'sendDigest',
       stretch: 'stretch',
       reviewChange: 'reviewChange',
       discoverCatalog: 'discoverCatalog',

@@ -19,6 +19,7 @@ Runtime.install({
  */
 export const RELEASES = [
   { version: '1.0.0-rc.1', list: 'afd5eff1a15b24df176702ec158535a125dc886d156228ab329246f5f77984a2' },
+  { version: '1.0.0-rc.2', list: '41b060352be2b3a1c6a61257faaee7de74dd2ebd57a624180f41cdf76fc5204e' },
 ] as const;
 
 /** Folders of histories by the release; a recording may be tried before it is kept. */

@@ -20,6 +20,8 @@ import {
   atRest,
   type Attempt,
   CATALOG,
+  DIGEST,
+  historyNameOf,
   type RecordedInputs,
   refusedBy,
   sender,
@@ -207,8 +209,8 @@ export function scenarioOf(point: string): Scenario {
 /** Answers what still waits, where the scene has left it, and reads what became of the run. */
 async function endOf(scene: Scene, { point, ending }: Play, workflowId: string): Promise<Ended> {
   const { client } = scene.deployment;
-  // A catalog has no end, and the scene has seen the end of a ticket.
-  const isRun = !point.startsWith(CATALOG) && !point.startsWith(TICKET);
+  // A catalog has no end, and the scene has seen the end of a ticket or a digest.
+  const isRun = ![CATALOG, TICKET, DIGEST].some((prefix) => point.startsWith(prefix));
   if (isRun) await ended(scene, ending);
   const { histories } = await executionChain(client, workflowId);
   const events = histories.flatMap((history) => history.events ?? []);
@@ -323,9 +325,8 @@ const HISTORIES = join(ROOT, 'test/replay/histories');
 
 /** Returns what was recorded of a point; undefined if nothing was. */
 function besides(point: string, extension: string): unknown {
-  const type = point.startsWith(CATALOG) ? 'tool-catalog' : point.startsWith(TICKET) ? 'call-ticket' : 'agent-run';
-  const end = `.${point.slice(point.indexOf('/') + 1)}.${extension}`;
+  const name = `${historyNameOf(point)}.${extension}`;
   const files = readdirSync(HISTORIES, { recursive: true, encoding: 'utf8' }).toSorted();
-  const file = files.findLast((path) => basename(path).startsWith(`${type}.`) && path.endsWith(end));
+  const file = files.findLast((path) => basename(path) === name);
   return file === undefined ? undefined : JSON.parse(readFileSync(join(HISTORIES, file), 'utf8'));
 }

@@ -38,9 +38,19 @@ export const TELLING_COMMANDS: readonly Mutation[] = [
     noticedIn: 'agent-run.told-gathered',
     change: replaced('Messenger.flush', 'gather[channel] === undefined', 'true'),
   },
+  {
+    name: 'a digest of several runs forgets what comes while it is sent',
+    noticedIn: 'message-digest.sent',
+    change: never('messageDigest', 'came > 0'),
+  },
 ];
 
 export const TELLING_CONTENT: readonly Mutation[] = [
+  {
+    name: 'a digest of several runs tells nothing of what it has gathered',
+    noticedIn: 'message-digest.sending',
+    change: removed('messageDigest', 'waiting.push(read.value);'),
+  },
   {
     name: 'the next execution knows nothing of what was told',
     noticedIn: 'agent-run.told-continued-second',

@@ -14,10 +14,11 @@ const backend = service('backend-1', ['ops']);
 
 beforeAll(async () => {
   receiver = await startMessageReceiver();
+  const hook = { kind: 'webhook' as const, url: receiver.url, secret: MESSAGE_SECRET };
   ({ bank, world } = await startBank(
     {
-      notify: { channels: { hook: { kind: 'webhook', url: receiver.url, secret: MESSAGE_SECRET } } },
-      policy: { approvers: { ids: ['acme|ann'] }, notify: [{ channel: 'hook' }] },
+      notify: { channels: { hook, rounds: { ...hook, digest: { seconds: 1 } } } },
+      policy: { approvers: { ids: ['acme|ann'] }, notify: [{ channel: 'hook' }, { channel: 'rounds' }] },
     },
     { names: ['bank'], trusted: [backend, person('ann-1', 'ann')], client: { signer: backend.signer } },
   ));
@@ -33,11 +34,14 @@ test('a signed run tells of its requests, and believes that they were told', asy
     { initiator: { id: 'acme|ann' } },
   );
   await openRequests(run);
-  await until(async () => (await run.state()).messages?.sent === 1, { what: 'a message that is believed' });
+  await until(async () => (await run.state()).messages?.sent === 2, { what: 'a message that is believed' });
   const [told] = receiver.of(run.runId);
   expect(told?.message).toMatchObject({ type: 'request.opened', data: { to: { ids: ['acme|ann'] } } });
   // INV-S1: the model has proposed what is a secret of this deployment.
   expect(told?.body).not.toContain(MESSAGE_SECRET.slice('whsec_'.length));
+  const [digest] = await until(() => receiver.digests.length > 0 && receiver.digests, { what: 'a digest' });
+  expect(digest?.message.data.requests).toMatchObject([{ event: 'opened', run: run.runId }]);
+  expect(digest?.body).not.toContain(MESSAGE_SECRET.slice('whsec_'.length));
   await run.stop({ by: 'acme|ann', reason: 'told' });
   await run.result();
   expect(receiver.of(run.runId).map(({ message }) => message.type)).toEqual(['request.opened', 'request.closed']);

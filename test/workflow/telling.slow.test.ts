@@ -9,8 +9,6 @@ import { decideNext, openRequests, requestAfter, rolled, startWorld, type World 
 let engine: TestEngine;
 let bank: RecordingServer;
 let receiver: MessageReceiver;
-let gathering: MessageReceiver;
-let weekly: MessageReceiver;
 let world: World;
 
 /** Channels of one rule: as many as a policy may name. */
@@ -20,8 +18,6 @@ beforeAll(async () => {
   engine = await startEngine();
   bank = await startRecordingServer();
   receiver = await startMessageReceiver();
-  gathering = await startMessageReceiver();
-  weekly = await startMessageReceiver();
   const hook = (url: string) => ({ kind: 'webhook' as const, url, secret: MESSAGE_SECRET });
   world = await startWorld({
     engine,
@@ -32,9 +28,6 @@ beforeAll(async () => {
         page: 'https://approvals.example.com/runs/{run}#{call}',
         channels: {
           hook: hook(receiver.url),
-          rounds: { ...hook(gathering.url), digest: { seconds: 2 } },
-          days: { ...hook(gathering.url), digest: { seconds: 80_000 } },
-          weeks: { ...hook(weekly.url), digest: { seconds: 86_000 } },
           ...Object.fromEntries(SEVERAL.map((name) => [name, hook(receiver.url)])),
         },
       },
@@ -52,18 +45,6 @@ beforeAll(async () => {
             deadlineSeconds: 12,
             notify: [{ channel: 'hook', expiringSeconds: 6 }],
           },
-          {
-            id: 'many',
-            when: 'args.purpose.startsWith("many")',
-            then: 'ask',
-            notify: [{ channel: 'rounds', on: ['opened', 'closed'], to: { ids: ['cleo'], groups: [] } }],
-          },
-          {
-            id: 'both',
-            when: 'args.purpose.startsWith("both")',
-            then: 'ask',
-            notify: [{ channel: 'hook' }, { channel: 'days' }, { channel: 'weeks', on: ['opened'] }],
-          },
           // Each to other people, so that none is told in the message of another.
           ...['flood-0', 'flood-1', 'flood-2'].map((purpose) => ({
             id: purpose,
@@ -78,11 +59,10 @@ beforeAll(async () => {
 });
 afterEach(() => {
   receiver.answer();
-  gathering.answer();
 });
 afterAll(async () => {
   await world.stop();
-  await Promise.all([receiver.close(), gathering.close(), weekly.close(), bank.close()]);
+  await Promise.all([receiver.close(), bank.close()]);
   await engine.stop();
 });
 
@@ -212,46 +192,6 @@ test('a receiver that refuses for good is not asked again, and the run shows it'
   await decideNext(run, 'ann');
   await run.result();
   expect(eventsOf(run.runId)).toEqual(['request.closed']);
-});
-
-test('a digest gathers what a run has to tell, and says nothing of what is over by then', async () => {
-  const run = await world.start([calls('many one', 'many two'), calls('many three'), END]);
-  await openRequests(run, 2);
-  await decideNext(run, 'ann');
-  await decideNext(run, 'ann');
-  await openRequests(run);
-  const [first] = await until(() => gathering.of(run.runId).length > 0 && gathering.of(run.runId), {
-    what: 'a digest',
-  });
-  expect(first?.message).toMatchObject({
-    type: 'request.opened',
-    data: { to: { ids: ['cleo'], groups: [] }, requests: [{ callId: 't2.c0' }] },
-  });
-  await decideNext(run, 'ann');
-  await run.result();
-  expect(gathering.of(run.runId).map(({ message }) => message.type)).toEqual(['request.opened', 'request.closed']);
-});
-
-test('INV-D3: a run that continues as new while it gathers tells each channel once', async () => {
-  const run = await world.start([calls('both one', 'both two'), END]);
-  const [first, second] = await openRequests(run, 2);
-  const decided = await decideNext(run, 'ann');
-  const left = [first, second].map(({ callId }) => callId).filter((callId) => callId !== decided.callId);
-  await until(() => eventsOf(run.runId).length === 2, { what: 'what is told at once' });
-  await rolled(world, run.runId);
-  const listed = (from: MessageReceiver) =>
-    from.of(run.runId).map(({ message }) => [message.type, message.data.requests.map(({ callId }) => callId)]);
-  await until(() => listed(gathering).length > 0 && listed(weekly).length > 0, { what: 'what was gathered' });
-  await requestAfter(run, first);
-  expect([listed(gathering), listed(weekly)]).toEqual([[['request.opened', left]], [['request.opened', left]]]);
-  await decideNext(run, 'ann');
-  await run.result();
-  expect(eventsOf(run.runId)).toEqual(['request.opened', 'request.closed', 'request.closed']);
-  expect(listed(gathering)).toEqual([
-    ['request.opened', left],
-    ['request.closed', left],
-  ]);
-  expect(listed(weekly)).toEqual([['request.opened', left]]);
 });
 
 test('what waits behind a channel that is down is not told any more once it is over', async () => {

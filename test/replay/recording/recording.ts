@@ -26,6 +26,22 @@ export const CATALOG = 'catalog/';
 /** Prefix of the points of tickets. */
 export const TICKET = 'ticket/';
 
+/** Prefix of the points of digests. */
+export const DIGEST = 'digest/';
+
+/** Type of a history, by the prefix of its point. */
+const TYPES = [
+  [CATALOG, 'tool-catalog'],
+  [TICKET, 'call-ticket'],
+  [DIGEST, 'message-digest'],
+] as const;
+
+/** Returns the name of the history of a point, without its ending. */
+export function historyNameOf(point: string): string {
+  const [prefix, type] = TYPES.find(([each]) => point.startsWith(each)) ?? ['', 'agent-run'];
+  return `${type}.${point.slice(prefix.length)}`;
+}
+
 /** Name of the list of a release: names and SHA-256 of its files, as `sha256sum` writes them. */
 export const LIST = 'SHA256SUMS';
 
@@ -55,15 +71,8 @@ export class Recording {
     this.#folder = folder;
   }
 
-  #nameOf(point: string): string {
-    const [prefix, type] =
-      [[CATALOG, 'tool-catalog'] as const, [TICKET, 'call-ticket'] as const].find(([each]) => point.startsWith(each)) ??
-      (['', 'agent-run'] as const);
-    return `${type}.${point.slice(prefix.length)}`;
-  }
-
   #historyOf(point: string): string {
-    return join(this.#folder, fileOf(this.#nameOf(point)));
+    return join(this.#folder, fileOf(historyNameOf(point)));
   }
 
   /** Refuses a folder that is complete: nothing is added to a release. */
@@ -94,7 +103,10 @@ export class Recording {
     const inputs: RecordedInputs = { workflowId, runId: asked, refused: notTaken, accepted: taken };
     await this.#assertReplayable(point, workflowId, history);
     await this.#write(this.#historyOf(point), onePerLine(history));
-    await this.#write(join(this.#folder, `${this.#nameOf(point)}.inputs.json`), `${JSON.stringify(inputs, null, 2)}\n`);
+    await this.#write(
+      join(this.#folder, `${historyNameOf(point)}.inputs.json`),
+      `${JSON.stringify(inputs, null, 2)}\n`,
+    );
   }
 
   async #assertReplayable(point: string, workflowId: string, text: string): Promise<void> {

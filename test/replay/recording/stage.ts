@@ -104,8 +104,8 @@ export interface Stage {
   crossed(): Promise<Crossed>;
   /** As `crossed`, and runs go on in stretches. */
   crossedStretching(): Promise<Crossed>;
-  /** People are told of requests; one channel is away until it is brought back. */
-  telling(): Promise<Deployment & { bringBack(): void }>;
+  /** People are told of requests; two channels are away until they are brought back. */
+  telling(): Promise<Deployment & { bringBack(channel: 'away' | 'rounds'): void }>;
   /** Runs go on in stretches. */
   stretching(): Promise<Deployment>;
   /** The same on a queue of its own. The way of its worker to Temporal can be cut, and another worker can be started. */
@@ -402,16 +402,14 @@ export async function openStage(
       crossed: once(() => openCrossed('countersign-crossed', { policy: EDITABLE })),
       crossedStretching: once(() => openCrossed('countersign-crossed-stretching', { execution: STRETCHES })),
       telling: once(async () => {
-        let isAway = true;
+        const away = new Set(['/away', '/rounds']);
         const receiver = await listenOnLoopback(({ url = '' }, response) => {
-          const status = url === '/refuses' ? 410 : url === '/away' && isAway ? 503 : 204;
+          const status = url === '/refuses' ? 410 : away.has(url) ? 503 : 204;
           response.writeHead(status).end();
         });
         closing.push(receiver.close);
         const config = configOf('countersign-telling', tellingBy(receiver.origin));
-        const bringBack = (): void => {
-          isAway = false;
-        };
+        const bringBack = (channel: string): void => void away.delete(`/${channel}`);
         return { ...(await deploy(config, 'all')), bringBack };
       }),
       stretching: once(async () => await deploy(stretchingOn('countersign-stretching'), 'all')),
@@ -527,9 +525,9 @@ function tellingBy(origin: string): ConfigInput {
   });
   const escalate = { afterSeconds: 4, add: { ids: ['zoe'], groups: [] } };
   const late = { approvers: { ...approvers, escalate }, remindAfterSeconds: 2, deadlineSeconds: 10 };
-  const channels = ['takes', 'refuses', 'away', 'gathers'].map((name) => {
+  const channels = ['takes', 'refuses', 'away', 'gathers', 'rounds'].map((name) => {
     const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
-    const gathering = name === 'gathers' ? { digest: { seconds: 3 } } : {};
+    const gathering = name === 'gathers' || name === 'rounds' ? { digest: { seconds: 3 } } : {};
     return [name, { kind: 'webhook' as const, url: `${origin}/${name}`, secret, ...gathering }];
   });
   return {
@@ -540,6 +538,7 @@ function tellingBy(origin: string): ConfigInput {
         asks('file_note', 'takes', late),
         asks('post_note', 'refuses'),
         asks('stamp_note', 'away'),
+        asks('seal_note', 'rounds', { id: 'rounds', when: 'args.name == "sunday"' }),
         asks('seal_note', 'gathers'),
       ],
       servers: { notes: { default: 'allow' } },

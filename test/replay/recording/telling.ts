@@ -1,6 +1,8 @@
 /** These scenarios record runs that tell people of their requests, through channels that take messages and others. */
+import { digestIdOf } from '../../../domain/request/gathering.ts';
 import { until } from '../../support/until.ts';
-import { approve, calls, type Scenario, scenario, type Scene, wrongDecisions } from './scene.ts';
+import { DIGEST } from './recording.ts';
+import { APPROVER, approve, calls, type Scenario, scenario, type Scene, wrongDecisions } from './scene.ts';
 
 /** Waits until the run shows so many messages that were sent, or given up. */
 async function told(scene: Scene, what: 'sent' | 'failed', count: number): Promise<void> {
@@ -66,7 +68,7 @@ export const TELLING: readonly Scenario[] = [
       await scene.scheduled('sendMessage');
       await scene.take('told-continued-first', { runId: first.runId });
       await scene.take('told-continued-second', { refused: wrongDecisions(request) });
-      deployment.bringBack();
+      deployment.bringBack('away');
       await told(scene, 'sent', 1);
       await scene.decide(approve(request, 'approval'));
       await scene.ended('told-continued-sent');
@@ -81,10 +83,39 @@ export const TELLING: readonly Scenario[] = [
     async (scene) => {
       await scene.start({}, { on: await scene.stage.telling() });
       const [first, second] = await scene.open(['t1.c0', 't1.c1']);
-      await scene.take('told-gathered', { accepted: [approve(first, 'approval')] });
+      // Handed over; the run itself gathers nothing.
       await told(scene, 'sent', 1);
+      await scene.take('told-gathered', { accepted: [approve(first, 'approval')] });
+      await told(scene, 'sent', 2);
       await scene.decide(approve(second, 'approval of the second'));
       await scene.ended('told-gathered-sent');
+    },
+  ),
+  scenario(
+    'told-digest',
+    {
+      points: [`${DIGEST}gathering`, `${DIGEST}sending`, `${DIGEST}sent`],
+      steps: [calls(['seal_note', 'sunday'])],
+    },
+    async (scene) => {
+      const deployment = await scene.stage.telling();
+      const to = { ids: [APPROVER.id], groups: APPROVER.groups };
+      const digestId = digestIdOf({ tenant: 'office', channel: 'rounds', to });
+      const digest = deployment.client.workflow.getHandle(digestId);
+      await scene.start({}, { on: deployment });
+      const request = await scene.openOne('t1.c0');
+      await told(scene, 'sent', 1);
+      await scene.take(`${DIGEST}gathering`, {}, digestId);
+      await until(async () => (await digest.describe()).raw.pendingActivities?.length === 1, {
+        what: 'a digest that is sent',
+      });
+      await scene.decide(approve(request, 'approval'));
+      await told(scene, 'sent', 2);
+      await scene.take(`${DIGEST}sending`, {}, digestId);
+      deployment.bringBack('rounds');
+      await digest.result();
+      await scene.take(`${DIGEST}sent`, {}, digestId);
+      await scene.ended();
     },
   ),
 ];

@@ -7,6 +7,7 @@ import { ACTIVITIES } from '../../../contracts/names.ts';
 import type { ApproverList, PolicyInput } from '../../../contracts/schemas/policy.ts';
 import type { DispatchInput } from '../../../contracts/wire/tools.ts';
 import { requestDigest } from '../../../domain/request/digest.ts';
+import { digestIdOf } from '../../../domain/request/gathering.ts';
 import { bundleWorkflows } from '../../../workers/bundle.ts';
 import { createTracing } from '../../../workers/tracing.ts';
 import { ADMINISTRATOR, connected } from '../scenes/catalogs.ts';
@@ -58,7 +59,7 @@ export async function startForger(
   const policy = {
     rules,
     approvers,
-    notify: [{ channel: 'hook', on: ['opened' as const] }],
+    notify: ['hook', 'rounds'].map((channel) => ({ channel, on: ['opened' as const] })),
     servers: {
       bank: { tools: { lookup: 'allow' as const, fail: 'deny' as const } },
       digs: { default: 'allow' as const },
@@ -73,7 +74,8 @@ export async function startForger(
   };
   // The catalog has a tenant of its own: no run here has a catalog.
   const catalog = { administrators: [{ ...ADMINISTRATOR, tenant: 'shelf' }] };
-  const notify = { channels: { hook: { kind: 'webhook' as const, url: told.url, secret: MESSAGE_SECRET } } };
+  const hook = { kind: 'webhook' as const, url: told.url, secret: MESSAGE_SECRET };
+  const notify = { channels: { hook, rounds: { ...hook, digest: { seconds: 1 } } } };
   const beside = [bank, tasks, kept, told];
   const world = await startWorld({ zone: await zoneKey(), beside, config: { policy, servers, catalog, notify } });
   const genuine = new Map([...(await recordGenuine(world, bank.url)), ...(await recordOutlived(world, kept))]);
@@ -118,6 +120,9 @@ async function recordGenuine(world: World, url: string): Promise<Forger['genuine
   await run.result();
   const recorded = await scheduledInputs(world, run.runId);
   const ofCatalog = await scheduledInputs(world, shelf.workflowId);
+  const digestId = digestIdOf({ tenant: 'default', channel: 'rounds', to: { ids: ['ann'], groups: [] } });
+  await world.client.workflow.getHandle(digestId).result();
+  const ofDigest = await scheduledInputs(world, digestId);
   // Sound: our own workflow recorded it.
   const { toolset, run: identity, name } = recorded.get(ACTIVITIES.callTool) as unknown as DispatchInput;
   const call = { callId: 't1.c0', providerCallId: 'p', name, arguments: {} };
@@ -126,6 +131,7 @@ async function recordGenuine(world: World, url: string): Promise<Forger['genuine
     // The activity takes the name of a tenant, and answers nothing in trust mode `temporal`.
     [ACTIVITIES.readTrust, {}],
     ...ofCatalog,
+    ...ofDigest,
     ...(await recordSteps(world)),
     ...recorded,
   ]);

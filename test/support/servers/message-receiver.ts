@@ -10,13 +10,25 @@ export interface ReceivedMessage {
   readonly id: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
-  readonly message: WebhookMessage;
+  readonly message: SingleMessage;
+}
+
+/** A message of one run. */
+type SingleMessage = Exclude<WebhookMessage, { readonly type: 'requests.digest' }>;
+export type DigestMessage = Extract<WebhookMessage, { readonly type: 'requests.digest' }>;
+
+export interface ReceivedDigest extends Omit<ReceivedMessage, 'message'> {
+  readonly message: DigestMessage;
+  /** False if it was answered in another way; see `answer`. */
+  readonly isTaken: boolean;
 }
 
 export interface MessageReceiver {
   readonly url: string;
   /** Each try that came with a valid signature. */
   readonly received: readonly ReceivedMessage[];
+  /** Each try of a digest, whatever it was answered. */
+  readonly digests: readonly ReceivedDigest[];
   /** Tries that were answered in another way; see `answer`. */
   readonly turnedAway: readonly ReceivedMessage[];
   /** Returns the messages about a run, each id once. */
@@ -30,6 +42,7 @@ export async function startMessageReceiver(secret = MESSAGE_SECRET): Promise<Mes
   const key = Buffer.from(secret.slice('whsec_'.length), 'base64');
   const received: ReceivedMessage[] = [];
   const turnedAway: ReceivedMessage[] = [];
+  const digests: ReceivedDigest[] = [];
   let instead: Parameters<MessageReceiver['answer']>[0];
   const server = await listenOnLoopback((request, response) => {
     void bodyOf(request).then((body) => {
@@ -39,14 +52,17 @@ export async function startMessageReceiver(secret = MESSAGE_SECRET): Promise<Mes
       const expected = Buffer.from(`v1,${createHmac('sha256', key).update(signed).digest('base64')}`);
       const given = Buffer.from(String(headers['webhook-signature']));
       if (given.length !== expected.length || !timingSafeEqual(given, expected)) return response.writeHead(401).end();
-      const message = { id, headers, body, message: WebhookMessage.parse(JSON.parse(body)) };
-      (instead === undefined ? received : turnedAway).push(message);
+      const message = WebhookMessage.parse(JSON.parse(body));
+      const isTaken = instead === undefined;
+      if (message.type === 'requests.digest') digests.push({ id, headers, body, message, isTaken });
+      else (isTaken ? received : turnedAway).push({ id, headers, body, message });
       return instead === undefined ? response.writeHead(204).end() : instead(request, response);
     });
   });
   return {
     url: `${server.origin}/messages?for=tests`,
     received,
+    digests,
     turnedAway,
     of: (run) => [
       ...new Map(received.filter(({ message }) => message.data.run === run).map((each) => [each.id, each])).values(),

@@ -10,7 +10,7 @@ import { readSegment } from '../../../activities/run/read-transcript.ts';
 import { listExecutions } from '../../../client/engine/executions.ts';
 import type { RunHandle } from '../../../client/index.ts';
 import { defined } from '../../../contracts/defined.ts';
-import { CATALOG_WORKFLOW, QUERIES, RUN_WORKFLOW } from '../../../contracts/names.ts';
+import { CATALOG_WORKFLOW, DIGEST_WORKFLOW, QUERIES, RUN_WORKFLOW } from '../../../contracts/names.ts';
 import { type LedgerEntry, type LedgerFact, Segment } from '../../../contracts/schemas/ledger.ts';
 import type { TranscriptPage } from '../../../contracts/schemas/run-state.ts';
 import type { CallResult, Message } from '../../../contracts/schemas/transcript.ts';
@@ -97,7 +97,8 @@ export async function replayAtEnd(world: RecordedWorld): Promise<void> {
  * its own.
  */
 async function runsOf({ client, config, runs }: RecordedWorld): Promise<readonly string[]> {
-  const query = `WorkflowType IN ('${RUN_WORKFLOW}', '${CATALOG_WORKFLOW}') AND TaskQueue = '${config.taskQueue}'`;
+  const types = [RUN_WORKFLOW, CATALOG_WORKFLOW, DIGEST_WORKFLOW].map((type) => `'${type}'`).join(', ');
+  const query = `WorkflowType IN (${types}) AND TaskQueue = '${config.taskQueue}'`;
   const ids = new Set(runs);
   for await (const { workflowId } of listExecutions(client, query)) ids.add(workflowId);
   return [...ids];

@@ -15,10 +15,10 @@ test('a change of a catalog that no payload could hold is refused before it is s
   await expect(sent).rejects.toMatchObject({ code: 'LIMIT_REACHED', facts: { limit: 'message' } });
 });
 
-test('a run is not started under the id of a catalog', async () => {
+test.each(['catalog/default/files', 'digest/default/desk'])('a run is not started under the id %s', async (runId) => {
   const countersign = new Countersign({ client: {} as Client });
   const spec = { agent: { name: 'clerk', model: 'main' }, input: 'Do it.', initiator: { id: 'ann' } };
-  await expect(countersign.startRun({ runId: 'catalog/default/files', spec })).rejects.toMatchObject({
+  await expect(countersign.startRun({ runId, spec })).rejects.toMatchObject({
     code: 'SPEC_INVALID',
     facts: { path: 'runId' },
   });

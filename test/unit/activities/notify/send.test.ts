@@ -1,28 +1,33 @@
 /** The activity that sends messages (I-1, INV-S1): links, scrubbing, who may have one sent. */
 import { expect, test } from '@jest/globals';
 import type { Message } from '../../../../activities/notify/port.ts';
-import { createSendMessage, type SendParts } from '../../../../activities/notify/send.ts';
+import { createSendMessage, type MessageParts } from '../../../../activities/notify/send.ts';
 import { createScrubber } from '../../../../activities/scrubbing/scrubber.ts';
 import type { JsonObject } from '../../../../contracts/schemas/json.ts';
 import type { MessageInput } from '../../../../contracts/wire/notify.ts';
 import { withoutRedacted } from '../../../../domain/policy/redaction.ts';
 import { argumentsLine } from '../../../../domain/text/shown-json.ts';
 import { approvalRequest } from '../../../support/builders/approval-request.ts';
-import { message, request } from '../../../conformance/notify.suite.ts';
+import { request } from '../../../conformance/notify.suite.ts';
 
-function sending(over: Partial<SendParts> = {}) {
+const BY_RUN = { namespace: 'default', attempt: 1, workflowType: 'agentRun', workflowId: 'run/1', runId: 'first' };
+
+function sending(over: Partial<MessageParts> = {}) {
   const sent: Message[] = [];
   const told: object[] = [];
+  const handed: Parameters<MessageParts['handOver']>[] = [];
   const send = createSendMessage({
     channels: { it: { send: async (each) => ({ thread: String(sent.push(each)) }) } },
     page: 'https://approvals.example.com/{namespace}/runs/{run}#{call}',
     scrub: (value) => createScrubber(['canary-secret']).value(value),
     tell: (each) => told.push(each),
     readRequests: async () => [],
-    scheduler: () => ({ attempt: 1, workflowType: 'agentRun', workflowId: 'run/1' }),
+    scheduler: () => BY_RUN,
+    gather: {},
+    handOver: async (...each) => void handed.push(each),
     ...over,
   });
-  return { send, sent, told };
+  return { send, sent, told, handed };
 }
 
 async function away(): Promise<never> {
@@ -30,9 +35,15 @@ async function away(): Promise<never> {
 }
 
 function input(over: Partial<MessageInput> = {}): MessageInput {
-  const { id: _, repeated: __, requests, run, ...rest } = message();
-  const told = requests.map(({ url: ___, ...each }) => each);
-  return { ...rest, run: { ...run, workflowId: 'run/1' }, requests: told, key: 'k', ...over };
+  const { url: _, run, event, ...told } = request();
+  const identity = {
+    ...run,
+    workflowId: 'run/1',
+    initiator: { ...run.initiator, groups: [] },
+    specHash: 'b'.repeat(64),
+  };
+  const to = { ids: ['ann'], groups: ['ops'] };
+  return { key: 'k', channel: 'it', event, run: identity, to, requests: [told], ...over };
 }
 
 test('a message gets its id, its links, and is told to the metrics', async () => {
@@ -45,7 +56,7 @@ test('a message gets its id, its links, and is told to the metrics', async () =>
 });
 
 test('without a page there is no link, and a further try is known as one', async () => {
-  const scheduler = () => ({ attempt: 2, workflowType: 'agentRun', workflowId: 'run/1' });
+  const scheduler = () => ({ ...BY_RUN, attempt: 2 });
   const { send, sent } = sending({ page: undefined, scheduler });
   await send(input());
   expect(sent[0]).toMatchObject({ repeated: true });
@@ -65,7 +76,7 @@ test.each([
   ['another workflow', { workflowType: 'own', workflowId: 'run/1' }],
   ['another run', { workflowType: 'agentRun', workflowId: 'run/2' }],
 ])('%s has nothing sent in the name of a run', async (_, by) => {
-  const { send, sent } = sending({ scheduler: () => ({ attempt: 1, ...by }) });
+  const { send, sent } = sending({ scheduler: () => ({ ...BY_RUN, ...by }) });
   await expect(send(input())).rejects.toMatchObject({ code: 'MESSAGE_REFUSED' });
   expect(sent).toEqual([]);
 });
@@ -84,7 +95,7 @@ test('a message with buttons binds what its run asks now, and is as good without
   const { server, tool } = asked;
   const requests = [request({ server, tool, arguments: '{"amount":5}' })];
   const bound = async (
-    readRequests: SendParts['readRequests'],
+    readRequests: MessageParts['readRequests'],
     over: Partial<MessageInput> = {},
     hasButtons = true,
   ) => {
@@ -128,4 +139,33 @@ test('arguments that are redacted or cut are not whole', async () => {
   expect(await shownOf(Object.fromEntries(Array.from({ length: 100 }, (_, index) => [`field${index}`, index])))).toBe(
     false,
   );
+});
+
+test('what a channel with a digest is to tell is handed over, by pointers alone', async () => {
+  const { send, sent, told, handed } = sending({ gather: { it: 300 } });
+  const key = 'c'.repeat(64);
+  expect(await send(input({ key }))).toEqual({});
+  const to = { ids: ['ann'], groups: ['ops'] };
+  expect(handed).toEqual([
+    [
+      { tenant: 'default', channel: 'it', to, seconds: 300 },
+      { key, run: 'run/1', event: 'opened', calls: [{ callId: 't1.c0', generation: 1 }] },
+      false,
+    ],
+  ]);
+  await send(input({ key, again: true }));
+  expect(handed[1]?.[2]).toBe(true);
+  // Neither a message nor a try of one.
+  expect([sent, told]).toEqual([[], []]);
+});
+
+test('what pointers alone do not say is told at once', async () => {
+  const { send, sent, handed } = sending({ gather: { it: 300 } });
+  await send(input({ key: 'c'.repeat(64), more: 2 }));
+  expect([sent.length, handed.length]).toEqual([1, 0]);
+});
+
+test('a digest that cannot be reached is tried again', async () => {
+  const { send } = sending({ gather: { it: 300 }, handOver: away });
+  await expect(send(input({ key: 'c'.repeat(64) }))).rejects.toMatchObject({ code: 'MESSAGE_UNDELIVERED' });
 });
