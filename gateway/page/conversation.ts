@@ -1,60 +1,123 @@
-/** The conversation of a run in a page: words of people, of the model and of tools, all of them foreign. */
+/**
+ * The conversation of a run in a page: words of people, of the model and of tools, all of them foreign.
+ *
+ * 1. A page holds so much of it, newest first. What has no room there has a page of its own.
+ */
 import type { JsonValue } from '../../contracts/schemas/json.ts';
 import { foreign, foreignBlock, rawJson, tree } from './kit/faithful.ts';
-import { markup, type Shown } from './kit/markup.ts';
-import type { Message } from '../../contracts/schemas/transcript.ts';
+import { type Html, markup, type Shown } from './kit/markup.ts';
+import type { AssistantPart, CallResult, Message } from '../../contracts/schemas/transcript.ts';
+import type { Placed } from './kit/port.ts';
 
-export function conversationView(messages: readonly Message[]): Shown {
+/** Characters, as JSON, that one page shows. */
+const MOST_SHOWN = 65_536;
+
+type Words = Extract<Message, { readonly text: string }>;
+type Part = Words | AssistantPart | CallResult;
+
+interface PlacedPart {
+  readonly part: Part;
+  /** Its place in the page of the run: `12/0`. */
+  readonly place: string;
+}
+
+export function conversationView(messages: readonly Placed[], runId: string): Shown {
   if (messages.length === 0) return undefined;
+  const parts = messages.map((placed) => partsOf(placed));
+  let room = MOST_SHOWN;
+  const shown = new Set(
+    parts
+      .flat()
+      .toReversed()
+      .filter(({ part }) => {
+        const size = JSON.stringify(part).length;
+        if (size > room) return false;
+        room -= size;
+        return true;
+      }),
+  );
   return markup`<section aria-labelledby="talk">
     <h2 id="talk">The conversation so far</h2>
     <p class="note">Words of people, of the model and of tools.</p>
     <ol class="talk">
-      ${messages.map((message) => {
-        switch (message.role) {
-          case 'system':
-            return markup`<li class="said system">
-              <h3>Instructions</h3>
-              <details class="fold">
-                <summary>Show</summary>
-                ${foreignBlock(message.text)}
-              </details>
-            </li>`;
-          case 'user':
-            return markup`<li class="said user">
-              <h3>${message.from === undefined ? 'Task' : foreign(message.from)}</h3>
-              ${foreignBlock(message.text)}
-            </li>`;
-          case 'assistant':
-            return markup`<li class="said model">
-              <h3>Model</h3>
-              ${message.parts.map((part) =>
-                part.type === 'call'
-                  ? markup`<details class="fold call">
-                      <summary>calls ${foreign(part.name)} <span class="note">${part.callId}</span></summary>
-                      ${tree(part.arguments)}
-                    </details>`
-                  : part.type === 'text'
-                    ? foreignBlock(part.text)
-                    : markup`<details class="fold">
-                        <summary>Reasoning</summary>
-                        ${foreignBlock(part.text)}
-                      </details>`,
-              )}
-            </li>`;
-          case 'tool':
-            return markup`<li class="said tools">
-              <h3>Tools</h3>
-              ${message.results.map(
-                ({ callId, outcome }) =>
-                  markup`<details class="fold">
-                    <summary><span class="outcome ${outcome.kind}">${outcome.kind}</span> ${callId}</summary>
-                    ${rawJson(JSON.parse(JSON.stringify(outcome)) as JsonValue)}
-                  </details>`,
-              )}
-            </li>`;
-        }
-      })}
+      ${messages.map(
+        ({ message }, index) =>
+          markup`<li class="said ${CLASSES[message.role]}">
+            <h3>${speakerOf(message)}</h3>
+            ${parts[index]?.map((placed) => (shown.has(placed) ? foldedPart(placed.part) : linkTo(placed, runId)))}
+          </li>`,
+      )}
     </ol>
   </section>`;
+}
+
+const CLASSES = { system: 'system', user: 'user', assistant: 'model', tool: 'tools' } as const;
+
+function speakerOf(message: Message): Shown {
+  switch (message.role) {
+    case 'system':
+      return 'Instructions';
+    case 'user':
+      return message.from === undefined ? 'Task' : foreign(message.from);
+    case 'assistant':
+      return 'Model';
+    case 'tool':
+      return 'Tools';
+  }
+}
+
+function partsOf({ at, message }: Placed): readonly PlacedPart[] {
+  const parts: readonly Part[] =
+    message.role === 'assistant' ? message.parts : message.role === 'tool' ? message.results : [message];
+  return parts.map((part, index) => ({ part, place: `${at}/${index}` }));
+}
+
+function foldedPart(part: Part): Html {
+  const fold = (summary: Shown): Html =>
+    markup`<details class="fold"><summary>${summary}</summary>${wholePart(part)}</details>`;
+  if ('outcome' in part) return fold(nameOf(part));
+  if ('type' in part) return part.type === 'text' ? foreignBlock(part.text) : fold(nameOf(part));
+  return part.role === 'system' ? fold('Show') : foreignBlock(part.text);
+}
+
+/** A name of ours, with the tool of a call. */
+function nameOf(part: Part): Html {
+  if ('outcome' in part)
+    return markup`<span class="outcome ${part.outcome.kind}">${part.outcome.kind}</span> ${part.callId}`;
+  if ('type' in part && part.type === 'call')
+    return markup`calls ${foreign(part.name)} <span class="note">${part.callId}</span>`;
+  return 'type' in part && part.type === 'reasoning' ? markup`Reasoning` : markup`Words`;
+}
+
+function linkTo({ part, place }: PlacedPart, runId: string): Html {
+  const size = JSON.stringify(part).length.toLocaleString('en');
+  return markup`<p><a class="button small" href="/runs/${encodeURIComponent(runId)}/messages/${place}">${nameOf(part)}</a> <span class="note">${size} characters, on a page of its own</span></p>`;
+}
+
+function wholePart(part: Part): Html {
+  // Sound: an outcome comes from JSON.
+  if ('outcome' in part) return rawJson(part.outcome as unknown as JsonValue);
+  return 'type' in part && part.type === 'call' ? tree(part.arguments) : foreignBlock(part.text);
+}
+
+/** The page of one part of a conversation; undefined if it is not there. */
+export function partView(messages: readonly Placed[], runId: string, place: string): Html | undefined {
+  const found = messages.flatMap((placed) => partsOf(placed)).find((each) => each.place === place);
+  if (found === undefined) return undefined;
+  const { part } = found;
+  return markup`<div class="head">
+      <p class="crumbs"><a href="/runs">Runs</a> / <a href="/runs/${encodeURIComponent(runId)}">${foreign(runId)}</a></p>
+      <h1>${nameOf(part)}</h1>
+    </div>
+    <section class="card">
+      ${wholePart(part)}
+      ${'type' in part && part.type === 'call' && jsonView(part.arguments)}
+    </section>`;
+}
+
+function jsonView(values: JsonValue): Html {
+  return markup`<details class="fold">
+    <summary>As JSON</summary>
+    ${rawJson(values)}
+  </details>`;
 }

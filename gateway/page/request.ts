@@ -11,7 +11,7 @@ import { diff } from './kit/diff.ts';
 import { foreign, foreignBlock, rawJson, tree } from './kit/faithful.ts';
 import { type Html, markup, type Shown } from './kit/markup.ts';
 import { QUESTIONS } from './inbox.ts';
-import { type Answering, facts } from './kit/layout.ts';
+import { type Answering, facts, requestPath } from './kit/layout.ts';
 import type { RunRead } from './kit/port.ts';
 import { scopesView } from './scopes.ts';
 import { toolView } from './tool.ts';
@@ -43,11 +43,7 @@ export function requestView(page: RequestPage): Html {
         ${request.duplicateOf !== undefined && markup`<p class="banner warning">The same tool with the same arguments was asked for in call ${request.duplicateOf}. Each needs an approval of its own, or one that stands.</p>`}
         <section aria-labelledby="arguments">
           <h2 id="arguments">Arguments</h2>
-          ${tree(request.arguments)}
-          <details class="fold">
-            <summary>As JSON</summary>
-            ${rawJson(request.arguments)}
-          </details>
+          ${tree(request.arguments)} ${jsonView(request)}
         </section>
         ${
           edited !== undefined &&
@@ -67,10 +63,33 @@ export function requestView(page: RequestPage): Html {
           <h2 id="known">Details</h2>
           ${detailsView(request, now)}
         </section>
-        ${earlierView(read, request)} ${conversationView(read.messages)}
+        ${earlierView(read, request)} ${conversationView(read.messages, read.facts.runId)}
       </div>
       
     </div>`;
+}
+
+/** Characters of arguments that stand in the page a second time. */
+const MOST_TWICE = 65_536;
+
+function jsonView(request: ApprovalRequest): Html {
+  if (JSON.stringify(request.arguments).length > MOST_TWICE)
+    return markup`<p><a href="${requestPath(request)}/json">As JSON</a></p>`;
+  return markup`<details class="fold">
+    <summary>As JSON</summary>
+    ${rawJson(request.arguments)}
+  </details>`;
+}
+
+/** The page of all arguments as JSON. */
+export function argumentsView(request: ApprovalRequest): Html {
+  return markup`<div class="head request-head">
+      <p class="crumbs">
+        <a href="/">Inbox</a> / <a href="${requestPath(request)}">${foreign(request.tool)}, ${request.callId}</a>
+      </p>
+      <h1>Arguments as JSON</h1>
+    </div>
+    <section class="card">${rawJson(request.arguments)}</section>`;
 }
 
 function statusWords({ status, openedAt, deadline, decidedBy, decidedAt }: ApprovalRequest, now: number): Shown {

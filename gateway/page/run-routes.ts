@@ -8,6 +8,7 @@ import { visible } from '../../domain/text/escape.ts';
 import { codedOf, detailOf } from '../http/problem.ts';
 import { type Edited, readEdited, readWhole } from './edit/read.ts';
 import { comparedView, type EditPage, editView, sentForm, typedFor } from './edit/view.ts';
+import { partView } from './conversation.ts';
 import { answerOf, objectOf } from './form.ts';
 import { pageText, trouble, type Typed } from './kit/layout.ts';
 import { type Html, markup } from './kit/markup.ts';
@@ -15,7 +16,7 @@ import { formOf, pageFor, type PageOptions } from './kit/page.ts';
 import type { PageSource, RunRead, Viewer } from './kit/port.ts';
 import { ledgerView } from './ledger.ts';
 import { typedIn } from './question.ts';
-import { requestView } from './request.ts';
+import { argumentsView, requestView } from './request.ts';
 import { runView } from './run.ts';
 
 interface RunPath {
@@ -56,6 +57,22 @@ export function registerRunPages(app: FastifyInstance, options: PageOptions): vo
       return pageText({ title: `Ledger of ${runId}`, viewer, at: 'runs', main });
     }),
   );
+
+  app.get(
+    '/runs/:runId/messages/:at/:part',
+    pageFor<RunPath & { at: string; part: string }>(options, async ({ params: { runId, at, part } }, viewer, reply) => {
+      const read = await source.run(viewer, runId);
+      const main = partView(read.messages, runId, `${at}/${part}`);
+      if (main !== undefined) return pageText({ title: `Words of ${runId}`, viewer, at: 'runs', main });
+      void reply.code(404);
+      return runPage(
+        read,
+        viewer,
+        markup`<p class="banner warning" role="status">That is not among the newest messages any more.</p>`,
+      );
+    }),
+  );
+
   app.post(
     '/runs/:runId/say',
     pageFor<RunPath>(options, async ({ params: { runId }, body }, viewer, reply) => {
@@ -104,6 +121,14 @@ export function registerRequestPages(app: FastifyInstance, options: PageOptions)
         return editPage(now, viewer, told, { typed: changedIn(now, form) });
       }
       return await reply.redirect(`/runs/${encodeURIComponent(params.runId)}?done=${params.callId}`, 303);
+    }),
+  );
+
+  app.get(
+    '/runs/:runId/requests/:callId/json',
+    pageFor<CallPath>(options, async ({ params }, viewer) => {
+      const { request } = await opened(source, viewer, params);
+      return pageText({ title: `Arguments of ${request.tool}`, viewer, at: 'inbox', main: argumentsView(request) });
     }),
   );
 

@@ -71,7 +71,7 @@ export function runView(
           <h2 id="line">What happened</h2>
           ${timeline(ledger, state.spent?.currency)}
         </section>
-        ${conversationView(messages)}
+        ${conversationView(messages, run.runId)}
       </div>
       <aside class="decide" aria-label="Run">
         ${facts([

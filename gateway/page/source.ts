@@ -88,7 +88,7 @@ export function pageSource(
     run: async (viewer, runId) => {
       const seen = await reading.seen(runId, viewer);
       const { run } = seen;
-      const [{ state, ledger, messages }, requests] = await Promise.all([
+      const [{ state, ledger, messages, messagesFrom }, requests] = await Promise.all([
         opened.story(runId),
         reading.requestsOf(runId, viewer),
       ]);
@@ -98,7 +98,12 @@ export function pageSource(
         state,
         requests: requests.map(({ request }) => request),
         ledger,
-        messages: seesRun(run, viewer) ? messages : shareOf(messages, seenCalls),
+        messages: messages.flatMap((message, index) =>
+          (seesRun(run, viewer) ? [message] : shareOf([message], seenCalls)).map((share) => ({
+            at: messagesFrom + index,
+            message: share,
+          })),
+        ),
         mayTell: mayTell(seen, viewer),
         ...(temporalUi === undefined
           ? {}

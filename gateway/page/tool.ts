@@ -4,7 +4,7 @@ import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
 import { definitionDiff } from '../../domain/catalog/discovery.ts';
 import { definitionChangesView } from './kit/diff.ts';
-import { foreign, foreignBlock, rawJson } from './kit/faithful.ts';
+import { foreignBlock, rawJson } from './kit/faithful.ts';
 import { type Html, markup, type Shown } from './kit/markup.ts';
 import type { EarlierTool, KnownTool } from '../catalog/definitions.ts';
 
@@ -19,7 +19,7 @@ export function toolView(
   return markup`<section aria-labelledby="says">
     <h2 id="says">What the server says of its tool</h2>
     <p class="note">Words of the server, which may be untrue.</p>
-    ${title !== undefined && markup`<p>${foreign(title)}</p>`}
+    ${title !== undefined && foreignBlock(title)}
     ${said === undefined ? markup`<p class="empty-value">It says nothing.</p>` : foreignBlock(said)}
     ${earlier !== undefined && changedView(earlier, definition)}
     ${isAcknowledged === true && markup`<p class="note">An operator has acknowledged this definition in the catalog.</p>`}

@@ -61,6 +61,8 @@ export interface Story {
   readonly state: RunState;
   readonly ledger: readonly LedgerEntry[];
   readonly messages: readonly Message[];
+  /** Number of the first of these messages. */
+  readonly messagesFrom: number;
 }
 
 export interface CheckedLedger {
@@ -177,7 +179,7 @@ export class Opened {
         run.ledgerEntries({ from: Math.max(ledgerFrom, ledgerLength - MOST_ENTRIES), most: MOST_ENTRIES }),
         run.messages({ from, to: transcriptLength }),
       ]);
-      return { state, ledger, messages };
+      return { state, ledger, messages, messagesFrom: from };
     });
   }
 

@@ -39,6 +39,11 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
+/** A text that stands between tags, and never in an attribute: its quotes need no escape. */
+export function plainText(text: string): Html {
+  return new Html(text.replaceAll(/[&<>]/g, (char) => ENTITIES[char] ?? ''));
+}
+
 function escapeText(text: string): string {
   return text.replaceAll(/[&<>"']/g, (char) => ENTITIES[char] ?? '');
 }

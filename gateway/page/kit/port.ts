@@ -51,12 +51,18 @@ export interface Inbox {
   readonly asOf: string;
 }
 
+/** A message with its number in the conversation. */
+export interface Placed {
+  readonly at: number;
+  readonly message: Message;
+}
+
 export interface RunRead {
   readonly facts: RunFacts;
   readonly state: RunState;
   readonly requests: readonly ApprovalRequest[];
   readonly ledger: readonly LedgerEntry[];
-  readonly messages: readonly Message[];
+  readonly messages: readonly Placed[];
   /** True if the viewer may write to the run and stop it. */
   readonly mayTell: boolean;
   /** Address of the run in Temporal UI, if one is configured. */

@@ -95,6 +95,56 @@ describe('what is long', () => {
   });
 });
 
+describe('what is shown has a few bytes for each of the data', () => {
+  const BYTES = 262_144;
+  const nested = (depth: number, leaf: unknown): unknown => (depth === 0 ? leaf : [nested(depth - 1, leaf)]);
+
+  test.each<[string, unknown]>([
+    ['one text of marks', '\u0336'.repeat(BYTES / 2)],
+    ['marks between letters', 'a\u0336'.repeat(BYTES / 3)],
+    ['right-to-left words', '\u05D0 1 '.repeat(BYTES / 5)],
+    ['many short texts of marks', Array.from({ length: BYTES / 64 }, () => '\u0336'.repeat(30))],
+    ['values without a text', Array.from({ length: BYTES / 2 }, () => 1)],
+    ['objects of one member', Array.from({ length: BYTES / 8 }, () => ({ a: 1 }))],
+    ['lists of lists of lists', Array.from({ length: 64 }, () => Array.from({ length: 64 }, () => [1, [2], [[3]]]))],
+    ['names', Object.fromEntries(Array.from({ length: BYTES / 12 }, (_, at) => [`n${at}`, 0]))],
+    [
+      'what is nested deeper than a page goes',
+      nested(
+        90,
+        Array.from({ length: BYTES / 4 }, () => 1),
+      ),
+    ],
+  ])('of %s', (_, value) => {
+    // Sound: it is JSON.
+    const shown = tree({ value: value as string, last: 'in sight' }).text;
+    expect(shown.length).toBeLessThan(5 * BYTES);
+    expect(shown.match(/<[a-z]/g)?.length).toBeLessThan(15_000);
+    expect(shown.lastIndexOf('in sight')).toBeGreaterThan(shown.lastIndexOf('</details>'));
+  });
+
+  test('and all of it is there: code points first, then the text as JSON writes it', () => {
+    const text = `${'\u0336\\n'.repeat(700)}end`;
+    const shown = readOf(foreign(text).text);
+    const [points = '', rest = ''] = shown.split('from here as in JSON');
+    expect(points.split('U+0336')).toHaveLength(501);
+    expect(rest).toMatch(/^[ -~]*$/);
+    expect(`${points.replaceAll('U+0336', '\u0336')}${String(JSON.parse(`"${rest}"`))}` === text).toBe(true);
+  });
+
+  test('and all of it is there: the first members of each, and the others as JSON', () => {
+    const rows = Array.from({ length: 3_000 }, (_, at) => ({ at, of: [at, [at]] }));
+    const { text } = tree({ rows });
+    const raw = [...text.matchAll(/<pre[^>]*>([^<]*)<\/pre>/g)].map(
+      ([, found = '']) => JSON.parse(readOf(found)) as unknown,
+    );
+    expect(raw).toEqual([rows.slice(40)]);
+    expect(text).toContain('2,960 more, as JSON');
+    // Its names and its order are those of the data.
+    expect(readOf(text).replaceAll(/\s+/g, ' ')).toContain('at 39 of 39 39 2,960 more');
+  });
+});
+
 test('the raw form is ASCII and parses to the same value', () => {
   fc.assert(
     fc.property(json, (values) => {

@@ -62,6 +62,7 @@ let viewer: Viewer | undefined;
 let sent: Sent[];
 let shown: ApprovalRequest[];
 let ledger: LedgerEntry[];
+let messages: RunRead['messages'];
 let refusal: CountersignError | undefined;
 let tool: KnownTool;
 let checked: CheckedLedger;
@@ -96,7 +97,7 @@ function source(): PageSource {
       const of = { workflowId: runId, runId: 'temporal-1', status: 'waiting', turn: 1, pending: 1, usage } as const;
       const chain = { ledgerLength: 0, ledgerHead: '0'.repeat(64), ledgerFrom: 0 };
       const state = { ...of, ...chain, calls: 1, transcriptLength: 0, transcriptFrom: 0 };
-      return { facts: facts(runId), state, requests: shown, ledger, messages: [], mayTell: true };
+      return { facts: facts(runId), state, requests: shown, ledger, messages, mayTell: true };
     },
     places: ({ may }) => new Set(may.has('start') ? ['start'] : []),
     catalogs: {
@@ -130,6 +131,7 @@ beforeEach(async () => {
   sent = [];
   shown = [request];
   ledger = [];
+  messages = [];
   refusal = undefined;
   tool = {};
   started = [];
@@ -808,6 +810,71 @@ test('earlier calls of the tool in this run are told with their ends, and those 
   expect(section).toContain('2 calls.');
   expect(section).toMatch(/rejected<\/span> t1\.c1/);
   expect(section).not.toMatch(/t1\.c3|t1\.c0/);
+});
+
+describe('a conversation', () => {
+  const call = (callId: string, bytes: number) =>
+    ({
+      type: 'call',
+      callId,
+      providerCallId: callId,
+      name: 'bank__pay',
+      arguments: { text: 'x'.repeat(bytes), last: HOSTILE },
+    }) as const;
+  const RUN = '/runs/run-1';
+  const LINK = /href="\/runs\/run-1\/messages\/(\d+\/\d+)"/g;
+
+  test('is shown as far as a page has room, newest first; each part without room is whole on a page of its own', async () => {
+    const result = { content: [{ type: 'text' as const, text: 'r'.repeat(200_000) }] };
+    messages = [
+      { at: 7, message: { role: 'user', text: 'u'.repeat(70_000) } },
+      { at: 8, message: { role: 'assistant', parts: [{ type: 'text', text: 'first' }, call('t1.c0', 60_000)] } },
+      {
+        at: 9,
+        message: {
+          role: 'tool',
+          results: [
+            { callId: 't1.c0', providerCallId: 'p', name: 'bank__pay', outcome: { kind: 'succeeded', result } },
+            { callId: 't1.c1', providerCallId: 'q', name: 'bank__pay', outcome: { kind: 'cancelled', reason: 'over' } },
+          ],
+        },
+      },
+      { at: 10, message: { role: 'assistant', parts: [call('t2.c0', 30_000), { type: 'text', text: 'last' }] } },
+    ];
+    for (const path of [RUN, PATH]) {
+      const { body } = await ask(path);
+      expect([...body.matchAll(LINK)].map(([, place]) => place)).toEqual(['7/0', '8/1', '9/0']);
+      for (const text of ['first', 'cancelled', 'x'.repeat(29_600), 'last']) expect(body).toContain(text);
+      expect(body.length).toBeLessThan(100_000);
+    }
+    const whole = async (place: string) => (await ask(`${RUN}/messages/${place}`)).body;
+    expect(await whole('7/0')).toContain('u'.repeat(60_000));
+    expect(await whole('8/1')).toContain('x'.repeat(59_600));
+    expect(await whole('8/1')).toContain('"last": "&lt;/textarea&gt;&lt;script&gt;alert(1)&lt;/script&gt;');
+    expect(await whole('9/0')).toContain('r'.repeat(200_000));
+    expect(await whole('8/1')).not.toContain('<script>alert');
+  });
+
+  test('has no page of what it does not hold, or not any more', async () => {
+    messages = [{ at: 7, message: { role: 'user', text: 'task' } }];
+    for (const place of ['6/0', '7/1', 'x/y', '__proto__/0']) {
+      const { statusCode, body } = await ask(`${RUN}/messages/${place}`);
+      expect([statusCode, body]).toEqual([404, expect.stringContaining('not among the newest messages any more')]);
+    }
+    expect((await ask('/runs/other/messages/7/0')).statusCode).toBe(404);
+  });
+});
+
+test('large arguments stand in the page once, and as JSON on a page of their own', async () => {
+  shown = [{ ...request, arguments: { text: HOSTILE.repeat(3_000), last: 5 } }];
+  const { body } = await ask(PATH);
+  expect(body).toContain(`href="${PATH}/json"`);
+  expect(body).not.toContain('class="raw"');
+  const { body: whole } = await ask(`${PATH}/json`);
+  expect(whole).toMatch(/\\u202e",\n {2}"last": 5/);
+  expect(whole).not.toContain('<script>alert');
+  shown = [];
+  expect((await ask(`${PATH}/json`)).statusCode).toBe(409);
 });
 
 describe('the check of a ledger', () => {
