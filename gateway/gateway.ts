@@ -21,6 +21,7 @@ import { WITHDRAWN } from './gate/tasks.ts';
 import { type GateRouteParts, registerGate } from './gate/routes.ts';
 import { Catalogs, type CatalogSettings } from './catalog/catalogs.ts';
 import { CatalogChanges } from './catalog/changes.ts';
+import { CatalogWatch } from './catalog/watch.ts';
 import { Answering } from './inbox/answering.ts';
 import { type Explain, Explaining } from './inbox/explaining.ts';
 import { Records } from './inbox/records.ts';
@@ -187,6 +188,7 @@ async function assemble(options: GatewayOptions): Promise<Assembled> {
       { reading, opened, projection },
     ),
     catalogs,
+    catalogWatch: new CatalogWatch(countersign, catalogs),
     explaining: new Explaining(options.explain, (asker) => catalogs.sees(asker)),
     records: new Records({ reading, countersign, artifacts }),
     catalogChanges: new CatalogChanges(sending, catalogs),

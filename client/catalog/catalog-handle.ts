@@ -191,6 +191,16 @@ export class CatalogHandle {
     return await readDefinitions(this.#options.artifacts, snapshot);
   }
 
+  /**
+   * Returns a mark that is another one after every change, and sometimes without one. Temporal answers: the catalog is
+   * not woken.
+   * @throws CountersignError `CATALOG_NOT_FOUND`
+   */
+  async mark(): Promise<string> {
+    const { runId, historyLength } = await this.#engine.read(this, async () => await this.#handle.describe());
+    return `${runId}/${historyLength}`;
+  }
+
   get #handle(): WorkflowHandle {
     return this.#engine.client.workflow.getHandle(this.workflowId);
   }

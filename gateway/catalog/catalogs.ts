@@ -128,9 +128,7 @@ export class Catalogs {
   async list(asker: Asker): Promise<CatalogPage> {
     if (!this.sees(asker)) return { catalogs: [], unread: [] };
     const { tenant } = asker;
-    const listed = await this.#serversOf(tenant);
-    const servers = [...new Set([...listed, ...(this.#connected.get(tenant) ?? [])])].toSorted();
-    const { snapshots, unread } = await this.#all(tenant, servers);
+    const { snapshots, unread } = await this.#all(tenant, await this.serversOf(tenant));
     return { catalogs: snapshots.map((snapshot) => rowOf(snapshot, this.#now())), unread: [...unread] };
   }
 
@@ -224,8 +222,8 @@ export class Catalogs {
    * @param named servers that are looked for; absent: all that have a catalog
    */
   async connectedIn(tenant: string, named?: readonly string[]): Promise<Connected> {
-    const servers = named ?? [...(await this.#serversOf(tenant)), ...(this.#connected.get(tenant) ?? [])];
-    const { snapshots, unread } = await this.#all(tenant, [...new Set(servers)].toSorted());
+    const servers = named === undefined ? await this.serversOf(tenant) : [...new Set(named)].toSorted();
+    const { snapshots, unread } = await this.#all(tenant, servers);
     return { snapshots: snapshots.filter(({ status }) => status === 'connected'), unread };
   }
 
@@ -286,9 +284,14 @@ export class Catalogs {
     return Object.hasOwn(serverUrls, server) ? serverUrls[server] : undefined;
   }
 
+  /** Forgets what was read before a change. */
+  changed(tenant: string, server: string): void {
+    this.#snapshots.delete(catalogId({ tenant, server }));
+  }
+
   /** Forgets what was read, since a message has been sent. */
   forget(tenant: string, server: string): void {
-    this.#snapshots.delete(catalogId({ tenant, server }));
+    this.changed(tenant, server);
     const known = this.#connected.get(tenant) ?? [];
     if (!known.includes(server)) this.#connected.set(tenant, [...known, server].slice(-MOST_KEPT));
   }
@@ -297,13 +300,15 @@ export class Catalogs {
     return this.#countersign.catalog(server, tenant);
   }
 
-  async #serversOf(tenant: string): Promise<readonly string[]> {
-    return await this.#shared(this.#listed, tenant, async () =>
+  /** Names the servers that have a catalog in a tenant. */
+  async serversOf(tenant: string): Promise<readonly string[]> {
+    const listed = await this.#shared(this.#listed, tenant, async () =>
       (await this.#countersign.catalogs({ tenant }))
         // A writer to the namespace chooses search attributes, and the id alone says whose a catalog is.
         .filter((each) => each.tenant === tenant)
         .map(({ server }) => server),
     );
+    return [...new Set([...listed, ...(this.#connected.get(tenant) ?? [])])].toSorted();
   }
 
   async #snapshot(tenant: string, server: string): Promise<CatalogSnapshot> {

@@ -164,13 +164,18 @@ function registerAssets(app: FastifyInstance): void {
 /** Tells pages that something changed; each then loads itself again, at most once a second. */
 function registerLive(app: FastifyInstance, options: PageOptions): void {
   const { source, streams } = options;
-  app.get('/live', async (request, reply) => {
+  app.get<{ Querystring: { catalog?: unknown } }>('/live', async (request, reply) => {
     const viewer = await viewerOf(request, options);
     if (viewer === undefined) return await reply.code(401).send();
     const stream = streams.open(reply.raw, { person: keyOf(viewer), until: viewer.until, headers: {} });
     reply.hijack();
     const tell = (): void => stream.send('change', undefined, {});
-    stream.ended.addEventListener('abort', source.changes(viewer, tell), { once: true });
+    const { catalog } = request.query;
+    const end =
+      typeof catalog === 'string'
+        ? source.catalogs.changes(viewer, catalog === '' ? undefined : catalog, tell)
+        : source.changes(viewer, tell);
+    stream.ended.addEventListener('abort', end, { once: true });
     tell();
     return reply;
   });

@@ -135,7 +135,7 @@ export function pageSource(
 /** A refresh lists the tools of a server: mostly a moment, and a page says so where it is longer. */
 const REFRESH_MS = 6_000;
 
-function catalogSource({ catalogs, catalogChanges, countersign }: RouteParts): CatalogSource {
+function catalogSource({ catalogs, catalogChanges, catalogWatch, countersign }: RouteParts): CatalogSource {
   return {
     servers: catalogs.configured,
     mayConnect: (viewer) => catalogs.rightsOf(viewer).has('connect'),
@@ -152,6 +152,8 @@ function catalogSource({ catalogs, catalogChanges, countersign }: RouteParts): C
         .catch(() => undefined);
       catalogs.forget(viewer.tenant, server);
     },
+    changes: (viewer, server, listener) =>
+      catalogs.sees(viewer) ? catalogWatch.follow(viewer.tenant, server, listener) : () => undefined,
   };
 }
 

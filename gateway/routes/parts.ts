@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { ProblemDetails, RunId } from '../../contracts/schemas/http-api.ts';
 import type { Catalogs } from '../catalog/catalogs.ts';
+import type { CatalogWatch } from '../catalog/watch.ts';
 import type { CatalogChanges } from '../catalog/changes.ts';
 import type { Explaining } from '../inbox/explaining.ts';
 import type { Records } from '../inbox/records.ts';
@@ -23,6 +24,7 @@ export interface RouteParts {
   readonly answering: Answering;
   readonly definitions: Definitions;
   readonly catalogs: Catalogs;
+  readonly catalogWatch: CatalogWatch;
   readonly explaining: Explaining;
   readonly records: Records;
   readonly catalogChanges: CatalogChanges;

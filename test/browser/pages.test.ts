@@ -8,6 +8,7 @@
  */
 import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import type { Locator, Page } from 'playwright-core';
+import type { ToolChange } from '../../contracts/schemas/catalog.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import { until } from '../support/until.ts';
 import { decisionOn, openRequests } from '../support/world/world.ts';
@@ -341,11 +342,15 @@ describe('catalogs', () => {
     'that somebody else has changed are not changed by an old page',
     async () => {
       const page = await pages.signedIn('ann', '/catalogs/shop');
+      await page.getByLabel('order: enabled').uncheck();
       const tim = await pages.signedIn('tim', '/catalogs/shop');
       await tim.getByLabel('order: deny').check();
       await tim.getByRole('button', { name: 'Save the changes' }).click();
       await tim.getByRole('link', { name: 'Denied 1' }).waitFor();
-      await page.getByLabel('order: enabled').uncheck();
+      // The page has heard of it, and leaves the switch as it was turned.
+      await page.getByText('This page has changed.').waitFor();
+      expect(await page.getByLabel('order: enabled').isChecked()).toBe(false);
+      expect(await page.getByLabel('order: deny').isChecked()).toBe(false);
       await page.getByRole('button', { name: 'Save the changes' }).click();
       await page.getByText('CATALOG_VERSION_CONFLICT').waitFor();
       expect(await settingOf('order')).toMatchObject({ enabled: true, denied: true });
@@ -395,6 +400,69 @@ describe('catalogs', () => {
         /is not the configured URL of shop; choose another/,
       );
       expect(await page.locator('a[aria-current=true]').innerText()).toContain('Enabled');
+    },
+    LONG_MS,
+  );
+
+  /** Changes a tool as another person does elsewhere. */
+  const elsewhere = async (change: ToolChange): Promise<void> => {
+    const catalog = pages.world.countersign.catalog('shop');
+    const { policyVersion: expectedVersion } = await catalog.snapshot();
+    await catalog.setToolPolicies({ by: { id: 'tim', groups: [] }, expectedVersion, changes: [change] });
+  };
+  const refreshed = async (): Promise<void> => {
+    const catalog = pages.world.countersign.catalog('shop');
+    const { refresh = 0 } = await catalog.refresh({ by: { id: 'ann', groups: [] } });
+    await catalog.settled(refresh);
+  };
+
+  test(
+    'are followed by their pages: what somebody sets elsewhere, and what a refresh finds, is there',
+    async () => {
+      const list = await pages.signedIn('ben', '/catalogs');
+      const page = await pages.signedIn('ben', '/catalogs/shop');
+      await elsewhere({ tool: 'refund', denied: true });
+      await page.getByRole('row', { name: 'refund' }).getByRole('cell').nth(2).getByText('yes').waitFor();
+      sold[2] = { ...ORDER, name: 'refund', description: 'Pays back twice.' };
+      await refreshed();
+      await page.getByRole('row', { name: 'refund' }).getByText('definition changed').waitFor();
+      // Also of the cancel tool, whose new definition was refused before.
+      await list.getByRole('row', { name: 'shop' }).getByRole('cell').nth(4).getByText('2', { exact: true }).waitFor();
+      expect(await page.locator('#link-state').innerText()).toContain('Live');
+    },
+    LONG_MS,
+  );
+
+  test(
+    'change under no hand: what is open, typed, turned and focused stays, and no other definition is acknowledged',
+    async () => {
+      const page = await pages.signedIn('ann', '/catalogs/shop');
+      await page.getByText('Disconnect', { exact: true }).click();
+      await page.getByLabel('order: ask').focus();
+      expect(await page.getByLabel('order: enabled').isChecked()).toBe(true);
+      await elsewhere({ tool: 'order', enabled: false });
+      await page.getByLabel('order: enabled').and(page.locator(':not(:checked)')).waitFor();
+      expect(await page.getByRole('button', { name: 'Disconnect shop' }).isVisible()).toBe(true);
+      expect(await page.evaluate("document.activeElement.getAttribute('aria-label')")).toBe('order: ask');
+
+      await page.getByText('Change the connection').click();
+      await page.getByLabel('Credentials').fill('typed');
+      const reading = await pages.signedIn('ann', '/catalogs/shop/tool?name=refund');
+      const acknowledge = reading.getByRole('button', { name: 'Acknowledge this definition' });
+      expect(await acknowledge.isEnabled()).toBe(true);
+      sold[2] = { ...ORDER, name: 'refund', description: 'Pays back three times.' };
+      await refreshed();
+      await reading.getByText('What is asked has changed.').waitFor();
+      expect(await acknowledge.isDisabled()).toBe(true);
+      await reading.getByRole('link', { name: 'Look at it again' }).click();
+      await reading.getByText('Pays back three times.').first().waitFor();
+      expect(await acknowledge.isEnabled()).toBe(true);
+
+      await page.getByText('This page has changed.').waitFor();
+      expect(await page.getByLabel('Credentials').inputValue()).toBe('typed');
+      await page.getByRole('link', { name: 'Load it again' }).click();
+      await page.waitForURL('**/catalogs/shop');
+      expect(await page.getByLabel('Credentials').inputValue()).not.toBe('typed');
     },
     LONG_MS,
   );

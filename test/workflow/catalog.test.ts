@@ -176,6 +176,20 @@ describe('refreshing (S3.2, H-7)', () => {
     ]);
   });
 
+  test('changes the mark of its catalog, as every change does, and a look at it does not', async () => {
+    const catalog = fresh();
+    expect(await codeOf(catalog.mark())).toBe('CATALOG_NOT_FOUND');
+    await connected(catalog, tracker.url);
+    const first = await catalog.mark();
+    await catalog.snapshot();
+    expect(await catalog.mark()).toBe(first);
+    await refreshed(catalog);
+    const second = await catalog.mark();
+    await changed(catalog, { tool: 'issue.get', denied: true });
+    const third = await catalog.mark();
+    expect(new Set([first, second, third]).size).toBe(3);
+  });
+
   test('a changed definition is a drift, shown from what to what, until somebody acknowledges it', async () => {
     const catalog = fresh();
     await connected(catalog, tracker.url);

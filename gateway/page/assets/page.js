@@ -87,9 +87,11 @@ async function follow() {
       say('This page has changed. ', 'Load it again', location.href);
       return;
     }
-    const open = [...main.querySelectorAll('details')].map((each) => each.open);
+    const open = new Map(foldsOf(main).map(([name, fold]) => [name, fold.open]));
+    const focused = nameOf(document.activeElement);
     main.replaceChildren(...fresh.childNodes);
-    [...main.querySelectorAll('details')].forEach((each, index) => (each.open = open[index] ?? each.open));
+    for (const [name, fold] of foldsOf(main)) fold.open = open.get(name) ?? fold.open;
+    focusAgain(focused);
     document.title = next.title;
     countTimes();
     mark();
@@ -116,9 +118,44 @@ function contentOf(part) {
   return copy.textContent + digestsOf(copy);
 }
 
-/** The requests that the forms of a page answer. @param {Element} part */
+/** What the forms of a page answer: requests, changes of catalogs, definitions. @param {Element} part */
 function digestsOf(part) {
-  return [...part.querySelectorAll('input[name=digest]')].map((each) => each.getAttribute('value')).join();
+  return [...part.querySelectorAll('input[name=digest], input[name=definition]')]
+    .map((each) => each.getAttribute('value'))
+    .join();
+}
+
+/** Folds with their names, which stay theirs where others come before them. @param {Element} part */
+function foldsOf(part) {
+  const seen = /** @type {Map<string, number>} */ (new Map());
+  return [...part.querySelectorAll('details')].map((fold) => {
+    const words = fold.querySelector('summary')?.textContent ?? '';
+    const before = seen.get(words) ?? 0;
+    seen.set(words, before + 1);
+    return /** @type {const} */ ([`${words} ${before}`, fold]);
+  });
+}
+
+const FOCUSABLE = 'a, button, summary, input, select, textarea';
+
+/** What somebody who has the focus would call the place. @param {Element | null} place */
+function nameOf(place) {
+  if (place === null || main?.contains(place) !== true) return undefined;
+  const said = ['aria-label', 'href', 'name'].map((name) => place.getAttribute(name) ?? '');
+  const form = place.closest('form')?.getAttribute('action');
+  return JSON.stringify([
+    place.tagName,
+    said[0] === '' ? said : said[0],
+    form,
+    place.children.length === 0 && place.textContent,
+  ]);
+}
+
+/** @param {string | undefined} name */
+function focusAgain(name) {
+  if (name === undefined) return;
+  const found = [...document.querySelectorAll(FOCUSABLE)].find((each) => nameOf(each) === name);
+  if (found instanceof HTMLElement) found.focus({ preventScroll: true });
 }
 
 /** @param {string} text @param {string} link @param {string} to */
@@ -130,8 +167,9 @@ function say(text, link, to) {
   notice.replaceChildren(text, anchor);
 }
 
-if (document.body.hasAttribute('data-live')) {
-  const events = new EventSource('/live');
+const live = document.body.dataset['live'];
+if (live !== undefined) {
+  const events = new EventSource(live);
   events.addEventListener('change', () => void follow());
   events.addEventListener('open', () => {
     if (state !== null) state.textContent = 'Live: this page follows what happens.';

@@ -3,6 +3,7 @@
  *
  * 1. The catalog judges who may do what; a form that it refuses changes nothing, and the page says why.
  * 2. A refused form comes back with what was typed and turned, before the same tools.
+ * 3. Pages follow their catalogs, but for one with a refused form: a change would take away what was typed and turned.
  */
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { Name } from '../../../contracts/schemas/json.ts';
@@ -61,7 +62,7 @@ export function registerCatalogPages(app: FastifyInstance, options: PageOptions)
     pageFor<ServerPath, { name?: string }>(options, async ({ params: { server }, query: { name = '' } }, viewer) => {
       const [detail, tool] = await Promise.all([catalogs.read(viewer, server), catalogs.tool(viewer, server, name)]);
       const main = catalogToolView(tool, detail, viewer);
-      return pageText({ title: `${name} on ${server}`, viewer, at: 'catalogs', main });
+      return pageText({ title: `${name} on ${server}`, viewer, at: 'catalogs', live: { catalog: server }, main });
     }),
   );
 
@@ -133,7 +134,8 @@ async function sent(
 function detailPage(detail: CatalogDetail, viewer: Viewer, show = '', refused?: RefusedForm): string {
   const view = catalogView({ detail, viewer, show, refused, now: Date.now() });
   const main = markup`${refused !== undefined && refusedView(refused)}${view}`;
-  return pageText({ title: detail.server, viewer, at: 'catalogs', main });
+  const live = refused === undefined && { catalog: detail.server };
+  return pageText({ title: detail.server, viewer, at: 'catalogs', live, main });
 }
 
 async function listPage({ catalogs }: PageSource, viewer: Viewer, refused?: RefusedForm): Promise<string> {
@@ -142,7 +144,8 @@ async function listPage({ catalogs }: PageSource, viewer: Viewer, refused?: Refu
   const mayConnect = catalogs.mayConnect(viewer);
   const view = catalogsView({ page, viewer, mayConnect, servers, refused, now: Date.now() });
   const main = markup`${refused !== undefined && refusedView(refused)}${view}`;
-  return pageText({ title: 'Catalogs', viewer, at: 'catalogs', main });
+  const live = refused === undefined && { catalog: '' };
+  return pageText({ title: 'Catalogs', viewer, at: 'catalogs', live, main });
 }
 
 const NEXT: Readonly<Record<string, string>> = {

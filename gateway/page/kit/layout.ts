@@ -13,8 +13,8 @@ export interface Page {
   readonly viewer?: Viewer;
   readonly at?: 'inbox' | 'runs' | Place;
   readonly main: Html;
-  /** True for pages that follow what happens. */
-  readonly live?: boolean;
+  /** Set for pages that follow what happens: true, or the catalogs that they are about; `''` is all of them. */
+  readonly live?: boolean | { readonly catalog: string };
   /** Requests that wait for the viewer, for the title. */
   readonly waiting?: number;
 }
@@ -32,7 +32,7 @@ export function pageText({ title, viewer, at, main, live = false, waiting = 0 }:
 <link rel="stylesheet" href="/assets/page.css">
 <script type="module" src="/assets/page.js"></script>
 </head>
-<body${live && markup` data-live`}>
+<body${live !== false && markup` data-live="${live === true ? '/live' : `/live?catalog=${encodeURIComponent(live.catalog)}`}"`}>
 <a class="skip" href="#main">Skip to the content</a>
 <header class="top">
 <a class="brand" href="/">${MARK}<span>Countersign</span></a>
@@ -52,7 +52,7 @@ ${
 ${viewer?.development === true && markup`<p class="banner warning" role="note">Development sign-in: anybody who reaches this port is believed. Never use it beyond this machine.</p>`}
 <div id="notice" role="status" aria-live="polite"></div>
 <main id="main" tabindex="-1">${main}</main>
-<footer class="foot"><span id="link-state">${live && 'This page follows what happens.'}</span> ${viewer !== undefined && markup`<span class="keys">Keys: <kbd>j</kbd> <kbd>k</kbd> move, <kbd>Enter</kbd> opens, <kbd>a</kbd> approve, <kbd>r</kbd> reject, <kbd>i</kbd> inbox</span>`}</footer>
+<footer class="foot"><span id="link-state">${live !== false && 'This page follows what happens.'}</span> ${viewer !== undefined && markup`<span class="keys">Keys: <kbd>j</kbd> <kbd>k</kbd> move, <kbd>Enter</kbd> opens, <kbd>a</kbd> approve, <kbd>r</kbd> reject, <kbd>i</kbd> inbox</span>`}</footer>
 </body>
 </html>`.text;
 }

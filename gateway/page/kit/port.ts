@@ -99,6 +99,11 @@ export interface CatalogSource {
    * @throws CountersignError as `CatalogHandle`
    */
   send(viewer: Viewer, server: string, sent: CatalogSent): Promise<void>;
+  /**
+   * Calls back when a catalog that the viewer sees may have changed, until the returned function is called.
+   * @param server absent: all catalogs
+   */
+  changes(viewer: Viewer, server: string | undefined, listener: () => void): () => void;
 }
 
 /** An agent that people may start. */

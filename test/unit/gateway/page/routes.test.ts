@@ -4,6 +4,7 @@
  * One file, because all of it is one table of pages before one source.
  */
 import { createHash } from 'node:crypto';
+import { get } from 'node:http';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import cookie from '@fastify/cookie';
 import { fastify, type FastifyInstance } from 'fastify';
@@ -18,6 +19,7 @@ import type { CatalogSent, PageSource, RunRead, Sent, Viewer } from '../../../..
 import { madeBy } from '../../../../gateway/page/edit/view.ts';
 import { Streams } from '../../../../gateway/http/streams.ts';
 import { registerPages } from '../../../../gateway/page/routes.ts';
+import { until } from '../../../support/until.ts';
 
 const ANN: Viewer = {
   id: 'ann',
@@ -81,6 +83,7 @@ const noCatalogs: PageSource['catalogs'] = {
   read: nothing,
   tool: nothing,
   send: nothing,
+  changes: () => () => undefined,
 };
 
 function source(): PageSource {
@@ -104,6 +107,7 @@ function source(): PageSource {
       ...noCatalogs,
       read: async (...asked) => await catalogs.read(...asked),
       send: async (...asked) => await catalogs.send(...asked),
+      changes: (...asked) => catalogs.changes(...asked),
     },
     agents: [{ name: 'payer', title: `Payer ${HOSTILE}`, description: HOSTILE, model: 'small', servers: ['bank'] }],
     start: async (_viewer, agent, input, key) => {
@@ -1039,6 +1043,55 @@ describe('a catalog', () => {
     expect(told).toMatchObject([
       { kind: 'tools', body: { expectedVersion: 3, changes: [{ tool: 'order', requiresApproval: false }] } },
     ]);
+  });
+
+  const liveIn = (body: string): string | undefined => /<body data-live="([^"]*)">/.exec(body)?.[1];
+
+  test('is followed by its page, and by no page with a refused form: what was turned would go', async () => {
+    holds({ offers: ['tighten', 'loosen'] });
+    expect(liveIn((await ask('/catalogs/shop')).body)).toBe('/live?catalog=shop');
+    const form = await shownBy();
+    catalogs = {
+      ...catalogs,
+      send: async () => {
+        throw new CountersignError('CATALOG_VERSION_CONFLICT', 'somebody has changed it', {});
+      },
+    };
+    const refused = await post('/catalogs/shop/tools', { ...form, 'denied.0': 'on' });
+    expect(refused.body).toContain('not saved: deny on');
+    expect(liveIn(refused.body)).toBeUndefined();
+  });
+
+  test.each([
+    ['/live?catalog=shop', 'shop'],
+    ['/live?catalog=', undefined],
+  ])('is told of at %s, and no run is', async (path, server) => {
+    const followed: unknown[] = [];
+    let tell = (): void => undefined;
+    let isOver = false;
+    catalogs = {
+      ...noCatalogs,
+      changes: (person, of, listener) => {
+        followed.push([person.id, of]);
+        tell = listener;
+        return () => void (isOver = true);
+      },
+    };
+    let text = '';
+    const headers = { cookie: '__Host-countersign=session-of-ann' };
+    const stream = get(new URL(path, base), { headers, agent: false }, (answer) => {
+      answer.setEncoding('utf8').on('data', (chunk: string) => void (text += chunk));
+    });
+    stream.on('error', () => undefined);
+    const events = async (count: number): Promise<unknown> =>
+      await until(() => text.split('event: change').length === count + 1, { what: `${count} events` });
+    // The page may be older than the stream.
+    await events(1);
+    expect(followed).toEqual([['ann', server]]);
+    tell();
+    await events(2);
+    stream.destroy();
+    await until(() => isOver, { what: 'the end of the stream' });
   });
 
   const pendingWith = (
