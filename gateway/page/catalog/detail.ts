@@ -61,7 +61,7 @@ export function catalogView({ detail, viewer, show, refused, now }: DetailPage):
     ${lastRefresh?.ok === false && markup`<div class="banner error" role="alert"><p>The last refresh failed, and has changed nothing: ${foreign(lastRefresh.message ?? '')}</p>${lastRefresh.code !== undefined && markup`<p class="code">${lastRefresh.code}</p>`}</div>`}
     <div class="columns">
       <div class="what">
-        ${detail.pending.map((pending) => pendingView(detail, pending, viewer, now))} ${refreshedView(detail)}
+        ${detail.pending.map((pending) => pendingView({ detail, viewer, show, now }, pending))} ${refreshedView(detail)}
         ${toolsView(detail, viewer, show, refused)}
       </div>
       <aside class="decide" aria-label="Catalog">
@@ -156,7 +156,7 @@ function namesView(names: readonly string[]): Shown {
   ];
 }
 
-function pendingView(detail: CatalogDetail, pending: ShownPending, viewer: Viewer, now: number): Html {
+function pendingView({ detail, viewer, show, now }: Omit<DetailPage, 'refused'>, pending: ShownPending): Html {
   const { server } = detail;
   const { changeId, digest, by, deadline, changes, trusted } = pending;
   const isOutdated = changes.some(
@@ -178,7 +178,7 @@ function pendingView(detail: CatalogDetail, pending: ShownPending, viewer: Viewe
     ${
       offers.length > 0
         ? markup`<form method="post" action="${catalogPath(server)}/changes/${encodeURIComponent(changeId)}">
-            ${csrf(viewer)}<input type="hidden" name="requestId" value="${randomUUID()}" /><input
+            ${bound(detail, viewer, show)}<input
               type="hidden"
               name="digest"
               value="${digest}"

@@ -105,6 +105,8 @@ function source(): PageSource {
     places: ({ may }) => new Set(may.has('start') ? ['start'] : []),
     catalogs: {
       ...noCatalogs,
+      list: async (...asked) => await catalogs.list(...asked),
+      mayConnect: (...asked) => catalogs.mayConnect(...asked),
       read: async (...asked) => await catalogs.read(...asked),
       send: async (...asked) => await catalogs.send(...asked),
       changes: (...asked) => catalogs.changes(...asked),
@@ -1043,6 +1045,62 @@ describe('a catalog', () => {
     expect(told).toMatchObject([
       { kind: 'tools', body: { expectedVersion: 3, changes: [{ tool: 'order', requiresApproval: false }] } },
     ]);
+  });
+
+  test('is connected by a form that keeps every field and the reason where it was refused', async () => {
+    const error = new CountersignError('CATALOG_INVALID', 'the address is not allowed', { path: 'url' });
+    catalogs = {
+      ...noCatalogs,
+      mayConnect: () => true,
+      list: async () => ({ catalogs: [], unread: [] }),
+      send: async () => {
+        throw error;
+      },
+    };
+    const typed = { server: 'books', url: `https://books.example/?${HOSTILE}`, credentials: 'robot', trusted: 'yes' };
+    const { statusCode, body } = await post('/catalogs', { requestId: 'r1', ...typed });
+    expect(statusCode).toBe(error.traits.httpStatus);
+    expect(body).toMatch(/<details class="card choice"\s+open>/);
+    expect(body).toMatch(/name="server"[^>]*value="books"/);
+    expect(body).toMatch(/name="url"[^>]*value="https:\/\/books\.example\/\?&lt;\/textarea[^>]*aria-invalid="true"/);
+    expect(body).toMatch(/name="credentials"[^>]*value="robot"/);
+    expect(body).toMatch(/name="trusted" value="yes"\s+checked/);
+    expect(body).toContain('the address is not allowed');
+    expect(body).not.toContain('<script>alert');
+    expect(liveIn(body)).toBeUndefined();
+    const { body: misnamed } = await post('/catalogs', { requestId: 'r1', ...typed, server: 'a b' });
+    expect(misnamed).toMatch(/name="server"[^>]*value="a b"[^>]*aria-invalid="true"/);
+    expect(misnamed).toMatch(/name="credentials"[^>]*value="robot"/);
+  });
+
+  const FORMS = [
+    ['tools', { 'tool.0': 'order', 'shown.denied.0': 'off', 'denied.0': 'on' }],
+    ['refresh', {}],
+    ['disconnect', {}],
+    ['connect', { url: 'https://shop.example/mcp' }],
+    ['changes/c1', { digest: 'ab'.repeat(32), verdict: 'approve' }],
+  ] as const;
+
+  test.each(FORMS)('keeps the filter in every form: of %s', async (form, fields) => {
+    holds({ offers: ['loosen', 'tighten', 'refresh', 'connect', 'disconnect'], pending: pendingWith({}) });
+    const { body } = await ask('/catalogs/shop?show=enabled');
+    const offered = new RegExp(`<form method="post" action="/catalogs/shop/${form}">[^]*?</form>`).exec(body)?.[0];
+    expect(offered).toContain('name="show" value="enabled"');
+    const sentForm = { requestId: 'r1', version: '3', show: 'enabled', ...fields };
+    const taken = await post(`/catalogs/shop/${form}`, sentForm);
+    expect(taken.headers.get('location')).toBe('/catalogs/shop?show=enabled');
+    catalogs = {
+      ...catalogs,
+      send: async () => {
+        throw new CountersignError('CATALOG_FORBIDDEN', 'not yours', {});
+      },
+    };
+    const refused = await post(`/catalogs/shop/${form}`, sentForm);
+    expect(refused.statusCode).toBe(403);
+    expect(refused.body).toMatch(/aria-current="true">Enabled/);
+    expect(refused.body).toContain('not yours');
+    if (form === 'tools') expect(refused.body).toMatch(/name="denied\.0"[^>]*checked/);
+    if (form === 'connect') expect(refused.body).toContain('value="https://shop.example/mcp"');
   });
 
   const liveIn = (body: string): string | undefined => /<body data-live="([^"]*)">/.exec(body)?.[1];
