@@ -1,5 +1,6 @@
 /** Streams and limits of the gateway: nothing is lost or told twice, and no reader costs more than it may. */
-import { request as rawRequest } from 'node:http';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { get, type IncomingMessage, request as rawRequest, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
@@ -215,6 +216,110 @@ describe('the stream of all changes', () => {
     await stream.ended;
     expect(stream.status).toBe(200);
   });
+});
+
+describe('a reader of a real connection who reads nothing', () => {
+  /** What the gateway lets wait for a reader, and one event that came before the bound was reached. */
+  const BOUND = 1_048_576 + 4_096;
+  const MOST_CHANGES = 2_000_000;
+  /** Path → the newest answer that the gateway gives there. */
+  const answers = new Map<string, ServerResponse>();
+  const seen = (message: unknown): void => {
+    // Sound: this is what Node says in this channel.
+    const { request, response } = message as { readonly request: IncomingMessage; readonly response: ServerResponse };
+    answers.set(request.url ?? '', response);
+  };
+  beforeAll(() => subscribe('http.server.request.start', seen));
+  afterAll(() => void unsubscribe('http.server.request.start', seen));
+
+  /** Asks with these headers, and reads not even the answer. */
+  async function idle({ url }: Gateway, path: string, headers: Readonly<Record<string, string>>) {
+    answers.delete(path);
+    const { host, hostname, port } = new URL(url);
+    const socket = connect(Number(port), hostname).pause();
+    socket.on('error', () => undefined);
+    const lines = Object.entries({ host, ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);
+    socket.write(`GET ${path} HTTP/1.1\r\n${lines.join('')}\r\n`);
+    const response = await until(() => answers.get(path), { what: 'the request' });
+    await until(() => response.headersSent, { what: 'the stream' });
+    expect(response.statusCode).toBe(200);
+    return { response, close: () => socket.destroy() };
+  }
+
+  /** A run that has ended: nothing is asked of it when its changes are told. */
+  async function ended(at: Gateway): Promise<RunHandle> {
+    const run = await world.start([{ text: 'done' }], { initiator: { id: 'ben' } });
+    await run.result();
+    await until(() => at.projection.run(run.runId)?.row.endedAt !== undefined, { what: 'the end in the projection' });
+    return run;
+  }
+
+  /** Tells of changes until this holds. @returns the most bytes that waited for the reader */
+  async function flood(at: Gateway, run: RunHandle, response: ServerResponse, isOver: () => boolean): Promise<number> {
+    let [changes, most] = [0, 0];
+    while (!isOver()) {
+      if ((changes += 1) > MOST_CHANGES) throw new Error(`${MOST_CHANGES} changes did not bring it about`);
+      at.projection.touch(run.runId);
+      if (changes % 50 > 0) continue;
+      await new Promise((resolve) => void setImmediate(resolve));
+      most = Math.max(most, response.writableLength);
+    }
+    return most;
+  }
+
+  test('is waited for with few bytes, told nothing of more, and let go; others have every change (events)', async () => {
+    const run = await ended(gateway);
+    const path = '/v1/events?';
+    const reader = await idle(gateway, path, { authorization: `Bearer ${ben}` });
+    const eager = await openStream(gateway, '/v1/events', ben);
+    const most = await flood(gateway, run, reader.response, () => reader.response.writableNeedDrain);
+    // What comes now waits nowhere: the reader would be told to read the lists anew.
+    const waiting = reader.response.writableLength;
+    let more = 0;
+    await flood(gateway, run, reader.response, () => (more += 1) > 10_000);
+    expect(reader.response.writableLength).toBeLessThanOrEqual(waiting);
+    expect(most).toBeLessThan(BOUND);
+    const told = eager.events.length;
+    gateway.projection.touch(run.runId);
+    await until(() => eager.events.length > told, { what: 'the next change at the other reader' });
+    expect(eager.events.filter(({ event }) => event === 'reset')).toEqual([]);
+    await until(() => reader.response.destroyed, { what: 'the end of the idle stream', withinMs: 90_000 });
+    eager.close();
+    reader.close();
+  }, 180_000);
+
+  test('of the pages, whose events cannot wait, is let go above the bound; others go on', async () => {
+    const strict = await startTestGateway(world, provider, { config: { oidc: undefined, development: true } });
+    try {
+      const signedIn = await fetch(`${strict.url}/sign-in`, {
+        method: 'POST',
+        redirect: 'manual',
+        headers: { origin: strict.url },
+        body: new URLSearchParams({ id: 'ben', tenant: 'default' }),
+      });
+      const cookie = (signedIn.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
+      const run = await ended(strict);
+      const reader = await idle(strict, '/live?', { cookie });
+      let bytes = 0;
+      const eager = get(`${strict.url}/live`, { headers: { cookie }, agent: false }, (answer) => {
+        answer.on('data', (chunk: Buffer) => void (bytes += chunk.length));
+      });
+      eager.on('error', () => undefined);
+      await until(() => bytes > 0, { what: 'the other reader' });
+      const most = await flood(strict, run, reader.response, () => reader.response.destroyed);
+      expect(most).toBeGreaterThan(0);
+      expect(most).toBeLessThan(BOUND);
+      expect(reader.response.writableLength).toBe(0);
+      const read = bytes;
+      expect(answers.get('/live')?.destroyed).toBe(false);
+      strict.projection.touch(run.runId);
+      await until(() => bytes > read, { what: 'the next change at the other reader' });
+      eager.destroy();
+      reader.close();
+    } finally {
+      await strict.stop();
+    }
+  }, 180_000);
 });
 
 describe('limits', () => {
