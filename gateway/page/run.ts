@@ -1,13 +1,13 @@
 /** The page of one run: what it did, turn by turn, what it waits for, what it cost; and the list of runs. */
 import { randomUUID } from 'node:crypto';
 import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
+import type { MessagesState } from '../../contracts/schemas/run-state.ts';
 import { foreign } from './kit/faithful.ts';
 import { type Html, markup, type Shown } from './kit/markup.ts';
 import { csrf, facts, requestPath } from './kit/layout.ts';
 import type { RunFacts, RunRead, Viewer } from './kit/port.ts';
 import { conversationView } from './conversation.ts';
 import { ago, clock, left } from './kit/times.ts';
-import { toldFacts } from './told.ts';
 
 export function runsView(runs: readonly RunFacts[], now: number): Html {
   return markup`<div class="head">
@@ -116,6 +116,29 @@ export function runView(
         }
       </aside>
     </div>`;
+}
+
+/** What was told to people: how many messages were sent, and each that was not; none where policy tells nobody. */
+export function toldFacts(messages: MessagesState | undefined): readonly (readonly [string, Shown])[] {
+  if (messages === undefined) return [];
+  const { sent, underWay, failed, failures } = messages;
+  return [
+    ['Messages', `${sent} sent, ${underWay.length} under way, ${failed} given up`],
+    ...underWay.map((each) => ['Not told yet', markup`${toldOf(each)}, since ${clock(each.since)}`] as const),
+    ...failures.map(
+      (each) =>
+        [
+          'Not told',
+          markup`${toldOf(each)}, at ${clock(each.at)}: <code>${each.code}</code> ${foreign(each.message)}`,
+        ] as const,
+    ),
+  ];
+}
+
+type ToldMessage = Pick<MessagesState['failures'][number], 'event' | 'calls' | 'channel'>;
+
+function toldOf({ event, calls, channel }: ToldMessage): Html {
+  return markup`<strong>${event}</strong> of ${calls.join(', ')} through ${foreign(channel)}`;
 }
 
 const ENDED: ReadonlySet<string> = new Set(['completed', 'stopped', 'limited', 'cancelled', 'failed']);

@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals';
 import type { MessagesState } from '../../../../contracts/schemas/run-state.ts';
 import { facts } from '../../../../gateway/page/kit/layout.ts';
-import { toldFacts } from '../../../../gateway/page/told.ts';
+import { toldFacts } from '../../../../gateway/page/run.ts';
 
 const NONE: MessagesState = { sent: 3, underWay: [], failed: 0, failures: [] };
 
