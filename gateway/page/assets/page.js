@@ -141,14 +141,9 @@ const FOCUSABLE = 'a, button, summary, input, select, textarea';
 /** What somebody who has the focus would call the place. @param {Element | null} place */
 function nameOf(place) {
   if (place === null || main?.contains(place) !== true) return undefined;
-  const said = ['aria-label', 'href', 'name'].map((name) => place.getAttribute(name) ?? '');
+  const label = place.getAttribute('aria-label') ?? [place.getAttribute('href'), place.getAttribute('name')].join();
   const form = place.closest('form')?.getAttribute('action');
-  return JSON.stringify([
-    place.tagName,
-    said[0] === '' ? said : said[0],
-    form,
-    place.children.length === 0 && place.textContent,
-  ]);
+  return JSON.stringify([place.tagName, label, form, place.children.length === 0 && place.textContent]);
 }
 
 /** @param {string | undefined} name */
