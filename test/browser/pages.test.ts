@@ -416,6 +416,23 @@ describe('catalogs', () => {
     await catalog.settled(refresh);
   };
 
+  test.each(VIEWS)(
+    'read well at %s width',
+    async (name, viewport, colorScheme) => {
+      const page = await pages.signedIn('ann', '/catalogs', { viewport, colorScheme });
+      for (const [view, at] of [
+        ['catalogs', '/catalogs'],
+        ['catalog', '/catalogs/shop'],
+        ['catalog-tool', '/catalogs/shop/tool?name=cancel'],
+      ] as const) {
+        await page.goto(`${pages.url}${at}`);
+        expect(await faultsOf(page)).toEqual([]);
+        await picture(page, `${view}-${name}`);
+      }
+    },
+    LONG_MS,
+  );
+
   test(
     'are followed by their pages: what somebody sets elsewhere, and what a refresh finds, is there',
     async () => {
@@ -463,23 +480,6 @@ describe('catalogs', () => {
       await page.getByRole('link', { name: 'Load it again' }).click();
       await page.waitForURL('**/catalogs/shop');
       expect(await page.getByLabel('Credentials').inputValue()).not.toBe('typed');
-    },
-    LONG_MS,
-  );
-
-  test.each(VIEWS)(
-    'read well at %s width',
-    async (name, viewport, colorScheme) => {
-      const page = await pages.signedIn('ann', '/catalogs', { viewport, colorScheme });
-      for (const [view, at] of [
-        ['catalogs', '/catalogs'],
-        ['catalog', '/catalogs/shop'],
-        ['catalog-tool', '/catalogs/shop/tool?name=cancel'],
-      ] as const) {
-        await page.goto(`${pages.url}${at}`);
-        expect(await faultsOf(page)).toEqual([]);
-        await picture(page, `${view}-${name}`);
-      }
     },
     LONG_MS,
   );
