@@ -111,8 +111,8 @@ function domainOf(fileOf: (name: string) => string): string[] {
  * Makes a bundle in about two seconds; make one and share it.
  *
  * @returns with the files that it was made of
- * @param interceptorModules of replays only, beside those that every bundle has: a module here changes what a run
- * replays
+ * @param interceptorModules of replays and tests alone, beside those that every bundle has: a module here changes what
+ * a run replays, and histories that were recorded with it compare with the same bundle only
  * @param fileOf where workflow code lies; a copy of it needs its own interceptors, which share state with it
  * @param tracing `off` leaves OpenTelemetry's SDK out; both bundles replay the same histories (docs/adr/0065)
  */

@@ -1,7 +1,7 @@
 /** Bundles a backend's own workflows together with those of runs, whose converters and interceptors hold for both. */
 import { statSync } from 'node:fs';
 import { CountersignError } from '../contracts/errors.ts';
-import { CATALOG_WORKFLOW, RUN_WORKFLOW } from '../contracts/names.ts';
+import { CATALOG_WORKFLOW, DIGEST_WORKFLOW, RUN_WORKFLOW } from '../contracts/names.ts';
 import type { Config } from '../contracts/schemas/config.ts';
 import { bundleWorkflows as bundle, type WorkflowBundle } from './bundle.ts';
 
@@ -20,7 +20,8 @@ export async function bundleWorkflows({ workflowsPath, tracing }: OwnWorkflows):
     throw new CountersignError('BUNDLE_INCOMPLETE', message, { path: 'workflowsPath' });
   }
   const { code, buildId, workflows } = await bundle(workflowsPath, [], undefined, tracing);
-  const missing = workflows && [RUN_WORKFLOW, CATALOG_WORKFLOW].filter((name) => !workflows.includes(name));
+  const missing =
+    workflows && [RUN_WORKFLOW, CATALOG_WORKFLOW, DIGEST_WORKFLOW].filter((name) => !workflows.includes(name));
   if (missing === undefined || missing.length === 0) return { code, buildId };
   const message = `The module of workflows does not export ${missing.join(' and ')}. Add this line to it: export * from 'countersign/workflows';`;
   throw new CountersignError('BUNDLE_INCOMPLETE', message, { missing: missing.join(', ') });

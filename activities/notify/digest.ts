@@ -4,7 +4,7 @@
  * 1. A digest has pointers alone. What it says of a request is read of the run when it is sent, and only of a run of this
  *    deployment, by Temporal's word. So a forged pointer tells nothing that is not there, and nobody for whom it is not.
  * 2. A message has one id for all tries. Each try reads anew: what was decided meanwhile is not told.
- * 3. A run that does not answer holds the others up for a few tries; then its news are counted, and not named.
+ * 3. A run that does not answer holds the others up for about two minutes; then its news are counted, and not named.
  */
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { DIGEST_WORKFLOW, QUERIES, RUN_WORKFLOW, SEARCH_ATTRIBUTES, SIGNALS } from '../../contracts/names.ts';
@@ -30,8 +30,8 @@ const MOST_NAMED = 50;
 const RUNS_AT_ONCE = 8;
 /** Time after which no further run is read. A try has 150 s, and its channel a minute of them. */
 const MOST_READING_MS = 60_000;
-/** Tries in which every run must answer. */
-const PATIENT_TRIES = 3;
+/** Tries in which every run must answer: with the pauses between them about two minutes. */
+const PATIENT_TRIES = 6;
 
 /** A run as Temporal and its workers tell it. */
 export interface ReportingRun {
@@ -53,9 +53,18 @@ export function createSendDigest(parts: DigestParts): (input: DigestInput) => Pr
     const { channel, to, round, left, gathered } = input;
     const { namespace, workflowType, workflowId, runId, attempt } = parts.scheduler();
     if (workflowType !== DIGEST_WORKFLOW) throw refusedBy(channel, 'tells of several runs for a digest alone');
-    const { found, asked, unread } = await foundBy(parts, input, newsIn(gathered));
-    if (unread > 0 && (attempt <= PATIENT_TRIES || found.length === 0))
-      throw undelivered(channel, 'has news of runs that do not answer');
+    const { found, asked, silent } = await foundBy(parts, input, newsIn(gathered));
+    const unread = silent.reduce((sum, { news }) => sum + news, 0);
+    const failed = (error: Error): Error => {
+      parts.tell({ channel, event: 'digest', result: 'failed' });
+      return error;
+    };
+    const ofSilent = `has news of runs that do not answer: ${namesOf(silent)}`;
+    if (unread > 0 && attempt <= PATIENT_TRIES) throw failed(undelivered(channel, ofSilent));
+    // Later digests wait for this one, so it ends; that it failed is seen.
+    if (found.length === 0 && unread > 0) throw failed(refusedBy(channel, ofSilent));
+    if (found.length === 0 && left > 0)
+      throw failed(refusedBy(channel, `has ${left} messages of runs that could not be read, or had no room`));
     if (found.length === 0) return;
     const more = Math.max(0, found.length - MOST_NAMED) + unread + left;
     const readRequests = async (run: string): Promise<readonly ApprovalRequest[]> => asked.get(run) ?? [];
@@ -74,8 +83,13 @@ interface Found {
   readonly found: readonly LinkedRequest[];
   /** What each run asks. */
   readonly asked: ReadonlyMap<string, readonly ApprovalRequest[]>;
-  /** Number of news whose run did not answer. */
-  readonly unread: number;
+  /** Runs that did not answer, and how much they have to tell. */
+  readonly silent: readonly { readonly run: string; readonly news: number }[];
+}
+
+function namesOf(silent: Found['silent']): string {
+  const [first = '', ...others] = silent.map(({ run }) => run);
+  return others.length === 0 ? first : `${first} and ${others.length} more`;
 }
 
 /** Reads what the runs say of the news. */
@@ -85,7 +99,7 @@ async function foundBy(parts: DigestParts, digest: DigestInput, news: readonly N
   const runs = [...byRun];
   const found: LinkedRequest[] = [];
   const asked = new Map<string, readonly ApprovalRequest[]>();
-  let unread = 0;
+  const silent: { run: string; news: number }[] = [];
   const end = Date.now() + MOST_READING_MS;
   while (runs.length > 0) {
     const some = runs.splice(0, RUNS_AT_ONCE);
@@ -93,15 +107,20 @@ async function foundBy(parts: DigestParts, digest: DigestInput, news: readonly N
       if (Date.now() > end) throw undelivered(digest.channel, 'has too many runs to read');
       const told = await parts.readRun(run);
       if (told === undefined || told.run.initiator.tenant !== digest.tenant) return [];
-      asked.set(run, told.requests);
-      return await tellable(told, own, digest, parts.policy());
+      const mine = await tellable(told, own, digest, parts.policy());
+      const isTold = ({ callId }: ApprovalRequest): boolean => mine.some((each) => each.callId === callId);
+      asked.set(run, told.requests.filter(isTold));
+      return mine;
     };
     for (const [index, answer] of (await Promise.allSettled(some.map(read))).entries()) {
       if (answer.status === 'fulfilled') found.push(...answer.value);
-      else unread += some[index]?.[1].length ?? 0;
+      else {
+        const [run = '', news = []] = some[index] ?? [];
+        silent.push({ run, news: news.length });
+      }
     }
   }
-  return { found, asked, unread };
+  return { found, asked, silent };
 }
 
 /** Returns what may be told of one run. */

@@ -90,11 +90,11 @@ const HEADINGS: Readonly<Record<MessageEvent, readonly [one: string, many: strin
 };
 
 /** Says what happened, and to how many requests; of several events in the order in which they come. */
-export function headingOf({ requests, more = 0 }: Message): string {
+export function headingOf({ single, requests, more = 0 }: Message): string {
   const counts = new Map<MessageEvent, number>();
   for (const { event } of requests) counts.set(event, (counts.get(event) ?? 0) + 1);
-  const [first, ...others] = [...counts];
-  if (first !== undefined && others.length === 0) return countedAs(first[0], first[1] + more);
+  const [first] = counts;
+  if (single !== undefined && first !== undefined) return countedAs(first[0], first[1] + more);
   const parts = [...counts].map(([event, count]) => countedAs(event, count));
   return [...parts, ...(more === 0 ? [] : [`and ${more} more`])].join('; ');
 }
@@ -147,6 +147,6 @@ export function linesOf(message: Message, request: LinkedRequest): (readonly [na
         ] as const)
       : [['closed', closedWords(request)] as const]),
     // They are the longest, and what is too long for a channel is cut at its end.
-    ['arguments', visible(request.arguments)],
+    ...(request.arguments === '' ? [] : [['arguments', visible(request.arguments)] as const]),
   ];
 }

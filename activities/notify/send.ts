@@ -18,7 +18,7 @@ import { requestDigest } from '../../domain/request/digest.ts';
 import { argumentsLine, jsonLine } from '../../domain/text/shown-json.ts';
 import { Digest, Gathered, type MessageEvent } from '../../contracts/schemas/notify.ts';
 import type { MessageInput, MessageSent, ToldRequest, ToldRun } from '../../contracts/wire/notify.ts';
-import type { Scheduler } from '../kit/activity.ts';
+import { faultName, type Scheduler } from '../kit/activity.ts';
 import { ownValue } from '../kit/json.ts';
 import {
   type Answerable,
@@ -70,8 +70,9 @@ export function createSendMessage(parts: MessageParts): (input: MessageInput) =>
     const seconds = ownValue(parts.gather, channel);
     const gathered = seconds === undefined ? undefined : gatheredOf(input, seconds);
     if (gathered !== undefined) {
-      await parts.handOver(...gathered, repeated).catch(() => {
-        throw undelivered(channel, 'could not be handed what to gather');
+      await parts.handOver(...gathered, repeated).catch((error: unknown) => {
+        parts.tell({ channel, event, result: 'failed' });
+        throw undelivered(channel, `could not be handed what to gather (${faultName(error)})`);
       });
       return {};
     }

@@ -8,7 +8,7 @@ import type { Payload, PayloadCodec } from '@temporalio/common';
 import { listExecutions } from '../../client/engine/executions.ts';
 import { SEALING } from '../../contracts/crypto.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import { CATALOG_WORKFLOW, RUN_WORKFLOW } from '../../contracts/names.ts';
+import { CATALOG_WORKFLOW, DIGEST_WORKFLOW, RUN_WORKFLOW } from '../../contracts/names.ts';
 import { UNDECODABLE_ENCODING } from '../../contracts/payload-converter.ts';
 import { Name } from '../../contracts/schemas/json.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
@@ -255,7 +255,7 @@ async function usersOf(
   const { liveHistories } = await import('../../workers/replay/replay.ts');
   const users: string[] = [];
   let looked = 0;
-  const query = `WorkflowType IN ('${RUN_WORKFLOW}', '${CATALOG_WORKFLOW}') AND ExecutionStatus = 'Running'`;
+  const query = `WorkflowType IN ('${RUN_WORKFLOW}', '${CATALOG_WORKFLOW}', '${DIGEST_WORKFLOW}') AND ExecutionStatus = 'Running'`;
   for await (const recorded of liveHistories(client, listExecutions(client, query))) {
     if (recorded.kind === 'unreadable') throw recorded.error;
     looked += 1;

@@ -4,7 +4,7 @@ import type { Client } from '@temporalio/client';
 import { listExecutions, sentenceOf } from '../../client/engine/executions.ts';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import { CATALOG_WORKFLOW, RUN_WORKFLOW } from '../../contracts/names.ts';
+import { CATALOG_WORKFLOW, DIGEST_WORKFLOW, RUN_WORKFLOW } from '../../contracts/names.ts';
 import { visible } from '../../domain/text/escape.ts';
 import type { Diagnosis } from '../../workers/replay/diagnosis.ts';
 import type { History, Recorded } from '../../workers/replay/recorded-history.ts';
@@ -76,7 +76,10 @@ async function replayLive(paths: readonly string[], options: ReplayOptions, term
       inTime(
         liveHistories(
           client,
-          listExecutions(client, `WorkflowType IN ('${RUN_WORKFLOW}', '${CATALOG_WORKFLOW}') AND (${filter})`),
+          listExecutions(
+            client,
+            `WorkflowType IN ('${RUN_WORKFLOW}', '${CATALOG_WORKFLOW}', '${DIGEST_WORKFLOW}') AND (${filter})`,
+          ),
         ),
         client,
         deadlineMs,

@@ -10,7 +10,7 @@ const MessageRequest = z.strictObject({
   generation: z.int().positive(),
   server: z.string(),
   tool: z.string(),
-  /** JSON as lists show it, without what policy redacts: long strings are cut each by itself, and all after 500 characters. */
+  /** JSON as lists show it, without what policy redacts: long strings are cut each by itself, and all after 500 characters. Empty in a digest where they are not known any more. */
   arguments: z.string(),
   /** Who may decide, in words. */
   who: z.string(),

@@ -37,15 +37,15 @@ export const Digest = z.strictObject({
 });
 export type Digest = z.infer<typeof Digest>;
 
-/** Where a run has something to tell. */
-export const Gathered = z.strictObject({
+/** Where a run has something to tell. A later release may say more of it. */
+export const Gathered = z.object({
   /** Key of the run's message, by which a repetition is known. */
   key: Sha256Hex,
   /** Workflow id of the run. */
   run: z.string().min(1).max(1_000),
   event: MessageEvent,
   calls: z
-    .array(z.strictObject({ callId: z.string().max(40), generation: z.int().positive() }))
+    .array(z.object({ callId: z.string().max(40), generation: z.int().positive() }))
     .min(1)
     .max(20),
 });

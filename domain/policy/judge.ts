@@ -192,6 +192,12 @@ function judgeLayer(layer: LayerName, policy: PolicyInput, considered: readonly 
 
 const UNCERTAIN: Readonly<Record<string, string>> = { failed: ' (condition failed)', unknown: ' (not known)' };
 
+/** Returns the rule that a verdict names, without the words that its match was uncertain. */
+export function withoutDoubt(rule: string): string {
+  const doubt = Object.values(UNCERTAIN).find((words) => rule.endsWith(words)) ?? '';
+  return rule.slice(0, rule.length - doubt.length);
+}
+
 /** A run gives a verdict only if its policy states something for the call. */
 function judgeRun(policy: PolicyInput, tool: JudgedTool, ask: AskCondition): LayerVerdict[] {
   const considered = consider(policy, tool, ask);

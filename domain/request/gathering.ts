@@ -15,6 +15,7 @@ import type { ApproverRule, OrganisationPolicy } from '../../contracts/schemas/p
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { Addressees, ToldRequest } from '../../contracts/wire/notify.ts';
 import { inWords, isSamePerson, peopleEver, ruleAt } from '../policy/approvers.ts';
+import { withoutDoubt } from '../policy/judge.ts';
 import { shownArguments } from '../policy/redaction.ts';
 import { hashOf } from '../text/canonical.ts';
 import { bounded } from '../text/escape.ts';
@@ -98,13 +99,14 @@ type Closed = NonNullable<ToldRequest['closed']>;
 
 /**
  * Finds how a request closed in the ledger of a run that has gone on. Undefined if these entries do not tell its
- * opening and its end; they never hold arguments.
+ * opening and its end. They never hold arguments, so that those are empty.
  */
 export function closingIn(entries: readonly LedgerEntry[], { callId, generation }: News): FoundRequest | undefined {
   const facts = entries.map(({ fact }) => fact).filter((fact) => 'callId' in fact && fact.callId === callId);
   const own = facts.filter((fact) => 'generation' in fact && fact.generation === generation);
   const opened = own.find((fact) => fact.kind === 'request.opened');
-  const verdict = facts.find((fact) => fact.kind === 'verdict');
+  // An edit is judged anew, and the last verdict is the one that asked.
+  const verdict = facts.findLast((fact) => fact.kind === 'verdict');
   const closed = own.map(closedBy).find((each) => each !== undefined);
   if (opened === undefined || verdict === undefined || closed === undefined) return undefined;
   const { approvers, deadline, about } = opened;
@@ -114,7 +116,7 @@ export function closingIn(entries: readonly LedgerEntry[], { callId, generation 
     generation,
     server,
     tool,
-    arguments: '{}',
+    arguments: '',
     who: bounded(inWords(approvers), REASON_CHARACTERS),
     deadline,
     rules,
@@ -182,8 +184,9 @@ function routesFor(
   { rules, about }: ToldRequest,
   { notify = [], rules: known = [] }: NotifyPolicy,
 ): readonly NotifyRoute[] {
+  const asked = rules.map(withoutDoubt);
   const stated = known
-    .filter(({ id }) => rules.includes(`organisation/rules/${id}`))
+    .filter(({ id }) => asked.includes(`organisation/rules/${id}`))
     .flatMap((rule) => (rule.notify === undefined ? [] : [rule.notify]));
   // Rules that let a call pass say nothing of what is asked about it later.
   return stated.length === 0 ? notify : [...stated.flat(), ...(about === undefined ? [] : notify)];

@@ -112,9 +112,9 @@ function deedOf(run: Run, { callId, result }: StretchedCall): string {
   const state = callOf(run, callId);
   const target = state && judgementOf(state)?.target;
   const tool = target === undefined ? callId : toolIn(target.server, target.tool);
-  // The activity is green all the same, so that its other results count.
-  if (result === undefined || (result.kind === 'ended' && result.outcome.kind === 'unknown'))
-    return `${tool} (**answer lost**, left to the run)`;
+  // The worker was lost after the call was on record: whether it left is not known.
+  if (result === undefined) return `${tool} (**may have run**, left to the run)`;
+  if (result.kind === 'ended' && result.outcome.kind === 'unknown') return `${tool} (**answer lost**, left to the run)`;
   if (!isConcluded(result)) return `${tool} (left to the run)`;
   const { outcome } = result;
   if (outcome.kind === 'succeeded') return tool;

@@ -94,6 +94,8 @@ async def main(spec_file: str, run_id: str, approver: str) -> None:
     broken = broken_at(entries)
     if broken is not None or (head, len(entries)) != (result["ledgerHead"], result["ledgerLength"]):
         sys.exit(f"the ledger is not intact: entry {broken}")
+    if entries[-1]["hash"] != head:
+        sys.exit("the ledger is not intact: its last entry is not the head that Temporal gives")
     print(f"{result['status']}: {result['output']}")
     print(f"ledger intact: {len(entries)} entries, head {head}")
 

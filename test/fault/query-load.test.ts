@@ -13,6 +13,7 @@ import { bundleForReplay, compareHistories } from '../../workers/replay/semantic
 import { expectSound } from '../support/faults/oracle.ts';
 import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
 import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { sharedBundle } from '../support/shared-bundle.ts';
 import { until } from '../support/until.ts';
 import { executions, replayOwn } from '../support/world/run-record.ts';
 import type { WorkerProcess } from '../support/world/worker-process.ts';
@@ -41,6 +42,8 @@ beforeAll(async () => {
       },
     },
     client: { deadlineMs: 60_000, taskQueue: 'polled' },
+    // Its histories are compared with the product's own bundle.
+    bundle: await sharedBundle(),
   });
   await world.startWorker();
   frozen = await world.startWorker();

@@ -86,6 +86,6 @@ export function errorOf({ out, err }: CommandResult): ReportedError {
   const lines = err.trimEnd().split('\n');
   const told = lines.slice(0, -1).filter((line) => !line.startsWith('{"waiting":'));
   if (told.length > 0) throw new Error(`standard error holds more than waiting and an error: ${err}`);
-  // Sound: `cli/session/consent.ts` writes it in one shape, which its own tests hold.
+  // Sound: `cli/session/verb.ts` writes it in one shape, which its own tests hold.
   return (JSON.parse(lines.at(-1) ?? '') as { error: ReportedError }).error;
 }

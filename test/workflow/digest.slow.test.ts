@@ -2,6 +2,7 @@
  * What several runs have to tell goes out as one message (docs/adr/0086), on a real server with a real SMTP server
  * (INV-D3, INV-S1): what is in it, once, and nothing for nobody.
  */
+import type { ServerResponse } from 'node:http';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import type { WorkflowHandle } from '@temporalio/client';
 import { createHandOver } from '../../activities/notify/digest.ts';
@@ -63,6 +64,7 @@ beforeAll(async () => {
           rule('lost', 'desk', 'ben'),
           rule('forged', 'letters', 'cleo'),
           rule('closed', 'desk', 'dora'),
+          rule('refused', 'desk', 'fay'),
         ],
       },
     },
@@ -153,6 +155,27 @@ test('INV-D3: what is handed over again after its digest has gone is not told ag
   expect(receiver.digests).toHaveLength(before);
   await decideNext(run, 'ben');
   await run.result();
+});
+
+test('a message that is refused takes nothing with it that came meanwhile, and its digest fails at the end', async () => {
+  const held: ServerResponse[] = [];
+  receiver.answer((_, response) => void held.push(response));
+  const told = (run: string) =>
+    receiver.digests.filter(({ message }) => message.data.requests.some((each) => each.run === run));
+  const first = await world.start([calls('refused'), END]);
+  await openRequests(first);
+  await until(() => told(first.runId).length > 0, { what: 'the message that is to be refused' });
+  const second = await world.start([calls('refused'), END]);
+  await openRequests(second);
+  const digest = digestOf('desk', 'fay');
+  await handed(digest, 2);
+  receiver.answer();
+  for (const response of held) response.writeHead(403).end();
+  await expect(digest.result()).rejects.toMatchObject({ cause: { cause: { type: 'MESSAGE_REFUSED' } } });
+  expect(told(second.runId).map(({ isTaken }) => isTaken)).toEqual([true]);
+  expect(told(first.runId).map(({ isTaken }) => isTaken)).toEqual([false]);
+  for (const run of [first, second]) await decideNext(run, 'fay');
+  await Promise.all([first.result(), second.result()]);
 });
 
 test('the next digest tells that a request is closed, also where its run has gone on', async () => {

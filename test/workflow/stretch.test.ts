@@ -198,7 +198,7 @@ test('a call whose answer was lost is named in the details, and by the timer tha
     const summaries = (events ?? []).map(({ userMetadata }) =>
       Buffer.from(userMetadata?.summary?.data ?? []).toString(),
     );
-    expect(summaries).toContainEqual('"try t1.c0 again: its answer was lost"');
+    expect(summaries).toContainEqual('"try t1.c0 again: it may have run"');
     const { currentDetails } = await losing.client.workflow
       .getHandle(run.runId)
       .query<{ currentDetails?: string }>('__temporal_workflow_metadata');

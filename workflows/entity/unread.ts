@@ -93,7 +93,7 @@ export function assertReadable(...values: readonly unknown[]): void {
  * Lets a caller continue after a failed activity, but not if this worker lacks the key.
  * @throws any error that is not a failure of Temporal's
  */
-export function assertFailure(error: unknown): void {
+export function assertFailure(error: unknown): asserts error is TemporalFailure {
   if (!(error instanceof TemporalFailure)) throw error;
 }
 

@@ -14,6 +14,8 @@
  *    it.
  * 6. A tool call is scheduled once, whatever comes of it (INV-X1), and so is every activity that its caller repeats by
  *    itself.
+ *
+ * One file, because an activity is scheduled again by what the check of its answer says.
  */
 import {
   ActivityFailure,

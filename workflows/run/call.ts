@@ -213,8 +213,8 @@ async function tryAgain(
 ): Promise<void> {
   live.commit(returned(live.run, callId, unsure));
   const delay = waitBeforeNext(attempts, retryAfterMs);
-  // What a stretch has lost shows as red nowhere, so the timer says it.
-  const summary = `try ${callId} again${unsure === undefined ? '' : ': its answer was lost'}`;
+  // A stretch that has lost an answer is green, so the timer says it.
+  const summary = `try ${callId} again${unsure === undefined ? '' : ': it may have run'}`;
   const waiting = callOf(live.run, callId);
   try {
     // The standing decision may be taken back meanwhile. Then people are asked about the call, and it must not sleep.

@@ -117,20 +117,35 @@ test('only a digest has one sent', async () => {
   expect(sent).toEqual([]);
 });
 
-test('a run that does not answer is waited for; then it is counted, and holds up nobody', async () => {
+test('a run that does not answer is waited for; then it is counted, or the digest fails, and nobody is held up', async () => {
   const readRun = async (run: string) => {
     if (run === 'away') throw new Error('away');
     return reporting(run);
   };
   const tries = (attempt: number, ...runs: readonly string[]) => {
-    const { send, sent } = sending({ readRun, scheduler: () => ({ ...BY_DIGEST, attempt }) });
-    return { sent, trying: send(input(runs.map((run) => pointer(run)))) };
+    const { send, sent, told } = sending({ readRun, scheduler: () => ({ ...BY_DIGEST, attempt }) });
+    return { sent, told, trying: send(input(runs.map((run) => pointer(run)))) };
   };
-  await expect(tries(3, 'run/1', 'away').trying).rejects.toMatchObject({ code: 'MESSAGE_UNDELIVERED' });
-  const fourth = tries(4, 'run/1', 'away');
-  await fourth.trying;
-  expect(fourth.sent).toMatchObject([{ requests: [{ run: { workflowId: 'run/1' } }], more: 1 }]);
-  await expect(tries(9, 'away').trying).rejects.toMatchObject({ code: 'MESSAGE_UNDELIVERED' });
+  const failed = [{ channel: 'it', event: 'digest', result: 'failed' }];
+  const sixth = tries(6, 'run/1', 'away');
+  const undelivered = { code: 'MESSAGE_UNDELIVERED', message: expect.stringContaining('do not answer: away.') };
+  await expect(sixth.trying).rejects.toMatchObject(undelivered);
+  expect(sixth.told).toEqual(failed);
+  const seventh = tries(7, 'run/1', 'away');
+  await seventh.trying;
+  expect(seventh.sent).toMatchObject([{ requests: [{ run: { workflowId: 'run/1' } }], more: 1 }]);
+  const alone = tries(7, 'away');
+  await expect(alone.trying).rejects.toMatchObject({ code: 'MESSAGE_REFUSED' });
+  expect(alone.told).toEqual(failed);
+});
+
+test('messages for which a digest had no room are never passed over in silence', async () => {
+  const { send, told } = sending({ readRun: async () => undefined });
+  await expect(send(input([pointer('run/1')], { left: 700 }))).rejects.toMatchObject({
+    code: 'MESSAGE_REFUSED',
+    message: expect.stringContaining('700 messages of runs'),
+  });
+  expect(told).toEqual([{ channel: 'it', event: 'digest', result: 'failed' }]);
 });
 
 test('how a request closed is read in the ledger where the run has gone on', async () => {

@@ -65,6 +65,15 @@ test('it leaves nothing at a signal that outlives it', async () => {
   expect(getEventListeners(signal, 'abort')).toEqual([]);
 });
 
+test('many share a signal side by side, and Node takes that for no leak', async () => {
+  const { signal } = new AbortController();
+  const limit = () =>
+    Object.getOwnPropertySymbols(signal).find(({ description }) => description === 'events.maxEventTargetListeners');
+  await inside(async () => await Promise.resolve(), signal);
+  // Without a limit no number of listeners draws a warning. `getMaxListeners` takes no signal of Jest's realm.
+  expect(Reflect.get(signal, limit() ?? '')).toBe(0);
+});
+
 test('it is cancelled by its own signal, with the reason of that', async () => {
   const controller = new AbortController();
   const reason = new CancelledFailure('no longer wanted');

@@ -2,7 +2,9 @@
 import { describe, expect, test } from '@jest/globals';
 import type { LedgerFact } from '../../../../contracts/schemas/ledger.ts';
 import type { Gathered, MessageEvent } from '../../../../contracts/schemas/notify.ts';
+import { OrganisationPolicy } from '../../../../contracts/schemas/policy.ts';
 import type { ApprovalRequest } from '../../../../contracts/schemas/request.ts';
+import { judge } from '../../../../domain/policy/judge.ts';
 import {
   closingIn,
   digestIdOf,
@@ -16,6 +18,7 @@ import { approvalRequest } from '../../../support/builders/approval-request.ts';
 import { approverRule } from '../../../support/builders/judgement.ts';
 import { ledgerOf } from '../../../support/builders/ledger.ts';
 import { bounded } from '../../../../domain/text/escape.ts';
+import { judgedTool, policyLayers } from '../../../support/builders/policy.ts';
 import { START } from '../../../support/builders/run.ts';
 
 const HEX = 'a'.repeat(64);
@@ -142,7 +145,7 @@ describe('how a request closed in a run that has gone on', () => {
         generation: 1,
         server: 'bank',
         tool: 'pay',
-        arguments: '{}',
+        arguments: '',
         who: 'ann',
         deadline: '2026-01-01T01:00:00.000Z',
         rules: ['organisation/rules/pay'],
@@ -181,6 +184,11 @@ describe('how a request closed in a run that has gone on', () => {
     ],
   ])('closed by: %s', (_, fact, closed) => expect(closing(verdict, opened, fact)?.told.closed).toEqual(closed));
 
+  test('after an edit, the rules are those that asked last', () => {
+    const edited: LedgerFact = { ...verdict, rules: ['organisation/rules/big'] };
+    expect(closing(verdict, opened, edited, approved)?.told.rules).toEqual(['organisation/rules/big']);
+  });
+
   test('what the entries do not hold is not told', () => {
     expect(closing(verdict, approved)).toBeUndefined();
     expect(closing(opened, approved)).toBeUndefined();
@@ -207,15 +215,17 @@ describe('nobody is told whom the run would not have told', () => {
     readonly event?: MessageEvent;
     readonly about?: boolean;
     readonly channel?: string;
+    /** As the judge names the rule that asked. */
+    readonly asking?: string;
   }
   const may = (
     ids: readonly string[],
     groups: readonly string[] = [],
-    { by = policy(), event = 'opened', about = false, channel = 'desk' }: Case = {},
+    { by = policy(), event = 'opened', about = false, channel = 'desk', asking = 'pay' }: Case = {},
   ): boolean => {
     const told = requestIn([approvalRequest()], news(), START)?.told;
     if (told === undefined) throw new Error('there is no request');
-    const asked = { ...told, rules: ['organisation/rules/pay'], ...(about ? { about: 'outcome' as const } : {}) };
+    const asked = { ...told, rules: [`organisation/rules/${asking}`], ...(about ? { about: 'outcome' as const } : {}) };
     return mayBeTold(
       { told: asked, approvers },
       { event },
@@ -240,6 +250,18 @@ describe('nobody is told whom the run would not have told', () => {
     const by = policy({ notify: [{ channel: 'desk', on: ['closed'] }] });
     expect([may(['ann'], [], { by }), may(['ann'], [], { by, event: 'closed' })]).toEqual([false, true]);
     expect(may(['ann'], [], { by: {} })).toBe(false);
+  });
+
+  test('a rule whose condition failed tells whom it tells otherwise (INV-G4)', () => {
+    const organisation = OrganisationPolicy.parse({
+      rules: [{ ...rule('pay', [{ channel: 'desk' }]), when: 'arguments.sum > 5' }],
+    });
+    for (const holds of ['failed', 'unknown'] as const) {
+      const { rules } = judge(policyLayers({ organisation }), judgedTool(), 'ida', () => holds);
+      const [asking = ''] = rules.map((each) => each.replace('organisation/rules/', ''));
+      expect(asking).toMatch(/^pay \(/);
+      expect(may(['ann'], [], { by: organisation, asking })).toBe(true);
+    }
   });
 
   test('initiators and others are told where a route says so', () => {

@@ -56,11 +56,11 @@ describe('a turn', () => {
     );
   });
 
-  test('says which calls have no result, and of which the answer was lost', () => {
+  test('says which calls have no result, and which may have run', () => {
     const open = turnOf([tool('a')]);
     const { callId, digest, sentAt } = stretchedCall();
     const lost = { ...open, calls: [{ callId, digest, sentAt }] };
-    expect(lineOf(lost)).toBe(`${AT} files/a (**answer lost**, left to the run)`);
+    expect(lineOf(lost)).toBe(`${AT} files/a (**may have run**, left to the run)`);
     const result = { kind: 'not-sent', code: 'TOOL_UNAVAILABLE', message: 'It is away.' } as const;
     expect(lineOf(turnOf([tool('a')], { 0: { result } }))).toBe(`${AT} files/a (left to the run)`);
   });
