@@ -49,7 +49,10 @@ export class Streams {
     return this.#open.size;
   }
 
-  /** @throws CountersignError `RATE_LIMITED`, before anything is written */
+  /**
+   * Returns a stream that has ended already if its reader is gone.
+   * @throws CountersignError `RATE_LIMITED`, before anything is written
+   */
   open(response: ServerResponse, { person, until, headers }: Opening): Stream {
     const own = this.#ofPerson.get(person) ?? 0;
     if (this.#open.size >= this.#limits.streams) throw tooMany(`${this.#limits.streams} event streams`);
@@ -93,7 +96,8 @@ export class Streams {
       ended: over.signal,
     };
     this.#open.add(stream);
-    response.once('close', () => {
+    const release = (): void => {
+      if (over.signal.aborted) return;
       clearInterval(heartbeat);
       clearTimeout(expiry);
       this.#open.delete(stream);
@@ -101,7 +105,10 @@ export class Streams {
       if (left <= 0) this.#ofPerson.delete(person);
       else this.#ofPerson.set(person, left);
       over.abort();
-    });
+    };
+    response.once('close', release);
+    // The reader may be gone already, and a connection tells its end once.
+    if (response.destroyed || response.closed) release();
     return stream;
   }
 

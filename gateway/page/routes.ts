@@ -169,6 +169,7 @@ function registerLive(app: FastifyInstance, options: PageOptions): void {
     if (viewer === undefined) return await reply.code(401).send();
     const stream = streams.open(reply.raw, { person: keyOf(viewer), until: viewer.until, headers: {} });
     reply.hijack();
+    if (stream.ended.aborted) return reply;
     const tell = (): void => stream.send('change', undefined, {});
     const { catalog } = request.query;
     const end =

@@ -39,6 +39,7 @@ export function addEventRoutes(app: Server, { reading, news, feeds, streams }: R
     },
     async (request, reply) => {
       const stream = opened(request, reply);
+      if (stream.ended.aborted) return;
       const lastId = request.headers['last-event-id'];
       const tell = async (id: string, event: ChangeEvent): Promise<void> => {
         stream.send('change', id, event);

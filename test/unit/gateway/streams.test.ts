@@ -21,10 +21,15 @@ interface Opened {
   readonly response: ServerResponse;
 }
 
-function open(until = Number.MAX_SAFE_INTEGER): Opened {
+function answering(): ServerResponse {
   const socket = stalled();
   const response = new ServerResponse(new IncomingMessage(socket));
   response.assignSocket(socket);
+  return response;
+}
+
+function open(until = Number.MAX_SAFE_INTEGER): Opened {
+  const response = answering();
   const streams = new Streams(LIMITS);
   return { streams, stream: streams.open(response, { ...OPENING, until }), response };
 }
@@ -86,4 +91,22 @@ test('a stream is ready when its reader has taken what was sent, and when it has
   response.emit('close');
   await ended;
   expect(stream.ended.aborted).toBe(true);
+});
+
+test.each<[string, (response: ServerResponse) => void]>([
+  ['its response', (response) => void response.destroy()],
+  ['its connection', ({ socket }) => void socket?.destroy()],
+])('a reader that has ended %s before the stream opens takes no place, and keeps nothing going', async (_, end) => {
+  const response = answering();
+  const streams = new Streams(LIMITS);
+  const closed = new Promise((resolve) => void response.once('close', resolve));
+  end(response);
+  await closed;
+  const { ended } = streams.open(response, { ...OPENING, until: Number.MAX_SAFE_INTEGER });
+  expect([ended.aborted, streams.size, jest.getTimerCount()]).toEqual([true, 0, 0]);
+  // A second word of the end frees no place of another stream.
+  const others = [answering(), answering()];
+  for (const other of others) streams.open(other, { ...OPENING, until: Number.MAX_SAFE_INTEGER });
+  response.emit('close');
+  expect(() => streams.open(answering(), { ...OPENING, until: Number.MAX_SAFE_INTEGER })).toThrow('2 event streams');
 });

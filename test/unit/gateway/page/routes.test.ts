@@ -4,8 +4,8 @@
  * One file, because all of it is one table of pages before one source.
  */
 import { createHash } from 'node:crypto';
-import { get } from 'node:http';
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { get, type ServerResponse } from 'node:http';
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import cookie from '@fastify/cookie';
 import { fastify, type FastifyInstance } from 'fastify';
 import { CountersignError } from '../../../../contracts/errors.ts';
@@ -70,6 +70,9 @@ let tool: KnownTool;
 let checked: CheckedLedger;
 let started: object[];
 let catalogs: PageSource['catalogs'];
+let streams: Streams;
+/** What the check of a session waits for. */
+let checking: () => Promise<void>;
 
 const facts = (runId: string) => ({ runId, initiator: 'carol', startedAt: request.openedAt, status: 'waiting' });
 
@@ -144,6 +147,8 @@ beforeEach(async () => {
   catalogs = noCatalogs;
   const report = { faults: [], length: 7, head: 'ef'.repeat(32), branches: 1, signedTo: 0, ended: false };
   checked = { report, isHeadOfRun: true };
+  checking = async () => undefined;
+  streams = new Streams({ streams: 10, streamsPerPerson: 5 });
   app = fastify();
   await app.register(cookie);
   registerPages(app, {
@@ -151,11 +156,14 @@ beforeEach(async () => {
     sessions: {
       origin: undefined,
       sessionOf: async () => ({ value: 'session', seconds: 60 }),
-      askerOf: async () => viewer ?? Promise.reject(new CountersignError('SIGN_IN_REQUIRED', 'nobody')),
+      askerOf: async () => {
+        await checking();
+        return viewer ?? Promise.reject(new CountersignError('SIGN_IN_REQUIRED', 'nobody'));
+      },
     },
     isDevelopment: false,
     hasSignIn: true,
-    streams: new Streams({ streams: 10, streamsPerPerson: 5 }),
+    streams,
   });
   base = await app.listen({ host: '127.0.0.1', port: 0 });
 });
@@ -1150,6 +1158,40 @@ describe('a catalog', () => {
     await events(2);
     stream.destroy();
     await until(() => isOver, { what: 'the end of the stream' });
+  });
+
+  test('is not followed for a reader that has gone while its session was checked', async () => {
+    let follows = 0;
+    catalogs = {
+      ...noCatalogs,
+      changes: () => {
+        follows += 1;
+        return () => undefined;
+      },
+    };
+    const opening = jest.spyOn(streams, 'open');
+    const answered = new Promise<ServerResponse>((resolve) => {
+      app.server.prependOnceListener('request', (_request, response) => resolve(response));
+    });
+    let pass = (): void => undefined;
+    const isChecking = new Promise<void>((begun) => {
+      checking = async () =>
+        await new Promise((resolve) => {
+          pass = resolve;
+          begun();
+        });
+    });
+    const headers = { cookie: '__Host-countersign=session-of-ann' };
+    const reader = get(new URL('/live?catalog=shop', base), { headers, agent: false });
+    reader.on('error', () => undefined);
+    const response = await answered;
+    await isChecking;
+    const closed = new Promise((resolve) => void response.once('close', resolve));
+    reader.destroy();
+    await closed;
+    pass();
+    await until(() => opening.mock.calls.length > 0, { what: 'the stream' });
+    expect([follows, streams.size]).toEqual([0, 0]);
   });
 
   const pendingWith = (
