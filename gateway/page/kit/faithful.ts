@@ -130,12 +130,25 @@ export function shownValue(value: JsonValue): Html {
 }
 
 function roomFor(value: JsonValue): Room {
+  return { values: MOST_VALUES, marks: marksIn(value, MOST_MARKS) > MOST_MARKS ? FEW_MARKS : MOST_MARKS };
+}
+
+/** Counts what stands apart in the texts and names of a value, as far as `most` and a little beyond. */
+function marksIn(value: JsonValue, most: number): number {
   let found = 0;
-  for (const { 1: rightToLeft } of JSON.stringify(value).matchAll(APART)) {
-    found += rightToLeft === undefined ? 1 : 1 / RUNS_FOR_A_MARK;
-    if (found > MOST_MARKS) return { values: MOST_VALUES, marks: FEW_MARKS };
-  }
-  return { values: MOST_VALUES, marks: MOST_MARKS };
+  if (typeof value === 'string')
+    // Not in JSON, which has escapes for some of it.
+    for (const { 1: rightToLeft } of value.matchAll(APART)) {
+      found += rightToLeft === undefined ? 1 : 1 / RUNS_FOR_A_MARK;
+      if (found > most) break;
+    }
+  else if (typeof value === 'object' && value !== null)
+    for (const [name, each] of Object.entries(value)) {
+      found += marksIn(name, most - found);
+      if (found <= most) found += marksIn(each, most - found);
+      if (found > most) break;
+    }
+  return found;
 }
 
 /** Shows the same as JSON text in ASCII: each character that is not stands as an escape (RFC 8259 §7). */

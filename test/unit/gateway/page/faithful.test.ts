@@ -104,6 +104,14 @@ describe('what is shown has a few bytes for each of the data', () => {
     ['marks between letters', 'a\u0336'.repeat(BYTES / 3)],
     ['right-to-left words', '\u05D0 1 '.repeat(BYTES / 5)],
     ['many short texts of marks', Array.from({ length: BYTES / 64 }, () => '\u0336'.repeat(30))],
+    ...['\r', '\b', '\f', '\x01', '\uD800'].map((char): [string, unknown] => [
+      `texts of ${JSON.stringify(char)}`,
+      Array.from({ length: 145 }, () => char.repeat(900)),
+    ]),
+    [
+      'names of control characters',
+      Object.fromEntries(Array.from({ length: 145 }, (_, at) => [`${at}${'\r'.repeat(900)}`, 0])),
+    ],
     ['values without a text', Array.from({ length: BYTES / 2 }, () => 1)],
     ['objects of one member', Array.from({ length: BYTES / 8 }, () => ({ a: 1 }))],
     ['lists of lists of lists', Array.from({ length: 64 }, () => Array.from({ length: 64 }, () => [1, [2], [[3]]]))],
