@@ -405,10 +405,10 @@ describe('catalogs', () => {
   );
 
   /** Changes a tool as another person does elsewhere. */
-  const elsewhere = async (change: ToolChange): Promise<void> => {
+  const elsewhere = async (change: ToolChange, by = 'tim'): Promise<void> => {
     const catalog = pages.world.countersign.catalog('shop');
     const { policyVersion: expectedVersion } = await catalog.snapshot();
-    await catalog.setToolPolicies({ by: { id: 'tim', groups: [] }, expectedVersion, changes: [change] });
+    await catalog.setToolPolicies({ by: { id: by, groups: [] }, expectedVersion, changes: [change] });
   };
   const refreshed = async (): Promise<void> => {
     const catalog = pages.world.countersign.catalog('shop');
@@ -480,6 +480,25 @@ describe('catalogs', () => {
       await page.getByRole('link', { name: 'Load it again' }).click();
       await page.waitForURL('**/catalogs/shop');
       expect(await page.getByLabel('Credentials').inputValue()).not.toBe('typed');
+    },
+    LONG_MS,
+  );
+
+  test(
+    'keep what is turned beside a waiting change, and let it be saved, when another change waits',
+    async () => {
+      const page = await pages.signedIn('ann', '/catalogs/shop');
+      await elsewhere({ tool: 'cancel', denied: false }, 'cleo');
+      const agree = page.getByRole('button', { name: 'Agree' });
+      await agree.first().waitFor();
+      const ask = page.getByLabel('cancel: ask');
+      await ask.uncheck();
+      await elsewhere({ tool: 'refund', denied: false }, 'cleo');
+      await page.getByText('What is asked has changed.').waitFor();
+      expect(await agree.first().isDisabled()).toBe(true);
+      expect(await ask.isChecked()).toBe(false);
+      await page.getByRole('button', { name: 'Save the changes' }).click();
+      await page.getByText('Asked for by ann').waitFor();
     },
     LONG_MS,
   );

@@ -78,8 +78,9 @@ async function follow() {
     const fresh = next.querySelector('#main');
     if (fresh === null || contentOf(fresh) === contentOf(main)) return;
     if (digestsOf(fresh) !== '' && digestsOf(main) !== '' && digestsOf(fresh) !== digestsOf(main)) {
-      // Somebody may be about to press a button: what it answers must not change under the hand.
-      for (const button of main.querySelectorAll('button')) button.disabled = true;
+      // Somebody may be about to press a button: what it answers must not change under the hand. Other forms stay usable.
+      for (const field of main.querySelectorAll(DIGESTS))
+        for (const button of field.closest('form')?.querySelectorAll('button') ?? []) button.disabled = true;
       say('What is asked has changed. ', 'Look at it again', location.href);
       return;
     }
@@ -118,11 +119,12 @@ function contentOf(part) {
   return copy.textContent + digestsOf(copy);
 }
 
-/** What the forms of a page answer: requests, changes of catalogs, definitions. @param {Element} part */
+/** What the forms of a page answer: requests, changes of catalogs, definitions. */
+const DIGESTS = 'input[name=digest], input[name=definition]';
+
+/** @param {Element} part */
 function digestsOf(part) {
-  return [...part.querySelectorAll('input[name=digest], input[name=definition]')]
-    .map((each) => each.getAttribute('value'))
-    .join();
+  return [...part.querySelectorAll(DIGESTS)].map((each) => each.getAttribute('value')).join();
 }
 
 /** Folds with their names, which stay theirs where others come before them. @param {Element} part */
