@@ -4,7 +4,7 @@
  * 1. A page holds so much of it, newest first. What has no room there has a page of its own.
  */
 import type { JsonValue } from '../../contracts/schemas/json.ts';
-import { foreign, foreignBlock, rawJson, tree } from './kit/faithful.ts';
+import { alsoAsJson, foreign, foreignBlock, rawJson, tree } from './kit/faithful.ts';
 import { type Html, markup, type Shown } from './kit/markup.ts';
 import type { AssistantPart, CallResult, Message } from '../../contracts/schemas/transcript.ts';
 import type { Placed } from './kit/port.ts';
@@ -111,13 +111,6 @@ export function partView(messages: readonly Placed[], runId: string, place: stri
     </div>
     <section class="card">
       ${wholePart(part)}
-      ${'type' in part && part.type === 'call' && jsonView(part.arguments)}
+      ${'type' in part && part.type === 'call' && alsoAsJson(part.arguments, 'As JSON they would be too large to stand here twice.')}
     </section>`;
-}
-
-function jsonView(values: JsonValue): Html {
-  return markup`<details class="fold">
-    <summary>As JSON</summary>
-    ${rawJson(values)}
-  </details>`;
 }

@@ -8,7 +8,7 @@ import { permittedTo } from '../../domain/request/permitted.ts';
 import { decideView } from './answers.ts';
 import { conversationView } from './conversation.ts';
 import { diff } from './kit/diff.ts';
-import { foreign, foreignBlock, rawJson, tree } from './kit/faithful.ts';
+import { alsoAsJson, foreign, foreignBlock, rawJson, tree } from './kit/faithful.ts';
 import { type Html, markup, type Shown } from './kit/markup.ts';
 import { QUESTIONS } from './inbox.ts';
 import { type Answering, facts, requestPath } from './kit/layout.ts';
@@ -43,13 +43,13 @@ export function requestView(page: RequestPage): Html {
         ${request.duplicateOf !== undefined && markup`<p class="banner warning">The same tool with the same arguments was asked for in call ${request.duplicateOf}. Each needs an approval of its own, or one that stands.</p>`}
         <section aria-labelledby="arguments">
           <h2 id="arguments">Arguments</h2>
-          ${tree(request.arguments)} ${jsonView(request)}
+          ${tree(request.arguments)} ${alsoAsJson(request.arguments, markup`<a href="${requestPath(request)}/json">As JSON</a>`)}
         </section>
         ${
           edited !== undefined &&
           markup`<section aria-labelledby="edited">
             <h2 id="edited">Changed by ${foreign(edited.by)}</h2>
-            ${diff(edited.proposed, request.arguments)}
+            ${diff(edited.proposed, request.arguments, 'All that will be sent stands above; what the model proposed, in the conversation.')}
           </section>`
         }
         </div>
@@ -67,18 +67,6 @@ export function requestView(page: RequestPage): Html {
       </div>
       
     </div>`;
-}
-
-/** Characters of arguments that stand in the page a second time. */
-const MOST_TWICE = 65_536;
-
-function jsonView(request: ApprovalRequest): Html {
-  if (JSON.stringify(request.arguments).length > MOST_TWICE)
-    return markup`<p><a href="${requestPath(request)}/json">As JSON</a></p>`;
-  return markup`<details class="fold">
-    <summary>As JSON</summary>
-    ${rawJson(request.arguments)}
-  </details>`;
 }
 
 /** The page of all arguments as JSON. */

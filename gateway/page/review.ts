@@ -9,13 +9,24 @@ import { left } from './kit/times.ts';
 /** A chosen request: run, call and the digest that was shown. */
 export type Chosen = readonly [runId: string, callId: string, digest: string];
 
-export function reviewView(listed: readonly Listed[], gone: number, viewer: Viewer, now: number): Html {
+/** Characters of arguments, as JSON, that one review shows; the first request is shown in any case. */
+const MOST_SHOWN = 262_144;
+
+export function reviewView(chosen: readonly Listed[], gone: number, viewer: Viewer, now: number): Html {
+  let size = 0;
+  const end = chosen.findIndex(({ request }, index) => {
+    size += JSON.stringify(request.arguments).length;
+    return index > 0 && size > MOST_SHOWN;
+  });
+  const listed = end < 0 ? chosen : chosen.slice(0, end);
+  const later = chosen.length - listed.length;
   const one = listed.length === 1;
   return markup`<div class="head">
       <p class="crumbs"><a href="/">Inbox</a></p>
       <h1>Review ${listed.length} ${one ? 'request' : 'requests'}</h1>
     </div>
     ${gone > 0 && markup`<p class="banner warning">${gone} of those that you chose changed or closed meanwhile, and ${gone === 1 ? 'is' : 'are'} not here.</p>`}
+    ${later > 0 && markup`<p class="banner warning">${later} more of those that you chose ${later === 1 ? 'has' : 'have'} no room here, and ${later === 1 ? 'gets' : 'get'} no decision: choose ${later === 1 ? 'it' : 'them'} again in the inbox.</p>`}
     <form method="post" action="/review/decide">
       ${csrf(viewer)}
       <ol class="reviewed">

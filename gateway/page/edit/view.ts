@@ -4,7 +4,7 @@ import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
 import { permittedTo } from '../../../domain/request/permitted.ts';
 import { canonicalJson, hashOf } from '../../../domain/text/canonical.ts';
 import { diff } from '../kit/diff.ts';
-import { asciiJson, foreign, foreignBlock, isObject, isPlain, rawJson, tree } from '../kit/faithful.ts';
+import { alsoAsJson, asciiJson, foreign, foreignBlock, isObject, isPlain, tree } from '../kit/faithful.ts';
 import { type Answering, binding, requestPath } from '../kit/layout.ts';
 import { writtenJson } from '../kit/json.ts';
 import { type Html, markup, type Shown } from '../kit/markup.ts';
@@ -157,15 +157,12 @@ export function comparedView({ request, viewer, now, typed }: Omit<Answering, 't
   return markup`${headView(request, now)}
     <section class="card" aria-labelledby="changes">
       <h2 id="changes">What you change</h2>
-      ${diff(request.arguments, changed)}
+      ${diff(request.arguments, changed, 'All that will be sent stands below; what was proposed, on the page of the request.')}
     </section>
     <section class="card" aria-labelledby="whole">
       <h2 id="whole">What will be sent</h2>
       ${tree(changed)}
-      <details class="fold">
-        <summary>As JSON</summary>
-        ${rawJson(changed)}
-      </details>
+      ${alsoAsJson(changed, 'To read them as JSON, change them again.')}
     </section>
     <form method="post" action="${requestPath(request)}" class="card">
       ${binding(request, viewer)}<input type="hidden" name="kind" value="approve" /><input

@@ -2,8 +2,8 @@
 import { defined } from '../../../contracts/defined.ts';
 import type { JsonObject, JsonValue } from '../../../contracts/schemas/json.ts';
 import { canonicalJson } from '../../../domain/text/canonical.ts';
-import { foreign, isList, isObject, shownValue } from './faithful.ts';
-import { type Html, markup } from './markup.ts';
+import { foreignName, isList, isObject, MOST_TWICE, shownValue } from './faithful.ts';
+import { type Html, markup, type Shown } from './markup.ts';
 
 /** A place where two values differ; absent is a value that is not there. */
 export interface Difference {
@@ -13,17 +13,33 @@ export interface Difference {
   readonly after?: JsonValue | undefined;
 }
 
-/** Shows how changed arguments differ from the proposed ones, as deep as they do. */
-export function diff(before: JsonObject, after: JsonObject): Html {
+/** Differences that are shown; a model or a server may make thousands. */
+const MOST_SHOWN = 50;
+
+/**
+ * Shows how changed arguments differ from the proposed ones, as deep as they do.
+ * @param whole says where both stand as a whole: not all of a difference may have room
+ */
+export function diff(before: JsonObject, after: JsonObject, whole: string): Html {
   const all = differences(before, after);
+  const more = all.length - MOST_SHOWN;
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
   const same = names.filter((name) => isSame(own(before, name), own(after, name))).length;
-  return markup`${differencesView(all)}
+  let room = MOST_TWICE;
+  let large = 0;
+  const shown = all.slice(0, MOST_SHOWN).map((each) => {
+    const size = sizeOf(each.before) + sizeOf(each.after);
+    if (size <= room) {
+      room -= size;
+      return each;
+    }
+    large += 1;
+    return { path: each.path, large: size };
+  });
+  return markup`${differencesView(shown)}
+    ${(more > 0 || large > 0) && markup`<p class="banner warning">${more > 0 && `${more} more differences are not shown here. `}${large > 0 && `${large} of those above ${large === 1 ? 'is' : 'are'} too large to be shown here. `}${whole}</p>`}
     <p class="note">${same === 1 ? '1 other argument is as it was.' : `${same} other arguments are as they were.`}</p>`;
 }
-
-/** Fields of a definition whose change is shown; a hostile server may change thousands. */
-const MOST_SHOWN = 50;
 
 /** Shows how two definitions of a tool differ, as far as people read. */
 export function definitionChangesView(all: readonly Difference[]): Html {
@@ -32,19 +48,33 @@ export function definitionChangesView(all: readonly Difference[]): Html {
     ${more > 0 && markup`<p class="note">${more} more fields differ.</p>`}`;
 }
 
-export function differencesView(all: readonly Difference[]): Html {
+function sizeOf(value: JsonValue | undefined): number {
+  return value === undefined ? 0 : JSON.stringify(value).length;
+}
+
+/** @param all one that is large stands with its size alone */
+export function differencesView(all: readonly (Difference & { readonly large?: number })[]): Html {
   if (all.length === 0) return markup`<p class="note">Nothing differs.</p>`;
   return markup`<dl class="diff">
     ${all.map(
-      ({ path, before, after }) =>
+      ({ path, before, after, large }) =>
         markup`<div class="member">
-          <dt>${foreign(path)}</dt>
+          <dt>${foreignName(path)}</dt>
           <dd>
-            ${before !== undefined && markup`<del><span class="what">was</span>${shownValue(before)}</del>`}${after !== undefined && markup`<ins><span class="what">becomes</span>${shownValue(after)}</ins>`}${after === undefined && markup`<ins><span class="what">is left out</span></ins>`}
+            ${large !== undefined ? markup`<span class="what">differs, with ${large.toLocaleString('en')} characters before and after</span>` : sidesView(before, after)}
           </dd>
         </div>`,
     )}
   </dl>`;
+}
+
+function sidesView(before: JsonValue | undefined, after: JsonValue | undefined): Shown {
+  return [
+    before !== undefined && markup`<del><span class="what">was</span>${shownValue(before)}</del>`,
+    after === undefined
+      ? markup`<ins><span class="what">is left out</span></ins>`
+      : markup`<ins><span class="what">becomes</span>${shownValue(after)}</ins>`,
+  ];
 }
 
 /** Lists of other lengths differ as a whole: nobody can say which of their items are the same. */

@@ -16,6 +16,9 @@ import { type Html, markup, plainText, type Shown } from './markup.ts';
 const SHOWN_CHARACTERS = 400;
 /** The same where not all values can be shown as a tree. */
 const SHOWN_OF_MANY = 100;
+/** Characters of a name that is not shown whole. */
+const NAME_BEGINNING = 150;
+const NAME_END = 50;
 /** Members of a list or object that stand outside of its fold. */
 const SHOWN_MEMBERS = 40;
 /** Levels of nesting that are shown as a tree; what is deeper is shown as JSON. */
@@ -154,6 +157,31 @@ function marksIn(value: JsonValue, most: number): number {
 /** Shows the same as JSON text in ASCII: each character that is not stands as an escape (RFC 8259 §7). */
 export function rawJson(value: JsonValue): Html {
   return markup`<pre class="raw" tabindex="0" dir="ltr">${plainText(asciiJson(value))}</pre>`;
+}
+
+/** Characters, as JSON, of what stands in a page a second time. */
+export const MOST_TWICE = 65_536;
+
+/**
+ * Folds the JSON of values that the page shows already, if they are small enough to stand there twice.
+ * @param otherwise says where the JSON of larger ones is
+ */
+export function alsoAsJson(values: JsonValue, otherwise: Shown): Html {
+  if (JSON.stringify(values).length > MOST_TWICE) return markup`<p class="note">${otherwise}</p>`;
+  return markup`<details class="fold">
+    <summary>As JSON</summary>
+    ${rawJson(values)}
+  </details>`;
+}
+
+/** A name that may be long, with its beginning and its end. */
+export function foreignName(name: string): Html {
+  const points = [...name];
+  if (points.length <= NAME_BEGINNING + NAME_END) return foreign(name);
+  const [first, last] = [points.slice(0, NAME_BEGINNING), points.slice(-NAME_END)].map((each) =>
+    foreign(each.join('')),
+  );
+  return markup`${first} … ${last} <span class="note">${count(points.length)} characters</span>`;
 }
 
 export function asciiJson(value: JsonValue): string {

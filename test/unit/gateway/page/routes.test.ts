@@ -319,6 +319,31 @@ describe('other arguments', () => {
     expect(answer.body).toContain('carol');
   });
 
+  test('that differ in very much are compared as far as a page has room, and told to differ in more', async () => {
+    const name = `${'long '.repeat(1_000)}end`;
+    const numbers = Array.from({ length: 300 }, (_, index) => index);
+    const many = { [name]: numbers, text: 'x'.repeat(100_000), last: 1 };
+    shown = [{ ...request, arguments: many }];
+    const changed = { [name]: numbers.map((each) => each + 1_000), text: 'y'.repeat(100_000), last: 2 };
+    const { body } = await post(`${PATH}/edit`, { ...BOUND, as: 'json', whole: JSON.stringify(changed) });
+    const changes = /aria-labelledby="changes">([^]*?)<\/section>/.exec(body)?.[1] ?? '';
+    expect(changes).toContain('252 more differences are not shown here. All that will be sent stands below');
+    expect(changes).toMatch(/5,006 characters/);
+    expect(changes.match(/<dt>/g)).toHaveLength(50);
+    expect(changes.length).toBeLessThan(50_000);
+    expect(JSON.parse(argumentsIn(body))).toEqual(changed);
+    expect(body).toContain('To read them as JSON, change them again.');
+    expect(body).not.toContain('<pre');
+
+    shown = [{ ...request, arguments: { text: many.text, last: 1 } }];
+    const large = { ...BOUND, as: 'json', whole: JSON.stringify({ text: changed.text, last: 2 }) };
+    const other = /aria-labelledby="changes">([^]*?)<\/section>/.exec((await post(`${PATH}/edit`, large)).body)?.[1];
+    expect(other).toContain('differs, with 200,004 characters before and after');
+    expect(other).toContain('1 of those above is too large to be shown here.');
+    expect(other).toMatch(/last[^]*was[^]*1[^]*becomes[^]*2/);
+    expect(other).not.toContain('yyy');
+  });
+
   test('of a request that changed meanwhile are not compared, and not lost', async () => {
     const answer = await post(`${PATH}/edit`, edited({ digest: 'ef'.repeat(32), 'argument.1': 'carol' }));
     expect(answer.statusCode).toBe(412);
@@ -468,6 +493,20 @@ describe('several together', () => {
     expect(late.body).toContain('0 of 1 decided');
     expect(late.body).toContain('ben was faster.');
     expect(sent).toHaveLength(1);
+  });
+
+  test('are as many as have room; the others are told of, and get no decision', async () => {
+    const calls = ['t1.c0', 't1.c1', 't1.c2', 't1.c3'];
+    shown = calls.map((callId) => ({ ...request, callId, arguments: { text: 'x'.repeat(120_000) } }));
+    const form = new URLSearchParams({ csrf: ANN.csrf });
+    for (const callId of calls) form.append('chosen', JSON.stringify(['run-1', callId, request.digest]));
+    const { body } = await ask('/review', { method: 'POST', body: form });
+    expect(body).toContain('Review 2 requests');
+    expect(body).toContain('2 more of those that you chose have no room here, and get no decision');
+    expect(body.match(/name="chosen"/g)).toHaveLength(2);
+    // One alone is shown, however large.
+    shown = [{ ...request, arguments: { text: 'x'.repeat(262_144) } }];
+    expect((await post('/review', { chosen })).body).toContain('Review 1 request');
   });
 
   test('a choice that is no choice is refused', async () => {
