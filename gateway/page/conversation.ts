@@ -3,8 +3,8 @@
  *
  * 1. A page holds so much of it, newest first. What has no room there has a page of its own.
  */
-import type { JsonValue } from '../../contracts/schemas/json.ts';
-import { alsoAsJson, foreign, foreignBlock, rawJson, tree } from './kit/faithful.ts';
+import type { JsonObject } from '../../contracts/schemas/json.ts';
+import { alsoAsJson, foreign, foreignBlock, foreignName, rawJson, tree } from './kit/faithful.ts';
 import { type Html, markup, type Shown } from './kit/markup.ts';
 import type { AssistantPart, CallResult, Message } from '../../contracts/schemas/transcript.ts';
 import type { Placed } from './kit/port.ts';
@@ -13,7 +13,15 @@ import type { Placed } from './kit/port.ts';
 const MOST_SHOWN = 65_536;
 
 type Words = Extract<Message, { readonly text: string }>;
-type Part = Words | AssistantPart | CallResult;
+
+/** What was sent in place of what the model proposed. */
+interface Sent {
+  readonly callId: string;
+  readonly sentBy: string;
+  readonly arguments: JsonObject;
+}
+
+type Part = Words | AssistantPart | CallResult | Sent;
 
 interface PlacedPart {
   readonly part: Part;
@@ -30,7 +38,7 @@ export function conversationView(messages: readonly Placed[], runId: string): Sh
       .flat()
       .toReversed()
       .filter(({ part }) => {
-        const size = JSON.stringify(part).length;
+        const size = sizeOf(part);
         if (size > room) return false;
         room -= size;
         return true;
@@ -67,15 +75,32 @@ function speakerOf(message: Message): Shown {
 }
 
 function partsOf({ at, message }: Placed): readonly PlacedPart[] {
-  const parts: readonly Part[] =
-    message.role === 'assistant' ? message.parts : message.role === 'tool' ? message.results : [message];
+  if (message.role === 'tool')
+    return message.results.flatMap((part, index) => {
+      const { callId, edited } = part;
+      const place = `${at}/${index}`;
+      const sent = edited && { callId, sentBy: edited.by, arguments: edited.arguments };
+      return [...(sent === undefined ? [] : [{ part: sent, place: `${place}-sent` }]), { part, place }];
+    });
+  const parts: readonly Part[] = message.role === 'assistant' ? message.parts : [message];
   return parts.map((part, index) => ({ part, place: `${at}/${index}` }));
+}
+
+/** What a page shows of a part: words, arguments or an outcome. */
+function shownOf(part: Part): string | JsonObject {
+  // Sound: an outcome comes from JSON.
+  if ('outcome' in part) return part.outcome as unknown as JsonObject;
+  return 'arguments' in part ? part.arguments : part.text;
+}
+
+function sizeOf(part: Part): number {
+  return JSON.stringify(shownOf(part)).length;
 }
 
 function foldedPart(part: Part): Html {
   const fold = (summary: Shown): Html =>
     markup`<details class="fold"><summary>${summary}</summary>${wholePart(part)}</details>`;
-  if ('outcome' in part) return fold(nameOf(part));
+  if ('outcome' in part || 'sentBy' in part) return fold(nameOf(part));
   if ('type' in part) return part.type === 'text' ? foreignBlock(part.text) : fold(nameOf(part));
   return part.role === 'system' ? fold('Show') : foreignBlock(part.text);
 }
@@ -84,20 +109,22 @@ function foldedPart(part: Part): Html {
 function nameOf(part: Part): Html {
   if ('outcome' in part)
     return markup`<span class="outcome ${part.outcome.kind}">${part.outcome.kind}</span> ${part.callId}`;
+  if ('sentBy' in part)
+    return markup`sent as changed by ${foreignName(part.sentBy)} <span class="note">${part.callId}</span>`;
   if ('type' in part && part.type === 'call')
-    return markup`calls ${foreign(part.name)} <span class="note">${part.callId}</span>`;
+    return markup`calls ${foreignName(part.name)} <span class="note">${part.callId}</span>`;
   return 'type' in part && part.type === 'reasoning' ? markup`Reasoning` : markup`Words`;
 }
 
 function linkTo({ part, place }: PlacedPart, runId: string): Html {
-  const size = JSON.stringify(part).length.toLocaleString('en');
+  const size = sizeOf(part).toLocaleString('en');
   return markup`<p><a class="button small" href="/runs/${encodeURIComponent(runId)}/messages/${place}">${nameOf(part)}</a> <span class="note">${size} characters, on a page of its own</span></p>`;
 }
 
 function wholePart(part: Part): Html {
-  // Sound: an outcome comes from JSON.
-  if ('outcome' in part) return rawJson(part.outcome as unknown as JsonValue);
-  return 'type' in part && part.type === 'call' ? tree(part.arguments) : foreignBlock(part.text);
+  const shown = shownOf(part);
+  if (typeof shown === 'string') return foreignBlock(shown);
+  return 'outcome' in part ? rawJson(shown) : tree(shown);
 }
 
 /** The page of one part of a conversation; undefined if it is not there. */
@@ -110,7 +137,8 @@ export function partView(messages: readonly Placed[], runId: string, place: stri
       <h1>${nameOf(part)}</h1>
     </div>
     <section class="card">
+      ${'type' in part && part.type === 'call' && markup`<p class="note">The model calls ${foreign(part.name)}.</p>`}
       ${wholePart(part)}
-      ${'type' in part && part.type === 'call' && alsoAsJson(part.arguments, 'As JSON they would be too large to stand here twice.')}
+      ${'arguments' in part && alsoAsJson(part.arguments, 'As JSON they would be too large to stand here twice.')}
     </section>`;
 }

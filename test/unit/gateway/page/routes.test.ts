@@ -908,6 +908,37 @@ describe('a conversation', () => {
     expect(await whole('8/1')).not.toContain('<script>alert');
   });
 
+  test('shows the arguments that a person has changed, and has room for what is shown alone', async () => {
+    const opaque = { signature: 's'.repeat(70_000) };
+    const edited = { by: 'ann', arguments: { text: 'changed by hand' } };
+    const result = { callId: 't1.c0', providerCallId: 'p', name: 'bank__pay' } as const;
+    const outcome = { kind: 'cancelled', reason: 'over' } as const;
+    messages = [
+      { at: 7, message: { role: 'assistant', parts: [{ type: 'text', text: 'in sight', provider: opaque }] } },
+      { at: 8, message: { role: 'tool', results: [{ ...result, outcome, edited }] } },
+    ];
+    const { body } = await ask(RUN);
+    expect(body).toMatch(/sent as changed by [^]*ann[^]*changed by hand[^]*cancelled/);
+    expect(body).toContain('in sight');
+    expect(body).not.toMatch(LINK);
+    const large = { ...edited, arguments: { text: 'y'.repeat(70_000) } };
+    messages = [{ at: 8, message: { role: 'tool', results: [{ ...result, outcome, edited: large }] } }];
+    expect((await ask(RUN)).body).toContain('href="/runs/run-1/messages/8/0-sent"');
+    expect((await ask(`${RUN}/messages/8/0-sent`)).body).toContain('y'.repeat(69_000));
+    expect((await ask(`${RUN}/messages/8/0`)).body).toContain('cancelled');
+  });
+
+  test('shows the ends of a long name of a tool, and the whole of it on the page of the call', async () => {
+    const name = `first${'n'.repeat(100_000)}last`;
+    messages = [{ at: 7, message: { role: 'assistant', parts: [{ ...call('t1.c0', 70_000), name }] } }];
+    const { body } = await ask(RUN);
+    expect(body).toMatch(/calls [^]*firstnn[^]* … [^]*nnlast[^]*100,009 characters/);
+    expect(body.length).toBeLessThan(20_000);
+    const whole = (await ask(`${RUN}/messages/7/0`)).body;
+    expect(whole.split(name)).toHaveLength(2);
+    expect(/<h1>([^]*)<\/h1>/.exec(whole)?.[1]?.length).toBeLessThan(1_000);
+  });
+
   test('has no page of what it does not hold, or not any more', async () => {
     messages = [{ at: 7, message: { role: 'user', text: 'task' } }];
     for (const place of ['6/0', '7/1', 'x/y', '__proto__/0']) {
