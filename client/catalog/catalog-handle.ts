@@ -192,8 +192,8 @@ export class CatalogHandle {
   }
 
   /**
-   * Returns a mark that is another one after every change, and sometimes without one. Temporal answers: the catalog is
-   * not woken.
+   * Returns a mark. Every change of the catalog changes it; other events may change it, too. Temporal answers: the
+   * catalog is not woken.
    * @throws CountersignError `CATALOG_NOT_FOUND`
    */
   async mark(): Promise<string> {

@@ -57,7 +57,7 @@ export function catalogView({ detail, viewer, show, refused, now }: DetailPage):
       <h1>${foreign(server)}</h1>
       <p class="state"><span class="outcome ${status}">${status}</span></p>
     </div>
-    ${detail.refreshing && markup`<p class="banner warning" role="status">A refresh goes on. Load the page again to see what it changes.</p>`}
+    ${detail.refreshing && markup`<p class="banner warning" role="status">A refresh goes on. ${refused === undefined ? markup`This page shows its end<noscript>, when you load it again</noscript>.` : 'Load the page again to see what it changes.'}</p>`}
     ${lastRefresh?.ok === false && markup`<div class="banner error" role="alert"><p>The last refresh failed, and has changed nothing: ${foreign(lastRefresh.message ?? '')}</p>${lastRefresh.code !== undefined && markup`<p class="code">${lastRefresh.code}</p>`}</div>`}
     <div class="columns">
       <div class="what">

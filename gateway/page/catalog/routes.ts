@@ -3,7 +3,7 @@
  *
  * 1. The catalog judges who may do what; a form that it refuses changes nothing, and the page says why.
  * 2. A refused form comes back with what was typed and turned, before the same tools.
- * 3. Pages follow their catalogs, but for one with a refused form: a change would take away what was typed and turned.
+ * 3. A page with a refused form does not follow: a change would take away what was typed and turned.
  */
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { Name } from '../../../contracts/schemas/json.ts';

@@ -159,7 +159,7 @@ export function rawJson(value: JsonValue): Html {
   return markup`<pre class="raw" tabindex="0" dir="ltr">${plainText(asciiJson(value))}</pre>`;
 }
 
-/** Characters, as JSON, of what stands in a page a second time. */
+/** Values with more characters, as JSON, do not stand in a page a second time. */
 export const MOST_TWICE = 65_536;
 
 /**

@@ -1187,6 +1187,8 @@ describe('a catalog', () => {
     holds({ offers: ['tighten', 'loosen'] });
     expect(liveIn((await ask('/catalogs/shop')).body)).toBe('/live?catalog=shop');
     const form = await shownBy();
+    holds({ offers: ['tighten', 'loosen'], refreshing: true });
+    expect((await ask('/catalogs/shop')).body).toContain('A refresh goes on. This page shows its end');
     catalogs = {
       ...catalogs,
       send: async () => {
@@ -1196,6 +1198,7 @@ describe('a catalog', () => {
     const refused = await post('/catalogs/shop/tools', { ...form, 'denied.0': 'on' });
     expect(refused.body).toContain('not saved: deny on');
     expect(liveIn(refused.body)).toBeUndefined();
+    expect(refused.body).toContain('A refresh goes on. Load the page again');
   });
 
   test.each([
