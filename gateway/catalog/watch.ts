@@ -13,6 +13,8 @@ import type { Catalogs } from './catalogs.ts';
 const EVERY_MS = 2_000;
 /** Catalogs that are asked for at a time. */
 const BATCH = 8;
+/** Catalogs of one look; where more are watched, each has its turn. */
+const MOST_LOOKED = 64;
 
 interface Watcher {
   readonly tenant: string;
@@ -31,8 +33,10 @@ export class CatalogWatch {
   readonly #catalogs: Pick<Catalogs, 'changed' | 'serversOf'>;
   readonly #watchers = new Set<Watcher>();
   /** Catalog → the mark that it had last. */
-  #marks = new Map<string, string>();
+  readonly #marks = new Map<string, string>();
   #isRunning = false;
+  /** Place at which the next look begins, where not all have room in one. */
+  #turn = 0;
 
   constructor(countersign: Pick<Countersign, 'catalog'>, catalogs: Pick<Catalogs, 'changed' | 'serversOf'>) {
     this.#countersign = countersign;
@@ -53,15 +57,20 @@ export class CatalogWatch {
   async #run(): Promise<void> {
     this.#isRunning = true;
     while (this.#watchers.size > 0) {
-      await this.#look();
+      // A look that fails is not the last.
+      await this.#look().catch(() => undefined);
       await new Promise((resolve) => void setTimeout(resolve, EVERY_MS).unref());
     }
     this.#isRunning = false;
   }
 
   async #look(): Promise<void> {
-    const watched = await this.#watched();
-    const marks = new Map<string, string>();
+    const all = await this.#watched();
+    const first = all.length > MOST_LOOKED ? this.#turn % all.length : 0;
+    const watched = [...all.slice(first), ...all.slice(0, first)].slice(0, MOST_LOOKED);
+    this.#turn = first + watched.length;
+    const ids = new Set(all.map((each) => catalogId(each)));
+    for (const id of this.#marks.keys()) if (!ids.has(id)) this.#marks.delete(id);
     for (let from = 0; from < watched.length; from += BATCH)
       await Promise.all(
         watched.slice(from, from + BATCH).map(async (each) => {
@@ -69,12 +78,11 @@ export class CatalogWatch {
           const before = this.#marks.get(id);
           const mark = (await this.#markOf(each)) ?? before;
           if (mark === undefined) return;
-          marks.set(id, mark);
+          this.#marks.set(id, mark);
           // A catalog that was not watched may have changed since a page has read it.
           if (mark !== before) this.#tell(each);
         }),
       );
-    this.#marks = marks;
   }
 
   /** The catalogs that somebody watches, each once. */

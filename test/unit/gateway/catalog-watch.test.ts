@@ -123,3 +123,40 @@ test('where nobody answers, nobody is told anything, and the change is told when
   await look(at);
   expect(told).toBe(22);
 });
+
+test('of very many catalogs a look asks for some, and each has its turn', async () => {
+  const at = scene();
+  const names = Array.from({ length: 150 }, (_, index) => `s${index}`);
+  at.listed = names;
+  for (const name of names) at.marks.set(name, 'a/1');
+  const told: string[] = [];
+  at.watch.follow('acme', undefined, () => void told.push('all'));
+  at.watch.follow('acme', 's149', () => void told.push('last'));
+  await jest.advanceTimersByTimeAsync(0);
+  expect(at.asked).toHaveLength(64);
+  const seen = new Set(at.asked);
+  for (let looks = 0; looks < 2; looks += 1) {
+    await look(at);
+    expect(at.asked).toHaveLength(64);
+    for (const each of at.asked) seen.add(each);
+  }
+  expect(seen.size).toBe(150);
+  told.length = 0;
+  at.marks.set('s149', 'a/2');
+  for (let looks = 0; looks < 3; looks += 1) await look(at);
+  expect(told).toEqual(['all', 'last']);
+});
+
+test('a look that fails is not the last', async () => {
+  const at = scene();
+  at.marks.set('shop', 'a/1');
+  let told = 0;
+  at.watch.follow('acme', 'shop', () => {
+    told += 1;
+    if (told === 1) throw new Error('no reader');
+  });
+  await jest.advanceTimersByTimeAsync(0);
+  at.marks.set('shop', 'a/2');
+  await look(at);
+  expect(told).toBe(2);
+});
