@@ -474,6 +474,12 @@ describe('catalogs', () => {
       await reading.getByRole('link', { name: 'Look at it again' }).click();
       await reading.getByText('Pays back three times.').first().waitFor();
       expect(await acknowledge.isEnabled()).toBe(true);
+      // What changes beside it takes nothing from it: it is sent with the version of now.
+      await elsewhere({ tool: 'order', deadlineSeconds: 600 });
+      const { policyVersion } = await pages.world.countersign.catalog('shop').snapshot();
+      await reading.locator(`input[name=version][value="${policyVersion}"]`).first().waitFor({ state: 'attached' });
+      await acknowledge.click();
+      await reading.getByText('its definition acknowledged').waitFor();
 
       await page.getByText('This page has changed.').waitFor();
       expect(await page.getByLabel('Credentials').inputValue()).toBe('typed');
@@ -485,12 +491,38 @@ describe('catalogs', () => {
   );
 
   test(
+    'stay where the gateway answers with a fault, say so, and follow again when it does not',
+    async () => {
+      const page = await pages.signedIn('ben', '/catalogs/shop');
+      await page.getByText('Live: this page follows what happens.').waitFor();
+      let faults = 0;
+      await page.route('**/catalogs/shop', async (route) => {
+        faults += 1;
+        await route.fulfill({ status: 503, contentType: 'text/html', body: '<main id="main">Not possible</main>' });
+      });
+      await elsewhere({ tool: 'refund', deadlineSeconds: 600 });
+      await page.getByText('No answer; trying again.').waitFor();
+      await until(() => faults > 1, { what: 'another try' });
+      expect(await page.getByRole('heading', { name: 'shop' }).isVisible()).toBe(true);
+      const { policyVersion } = await pages.world.countersign.catalog('shop').snapshot();
+      await page.unroute('**/catalogs/shop');
+      await page.getByText('Live: this page follows what happens.').waitFor();
+      expect(await page.locator('dd').allInnerTexts()).toContain(String(policyVersion));
+    },
+    LONG_MS,
+  );
+
+  test(
     'keep what is turned beside a waiting change, and let it be saved, when another change waits',
     async () => {
-      const page = await pages.signedIn('ann', '/catalogs/shop');
       await elsewhere({ tool: 'cancel', denied: false }, 'cleo');
+      const page = await pages.signedIn('ann', '/catalogs/shop');
       const agree = page.getByRole('button', { name: 'Agree' });
-      await agree.first().waitFor();
+      const loaded = async (): Promise<boolean> => {
+        await page.goto(`${pages.url}/catalogs/shop`);
+        return (await agree.count()) > 0;
+      };
+      await until(loaded, { what: 'the change that waits' });
       const ask = page.getByLabel('cancel: ask');
       await ask.uncheck();
       await elsewhere({ tool: 'refund', denied: false }, 'cleo');
@@ -498,7 +530,7 @@ describe('catalogs', () => {
       expect(await agree.first().isDisabled()).toBe(true);
       expect(await ask.isChecked()).toBe(false);
       await page.getByRole('button', { name: 'Save the changes' }).click();
-      await page.getByText('Asked for by ann').waitFor();
+      await page.locator('li', { hasText: /cancel.*requiresApproval/s }).waitFor();
     },
     LONG_MS,
   );

@@ -74,6 +74,13 @@ async function follow() {
       say('You are signed out. ', 'Sign in again', location.href);
       return;
     }
+    // A page of the fault would stay: nothing need change again.
+    if (answer.status >= 500) {
+      tell('No answer; trying again.');
+      isStale = true;
+      return;
+    }
+    tell(LIVE);
     const next = new DOMParser().parseFromString(await answer.text(), 'text/html');
     const fresh = next.querySelector('#main');
     if (fresh === null || contentOf(fresh) === contentOf(main)) return;
@@ -97,7 +104,7 @@ async function follow() {
     countTimes();
     mark();
   } catch {
-    if (state !== null) state.textContent = 'No connection; trying again.';
+    tell('No connection; trying again.');
   } finally {
     setTimeout(() => {
       isLoading = false;
@@ -106,7 +113,11 @@ async function follow() {
   }
 }
 
-/** The content that a reader would notice: times count by themselves, and each form has an id of its own. @param {Element} part */
+/**
+ * What a reader would notice, and the version with which forms are sent: an older one would be refused. Times count by
+ * themselves, and each form has an id of its own.
+ * @param {Element} part
+ */
 function contentOf(part) {
   const copy = /** @type {Element} */ (part.cloneNode(true));
   for (const each of copy.querySelectorAll('time[data-count], input[name=decisionId], input[name=messageId]'))
@@ -116,7 +127,7 @@ function contentOf(part) {
     each.removeAttribute('open');
     each.classList.remove('here');
   }
-  return copy.textContent + digestsOf(copy);
+  return copy.textContent + digestsOf(copy) + valuesOf(copy, 'input[name=version]');
 }
 
 /** What the forms of a page answer: requests, changes of catalogs, definitions. */
@@ -124,7 +135,12 @@ const DIGESTS = 'input[name=digest], input[name=definition]';
 
 /** @param {Element} part */
 function digestsOf(part) {
-  return [...part.querySelectorAll(DIGESTS)].map((each) => each.getAttribute('value')).join();
+  return valuesOf(part, DIGESTS);
+}
+
+/** @param {Element} part @param {string} fields */
+function valuesOf(part, fields) {
+  return [...part.querySelectorAll(fields)].map((each) => each.getAttribute('value')).join();
 }
 
 /** Folds with their names, which stay theirs where others come before them. @param {Element} part */
@@ -164,16 +180,19 @@ function say(text, link, to) {
   notice.replaceChildren(text, anchor);
 }
 
+const LIVE = 'Live: this page follows what happens.';
+
+/** @param {string} text */
+function tell(text) {
+  if (state !== null) state.textContent = text;
+}
+
 const live = document.body.dataset['live'];
 if (live !== undefined) {
   const events = new EventSource(live);
   events.addEventListener('change', () => void follow());
-  events.addEventListener('open', () => {
-    if (state !== null) state.textContent = 'Live: this page follows what happens.';
-  });
-  events.addEventListener('error', () => {
-    if (state !== null) state.textContent = 'No connection; trying again.';
-  });
+  events.addEventListener('open', () => tell(LIVE));
+  events.addEventListener('error', () => tell('No connection; trying again.'));
 }
 
 // Sending twice counts once anyway; a button that was pressed says so.
