@@ -24,6 +24,7 @@ const ATTACK =
 /** Texts of as many bytes, as JSON. */
 const FILLS: Readonly<Record<string, (bytes: number) => string>> = {
   attacks: (bytes) => repeated(ATTACK, bytes),
+  controls: (bytes) => repeated('\r', bytes),
   marks: (bytes) => repeated('a\u0336', bytes),
   'one line': (bytes) => repeated('x', bytes),
 };
