@@ -513,6 +513,28 @@ describe('catalogs', () => {
   );
 
   test(
+    'hold back a button that appears under a hand, for a moment',
+    async () => {
+      const catalog = pages.world.countersign.catalog('shop');
+      for (const { changeId, digest } of (await catalog.snapshot()).pending)
+        await catalog.decide({ by: { id: 'ann', groups: [] }, changeId, digest, verdict: 'reject' });
+      const page = await pages.signedIn('ann', '/catalogs/shop');
+      const agree = page.getByRole('button', { name: 'Agree' });
+      await page.locator('main:not(:has(input[name=digest]))').waitFor();
+      await page.evaluate(`new MutationObserver(() => {
+        const found = [...document.querySelectorAll('button')].find(({ textContent }) => textContent === 'Agree');
+        if (found !== undefined) window.appeared ??= found.disabled;
+      }).observe(document.querySelector('main'), { childList: true })`);
+      await elsewhere({ tool: 'cancel', denied: false }, 'cleo');
+      await agree.and(page.locator(':enabled')).waitFor();
+      expect(await page.evaluate('window.appeared')).toBe(true);
+      await page.getByRole('button', { name: 'Refuse' }).click();
+      await page.getByRole('region', { name: 'Change that waits' }).waitFor({ state: 'detached' });
+    },
+    LONG_MS,
+  );
+
+  test(
     'keep what is turned beside a waiting change, and let it be saved, when another change waits',
     async () => {
       await elsewhere({ tool: 'cancel', denied: false }, 'cleo');

@@ -86,8 +86,7 @@ async function follow() {
     if (fresh === null || contentOf(fresh) === contentOf(main)) return;
     if (digestsOf(fresh) !== '' && digestsOf(main) !== '' && digestsOf(fresh) !== digestsOf(main)) {
       // Somebody may be about to press a button: what it answers must not change under the hand. Other forms stay usable.
-      for (const field of main.querySelectorAll(DIGESTS))
-        for (const button of field.closest('form')?.querySelectorAll('button') ?? []) button.disabled = true;
+      for (const button of answersOf(main)) button.disabled = true;
       say('What is asked has changed. ', 'Look at it again', location.href);
       return;
     }
@@ -97,9 +96,11 @@ async function follow() {
     }
     const open = new Map(foldsOf(main).map(([name, fold]) => [name, fold.open]));
     const focused = nameOf(document.activeElement);
+    const isNew = digestsOf(main) === '';
     main.replaceChildren(...fresh.childNodes);
     for (const [name, fold] of foldsOf(main)) fold.open = open.get(name) ?? fold.open;
     focusAgain(focused);
+    if (isNew) holdBack(answersOf(main));
     document.title = next.title;
     countTimes();
     mark();
@@ -136,6 +137,20 @@ const DIGESTS = 'input[name=digest], input[name=definition]';
 /** @param {Element} part */
 function digestsOf(part) {
   return valuesOf(part, DIGESTS);
+}
+
+/** Buttons that answer what a page shows. @param {Element} part */
+function answersOf(part) {
+  return [...part.querySelectorAll(DIGESTS)].flatMap((field) => [
+    ...(field.closest('form')?.querySelectorAll('button') ?? []),
+  ]);
+}
+
+/** A hand that was about to press what stood there would press these. @param {HTMLButtonElement[]} buttons */
+function holdBack(buttons) {
+  const held = buttons.filter((button) => !button.disabled);
+  for (const button of held) button.disabled = true;
+  setTimeout(() => held.forEach((button) => (button.disabled = false)), 500);
 }
 
 /** @param {Element} part @param {string} fields */
