@@ -115,8 +115,8 @@ async function foundBy(parts: DigestParts, digest: DigestInput, news: readonly N
     for (const [index, answer] of (await Promise.allSettled(some.map(read))).entries()) {
       if (answer.status === 'fulfilled') found.push(...answer.value);
       else {
-        const [run = '', news = []] = some[index] ?? [];
-        silent.push({ run, news: news.length });
+        const [run = '', own = []] = some[index] ?? [];
+        silent.push({ run, news: own.length });
       }
     }
   }

@@ -128,8 +128,8 @@ test('a run that does not answer is waited for; then it is counted, or the diges
   };
   const failed = [{ channel: 'it', event: 'digest', result: 'failed' }];
   const sixth = tries(6, 'run/1', 'away');
-  const undelivered = { code: 'MESSAGE_UNDELIVERED', message: expect.stringContaining('do not answer: away.') };
-  await expect(sixth.trying).rejects.toMatchObject(undelivered);
+  const away = { code: 'MESSAGE_UNDELIVERED', message: expect.stringContaining('do not answer: away.') };
+  await expect(sixth.trying).rejects.toMatchObject(away);
   expect(sixth.told).toEqual(failed);
   const seventh = tries(7, 'run/1', 'away');
   await seventh.trying;
