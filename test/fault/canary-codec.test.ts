@@ -15,6 +15,7 @@ import { Holds } from '../support/servers/holds.ts';
 import { acts, type RawServer, startRawServer } from '../support/servers/raw-server.ts';
 import { replayOwn } from '../support/world/run-record.ts';
 import { decisionOn, openRequests } from '../support/world/world.ts';
+import { sharedBundle } from '../support/shared-bundle.ts';
 
 const LONG_MS = 120_000;
 
@@ -78,6 +79,8 @@ async function sightingsAfter(encryption: ConfigInput['encryption']): Promise<Se
   holds = new Holds();
   const args = { note: valueOf('argument'), [valueOf('key')]: true };
   const world: FaultWorld = await startFaultWorld({
+    // Nobody kills these workers, and the search for secrets may keep one busy for longer than a short heartbeat timeout.
+    bundle: await sharedBundle(),
     config: {
       servers: { tools: { url: server.url, credentials: { kind: 'none' }, repeatable: ['look', 'wait'] } },
       policy: { approvers: { ids: ['bob'] }, servers: { tools: { tools: { look: 'allow', wait: 'allow' } } } },

@@ -17,6 +17,7 @@ import { headKey, zoneKey } from '../support/signing/keys.ts';
 import { outcomes, replayOwn } from '../support/world/run-record.ts';
 import { decisionOn, openRequests } from '../support/world/world.ts';
 import type { WorkerProcess } from '../support/world/worker-process.ts';
+import { sharedBundle } from '../support/shared-bundle.ts';
 
 const LONG_MS = 240_000;
 const random = (): string => randomBytes(20).toString('hex');
@@ -52,6 +53,8 @@ beforeAll(async () => {
     apiKey: '${API_KEY}',
   } as const;
   world = await startFaultWorld({
+    // Nobody kills these workers, and the search for secrets may keep one busy for longer than a short heartbeat timeout.
+    bundle: await sharedBundle(),
     config: {
       models: {
         gpt,

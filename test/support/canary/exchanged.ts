@@ -13,6 +13,7 @@ import type { WorkerProcess } from '../world/worker-process.ts';
 import type { Canary } from './scan.ts';
 import { type CanaryServer, formsOf, jwtOf, startCanaryServer } from './server.ts';
 import { endedPieces, type Piece, piecesOfRun, storedPieces } from './stores.ts';
+import { sharedBundle } from '../shared-bundle.ts';
 
 export const EXCHANGED = ['exchanged', 'managed', 'issued'] as const;
 type Name = (typeof EXCHANGED)[number];
@@ -93,6 +94,8 @@ export async function startExchangedScene(): Promise<ExchangedScene> {
   const signed = (at: HostileServer) => ({ issuer: at.issuer, clientId: 'countersign', clientKey: clientKey.config });
   const calls = EXCHANGED.flatMap((name) => TOOLS.map((tool) => ({ tool: `${name}/${tool}`, arguments: {} })));
   const world = await startFaultWorld({
+    // Nobody kills these workers, and the search for secrets may keep one busy for longer than a short heartbeat timeout.
+    bundle: await sharedBundle(),
     config: {
       servers: {
         exchanged: { url: servers.exchanged.url, credentials: { kind: 'token-exchange', ...signed(issuer), ...BOUND } },

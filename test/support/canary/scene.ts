@@ -36,6 +36,7 @@ import {
   piecesOfRun,
   storedPieces,
 } from './stores.ts';
+import { sharedBundle } from '../shared-bundle.ts';
 
 /** Vault entry of a refresh token, which each use replaces. */
 const KEPT_REF = 'ann-kept';
@@ -116,6 +117,8 @@ export async function startCanaryScene(): Promise<CanaryScene> {
   });
   const keptKind = { kind: 'refresh' as const, scopes: { discovery: ['list'], default: ['call'] } };
   const world = await startFaultWorld({
+    // Nobody kills these workers, and the search for secrets may keep one busy for longer than a short heartbeat timeout.
+    bundle: await sharedBundle(),
     config: {
       servers: {
         // The tools are listed again before every call, so that leaks in a listing are covered there too.
