@@ -11,7 +11,7 @@ import { until } from '../support/until.ts';
 import { factsOf, replayOwn } from '../support/world/run-record.ts';
 import { decisionOn } from '../support/world/world.ts';
 
-/** A call or model step in the hands of a killed worker is noticed by its heartbeat timeout, 12 s in these worlds, some of them in turn. */
+/** A call or model step in the hands of a killed worker is noticed by its heartbeat timeout, 15 s in these worlds, some of them in turn. */
 const LONG_MS = 300_000;
 const RUNS = 10;
 const TURNS = 2;
