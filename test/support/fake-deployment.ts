@@ -71,7 +71,7 @@ export class FakeDeployment {
   readonly builds = new Map<string, FakeBuild>();
   readonly runs = new Map<string, FakeRun>();
   /** Runs that have ended since somebody looks. */
-  readonly ended: { readonly build: string; readonly isFailed: boolean }[] = [];
+  readonly ended: { readonly build: string; readonly isFailed: boolean; readonly type?: string }[] = [];
   readonly polling = new Set<string>();
   /** Every change that was asked for, in order. */
   readonly changes: string[] = [];
@@ -232,7 +232,9 @@ export class FakeDeployment {
 
   #count(query: string): number {
     if (query.includes("ExecutionStatus = 'Running'")) return this.#found(query).length;
-    const ended = this.ended.filter(({ build }) => build === buildIn(query));
+    const ended = this.ended.filter(
+      ({ build, type }) => build === buildIn(query) && !query.includes(`WorkflowType != '${type}'`),
+    );
     return ended.filter(({ isFailed }) => isFailed || !query.includes("'Failed'")).length;
   }
 

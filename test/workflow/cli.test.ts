@@ -5,6 +5,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import type { DecisionAck, LedgerEntry } from '../../client/index.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { type CliWorld, END, pay, startCliWorld } from '../support/scenes/cli-world.ts';
@@ -556,4 +557,9 @@ test('the histories of the live namespace replay with this code; a file that is 
     results: [{ ok: false, error: expect.stringContaining('not a history') }],
   });
   expect(JSON.parse(broken.err)).toMatchObject({ error: { code: 'REPLAY_FAILED' } });
+  // A file that is none says nothing of the history after it.
+  const history = await service.world.client.workflow.getHandle('replayed').fetchHistory();
+  await writeFile(join(service.world.engine.directory, 'history.json'), historyToJSON(history));
+  const after = await service.cli(['replay', 'no-history.json', 'history.json', '--json']);
+  expect(documentOf(after)).toMatchObject({ results: [{ ok: false }, { ok: true }] });
 });

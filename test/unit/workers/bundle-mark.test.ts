@@ -1,9 +1,8 @@
 /** A bundle is taken from this build of `bundleWorkflows` alone: without its converter and interceptors runs are damaged. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { assertMadeHere, type WorkflowBundle, withStackTraces } from '../../../workers/bundle.ts';
+import { assertMadeHere, type WorkflowBundle, withStackTraces, workflowFile } from '../../../workers/bundle.ts';
 import { bundleWorkflows } from '../../../workers/own-workflows.ts';
 import { packageVersion } from '../../../workers/setup.ts';
 import { sharedBundle } from '../../support/shared-bundle.ts';
@@ -14,7 +13,7 @@ let bundle: WorkflowBundle;
 let folder: string;
 beforeAll(async () => {
   bundle = await sharedBundle();
-  folder = await mkdtemp(join(tmpdir(), 'countersign-bundle-'));
+  folder = await mkdtemp(join(import.meta.dirname, '../../../.build/own-workflows-'));
 }, 60_000);
 afterAll(async () => rm(folder, { recursive: true, force: true }));
 
@@ -34,6 +33,15 @@ test.each([
   expect(() => assertMadeHere(other)).toThrow(
     expect.objectContaining({ code: 'BUNDLE_INCOMPLETE', message: expect.stringContaining('bundleWorkflows') }),
   );
+});
+
+test('a module that leaves out the workflow of digests is refused: nobody would send them', async () => {
+  const workflowsPath = join(folder, 'some.ts');
+  await writeFile(workflowsPath, `export { agentRun, toolCatalog } from '${workflowFile('index')}';\n`);
+  await expect(bundleWorkflows({ workflowsPath })).rejects.toMatchObject({
+    code: 'BUNDLE_INCOMPLETE',
+    facts: { missing: 'messageDigest' },
+  });
 });
 
 test('a folder, or a name without its ending, is no module of workflows', async () => {

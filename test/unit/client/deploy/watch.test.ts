@@ -27,9 +27,11 @@ test('a build whose runs go on does well until the time is over, and failures th
   temporal.addRuns('b', 1, { attempt: 1 });
   temporal.addRuns('b', 1, { attempt: 2 });
   temporal.ended.push({ build: 'b', isFailed: true }, { build: 'b', isFailed: false }, { build: 'a', isFailed: true });
+  // A digest fails with its channel.
+  temporal.ended.push({ build: 'b', isFailed: true, type: 'messageDigest' });
   const began = now;
   const seen = await temporal.deployment.watch('b', { forMs: 60_000, maxFailed: 1 });
-  expect(seen).toMatchObject({ isWell: true, open: 5, ended: 2, failed: 1, stuck: [] });
+  expect(seen).toMatchObject({ isWell: true, open: 5, ended: 3, failed: 1, stuck: [] });
   expect(now - began).toBe(60_000);
   expect(watchedText(seen, plainly)).toContain('does well');
 });
