@@ -2,7 +2,7 @@
 import { SUITES } from './scripts/suites.mjs';
 
 const shared = {
-  testEnvironment: 'node',
+  testEnvironment: '<rootDir>/test/support/environment.config.mjs',
   extensionsToTreatAsEsm: ['.ts'],
   modulePathIgnorePatterns: ['<rootDir>/.build/', '<rootDir>/dist/'],
   transform: {

@@ -2,17 +2,23 @@
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, jest, test } from '@jest/globals';
+import { beforeAll, expect, jest, test } from '@jest/globals';
 import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
 import { JEST } from '../../scripts/jest.mjs';
 import { assertMadeHere, type WorkflowBundle, workflowFile } from '../../workers/bundle.ts';
 import { bundleForReading } from '../../workers/replay/replayed-run.ts';
 import { sharedBundle } from '../support/shared-bundle.ts';
 import { type Break, BREAKS, type Layer } from './breaks.ts';
-import { bundleMutant, withCheckout } from './mutant.ts';
+import { bundleMutants, withCheckout } from './mutant.ts';
 import { changedAnswers, differences, mistakenAnswers, NOTICING_MS, replayFailures } from './noticing.ts';
 
 jest.setTimeout(NOTICING_MS);
+
+let mutantOf: Awaited<ReturnType<typeof bundleMutants>>;
+beforeAll(async () => {
+  const changes = BREAKS.flatMap(({ change, file }) => (change === undefined || file !== undefined ? [] : [change]));
+  mutantOf = await bundleMutants(changes, bundleForReading);
+});
 
 test.each(BREAKS.map((row) => [row.name, row] as const))('%s', async (_, row) => {
   const bundle = await bundleOf(row);
@@ -25,7 +31,7 @@ async function bundleOf({ change, file }: Break): Promise<WorkflowBundle> {
   if (change === undefined) return await bundledElsewhere();
   // The change is in no workflow.
   if (file !== undefined) return await sharedBundle(bundleForReading);
-  return await bundleMutant(change, bundleForReading);
+  return mutantOf(change);
 }
 
 /** As somebody bundles who knows Temporal's SDK alone; what shows its commands belongs to the replay. */

@@ -1,12 +1,10 @@
 /**
  * What each negative control expects: workflows that would break waiting runs do not pass. A replay suite that cannot
  * fail proves nothing.
- *
- * Each control bundles a workflow of its own, which is seconds of a core. So the controls are four files by subject
- * (`negative-*.slow.test.ts`), and no file is the long tail of a whole run.
  */
-import { expect, jest, test } from '@jest/globals';
-import { bundleMutant, type Mutation } from './mutant.ts';
+import { beforeAll, expect, jest, test } from '@jest/globals';
+import type { WorkflowBundle } from '../../workers/bundle.ts';
+import { bundleMutants, type Mutation } from './mutant.ts';
 import { changedAnswers, differences, named, NOTICING_MS, replayFailures } from './noticing.ts';
 
 /** Controls of one subject, by who notices them. */
@@ -24,15 +22,25 @@ export interface Controls {
 export function testControls({ commands = [], questions = [], content = [], refusals = [] }: Controls): void {
   jest.setTimeout(NOTICING_MS);
 
+  const made: { bundleOf?: Awaited<ReturnType<typeof bundleMutants>> } = {};
+  beforeAll(async () => {
+    const all = [...commands, ...questions, ...content, ...refusals];
+    made.bundleOf = await bundleMutants(all.map(({ change }) => change));
+  });
+  const bundleOf = ({ change }: Mutation): WorkflowBundle => {
+    if (made.bundleOf === undefined) throw new Error('there is no bundle');
+    return made.bundleOf(change);
+  };
+
   for (const [name, mutation] of named(commands))
     test(`Temporal notices: ${name} (INV-D1)`, async () => {
-      const errors = await replayFailures(await bundleMutant(mutation.change), mutation.noticedIn);
+      const errors = await replayFailures(bundleOf(mutation), mutation.noticedIn);
       expect(errors.map((error) => error.name)).toEqual(['DeterminismViolationError']);
     });
 
   for (const [name, mutation] of named(questions))
     test(`the proof of an answer notices: ${name} (INV-D1)`, async () => {
-      const errors = await replayFailures(await bundleMutant(mutation.change), mutation.noticedIn);
+      const errors = await replayFailures(bundleOf(mutation), mutation.noticedIn);
       expect(errors.map(({ message }) => message)).toEqual([
         expect.stringContaining('or this build asks something else'),
       ]);
@@ -40,7 +48,7 @@ export function testControls({ commands = [], questions = [], content = [], refu
 
   for (const [name, mutation] of named(content))
     test(`the comparison notices, and Temporal does not: ${name} (INV-D1)`, async () => {
-      const bundle = await bundleMutant(mutation.change);
+      const bundle = bundleOf(mutation);
       expect(await replayFailures(bundle, mutation.noticedIn)).toEqual([]);
       const messages = (await differences(bundle, mutation.noticedIn)).map(({ message }) => message);
       expect(messages).not.toEqual([]);
@@ -53,7 +61,7 @@ export function testControls({ commands = [], questions = [], content = [], refu
 
   for (const [name, mutation] of named(refusals))
     test(`asking again notices, and no replay does: ${name} (INV-D1)`, async () => {
-      const bundle = await bundleMutant(mutation.change);
+      const bundle = bundleOf(mutation);
       expect(await differences(bundle, mutation.noticedIn)).toEqual([]);
       expect(await changedAnswers(bundle, mutation.noticedIn)).not.toEqual([]);
     });

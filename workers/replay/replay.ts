@@ -16,9 +16,9 @@ import type { Config } from '../../contracts/schemas/config.ts';
 import type { WorkflowBundle } from '../bundle.ts';
 import { createWorkerDataConverter } from '../codec.ts';
 import { zoneKeysOf } from '../config/secrets.ts';
-import { untimeThreads } from '../workflow-threads.ts';
 import { UncheckedZoneCodec, ZoneCodec } from '../zone.ts';
 import type { Deed, History, Recorded } from './recorded-history.ts';
+import { unhookReplays } from './unhooked.ts';
 
 export interface ReplayOptions {
   readonly bundle: WorkflowBundle;
@@ -46,7 +46,7 @@ export interface ReplayOutcome {
 type Histories = AsyncIterable<Recorded> | Iterable<Recorded>;
 
 export async function* replayHistories(histories: Histories, options: ReplayOptions): AsyncGenerator<ReplayOutcome> {
-  untimeThreads();
+  unhookReplays();
   const source = new Source(histories);
   while (!source.isDrained) {
     try {
