@@ -33,7 +33,7 @@ test('file names are kebab-case', () => {
 
 test('nothing is exported as default, and no file re-exports another whole', () => {
   const exported = /^export (?:default\b|\*|\{[^}]*\bas default\b)/m;
-  // Jest reads its configuration from a default export.
+  // Jest reads its configuration, and its environment, from default exports.
   expect(
     files.filter(({ path, text }) => !path.endsWith('.config.mjs') && exported.test(text)).map(({ path }) => path),
   ).toEqual([]);
