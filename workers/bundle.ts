@@ -127,7 +127,7 @@ export async function bundleWorkflows(
   const { code } = await bundleWorkflowCode({
     workflowsPath,
     ...CONVERTER_FILES,
-    preloadModules: [...['quiet-promises', 'preloaded-schemas'].map((name) => fileOf(name)), ...domainOf(fileOf)],
+    preloadModules: [fileOf('preloaded-schemas'), ...domainOf(fileOf)],
     workflowInterceptorModules: [...INTERCEPTORS.map((name) => fileOf(name)), ...interceptorModules],
     plugins: [createTracing('off')],
     webpackConfigHook: (webpack) => ({
@@ -170,12 +170,19 @@ function withNativeSpread(rule: WebpackRule): WebpackRule {
   return { ...rule, use: { ...rule['use'], options: { ...options, jsc: { ...jsc, target: 'es2018' } } } };
 }
 
+/** Begins a bundle whose runs say where they wait. */
+const STACK_TRACES = '/* with stack traces */';
+
 /**
  * Returns the code of a bundle whose runs can say where they wait, to the query `__stack_trace`
- * (`workflows/quiet-promises.ts`). The line is put before the first one, so that places in the source map stay right.
+ * (`workers/workflow-threads.ts`). The mark is put before the first line, so that places in the source map stay right.
  */
 export function withStackTraces(code: string): string {
-  return `globalThis.countersignStackTraces=true;${code}`;
+  return `${STACK_TRACES}${code}`;
+}
+
+export function keepsStackTraces(code: string): boolean {
+  return code.startsWith(STACK_TRACES);
 }
 
 interface BundledModule {

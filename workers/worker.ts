@@ -33,7 +33,7 @@ import { startHealth } from './health.ts';
 import { queueOptions } from './limit-metrics.ts';
 import { limitHeap, memoryOf, type Sizes, sizesFor } from './memory.ts';
 import { assertSetUp, identityOf, packageVersion } from './setup.ts';
-import { untimeThreads } from './workflow-threads.ts';
+import { replaceThreads } from './workflow-threads.ts';
 import { createZoneInterceptor, ZoneCodec } from './zone.ts';
 
 export interface WorkersOptions {
@@ -101,7 +101,7 @@ export async function startWorkers(asked: WorkersOptions): Promise<Workers> {
       sizes,
       connections,
     );
-    untimeThreads();
+    replaceThreads();
     const workers = await Promise.all(options.map((own) => Worker.create({ ...base, ...own })));
     const health = await startHealth(loaded, role, () => workers.every((worker) => worker.getState() === 'RUNNING'));
     if (health !== undefined) connections.push(health);

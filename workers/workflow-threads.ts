@@ -1,47 +1,79 @@
 /**
- * Takes the time limit from each call into a workflow thread, and ends a thread that no longer answers
- * (docs/adr/0064).
+ * Makes the threads in which workflows run, without two things that the SDK does there: a time limit for each call, and
+ * a hook on each promise (docs/adr/0061, docs/adr/0064).
  *
  * 1. The SDK limits each call by the `timeout` of `node:vm`, which starts a system thread for it. Each
  *    activation makes three or more: in a profile they took a third of the thread. When the limit strikes, Node.js
  *    may abort the process (docs/adr/0057).
- * 2. The SDK has no option without a limit, so the method that makes its threads is replaced, once in a process.
- * 3. Workflow code here holds no user code, and every loop of it is bounded. A thread that is silent all the same is
+ * 2. Workflow code here holds no user code, and every loop of it is bounded. A thread that is silent all the same is
  *    ended. The SDK then ends the worker with an error, and the process goes the way of any failed worker.
+ * 3. The SDK hooks each promise of a run for the query `__stack_trace`: more than a third of what a replay costs. Only a
+ *    bundle that `withStackTraces` made keeps the hook.
+ * 4. The SDK has no options for this, so the method that makes its threads is replaced, once in a process.
  */
-import type { Worker as Thread } from 'node:worker_threads';
+import { Worker as Thread } from 'node:worker_threads';
 import type { Logger } from '@temporalio/worker';
-import { ThreadedVMWorkflowCreator, type WorkerThreadClient } from '@temporalio/worker/lib/workflow/threaded-vm.js';
+import {
+  ThreadedVMWorkflowCreator,
+  type ThreadedVMWorkflowCreatorOptions,
+  WorkerThreadClient,
+} from '@temporalio/worker/lib/workflow/threaded-vm.js';
+import { keepsStackTraces } from './bundle.ts';
 
 /** How often a thread is looked at, and for how many looks in a row it may have work without an answer: a minute. */
 const PATIENCE = { lookMs: 5_000, looks: 12 };
 
-type Creator = Pick<typeof ThreadedVMWorkflowCreator, 'create'>;
-
-/** What the SDK does not show of a creator and its clients. */
-interface Inside {
-  readonly workerThreadClients: readonly (WorkerThreadClient & { readonly workerThread: Thread })[];
+/** A thread of workflows, and the SDK's client of it. */
+export interface MadeThread {
+  readonly thread: Pick<Thread, 'terminate' | 'once'>;
+  readonly client: Pick<WorkerThreadClient, 'send'>;
 }
 
-const replaced = new WeakSet<Creator>();
+let isReplaced = false;
 
-/** Call it before a worker or a replayer is made; later calls change nothing. */
-export function untimeThreads(creators: Creator = ThreadedVMWorkflowCreator, patience = PATIENCE): void {
-  if (replaced.has(creators)) return;
-  replaced.add(creators);
-  const create = creators.create.bind(creators);
-  creators.create = async (options) => {
-    // Sound: the thread hands the field on to `node:vm`, which takes `undefined` for no limit.
-    const creator = await create({ ...options, isolateExecutionTimeoutMs: undefined as unknown as number });
-    // Sound: the fields are there, and protected. The test of this file fails if they are not.
-    for (const client of (creator as unknown as Inside).workerThreadClients)
-      endIfSilent(client, patience, options.logger);
-    return creator;
+/** Call it before a worker is made; later calls change nothing. */
+export function replaceThreads(patience = PATIENCE): void {
+  if (isReplaced) return;
+  isReplaced = true;
+  ThreadedVMWorkflowCreator.create = async (options) => {
+    const made = Array.from({ length: options.threadPoolSize }, () => makeThread(options));
+    for (const each of made) endIfSilent(each, patience, options.logger);
+    await Promise.all(made.map(async ({ client }) => await client.send(initOf(options))));
+    return new ThreadedVMWorkflowCreator(made.map(({ client }) => client));
   };
 }
 
-function endIfSilent(
-  client: Inside['workerThreadClients'][number],
+function makeThread({ workflowBundle, logger, patchActivationCallback }: ThreadedVMWorkflowCreatorOptions) {
+  const thread = new Thread(entryOf(keepsStackTraces(workflowBundle.code)), { eval: true });
+  return { thread, client: new WorkerThreadClient(thread, logger, patchActivationCallback) };
+}
+
+/** The SDK's own program of such a thread. It is named from here, since text has no place of its own. */
+function entryOf(isHooked: boolean): string {
+  const sdk = (name: string): string => `load('@temporalio/worker/lib/workflow/${name}.js')`;
+  return [
+    `const load = require('node:module').createRequire(${JSON.stringify(import.meta.url)});`,
+    isHooked ? '' : `${sdk('vm-shared')}.globalHandlers.setPromiseHook = () => {};`,
+    `${sdk('workflow-worker-thread')};`,
+  ].join('\n');
+}
+
+function initOf(options: ThreadedVMWorkflowCreatorOptions): Parameters<WorkerThreadClient['send']>[0] {
+  const { workflowBundle, reuseV8Context, registeredActivityNames, patchActivationCallback } = options;
+  return {
+    type: 'init',
+    workflowBundle,
+    // Sound: the thread hands the field on to `node:vm`, which takes `undefined` for no limit.
+    isolateExecutionTimeoutMs: undefined as unknown as number,
+    reuseV8Context,
+    registeredActivityNames,
+    hasPatchActivationCallback: patchActivationCallback !== undefined,
+  };
+}
+
+/** Ends a thread that has work and gives no answer in so many looks. */
+export function endIfSilent(
+  { thread, client }: MadeThread,
   { lookMs, looks }: typeof PATIENCE,
   log: Pick<Logger, 'error'>,
 ): void {
@@ -70,8 +102,8 @@ function endIfSilent(
       `A workflow thread has not answered for ${seconds} s. The worker ends. This is a fault in workflow code: please report it with the history of this Temporal run.`,
       { temporalRunId: asked?.runId },
     );
-    void client.workerThread.terminate();
+    void thread.terminate();
   }, lookMs);
   look.unref();
-  client.workerThread.once('exit', () => clearInterval(look));
+  thread.once('exit', () => clearInterval(look));
 }

@@ -20,7 +20,7 @@ test('the query for the stack of a run', async () => {
   try {
     const quiet = await world.start([{ calls: [{ tool: 'bank/pay', arguments: {} }] }, END]);
     await openRequests(quiet);
-    expect(await stackOf(quiet.runId)).toBe('');
+    await expect(stackOf(quiet.runId)).rejects.toThrow('Workflow stack traces are not enabled on this worker');
     world.config.worker.stackTraces = true;
     await world.restartWorkers();
     const told = await world.start([{ calls: [{ tool: 'bank/pay', arguments: {} }] }, END]);

@@ -2,14 +2,14 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { NativeConnection, Worker } from '@temporalio/worker';
-import { ThreadedVMWorkflowCreator, WorkerThreadClient } from '@temporalio/worker/lib/workflow/threaded-vm.js';
+import { WorkerThreadClient } from '@temporalio/worker/lib/workflow/threaded-vm.js';
 import { bundleWorkflows } from '../../workers/bundle.ts';
-import { untimeThreads } from '../../workers/workflow-threads.ts';
+import { replaceThreads } from '../../workers/workflow-threads.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
 
 const sent = jest.spyOn(WorkerThreadClient.prototype, 'send');
 // A thread is silent after two seconds.
-untimeThreads(ThreadedVMWorkflowCreator, { lookMs: 100, looks: 20 });
+replaceThreads({ lookMs: 100, looks: 20 });
 
 let engine: TestEngine;
 

@@ -1,57 +1,38 @@
 /** A workflow thread is ended if it has work and gives no answer in so many looks, and only then (docs/adr/0064). */
 import { EventEmitter } from 'node:events';
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
-import { untimeThreads } from '../../../workers/workflow-threads.ts';
+import { endIfSilent, type MadeThread } from '../../../workers/workflow-threads.ts';
 
 const PATIENCE = { lookMs: 1_000, looks: 3 };
 
 beforeEach(() => void jest.useFakeTimers());
 afterEach(() => void jest.useRealTimers());
 
-type Creators = Parameters<typeof untimeThreads>[0] & object;
-
-/** A creator of one thread, which answers when the test says so. */
-async function madeThread() {
+/** A thread, which answers when the test says so. */
+function madeThread() {
   const answers: (() => void)[] = [];
   const log = { error: jest.fn<(message: string, meta: object) => void>() };
-  const workerThread = Object.assign(new EventEmitter(), { terminate: jest.fn() });
+  const workerThread = Object.assign(new EventEmitter(), { terminate: jest.fn(async () => 0) });
   const client = {
-    workerThread,
     send: async (_: { readonly runId: string }): Promise<void> => {
       await new Promise<void>((answered) => {
         answers.push(answered);
       });
     },
   };
-  const made: unknown[] = [];
-  const create = async (options: unknown) => {
-    made.push(options);
-    return { workerThreadClients: [client] };
-  };
-  // Sound: these fields alone are used.
-  const creators = { create } as unknown as Creators;
-  untimeThreads(creators, PATIENCE);
-  untimeThreads(creators, PATIENCE);
-  // Sound: as above.
-  await creators.create({ isolateExecutionTimeoutMs: 5_000, logger: log } as unknown as Parameters<
-    Creators['create']
-  >[0]);
-  return { client, answers, log, workerThread, made };
+  // Sound: these parts alone are used.
+  endIfSilent({ thread: workerThread, client } as unknown as MadeThread, PATIENCE, log);
+  return { client, answers, log, workerThread };
 }
 
-test('the limit is taken away, once', async () => {
-  const { made } = await madeThread();
-  expect(made).toEqual([expect.objectContaining({ isolateExecutionTimeoutMs: undefined })]);
-});
-
-test('without work it may be silent for ever', async () => {
-  const { workerThread } = await madeThread();
+test('without work it may be silent for ever', () => {
+  const { workerThread } = madeThread();
   jest.advanceTimersByTime(100_000);
   expect(workerThread.terminate).not.toHaveBeenCalled();
 });
 
-test('with work it is ended at the last look, and the log says so; later looks do nothing', async () => {
-  const { client, workerThread, log } = await madeThread();
+test('with work it is ended at the last look, and the log says so; later looks do nothing', () => {
+  const { client, workerThread, log } = madeThread();
   void client.send({ runId: 'run-a' });
   jest.advanceTimersByTime(2_999);
   expect(workerThread.terminate).not.toHaveBeenCalled();
@@ -62,7 +43,7 @@ test('with work it is ended at the last look, and the log says so; later looks d
 });
 
 test('each answer begins the count anew', async () => {
-  const { client, answers, workerThread } = await madeThread();
+  const { client, answers, workerThread } = madeThread();
   const first = client.send({ runId: 'run-0' });
   void client.send({ runId: 'run-a' });
   jest.advanceTimersByTime(2_999);
@@ -74,8 +55,8 @@ test('each answer begins the count anew', async () => {
   expect(workerThread.terminate).toHaveBeenCalledTimes(1);
 });
 
-test('a thread that has ended is looked at no more', async () => {
-  const { client, workerThread } = await madeThread();
+test('a thread that has ended is looked at no more', () => {
+  const { client, workerThread } = madeThread();
   void client.send({ runId: 'run-a' });
   workerThread.emit('exit', 0);
   expect(jest.getTimerCount()).toBe(0);
