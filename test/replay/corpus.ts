@@ -14,12 +14,12 @@ Runtime.install({
 });
 
 /**
- * Every release, oldest first, with the SHA-256 of its list of histories. Neither a list nor a history is ever written
- * again: a release that changes what runs do adds a folder of its own.
+ * Every release, oldest first, with the SHA-256 of its list of histories. No history is ever written again, nor the list
+ * of a release that is cut: one that changes what runs do adds a folder of its own, which grows until it is cut.
  */
 export const RELEASES = [
   { version: '1.0.0-rc.1', list: 'afd5eff1a15b24df176702ec158535a125dc886d156228ab329246f5f77984a2' },
-  { version: '1.0.0-rc.2', list: '41b060352be2b3a1c6a61257faaee7de74dd2ebd57a624180f41cdf76fc5204e' },
+  { version: '1.0.0-rc.2', list: 'df0cb52a25702a1fe4110706ed7731970c40285ba04702513d99e73a3179641f' },
 ] as const;
 
 /** Folders of histories by the release; a recording may be tried before it is kept. */

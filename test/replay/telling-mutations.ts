@@ -1,5 +1,5 @@
 /** Mutations of what a run tells people, and when. */
-import { never, removed, replaced } from './change.ts';
+import { always, never, removed, replaced } from './change.ts';
 import type { Mutation } from './mutant.ts';
 
 export const TELLING_COMMANDS: readonly Mutation[] = [
@@ -41,11 +41,16 @@ export const TELLING_COMMANDS: readonly Mutation[] = [
   {
     name: 'a digest of several runs forgets what comes while it is sent',
     noticedIn: 'message-digest.sent',
-    change: never('messageDigest', 'came > 0'),
+    change: always('messageDigest', 'came === 0'),
   },
 ];
 
 export const TELLING_CONTENT: readonly Mutation[] = [
+  {
+    name: 'a digest of several runs forgets what the execution before has gathered',
+    noticedIn: 'message-digest.carried',
+    change: replaced('messageDigest', '[...carry.gathered]', '[]'),
+  },
   {
     name: 'a digest of several runs tells nothing of what it has gathered',
     noticedIn: 'message-digest.sending',

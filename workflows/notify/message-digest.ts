@@ -8,15 +8,26 @@
  * 2. A message of a run that is handed over twice counts once, and its result tells which it had.
  * 3. What cannot be read is counted, and what is no pointer is left out. Neither stops anything.
  * 4. If a message fails, what came meanwhile is told all the same, and the digest fails at its end.
- * 5. It belongs to no build, as a ticket (`workflows/gate/call-ticket.ts`).
+ * 5. It continues as new before its history is too long, also within its time: that may be a day, and Temporal takes
+ *    10,000 signals. A failure is not handed on; metric and log have told it.
+ * 6. It belongs to no build, as a ticket (`workflows/gate/call-ticket.ts`).
  */
 import type { TemporalFailure } from '@temporalio/common';
-import { defineSignal, proxyActivities, setHandler, setWorkflowOptions, sleep } from '@temporalio/workflow';
+import {
+  condition,
+  defineSignal,
+  makeContinueAsNewFunc,
+  proxyActivities,
+  setHandler,
+  setWorkflowOptions,
+  sleep,
+  workflowInfo,
+} from '@temporalio/workflow';
 import { SIGNALS } from '../../contracts/names.ts';
 import { isUndecodable } from '../../contracts/payload-converter.ts';
-import type { Gathered } from '../../contracts/schemas/notify.ts';
+import type { DigestCarry } from '../../contracts/schemas/notify.ts';
 import type { RunActivities } from '../../contracts/wire/activities.ts';
-import { parseDigest, parseGathered } from '../../domain/shapes/inputs.ts';
+import { parseDigest, parseDigestCarry, parseGathered } from '../../domain/shapes/inputs.ts';
 import { pageOf } from '../../domain/text/page.ts';
 import { parsed } from '../entity/entity.ts';
 import { ofNoBuild } from '../entity/roll.ts';
@@ -26,44 +37,63 @@ const gatherSignal = defineSignal<[unknown]>(SIGNALS.gather);
 
 /** Messages of runs that one digest has room for. Each lists up to twenty requests. */
 const MOST_GATHERED = 1_000;
+/** Messages of runs that are known again in the next execution. */
+const MOST_KEYS = 2_000;
 
 /**
+ * @param carried by the execution before
  * @returns the keys of the messages that it has told, or that were over by then
- * @throws the failure of the last message that failed
+ * @throws the failure of the last message that failed, if no other execution follows
  */
-export async function messageDigest(given: unknown): Promise<readonly string[]> {
+export async function messageDigest(given: unknown, carried?: unknown): Promise<readonly string[]> {
   const { seconds, tenant, channel, to } = parsed(parseDigest(seenAtStart(given)), 'MESSAGE_INVALID');
-  const keys = new Set<string>();
-  let waiting: Gathered[] = [];
+  const carry: DigestCarry =
+    carried === undefined
+      ? { gathered: [], left: 0, keys: [], round: 0, restMs: seconds * 1_000 }
+      : parsed(parseDigestCarry(seenAtStart(carried)), 'MESSAGE_INVALID');
+  const keys = new Set(carry.keys);
+  let waiting = [...carry.gathered];
   /** Counts what comes, whether it can be read or not: what may be read changes with the keys of a worker. */
   let came = 0;
-  let unreadable = 0;
+  let uncounted = carry.left;
   const gather = (input: unknown): void => {
     came += 1;
     const read = parseGathered(input);
-    if (isUndecodable(input)) unreadable += 1;
+    if (isUndecodable(input)) uncounted += 1;
     if (read.kind === 'bad' || keys.has(read.value.key)) return;
     keys.add(read.value.key);
     waiting.push(read.value);
   };
   setHandler(gatherSignal, gather, { description: 'A run has something to tell' });
-  let failure: TemporalFailure | undefined;
-  let round = 0;
-  do {
-    round += 1;
-    await sleep(seconds * 1_000, { summary: `gathers messages for ${channel}` });
+  /** Takes what waits. Where there is no room for all, the newest. */
+  const taken = (): Pick<DigestCarry, 'gathered' | 'left'> => {
     const newestFirst = pageOf(waiting.slice(-MOST_GATHERED).toReversed());
-    const gathered = newestFirst.toReversed();
-    const left = waiting.length - gathered.length + unreadable;
+    const left = waiting.length - newestFirst.length + uncounted;
     waiting = [];
-    [came, unreadable] = [0, 0];
-    try {
-      await digestActivities(`tells ${channel}`).sendDigest({ tenant, channel, to, round, gathered, left });
-    } catch (error) {
-      assertFailure(error);
-      failure = error;
+    [came, uncounted] = [0, 0];
+    return { gathered: newestFirst.toReversed(), left };
+  };
+  const isLong = (): boolean => workflowInfo().continueAsNewSuggested;
+  const next = makeContinueAsNewFunc<typeof messageDigest>();
+  let failure: TemporalFailure | undefined;
+  let { round, restMs } = carry;
+  for (;;) {
+    const end = Date.now() + restMs;
+    const window = sleep(restMs, { summary: `gathers messages for ${channel}` });
+    const isOver = await Promise.race([window.then(() => true), condition(isLong).then(() => false)]);
+    restMs = isOver ? seconds * 1_000 : Math.max(1, end - Date.now());
+    if (isOver) {
+      round += 1;
+      try {
+        await digestActivities(`tells ${channel}`).sendDigest({ tenant, channel, to, round, ...taken() });
+      } catch (error) {
+        assertFailure(error);
+        failure = error;
+      }
+      if (came === 0) break;
     }
-  } while (came > 0);
+    if (isLong()) return await next(given, { ...taken(), keys: [...keys].slice(-MOST_KEYS), round, restMs });
+  }
   if (failure !== undefined) throw failure;
   return [...keys];
 }

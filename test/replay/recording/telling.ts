@@ -1,4 +1,6 @@
 /** These scenarios record runs that tell people of their requests, through channels that take messages and others. */
+import { DIGEST_WORKFLOW } from '../../../contracts/names.ts';
+import type { DigestCarry } from '../../../contracts/schemas/notify.ts';
 import { digestIdOf } from '../../../domain/request/gathering.ts';
 import { until } from '../../support/until.ts';
 import { DIGEST } from './recording.ts';
@@ -116,6 +118,29 @@ export const TELLING: readonly Scenario[] = [
       await digest.result();
       await scene.take(`${DIGEST}sent`, {}, digestId);
       await scene.ended();
+    },
+  ),
+  scenario(
+    'told-digest-carried',
+    { points: [`${DIGEST}carried`], steps: [calls(['seal_note', 'sunday'])] },
+    async (scene) => {
+      const deployment = await scene.stage.telling();
+      await scene.start({}, { on: deployment });
+      await scene.openOne('t1.c0');
+      await told(scene, 'sent', 1);
+      const to = { ids: [APPROVER.id], groups: [] };
+      const digest = { tenant: 'office', channel: 'rounds', to, seconds: 3_600 };
+      const workflowId = digestIdOf(digest);
+      const about = { run: scene.workflowId, event: 'opened' as const, calls: [{ callId: 't1.c0', generation: 1 }] };
+      const gathered = [{ key: 'a'.repeat(64), ...about }];
+      const carry: DigestCarry = { gathered, left: 2, keys: ['a'.repeat(64)], round: 3, restMs: 500 };
+      const { client, taskQueue } = deployment;
+      const handle = await client.workflow.start(DIGEST_WORKFLOW, { workflowId, taskQueue, args: [digest, carry] });
+      await until(async () => (await handle.describe()).raw.pendingActivities?.length === 1, {
+        what: 'a digest that is sent',
+      });
+      await scene.take(`${DIGEST}carried`, {}, workflowId);
+      await handle.terminate();
     },
   ),
 ];

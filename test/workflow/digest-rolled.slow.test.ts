@@ -1,0 +1,74 @@
+/**
+ * A digest to which much comes continues as new, within its time, and tells what the executions before it had gathered
+ * (docs/adr/0086), on a real server that suggests it early (INV-D3).
+ */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { createHandOver } from '../../activities/notify/digest.ts';
+import type { Digest, Gathered } from '../../contracts/schemas/notify.ts';
+import { digestIdOf } from '../../domain/request/gathering.ts';
+import { hashOf } from '../../domain/text/canonical.ts';
+import { startEngine, type TestEngine } from '../support/engine.ts';
+import { MESSAGE_SECRET, type MessageReceiver, startMessageReceiver } from '../support/servers/message-receiver.ts';
+import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
+import { until } from '../support/until.ts';
+import { decideNext, openRequests, startWorld, type World } from '../support/world/world.ts';
+
+let engine: TestEngine;
+let bank: RecordingServer;
+let receiver: MessageReceiver;
+let world: World;
+
+beforeAll(async () => {
+  engine = await startEngine({ dynamicConfig: ['limit.historyCount.suggestContinueAsNew=60'] });
+  bank = await startRecordingServer();
+  receiver = await startMessageReceiver();
+  world = await startWorld({
+    engine,
+    config: {
+      taskQueue: 'digests',
+      servers: { bank: { url: bank.url, credentials: { kind: 'none' } } },
+      notify: {
+        channels: { desk: { kind: 'webhook', url: receiver.url, secret: MESSAGE_SECRET, digest: { seconds: 20 } } },
+      },
+      policy: { approvers: { ids: ['ben'] }, notify: [{ channel: 'desk' }] },
+    },
+  });
+});
+afterAll(async () => {
+  await world.stop();
+  await Promise.all([receiver.close(), bank.close()]);
+  await engine.stop();
+});
+
+const TO = { ids: ['ben'], groups: [] };
+const DIGEST: Digest = { tenant: 'default', channel: 'desk', to: TO, seconds: 20 };
+
+/** What nobody can read any more: it fills the history, and is not told. */
+function gone(index: number): Gathered {
+  const run = `gone-${index}`;
+  return { key: hashOf(run), run, event: 'opened', calls: [{ callId: 't1.c0', generation: 1 }] };
+}
+
+test('what came before is told once, and is known when it is handed over again', async () => {
+  const run = await world.start([{ calls: [{ tool: 'bank/pay', arguments: {} }] }, { text: 'done' }]);
+  await openRequests(run);
+  const digest = world.client.workflow.getHandle(digestIdOf(DIGEST));
+  const first = await until(async () => await digest.describe().catch(() => undefined), { what: 'a digest' });
+  const handOver = createHandOver(world.client, world.config.taskQueue);
+  for (let index = 0; index < 60; index += 1) await handOver(DIGEST, gone(index), false);
+  const execution = world.client.workflow.getHandle(first.workflowId, first.runId, {
+    firstExecutionRunId: first.runId,
+  });
+  await until(async () => (await execution.describe()).status.name === 'CONTINUED_AS_NEW', {
+    what: 'its next execution',
+  });
+  // Nothing was told before the time was over.
+  expect(receiver.digests).toEqual([]);
+  const keys: unknown = await digest.result();
+  expect(receiver.digests.map(({ message }) => message.data.requests.map((each) => each.run))).toEqual([[run.runId]]);
+  expect(keys).toHaveLength(61);
+  await handOver(DIGEST, gone(0), true);
+  expect((await digest.describe()).status.name).toBe('COMPLETED');
+  await decideNext(run, 'ben');
+  await run.result();
+});
