@@ -7,8 +7,8 @@
  *    may abort the process (docs/adr/0057).
  * 2. Workflow code here holds no user code, and every loop of it is bounded. A thread that is silent all the same is
  *    ended. The SDK then ends the worker with an error, and the process goes the way of any failed worker.
- * 3. The SDK hooks each promise of a run for the query `__stack_trace`: more than a third of what a replay costs. Only a
- *    bundle that `withStackTraces` made keeps the hook.
+ * 3. The SDK hooks each promise of a run for the query `__stack_trace`: more than a third of what a replay costs. A
+ *    thread keeps the hook only for a bundle that `withStackTraces` made.
  * 4. The SDK has no options for this, so the method that makes its threads is replaced, once in a process.
  */
 import { Worker as Thread } from 'node:worker_threads';
@@ -37,25 +37,32 @@ export function replaceThreads(patience = PATIENCE): void {
   isReplaced = true;
   ThreadedVMWorkflowCreator.create = async (options) => {
     const made = Array.from({ length: options.threadPoolSize }, () => makeThread(options));
+    try {
+      await Promise.all(made.map(async ({ client }) => await client.send(initOf(options))));
+    } catch (error) {
+      await Promise.all(made.map(async ({ thread }) => await thread.terminate()));
+      throw error;
+    }
     for (const each of made) endIfSilent(each, patience, options.logger);
-    await Promise.all(made.map(async ({ client }) => await client.send(initOf(options))));
     return new ThreadedVMWorkflowCreator(made.map(({ client }) => client));
   };
 }
 
 function makeThread({ workflowBundle, logger, patchActivationCallback }: ThreadedVMWorkflowCreatorOptions) {
-  const thread = new Thread(entryOf(keepsStackTraces(workflowBundle.code)), { eval: true });
+  const thread = new Thread(entryOf(keepsStackTraces(workflowBundle.code)));
   return { thread, client: new WorkerThreadClient(thread, logger, patchActivationCallback) };
 }
 
-/** The SDK's own program of such a thread. It is named from here, since text has no place of its own. */
-function entryOf(isHooked: boolean): string {
+/** The SDK's own program of such a thread. It is found from here, since text has no place of its own. */
+function entryOf(isHooked: boolean): URL {
   const sdk = (name: string): string => `load('@temporalio/worker/lib/workflow/${name}.js')`;
-  return [
-    `const load = require('node:module').createRequire(${JSON.stringify(import.meta.url)});`,
+  const program = [
+    `import { createRequire } from 'node:module';`,
+    `const load = createRequire(${JSON.stringify(import.meta.url)});`,
     isHooked ? '' : `${sdk('vm-shared')}.globalHandlers.setPromiseHook = () => {};`,
     `${sdk('workflow-worker-thread')};`,
   ].join('\n');
+  return new URL(`data:text/javascript,${encodeURIComponent(program)}`);
 }
 
 function initOf(options: ThreadedVMWorkflowCreatorOptions): Parameters<WorkerThreadClient['send']>[0] {

@@ -52,7 +52,7 @@ export async function open({ toolUrl, lane, root, versionOf }) {
   const { limitHeap, memoryOf, sizesFor } = await built('workers/memory.js');
   const { assertSetUp, setUpNamespace } = await built('workers/setup.js');
   const { commonOptions } = await built('workers/worker.js');
-  const { untimeThreads } = await built('workers/workflow-threads.js');
+  const { replaceThreads } = await built('workers/workflow-threads.js');
   const { Countersign } = await built('client/index.js');
 
   worker.Runtime.install({ logger: new worker.DefaultLogger('ERROR') });
@@ -95,7 +95,7 @@ export async function open({ toolUrl, lane, root, versionOf }) {
       return heard(answer, stepsOf(answer));
     },
   };
-  untimeThreads();
+  replaceThreads();
   const running = await worker.Worker.create({
     ...(await commonOptions(config, sizes)),
     connection: await worker.NativeConnection.connect({ address: ADDRESS }),

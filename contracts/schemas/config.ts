@@ -312,7 +312,7 @@ export const Config = z.strictObject({
       maxConcurrentActivities: z.int().min(1).optional(),
       shutdownGraceSeconds: z.int().min(0).default(30),
       stickyQueueTimeoutMs: z.int().min(100).max(3_000).default(2_000),
-      /** Runs can say where they wait, to the query `__stack_trace`. Costs more than a quarter of a run's replay. */
+      /** Runs can say where they wait, to the query `__stack_trace`. A replay then costs twice as much. */
       stackTraces: z.boolean().default(false),
       /** Runs stay with the build that they began on, and move when they continue as new. Absent: any worker takes any run. */
       deployment: z.strictObject({ name: DeploymentName }).optional(),

@@ -50,16 +50,3 @@ export const Gathered = z.object({
     .max(20),
 });
 export type Gathered = z.infer<typeof Gathered>;
-
-/** What a digest hands to its next execution, before its history is too long. */
-export const DigestCarry = z.strictObject({
-  gathered: z.array(Gathered).max(1_000),
-  /** Messages that were only counted. */
-  left: z.int().min(0),
-  /** Keys of the newest messages of runs that it has had. */
-  keys: z.array(Sha256Hex).max(2_000),
-  round: z.int().min(0),
-  /** Time for which it still gathers, ms. */
-  restMs: z.int().min(0).max(86_400_000),
-});
-export type DigestCarry = z.infer<typeof DigestCarry>;

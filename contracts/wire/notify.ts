@@ -78,6 +78,24 @@ export interface DigestInput extends Omit<Digest, 'seconds'> {
   readonly left: number;
 }
 
+/** What a digest hands to its next execution, before its history is too long. */
+export interface DigestCarry {
+  readonly version: typeof DIGEST_CARRY_VERSION;
+  readonly gathered: readonly Gathered[];
+  /** Number of further messages of runs that are only counted. */
+  readonly left: number;
+  /** Keys of the newest messages of runs that it has had. */
+  readonly keys: readonly string[];
+  /** Number of messages so far. */
+  readonly round: number;
+  /** Time for which it still gathers, ms. */
+  readonly restMs: number;
+  /** True if a message of it has failed. */
+  readonly hasFailed: boolean;
+}
+
+export const DIGEST_CARRY_VERSION = 1;
+
 export interface FailedMessage {
   readonly channel: string;
   readonly event: MessageEvent;

@@ -18,7 +18,7 @@ import {
 } from '../../contracts/schemas/catalog.ts';
 import { Identifier, Instant, Name } from '../../contracts/schemas/json.ts';
 import { HeldQuestions } from '../../contracts/schemas/legacy-2025.ts';
-import { Digest, DigestCarry, Gathered } from '../../contracts/schemas/notify.ts';
+import { Digest, Gathered } from '../../contracts/schemas/notify.ts';
 import { pathText, type Problem, problemsOf, UNKNOWN_FIELD } from '../../contracts/schemas/parse.ts';
 import {
   answerTo,
@@ -67,7 +67,6 @@ export const parsePolicies = readerOf(SetToolPolicies);
 export const parseDisconnect = readerOf(CatalogDisconnect);
 export const parseCatalogDecision = readerOf(CatalogDecision);
 export const parseDigest = readerOf(Digest);
-export const parseDigestCarry = readerOf(DigestCarry);
 export const parseGathered = readerOf(Gathered);
 /** Reads the claims of a signature whose form and key were checked. */
 export const parseClaims = readerOf(SignedClaims);

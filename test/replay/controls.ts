@@ -27,10 +27,20 @@ export function testControls({ commands = [], questions = [], content = [], refu
     const all = [...commands, ...questions, ...content, ...refusals];
     made.bundleOf = await bundleMutants(all.map(({ change }) => change));
   });
-  const bundleOf = ({ change }: Mutation): WorkflowBundle => {
+  const bundleOf = (mutation?: Mutation): WorkflowBundle => {
     if (made.bundleOf === undefined) throw new Error('there is no bundle');
-    return made.bundleOf(change);
+    return made.bundleOf(mutation?.change);
   };
+
+  test('nobody notices anything where nothing is changed (INV-D1)', async () => {
+    const bundle = bundleOf();
+    const histories = new Set([...commands, ...questions, ...content, ...refusals].map(({ noticedIn }) => noticedIn));
+    for (const history of histories) {
+      expect(await replayFailures(bundle, history)).toEqual([]);
+      expect(await differences(bundle, history)).toEqual([]);
+    }
+    for (const { noticedIn } of refusals) expect(await changedAnswers(bundle, noticedIn)).toEqual([]);
+  });
 
   for (const [name, mutation] of named(commands))
     test(`Temporal notices: ${name} (INV-D1)`, async () => {

@@ -19,7 +19,7 @@ Runtime.install({
  */
 export const RELEASES = [
   { version: '1.0.0-rc.1', list: 'afd5eff1a15b24df176702ec158535a125dc886d156228ab329246f5f77984a2' },
-  { version: '1.0.0-rc.2', list: 'df0cb52a25702a1fe4110706ed7731970c40285ba04702513d99e73a3179641f' },
+  { version: '1.0.0-rc.2', list: '27997f43141825bb3a35ab78d4b10bd2aad54aa180be6c84127c0a8f993305b4' },
 ] as const;
 
 /** Folders of histories by the release; a recording may be tried before it is kept. */

@@ -97,12 +97,13 @@ const LOADING = /const __webpack_module_cache__ =/;
  * Makes one bundle that holds every changed module beside the original, since making a bundle is seconds of a core.
  *
  * @param make such as `bundleForReplay`
- * @returns the bundle of one change: all its imports of the original are answered with the changed module
+ * @returns the bundle of one change: all its imports of the original are answered with the changed module. Without a
+ * change it is the workflow as it is, and replays as such
  */
 export async function bundleMutants(
   changes: readonly Change[],
   make = bundleForReplay,
-): Promise<(change: Change) => WorkflowBundle> {
+): Promise<(change?: Change) => WorkflowBundle> {
   const { code, buildId } = await withCopy(PARTS, async (folder) => {
     const inCopy = (of: string): string => join(folder, relative(ROOT, workflowFile(of)));
     // A folder of their own: modules in `domain/` all run when a thread starts.
@@ -121,6 +122,7 @@ export async function bundleMutants(
     [...code.matchAll(PAIRS)].map(([, index, original, own]) => [Number(index), { original, own }]),
   );
   return (change) => {
+    if (change === undefined) return { code, buildId };
     const pair = pairs.get(changes.indexOf(change));
     if (pair === undefined || !LOADING.test(code)) throw new Error('the bundle does not hold the change');
     const put = `__webpack_modules__[${pair.original}] = __webpack_modules__[${pair.own}];`;

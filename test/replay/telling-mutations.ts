@@ -41,7 +41,7 @@ export const TELLING_COMMANDS: readonly Mutation[] = [
   {
     name: 'a digest of several runs forgets what comes while it is sent',
     noticedIn: 'message-digest.sent',
-    change: always('messageDigest', 'came === 0'),
+    change: always('messageDigest', 'gathering.came === 0'),
   },
 ];
 
@@ -49,12 +49,12 @@ export const TELLING_CONTENT: readonly Mutation[] = [
   {
     name: 'a digest of several runs forgets what the execution before has gathered',
     noticedIn: 'message-digest.carried',
-    change: replaced('messageDigest', '[...carry.gathered]', '[]'),
+    change: replaced('Gathering.constructor', '[...carry.gathered]', '[]'),
   },
   {
     name: 'a digest of several runs tells nothing of what it has gathered',
     noticedIn: 'message-digest.sending',
-    change: removed('messageDigest', 'waiting.push(read.value);'),
+    change: removed('Gathering.take', 'this.#waiting.push(read.value);'),
   },
   {
     name: 'the next execution knows nothing of what was told',

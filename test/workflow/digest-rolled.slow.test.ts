@@ -2,7 +2,8 @@
  * A digest to which much comes continues as new, within its time, and tells what the executions before it had gathered
  * (docs/adr/0086), on a real server that suggests it early (INV-D3).
  */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { ServerResponse } from 'node:http';
+import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { createHandOver } from '../../activities/notify/digest.ts';
 import type { Digest, Gathered } from '../../contracts/schemas/notify.ts';
 import { digestIdOf } from '../../domain/request/gathering.ts';
@@ -28,9 +29,24 @@ beforeAll(async () => {
       taskQueue: 'digests',
       servers: { bank: { url: bank.url, credentials: { kind: 'none' } } },
       notify: {
-        channels: { desk: { kind: 'webhook', url: receiver.url, secret: MESSAGE_SECRET, digest: { seconds: 20 } } },
+        channels: {
+          desk: { kind: 'webhook', url: receiver.url, secret: MESSAGE_SECRET, digest: { seconds: 20 } },
+          hall: { kind: 'webhook', url: receiver.url, secret: MESSAGE_SECRET, digest: { seconds: 2 } },
+        },
       },
-      policy: { approvers: { ids: ['ben'] }, notify: [{ channel: 'desk' }] },
+      policy: {
+        rules: [
+          {
+            id: 'hall',
+            when: 'args.to == "hall"',
+            then: 'ask',
+            approvers: { ids: ['ben'] },
+            notify: [{ channel: 'hall' }],
+          },
+        ],
+        approvers: { ids: ['ben'] },
+        notify: [{ channel: 'desk' }],
+      },
     },
   });
 });
@@ -39,6 +55,8 @@ afterAll(async () => {
   await Promise.all([receiver.close(), bank.close()]);
   await engine.stop();
 });
+
+afterEach(() => receiver.answer());
 
 const TO = { ids: ['ben'], groups: [] };
 const DIGEST: Digest = { tenant: 'default', channel: 'desk', to: TO, seconds: 20 };
@@ -50,7 +68,7 @@ function gone(index: number): Gathered {
 }
 
 test('what came before is told once, and is known when it is handed over again', async () => {
-  const run = await world.start([{ calls: [{ tool: 'bank/pay', arguments: {} }] }, { text: 'done' }]);
+  const run = await world.start([{ calls: [{ tool: 'bank/pay', arguments: { to: 'desk' } }] }, { text: 'done' }]);
   await openRequests(run);
   const digest = world.client.workflow.getHandle(digestIdOf(DIGEST));
   const first = await until(async () => await digest.describe().catch(() => undefined), { what: 'a digest' });
@@ -69,6 +87,26 @@ test('what came before is told once, and is known when it is handed over again',
   expect(keys).toHaveLength(61);
   await handOver(DIGEST, gone(0), true);
   expect((await digest.describe()).status.name).toBe('COMPLETED');
+  await decideNext(run, 'ben');
+  await run.result();
+});
+
+test('a message that is refused fails its digest at the end, also where other executions follow', async () => {
+  const held: ServerResponse[] = [];
+  receiver.answer((_, response) => void held.push(response));
+  const pay = { calls: [{ tool: 'bank/pay', arguments: { to: 'hall' } }] };
+  const run = await world.start([pay, { text: 'done' }]);
+  await openRequests(run);
+  await until(() => held.length > 0, { what: 'the message that is to be refused' });
+  const hall = { ...DIGEST, channel: 'hall', seconds: 2 };
+  const digest = world.client.workflow.getHandle(digestIdOf(hall));
+  const { runId } = await digest.describe();
+  const handOver = createHandOver(world.client, world.config.taskQueue);
+  for (let index = 0; index < 60; index += 1) await handOver(hall, gone(index), false);
+  receiver.answer();
+  for (const response of held) response.writeHead(403).end();
+  await expect(digest.result()).rejects.toMatchObject({ cause: { type: 'MESSAGE_UNDELIVERED' } });
+  expect((await digest.describe()).runId).not.toBe(runId);
   await decideNext(run, 'ben');
   await run.result();
 });

@@ -236,3 +236,13 @@ test('a digest of nothing that can be read ends at once', async () => {
   });
   await expect(digest.result()).rejects.toMatchObject({ cause: { type: 'MESSAGE_INVALID' } });
 });
+
+test('a digest is not begun with what only an execution before it hands on', async () => {
+  const of = { tenant: 'default', channel: 'letters', to: { ids: ['eve'], groups: [] }, seconds: 1 };
+  const digest = await world.client.workflow.start(DIGEST_WORKFLOW, {
+    workflowId: 'digest/carried',
+    taskQueue: world.config.taskQueue,
+    args: [of, { version: 1, gathered: [], left: 1_000, keys: [], round: 0, restMs: 1, hasFailed: false }],
+  });
+  await expect(digest.result()).rejects.toMatchObject({ cause: { type: 'MESSAGE_INVALID' } });
+});

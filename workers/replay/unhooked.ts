@@ -14,7 +14,9 @@ let isDone = false;
 export function unhookReplays(): void {
   if (isDone) return;
   isDone = true;
-  Object.assign(globalHandlers, { setPromiseHook: () => undefined });
+  // What another replay of this process has installed.
+  if (globalHandlers.installed) globalHandlers.uninstall();
+  Object.assign(globalHandlers, { setPromiseHook: () => undefined, promiseHookInstalled: false });
   const create = ReusableVMWorkflowCreator.create.bind(ReusableVMWorkflowCreator);
   // Sound: the SDK hands the limit on to `node:vm`, which takes `undefined` for none.
   const unlimited = undefined as unknown as number;

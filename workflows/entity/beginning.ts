@@ -6,7 +6,7 @@ import { assertReadable, seenAtStart } from './unread.ts';
 
 /** How an entity may begin, and the words that refuse another start. */
 export interface Beginning {
-  readonly code: 'SPEC_INVALID' | 'CATALOG_INVALID';
+  readonly code: 'SPEC_INVALID' | 'CATALOG_INVALID' | 'MESSAGE_INVALID';
   /** Names the input that cannot be read: `The run spec`. */
   readonly input: string;
   /** Says that a second argument belongs to continue-as-new. */

@@ -9,11 +9,12 @@
  * 3. What cannot be read is counted, and what is no pointer is left out. Neither stops anything.
  * 4. If a message fails, what came meanwhile is told all the same, and the digest fails at its end.
  * 5. It continues as new before its history is too long, also within its time: that may be a day, and Temporal takes
- *    10,000 signals. A failure is not handed on; metric and log have told it.
+ *    10,000 signals.
  * 6. It belongs to no build, as a ticket (`workflows/gate/call-ticket.ts`).
  */
-import type { TemporalFailure } from '@temporalio/common';
 import {
+  CancellationScope,
+  CancelledFailure,
   condition,
   defineSignal,
   makeContinueAsNewFunc,
@@ -23,15 +24,18 @@ import {
   sleep,
   workflowInfo,
 } from '@temporalio/workflow';
+import { failureOf, final } from '../../contracts/failure.ts';
 import { SIGNALS } from '../../contracts/names.ts';
 import { isUndecodable } from '../../contracts/payload-converter.ts';
-import type { DigestCarry } from '../../contracts/schemas/notify.ts';
+import type { Gathered } from '../../contracts/schemas/notify.ts';
 import type { RunActivities } from '../../contracts/wire/activities.ts';
-import { parseDigest, parseDigestCarry, parseGathered } from '../../domain/shapes/inputs.ts';
+import { DIGEST_CARRY_VERSION, type DigestCarry } from '../../contracts/wire/notify.ts';
+import { parseDigest, parseGathered } from '../../domain/shapes/inputs.ts';
 import { pageOf } from '../../domain/text/page.ts';
+import { assertBegun } from '../entity/beginning.ts';
 import { parsed } from '../entity/entity.ts';
 import { ofNoBuild } from '../entity/roll.ts';
-import { assertFailure, seenAtStart } from '../entity/unread.ts';
+import { assertFailure } from '../entity/unread.ts';
 
 const gatherSignal = defineSignal<[unknown]>(SIGNALS.gather);
 
@@ -41,62 +45,89 @@ const MOST_GATHERED = 1_000;
 const MOST_KEYS = 2_000;
 
 /**
- * @param carried by the execution before
+ * @param carry state of the previous execution; only continue-as-new passes it
  * @returns the keys of the messages that it has told, or that were over by then
- * @throws the failure of the last message that failed, if no other execution follows
+ * @throws the failure of the last message that failed
  */
-export async function messageDigest(given: unknown, carried?: unknown): Promise<readonly string[]> {
-  const { seconds, tenant, channel, to } = parsed(parseDigest(seenAtStart(given)), 'MESSAGE_INVALID');
-  const carry: DigestCarry =
-    carried === undefined
-      ? { gathered: [], left: 0, keys: [], round: 0, restMs: seconds * 1_000 }
-      : parsed(parseDigestCarry(seenAtStart(carried)), 'MESSAGE_INVALID');
-  const keys = new Set(carry.keys);
-  let waiting = [...carry.gathered];
-  /** Counts what comes, whether it can be read or not: what may be read changes with the keys of a worker. */
-  let came = 0;
-  let uncounted = carry.left;
-  const gather = (input: unknown): void => {
-    came += 1;
-    const read = parseGathered(input);
-    if (isUndecodable(input)) uncounted += 1;
-    if (read.kind === 'bad' || keys.has(read.value.key)) return;
-    keys.add(read.value.key);
-    waiting.push(read.value);
-  };
-  setHandler(gatherSignal, gather, { description: 'A run has something to tell' });
-  /** Takes what waits. Where there is no room for all, the newest. */
-  const taken = (): Pick<DigestCarry, 'gathered' | 'left'> => {
-    const newestFirst = pageOf(waiting.slice(-MOST_GATHERED).toReversed());
-    const left = waiting.length - newestFirst.length + uncounted;
-    waiting = [];
-    [came, uncounted] = [0, 0];
-    return { gathered: newestFirst.toReversed(), left };
-  };
-  const isLong = (): boolean => workflowInfo().continueAsNewSuggested;
-  const next = makeContinueAsNewFunc<typeof messageDigest>();
-  let failure: TemporalFailure | undefined;
-  let { round, restMs } = carry;
+export async function messageDigest(given: unknown, carry?: DigestCarry | null): Promise<readonly string[]> {
+  const read = parseDigest(given);
+  assertBegun(given, carry, {
+    code: 'MESSAGE_INVALID',
+    input: 'What the digest was started with',
+    alone: 'A digest is started with one argument',
+    versions: [DIGEST_CARRY_VERSION],
+    refuse: () => (read.kind === 'bad' ? { path: read.path, message: `${read.path} ${read.reason}` } : undefined),
+  });
+  const { seconds, tenant, channel, to } = parsed(read, 'MESSAGE_INVALID');
+  const windowMs = seconds * 1_000;
+  const gathering = new Gathering(carry ?? undefined);
+  setHandler(gatherSignal, (input) => gathering.take(input), { description: 'A run has something to tell' });
+  /** Only what came makes a history long: an execution to which nothing comes never continues. */
+  const isLong = (): boolean => gathering.came > 0 && workflowInfo().continueAsNewSuggested;
+  let failure: Error | undefined = carry?.hasFailed === true ? FAILED_EARLIER : undefined;
+  let { round, restMs } = carry ?? { round: 0, restMs: windowMs };
   for (;;) {
     const end = Date.now() + restMs;
     const window = sleep(restMs, { summary: `gathers messages for ${channel}` });
     const isOver = await Promise.race([window.then(() => true), condition(isLong).then(() => false)]);
-    restMs = isOver ? seconds * 1_000 : Math.max(1, end - Date.now());
+    restMs = isOver ? windowMs : Math.max(1, end - Date.now());
     if (isOver) {
       round += 1;
       try {
-        await digestActivities(`tells ${channel}`).sendDigest({ tenant, channel, to, round, ...taken() });
+        await digestActivities(`tells ${channel}`).sendDigest({ tenant, channel, to, round, ...gathering.handOut() });
       } catch (error) {
         assertFailure(error);
         failure = error;
       }
-      if (came === 0) break;
+      if (gathering.came === 0) break;
     }
-    if (isLong()) return await next(given, { ...taken(), keys: [...keys].slice(-MOST_KEYS), round, restMs });
+    if (!isLong()) continue;
+    // Temporal forgets a cancellation that this execution has received and not acted on.
+    if (CancellationScope.current().consideredCancelled) throw failure ?? new CancelledFailure('It was cancelled.');
+    const keys = [...gathering.keys].slice(-MOST_KEYS);
+    const handed = { ...gathering.handOut(), keys, round, restMs, hasFailed: failure !== undefined };
+    return await makeContinueAsNewFunc<typeof messageDigest>()(given, { version: DIGEST_CARRY_VERSION, ...handed });
   }
   if (failure !== undefined) throw failure;
-  return [...keys];
+  return [...gathering.keys];
 }
+
+/** What has come and is not told yet. */
+class Gathering {
+  readonly keys: Set<string>;
+  /** Counts what comes, whether it can be read or not: what may be read changes with the keys of a worker. */
+  came = 0;
+  #waiting: Gathered[];
+  #uncounted: number;
+
+  constructor(carry: Pick<DigestCarry, 'keys' | 'gathered' | 'left'> = { keys: [], gathered: [], left: 0 }) {
+    this.keys = new Set(carry.keys);
+    this.#waiting = [...carry.gathered];
+    this.#uncounted = carry.left;
+  }
+
+  take(input: unknown): void {
+    this.came += 1;
+    const read = parseGathered(input);
+    if (isUndecodable(input)) this.#uncounted += 1;
+    if (read.kind === 'bad' || this.keys.has(read.value.key)) return;
+    this.keys.add(read.value.key);
+    this.#waiting.push(read.value);
+  }
+
+  /** Gives what waits. Where there is no room for all, the newest. */
+  handOut(): Pick<DigestCarry, 'gathered' | 'left'> {
+    const newestFirst = pageOf(this.#waiting.slice(-MOST_GATHERED).toReversed());
+    const left = this.#waiting.length - newestFirst.length + this.#uncounted;
+    this.#waiting = [];
+    [this.came, this.#uncounted] = [0, 0];
+    return { gathered: newestFirst.toReversed(), left };
+  }
+}
+
+const FAILED_EARLIER = final(
+  failureOf('MESSAGE_UNDELIVERED', 'An earlier message of this digest failed. What came later was told.'),
+);
 
 /** Options for a digest. As a message of one run it is tried for an hour; a try reads many runs before it sends. */
 function digestActivities(summary: string): Pick<RunActivities, 'sendDigest'> {
