@@ -7,7 +7,7 @@
  *    may abort the process (docs/adr/0057).
  * 2. Workflow code here holds no user code, and every loop of it is bounded. A thread that is silent all the same is
  *    ended. The SDK then ends the worker with an error, and the process goes the way of any failed worker.
- * 3. The SDK hooks each promise of a run for the query `__stack_trace`: more than a third of what a replay costs. A
+ * 3. The SDK hooks each promise of a run for the query `__stack_trace`: about half of what a replay costs. A
  *    thread keeps the hook only for a bundle that `withStackTraces` made.
  * 4. The SDK has no options for this, so the method that makes its threads is replaced, once in a process.
  */

@@ -52,6 +52,11 @@ export const TELLING_CONTENT: readonly Mutation[] = [
     change: replaced('Gathering.constructor', '[...carry.gathered]', '[]'),
   },
   {
+    name: 'a digest of several runs has its whole time again in each execution',
+    noticedIn: 'message-digest.carried',
+    change: replaced('messageDigest', 'carry ?? { round: 0, restMs: windowMs }', '{ round: 0, restMs: windowMs }'),
+  },
+  {
     name: 'a digest of several runs tells nothing of what it has gathered',
     noticedIn: 'message-digest.sending',
     change: removed('Gathering.take', 'this.#waiting.push(read.value);'),

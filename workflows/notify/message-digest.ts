@@ -9,7 +9,7 @@
  * 3. What cannot be read is counted, and what is no pointer is left out. Neither stops anything.
  * 4. If a message fails, what came meanwhile is told all the same, and the digest fails at its end.
  * 5. It continues as new before its history is too long, also within its time: that may be a day, and Temporal takes
- *    10,000 signals.
+ *    10,000 signals of one execution. While a message is under way it waits for that.
  * 6. It belongs to no build, as a ticket (`workflows/gate/call-ticket.ts`).
  */
 import {
@@ -47,7 +47,7 @@ const MOST_KEYS = 2_000;
 /**
  * @param carry state of the previous execution; only continue-as-new passes it
  * @returns the keys of the messages that it has told, or that were over by then
- * @throws the failure of the last message that failed
+ * @throws the failure of the last message that failed; `MESSAGE_UNDELIVERED` if that was in an earlier execution
  */
 export async function messageDigest(given: unknown, carry?: DigestCarry | null): Promise<readonly string[]> {
   const read = parseDigest(given);
@@ -56,7 +56,8 @@ export async function messageDigest(given: unknown, carry?: DigestCarry | null):
     input: 'What the digest was started with',
     alone: 'A digest is started with one argument',
     versions: [DIGEST_CARRY_VERSION],
-    refuse: () => (read.kind === 'bad' ? { path: read.path, message: `${read.path} ${read.reason}` } : undefined),
+    refuse: () =>
+      read.kind === 'bad' ? { path: read.path, message: `${read.path || 'The digest'} ${read.reason}` } : undefined,
   });
   const { seconds, tenant, channel, to } = parsed(read, 'MESSAGE_INVALID');
   const windowMs = seconds * 1_000;
@@ -66,10 +67,11 @@ export async function messageDigest(given: unknown, carry?: DigestCarry | null):
   const isLong = (): boolean => gathering.came > 0 && workflowInfo().continueAsNewSuggested;
   let failure: Error | undefined = carry?.hasFailed === true ? FAILED_EARLIER : undefined;
   let { round, restMs } = carry ?? { round: 0, restMs: windowMs };
+  const long = condition(isLong).then(() => false);
   for (;;) {
     const end = Date.now() + restMs;
     const window = sleep(restMs, { summary: `gathers messages for ${channel}` });
-    const isOver = await Promise.race([window.then(() => true), condition(isLong).then(() => false)]);
+    const isOver = await Promise.race([window.then(() => true), long]);
     restMs = isOver ? windowMs : Math.max(1, end - Date.now());
     if (isOver) {
       round += 1;
@@ -83,7 +85,7 @@ export async function messageDigest(given: unknown, carry?: DigestCarry | null):
     }
     if (!isLong()) continue;
     // Temporal forgets a cancellation that this execution has received and not acted on.
-    if (CancellationScope.current().consideredCancelled) throw failure ?? new CancelledFailure('It was cancelled.');
+    if (CancellationScope.current().consideredCancelled) throw new CancelledFailure('It was cancelled.');
     const keys = [...gathering.keys].slice(-MOST_KEYS);
     const handed = { ...gathering.handOut(), keys, round, restMs, hasFailed: failure !== undefined };
     return await makeContinueAsNewFunc<typeof messageDigest>()(given, { version: DIGEST_CARRY_VERSION, ...handed });

@@ -105,7 +105,7 @@ export interface Stage {
   /** As `crossed`, and runs go on in stretches. */
   crossedStretching(): Promise<Crossed>;
   /** People are told of requests; two channels are away until they are brought back. */
-  telling(): Promise<Deployment & { bringBack(channel: 'away' | 'rounds'): void }>;
+  telling(): Promise<Deployment & { bringBack(channel: 'away' | 'rounds'): void; takeAway(channel: 'rounds'): void }>;
   /** Runs go on in stretches. */
   stretching(): Promise<Deployment>;
   /** The same on a queue of its own. The way of its worker to Temporal can be cut, and another worker can be started. */
@@ -410,7 +410,8 @@ export async function openStage(
         closing.push(receiver.close);
         const config = configOf('countersign-telling', tellingBy(receiver.origin));
         const bringBack = (channel: string): void => void away.delete(`/${channel}`);
-        return { ...(await deploy(config, 'all')), bringBack };
+        const takeAway = (channel: string): void => void away.add(`/${channel}`);
+        return { ...(await deploy(config, 'all')), bringBack, takeAway };
       }),
       stretching: once(async () => await deploy(stretchingOn('countersign-stretching'), 'all')),
       losing: async (taskQueue) => {
