@@ -211,7 +211,7 @@ describe('which direct queries a worker refuses in a service where nothing is wr
     await openRequests(run);
     await world.restartWorkers();
     await run.advance();
-    expect(await refusedOf(run, '__temporal_workflow_metadata', '__stack_trace', 'state')).toEqual([
+    expect(await refusedOf(run, '__temporal_workflow_metadata', 'requests', 'state')).toEqual([
       '__temporal_workflow_metadata',
     ]);
     await world.restartWorkers();
