@@ -14,12 +14,13 @@ Runtime.install({
 });
 
 /**
- * Every release, oldest first, with the SHA-256 of its list of histories. No history is ever written again, nor the list
- * of a release that is cut: one that changes what runs do adds a folder of its own, which grows until it is cut.
+ * Every release, oldest first, with the SHA-256 of its list of histories. Neither a list nor a history is ever written
+ * again: a release that changes what runs do adds a folder of its own.
  */
 export const RELEASES = [
   { version: '1.0.0-rc.1', list: 'afd5eff1a15b24df176702ec158535a125dc886d156228ab329246f5f77984a2' },
-  { version: '1.0.0-rc.2', list: '27997f43141825bb3a35ab78d4b10bd2aad54aa180be6c84127c0a8f993305b4' },
+  { version: '1.0.0-rc.2', list: '41b060352be2b3a1c6a61257faaee7de74dd2ebd57a624180f41cdf76fc5204e' },
+  { version: '1.0.0-rc.3', list: '7184c96123fe39368918fc4c108c56f1726732f8d7e01191744aad217e4eadd4' },
 ] as const;
 
 /** Folders of histories by the release; a recording may be tried before it is kept. */

@@ -100,18 +100,18 @@ class Gathering {
   /** Counts what comes, whether it can be read or not: what may be read changes with the keys of a worker. */
   came = 0;
   #waiting: Gathered[];
-  #uncounted: number;
+  #onlyCounted: number;
 
   constructor(carry: Pick<DigestCarry, 'keys' | 'gathered' | 'left'> = { keys: [], gathered: [], left: 0 }) {
     this.keys = new Set(carry.keys);
     this.#waiting = [...carry.gathered];
-    this.#uncounted = carry.left;
+    this.#onlyCounted = carry.left;
   }
 
   take(input: unknown): void {
     this.came += 1;
     const read = parseGathered(input);
-    if (isUndecodable(input)) this.#uncounted += 1;
+    if (isUndecodable(input)) this.#onlyCounted += 1;
     if (read.kind === 'bad' || this.keys.has(read.value.key)) return;
     this.keys.add(read.value.key);
     this.#waiting.push(read.value);
@@ -120,9 +120,9 @@ class Gathering {
   /** Gives what waits. Where there is no room for all, the newest. */
   handOut(): Pick<DigestCarry, 'gathered' | 'left'> {
     const newestFirst = pageOf(this.#waiting.slice(-MOST_GATHERED).toReversed());
-    const left = this.#waiting.length - newestFirst.length + this.#uncounted;
+    const left = this.#waiting.length - newestFirst.length + this.#onlyCounted;
     this.#waiting = [];
-    [this.came, this.#uncounted] = [0, 0];
+    [this.came, this.#onlyCounted] = [0, 0];
     return { gathered: newestFirst.toReversed(), left };
   }
 }

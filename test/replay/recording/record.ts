@@ -7,7 +7,7 @@
  * `--out`: by default the folder of the version in package.json. `--bundle`: the workflow as another build has it.
  *
  * Scenes of runs that everybody has are played three times: step by step, in stretches, and encrypted. At the end the
- * list of the files is written with their SHA-256, which grows only until its release is cut: add a scene that was recorded to another folder by hand.
+ * list of the files is written with their SHA-256, which nobody writes again.
  */
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

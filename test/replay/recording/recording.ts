@@ -75,7 +75,7 @@ export class Recording {
     return join(this.#folder, fileOf(historyNameOf(point)));
   }
 
-  /** Refuses a folder that is complete: a list is never written over. */
+  /** Refuses a folder that is complete: nothing is added to a release. */
   async assertUnlisted(): Promise<void> {
     await assertFree(join(this.#folder, LIST));
   }
