@@ -44,7 +44,7 @@ function take(path) {
     linkSync(mine, path);
     return true;
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+    if (codeOf(error) !== 'EEXIST') throw error;
     const pid = holder(path);
     if (pid !== undefined && !isAlive(pid)) discard(path, pid);
     return false;
@@ -69,7 +69,7 @@ function isAlive(pid) {
     return true;
   } catch (error) {
     // EPERM: it lives, and belongs to somebody else.
-    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+    return codeOf(error) === 'EPERM';
   }
 }
 
@@ -90,4 +90,13 @@ function discard(path, pid) {
   } finally {
     rmSync(stale, { force: true });
   }
+}
+
+/**
+ * By its code alone: under Jest an error of Node is no instance of the test's `Error`.
+ *
+ * @param {unknown} error
+ */
+function codeOf(error) {
+  return typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
 }

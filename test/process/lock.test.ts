@@ -5,6 +5,7 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { withLock } from '../../scripts/lock.mjs';
 import { until } from '../support/until.ts';
 
 const LOCK = new URL('../../scripts/lock.mjs', import.meta.url).href;
@@ -95,4 +96,17 @@ test('the lock of a process that was killed is taken over, by one of those that 
   expect(lines.map((line) => line.split(' ')[1])).toEqual(['begins', 'ends', 'begins', 'ends']);
   expect(lines[0]?.split(' ')[0]).toBe(lines[1]?.split(' ')[0]);
   expect(await readdir(join(folder, 'work'))).toEqual([]);
+});
+
+test('a test file waits like any process, though an error of Node is not one of its errors', async () => {
+  const first = start('first');
+  await first.says('holds it');
+  const here = withLock(path, 'another builds', async () => await order());
+  first.child.stdin.end();
+  expect(await here).toEqual(['first begins', 'first ends']);
+  const second = start('second');
+  await second.says('holds it');
+  second.child.kill('SIGKILL');
+  await second.exited;
+  expect(await withLock(path, 'another builds', async () => await readFile(path, 'utf8'))).toBe(String(process.pid));
 });
