@@ -14,6 +14,7 @@ import { type Plan, startTurnProvider, type TurnProvider } from '../support/faul
 import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
 import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
 import type { Era, ExecutedCall } from '../support/servers/raw-server.ts';
+import { sharedBundle } from '../support/shared-bundle.ts';
 import { until } from '../support/until.ts';
 import { factsOf, replayOwn, traceOf } from '../support/world/run-record.ts';
 import { startWorkerProcess, type WorkerProcess } from '../support/world/worker-process.ts';
@@ -183,6 +184,9 @@ beforeAll(async () => {
   const client = { deadlineMs: 60_000 };
   const log = { level: 'debug' as const };
   world = await startFaultWorld({
+    // Temporal hears of no heartbeat for as long as it takes to reach every place. With a short timeout it would give
+    // the stretches to another attempt meanwhile.
+    bundle: await sharedBundle(),
     config: {
       taskQueue: 'killed',
       servers: { shop: shopConfig, ...holding },
