@@ -21,7 +21,7 @@ import {
 import { keepsStackTraces } from './bundle.ts';
 
 /** How often a thread is looked at, and for how many looks in a row it may have work without an answer: a minute. */
-const PATIENCE = { lookMs: 5_000, looks: 12 };
+export const PATIENCE = { lookMs: 5_000, looks: 12 };
 
 /** A thread of workflows, and the SDK's client of it. */
 export interface MadeThread {
@@ -48,7 +48,7 @@ export function replaceThreads(patience = PATIENCE): void {
   };
 }
 
-function makeThread({ workflowBundle, logger, patchActivationCallback }: ThreadedVMWorkflowCreatorOptions) {
+export function makeThread({ workflowBundle, logger, patchActivationCallback }: ThreadedVMWorkflowCreatorOptions) {
   const thread = new Thread(entryOf(keepsStackTraces(workflowBundle.code)));
   return { thread, client: new WorkerThreadClient(thread, logger, patchActivationCallback) };
 }
@@ -65,7 +65,7 @@ function entryOf(isHooked: boolean): URL {
   return new URL(`data:text/javascript,${encodeURIComponent(program)}`);
 }
 
-function initOf(options: ThreadedVMWorkflowCreatorOptions): Parameters<WorkerThreadClient['send']>[0] {
+export function initOf(options: ThreadedVMWorkflowCreatorOptions): Parameters<WorkerThreadClient['send']>[0] {
   const { workflowBundle, reuseV8Context, registeredActivityNames, patchActivationCallback } = options;
   return {
     type: 'init',

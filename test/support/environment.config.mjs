@@ -5,6 +5,13 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { TestEnvironment } from 'jest-environment-node';
 
+/**
+ * Threads of workflows that no worker has (`kept-threads.ts`): a process keeps them from one file to the next.
+ *
+ * @type {import('./kept-threads.ts').KeptThread[]}
+ */
+const keptThreads = [];
+
 /** @type {Set<AsyncLocalStorage<unknown>>} */
 const used = new Set();
 const { run, enterWith } = AsyncLocalStorage.prototype;
@@ -18,6 +25,12 @@ AsyncLocalStorage.prototype.enterWith = function (...args) {
 };
 
 export default class extends TestEnvironment {
+  /** @param {ConstructorParameters<typeof TestEnvironment>} args */
+  constructor(...args) {
+    super(...args);
+    this.global['keptThreads'] = keptThreads;
+  }
+
   async teardown() {
     await super.teardown();
     for (const context of used) context.disable();

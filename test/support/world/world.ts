@@ -18,6 +18,7 @@ import type { WorkerRole } from '../../../workers/config/load.ts';
 import { startWorkers, type Workers } from '../../../workers/worker.ts';
 import { LOOPBACK } from '../egress.ts';
 import { startEngine, type TestEngine } from '../engine.ts';
+import { keepThreads } from '../kept-threads.ts';
 import { bundleTraced, sharedBundle } from '../shared-bundle.ts';
 import { keepZoneKey, type ZoneKey } from '../signing/keys.ts';
 import { type TestKey, withZone, writeTrust } from '../signing/people.ts';
@@ -67,6 +68,8 @@ export interface WorldOptions {
   /** Servers that end with the world. */
   readonly beside?: readonly { close(): Promise<unknown> }[];
 }
+
+keepThreads();
 
 let started = 0;
 
