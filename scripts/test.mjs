@@ -3,6 +3,7 @@
 import { join } from 'node:path';
 import { bootstrap, ROOT } from './bootstrap.mjs';
 import { ensureChromium } from './chromium.mjs';
+import { compilePrograms } from './compiled.mjs';
 import { runJest } from './jest.mjs';
 import { ensureVenv } from './python-venv.mjs';
 import { ensureS3Server } from './s3-server.mjs';
@@ -11,6 +12,9 @@ import { ensureTemporalCli } from './temporal-cli.mjs';
 
 /** Packages that examples/07-python needs. */
 const PYTHON_PACKAGES = join(ROOT, 'examples/07-python/requirements.txt');
+
+// Temporal servers of tests live for a minute and have memory: their garbage is collected less often.
+process.env['GOGC'] ??= '400';
 
 const PACES = { '--all': ['fast', 'slow'], '--only-slow': ['slow'], '': ['fast'] };
 
@@ -29,6 +33,7 @@ if (chosen.some(({ needsEngine }) => needsEngine)) {
   const found = await provide('TEMPORAL_CLI_PATH', ensureTemporalCli);
   if (!found) for (const { name, needsEngine } of chosen) if (needsEngine) unavailable += Number(suites.delete(name));
 }
+if (chosen.some(({ needsEngine }) => needsEngine)) await provide('COMPILED_PATH', compilePrograms);
 if (suites.has('browser') && !(await provide('CHROMIUM_PATH', ensureChromium)))
   unavailable += Number(suites.delete('browser'));
 

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { checksIn, listedScenarios, type Named, REVISIONS, scenariosOf, suite } from '../support/conformance/suite.ts';
+import { programArgs } from '../support/program.ts';
 
 const CLIENT_MS = 60_000;
 
@@ -43,7 +44,7 @@ describe.each(REVISIONS)('conformance to MCP %s', (revision) => {
       const out = join(folder, revision, scenario);
       // By `--force`, because a scenario of another revision would be left out without a word.
       const options = ['--spec-version', revision, '--force', '--timeout', `${CLIENT_MS}`, '-o', out];
-      const command = 'node --import tsx test/support/conformance/client.ts';
+      const command = ['node', ...programArgs('test/support/conformance/client.ts')].join(' ');
       const said = await suite('client', '--command', command, '--scenario', scenario, ...options);
       const checks = await checksIn(out);
       expect({ said, failed: checks.filter(({ status }) => status === 'FAILURE' || status === 'WARNING') }).toEqual({

@@ -32,16 +32,12 @@ export function scenariosOf(revision: string, leg: Leg): readonly string[] {
 
 /** Runs the suite's command, and returns all that it says. */
 export async function suite(...args: readonly string[]): Promise<string> {
-  const shim = join(ROOT, 'test/support/conformance/fs.ts');
-  const child = spawn(
-    process.execPath,
-    ['--import', 'tsx', '--import', shim, moduleFile(`${SUITE}/dist/index.js`), ...args],
-    {
-      cwd: ROOT,
-      env: { PATH: [dirname(process.execPath), process.env['PATH'] ?? ''].join(delimiter) },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    },
-  );
+  const shim = join(ROOT, 'test/support/conformance/fs.mjs');
+  const child = spawn(process.execPath, ['--import', shim, moduleFile(`${SUITE}/dist/index.js`), ...args], {
+    cwd: ROOT,
+    env: { PATH: [dirname(process.execPath), process.env['PATH'] ?? ''].join(delimiter) },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   const said: string[] = [];
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding('utf8').on('data', (text: string) => said.push(text));

@@ -15,6 +15,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import { ensureNpmFolder } from '../../../scripts/npm-folder.mjs';
 import { ensureVenv } from '../../../scripts/python-venv.mjs';
 import { blocksOf } from '../guide.ts';
+import { programArgs } from '../program.ts';
 import { CLIENT, type ForeignWorld, type Hold, HOLDS } from './world.ts';
 import { secretOf } from '../scenes/gate-world.ts';
 
@@ -157,7 +158,7 @@ let files = 0;
 function gateCommand({ world }: ForeignWorld, hold: Hold): readonly string[] {
   const { address, namespace } = world.engine.server;
   const temporal = ['--address', address, '--namespace', namespace];
-  const start = [process.execPath, '--import', 'tsx', join(ROOT, 'cli/main.ts'), 'gate', '--as', 'ann'];
+  const start = [process.execPath, ...programArgs('cli/main.ts'), 'gate', '--as', 'ann'];
   return [...start, '--client', CLIENT, '--hold', `${HOLDS[hold]}`, '--config', world.configFile, ...temporal];
 }
 

@@ -2,8 +2,7 @@
  * This program is a worker process for tests that kill one. It does what `countersign worker` does, with a bundle that
  * is made once for all processes of a test.
  *
- * Run it with `node --import tsx worker-process-entry.ts <countersign.yaml> <role> <bundle>`; `TEMPORAL_*` give
- * Temporal's address.
+ * Its arguments are `<countersign.yaml> <role> <bundle>`; `TEMPORAL_*` give Temporal's address.
  */
 import './held-tasks.ts';
 import { readFile } from 'node:fs/promises';

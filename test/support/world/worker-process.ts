@@ -5,9 +5,9 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import { defined } from '../../../contracts/defined.ts';
 import type { WorkerRole } from '../../../workers/config/load.ts';
+import { programArgs } from '../program.ts';
 import { Hopeless, until } from '../until.ts';
 
 export interface WorkerProcessOptions {
@@ -50,16 +50,20 @@ export interface WorkerProcess {
 /** Line that a worker process writes to stdout once it polls. */
 export const POLLING = 'the worker polls';
 
-const ENTRY = fileURLToPath(new URL('worker-process-entry.ts', import.meta.url));
-const COMMAND = fileURLToPath(new URL('../../../cli/main.ts', import.meta.url));
-
 export async function startWorkerProcess(options: WorkerProcessOptions): Promise<WorkerProcess> {
   const { configFile, bundleFile = '', address, namespace, role = 'all', holds, env = {}, built } = options;
   const shipped = options.shipped === true || built !== undefined;
   const main = shipped
-    ? [built ?? COMMAND, 'worker', '--config', configFile, '--role', role]
-    : [ENTRY, configFile, role, bundleFile];
-  const child = spawn(process.execPath, [...(built === undefined ? ['--import', 'tsx'] : []), ...main], {
+    ? [
+        ...(built === undefined ? programArgs('cli/main.ts') : [built]),
+        'worker',
+        '--config',
+        configFile,
+        '--role',
+        role,
+      ]
+    : [...programArgs('test/support/world/worker-process-entry.ts'), configFile, role, bundleFile];
+  const child = spawn(process.execPath, main, {
     env: {
       PATH: process.env['PATH'] ?? '',
       TEMPORAL_ADDRESS: address,
