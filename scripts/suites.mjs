@@ -5,7 +5,8 @@
  * @typedef {object} Suite
  * @property {string} name the jest project; also the folder under test/, except for `domain`, `slow`
  * @property {string} match glob of its test files, from the repository root
- * @property {'fast' | 'slow'} pace `fast` runs in `npm test`, `slow` only in `npm run test:all`
+ * @property {'fast' | 'slow' | 'by hand'} pace `fast` runs in `npm test`, `slow` only in `npm run test:all`, and what
+ *   is played by hand only where it is named
  * @property {boolean} needsEngine starts Temporal servers
  */
 
@@ -25,6 +26,7 @@ export const SUITES = [
   // Any folder may hold tests too slow for `npm test`: they are named `<what>.slow.test.ts`.
   suite('slow', { pace: 'slow', match: 'test/**/*.slow.test.ts' }),
   suite('browser', { pace: 'slow' }),
+  suite('drill', { pace: 'by hand' }),
 ];
 
 /**

@@ -15,20 +15,24 @@ function listed(suites: readonly string[]): string[] {
   return (JSON.parse(output) as string[]).map((path) => relative(ROOT, path).replaceAll('\\', '/'));
 }
 
-const [fast = [], slow = []] = (['fast', 'slow'] as const).map((pace) =>
+const [fast = [], slow = [], byHand = []] = (['fast', 'slow', 'by hand'] as const).map((pace) =>
   listed(SUITES.filter((suite) => suite.pace === pace).map(({ name }) => name)),
 );
 
 test('every test file is run by one suite', () => {
-  const all = [...new Set([...fast, ...slow])];
+  const all = [...new Set([...fast, ...slow, ...byHand])];
   const expected = sourceFiles()
     .map(({ path }) => path)
     .filter((path) => /^test\/.*\.test\.(?:ts|mjs)$/.test(path));
   expect(all.sort()).toEqual(expected.sort());
 });
 
-test('`npm test` and the slow suites share no file', () => {
-  expect(fast.filter((path) => slow.includes(path))).toEqual([]);
+test('`npm test`, the slow suites and what is played by hand share no file', () => {
+  expect([...fast, ...slow, ...byHand]).toHaveLength(new Set([...fast, ...slow, ...byHand]).size);
+});
+
+test('a drill alone is played by hand', () => {
+  expect(byHand).toEqual(['test/drill/drill.test.ts']);
 });
 
 test('every test on workers that are killed replays what they left behind; other worlds do so by themselves (INV-D1)', () => {

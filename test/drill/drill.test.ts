@@ -1,45 +1,16 @@
 /**
- * The drill as somebody runs it: from the release, or from this source where there is none, to the package of this source.
- * It looks at processes from outside, and replays nothing beside what `deploy drain --move` does.
+ * The whole drill, from the release, or from this source where there is none. It takes minutes of all cores and is
+ * played by hand: `npm test -- drill`. It looks at processes from outside, and replays nothing beside what
+ * `deploy drain --move` does.
  */
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { ROOT } from '../../scripts/bootstrap.mjs';
-import { pack, type Packed } from '../../scripts/pack.mjs';
+import { expect, test } from '@jest/globals';
 import { until } from '../support/until.ts';
 import { KINDS } from './kinds.ts';
+import { ends, LIMIT_MS, lineOf, packOnce, start } from './played.ts';
 
-const LIMIT_MS = 900_000;
-
-let packed: Packed;
-beforeAll(() => {
-  packed = pack();
-}, LIMIT_MS);
-afterAll(() => packed?.remove());
-
-function start(...args: readonly string[]) {
-  const main = [join(ROOT, 'scripts/run.mjs'), 'test/drill/main.ts', '--next', packed.tarball];
-  const child = spawn(process.execPath, [...main, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
-  const said: string[] = [];
-  for (const stream of [child.stdout, child.stderr])
-    stream.setEncoding('utf8').on('data', (text: string) => said.push(text));
-  return { child, said: () => said.join('') };
-}
-
-async function ends(...args: readonly string[]) {
-  const { child, said } = start(...args);
-  // Sound: the arguments of `close` as Node documents them.
-  const [status] = (await once(child, 'close')) as [number | null];
-  return { status, said: said() };
-}
-
-/** Reads the line of a kind, or of all, as numbers by their columns. */
-function lineOf(said: string, kind: string): readonly number[] {
-  const line = said.split('\n').find((each) => each.startsWith(`${kind}  `)) ?? '';
-  return line.slice(kind.length).trim().split(/ +/).map(Number);
-}
+packOnce();
 
 test(
   'runs that wait in every way are moved, taken back and moved again, with workers killed: none is lost, doubled or stuck',
@@ -59,19 +30,6 @@ test(
     }
     for (const side of ['old', 'new']) expect(said).toContain(`killed a worker of the ${side} build`);
     for (const verb of ['ramp', 'rollback', 'drain']) expect(said).toContain(`deploy ${verb}`);
-  },
-  LIMIT_MS,
-);
-
-test(
-  'a call that is made twice fails the drill, which names its run',
-  async () => {
-    const { status, said } = await ends('--runs', '2', '--only', 'approval', '--spoil');
-    expect({ status, said }).toMatchObject({
-      status: 1,
-      said: expect.stringContaining('approval-1 is doubled: 2 of 1'),
-    });
-    expect(lineOf(said, 'approval').slice(-3)).toEqual([0, 1, 0]);
   },
   LIMIT_MS,
 );
