@@ -50,7 +50,7 @@ const OWN_FOLDERS = ['contracts', 'domain', 'workflows'] as const;
 let mark: string | undefined;
 
 /** Begins the code of each bundle made here. Version and hash are those of the activities which its runs call. */
-function bundleMark(): string {
+export function bundleMark(): string {
   mark ??= `/* workflow bundle of countersign ${packageVersion()}, code ${hashOfOwnCode()} */`;
   return mark;
 }

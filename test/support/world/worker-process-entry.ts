@@ -6,7 +6,7 @@
  */
 import './held-tasks.ts';
 import { readFile } from 'node:fs/promises';
-import type { WorkflowBundle } from '../../../workers/bundle.ts';
+import { bundleMark, type WorkflowBundle } from '../../../workers/bundle.ts';
 import { loadConfig, type WorkerRole } from '../../../workers/config/load.ts';
 import { locateEngine } from '../../../workers/connection.ts';
 import { installLog } from '../../../workers/log.ts';
@@ -17,7 +17,9 @@ const [configFile, role, bundleFile = ''] = process.argv.slice(2);
 const loaded = await loadConfig(configFile, process.env);
 const log = installLog(loaded.config);
 // Sound: the test that starts this process wrote the file.
-const bundle = JSON.parse(await readFile(bundleFile, 'utf8')) as WorkflowBundle;
+const given = JSON.parse(await readFile(bundleFile, 'utf8')) as WorkflowBundle;
+// The mark of the same code, compiled: the test made the bundle from the sources.
+const bundle = { ...given, code: bundleMark() + given.code.slice(given.code.indexOf('*/') + '*/'.length) };
 // Sound: the test that starts this process names a role of the type.
 const workers = await startWorkers({ loaded, ...locateEngine(), role: role as WorkerRole, bundle, log });
 process.once('SIGTERM', () => void workers.stop('SIGTERM'));
