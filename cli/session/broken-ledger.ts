@@ -169,7 +169,7 @@ export async function* diagnosedOf(
 ): AsyncGenerator<Diagnosed> {
   let failed = 0;
   for await (const outcome of outcomes) {
-    if (outcome.error === undefined) {
+    if (outcome.error === undefined || outcome.isUnread) {
       yield outcome;
       continue;
     }
@@ -184,22 +184,26 @@ export async function* diagnosedOf(
 }
 
 /** Number of failed histories by cause. */
-export type Causes = Readonly<Record<Cause | 'notLookedAt', number>>;
+export type Causes = Readonly<Record<Cause | 'unread' | 'notLookedAt', number>>;
 
 export function causesOf(outcomes: readonly Diagnosed[]): Causes {
-  const causes = { build: 0, query: 0, unknown: 0, notLookedAt: 0 };
-  for (const { error, diagnosis, notLookedAt } of outcomes)
-    if (error !== undefined) causes[notLookedAt ? 'notLookedAt' : (diagnosis?.cause ?? 'unknown')] += 1;
+  const causes = { build: 0, query: 0, unknown: 0, unread: 0, notLookedAt: 0 };
+  for (const { error, diagnosis, isUnread, notLookedAt } of outcomes) {
+    if (error === undefined) continue;
+    const other = isUnread ? 'unread' : 'unknown';
+    causes[notLookedAt ? 'notLookedAt' : (diagnosis?.cause ?? other)] += 1;
+  }
   return causes;
 }
 
-export function causesText({ build, query, unknown, notLookedAt }: Causes): string {
-  if (build + unknown + notLookedAt === 0)
+export function causesText({ build, query, unknown, unread, notLookedAt }: Causes): string {
+  if (build + unknown + unread + notLookedAt === 0)
     return ': each was damaged by a query, and the code is not at fault. The way out of each run: countersign recover.';
   const parts = [
     build > 0 ? `${build} by this build` : '',
     query > 0 ? `${query} damaged by a query` : '',
     unknown > 0 ? `${unknown} for a reason that cannot be told` : '',
+    unread > 0 ? `${unread} could not be read` : '',
     notLookedAt > 0 ? `${notLookedAt} not looked at: --diagnose-all does` : '',
   ].filter((part) => part !== '');
   return `; it must not be deployed over them (${parts.join(', ')}).`;

@@ -41,6 +41,8 @@ export interface ReplayOutcome {
   readonly workflowId: string;
   /** Why the current code cannot take this history; absent if it can. */
   readonly error?: Error;
+  /** Set if the history could not be read, so that nothing of it was replayed. */
+  readonly isUnread?: true;
 }
 
 type Histories = AsyncIterable<Recorded> | Iterable<Recorded>;
@@ -130,7 +132,7 @@ class Source {
   unreadable(): ReplayOutcome[] {
     const broken = this.#broken;
     this.#broken = [];
-    return broken.map(({ name, workflowId, error }) => ({ name, workflowId, error }));
+    return broken.map(({ name, workflowId, error }) => ({ name, workflowId, error, isUnread: true }));
   }
 
   settle(error: Error | undefined): ReplayOutcome {

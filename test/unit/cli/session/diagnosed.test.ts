@@ -42,7 +42,7 @@ test('ten that fail are looked at, the first ones; every other is counted', asyn
   expect(told.map(({ name }) => name)).toEqual(MANY.map(({ name }) => name));
   expect(told.filter(({ notLookedAt }) => notLookedAt).map(({ name }) => name)).toEqual(NAMES.slice(10));
   const causes = causesOf(told);
-  expect(causes).toEqual({ build: 10, query: 0, unknown: 0, notLookedAt: 3 });
+  expect(causes).toEqual({ build: 10, query: 0, unknown: 0, unread: 0, notLookedAt: 3 });
   expect(causesText(causes)).toBe(
     '; it must not be deployed over them (10 by this build, 3 not looked at: --diagnose-all does).',
   );
@@ -64,5 +64,14 @@ test('the code is cleared only where each was looked at', async () => {
 });
 
 test('one that was looked at, and of which nothing can be said, is unknown', () => {
-  expect(causesOf([failing('a'), sound('b')])).toEqual({ build: 0, query: 0, unknown: 1, notLookedAt: 0 });
+  expect(causesOf([failing('a'), sound('b')])).toEqual({ build: 0, query: 0, unknown: 1, unread: 0, notLookedAt: 0 });
+});
+
+test('what could not be read is no fault of the code, takes nothing of the ten, and is counted apart', async () => {
+  const unread = NAMES.map((name): ReplayOutcome => ({ ...failing(name), isUnread: true }));
+  const { asked, told } = await diagnosed([...unread, failing('last')], 'build');
+  expect(asked).toEqual(['last']);
+  const causes = causesOf(told);
+  expect(causes).toEqual({ build: 1, query: 0, unknown: 0, unread: 13, notLookedAt: 0 });
+  expect(causesText(causes)).toBe('; it must not be deployed over them (1 by this build, 13 could not be read).');
 });
