@@ -14,21 +14,21 @@ import { type Browser, chromium } from 'playwright-core';
 import { findChromium } from '../../scripts/chromium.mjs';
 import { findTemporalCli } from '../../workers/temporal-cli.ts';
 import { freePort } from '../../workers/dev-server.ts';
-import { pack, type Packed } from '../../scripts/pack.mjs';
 import { openPage, type PlayedPage } from '../support/package/played-page.ts';
+import { type SharedPack, sharedPack } from '../support/package/shared-pack.ts';
 import { until } from '../support/until.ts';
 
 const FIVE_MINUTES_MS = 300_000;
 const PAGE = 'docs/guide/first-approval.md';
 const PORTS = { temporal: '7233', files: '8234', gateway: '8235' };
 
-let packed: Packed;
+let packed: SharedPack;
 let browser: Browser;
 let folder: string;
 let page: PlayedPage | undefined;
 
 beforeAll(async () => {
-  packed = pack();
+  packed = await sharedPack();
   const executablePath = findChromium();
   if (executablePath === undefined)
     throw new Error('No Chromium: run the suite through `node scripts/test.mjs browser`');
@@ -40,7 +40,6 @@ afterAll(async () => {
   await page?.stop();
   await browser?.close();
   if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
-  packed?.remove();
 });
 
 test(

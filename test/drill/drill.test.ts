@@ -8,9 +8,9 @@ import { once } from 'node:events';
 import { expect, test } from '@jest/globals';
 import { until } from '../support/until.ts';
 import { KINDS } from './kinds.ts';
-import { ends, LIMIT_MS, lineOf, packOnce, start } from './played.ts';
+import { ends, LIMIT_MS, lineOf, packFirst, start } from './played.ts';
 
-packOnce();
+packFirst();
 
 test(
   'runs that wait in every way are moved, taken back and moved again, with workers killed: none is lost, doubled or stuck',

@@ -2,20 +2,19 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { afterAll, beforeAll } from '@jest/globals';
+import { beforeAll } from '@jest/globals';
 import { ROOT } from '../../scripts/bootstrap.mjs';
-import { pack, type Packed } from '../../scripts/pack.mjs';
+import { type SharedPack, sharedPack } from '../support/package/shared-pack.ts';
 
 export const LIMIT_MS = 900_000;
 
-let packed: Packed;
+let packed: SharedPack;
 
 /** Packs this source for the tests of the file. */
-export function packOnce(): void {
-  beforeAll(() => {
-    packed = pack();
+export function packFirst(): void {
+  beforeAll(async () => {
+    packed = await sharedPack();
   }, LIMIT_MS);
-  afterAll(() => packed?.remove());
 }
 
 export function start(...args: readonly string[]) {

@@ -1,8 +1,8 @@
 /** A small drill that goes wrong on purpose: it counts what the servers have done, from the release to this source. */
 import { expect, test } from '@jest/globals';
-import { ends, LIMIT_MS, lineOf, packOnce } from './played.ts';
+import { ends, LIMIT_MS, lineOf, packFirst } from './played.ts';
 
-packOnce();
+packFirst();
 
 test(
   'a call that is made twice fails the drill, which names its run',

@@ -5,16 +5,18 @@
  * A kept bundle has no source map: each worker, and each replay, would read and write a megabyte of it.
  * Set `COUNTERSIGN_TEST_MAPS` to have stack traces of workflow code name its sources.
  */
-import { createHash } from 'node:crypto';
-import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { bundleWorkflows, type MadeBundle } from '../../workers/bundle.ts';
+import { hashOfSources } from './source-hash.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const PLACE = join(ROOT, '.build/bundles');
-/** Folders from which a bundle is made; the lock file stands for installed packages. */
-const FOLDERS = ['contracts', 'domain', 'workflows'];
-const FILES = [
+/** What a bundle is made from; the lock file stands for installed packages. */
+const SOURCES = [
+  'contracts',
+  'domain',
+  'workflows',
   'test/support/shared-bundle.ts',
   'test/support/faults/short-heartbeats.ts',
   'test/support/forgery/broken-workflows.ts',
@@ -38,7 +40,7 @@ export async function sharedBundle(
   make: () => Promise<KeptBundle> = bundleWorkflows,
   withMap = process.env['COUNTERSIGN_TEST_MAPS'] !== undefined,
 ): Promise<KeptBundle> {
-  const path = join(PLACE, `${await (sources ??= hashOfSources())}.${make.name}${withMap ? '.map' : ''}.json`);
+  const path = join(PLACE, `${await (sources ??= hashOfSources(SOURCES))}.${make.name}${withMap ? '.map' : ''}.json`);
   const kept = await readFile(path, 'utf8').catch(() => undefined);
   // Sound: the text was written below.
   if (kept !== undefined) return JSON.parse(kept) as KeptBundle;
@@ -63,22 +65,4 @@ function withoutMap(code: string): string {
   if (at === -1) throw new Error('the bundle has no source map');
   const map = { version: 3, file: 'workflow-bundle.js', sources: [], names: [], mappings: '' };
   return `${code.slice(0, at)}${MAP}${Buffer.from(JSON.stringify(map)).toString('base64')}\n`;
-}
-
-async function hashOfSources(): Promise<string> {
-  const listed = await Promise.all(
-    FOLDERS.map(async (folder) =>
-      (await readdir(join(ROOT, folder), { recursive: true, withFileTypes: true }))
-        .filter((entry) => entry.isFile())
-        .map((entry) => join(entry.parentPath, entry.name)),
-    ),
-  );
-  const hash = createHash('sha256');
-  for (const path of [...listed.flat().toSorted(), ...FILES.map((file) => join(ROOT, file))])
-    hash
-      .update(path.slice(ROOT.length))
-      .update('\0')
-      .update(await readFile(path))
-      .update('\0');
-  return hash.digest('hex');
 }

@@ -17,8 +17,8 @@ import { startEngine } from '../support/engine.ts';
 import { importsOf } from '../architecture/source-tree.ts';
 import { BUNDLED } from '../../scripts/bundle-commands.mjs';
 import { blocksOf } from '../support/guide.ts';
-import { pack, type Packed } from '../../scripts/pack.mjs';
 import { install, type Project } from '../support/package/packed.ts';
+import { type SharedPack, sharedPack } from '../support/package/shared-pack.ts';
 import { startWorkerProcess } from '../support/world/worker-process.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -26,19 +26,16 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const LIMIT_MS = 240_000;
 const MOST_BYTES = 3_000_000;
 
-let packed: Packed;
+let packed: SharedPack;
 let project: Project;
 let bin: string;
 
-beforeAll(() => {
-  packed = pack();
+beforeAll(async () => {
+  packed = await sharedPack();
   project = install(packed);
   bin = join(project.folder, 'node_modules/.bin/countersign');
 }, LIMIT_MS);
-afterAll(() => {
-  project?.remove();
-  packed?.remove();
-});
+afterAll(() => project?.remove());
 
 /** Runs a tool of the repository. */
 function tool(path: string, args: readonly string[], cwd = project.folder) {

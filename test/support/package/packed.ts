@@ -37,7 +37,7 @@ export interface Project {
   remove(): void;
 }
 
-export function install({ tarball, manifest }: Packed): Project {
+export function install({ tarball, manifest }: Pick<Packed, 'tarball' | 'manifest'>): Project {
   const folder = mkdtempSync(join(tmpdir(), 'countersign-stranger-'));
   const own = unpackInto(folder, tarball);
   for (const [name, path] of Object.entries(manifest.bin)) {
