@@ -184,11 +184,11 @@ function outcomeText({ name, error, diagnosis, notLookedAt }: Diagnosed, paint: 
 function reportOf(outcomes: readonly Diagnosed[]): Answer {
   const failed = outcomes.filter(({ error }) => error !== undefined).length;
   const replayed = outcomes.length;
-  const results = outcomes.map(({ name, workflowId, error, diagnosis, notLookedAt }) => ({
+  const results = outcomes.map(({ name, workflowId, error, diagnosis, isUnread, notLookedAt }) => ({
     name,
     workflowId,
     ok: error === undefined,
-    ...defined({ error: error?.message, diagnosis: diagnosis && toldOf(diagnosis), notLookedAt }),
+    ...defined({ error: error?.message, diagnosis: diagnosis && toldOf(diagnosis), isUnread, notLookedAt }),
   }));
   const causes = causesOf(outcomes);
   const shown = (): string =>

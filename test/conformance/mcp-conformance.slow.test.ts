@@ -5,7 +5,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { isAbsolute, join, relative } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { checksIn, listedScenarios, type Named, REVISIONS, scenariosOf, suite } from '../support/conformance/suite.ts';
 import { programArgs } from '../support/program.ts';
@@ -44,7 +44,9 @@ describe.each(REVISIONS)('conformance to MCP %s', (revision) => {
       const out = join(folder, revision, scenario);
       // By `--force`, because a scenario of another revision would be left out without a word.
       const options = ['--spec-version', revision, '--force', '--timeout', `${CLIENT_MS}`, '-o', out];
-      const command = ['node', ...programArgs('test/support/conformance/client.ts')].join(' ');
+      // The suite splits it at spaces, which the folder of the repository may have, and runs it there.
+      const args = programArgs('test/support/conformance/client.ts');
+      const command = ['node', ...args.map((arg) => (isAbsolute(arg) ? relative(process.cwd(), arg) : arg))].join(' ');
       const said = await suite('client', '--command', command, '--scenario', scenario, ...options);
       const checks = await checksIn(out);
       expect({ said, failed: checks.filter(({ status }) => status === 'FAILURE' || status === 'WARNING') }).toEqual({

@@ -5,12 +5,33 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { TestEnvironment } from 'jest-environment-node';
 
+/** More workers at once are rare, and each thread has a hundred megabytes. */
+const MOST_KEPT = 2;
+
+/** @type {{kind: string, thread: import('node:worker_threads').Worker}[]} */
+const kept = [];
+
 /**
- * Threads of workflows that no worker has (`kept-threads.ts`): a process keeps them from one file to the next.
+ * A process keeps threads from one file to the next (`kept-threads.ts`). What they call lies here, or they would hold
+ * on to the file that they come from.
  *
- * @type {import('./kept-threads.ts').KeptThread[]}
+ * @type {import('./kept-threads.ts').KeptThreads}
  */
-const keptThreads = [];
+const keptThreads = {
+  take: (kind) => {
+    const at = kept.findIndex((each) => each.kind === kind);
+    const [taken] = at === -1 ? [] : kept.splice(at, 1);
+    taken?.thread.removeAllListeners('error').removeAllListeners('exit').ref();
+    return taken?.thread;
+  },
+  keep: async (kind, thread) => {
+    const own = { kind, thread };
+    const drop = () => void kept.splice(kept.indexOf(own), Number(kept.includes(own)));
+    thread.on('error', drop).on('exit', drop).unref();
+    kept.push(own);
+    if (kept.length > MOST_KEPT) await kept.shift()?.thread.terminate();
+  },
+};
 
 /** @type {Set<AsyncLocalStorage<unknown>>} */
 const used = new Set();

@@ -1,108 +1,101 @@
 /**
- * Keeps the thread of a worker that has ended for the next worker of the process, also in the next test file. To start
- * a thread costs half a second of a processor: it loads the SDK and the bundle. A worker that came back would have the
- * same, since a workflow shares nothing with the workflows before it in its thread.
+ * Keeps the thread of a worker that has ended for the next worker of the process, also in the next test file: to load
+ * the SDK anew costs a third of a second of a processor.
  *
- * 1. All runs leave a thread before it is kept.
- * 2. A thread is kept only for a worker with the same bundle and the same names of activities.
+ * 1. The next worker has the thread begin anew, with its own bundle in a fresh context. Nothing of workflow code goes
+ *    from one worker to the next, also where a test restarts its worker.
+ * 2. A thread that failed, or of which something is still awaited, ends.
  */
 import type { Worker as Thread } from 'node:worker_threads';
-import {
-  ThreadedVMWorkflowCreator,
-  type ThreadedVMWorkflowCreatorOptions,
-  WorkerThreadClient,
-} from '@temporalio/worker/lib/workflow/threaded-vm.js';
+import { ThreadedVMWorkflowCreator, WorkerThreadClient } from '@temporalio/worker/lib/workflow/threaded-vm.js';
+import { keepsStackTraces } from '../../workers/bundle.ts';
 import { endIfSilent, initOf, makeThread, PATIENCE, replaceThreads } from '../../workers/workflow-threads.ts';
 
-/** What a thread was started with, and the thread. */
-export interface KeptThread {
-  readonly thread: Thread;
-  readonly made: readonly string[];
+/** Threads that no worker has. A thread is of a kind for good: with the SDK's hook on promises, or without. */
+export interface KeptThreads {
+  take(kind: string): Thread | undefined;
+  keep(kind: string, thread: Thread): Promise<void>;
 }
 
 declare global {
-  /** Of the process: `environment.config.mjs` gives it to each test file. */
-  var keptThreads: KeptThread[];
+  /** Of the process: `environment.config.mjs` gives it to each test file. Elsewhere there is none. */
+  var keptThreads: KeptThreads | undefined;
 }
-
-/** Most that a process keeps: more workers at once are rare, and each thread has some hundred megabytes. */
-const KEPT = 2;
 
 /** Makes workers that start from now on take and leave kept threads. */
 export function keepThreads(): void {
+  const kept = globalThis.keptThreads;
+  if (kept === undefined) return;
   // The product replaces the same method, once.
   replaceThreads();
   ThreadedVMWorkflowCreator.create = async (options) => {
-    const clients = await Promise.all(Array.from({ length: options.threadPoolSize }, () => clientOf(options)));
+    const { workflowBundle, logger, patchActivationCallback, threadPoolSize } = options;
+    const kind = keepsStackTraces(workflowBundle.code) ? 'hooked' : 'plain';
+    const threads = Array.from(
+      { length: threadPoolSize },
+      () => kept.take(kind) ?? withoutListeners(makeThread(options).thread),
+    );
+    const clients = threads.map((thread) => {
+      const keep = async (): Promise<void> => await kept.keep(kind, withoutListeners(thread));
+      return new KeptClient(keep, thread, logger, patchActivationCallback);
+    });
+    try {
+      await Promise.all(clients.map(async (client) => await client.send(initOf(options))));
+    } catch (error) {
+      await Promise.all(threads.map(async (thread) => await thread.terminate()));
+      throw error;
+    }
+    for (const [index, client] of clients.entries())
+      // Sound: as many threads as clients.
+      endIfSilent({ thread: threads[index] as Thread, client }, PATIENCE, logger);
     return new ThreadedVMWorkflowCreator(clients);
   };
 }
 
-async function clientOf(options: ThreadedVMWorkflowCreatorOptions): Promise<WorkerThreadClient> {
-  const { workflowBundle, reuseV8Context, registeredActivityNames, logger, patchActivationCallback } = options;
-  const hasCallback = patchActivationCallback !== undefined;
-  const made = [workflowBundle.code, `${reuseV8Context} ${hasCallback}`, ...[...registeredActivityNames].toSorted()];
-  const at = keptThreads.findIndex((kept) => isSame(kept.made, made));
-  const [kept] = at === -1 ? [] : keptThreads.splice(at, 1);
-  const thread = kept?.thread ?? (await startThread(options));
-  thread.ref();
-  const client = new KeptClient(thread, made, logger, patchActivationCallback);
-  endIfSilent({ thread, client }, PATIENCE, logger);
-  return client;
-}
-
-function isSame(one: readonly string[], other: readonly string[]): boolean {
-  return one.length === other.length && one.every((text, at) => text === other[at]);
-}
-
-async function startThread(options: ThreadedVMWorkflowCreatorOptions): Promise<Thread> {
-  const { thread, client } = makeThread(options);
-  await client.send(initOf(options));
-  // The client of the worker takes over.
-  return silence(thread);
-}
-
-/** Not those of Node.js itself, which start the port of a thread when the first of these comes. */
-function silence(thread: Thread): Thread {
+/** Other listeners are those of Node.js, without which a thread is not heard again. */
+function withoutListeners(thread: Thread): Thread {
   for (const event of ['message', 'error', 'exit']) thread.removeAllListeners(event);
   return thread;
 }
 
 class KeptClient extends WorkerThreadClient {
-  readonly #made: readonly string[];
+  readonly #keep: () => Promise<void>;
   readonly #runs = new Set<string>();
+  #unanswered = 0;
   #hasEnded = false;
 
-  constructor(thread: Thread, made: readonly string[], ...rest: LoggerAndCallback) {
-    super(thread, ...rest);
-    this.#made = made;
-    thread.once('exit', () => (this.#hasEnded = true));
+  constructor(keep: () => Promise<void>, ...rest: ConstructorParameters<typeof WorkerThreadClient>) {
+    super(...rest);
+    this.#keep = keep;
+    this.workerThread.once('exit', () => (this.#hasEnded = true));
   }
 
   override async send(input: Parameters<WorkerThreadClient['send']>[0]) {
     if (input.type === 'create-workflow') this.#runs.add(input.options.info.runId);
-    if (input.type === 'dispose-workflow') this.#runs.delete(input.runId);
-    return await super.send(input);
+    this.#unanswered += 1;
+    try {
+      const answer = await super.send(input);
+      if (input.type === 'dispose-workflow') this.#runs.delete(input.runId);
+      return answer;
+    } finally {
+      this.#unanswered -= 1;
+    }
   }
 
   /** Called by a worker that has ended. */
   override async destroy(): Promise<void> {
     if (this.#hasEnded) return;
     try {
+      if (this.#unanswered > 0) throw new Error('the worker did not wait for its thread');
       for (const runId of this.#runs) await this.send({ type: 'dispose-workflow', runId });
+      await this.send({ type: 'destroy' });
     } catch {
-      // A run that could not be made, or one that does not end: the thread is nobody's any more.
+      // Also where a run could not be made, and so cannot be disposed of.
       await super.destroy();
       return;
     }
-    const thread = this.workerThread;
-    // This client, and what else listens, is told that its thread has ended, and so leaves its test file with it.
-    thread.emit('exit', 0);
-    silence(thread).unref();
-    keptThreads.push({ thread, made: this.#made });
-    while (keptThreads.length > KEPT) await keptThreads.shift()?.thread.terminate();
+    // This client, and what else of the test file listens, is told that its thread has ended, and lets go of it.
+    this.workerThread.emit('exit', 0);
+    await this.#keep();
   }
 }
-
-type LoggerAndCallback =
-  ConstructorParameters<typeof WorkerThreadClient> extends [unknown, ...infer Rest] ? Rest : never;

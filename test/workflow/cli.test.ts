@@ -554,9 +554,12 @@ test('the histories of the live namespace replay with this code; a file that is 
   expect(documentOf(broken)).toMatchObject({
     replayed: 1,
     failed: 1,
-    results: [{ ok: false, error: expect.stringContaining('not a history') }],
+    causes: { build: 0, query: 0, unknown: 0, unread: 1 },
+    results: [{ ok: false, isUnread: true, error: expect.stringContaining('not a history') }],
   });
-  expect(JSON.parse(broken.err)).toMatchObject({ error: { code: 'REPLAY_FAILED' } });
+  expect(JSON.parse(broken.err)).toMatchObject({
+    error: { code: 'REPLAY_FAILED', message: expect.stringContaining('1 could not be read') },
+  });
   // A file that is none says nothing of the history after it.
   const history = await service.world.client.workflow.getHandle('replayed').fetchHistory();
   await writeFile(join(service.world.engine.directory, 'history.json'), historyToJSON(history));

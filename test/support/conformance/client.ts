@@ -3,7 +3,8 @@
  * worker, in a mocked activity environment. It discovers the server's tools, calls each offered one, and answers the
  * server's questions.
  *
- * Its argument is the server's URL; `MCP_CONFORMANCE_*` say what is tested. The exit code is 1 if a call did not end as its scenario permits.
+ * Its argument is the server's URL; `MCP_CONFORMANCE_*` say what is tested. The exit code is 1 if a call did not end as
+ * its scenario permits.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

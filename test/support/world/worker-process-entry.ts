@@ -13,13 +13,16 @@ import { installLog } from '../../../workers/log.ts';
 import { startWorkers } from '../../../workers/worker.ts';
 import { POLLING } from './worker-process.ts';
 
+const MARK = /^\/\* workflow bundle of countersign [^*]*\*\//;
+
 const [configFile, role, bundleFile = ''] = process.argv.slice(2);
 const loaded = await loadConfig(configFile, process.env);
 const log = installLog(loaded.config);
 // Sound: the test that starts this process wrote the file.
 const given = JSON.parse(await readFile(bundleFile, 'utf8')) as WorkflowBundle;
-// The mark of the same code, compiled: the test made the bundle from the sources.
-const bundle = { ...given, code: bundleMark() + given.code.slice(given.code.indexOf('*/') + '*/'.length) };
+// Compiled, the same code has another mark than the sources of which the test made the bundle.
+const isCompiled = import.meta.url.endsWith('.js');
+const bundle = isCompiled ? { ...given, code: given.code.replace(MARK, () => bundleMark()) } : given;
 // Sound: the test that starts this process names a role of the type.
 const workers = await startWorkers({ loaded, ...locateEngine(), role: role as WorkerRole, bundle, log });
 process.once('SIGTERM', () => void workers.stop('SIGTERM'));
