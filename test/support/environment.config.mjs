@@ -8,8 +8,8 @@ import { TestEnvironment } from 'jest-environment-node';
 /** More workers at once are rare, and each thread has a hundred megabytes. */
 const MOST_KEPT = 2;
 
-/** @type {{kind: string, thread: import('node:worker_threads').Worker}[]} */
-const kept = [];
+/** Oldest first. @type {Set<{kind: string, thread: import('node:worker_threads').Worker}>} */
+const kept = new Set();
 
 /**
  * A process keeps threads from one file to the next (`kept-threads.ts`). What they call lies here, or they would hold
@@ -19,17 +19,20 @@ const kept = [];
  */
 const keptThreads = {
   take: (kind) => {
-    const at = kept.findIndex((each) => each.kind === kind);
-    const [taken] = at === -1 ? [] : kept.splice(at, 1);
-    taken?.thread.removeAllListeners('error').removeAllListeners('exit').ref();
-    return taken?.thread;
+    const taken = [...kept].find((each) => each.kind === kind);
+    if (taken === undefined) return undefined;
+    kept.delete(taken);
+    taken.thread.removeAllListeners('error').removeAllListeners('exit').ref();
+    return taken.thread;
   },
   keep: async (kind, thread) => {
     const own = { kind, thread };
-    const drop = () => void kept.splice(kept.indexOf(own), Number(kept.includes(own)));
+    // One that fails or ends by itself is nobody's.
+    const drop = () => void kept.delete(own);
     thread.on('error', drop).on('exit', drop).unref();
-    kept.push(own);
-    if (kept.length > MOST_KEPT) await kept.shift()?.thread.terminate();
+    kept.add(own);
+    const [oldest] = kept;
+    if (kept.size > MOST_KEPT) await oldest?.thread.terminate();
   },
 };
 

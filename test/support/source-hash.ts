@@ -3,6 +3,19 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
+/** Folders of the product. */
+export const PRODUCT = [
+  'contracts',
+  'domain',
+  'workflows',
+  'activities',
+  'workers',
+  'client',
+  'gateway',
+  'cli',
+  'testing',
+];
+
 const ROOT = join(import.meta.dirname, '../..');
 
 /** @param paths of folders, read with all that is in them, and of files, from the root of the repository */

@@ -13,20 +13,12 @@ import {
 import { basename, join } from 'node:path';
 import { withLock } from '../../../scripts/lock.mjs';
 import { pack, type Packed } from '../../../scripts/pack.mjs';
-import { hashOfSources } from '../source-hash.ts';
+import { hashOfSources, PRODUCT } from '../source-hash.ts';
 
 const PLACE = join(import.meta.dirname, '../../../.build/packed');
 /** What a package is made from; the lock file stands for installed packages. */
 const SOURCES = [
-  'contracts',
-  'domain',
-  'workflows',
-  'activities',
-  'workers',
-  'client',
-  'gateway',
-  'cli',
-  'testing',
+  ...PRODUCT,
   'scripts',
   'docs/schema',
   'examples/write-a-summary.yaml',
