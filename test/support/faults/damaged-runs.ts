@@ -1,5 +1,5 @@
 /**
- * Keeps runs that a query has really damaged. The fault suite makes them without the guard, for tests of the
+ * Keeps runs that a query has really damaged. `asked-elsewhere.ts` makes them without the guard, for tests of the
  * diagnosis.
  */
 import { readFile, writeFile } from 'node:fs/promises';
