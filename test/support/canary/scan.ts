@@ -37,21 +37,25 @@ const GZIP = Buffer.from([0x1f, 0x8b, 0x08]);
 const BASE64 = /[A-Za-z0-9+/_-]{32,}/g;
 
 export class CanaryScanner {
-  readonly #needles: readonly Needle[];
-  readonly #letters: readonly Needle[];
+  readonly #needles: Needles;
+  readonly #letters: Needles;
 
   constructor(canaries: readonly Canary[]) {
-    this.#needles = canaries.flatMap(({ name, value }) =>
-      formsOf(value).flatMap(([form, text]) =>
-        [text, ...halvesOf(text)].map((piece) => ({ canary: name, form, bytes: Buffer.from(piece) })),
+    this.#needles = byBeginning(
+      canaries.flatMap(({ name, value }) =>
+        formsOf(value).flatMap(([form, text]) =>
+          [text, ...halvesOf(text)].map((piece) => ({ canary: name, form, bytes: Buffer.from(piece) })),
+        ),
       ),
     );
-    this.#letters = canaries.flatMap(({ name, value }) =>
-      otherFormsOf(value).map(([form, text]) => ({
-        canary: name,
-        form: `letters of: ${form}`,
-        bytes: lettersOf(Buffer.from(text)),
-      })),
+    this.#letters = byBeginning(
+      canaries.flatMap(({ name, value }) =>
+        otherFormsOf(value).map(([form, text]) => ({
+          canary: name,
+          form: `letters of: ${form}`,
+          bytes: lettersOf(Buffer.from(text)),
+        })),
+      ),
     );
   }
 
@@ -80,17 +84,43 @@ export class CanaryScanner {
   }
 }
 
+/** Needles by their first three bytes, so that thousands of them are looked for in one walk. */
+interface Needles {
+  /** 1 for each pair of bytes with which a needle begins. Most places are left with this alone. */
+  readonly pairs: Uint8Array;
+  readonly beginnings: ReadonlyMap<number, readonly Needle[]>;
+}
+
+function byBeginning(needles: readonly Needle[]): Needles {
+  const pairs = new Uint8Array(0x1_00_00);
+  const beginnings = new Map<number, Needle[]>();
+  for (const needle of needles) {
+    if (needle.bytes.length < 3) throw new Error(`${needle.canary} is too short to be looked for as ${needle.form}`);
+    pairs[needle.bytes.readUInt16BE(0)] = 1;
+    const beginning = needle.bytes.readUIntBE(0, 3);
+    beginnings.set(beginning, [...(beginnings.get(beginning) ?? []), needle]);
+  }
+  return { pairs, beginnings };
+}
+
 function lookFor(
-  needles: readonly Needle[],
+  { pairs, beginnings }: Needles,
   bytes: Buffer,
   layers: readonly string[],
   report: (sighting: Omit<Sighting, 'place'>) => void,
 ): void {
-  for (const { canary, form, bytes: needle } of needles) {
-    const at = bytes.indexOf(needle);
-    if (at === -1) continue;
-    const near = bytes.subarray(Math.max(0, at - NEAR_BYTES), at + needle.length + NEAR_BYTES).toString('latin1');
-    report({ canary, form: [...layers, form].join(' > '), near });
+  const reported = new Set<Needle>();
+  let pair = bytes[0] ?? 0;
+  for (let at = 0; at + 2 < bytes.length; at += 1) {
+    pair = ((pair & 0xff) << 8) | (bytes[at + 1] ?? 0);
+    if (pairs[pair] === 0) continue;
+    for (const needle of beginnings.get((pair << 8) | (bytes[at + 2] ?? 0)) ?? []) {
+      const end = at + needle.bytes.length;
+      if (reported.has(needle) || end > bytes.length || needle.bytes.compare(bytes, at, end) !== 0) continue;
+      reported.add(needle);
+      const near = bytes.subarray(Math.max(0, at - NEAR_BYTES), end + NEAR_BYTES).toString('latin1');
+      report({ canary: needle.canary, form: [...layers, needle.form].join(' > '), near });
+    }
   }
 }
 

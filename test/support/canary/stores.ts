@@ -203,7 +203,15 @@ export async function failedPiece(place: string, call: Promise<unknown>): Promis
 
 /** Prints a value with everything that any printing code can see of it. */
 function inspected(value: unknown): string {
-  return inspect(value, { depth: Infinity, showHidden: true, maxStringLength: Infinity, maxArrayLength: Infinity });
+  return inspect(value, {
+    depth: Infinity,
+    showHidden: true,
+    maxStringLength: Infinity,
+    maxArrayLength: Infinity,
+    // Long arrays laid out in columns take seconds, and broken lines would hide a value.
+    compact: false,
+    breakLength: Infinity,
+  });
 }
 
 /** Collects the results of runs as a client waits for them, if they are errors. */
