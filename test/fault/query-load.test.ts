@@ -128,7 +128,7 @@ test.each(Array.from({ length: Number(process.env['COUNTERSIGN_TIMES']) || 1 }, 
       for (const { runId, history } of await executions(world, workflowId))
         recorded.push({ kind: 'history', name: `${workflowId} ${runId}`, workflowId, history });
     const damaged: string[] = [];
-    const replay = { bundle: await bundleForReplay(), config: world.config };
+    const replay = { bundle: await sharedBundle(bundleForReplay), config: world.config };
     for await (const { name, error } of compareHistories(recorded, replay))
       if (error !== undefined) damaged.push(`${name}: ${error.message}`);
     expect(damaged).toEqual([]);

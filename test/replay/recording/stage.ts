@@ -23,6 +23,7 @@ import type { WorkerRole } from '../../../workers/config/load.ts';
 import { connectClient } from '../../../workers/connection.ts';
 import { startDevServer } from '../../../workers/dev-server.ts';
 import { startWorkers, type Workers } from '../../../workers/worker.ts';
+import { keepThreads } from '../../support/kept-threads.ts';
 import { listenOnLoopback } from '../../support/servers/loopback-server.ts';
 import { type FaultRoute, startFaultRoute } from '../../support/faults/world.ts';
 import { HOSTING_KEY } from '../../support/models/hosting-provider.ts';
@@ -40,6 +41,8 @@ import {
   TOOL_SERVER_URL,
   type ToolServer,
 } from './tool-server.ts';
+
+keepThreads();
 
 /** Task queue for the dispatches of `patient`. */
 export const PATIENT_QUEUE = 'countersign-patient-tools';

@@ -61,7 +61,7 @@ export async function startStage(): Promise<Stage> {
   const [engine, servers, replayBundle] = await Promise.all([
     startFaultEngine(),
     startPointServers(),
-    bundleForReplay(),
+    sharedBundle(bundleForReplay),
   ]);
   const close = async (): Promise<void> => {
     await servers.close();
