@@ -196,9 +196,14 @@ export function causesOf(outcomes: readonly Diagnosed[]): Causes {
   return causes;
 }
 
-export function causesText({ build, query, unknown, unread, notLookedAt }: Causes): string {
-  if (build + unknown + unread + notLookedAt === 0)
-    return ': each was damaged by a query, and the code is not at fault. The way out of each run: countersign recover.';
+/** What a replay says where histories failed. */
+export function replayFailureText(failed: number, replayed: number, causes: Causes): string {
+  const { build, query, unknown, unread, notLookedAt } = causes;
+  if (unread === failed)
+    return `${unread} of ${replayed} histories could not be read, so nothing is known of these runs. Before you deploy, replay them again.`;
+  const failing = `${failed} of ${replayed} histories do not replay with this code`;
+  if (query === failed)
+    return `${failing}: each was damaged by a query, and the code is not at fault. The way out of each run: countersign recover.`;
   const parts = [
     build > 0 ? `${build} by this build` : '',
     query > 0 ? `${query} damaged by a query` : '',
@@ -206,5 +211,5 @@ export function causesText({ build, query, unknown, unread, notLookedAt }: Cause
     unread > 0 ? `${unread} could not be read` : '',
     notLookedAt > 0 ? `${notLookedAt} not looked at: --diagnose-all does` : '',
   ].filter((part) => part !== '');
-  return `; it must not be deployed over them (${parts.join(', ')}).`;
+  return `${failing}; it must not be deployed over them (${parts.join(', ')}).`;
 }

@@ -9,7 +9,7 @@ import { visible } from '../../domain/text/escape.ts';
 import type { Diagnosis } from '../../workers/replay/diagnosis.ts';
 import type { History, Recorded } from '../../workers/replay/recorded-history.ts';
 import type { ReplayOptions as Replaying, ReplayOutcome } from '../../workers/replay/replay.ts';
-import { causesOf, causesText, type Diagnosed, diagnosedOf, MOST_DIAGNOSED } from '../session/broken-ledger.ts';
+import { causesOf, type Diagnosed, diagnosedOf, MOST_DIAGNOSED, replayFailureText } from '../session/broken-ledger.ts';
 import * as option from '../session/options.ts';
 import { usage } from '../session/options.ts';
 import { type ClientSettings, loadClientSettings, locate, withSession } from '../session/session.ts';
@@ -194,10 +194,9 @@ function reportOf(outcomes: readonly Diagnosed[]): Answer {
   const shown = (): string =>
     replayed === 0 ? 'There was no history to replay.' : `${replayed - failed} of ${replayed} histories replay.`;
   if (failed === 0) return { json: { replayed, failed, zoneChecked: false, results }, text: shown };
-  const message = `${failed} of ${replayed} histories do not replay with this code${causesText(causes)}`;
   return {
     json: { replayed, failed, zoneChecked: false, causes, results },
     text: shown,
-    fault: new CountersignError('REPLAY_FAILED', message, { failed, ...causes }),
+    fault: new CountersignError('REPLAY_FAILED', replayFailureText(failed, replayed, causes), { failed, ...causes }),
   };
 }

@@ -3,18 +3,15 @@
  * Compares what becomes of each run with what a replay makes of it.
  */
 import { randomUUID } from 'node:crypto';
-import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { isRefusedQuery } from '../../../contracts/failure.ts';
 import type { WorkflowBundle } from '../../../workers/bundle.ts';
 import type { Recorded } from '../../../workers/replay/recorded-history.ts';
 import { bundleForReplay, compareHistories } from '../../../workers/replay/semantics.ts';
 import { plainClient } from '../engine.ts';
-import { keepDamaged } from './damaged-runs.ts';
 import { pollInstead } from './lost-poller.ts';
 import {
   editBeingJudged,
-  handedOver,
   POINTS,
   pointsConfig,
   type PointServers,
@@ -25,13 +22,11 @@ import {
 import { type FaultEngine, type FaultWorld, startFaultEngine, startFaultWorld } from './world.ts';
 import { sharedBundle } from '../shared-bundle.ts';
 import { until } from '../until.ts';
-import { executions, replayOwn } from '../world/run-record.ts';
+import { executions } from '../world/run-record.ts';
 import type { WorkerProcess } from '../world/worker-process.ts';
 
 /** temporal.api.enums.v1.PendingWorkflowTaskState */
 const STARTED = 2;
-/** A folder that is to have the runs which are damaged without the guard, for `test/replay/damaged`. */
-const KEPT_IN = process.env['COUNTERSIGN_DAMAGED'];
 /** A run that takes nothing any more. */
 const STUCK_MS = 60_000;
 /** Less than the 3 s that Temporal waits for a lost worker, and more than it needs to hand out all queries. */
@@ -41,6 +36,20 @@ const EDIT = 'an edit being judged';
 export const NAMES = [...Object.keys(POINTS), EDIT];
 export const FORMS = ['an event without a task', 'a task that another process has started'] as const;
 export type Form = (typeof FORMS)[number];
+
+export interface Played {
+  /** False: workers have no guard. */
+  readonly guarded: boolean;
+  /** Called before the world stops. */
+  ended(world: FaultWorld, runs: ReadonlyMap<string, PlayedRun>): Promise<void>;
+}
+
+/** A run at its point. */
+export interface PlayedRun {
+  readonly workflowId: string;
+  /** Its ledger, as the worker that was asked tells it. */
+  readonly told: string;
+}
 
 export interface Seen {
   /** How the query itself ended, as whoever asks without this library has it. */
@@ -146,11 +155,7 @@ const AWAY: Readonly<Record<Form, (world: FaultWorld, lost: WorkerProcess, point
 };
 
 /** Takes all points at once to one worker, loses it, and lets another one be asked first. */
-export async function played(
-  stage: Stage,
-  form: Form,
-  { guarded }: { readonly guarded: boolean },
-): Promise<ReadonlyMap<string, Seen>> {
+export async function played(stage: Stage, form: Form, { guarded, ended }: Played): Promise<ReadonlyMap<string, Seen>> {
   const taskQueue = `${guarded ? 'guarded' : 'bare'}-${FORMS.indexOf(form)}-${randomUUID()}`;
   const { servers } = stage;
   const world = await worldOf(stage, taskQueue, guarded);
@@ -208,20 +213,10 @@ export async function played(
     const rebuilt = await ledgersOf(world, ids);
     for (const [index, [, each]] of seen.entries())
       if (told[index] !== rebuilt[index]) each.different ??= 'its ledger is another one once it is rebuilt';
-    if (guarded) await replayOwn(world);
-    else if (KEPT_IN !== undefined) {
-      // What it has stored by now is told as it is from then on.
-      const catalog = points.get('a catalog being refreshed')?.workflowId ?? '';
-      await world.client.workflow.getHandle(catalog).signal('nudge');
-      await handedOver(world, catalog);
-      for (const [index, name] of [...points.keys()].entries())
-        await keepDamaged(
-          world,
-          join(KEPT_IN, `${form} - ${name}.json`.replaceAll(/[ ,]+/g, '-')),
-          ids[index] ?? '',
-          told[index] ?? '',
-        );
-    }
+    await ended(
+      world,
+      new Map([...points].map(([name, { workflowId }], index) => [name, { workflowId, told: told[index] ?? '' }])),
+    );
     return new Map(seen);
   } finally {
     await world.stop();

@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals';
 import {
   causesOf,
-  causesText,
+  replayFailureText,
   type Diagnosed,
   diagnosedOf,
   MOST_DIAGNOSED,
@@ -43,8 +43,8 @@ test('ten that fail are looked at, the first ones; every other is counted', asyn
   expect(told.filter(({ notLookedAt }) => notLookedAt).map(({ name }) => name)).toEqual(NAMES.slice(10));
   const causes = causesOf(told);
   expect(causes).toEqual({ build: 10, query: 0, unknown: 0, unread: 0, notLookedAt: 3 });
-  expect(causesText(causes)).toBe(
-    '; it must not be deployed over them (10 by this build, 3 not looked at: --diagnose-all does).',
+  expect(replayFailureText(13, 15, causes)).toBe(
+    '13 of 15 histories do not replay with this code; it must not be deployed over them (10 by this build, 3 not looked at: --diagnose-all does).',
   );
 });
 
@@ -56,11 +56,11 @@ test('all of them, where that is asked for', async () => {
 
 test('the code is cleared only where each was looked at', async () => {
   const some = await diagnosed(MANY, 'query');
-  expect(causesText(causesOf(some.told))).toBe(
-    '; it must not be deployed over them (10 damaged by a query, 3 not looked at: --diagnose-all does).',
+  expect(replayFailureText(13, 15, causesOf(some.told))).toBe(
+    '13 of 15 histories do not replay with this code; it must not be deployed over them (10 damaged by a query, 3 not looked at: --diagnose-all does).',
   );
   const all = await diagnosed(MANY.slice(0, 4), 'query');
-  expect(causesText(causesOf(all.told))).toContain('the code is not at fault');
+  expect(replayFailureText(3, 4, causesOf(all.told))).toContain('the code is not at fault');
 });
 
 test('one that was looked at, and of which nothing can be said, is unknown', () => {
@@ -73,5 +73,10 @@ test('what could not be read is no fault of the code, takes nothing of the ten, 
   expect(asked).toEqual(['last']);
   const causes = causesOf(told);
   expect(causes).toEqual({ build: 1, query: 0, unknown: 0, unread: 13, notLookedAt: 0 });
-  expect(causesText(causes)).toBe('; it must not be deployed over them (1 by this build, 13 could not be read).');
+  expect(replayFailureText(14, 20, causes)).toBe(
+    '14 of 20 histories do not replay with this code; it must not be deployed over them (1 by this build, 13 could not be read).',
+  );
+  expect(replayFailureText(13, 20, causesOf(unread))).toBe(
+    '13 of 20 histories could not be read, so nothing is known of these runs. Before you deploy, replay them again.',
+  );
 });
