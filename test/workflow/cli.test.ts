@@ -558,7 +558,7 @@ test('the histories of the live namespace replay with this code; a file that is 
     results: [{ ok: false, isUnread: true, error: expect.stringContaining('not a history') }],
   });
   expect(JSON.parse(broken.err)).toMatchObject({
-    error: { code: 'REPLAY_FAILED', message: expect.stringContaining('1 could not be read') },
+    error: { code: 'REPLAY_FAILED', message: expect.stringContaining('1 of 1 histories could not be read') },
   });
   // A file that is none says nothing of the history after it.
   const history = await service.world.client.workflow.getHandle('replayed').fetchHistory();

@@ -2,10 +2,11 @@
  * Reads what a run left behind (executions, histories, transcript, ledger), and checks that all of it
  * replays.
  */
-import { readdir, readFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from '@jest/globals';
 import { defaultPayloadConverter } from '@temporalio/common';
+import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { readSegment } from '../../../activities/run/read-transcript.ts';
 import { listExecutions } from '../../../client/engine/executions.ts';
 import type { RunHandle } from '../../../client/index.ts';
@@ -27,6 +28,9 @@ export type RecordedWorld = Pick<World, 'client' | 'artifacts' | 'bundle' | 'con
 
 type History = Extract<Recorded, { kind: 'history' }>['history'];
 type Events = NonNullable<History['events']>;
+
+/** Histories that did not replay. */
+const UNREPLAYED = join(import.meta.dirname, '../../../.build/unreplayed');
 
 export interface Execution {
   readonly runId: string;
@@ -76,8 +80,22 @@ export async function replayOwn(world: RecordedWorld, ...workflowIds: readonly s
     config: world.config,
     namespace: world.client.options.namespace,
   })) {
-    if (error !== undefined) throw new Error(`${name} does not replay`, { cause: error });
+    if (error !== undefined) throw new Error(await unreplayed(name, recorded), { cause: error });
   }
+}
+
+/** The server ends with the test. What cannot be replayed is kept, or nobody would ever know what happened. */
+async function unreplayed(name: string, recorded: readonly Recorded[]): Promise<string> {
+  const found = recorded.find((each) => each.name === name);
+  if (found?.kind !== 'history') return `${name} does not replay`;
+  await mkdir(UNREPLAYED, { recursive: true });
+  const path = join(UNREPLAYED, `${name.replaceAll(/[^\w-]+/g, '-')}.json`);
+  await writeFile(path, historyToJSON(found.history));
+  const events = (found.history.events ?? []).map((event) => {
+    const [kind = ''] = Object.keys(event).filter((key) => key.endsWith('EventAttributes'));
+    return `${Number(event.eventId)} ${kind.replace('EventAttributes', '')}`;
+  });
+  return `${name} does not replay: ${path}\n${events.join('\n')}`;
 }
 
 /**

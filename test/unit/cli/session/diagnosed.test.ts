@@ -77,6 +77,6 @@ test('what could not be read is no fault of the code, takes nothing of the ten, 
     '14 of 20 histories do not replay with this code; it must not be deployed over them (1 by this build, 13 could not be read).',
   );
   expect(replayFailureText(13, 20, causesOf(unread))).toBe(
-    '13 of 20 histories could not be read, so nothing is known of these runs. Before you deploy, replay them again.',
+    '13 of 20 histories could not be read, so it is not known whether this code replays them. The reason stands under each.',
   );
 });
