@@ -201,7 +201,7 @@ export function replayFailureText(failed: number, replayed: number, causes: Caus
   const { build, query, unknown, unread, notLookedAt } = causes;
   if (unread === failed)
     return `${unread} of ${replayed} histories could not be read, so it is not known whether this code replays them. The reason stands under each.`;
-  const failing = `${failed} of ${replayed} histories do not replay with this code`;
+  const failing = `${failed - unread} of ${replayed} histories do not replay with this code`;
   if (query === failed)
     return `${failing}: each was damaged by a query, and the code is not at fault. The way out of each run: countersign recover.`;
   const parts = [

@@ -1,6 +1,6 @@
 /**
  * The whole drill, from the release, or from this source where there is none. It takes minutes of all cores and is
- * played by hand: `npm test -- drill`. It looks at processes from outside, and replays nothing beside what
+ * played by hand: `npm test -- drill drill.test`. It looks at processes from outside, and replays nothing beside what
  * `deploy drain --move` does.
  */
 import { type ChildProcess, execFileSync } from 'node:child_process';

@@ -32,7 +32,10 @@ const keptThreads = {
     thread.on('error', drop).on('exit', drop).unref();
     kept.add(own);
     const [oldest] = kept;
-    if (kept.size > MOST_KEPT) await oldest?.thread.terminate();
+    if (kept.size <= MOST_KEPT || oldest === undefined) return;
+    // Nobody takes a thread that is ending.
+    kept.delete(oldest);
+    await oldest.thread.terminate();
   },
 };
 

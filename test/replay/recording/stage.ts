@@ -42,8 +42,6 @@ import {
   type ToolServer,
 } from './tool-server.ts';
 
-keepThreads();
-
 /** Task queue for the dispatches of `patient`. */
 export const PATIENT_QUEUE = 'countersign-patient-tools';
 
@@ -201,6 +199,7 @@ export async function openStage(
   scripts: Readonly<Record<string, Script>>,
   first: WorkflowBundle,
 ): Promise<Stage> {
+  keepThreads();
   let bundle = first;
   const crew = new Set<Replaceable>();
   /** Workers that scenes have asked for. */

@@ -86,7 +86,7 @@ export class CanaryScanner {
 
 /** Needles by their first three bytes, so that thousands of them are looked for in one walk. */
 interface Needles {
-  /** 1 for each pair of bytes with which a needle begins. Most places are left with this alone. */
+  /** 1 for each pair of bytes with which a needle begins. Most places need no other look. */
   readonly pairs: Uint8Array;
   readonly beginnings: ReadonlyMap<number, readonly Needle[]>;
 }

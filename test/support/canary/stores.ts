@@ -208,7 +208,7 @@ function inspected(value: unknown): string {
     showHidden: true,
     maxStringLength: Infinity,
     maxArrayLength: Infinity,
-    // Long arrays laid out in columns take seconds, and broken lines would hide a value.
+    // Long arrays laid out in columns take seconds, and a text with line breaks would be written in pieces.
     compact: false,
     breakLength: Infinity,
   });

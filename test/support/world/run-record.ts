@@ -80,12 +80,12 @@ export async function replayOwn(world: RecordedWorld, ...workflowIds: readonly s
     config: world.config,
     namespace: world.client.options.namespace,
   })) {
-    if (error !== undefined) throw new Error(await unreplayed(name, recorded), { cause: error });
+    if (error !== undefined) throw new Error(await keepUnreplayed(name, recorded), { cause: error });
   }
 }
 
 /** The server ends with the test. What cannot be replayed is kept, or nobody would ever know what happened. */
-async function unreplayed(name: string, recorded: readonly Recorded[]): Promise<string> {
+async function keepUnreplayed(name: string, recorded: readonly Recorded[]): Promise<string> {
   const found = recorded.find((each) => each.name === name);
   if (found?.kind !== 'history') return `${name} does not replay`;
   await mkdir(UNREPLAYED, { recursive: true });

@@ -74,7 +74,7 @@ test('what could not be read is no fault of the code, takes nothing of the ten, 
   const causes = causesOf(told);
   expect(causes).toEqual({ build: 1, query: 0, unknown: 0, unread: 13, notLookedAt: 0 });
   expect(replayFailureText(14, 20, causes)).toBe(
-    '14 of 20 histories do not replay with this code; it must not be deployed over them (1 by this build, 13 could not be read).',
+    '1 of 20 histories do not replay with this code; it must not be deployed over them (1 by this build, 13 could not be read).',
   );
   expect(replayFailureText(13, 20, causesOf(unread))).toBe(
     '13 of 20 histories could not be read, so it is not known whether this code replays them. The reason stands under each.',
