@@ -1,9 +1,14 @@
 /**
  * Lists every change of a run's commands that a waiting run must survive, as `patched` ids. An id is never used again.
  * `since` is the release that brought the change. `until` is the release from which no open run needs it; an ADR then
- * removes it. None so far: the first release began with none (docs/adr/0084).
+ * removes it.
  */
-export const PATCHES = {} as const satisfies Readonly<
+export const PATCHES = {
+  'separate-tasks': {
+    since: '1.0.0-rc.4',
+    reason: 'A workflow task without a command is taken together with the next one (docs/adr/0087).',
+  },
+} as const satisfies Readonly<
   Record<string, { readonly since: string; readonly reason: string; readonly until?: string }>
 >;
 

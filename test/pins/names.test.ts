@@ -20,6 +20,7 @@ import {
   SIGNALS,
   SPEC_HASH_MEMO,
   DISPATCH_MEMO,
+  TASK_MEMO,
   TICKET_MEMO,
   TICKET_RUN_MEMO,
   TICKET_WORKFLOW,
@@ -173,7 +174,11 @@ describe('names on the wire', () => {
   });
 
   test('memo keys', () => {
-    expect([PENDING_MEMO, SPEC_HASH_MEMO]).toEqual(['countersignPending', 'countersignSpecHash']);
+    expect([PENDING_MEMO, SPEC_HASH_MEMO, TASK_MEMO]).toEqual([
+      'countersignPending',
+      'countersignSpecHash',
+      'countersignTask',
+    ]);
   });
 
   test('the signature of ledger heads', () => {
