@@ -34,6 +34,19 @@ export const OTHER_COMMANDS: readonly Mutation[] = [
     change: replaced('callTicket', '() => isDelivered', '() => false'),
   },
   {
+    name: 'a task that had nothing to do leaves nothing',
+    noticedIn: '1.0.0-rc.4/agent-run.told-closed',
+    change: replaced('Tasks.end', 'if (this.#isMarked) return [...commands, REMOVED];', ''),
+  },
+  {
+    name: 'a catalog forgets in a replay that it leaves something in each task',
+    noticedIn: '1.0.0-rc.4/tool-catalog.connected',
+    change: removed(
+      'Tasks.begin',
+      "if (this.#isReplaying && this.#bringsEvents) this.#isMarked ||= patched('separate-tasks');",
+    ),
+  },
+  {
     name: 'what could not be read is read once there is a key for it',
     noticedIn: 'agent-run.unread',
     change: replaced('seenAt', 'KEYED.find($_)', 'undefined'),

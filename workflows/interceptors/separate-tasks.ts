@@ -36,7 +36,7 @@ export function interceptors(): WorkflowInterceptors {
         },
         concludeActivation: (input, next) => {
           const { commands } = next(input);
-          return { commands: [...commands, ...tasks.end(commands)] };
+          return { commands: tasks.end(commands) };
         },
       },
     ],
@@ -49,6 +49,8 @@ class Tasks {
   #isReplaying = false;
   /** True if something came that is in the history, whatever this task makes of it. */
   #bringsEvents = false;
+  /** Updates that have no answer yet. */
+  readonly #accepted = new Set<string>();
 
   begin({ activation: { jobs, isReplaying }, batchIndex }: ActivateInput): void {
     if (batchIndex === 0) this.#bringsEvents = false;
@@ -59,14 +61,20 @@ class Tasks {
     if (this.#isReplaying && this.#bringsEvents) this.#isMarked ||= patched('separate-tasks');
   }
 
-  end(commands: readonly Command[]): readonly Command[] {
-    const isEmpty = this.#bringsEvents && !leavesEvent(commands);
+  end(commands: Command[]): Command[] {
+    const isEmpty = this.#bringsEvents && !leavesEvent(commands, this.#accepted);
     this.#bringsEvents = false;
-    if (!isEmpty) return [];
-    if (this.#isMarked) return [REMOVED];
-    if (this.#isReplaying) return [];
+    for (const { updateResponse } of commands) {
+      const { protocolInstanceId: id, accepted } = updateResponse ?? {};
+      if (id && accepted) this.#accepted.add(id);
+      else if (id) this.#accepted.delete(id);
+    }
+    if (!isEmpty) return commands;
+    if (this.#isMarked) return [...commands, REMOVED];
+    if (this.#isReplaying) return commands;
     this.#isMarked = true;
-    return [MARKER];
+    // First, as in a replay: other commands may become events as well.
+    return [MARKER, ...commands];
   }
 }
 
@@ -93,17 +101,19 @@ const LASTING = [
 
 /**
  * True if at least one command certainly becomes an event. The SDK drops what is started and cancelled in one task, and
- * the rejection of an update. A cancellation alone counts as nothing: where it does become an event, one more does no
- * harm.
+ * the rejection of an update that was not accepted. A cancellation alone counts as nothing: where it does become an
+ * event, one more does no harm.
+ *
+ * @param accepted updates that were accepted in an earlier task; the failure of one looks like a rejection
  */
-export function leavesEvent(commands: readonly Command[]): boolean {
+export function leavesEvent(commands: readonly Command[], accepted: ReadonlySet<string>): boolean {
   const timers = new Set(commands.map(({ cancelTimer }) => cancelTimer?.seq));
   const activities = new Set(commands.map(({ requestCancelActivity }) => requestCancelActivity?.seq));
   return commands.some((command) => {
     const { startTimer, scheduleActivity, updateResponse } = command;
     if (startTimer) return !timers.has(startTimer.seq);
     if (scheduleActivity) return !activities.has(scheduleActivity.seq);
-    if (updateResponse) return !updateResponse.rejected;
+    if (updateResponse) return !updateResponse.rejected || accepted.has(updateResponse.protocolInstanceId ?? '');
     return LASTING.some((kind) => command[kind]);
   });
 }
