@@ -147,8 +147,9 @@ export async function bundleWorkflows(
         ...webpack.resolve,
         alias: { ...webpack.resolve?.alias, ...(tracing === 'off' && { [`${TRACE_SDK}$`]: fileOf('untraced') }) },
       },
-      // Stack traces keep file and line; the sources themselves would double what every worker holds of the bundle.
-      devtool: 'inline-nosources-source-map',
+      // Stack traces keep file and line. Columns, and the sources themselves, would more than double what every worker
+      // holds of the bundle.
+      devtool: 'inline-nosources-cheap-module-source-map',
       output: { ...webpack.output, pathinfo: false, devtoolModuleFilenameTemplate: sourceNameFrom(workflowsPath) },
     }),
     logger: new DefaultLogger('ERROR', ({ message }) => void process.stderr.write(`${message}\n`)),

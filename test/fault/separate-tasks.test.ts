@@ -1,6 +1,6 @@
 /**
- * A run is rebuilt for a decision after workflow tasks that had nothing to do: its worker was killed (INV-D1, INV-D3, F1; docs/adr/0087).
- * What it does then replays, and the history has no tasks that the SDK takes for one.
+ * A run is rebuilt for a decision after workflow tasks that had nothing to do: its worker was killed (INV-D1, INV-D3, F1;
+ * docs/adr/0087). What it does then replays, and the history has no tasks that the SDK takes for one.
  */
 import type { ServerResponse } from 'node:http';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
@@ -11,6 +11,7 @@ import { type FaultWorld, startFaultWorld } from '../support/faults/world.ts';
 import { MESSAGE_SECRET, type MessageReceiver, startMessageReceiver } from '../support/servers/message-receiver.ts';
 import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
+import { isFollowedAtOnce } from '../support/world/joined-tasks.ts';
 import { codeOf, executions, factsOf, replayOwn, traceOf } from '../support/world/run-record.ts';
 import { decisionOn, openRequests, updateStage } from '../support/world/world.ts';
 import type { WorkerProcess } from '../support/world/worker-process.ts';
@@ -83,6 +84,7 @@ async function expectSeparate({ runId }: RunHandle, atLeast: number): Promise<vo
   const events = execution?.events ?? [];
   const marked = events.filter(({ markerRecordedEventAttributes: marker }) => marker);
   expect(marked).toHaveLength(1);
+  expect(events.filter((event, index) => isFollowedAtOnce(event, events[index + 1]))).toEqual([]);
   const removed = events.filter(({ workflowPropertiesModifiedEventAttributes: memo }) =>
     Object.hasOwn(memo?.upsertedMemo?.fields ?? {}, TASK_MEMO),
   );

@@ -21,7 +21,7 @@ export const RELEASES = [
   { version: '1.0.0-rc.1', list: 'afd5eff1a15b24df176702ec158535a125dc886d156228ab329246f5f77984a2' },
   { version: '1.0.0-rc.2', list: '41b060352be2b3a1c6a61257faaee7de74dd2ebd57a624180f41cdf76fc5204e' },
   { version: '1.0.0-rc.3', list: '7184c96123fe39368918fc4c108c56f1726732f8d7e01191744aad217e4eadd4' },
-  { version: '1.0.0-rc.4', list: '0954ad9b43c0b6213b3f9b89aed84add1622555724a5de64fe07a89d285e038c' },
+  { version: '1.0.0-rc.4', list: '6976644b9edb2be5151876e2d0bac65b8d2e636eb213f7811549319e6542e4a1' },
 ] as const;
 
 /** Folders of histories by the release; a recording may be tried before it is kept. */

@@ -36,15 +36,17 @@ export const OTHER_COMMANDS: readonly Mutation[] = [
   {
     name: 'a task that had nothing to do leaves nothing',
     noticedIn: '1.0.0-rc.4/agent-run.told-closed',
-    change: replaced('Tasks.end', 'if (this.#isMarked) return [...commands, REMOVED];', ''),
+    change: replaced('Tasks.end', 'isEmpty ? [...commands, REMOVED] : commands', 'commands'),
   },
   {
     name: 'a catalog forgets in a replay that it leaves something in each task',
     noticedIn: '1.0.0-rc.4/tool-catalog.connected',
-    change: removed(
-      'Tasks.begin',
-      "if (this.#isReplaying && this.#bringsEvents) this.#isMarked ||= patched('separate-tasks');",
-    ),
+    change: replaced('Tasks.begin', 'this.#replayMarker()', 'false'),
+  },
+  {
+    name: 'the second part of a task leaves something, too',
+    noticedIn: '1.0.0-rc.4/agent-run.away-first',
+    change: removed('Tasks.begin', 'if (!isFirst) return;'),
   },
   {
     name: 'what could not be read is read once there is a key for it',

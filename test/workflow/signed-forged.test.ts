@@ -223,8 +223,8 @@ test('refreshTrust is no lever: it says nothing, and is taken once in a while', 
       const done = events.some(
         ({ activityTaskCompletedEventAttributes: own }) => String(own?.scheduledEventId) === String(scheduled?.eventId),
       );
-      const last = events.at(-1)?.workflowTaskCompletedEventAttributes;
-      return done && last !== undefined && last !== null;
+      const { raw } = await world.client.workflow.getHandle(run.runId).describe();
+      return done && !raw.pendingWorkflowTask;
     },
     { what: 'the keys being read' },
   );
