@@ -109,7 +109,7 @@ export const WAITS_FOR = {
 /** Memo key under which a run lists its open requests (see `PendingMemo`). */
 export const PENDING_MEMO = 'countersignPending';
 
-/** Memo key that is never set. Its removal is an event that changes nothing (`workflows/interceptors/separate-tasks.ts`). */
+/** Memo key that a run only removes: an event that changes nothing (`workflows/interceptors/separate-tasks.ts`). */
 export const TASK_MEMO = 'countersignTask';
 
 /** Memo key of the hash of the spec that started the run. The hash makes start idempotent. */
