@@ -62,11 +62,9 @@ export class Tasks {
     this.#replayMarker = replayMarker;
   }
 
-  begin({ activation, batchIndex }: ActivateInput): void {
+  begin({ activation }: ActivateInput): void {
     const jobs = activation.jobs ?? [];
     if (jobs.some(({ queryWorkflow }) => queryWorkflow)) return;
-    // Signals, and what came with them, may be two parts of one activation.
-    if (batchIndex > 0) return;
     const length = activation.historyLength ?? 0;
     const isFirst = length !== this.#historyLength;
     this.#historyLength = length;
