@@ -88,12 +88,13 @@ type WebpackPlugin = NonNullable<Webpack['plugins']>[number];
 
 const TRACE_SDK = '@opentelemetry/sdk-trace-base';
 
-/** Interceptors of every bundle, in this order; those of tracing follow (docs/adr/0044, 0046, 0047, 0087). */
+/** Interceptors of every bundle, in this order; those of tracing follow (docs/adr/0044, 0046, 0047, 0087, 0088). */
 const INTERCEPTORS = [
   'interceptors/trace-headers',
   'interceptors/query-guard',
   'interceptors/zone',
   'interceptors/separate-tasks',
+  'interceptors/condition',
 ] as const;
 
 /** Returns a file of workflow code: `.ts` in the sources, `.js` in the output of `npm run build`. */

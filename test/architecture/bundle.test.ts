@@ -137,9 +137,9 @@ test.each([
   ['of workers', async () => code],
   ['of other workflows', async () => (await sharedBundle(bundleOthers)).code],
   ['of replays', async () => (await sharedBundle(bundleForReplay)).code],
-])('the bundle %s holds the guards against rebuilt runs (docs/adr/0044, 0087)', async (_, made) => {
+])('the bundle %s holds the guards against rebuilt runs (docs/adr/0044, 0087, 0088)', async (_, made) => {
   const interceptors = interceptorsOf(await made());
-  for (const own of ['const DIRECT = ', 'const SEPARATED = '])
+  for (const own of ['const DIRECT = ', 'const SEPARATED = ', 'let isRecorded = '])
     expect(interceptors.filter((module) => module.includes(own))).toHaveLength(1);
 });
 
@@ -149,6 +149,16 @@ test('nothing else makes a bundle of workflows, which then would be without the 
     .map(({ path }) => path);
   // The bench compares with workflows that are not ours; own-workflows.ts only names the option and has bundle.ts make it.
   expect(makers.sort()).toEqual(['bench/lane-worker.ts', 'workers/bundle.ts', 'workers/own-workflows.ts']);
+});
+
+test('workflow code takes `condition` from its own module, where no refused update makes it true (docs/adr/0088)', () => {
+  const takers = sourceFiles()
+    .filter(({ path }) => path.startsWith('workflows/'))
+    .filter(({ text }) =>
+      /import[^;]*\bcondition\b[^;]*from '@temporalio\/workflow'|import \*[^;]*'@temporalio\/workflow'/.test(text),
+    )
+    .map(({ path }) => path);
+  expect(takers).toEqual(['workflows/interceptors/condition.ts']);
 });
 
 test('the bundle stays within its size', () => {

@@ -6,13 +6,7 @@
  * 1. A refresh takes effect in one workflow task, or not at all: no reader sees a mixture.
  * 2. A catalog that was never connected ends by itself. A disconnected one stays, and its policy with it.
  */
-import {
-  allHandlersFinished,
-  CancellationScope,
-  condition,
-  makeContinueAsNewFunc,
-  workflowInfo,
-} from '@temporalio/workflow';
+import { allHandlersFinished, CancellationScope, makeContinueAsNewFunc, workflowInfo } from '@temporalio/workflow';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { CatalogBeginning } from '../../contracts/wire/catalog.ts';
 import { CATALOG_CARRY_VERSION, type CatalogCarry } from '../../domain/catalog/carry.ts';
@@ -26,6 +20,7 @@ import { registerCatalogHandlers } from './handlers.ts';
 import { LiveCatalog } from './live-catalog.ts';
 import { catalogDiscoveryActivities } from './activities.ts';
 import { onCurrentBuild, storeOnce, untilAnswered } from '../entity/roll.ts';
+import { condition } from '../interceptors/condition.ts';
 
 /** How long a catalog without a connection waits for one. */
 const UNUSED_MS = 60_000;

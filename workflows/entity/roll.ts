@@ -1,11 +1,12 @@
 /** Stores the journal of an execution, and finds the moment at which it may continue as new. */
 import type { WorkflowDefinitionOptions } from '@temporalio/common';
-import { allHandlersFinished, condition, type ContinueAsNewOptions, sleep, workflowInfo } from '@temporalio/workflow';
+import { allHandlersFinished, type ContinueAsNewOptions, sleep, workflowInfo } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
 import type { ArtifactRef } from '../../contracts/schemas/json.ts';
 import { answered } from './unread.ts';
 import type { Entity } from './entity.ts';
 import { storeActivities } from './activities.ts';
+import { condition } from '../interceptors/condition.ts';
 
 /**
  * Waits until every handler has finished, and then for a new workflow task: no message is answered in the task that

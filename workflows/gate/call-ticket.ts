@@ -9,9 +9,10 @@
  *    waits for it. Its commands may only change under a patch.
  * 4. Its execution timeout ends a ticket whose client never comes back.
  */
-import { condition, defineSignal, setHandler, setWorkflowOptions } from '@temporalio/workflow';
+import { defineSignal, setHandler, setWorkflowOptions } from '@temporalio/workflow';
 import { SIGNALS } from '../../contracts/names.ts';
 import { ofNoBuild } from '../entity/roll.ts';
+import { condition } from '../interceptors/condition.ts';
 
 const deliveredSignal = defineSignal(SIGNALS.delivered);
 

@@ -9,7 +9,7 @@
  *    a run cannot hand over.
  */
 import { ActivityFailure, TimeoutFailure, TimeoutType } from '@temporalio/common';
-import { CancellationScope, condition, isCancellation, workflowInfo } from '@temporalio/workflow';
+import { CancellationScope, isCancellation, workflowInfo } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { PollInput, PollResult } from '../../contracts/wire/legacy-2025.ts';
@@ -23,6 +23,7 @@ import { answered, assertFailure } from '../entity/unread.ts';
 import { pollActivities } from '../run/activities.ts';
 import { serverOf } from '../run/dispatch-input.ts';
 import type { LiveRun } from '../run/live-run.ts';
+import { condition } from '../interceptors/condition.ts';
 
 /** Longer than a poll takes that no worker answers. */
 const MOST_PATIENCE_MS = 900_000;

@@ -15,7 +15,6 @@
 import {
   CancellationScope,
   CancelledFailure,
-  condition,
   defineSignal,
   makeContinueAsNewFunc,
   proxyActivities,
@@ -36,6 +35,7 @@ import { assertBegun } from '../entity/beginning.ts';
 import { parsed } from '../entity/entity.ts';
 import { ofNoBuild } from '../entity/roll.ts';
 import { assertFailure } from '../entity/unread.ts';
+import { condition } from '../interceptors/condition.ts';
 
 const gatherSignal = defineSignal<[unknown]>(SIGNALS.gather);
 

@@ -12,7 +12,6 @@ import {
   allHandlersFinished,
   CancellationScope,
   CancelledFailure,
-  condition,
   ContinueAsNew,
   isCancellation,
   sleep,
@@ -39,6 +38,7 @@ import { begin, timeOf } from './stretch.ts';
 import { Messenger } from './telling.ts';
 import { act, answerOf, think } from './turn.ts';
 import { Surface } from './visibility.ts';
+import { condition } from '../interceptors/condition.ts';
 
 type Ending =
   | { readonly status: 'completed'; readonly output: JsonValue; readonly because?: string }

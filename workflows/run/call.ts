@@ -14,7 +14,7 @@
  * One file, because it is the life of one call: who changes one wait has to see where it leads.
  */
 import { ActivityFailure, ApplicationFailure, CancelledFailure, TimeoutFailure } from '@temporalio/common';
-import { condition, isCancellation, sleep } from '@temporalio/workflow';
+import { isCancellation, sleep } from '@temporalio/workflow';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { Outcome } from '../../contracts/schemas/call.ts';
 import type { Unsure } from '../../contracts/wire/carry.ts';
@@ -55,6 +55,7 @@ import { dispatchInput } from './dispatch-input.ts';
 import type { LiveRun } from './live-run.ts';
 import { askAnew, askAuthorization, askInput, askOutcome } from './pauses.ts';
 import { dropRefused, noLongerAnswered } from './standing.ts';
+import { condition } from '../interceptors/condition.ts';
 
 /** Brings a call to its outcome. Returns early, without one, when the run hands over. */
 export async function settleCall(live: LiveRun, callId: string): Promise<void> {

@@ -10,7 +10,7 @@
  * 3. Only runs that were prepared for it ask people; others end at once.
  */
 import { initiatorRule } from '../../domain/policy/approvers.ts';
-import { CancellationScope, CancelledFailure, condition, isCancellation } from '@temporalio/workflow';
+import { CancellationScope, CancelledFailure, isCancellation } from '@temporalio/workflow';
 import { isErrorCode } from '../../contracts/errors.ts';
 import { failureOf } from '../../contracts/failure.ts';
 import type { Discovery, ServerBinding } from '../../contracts/schemas/tool.ts';
@@ -23,6 +23,7 @@ import { waitForDecision } from './call.ts';
 import { grantProofs } from './dispatch-input.ts';
 import type { LiveRun } from './live-run.ts';
 import { deadlineOfAnswers } from './pauses.ts';
+import { condition } from '../interceptors/condition.ts';
 
 /**
  * Lists the tools of all servers. `roll` means that the run should first continue as new while lists wait. The next

@@ -4,7 +4,7 @@
  * 1. Transcript and ledger are in the artifact store, acknowledged, before they leave this execution.
  * 2. A decision that arrives meanwhile is carried; nothing is dispatched until the next execution.
  */
-import { CancelledFailure, condition, isCancellation, makeContinueAsNewFunc, sleep } from '@temporalio/workflow';
+import { CancelledFailure, isCancellation, makeContinueAsNewFunc, sleep } from '@temporalio/workflow';
 import type { ArtifactRef } from '../../contracts/schemas/json.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import type { RunResult } from '../../contracts/schemas/run-state.ts';
@@ -16,6 +16,7 @@ import { onCurrentBuild, storeOnce, untilAnswered } from '../entity/roll.ts';
 import type { Answering } from '../entity/unread.ts';
 import type { LiveRun } from './live-run.ts';
 import { act, settleAll } from './turn.ts';
+import { condition } from '../interceptors/condition.ts';
 
 /** Ledger entries passed to the next execution in its input; one takes up to 13 kB if it holds a long comment. */
 const MOST_CARRIED = 200;

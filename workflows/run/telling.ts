@@ -7,7 +7,7 @@
  * 3. A message has one key, whatever happens to workers and executions: one that is under way when the run continues as
  *    new is sent again with it.
  */
-import { CancellationScope, CancelledFailure, condition, isCancellation, sleep } from '@temporalio/workflow';
+import { CancellationScope, CancelledFailure, isCancellation, sleep } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { MessagesState } from '../../contracts/schemas/run-state.ts';
@@ -23,6 +23,7 @@ import { follow, messagesOf, nextWarning, type Open, type Told, withoutPassing }
 import { answered, assertFailure, type Unread } from '../entity/unread.ts';
 import { messageActivities } from './activities.ts';
 import type { LiveRun } from './live-run.ts';
+import { condition } from '../interceptors/condition.ts';
 
 /** Time after which nobody wants a message any more; it counts on when a run continues as new. */
 const HOUR_MS = 3_600_000;

@@ -4,7 +4,7 @@
  * 1. Results go to the model in the order of the proposals, whatever the order in which they came (INV-G3).
  * 2. Calls settle side by side; the turn waits, but no call waits for another.
  */
-import { ApplicationFailure, CancellationScope, condition, workflowInfo } from '@temporalio/workflow';
+import { ApplicationFailure, CancellationScope, workflowInfo } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
 import type { ProposedCall } from '../../contracts/schemas/call.ts';
 import type { JsonValue } from '../../contracts/schemas/json.ts';
@@ -21,6 +21,7 @@ import { modelActivities, runActivities } from './activities.ts';
 import { settleCall } from './call.ts';
 import type { LiveRun } from './live-run.ts';
 import { stretched, takeOver, timeOf } from './stretch.ts';
+import { condition } from '../interceptors/condition.ts';
 
 /**
  * Takes the next model step and judges the calls that it proposed; in a stretch, also the turns that need nobody.

@@ -124,8 +124,8 @@ export interface FaultEngine extends TestEngine {
   close(): Promise<void>;
 }
 
-export async function startFaultEngine(): Promise<FaultEngine> {
-  const engine = await startEngine({ persistent: true, patient: true });
+export async function startFaultEngine(dynamicConfig: readonly string[] = []): Promise<FaultEngine> {
+  const engine = await startEngine({ persistent: true, patient: true, dynamicConfig });
   const dbFilename = join(engine.directory, 'temporal.db');
   let server: DevServer = engine.server;
   return {
@@ -136,7 +136,7 @@ export async function startFaultEngine(): Promise<FaultEngine> {
       const port = Number(new URL(`http://${engine.server.address}`).port);
       // Sound: `startEngine` has checked it.
       const executable = process.env['TEMPORAL_CLI_PATH'] as string;
-      server = await startDevServer({ executable, ui: false, dbFilename, port });
+      server = await startDevServer({ executable, ui: false, dbFilename, port, dynamicConfig });
     },
     close: () => server.stop(),
     stop: async () => {
