@@ -138,9 +138,12 @@ test.each([
   ['of other workflows', async () => (await sharedBundle(bundleOthers)).code],
   ['of replays', async () => (await sharedBundle(bundleForReplay)).code],
 ])('the bundle %s holds the guards against rebuilt runs (docs/adr/0044, 0087, 0088)', async (_, made) => {
-  const interceptors = interceptorsOf(await made());
+  const bundle = await made();
+  const interceptors = interceptorsOf(bundle);
   for (const own of ['const DIRECT = ', 'const SEPARATED = ', 'let isRecorded = '])
     expect(interceptors.filter((module) => module.includes(own))).toHaveLength(1);
+  // Conditions of a second copy would never hear of refused updates.
+  expect(partsOfBundle(bundle).instructions.split('let isRecorded = ')).toHaveLength(2);
 });
 
 test('nothing else makes a bundle of workflows, which then would be without the guard', () => {
@@ -155,7 +158,9 @@ test('workflow code takes `condition` from its own module, where no refused upda
   const takers = sourceFiles()
     .filter(({ path }) => path.startsWith('workflows/'))
     .filter(({ text }) =>
-      /import[^;]*\bcondition\b[^;]*from '@temporalio\/workflow'|import \*[^;]*'@temporalio\/workflow'/.test(text),
+      /(?:im|ex)port[^;]*\bcondition\b[^;]*from '@temporalio\/workflow'|import \*[^;]*'@temporalio\/workflow'/.test(
+        text,
+      ),
     )
     .map(({ path }) => path);
   expect(takers).toEqual(['workflows/interceptors/condition.ts']);

@@ -3,24 +3,35 @@
  * task, so the run does not begin to hand over in it (INV-D1, INV-D3; docs/adr/0088).
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { updateIdOf } from '../../client/engine/engine.ts';
+import type { RunHandle } from '../../client/index.ts';
 import { SIGNALS } from '../../contracts/names.ts';
+import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { type FaultEngine, type FaultWorld, startFaultEngine, startFaultWorld } from '../support/faults/world.ts';
 import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
-import { codeOf, factsOf, replayOwn, traceOf } from '../support/world/run-record.ts';
+import { resetRun, WITHOUT_UPDATES } from '../support/world/reset.ts';
+import { codeOf, replayOwn, traceOf } from '../support/world/run-record.ts';
 import { until } from '../support/until.ts';
-import { decisionOn, openRequests } from '../support/world/world.ts';
+import type { WorkerProcess } from '../support/world/worker-process.ts';
+import { decisionOn, openRequests, updateStage } from '../support/world/world.ts';
 
 /** Longer than a worker takes to start, on a busy machine. */
 const LONG_MS = 120_000;
 
 /** Events after which Temporal suggests another execution: more than the run has when it begins to wait. */
 const SUGGESTED_AT = 80;
-/** Events of the task that refuses the signals: its start, its end, and the marker with its search attribute. */
-const REFUSING = 5;
+/** Events of a task before it starts, and until it is completed. */
+const [STARTING, COMPLETED] = [2, 3];
+/**
+ * Events of the task that refuses the signals: it is scheduled for the killed worker in vain, then completes for
+ * another one, and leaves a marker and its search attribute.
+ */
+const REFUSING = 2 + COMPLETED + 2;
 
 let bank: RecordingServer;
 let engine: FaultEngine;
 let world: FaultWorld;
+let worker: WorkerProcess;
 
 beforeAll(async () => {
   bank = await startRecordingServer();
@@ -35,6 +46,7 @@ beforeAll(async () => {
     },
     client: { deadlineMs: 60_000 },
   });
+  worker = await world.startWorker();
 }, LONG_MS);
 afterAll(async () => {
   await world?.stop();
@@ -42,35 +54,77 @@ afterAll(async () => {
   await bank?.close();
 });
 
+/** Starts a run that waits, and has one task read so many signals that the history has that many events. */
+async function waitingWith(length: number): Promise<readonly [RunHandle, ApprovalRequest]> {
+  const run = await world.start('clerk');
+  const [request] = await openRequests(run);
+  const handle = world.client.workflow.getHandle(run.runId);
+  await worker.kill();
+  const signals = length - REFUSING - (await handle.describe()).historyLength;
+  for (let sent = 0; sent < signals; sent += 1) await handle.signal(SIGNALS.decide, decisionOn(request, 'mallory'));
+  const events = async () => (await handle.fetchHistory()).events ?? [];
+  await until(async () => (await events()).some(({ workflowTaskTimedOutEventAttributes: task }) => task), {
+    what: 'the end of the task that waits for the killed worker',
+  });
+  worker = await world.startWorker();
+  await until(async () => (await handle.describe()).historyLength >= length, { what: 'the task of the signals' });
+  expect((await handle.describe()).historyLength).toBe(length);
+  return [run, request];
+}
+
+/** Positions of the started tasks in which Temporal suggests another execution. */
+async function suggestedIn(workflowId: string, execution: string): Promise<readonly number[]> {
+  const { events } = await world.client.workflow.getHandle(workflowId, execution).fetchHistory();
+  return (events ?? [])
+    .filter(({ workflowTaskStartedEventAttributes: task }) => task?.suggestContinueAsNew)
+    .map(({ eventId }) => Number(eventId));
+}
+
 test(
   'a refused update does not make a run hand over',
   async () => {
-    const worker = await world.startWorker();
-    const run = await world.start('clerk');
-    const [request] = await openRequests(run);
+    const [run, request] = await waitingWith(SUGGESTED_AT);
     const { runId: execution } = await world.client.workflow.getHandle(run.runId).describe();
-    const handle = world.client.workflow.getHandle(run.runId, execution);
-    const eventsOf = async () => (await handle.fetchHistory()).events ?? [];
-
-    // One task reads so many signals that the next one starts just above the bound.
-    await worker.kill();
-    const signals = SUGGESTED_AT - REFUSING - (await eventsOf()).length;
-    for (let sent = 0; sent < signals; sent += 1) await handle.signal(SIGNALS.decide, decisionOn(request, 'mallory'));
-    await world.startWorker();
-    await until(async () => factsOf(await run.ledger(), 'decision.refused').length === signals, {
-      what: 'the refusals',
-    });
     const before = await traceOf(world, run.runId);
     expect(await codeOf(run.decide(decisionOn(request, 'mallory')))).toBe('APPROVER_NOT_ENTITLED');
     expect(await traceOf(world, run.runId)).toEqual(before);
 
     await run.decide(decisionOn(request, 'ann'));
     expect(await run.result()).toMatchObject({ status: 'completed' });
-    // The first suggestion on record is that of the decision, whose task started where the one of the refused update did.
-    const started = (await eventsOf()).filter(
-      ({ workflowTaskStartedEventAttributes: task }) => task?.suggestContinueAsNew,
+    // The first suggestion on record is that of the decision: its task started where the one of the refused update did.
+    const [first] = await suggestedIn(run.runId, execution);
+    expect(first).toBe(before.historyLength + STARTING);
+    await replayOwn(world, run.runId);
+  },
+  LONG_MS,
+);
+
+test(
+  'a run that was reset hands over as its replay does, though its first task refuses an update',
+  async () => {
+    // The task of the message starts just below the bound. It is undone, and the task that takes its place starts above.
+    const [run, request] = await waitingWith(SUGGESTED_AT - COMPLETED);
+    await run.say({ messageId: 'undone', text: 'This will be undone.', from: 'ann' });
+    await worker.kill();
+    const execution = await resetRun(world.client, { workflowId: run.runId }, 'last', [WITHOUT_UPDATES]);
+    const wrong = decisionOn(request, 'mallory');
+    const refused = codeOf(run.decide(wrong));
+    await until(
+      async () =>
+        (await updateStage(world.client, run.runId, updateIdOf('decide', wrong, wrong.decisionId))) === 'admitted',
+      { what: 'the update at Temporal' },
     );
-    expect(Number(started[0]?.eventId)).toBe(before.historyLength + 2);
+    worker = await world.startWorker();
+    expect(await refused).toBe('APPROVER_NOT_ENTITLED');
+    // No query comes in between, which could have the run rebuilt.
+    await run.say({ messageId: 'next', text: 'Be quick.', from: 'ann' });
+
+    const [now] = await openRequests(run);
+    await run.decide(decisionOn(now, 'ann'));
+    expect(await run.result()).toMatchObject({ status: 'completed' });
+    const { events } = await world.client.workflow.getHandle(run.runId, execution).fetchHistory();
+    const failed = (events ?? []).findIndex(({ workflowTaskFailedEventAttributes: task }) => task);
+    expect((await suggestedIn(run.runId, execution))[0]).toBe(failed + 1 + STARTING);
     await replayOwn(world, run.runId);
   },
   LONG_MS,

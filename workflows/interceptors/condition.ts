@@ -2,12 +2,17 @@
  * `condition` for all workflow code of this project: a refused update makes none of them true (docs/adr/0088).
  *
  * The SDK evaluates every condition after each message, a refused update too, and with the time and `workflowInfo()` of
- * its task. No history knows of that task, so what a condition began there would not replay (INV-D1).
+ * its task. No replay does that: the task is not in the history, or brings nothing. What a condition began there would
+ * not replay (INV-D1).
  *
- * 1. A condition is evaluated from the first job of a task that its history will have: an event, or an accepted update.
- * 2. The SDK gives updates before answers of activities and timers. Updates that begin a task are handed on one by one,
- *    because each may be refused.
- * 3. In a replay every update was accepted, so all conditions are evaluated as without this module.
+ * 1. A condition is evaluated from the first job of a task that a replay has, too: an event, or an accepted update.
+ *    The SDK gives updates before answers of activities and timers, so an update that is refused there comes too early.
+ * 2. In a replay every update was accepted, and its handler is there from the first task on. So a replay evaluates
+ *    conditions as without this module.
+ * 3. The first task after a reset is a job, though the SDK gives it to no interceptor. It is known by the random seed.
+ * 4. `handleUpdate` is called while the SDK goes through the jobs. An interceptor that waits before it calls the next
+ *    one must stand behind this one (`workers/bundle.ts`).
+ * 5. The state belongs to one run in one worker's memory, as each run has its own copy of this module (INV-D4).
  */
 import type { Duration } from '@temporalio/common';
 import {
@@ -17,22 +22,26 @@ import {
   type WorkflowInterceptors,
 } from '@temporalio/workflow';
 
-/** True from the first job of the present task that its history will have. */
+/** True from the first job of the present task that a replay has, too. */
 let isRecorded = true;
 
 export function interceptors(): WorkflowInterceptors {
+  let seed = randomSeed();
   return {
     internals: [
       {
         activate: (input, next) => {
+          const isReset = randomSeed() !== seed;
+          seed = randomSeed();
           const jobs = input.activation.jobs ?? [];
-          const other = jobs.findIndex(({ doUpdate }) => !doUpdate);
-          const updates = other === -1 ? jobs : jobs.slice(0, other);
+          const first = jobs.findIndex(({ doUpdate }) => !doUpdate);
+          const updates = first === -1 ? jobs : jobs.slice(0, first);
+          const others = jobs.slice(updates.length);
           isRecorded = false;
-          for (const update of updates) next(withJobs(input, [update]));
-          if (other === -1 && jobs.length > 0) return;
-          isRecorded = true;
-          next(updates.length === 0 ? input : withJobs(input, jobs.slice(other)));
+          if (updates.length > 0) next(withJobs(input, updates));
+          isRecorded ||= isReset || updates.length === 0 || others.length > 0;
+          if (updates.length === 0 || others.length > 0) next(withJobs(input, others));
+          // Then the SDK evaluates all conditions once more.
         },
       },
     ],
@@ -47,6 +56,17 @@ export function interceptors(): WorkflowInterceptors {
   };
 }
 
+/** The SDK makes a new one for a run that was reset. */
+function randomSeed(): unknown {
+  // Sound: the SDK keeps it there for the running workflow (its lib/global-attributes).
+  const { __TEMPORAL_ACTIVATOR__: activator } = globalThis as { readonly __TEMPORAL_ACTIVATOR__?: Activator };
+  return activator?.randomnessSeed;
+}
+
+interface Activator {
+  readonly randomnessSeed: unknown;
+}
+
 type Jobs = NonNullable<ActivateInput['activation']['jobs']>;
 
 function withJobs(input: ActivateInput, jobs: Jobs): ActivateInput {
@@ -58,7 +78,10 @@ export function onRecord(isMet: () => boolean): () => boolean {
   return () => isRecorded && isMet();
 }
 
-/** As in the SDK. Not `async`: one more promise would change the order of commands in recorded runs (INV-D1). */
+/**
+ * Does what `condition` of the SDK does. Not `async`: one more promise would change the order of commands in recorded
+ * runs (INV-D1).
+ */
 export function condition(isMet: () => boolean): Promise<void>;
 export function condition(isMet: () => boolean, timeout: Duration, options: TimerOptions): Promise<boolean>;
 export function condition(

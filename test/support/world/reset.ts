@@ -11,14 +11,19 @@ export type HistoryEvent = NonNullable<History['events']>[number];
 /** Resets behind the first or last completed workflow task, or behind the last one before the first matching event. */
 type Place = 'first' | 'last' | ((event: HistoryEvent) => boolean);
 
+/** Temporal does not apply updates again (temporal.api.enums.v1.ResetReapplyExcludeType). */
+export const WITHOUT_UPDATES = 2;
+
 /**
  * @param runId id of the execution; default: the newest
+ * @param without what Temporal does not apply again
  * @returns the Temporal run id after the reset
  */
 export async function resetRun(
   client: Client,
   { workflowId, runId: given }: { readonly workflowId: string; readonly runId?: string },
   to: Place = 'last',
+  without: readonly (typeof WITHOUT_UPDATES)[] = [],
 ): Promise<string> {
   const handle = client.workflow.getHandle(workflowId, given);
   const runId = given ?? (await handle.describe()).runId;
@@ -34,6 +39,7 @@ export async function resetRun(
     reason: 'test',
     requestId: randomUUID(),
     workflowTaskFinishEventId: task.eventId,
+    resetReapplyExcludeTypes: [...without],
   });
   return answer.runId;
 }

@@ -1,30 +1,39 @@
 // A refused update makes no condition true, and a replay evaluates conditions where the live run did (INV-D1).
 import fc from 'fast-check';
-import { expect, test } from '@jest/globals';
+import { afterEach, expect, test } from '@jest/globals';
 import type { ActivateInput, UpdateInput } from '@temporalio/workflow';
 import { interceptors, onRecord } from '../../../../workflows/interceptors/condition.ts';
 
 type Kind = 'signal' | 'accepted' | 'refused' | 'answer';
 
 const JOBS = {
-  signal: { signalWorkflow: {} },
+  signal: { signalWorkflow: { signalName: 'signal' } },
   accepted: { doUpdate: { name: 'accepted' } },
   refused: { doUpdate: { name: 'refused' } },
-  answer: { resolveActivity: {} },
+  answer: { resolveActivity: { seq: 1 } },
 } as const;
 
 const isTrue = onRecord(() => true);
 
+type Evaluated = readonly [after: Kind | 'end', isMet: boolean];
+
+// Sound: the one field of the SDK's state that is read.
+const sdk = globalThis as { __TEMPORAL_ACTIVATOR__?: { randomnessSeed: readonly number[] } };
+afterEach(() => void delete sdk.__TEMPORAL_ACTIVATOR__);
+
 /** Activates as the SDK does: all conditions are evaluated after each job, and once more at the end. */
-function evaluated(kinds: readonly Kind[]): readonly [after: Kind | 'end', isMet: boolean][] {
+function evaluated(kinds: readonly Kind[], isReset = false): readonly Evaluated[] {
+  sdk.__TEMPORAL_ACTIVATOR__ = { randomnessSeed: [] };
   const { internals: [activation] = [], inbound: [messages] = [] } = interceptors();
-  const seen: [Kind | 'end', boolean][] = [];
+  if (isReset) sdk.__TEMPORAL_ACTIVATOR__.randomnessSeed = [];
+  const seen: Evaluated[] = [];
   const next = ({ activation: { jobs } }: ActivateInput): void => {
     for (const job of jobs ?? []) {
       const update = job.doUpdate?.name;
       // Sound: nobody reads the message, and nobody waits for its answer.
       if (update === 'accepted') void messages?.handleUpdate?.({} as UpdateInput, async () => undefined);
-      seen.push([kinds[seen.length] ?? 'end', isTrue()]);
+      const kind = update === 'accepted' || update === 'refused' ? update : job.signalWorkflow ? 'signal' : 'answer';
+      seen.push([kind, isTrue()]);
     }
   };
   activation?.activate?.({ activation: { jobs: kinds.map((kind) => JOBS[kind]) }, batchIndex: 0 }, next);
@@ -32,38 +41,25 @@ function evaluated(kinds: readonly Kind[]): readonly [after: Kind | 'end', isMet
   return seen;
 }
 
-test.each<[readonly Kind[], readonly boolean[]]>([
-  [['refused'], [false, false]],
-  [
-    ['refused', 'refused'],
-    [false, false, false],
-  ],
-  [
-    ['refused', 'accepted'],
-    [false, true, true],
-  ],
-  [
-    ['accepted', 'refused'],
-    [true, true, true],
-  ],
-  [
-    ['refused', 'answer'],
-    [false, true, true],
-  ],
-  [
-    ['signal', 'refused'],
-    [true, true, true],
-  ],
-  [['answer'], [true, true]],
-  [[], [true]],
-])('%j', (kinds, met) => expect(evaluated(kinds).map(([, isMet]) => isMet)).toEqual(met));
+test.each<[string, readonly Kind[], readonly boolean[]]>([
+  ['nothing after a refused update', ['refused'], [false, false]],
+  ['nothing after two of them', ['refused', 'refused'], [false, false, false]],
+  ['what an accepted update changes', ['refused', 'accepted'], [false, true, true]],
+  ['what came before a refused update', ['accepted', 'refused'], [true, true, true]],
+  ['an answer behind a refused update, and nothing before it', ['refused', 'answer'], [false, true, true]],
+  ['a signal before a refused update', ['signal', 'refused'], [true, true, true]],
+  ['an answer', ['answer'], [true, true]],
+  ['a task that brings the workflow nothing', [], [true]],
+])('conditions notice %s', (_name, kinds, met) =>
+  expect(evaluated(kinds)).toEqual(met.map((isMet, index) => [kinds[index] ?? 'end', isMet])),
+);
 
-test('what comes after a refused update is evaluated again', () => {
-  evaluated(['refused']);
-  expect(evaluated(['answer'])).toEqual([
-    ['answer', true],
+test('the first task after a reset is evaluated at its end, as a replay does that knows of no refused update', () => {
+  expect(evaluated(['refused'], true)).toEqual([
+    ['refused', false],
     ['end', true],
   ]);
+  expect(evaluated([], true)).toEqual([['end', true]]);
 });
 
 const activations = fc
@@ -74,24 +70,26 @@ const activations = fc
   )
   .map((parts) => parts.flat());
 
-test('no condition is true before the first job on record, and every later job has them evaluated', () => {
+test('every job comes in its order; no condition is true before the first one on record, and all are after it', () => {
   fc.assert(
     fc.property(activations, (kinds) => {
       const first = kinds.findIndex((kind) => kind !== 'refused');
-      const met = evaluated(kinds).map(([, isMet]) => isMet);
-      if (kinds.length > 0 && first < 0) expect(new Set(met)).toEqual(new Set([false]));
-      else expect(met).toEqual([...kinds, 'end'].map((_, index) => index >= first));
+      const isNothing = kinds.length > 0 && first === -1;
+      const met = [...kinds, 'end' as const].map((kind, index): Evaluated => [kind, !isNothing && index >= first]);
+      expect(evaluated(kinds)).toEqual(met);
     }),
   );
 });
 
-test('a replay, which knows no refused update, evaluates at the same jobs', () => {
-  const onHistory = (kinds: readonly Kind[]) =>
-    evaluated(kinds).filter(([after, isMet]) => isMet && after !== 'refused');
+test('a replay, which knows of no refused update, evaluates at the same jobs', () => {
+  const onHistory = (kinds: readonly Kind[], isReset: boolean) =>
+    evaluated(kinds, isReset).filter(([after, isMet]) => isMet && after !== 'refused');
   fc.assert(
-    fc.property(activations, (kinds) => {
+    fc.property(activations, fc.boolean(), (kinds, isReset) => {
       const recorded = kinds.filter((kind) => kind !== 'refused');
-      if (recorded.length > 0) expect(onHistory(kinds)).toEqual(onHistory(recorded));
+      // A replay has no such task.
+      fc.pre(isReset || recorded.length > 0);
+      expect(onHistory(kinds, isReset)).toEqual(onHistory(recorded, isReset));
     }),
   );
 });
