@@ -49,7 +49,7 @@ export const CANARY_TOOLS: Readonly<Record<string, Tool>> = {
     }),
   strange: (exchange, echo) => exchange.result({ content: [{ type: echo, text: echo }], _meta: { [echo]: echo } }),
   encoded: (exchange) =>
-    exchange.result({ content: secretsIn(exchange).map((secret) => text(encodedTwice(secret).join('\n'))) }),
+    exchange.result({ content: secretsIn(exchange).map((secret) => text(pairsIn(secret).join('\n'))) }),
   pieces: (exchange) => {
     const all = secretsIn(exchange).flatMap((secret) => [secret, base64(secret)]);
     const halves = all.map((form) => [form.slice(0, 11), form.slice(11)] as const);
@@ -178,6 +178,17 @@ function secretHeaders(headers: IncomingHttpHeaders): string[] {
   return Object.entries(headers).flatMap(([name, value]) =>
     name === 'authorization' || name === 'dpop' || name.startsWith('x-') ? [String(value)] : [],
   );
+}
+
+const LONG = 100;
+
+/**
+ * Returns the secret in each encoding of each other; a long one in one pair of seven, with each encoding inside and
+ * outside. All pairs of a token are megabytes, in which the tests of the scrubber find it.
+ */
+function pairsIn(secret: string): readonly string[] {
+  const all = encodedTwice(secret);
+  return secret.length < LONG ? all : all.filter((_, index) => index % 7 === 0);
 }
 
 function secretsIn({ request }: CallExchange): string[] {

@@ -4,7 +4,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { createScrubber, createSecretSearch, MASK } from '../../../../activities/scrubbing/scrubber.ts';
 import { Effort } from '../../../../activities/scrubbing/spans.ts';
-import { ENCODINGS } from '../../../support/canary/scan.ts';
+import { CanaryScanner, encodedTwice, ENCODINGS } from '../../../support/canary/scan.ts';
 
 const anyText = fc.string({ maxLength: 200 });
 
@@ -194,6 +194,14 @@ describe('a secret that is written in another way', () => {
       }),
       { numRuns: 1_000 },
     );
+  });
+
+  test('is found in each encoding inside each other, also if it is as long as a signed token', () => {
+    const secret = randomBytes(300).toString('base64url');
+    const forms = encodedTwice(secret);
+    const clean = createScrubber([secret]).text(forms.join('\n'));
+    expect(clean.replaceAll(MASK, '').length).toBeLessThan(forms.length * (LEFT_OVER + PADDING));
+    expect(new CanaryScanner([{ name: 'token', value: secret }]).scan('the text', clean)).toEqual([]);
   });
 
   test('is overwritten in bytes, whose number stays', () => {

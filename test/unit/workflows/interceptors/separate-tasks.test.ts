@@ -1,8 +1,10 @@
 // A workflow task that leaves nothing gets a command, and a replay gives it the same one (INV-D1).
 import fc from 'fast-check';
-import { expect, test } from '@jest/globals';
+import { afterEach, expect, test } from '@jest/globals';
+import { CATALOG_WORKFLOW, DIGEST_WORKFLOW, RUN_WORKFLOW, TICKET_WORKFLOW } from '../../../../contracts/names.ts';
 import {
   type Command,
+  interceptors,
   leavesEvent,
   MARKER,
   REMOVED,
@@ -188,3 +190,21 @@ test('each task that brings an event leaves something that lasts', () =>
         if (parts[0]?.jobs.includes('event')) expect(leavesEvent(all[at] ?? [], new Set())).toBe(true);
     }),
   ));
+
+// Sound: the part of the SDK's state that says which workflow runs.
+const sdk = globalThis as { __TEMPORAL_ACTIVATOR__?: { info: { workflowType: string } } };
+afterEach(() => void delete sdk.__TEMPORAL_ACTIVATOR__);
+
+test.each<[string, readonly Command[]]>([
+  [RUN_WORKFLOW, [MARKER]],
+  [CATALOG_WORKFLOW, [MARKER]],
+  [TICKET_WORKFLOW, []],
+  [DIGEST_WORKFLOW, []],
+  ['workflowOfOthers', []],
+])('a task of %s that had nothing to do leaves %j', (workflowType, left) => {
+  sdk.__TEMPORAL_ACTIVATOR__ = { info: { workflowType } };
+  const { internals: [own] = [] } = interceptors();
+  const jobs = [{ signalWorkflow: { signalName: 'nudge' } }];
+  own?.activate?.({ activation: { jobs, historyLength: 3 }, batchIndex: 0 }, () => undefined);
+  expect(own?.concludeActivation?.({ commands: [] }, (input) => input)).toEqual({ commands: left });
+});
