@@ -6,7 +6,6 @@ import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { decodeJwt } from 'jose';
 import { createVaultEnvironment, type Vault } from '../../activities/vault/port.ts';
@@ -25,6 +24,7 @@ import {
 } from '../support/oauth/refresh-bench.ts';
 import { type RefreshProvider, startRefreshProvider } from '../support/oauth/refresh-provider.ts';
 import { refusalOf } from '../support/refusal.ts';
+import { programArgs } from '../support/program.ts';
 import { describeTokens, silenceProvider } from './tokens.suite.ts';
 
 silenceProvider();
@@ -269,9 +269,10 @@ describe('refresh tokens', () => {
   });
 
   function startWorker(count: number): ChildProcessByStdio<null, Readable, null> {
-    const entry = fileURLToPath(new URL('../support/oauth/refresh-worker-entry.ts', import.meta.url));
-    const args = ['--import', 'tsx', entry, folder.root, provider.issuer, String(count)];
-    return spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+    const entry = programArgs('test/support/oauth/refresh-worker-entry.ts');
+    return spawn(process.execPath, [...entry, folder.root, provider.issuer, String(count)], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
   }
 });
 

@@ -4,7 +4,6 @@ import { once } from 'node:events';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { setUpRoot } from '../../activities/artifacts/root.ts';
 import { LEDGER_ROOT } from '../../activities/ledger/directory.ts';
@@ -12,8 +11,9 @@ import { checkLedger } from '../../client/ledger/check.ts';
 import { chainOf } from '../support/builders/ledger-record.ts';
 import { keptIn } from '../support/world/ledger-folder.ts';
 import { until } from '../support/until.ts';
+import { programArgs } from '../support/program.ts';
 
-const ENTRY = fileURLToPath(new URL('../support/ledger-writer-entry.ts', import.meta.url));
+const ENTRY = programArgs('test/support/ledger-writer-entry.ts');
 
 let parent: string;
 let root: string;
@@ -28,8 +28,8 @@ beforeEach(() => {
 afterAll(async () => rm(parent, { recursive: true, force: true }));
 
 function writer(length: number, ...shell: readonly string[]): ChildProcess {
-  const command = [...shell, `exec "$0" --import tsx "$1" "$2" ${length}`].join('; ');
-  return spawn('sh', ['-c', command, process.execPath, ENTRY, root], {
+  const command = [...shell, 'exec "$0" "$@"'].join('; ');
+  return spawn('sh', ['-c', command, process.execPath, ...ENTRY, root, String(length)], {
     env: { PATH: process.env['PATH'] ?? '', TSX_DISABLE_CACHE: '1' },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
