@@ -1,7 +1,7 @@
 /**
  * Makes the workflow bundle: the code that a run replays, with the interceptors that were there when it was recorded.
  *
- * 1. `npm run build` leaves a bundle beside the code, so that a starting worker need not make it again.
+ * 1. `npm run build` leaves a bundle beside the code, and so does a worker of a clone: the next start need not make it.
  * 2. That bundle is used only if it is whole, and every file it was made of is unchanged. A bundle of other code would
  *    replay runs otherwise than this build says.
  * 3. Every bundle begins with a mark, so that a bundle without our converters and interceptors is refused. The mark
@@ -9,7 +9,7 @@
  */
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
-import { readFile, rename, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, extname, join, relative, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -244,7 +244,13 @@ function sourceNameFrom(workflowsPath: string) {
 
 const PACKAGES = '/node_modules/';
 
-const PLACE = fileURLToPath(new URL('../workflow-bundle.json', import.meta.url));
+/** Beside the code: `dist/`, an installed package. A clone has its own folder for what is made from it. */
+const PLACE = fileURLToPath(
+  new URL(
+    extname(import.meta.url) === '.ts' ? '../.build/workflow-bundle.json' : '../workflow-bundle.json',
+    import.meta.url,
+  ),
+);
 
 const Built = z.strictObject({
   buildId: z.string(),
@@ -268,12 +274,26 @@ export async function readBuiltBundle(place = PLACE): Promise<WorkflowBundle | u
 
 /** Makes a new bundle and replaces the old one whole. */
 export async function writeBuiltBundle(place = PLACE): Promise<WorkflowBundle> {
-  const { buildId, code, files: made } = await bundleWorkflows();
+  const made = await bundleWorkflows();
+  await write(made, place);
+  return made;
+}
+
+/**
+ * Leaves a bundle of our workflows for the next start of the same code. An installed package stays as it is, and where
+ * nothing can be written, the next start makes its own.
+ */
+export async function leaveBundle(made: Omit<MadeBundle, 'workflows'>, place = PLACE): Promise<void> {
+  if (place.split(sep).includes('node_modules')) return;
+  await write(made, place).catch(() => undefined);
+}
+
+async function write({ buildId, code, files: made }: Omit<MadeBundle, 'workflows'>, place: string): Promise<void> {
   const files = made.map((file) => nameOf(place, file));
   const partial = `${place}.${process.pid}`;
+  await mkdir(dirname(place), { recursive: true });
   await writeFile(partial, JSON.stringify({ buildId, files, hash: await hashOf(place, files, code), code }));
   await rename(partial, place);
-  return { buildId, code };
 }
 
 /** Names a file of a package by the package: installed elsewhere, it lies in a folder further up, as Node looks for it. */

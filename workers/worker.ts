@@ -20,7 +20,14 @@ import { defined } from '../contracts/defined.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import type { Config } from '../contracts/schemas/config.ts';
 import { Diary, type Log, nameSubject } from './log.ts';
-import { assertMadeHere, bundleWorkflows, readBuiltBundle, withStackTraces, type WorkflowBundle } from './bundle.ts';
+import {
+  assertMadeHere,
+  bundleWorkflows,
+  leaveBundle,
+  readBuiltBundle,
+  withStackTraces,
+  type WorkflowBundle,
+} from './bundle.ts';
 import { createDataConverter, createWorkerDataConverter } from './codec.ts';
 import { tellPayloads } from './call-metrics.ts';
 import { failingWhereLost } from '../activities/gate/call-tool.ts';
@@ -123,8 +130,8 @@ export async function startWorkers(asked: WorkersOptions): Promise<Workers> {
 }
 
 /**
- * Only the run's queue carries workflows. The bundle of `npm run build` saves seconds if it is of the same code; it has
- * no spans.
+ * Only the run's queue carries workflows. A bundle of the same code that lies there saves seconds: that of `npm run build`
+ * or of an earlier start. It has no spans.
  */
 async function bundleFor(
   role: WorkerRole,
@@ -136,9 +143,13 @@ async function bundleFor(
     assertMadeHere(given);
     return { bundle: given, origin: 'given' };
   }
-  const built = tracing === 'off' ? await readBuiltBundle() : undefined;
+  if (tracing !== 'off')
+    return { bundle: await bundleWorkflows(undefined, [], undefined, tracing), origin: 'made at start' };
+  const built = await readBuiltBundle();
   if (built !== undefined) return { bundle: built, origin: 'built' };
-  return { bundle: await bundleWorkflows(undefined, [], undefined, tracing), origin: 'made at start' };
+  const bundle = await bundleWorkflows();
+  await leaveBundle(bundle);
+  return { bundle, origin: 'made at start' };
 }
 
 const CONNECT_MS = 10_000;
