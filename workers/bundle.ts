@@ -245,12 +245,12 @@ function sourceNameFrom(workflowsPath: string) {
 const PACKAGES = '/node_modules/';
 
 /** Beside the code: `dist/`, an installed package. A clone has its own folder for what is made from it. */
-const PLACE = fileURLToPath(
-  new URL(
-    extname(import.meta.url) === '.ts' ? '../.build/workflow-bundle.json' : '../workflow-bundle.json',
-    import.meta.url,
-  ),
-);
+function bundlePlace(name: string): string {
+  const folder = extname(import.meta.url) === '.ts' ? '../.build' : '..';
+  return fileURLToPath(new URL(`${folder}/${name}.json`, import.meta.url));
+}
+
+const PLACE = bundlePlace('workflow-bundle');
 
 const Built = z.strictObject({
   buildId: z.string(),
@@ -280,11 +280,26 @@ export async function writeBuiltBundle(place = PLACE): Promise<WorkflowBundle> {
 }
 
 /**
- * Leaves a bundle of our workflows for the next start of the same code. An installed package stays as it is, and where
- * nothing can be written, the next start makes its own.
+ * Returns the bundle of this code that lies there, or makes one and leaves it for the next start.
+ *
+ * @param name of the file; each has its own maker
  */
+export async function keptBundle(
+  name = 'workflow-bundle',
+  make: () => Promise<MadeBundle> = bundleWorkflows,
+): Promise<WorkflowBundle & { readonly origin: 'built' | 'made at start' }> {
+  const place = bundlePlace(name);
+  const built = await readBuiltBundle(place);
+  if (built !== undefined) return { ...built, origin: 'built' };
+  const made = await make();
+  await leaveBundle(made, place);
+  return { buildId: made.buildId, code: made.code, origin: 'made at start' };
+}
+
+/** Only a clone keeps what it makes: `dist/` is packed, and an installed package stays as it is. */
 export async function leaveBundle(made: Omit<MadeBundle, 'workflows'>, place = PLACE): Promise<void> {
-  if (place.split(sep).includes('node_modules')) return;
+  if (!place.split(sep).includes('.build')) return;
+  // Where nothing can be written, the next start makes its own.
   await write(made, place).catch(() => undefined);
 }
 

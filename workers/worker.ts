@@ -20,14 +20,7 @@ import { defined } from '../contracts/defined.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import type { Config } from '../contracts/schemas/config.ts';
 import { Diary, type Log, nameSubject } from './log.ts';
-import {
-  assertMadeHere,
-  bundleWorkflows,
-  leaveBundle,
-  readBuiltBundle,
-  withStackTraces,
-  type WorkflowBundle,
-} from './bundle.ts';
+import { assertMadeHere, bundleWorkflows, keptBundle, withStackTraces, type WorkflowBundle } from './bundle.ts';
 import { createDataConverter, createWorkerDataConverter } from './codec.ts';
 import { tellPayloads } from './call-metrics.ts';
 import { failingWhereLost } from '../activities/gate/call-tool.ts';
@@ -145,11 +138,8 @@ async function bundleFor(
   }
   if (tracing !== 'off')
     return { bundle: await bundleWorkflows(undefined, [], undefined, tracing), origin: 'made at start' };
-  const built = await readBuiltBundle();
-  if (built !== undefined) return { bundle: built, origin: 'built' };
-  const bundle = await bundleWorkflows();
-  await leaveBundle(bundle);
-  return { bundle, origin: 'made at start' };
+  const { origin, ...bundle } = await keptBundle();
+  return { bundle, origin };
 }
 
 const CONNECT_MS = 10_000;

@@ -5,7 +5,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 
 const ROOT = join(import.meta.dirname, '../..');
 /** All that the bundle is made of. */
@@ -20,6 +20,9 @@ await leaveBundle(made);
 console.log(JSON.stringify(made, ['buildId']));`;
 const READ = `const { readBuiltBundle } = await import(process.argv[1] + '/workers/bundle.ts');
 console.log(JSON.stringify((await readBuiltBundle()) ?? {}, ['buildId']));`;
+
+/** Six processes load all of the code, and four make a bundle. */
+jest.setTimeout(180_000);
 
 let folder: string;
 beforeAll(async () => {

@@ -1,5 +1,6 @@
 /** A bundle is taken from this build of `bundleWorkflows` alone: without its converter and interceptors runs are damaged. */
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import {
@@ -60,11 +61,13 @@ test('a folder, or a name without its ending, is no module of workflows', async 
     });
 });
 
-test('it is left for the next start of a clone, not in an installed package; where nothing can be written is no error', async () => {
+test('it is left for the next start of a clone, and nowhere else; where nothing can be written is no error', async () => {
   const made = await sharedBundle(bundleOurs, true);
-  const [clone, installed] = [join(folder, 'clone/left.json'), join(folder, 'node_modules/own/left.json')];
+  const elsewhere = await mkdtemp(join(tmpdir(), 'countersign-dist-'));
+  const [clone, installed] = [join(folder, 'clone/left.json'), join(elsewhere, 'left.json')];
   for (const place of [clone, installed, join(clone, 'under-a-file.json')]) await leaveBundle(made, place);
   expect(await readBuiltBundle(clone)).toEqual({ buildId: made.buildId, code: made.code });
   expect(await readdir(join(folder, 'clone'))).toEqual(['left.json']);
-  expect(await readdir(folder)).not.toContain('node_modules');
+  expect(await readdir(elsewhere)).toEqual([]);
+  await rm(elsewhere, { recursive: true });
 });
