@@ -1,7 +1,7 @@
 /**
  * Makes the workflow bundle: the code that a run replays, with the interceptors that were there when it was recorded.
  *
- * 1. `npm run build` leaves a bundle beside the code, and so does a worker of a clone: the next start need not make it.
+ * 1. `npm run build` leaves a bundle beside the code, so that a starting worker need not make it again.
  * 2. That bundle is used only if it is whole, and every file it was made of is unchanged. A bundle of other code would
  *    replay runs otherwise than this build says.
  * 3. Every bundle begins with a mark, so that a bundle without our converters and interceptors is refused. The mark
@@ -9,7 +9,7 @@
  */
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { readFile, rename, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, extname, join, relative, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -23,7 +23,7 @@ import { packageVersion } from './setup.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 /** These files are not in the bundle, but decide which modules are. */
-const MAKERS = [
+export const MAKERS = [
   fileURLToPath(import.meta.url),
   ...['codec', 'tracing'].map((name) =>
     fileURLToPath(new URL(`./${name}${extname(fileURLToPath(import.meta.url))}`, import.meta.url)),
@@ -55,7 +55,7 @@ export function bundleMark(): string {
   return mark;
 }
 
-function hashOfOwnCode(): string {
+export function hashOfOwnCode(): string {
   const hash = createHash('sha256');
   const extension = extname(fileURLToPath(import.meta.url));
   for (const folder of OWN_FOLDERS) {
@@ -244,13 +244,7 @@ function sourceNameFrom(workflowsPath: string) {
 
 const PACKAGES = '/node_modules/';
 
-/** Beside the code: `dist/`, an installed package. A clone has its own folder for what is made from it. */
-function bundlePlace(name: string): string {
-  const folder = extname(import.meta.url) === '.ts' ? '../.build' : '..';
-  return fileURLToPath(new URL(`${folder}/${name}.json`, import.meta.url));
-}
-
-const PLACE = bundlePlace('workflow-bundle');
+const PLACE = fileURLToPath(new URL('../workflow-bundle.json', import.meta.url));
 
 const Built = z.strictObject({
   buildId: z.string(),
@@ -274,41 +268,12 @@ export async function readBuiltBundle(place = PLACE): Promise<WorkflowBundle | u
 
 /** Makes a new bundle and replaces the old one whole. */
 export async function writeBuiltBundle(place = PLACE): Promise<WorkflowBundle> {
-  const made = await bundleWorkflows();
-  await write(made, place);
-  return made;
-}
-
-/**
- * Returns the bundle of this code that lies there, or makes one and leaves it for the next start.
- *
- * @param name of the file; each has its own maker
- */
-export async function keptBundle(
-  name = 'workflow-bundle',
-  make: () => Promise<MadeBundle> = bundleWorkflows,
-): Promise<WorkflowBundle & { readonly origin: 'built' | 'made at start' }> {
-  const place = bundlePlace(name);
-  const built = await readBuiltBundle(place);
-  if (built !== undefined) return { ...built, origin: 'built' };
-  const made = await make();
-  await leaveBundle(made, place);
-  return { buildId: made.buildId, code: made.code, origin: 'made at start' };
-}
-
-/** Only a clone keeps what it makes: `dist/` is packed, and an installed package stays as it is. */
-export async function leaveBundle(made: Omit<MadeBundle, 'workflows'>, place = PLACE): Promise<void> {
-  if (!place.split(sep).includes('.build')) return;
-  // Where nothing can be written, the next start makes its own.
-  await write(made, place).catch(() => undefined);
-}
-
-async function write({ buildId, code, files: made }: Omit<MadeBundle, 'workflows'>, place: string): Promise<void> {
+  const { buildId, code, files: made } = await bundleWorkflows();
   const files = made.map((file) => nameOf(place, file));
   const partial = `${place}.${process.pid}`;
-  await mkdir(dirname(place), { recursive: true });
   await writeFile(partial, JSON.stringify({ buildId, files, hash: await hashOf(place, files, code), code }));
   await rename(partial, place);
+  return { buildId, code };
 }
 
 /** Names a file of a package by the package: installed elsewhere, it lies in a folder further up, as Node looks for it. */

@@ -20,7 +20,8 @@ import { defined } from '../contracts/defined.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import type { Config } from '../contracts/schemas/config.ts';
 import { Diary, type Log, nameSubject } from './log.ts';
-import { assertMadeHere, bundleWorkflows, keptBundle, withStackTraces, type WorkflowBundle } from './bundle.ts';
+import { assertMadeHere, bundleWorkflows, withStackTraces, type WorkflowBundle } from './bundle.ts';
+import { ownBundle } from './kept-bundle.ts';
 import { createDataConverter, createWorkerDataConverter } from './codec.ts';
 import { tellPayloads } from './call-metrics.ts';
 import { failingWhereLost } from '../activities/gate/call-tool.ts';
@@ -42,7 +43,7 @@ export interface WorkersOptions {
   readonly connectionOptions: NativeConnectionOptions;
   readonly namespace: string;
   readonly role?: WorkerRole;
-  /** Made by `bundleWorkflows`. If absent and needed, the bundle of `npm run build` is used, or one is made. */
+  /** Made by `bundleWorkflows`. If absent and needed, it is that of `ownBundle`. */
   readonly bundle?: WorkflowBundle;
   /** The worker's name in Temporal; default is process id and host name. */
   readonly identity?: string;
@@ -123,8 +124,7 @@ export async function startWorkers(asked: WorkersOptions): Promise<Workers> {
 }
 
 /**
- * Only the run's queue carries workflows. A bundle of the same code that lies there saves seconds: that of `npm run build`
- * or of an earlier start. It has no spans.
+ * Only the run's queue carries workflows. A bundle of the same code that lies there saves seconds; it has no spans.
  */
 async function bundleFor(
   role: WorkerRole,
@@ -138,7 +138,7 @@ async function bundleFor(
   }
   if (tracing !== 'off')
     return { bundle: await bundleWorkflows(undefined, [], undefined, tracing), origin: 'made at start' };
-  const { origin, ...bundle } = await keptBundle();
+  const { origin, ...bundle } = await ownBundle();
   return { bundle, origin };
 }
 

@@ -38,10 +38,10 @@ const ID = verb({
 });
 
 async function ownBuild(): Promise<string> {
-  const { keptBundle } = await import('../../workers/bundle.ts');
+  const { ownBundle } = await import('../../workers/kept-bundle.ts');
   const { installSilentLog } = await import('../session/runtime.ts');
   installSilentLog();
-  return (await keptBundle()).buildId;
+  return (await ownBundle()).buildId;
 }
 
 const STATUS = verb({

@@ -158,7 +158,7 @@ test('workflow code takes `condition` from its own module, where no refused upda
   const takers = sourceFiles()
     .filter(({ path }) => path.startsWith('workflows/'))
     .filter(({ text }) =>
-      /(?:im|ex)port[^;]*\bcondition\b[^;]*from '@temporalio\/workflow'|import \*[^;]*'@temporalio\/workflow'/.test(
+      /(?:im|ex)port[^;]*\bcondition\b[^;]*from '@temporalio\/workflow'|(?:im|ex)port \*[^;]*'@temporalio\/workflow'/.test(
         text,
       ),
     )

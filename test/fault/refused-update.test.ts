@@ -1,11 +1,12 @@
 /**
- * Temporal suggests another execution for the first time in a task whose update is refused. No history knows of that
- * task, so the run does not begin to hand over in it (INV-D1, INV-D3; docs/adr/0088).
+ * Temporal suggests another execution for the first time in a task whose update is refused. No replay evaluates
+ * conditions there, so the run does not begin to hand over; the first task after a reset is one where a replay does
+ * (INV-D1, INV-D3; docs/adr/0088).
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { updateIdOf } from '../../client/engine/engine.ts';
 import type { RunHandle } from '../../client/index.ts';
-import { SIGNALS } from '../../contracts/names.ts';
+import { ACTIVITIES, SIGNALS } from '../../contracts/names.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { type FaultEngine, type FaultWorld, startFaultEngine, startFaultWorld } from '../support/faults/world.ts';
 import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
@@ -20,7 +21,7 @@ const LONG_MS = 120_000;
 
 /** Events after which Temporal suggests another execution: more than the run has when it begins to wait. */
 const SUGGESTED_AT = 80;
-/** Events of a task before it starts, and until it is completed. */
+/** Events of a task up to its start, and up to its end. */
 const [STARTING, COMPLETED] = [2, 3];
 /**
  * Events of the task that refuses the signals: it is scheduled for the killed worker in vain, then completes for
@@ -125,6 +126,10 @@ test(
     const { events } = await world.client.workflow.getHandle(run.runId, execution).fetchHistory();
     const failed = (events ?? []).findIndex(({ workflowTaskFailedEventAttributes: task }) => task);
     expect((await suggestedIn(run.runId, execution))[0]).toBe(failed + 1 + STARTING);
+    // That very task begins to hand over.
+    const [, , , , scheduled] = (events ?? []).slice(failed);
+    expect(scheduled?.activityTaskScheduledEventAttributes?.activityType?.name).toBe(ACTIVITIES.storeSegment);
+    expect(events?.at(-1)?.workflowExecutionContinuedAsNewEventAttributes).toBeDefined();
     await replayOwn(world, run.runId);
   },
   LONG_MS,

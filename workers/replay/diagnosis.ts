@@ -7,7 +7,7 @@
  * 3. The repair of a history is pure (`guessesAt`).
  */
 import { defined } from '../../contracts/defined.ts';
-import { keptBundle } from '../bundle.ts';
+import { ownBundle } from '../kept-bundle.ts';
 import type { History } from './recorded-history.ts';
 import type { ReplayOptions } from './replay.ts';
 import { commandsOf, failureIn, type HistoryEvent, type Soundness, upToLastTask } from './replayed-run.ts';
@@ -110,7 +110,7 @@ function writerOf(event: HistoryEvent | undefined): string | undefined {
 let buildId: Promise<string> | undefined;
 
 async function thisBuild(): Promise<string> {
-  const bundle = await keptBundle();
+  const bundle = await ownBundle();
   return bundle.buildId;
 }
 

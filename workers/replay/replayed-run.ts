@@ -13,7 +13,8 @@ import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { LedgerPage, RunState } from '../../contracts/schemas/run-state.ts';
 import { isFields } from '../../domain/shapes/inputs.ts';
 import type { ReaderSinks } from '../../workflows/interceptors/replay-reader.ts';
-import { bundleWorkflows, keptBundle, type MadeBundle, type WorkflowBundle, workflowFile } from '../bundle.ts';
+import { bundleWorkflows, type MadeBundle, type WorkflowBundle, workflowFile } from '../bundle.ts';
+import { keptBundle } from '../kept-bundle.ts';
 import { createDataConverter } from '../codec.ts';
 import { DeedReader, type History } from './recorded-history.ts';
 import { replayHistories, type ReplayOptions } from './replay.ts';
@@ -29,7 +30,7 @@ export async function bundleForReading(workflowsPath?: string, fileOf?: typeof w
 
 /** For commands that read runs one after the other: it is made once, where it can be left. */
 export async function keptForReading(): Promise<WorkflowBundle> {
-  return await keptBundle('reading-bundle', bundleForReading);
+  return await keptBundle('reading', bundleForReading);
 }
 
 /** Answers to queries; one is absent if the workflow has no such query, or has not come so far. */

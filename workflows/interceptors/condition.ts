@@ -6,7 +6,8 @@
  * not replay (INV-D1).
  *
  * 1. A condition is evaluated from the first job of a task that a replay has, too: an event, or an accepted update.
- *    The SDK gives updates before answers of activities and timers, so an update that is refused there comes too early.
+ *    Updates come before answers of activities and timers. So what follows a refused one that comes first is evaluated
+ *    with the first answer.
  * 2. In a replay every update was accepted, and its handler is there from the first task on. So a replay evaluates
  *    conditions as without this module.
  * 3. The first task after a reset is a job, though the SDK gives it to no interceptor. It is known by the random seed.

@@ -183,8 +183,8 @@ function secretHeaders(headers: IncomingHttpHeaders): string[] {
 const LONG = 100;
 
 /**
- * Returns the secret in each encoding of each other; a long one in one pair of seven, with each encoding inside and
- * outside. All pairs of a token are megabytes, in which the tests of the scrubber find it.
+ * Returns the secret in each encoding of each other; a long one in one pair of seven. Seven is prime to the number of
+ * encodings, so each of them is inside and outside. All pairs of a token are megabytes, in which the tests of the scrubber find it.
  */
 function pairsIn(secret: string): readonly string[] {
   const all = encodedTwice(secret);

@@ -1,17 +1,8 @@
 /** A bundle is taken from this build of `bundleWorkflows` alone: without its converter and interceptors runs are damaged. */
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import {
-  assertMadeHere,
-  bundleWorkflows as bundleOurs,
-  leaveBundle,
-  readBuiltBundle,
-  type WorkflowBundle,
-  withStackTraces,
-  workflowFile,
-} from '../../../workers/bundle.ts';
+import { assertMadeHere, type WorkflowBundle, withStackTraces, workflowFile } from '../../../workers/bundle.ts';
 import { bundleWorkflows } from '../../../workers/own-workflows.ts';
 import { packageVersion } from '../../../workers/setup.ts';
 import { sharedBundle } from '../../support/shared-bundle.ts';
@@ -59,15 +50,4 @@ test('a folder, or a name without its ending, is no module of workflows', async 
       code: 'BUNDLE_INCOMPLETE',
       message: expect.stringContaining(workflowsPath),
     });
-});
-
-test('it is left for the next start of a clone, and nowhere else; where nothing can be written is no error', async () => {
-  const made = await sharedBundle(bundleOurs, true);
-  const elsewhere = await mkdtemp(join(tmpdir(), 'countersign-dist-'));
-  const [clone, installed] = [join(folder, 'clone/left.json'), join(elsewhere, 'left.json')];
-  for (const place of [clone, installed, join(clone, 'under-a-file.json')]) await leaveBundle(made, place);
-  expect(await readBuiltBundle(clone)).toEqual({ buildId: made.buildId, code: made.code });
-  expect(await readdir(join(folder, 'clone'))).toEqual(['left.json']);
-  expect(await readdir(elsewhere)).toEqual([]);
-  await rm(elsewhere, { recursive: true });
 });

@@ -201,10 +201,10 @@ test.each<[string, readonly Command[]]>([
   [TICKET_WORKFLOW, []],
   [DIGEST_WORKFLOW, []],
   ['workflowOfOthers', []],
-])('a task of %s that had nothing to do leaves %j', (workflowType, left) => {
+])('a task of %s that had nothing to do leaves %j', (workflowType, commands) => {
   sdk.__TEMPORAL_ACTIVATOR__ = { info: { workflowType } };
   const { internals: [own] = [] } = interceptors();
   const jobs = [{ signalWorkflow: { signalName: 'nudge' } }];
   own?.activate?.({ activation: { jobs, historyLength: 3 }, batchIndex: 0 }, () => undefined);
-  expect(own?.concludeActivation?.({ commands: [] }, (input) => input)).toEqual({ commands: left });
+  expect(own?.concludeActivation?.({ commands: [] }, (input) => input)).toEqual({ commands });
 });
