@@ -6,11 +6,11 @@
  * not replay (INV-D1).
  *
  * 1. A condition is evaluated from the first job of a task that a replay has, too: an event, or an accepted update.
- *    Updates come before answers of activities and timers. So what follows a refused one that comes first is evaluated
- *    with the first answer.
+ *    The SDK goes through updates before answers of activities and timers. After a refused update at the beginning,
+ *    nothing is evaluated until the first answer.
  * 2. In a replay every update was accepted, and its handler is there from the first task on. So a replay evaluates
  *    conditions as without this module.
- * 3. The first task after a reset is a job, though the SDK gives it to no interceptor. It is known by the random seed.
+ * 3. The first task after a reset brings a new random seed. The SDK tells no interceptor, so the seeds are compared.
  * 4. `handleUpdate` is called while the SDK goes through the jobs. An interceptor that waits before it calls the next
  *    one must stand behind this one (`workers/bundle.ts`).
  * 5. The state belongs to one run in one worker's memory, as each run has its own copy of this module (INV-D4).
