@@ -12,6 +12,7 @@ import {
 import type { SetToolPolicies, SetToolPoliciesInput, ToolSetting } from '../../contracts/schemas/catalog.ts';
 import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import { CATALOG_BYTES, type CatalogCarry } from '../../domain/catalog/carry.ts';
+import { startEngine, type TestEngine } from '../support/engine.ts';
 import { ADMINISTRATORS, ANN, connected } from '../support/scenes/catalogs.ts';
 import { type RawServer, startRawServer } from '../support/servers/raw-server.ts';
 import { type RecordingServer, startRecordingServer } from '../support/servers/recording-server.ts';
@@ -20,8 +21,10 @@ import { codeOf, executions, factsOf, refusalOf, replayOwn } from '../support/wo
 import { startWorld, type World } from '../support/world/world.ts';
 
 const LONG_MS = 300_000;
+/** Events after which the server suggests another execution: those of some 17 rounds. */
+const EVENTS = 1_400;
 /** Two executions and a part of the third. By hand: 200. */
-const ROUNDS = Number(process.env['COUNTERSIGN_ROUNDS']) || 120;
+const ROUNDS = Number(process.env['COUNTERSIGN_ROUNDS']) || 42;
 const CHANGES_A_ROUND = 10;
 const HALVES = [
   [0, 12],
@@ -30,6 +33,7 @@ const HALVES = [
 /** Messages that a catalog remembers. */
 const REMEMBERED = 200;
 
+let engine: TestEngine;
 let world: World;
 /** What the first server lists now. */
 const tools: Tool[] = [];
@@ -42,12 +46,14 @@ beforeAll(async () => {
   wide = await startRawServer({ era: 'modern', pages: pagesOf(1_000, 128) });
   narrow = await startRawServer({ era: 'modern', pages: pagesOf(25, 20) });
   const origins = [tracker, wide, narrow].map(({ url }) => new URL(url).origin);
-  world = await startWorld({ config: { catalog: { administrators: ADMINISTRATORS, origins } } });
+  engine = await startEngine({ dynamicConfig: [`limit.historyCount.suggestContinueAsNew=${EVENTS}`] });
+  world = await startWorld({ engine, config: { catalog: { administrators: ADMINISTRATORS, origins } } });
 });
 afterEach(async () => replayOwn(world), LONG_MS);
 afterAll(async () => {
   await world?.stop();
   await Promise.all([tracker, wide, narrow].map((server) => server?.close()));
+  await engine?.stop();
 }, LONG_MS);
 
 /** Twenty to a page, each name so long. */

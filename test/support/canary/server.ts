@@ -70,7 +70,7 @@ export const CANARY_TOOLS: Readonly<Record<string, Tool>> = {
         .flatMap((secret) => Object.values(ENCODINGS).map((encode) => encode(secret)))
         .join(' '),
     ),
-  large: (exchange, echo) => exchange.result({ content: [text(`${echo}\n`.repeat(400))] }),
+  large: (exchange, echo) => exchange.result({ content: [text(`${echo}\n`.repeat(Math.ceil(LARGE / echo.length)))] }),
   halfway: (exchange, echo) => exchange.result({ resultType: echo, content: [] }),
   'rpc-refused': (exchange, echo) => exchange.error(-32_602, `bad parameters ${echo}`),
   'rpc-failed': (exchange, echo) => exchange.error(-32_603, echo),
@@ -133,7 +133,7 @@ export async function startCanaryServer(options: CanaryServerOptions = {}): Prom
     if (rpcMethod !== 'tools/list') return false;
     const { headers } = request;
     // Definitions leave out what stands before a token: with all of it they would be refused for their size.
-    const plain = secretHeaders(headers).map(withoutScheme).flatMap(formsOf).join('\n');
+    const plain = secretHeaders(headers).map(withoutScheme).flatMap(formsOf);
     if (isRefusing) response.writeHead(403, { 'content-type': 'text/plain' }).end(echoOf(headers));
     else server.become({ ...script, pages: [definitions(Object.keys(tools), plain)] });
     return isRefusing;
@@ -150,12 +150,18 @@ export async function startCanaryServer(options: CanaryServerOptions = {}): Prom
   };
 }
 
+const PLACES = 6;
+/** Tools that leak at one place; each has its part of the forms. */
+const SHARES = 3;
+
 /** Two further tools cannot be offered; people see their names as refused. */
-function definitions(names: readonly string[], echo: string): readonly object[] {
-  // Each tool leaks at one place, and all tools together at all places. A definition that leaked everywhere would be
-  // too large.
+function definitions(names: readonly string[], forms: readonly string[]): readonly object[] {
+  if (names.length < PLACES * SHARES) throw new Error(`${names.length} tools do not leak every form at every place`);
+  const echo = forms.join('\n');
+  // All tools together leak every form at every place. A definition that leaked everywhere would be too large.
   const good = names.map((name, index) => {
-    const at = (place: number): string => (index % 6 === place ? echo : '');
+    const share = forms.filter((_, form) => form % SHARES === Math.floor(index / PLACES) % SHARES).join('\n');
+    const at = (place: number): string => (index % PLACES === place ? share : '');
     const properties = { [at(0) || 'note']: { type: 'string', default: at(1) } };
     return {
       name,
@@ -180,15 +186,15 @@ function secretHeaders(headers: IncomingHttpHeaders): string[] {
   );
 }
 
-const LONG = 100;
+/** Characters, several times what a run keeps of a result. */
+const LARGE = 1_000_000;
 
 /**
- * Returns the secret in each encoding of each other; a long one in one pair of seven. Seven is prime to the number of
- * encodings, so each of them is inside and outside. All pairs of a token are megabytes, in which the tests of the scrubber find it.
+ * Returns the secret in each encoding of each other, one pair of seven. Seven is prime to the number of encodings, so
+ * each of them is inside and outside. All pairs are megabytes, in which the tests of the scrubber find secrets.
  */
 function pairsIn(secret: string): readonly string[] {
-  const all = encodedTwice(secret);
-  return secret.length < LONG ? all : all.filter((_, index) => index % 7 === 0);
+  return encodedTwice(secret).filter((_, index) => index % 7 === 0);
 }
 
 function secretsIn({ request }: CallExchange): string[] {
