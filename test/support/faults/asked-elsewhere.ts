@@ -199,14 +199,14 @@ export async function played(stage: Stage, form: Form, { guarded, ended }: Playe
     await Promise.all([...points.values()].map(({ happens }) => happens()));
     await away.gone();
     const seen = await Promise.all(
-      [...points].map(async ([name, { workflowId, answered }]): Promise<[string, Seen]> => {
+      [...points].map(async ([name, { answered }]): Promise<[string, Seen]> => {
         const refused = await queries.get(name);
         // Somebody who saw it answers at once.
-        const trouble = await inTime(answered());
-        const different = trouble ?? (await differenceIn(stage, world, workflowId));
-        return [name, { refused: refused === true, different }];
+        return [name, { refused: refused === true, different: await inTime(answered()) }];
       }),
     );
+    const differences = await differencesIn(stage, world, ids);
+    for (const [index, [, each]] of seen.entries()) each.different ??= differences.get(ids[index] ?? '');
     const told = await ledgersOf(world, ids);
     await other.kill();
     await world.startWorker({ role: 'runs' });
@@ -264,18 +264,20 @@ async function atRest(world: FaultWorld, workflowId: string): Promise<void> {
   });
 }
 
-async function differenceIn(
+/** Returns what a replay makes of workflows otherwise, by their ids. */
+async function differencesIn(
   { replayBundle }: Stage,
   world: FaultWorld,
-  workflowId: string,
-): Promise<string | undefined> {
-  const recorded: Recorded[] = (await executions(world, workflowId)).map(({ runId, history }) => ({
-    kind: 'history',
-    name: runId,
-    workflowId,
-    history,
-  }));
-  for await (const { error } of compareHistories(recorded, { bundle: replayBundle, config: world.config }))
-    if (error !== undefined) return error.message;
-  return undefined;
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const recorded: Recorded[] = [];
+  for (const workflowId of ids)
+    for (const { runId, history } of await executions(world, workflowId))
+      recorded.push({ kind: 'history', name: `${workflowId} ${runId}`, workflowId, history });
+  const differences = new Map<string, string>();
+  for await (const { name, error } of compareHistories(recorded, { bundle: replayBundle, config: world.config })) {
+    const [workflowId = ''] = name.split(' ');
+    if (error !== undefined && !differences.has(workflowId)) differences.set(workflowId, error.message);
+  }
+  return differences;
 }
