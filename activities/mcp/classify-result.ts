@@ -82,6 +82,8 @@ export function scrubberFor(
     text: (value) => current().text(value),
     value: (value) => current().value(value),
     bytes: (value) => current().bytes(value),
+    largeValue: async (value) => await current().largeValue(value),
+    largeBytes: async (value) => await current().largeBytes(value),
   };
 }
 
@@ -130,10 +132,15 @@ export function oversized(): CallEnding {
   };
 }
 
+/** Characters of a server's words that are searched. */
+const MAX_SEARCHED = 65_536;
+/** Characters in which a secret may begin that ends behind those. */
+const UNSURE = 32_768;
+
 /** Makes words of a server fit for a message of ours: scrubbed, on one line, bounded. */
 export function quoted(scrub: Scrubber, text: string): string {
-  const line = scrub
-    .text(text)
+  const clean = scrub.text(text.slice(0, MAX_SEARCHED));
+  const line = (text.length > MAX_SEARCHED ? clean.slice(0, -UNSURE) : clean)
     .slice(0, 10 * MAX_QUOTE_CHARACTERS)
     .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s]+/gu, ' ')
     .trim();
@@ -184,7 +191,10 @@ async function mapped(
   }
   // They are scrubbed together, since a secret may begin in one and go on in another. Sound: scrubbing turns a string
   // into a string, and keeps the shape.
-  const [texts, clean] = scrub.value([textsOf(raw['content']), given]) as [ReturnType<typeof textsOf>, JsonValue];
+  const [texts, clean] = (await scrub.largeValue([textsOf(raw['content']), given])) as [
+    ReturnType<typeof textsOf>,
+    JsonValue,
+  ];
   const content = await contentOf(raw['content'], texts, rules, warn);
   const structured = given === undefined ? {} : { structured: clean };
   const json = JSON.stringify({ content, ...structured });
@@ -305,7 +315,7 @@ function partStore(rules: ContentRules, warn: Warn): StorePart {
   return async (base64, contentType) => {
     if (left === 0 || signal.aborted) return DROPPED;
     left -= 1;
-    return await stored(scrub.bytes(Buffer.from(base64, 'base64')), contentType, rules, warn);
+    return await stored(await scrub.largeBytes(Buffer.from(base64, 'base64')), contentType, rules, warn);
   };
 }
 

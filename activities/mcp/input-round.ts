@@ -29,8 +29,12 @@ const LONGEST_LABEL = 1_000;
 const LONGEST_URL = 2_048;
 /** Bytes of all requests of one answer, as canonical JSON; they are carried as long as somebody is asked. */
 const MOST_REQUEST_BYTES = 32_768;
+/** Characters, as JSON, above which requests are not even searched for secrets: a mask may be shorter than what it hides. */
+const MOST_SEARCHED = 8 * MOST_REQUEST_BYTES;
 /** Bytes in UTF-8; the sealed form is a third longer. */
 const MOST_STATE_BYTES = 32_768;
+
+const TOO_LARGE = `its requests have more than ${MOST_REQUEST_BYTES} bytes`;
 
 export type Asked =
   | { readonly kind: 'asked'; readonly requests: InputRequests; readonly state?: string }
@@ -53,6 +57,7 @@ export function readAsked(raw: Fields, scrubbed: (value: unknown, state: string 
     }
     if (nestsTooDeeply(inputRequests)) throw new NotUnderstood('its requests nest too deeply');
     if (holdsEndlessNumber(inputRequests)) throw new NotUnderstood(`its requests hold ${ENDLESS_NUMBER}`);
+    if (JSON.stringify(inputRequests).length > MOST_SEARCHED) throw new NotUnderstood(TOO_LARGE);
     const given = scrubbed(inputRequests, state);
     if (!isFields(given)) throw new NotUnderstood('its requests are no object');
     const entries = Object.entries(given);
@@ -70,8 +75,7 @@ export function readAsked(raw: Fields, scrubbed: (value: unknown, state: string 
 }
 
 function bounded(requests: unknown): void {
-  if (byteLength(canonicalJson(requests)) > MOST_REQUEST_BYTES)
-    throw new NotUnderstood(`its requests have more than ${MOST_REQUEST_BYTES} bytes`);
+  if (byteLength(canonicalJson(requests)) > MOST_REQUEST_BYTES) throw new NotUnderstood(TOO_LARGE);
 }
 
 function requestOf(key: string, request: unknown): InputRequest {

@@ -65,22 +65,23 @@ function isByte(value: unknown): value is number {
   return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 255;
 }
 
-/**
- * Returns for each piece the spans that the search finds, in UTF-16 units.
- *
- * @param reach largest distance from the end of a string at which a secret may begin that continues in the next
- */
-export function spansInPieces(
-  pieces: readonly Piece[],
-  reach: number,
-  spansIn: (bytes: Uint8Array) => readonly Span[],
-): ReadonlyMap<number, readonly Span[]> {
+/** Pieces as one text that is searched. */
+export interface JoinedPieces {
+  readonly bytes: Uint8Array;
+  /** Returns for each piece its part of what was found in the bytes, in UTF-16 units. @param found united */
+  spansByPiece(found: readonly Span[]): ReadonlyMap<number, readonly Span[]>;
+}
+
+/** @param reach largest distance from the end of a string at which a secret may begin that continues in the next */
+export function joinedPieces(pieces: readonly Piece[], reach: number): JoinedPieces {
   const segments = segmentsOf(pieces, reach);
   const text = segments.map((segment) => segment.text).join(BETWEEN);
   const bytes = Buffer.from(text, 'utf8');
-  const found = spansIn(bytes);
-  if (found.length === 0) return new Map();
-  return byPiece(segments, bytes.length === text.length ? found : unitSpans(bytes, found));
+  const spansByPiece: JoinedPieces['spansByPiece'] = (found) => {
+    if (found.length === 0) return new Map();
+    return byPiece(segments, bytes.length === text.length ? found : unitSpans(bytes, found));
+  };
+  return { bytes, spansByPiece };
 }
 
 function segmentsOf(pieces: readonly Piece[], reach: number): readonly Segment[] {

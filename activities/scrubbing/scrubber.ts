@@ -8,13 +8,16 @@
  * 3. The strings of one value are searched together, since a secret may be split over neighbours: parts of a text, a
  *    key and its value, fields of one name. Each part of it is replaced where it stands.
  * 4. The cost is linear in the text.
- * 5. The output is well-formed Unicode: a lone surrogate has no UTF-8 form and would not survive storage unchanged.
+ * 5. A large text is searched part by part where its caller can wait: a megabyte that somebody filled with encodings of
+ *    a secret takes half a second, in which the process does nothing else.
+ * 6. The output is well-formed Unicode: a lone surrogate has no UTF-8 form and would not survive storage unchanged.
  */
+import { setImmediate } from 'node:timers/promises';
 import { ALPHABETS, bytesFromNumbers, decodings, FOLDED, type Likely, SQUEEZED, valuesIn } from './alphabets.ts';
 import { mayBeEscaped, unescaped } from './escapes.ts';
 import { formsOf } from './forms.ts';
 import { createMatcher, type Matcher } from './matcher.ts';
-import { type Piece, piecesOf, rebuilt, spansInPieces } from './pieces.ts';
+import { type JoinedPieces, joinedPieces, type Piece, piecesOf, rebuilt } from './pieces.ts';
 import { backwards, type Derived, Effort, type Span, through, TooMuchEffort, united } from './spans.ts';
 
 export const MASK = '[redacted]';
@@ -28,6 +31,10 @@ export interface Scrubber {
   value(value: unknown): unknown;
   /** Scrubs bytes that are no text: found secrets are overwritten instead of cut out, so that offsets stay the same. */
   bytes(value: Uint8Array): Uint8Array;
+  /** Scrubs as `value` does, and lets the process do other work between parts of a large value. */
+  largeValue(value: unknown): Promise<unknown>;
+  /** Scrubs as `bytes` does, in the way of `largeValue`. */
+  largeBytes(value: Uint8Array): Promise<Uint8Array>;
 }
 
 export function createScrubber(secrets: readonly string[]): Scrubber {
@@ -37,22 +44,43 @@ export function createScrubber(secrets: readonly string[]): Scrubber {
   return {
     text: (given) => masked([{ text: wellFormed(given), kind: 'value', name: '' }], search())[0] ?? '',
     value: (given) => rebuilt(given, masked(piecesOf(given, wellFormed), search())),
-    bytes: (given) => {
-      const clean = Buffer.from(given);
-      for (const { start, end } of search().spansIn(clean)) clean.fill('*', start, end);
-      return clean;
+    bytes: (given) => overwritten(given, search().spansIn(given)),
+    largeValue: async (given) => {
+      const pieces = piecesOf(given, wellFormed);
+      const joined = joinedIfLong(pieces, search());
+      const spans = joined?.spansByPiece(await spansByParts(joined.bytes, search()));
+      return rebuilt(given, textsWithout(pieces, spans));
     },
+    largeBytes: async (given) => overwritten(given, await spansByParts(given, search())),
   };
 }
 
-function masked(pieces: readonly Piece[], { shortest, reach, spansIn }: SecretSearch): readonly string[] {
-  const texts = pieces.map(({ text }) => text);
-  const units = texts.reduce((sum, { length }) => sum + length, 0);
+function masked(pieces: readonly Piece[], search: SecretSearch): readonly string[] {
+  const joined = joinedIfLong(pieces, search);
+  return textsWithout(pieces, joined?.spansByPiece(search.spansIn(joined.bytes)));
+}
+
+/** Returns undefined if no secret has room in the pieces. */
+function joinedIfLong(pieces: readonly Piece[], { shortest, reach }: SecretSearch): JoinedPieces | undefined {
+  const units = pieces.reduce((sum, { text }) => sum + text.length, 0);
   // A UTF-16 unit has at most three bytes.
-  if (units * 3 < shortest) return texts;
-  for (const [piece, spans] of spansInPieces(pieces, reach, spansIn))
-    texts[piece] = maskedText(texts[piece] ?? '', spans);
+  return units * 3 < shortest ? undefined : joinedPieces(pieces, reach);
+}
+
+/** Returns the texts of the pieces, with a mask in place of each span. */
+function textsWithout(
+  pieces: readonly Piece[],
+  spans: ReadonlyMap<number, readonly Span[]> = new Map(),
+): readonly string[] {
+  const texts = pieces.map(({ text }) => text);
+  for (const [piece, found] of spans) texts[piece] = maskedText(texts[piece] ?? '', found);
   return texts;
+}
+
+function overwritten(given: Uint8Array, spans: readonly Span[]): Uint8Array {
+  const clean = Buffer.from(given);
+  for (const { start, end } of spans) clean.fill('*', start, end);
+  return clean;
 }
 
 function maskedText(text: string, spans: readonly Span[]): string {
@@ -98,6 +126,30 @@ interface SecretSearch {
   readonly reach: number;
   /** Returns united spans. @param effort is added to, for callers that measure the cost */
   spansIn(bytes: Uint8Array, effort?: Effort): readonly Span[];
+}
+
+/** Bytes of a part. */
+const PART = 524_288;
+/** Bytes that a part has in common with the next one, at least. A secret that is written longer may show its end. */
+const LEAST_OVERLAP = 65_536;
+
+/**
+ * Finds what `spansIn` finds, part by part, as far as no writing of a secret is longer than the overlap of two parts.
+ * Between two parts the process does other work.
+ */
+export async function spansByParts(
+  bytes: Uint8Array,
+  { reach, spansIn }: SecretSearch,
+  { part = PART, overlap = Math.max(LEAST_OVERLAP, 2 * reach) } = {},
+): Promise<readonly Span[]> {
+  const found: Span[] = [];
+  for (let from = 0; ; from += part) {
+    const to = Math.min(bytes.length, from + part + overlap);
+    for (const { start, end } of spansIn(bytes.subarray(from, to)))
+      found.push({ start: from + start, end: from + end });
+    if (to === bytes.length) return united(found);
+    await setImmediate();
+  }
 }
 
 interface Sought {

@@ -1,11 +1,12 @@
 /** What becomes of a result: how much of it is kept, how it is previewed, and whether it is as promised. */
+import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { createMemoryStore } from '../../../../activities/artifacts/memory.ts';
 import type { ArtifactStore } from '../../../../activities/artifacts/port.ts';
-import { outputViolation, previewOf, toolResultOf } from '../../../../activities/mcp/classify-result.ts';
+import { outputViolation, previewOf, quoted, toolResultOf } from '../../../../activities/mcp/classify-result.ts';
 import { paramHeaderFault } from '../../../../activities/mcp/listing.ts';
-import { createScrubber } from '../../../../activities/scrubbing/scrubber.ts';
+import { createScrubber, type Scrubber } from '../../../../activities/scrubbing/scrubber.ts';
 import type { ResultPart, ToolResult } from '../../../../contracts/schemas/call.ts';
 import type { JsonObject } from '../../../../contracts/schemas/json.ts';
 import { doublingSchema } from '../../../support/doubling-schema.ts';
@@ -251,5 +252,55 @@ describe('parameter headers (SEP-2243)', () => {
     ],
   ])('%s: illegal', (_, inputSchema) => {
     expect(paramHeaderFault(inputSchema)).toContain('x-mcp-header');
+  });
+});
+
+describe('what a server made large', () => {
+  const SECRET = 'Zq81kd0Px77Lm2Rv91aaPf63';
+  const large = `${SECRET} is not told. `.repeat(100_000);
+
+  test.each([
+    ['text', { content: [{ type: 'text', text: large }] }],
+    ['structured content', { content: [], structuredContent: { large } }],
+    ['an image', { content: [{ ...image, data: Buffer.from(large).toString('base64') }] }],
+  ])('INV-S1: %s is searched part by part: the worker does something else in between', async (_, raw) => {
+    let others = 0;
+    let isOver = false;
+    const other = (): void => {
+      others += 1;
+      if (!isOver) setImmediate(other);
+    };
+    setImmediate(other);
+    const store = createMemoryStore();
+    const { signal } = new AbortController();
+    const rules = { artifacts: store, scrub: createScrubber([SECRET]), maxBytes: 5_000_000, signal };
+    const { content, structured } = await toolResultOf(raw, rules);
+    isOver = true;
+    // Each has more than four parts.
+    expect(others).toBeGreaterThanOrEqual(4);
+    const [first] = content;
+    const stored = first?.type === 'image' ? Buffer.from(await store.get(first.artifact)).toString() : '';
+    expect(stored + JSON.stringify({ content, structured })).not.toContain(SECRET);
+  });
+
+  test('INV-S1: of an error that is quoted the beginning alone is searched, and no secret is cut in two', () => {
+    const long = randomBytes(33_000).toString('hex');
+    let longest = 0;
+    const scrub: Scrubber = createScrubber([SECRET, long]);
+    const measured = (given: string): string => {
+      longest = Math.max(longest, given.length);
+      return scrub.text(given);
+    };
+    for (let cut = 65_536 - 60; cut < 65_536; cut += 1) {
+      // One mask hides nearly all that is searched, so its end is near.
+      const said = quoted(
+        { ...scrub, text: measured },
+        `${long.slice(0, cut)} ${SECRET} and more. ${'x'.repeat(100_000)}`,
+      );
+      expect(said).not.toContain(SECRET.slice(0, 6));
+    }
+    expect(longest).toBeLessThan(100_000);
+    expect(quoted(scrub, `no ${SECRET}`)).toBe('no [redacted]');
+    expect(quoted(scrub, 'y'.repeat(1_000_000))).toBe(`${'y'.repeat(300)}…`);
   });
 });

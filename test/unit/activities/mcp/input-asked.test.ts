@@ -190,3 +190,13 @@ describe('what is kept', () => {
     expect(only(read(formOf({ a: { type: 'string' } }))).hash).toBe(hashes[0]);
   });
 });
+
+test('requests that are far too large are refused before they are searched for secrets', () => {
+  let searched = 0;
+  const many = { inputRequests: { it: 'x'.repeat(1_000_000) } };
+  expect(readAsked(many, (value) => ((searched += 1), value))).toEqual({
+    kind: 'not-understood',
+    reason: 'its requests have more than 32768 bytes',
+  });
+  expect(searched).toBe(0);
+});
