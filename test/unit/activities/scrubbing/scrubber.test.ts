@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { createScrubber, createSecretSearch, MASK, spansByParts } from '../../../../activities/scrubbing/scrubber.ts';
+import { createScrubber, createSecretSearch, MASK } from '../../../../activities/scrubbing/scrubber.ts';
 import { Effort } from '../../../../activities/scrubbing/spans.ts';
 import { encodedTwice, ENCODINGS } from '../../../support/canary/scan.ts';
 
@@ -389,51 +389,5 @@ describe('the effort of a search', () => {
     const bytes = Buffer.from(ofSize(`${secret} ${base64(secret)}\n`, 512 * KIB));
     expect(createSecretSearch([secret]).spansIn(bytes, effort).length).toBeGreaterThan(4_000);
     expect(effort.spent / bytes.length).toBeLessThan(100);
-  });
-});
-
-describe('a text that is searched part by part', () => {
-  const [, large = ''] = SECRETS;
-
-  test('is found to hold what a search of all of it finds, wherever parts begin', async () => {
-    const encodings = fc.constantFrom(...Object.entries(ENCODINGS));
-    const tokens = fc.constantFrom(...Array.from({ length: 20 }, () => randomBytes(18).toString('base64url')));
-    const sizes = { part: 2_048, overlap: 4_096 };
-    await fc.assert(
-      fc.asyncProperty(tokens, encodings, encodings, fc.nat(9_000), async (secret, [, inner], [, outer], before) => {
-        const form = outer(inner(secret));
-        const text = `${prose(before)} ${form} ${prose(9_000 - before)}`;
-        const search = createSecretSearch([secret]);
-        const bytes = Buffer.from(text);
-        const whole = search.spansIn(bytes);
-        expect(whole.length).toBeGreaterThan(0);
-        expect(await spansByParts(bytes, search, sizes)).toEqual(whole);
-      }),
-      { numRuns: 500 },
-    );
-  });
-
-  test('comes out as one that is searched at once', async () => {
-    const scrub = createScrubber(SECRETS);
-    const text = `${prose(600 * KIB)} ${large} ${prose(600 * KIB)} ${base64(large)}`;
-    const value = { text, halves: [text.slice(0, 601 * KIB), text.slice(601 * KIB)], bytes: [...Buffer.from(large)] };
-    expect(await scrub.largeValue(value)).toEqual(scrub.value(value));
-    const bytes = Buffer.from(text);
-    expect(Buffer.from(await scrub.largeBytes(bytes)).equals(scrub.bytes(bytes))).toBe(true);
-    expect(bytes.toString()).toBe(text);
-  });
-
-  test('lets the process do something else between any two parts', async () => {
-    const scrub = createScrubber(SECRETS);
-    let others = 0;
-    let isOver = false;
-    const other = (): void => {
-      others += 1;
-      if (!isOver) setImmediate(other);
-    };
-    setImmediate(other);
-    await scrub.largeValue([prose(4_096 * KIB)]);
-    isOver = true;
-    expect(others).toBeGreaterThanOrEqual(7);
   });
 });
