@@ -26,7 +26,7 @@ import { type ArtifactStore, inTime, STORING_MS } from '../artifacts/port.ts';
 import { MAX_NESTING, nestsTooDeeply } from '../kit/json.ts';
 import { dialectOf } from '../kit/json-schema.ts';
 import { within } from '../kit/time-limit.ts';
-import { createScrubber, type Scrubber } from '../scrubbing/scrubber.ts';
+import { createScrubber, type Scrubber, scrubbedBeginning } from '../scrubbing/scrubber.ts';
 import { endingOfError, halfway, isV1UnknownTool, type Names, refused, vanished } from './classify-failure.ts';
 import type { CallEnding, ServerConnection, ToolCall } from './port.ts';
 import type { RawAnswer } from './session.ts';
@@ -132,15 +132,9 @@ export function oversized(): CallEnding {
   };
 }
 
-/** Characters of a server's words that are searched. */
-const MAX_SEARCHED = 65_536;
-/** Characters in which a secret may begin that ends behind those. */
-const UNSURE = 32_768;
-
 /** Makes words of a server fit for a message of ours: scrubbed, on one line, bounded. */
 export function quoted(scrub: Scrubber, text: string): string {
-  const clean = scrub.text(text.slice(0, MAX_SEARCHED));
-  const line = (text.length > MAX_SEARCHED ? clean.slice(0, -UNSURE) : clean)
+  const line = scrubbedBeginning(scrub, text)
     .slice(0, 10 * MAX_QUOTE_CHARACTERS)
     .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s]+/gu, ' ')
     .trim();
@@ -180,7 +174,7 @@ async function mapped(
 ): Promise<ToolResult> {
   const { scrub } = rules;
   const warn = (warning: string): void => {
-    warnings.push(scrub.text(warning).slice(0, MAX_WARNING_CHARACTERS));
+    warnings.push(scrubbedBeginning(scrub, warning).slice(0, MAX_WARNING_CHARACTERS));
   };
   const tooDeep = nestsTooDeeply(raw['structuredContent']);
   if (tooDeep) warn(`the structured result nests deeper than ${MAX_NESTING} levels and was dropped`);
@@ -315,7 +309,9 @@ function partStore(rules: ContentRules, warn: Warn): StorePart {
   return async (base64, contentType) => {
     if (left === 0 || signal.aborted) return DROPPED;
     left -= 1;
-    return await stored(await scrub.largeBytes(Buffer.from(base64, 'base64')), contentType, rules, warn);
+    const clean = await scrub.largeBytes(Buffer.from(base64, 'base64'));
+    // The search of a large part takes seconds, in which the call may be cancelled.
+    return signal.aborted ? DROPPED : await stored(clean, contentType, rules, warn);
   };
 }
 

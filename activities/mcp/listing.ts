@@ -13,7 +13,7 @@ import type { RefusedTool, ToolDefinition } from '../../contracts/schemas/tool.t
 import { byteLength } from '../../domain/text/canonical.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
 import { ENDLESS_NUMBER, holdsEndlessNumber, MAX_NESTING, nestsTooDeeply } from '../kit/json.ts';
-import type { Scrubber } from '../scrubbing/scrubber.ts';
+import { type Scrubber, scrubbedBeginning } from '../scrubbing/scrubber.ts';
 import { faultOf, NONCE_WANTED, reasonOf, refusalIn } from './classify-failure.ts';
 import type { KeptSessions } from './kept-sessions.ts';
 import type { ServerConnection, ServerFault, ServerSign, ToolListing } from './port.ts';
@@ -319,7 +319,7 @@ function nameOf(tool: unknown): string {
 }
 
 function refusedAs(scrub: Scrubber, name: string, reason: string): RefusedTool {
-  const shown = scrub.text(name);
+  const shown = scrubbedBeginning(scrub, name);
   return {
     name: shown.length > MAX_NAME_CHARACTERS ? `${shown.slice(0, MAX_NAME_CHARACTERS)}${CUT}` : shown,
     reason: scrub.text(reason),

@@ -55,6 +55,20 @@ export function createScrubber(secrets: readonly string[]): Scrubber {
   };
 }
 
+/** Characters that are searched of a text of which little is shown. */
+const BEGINNING = 524_288;
+/** Characters at their end in which a secret may begin that ends behind them. */
+const UNSURE = 65_536;
+
+/** Scrubs a text of which at most some hundred characters are shown, whatever its length. */
+export function scrubbedBeginning(scrub: Pick<Scrubber, 'text'>, text: string): string {
+  const clean = scrub.text(text.slice(0, BEGINNING));
+  if (text.length <= BEGINNING) return clean;
+  const sure = clean.slice(0, -UNSURE);
+  // Masks are shorter than what they hide.
+  return sure === '' ? MASK : sure;
+}
+
 function masked(pieces: readonly Piece[], search: SecretSearch): readonly string[] {
   const joined = joinedIfLong(pieces, search);
   return textsWithout(pieces, joined?.spansByPiece(search.spansIn(joined.bytes)));
@@ -115,7 +129,7 @@ const MOST_LAYERS = 3;
 const EFFORT_PER_BYTE = 128;
 const EFFORT_AT_LEAST = 65_536;
 
-/** Bytes that may encode one byte of a secret: no two layers of encodings write a byte with more characters. */
+/** Bytes that may encode one byte of a secret, save where escapes are escaped: two layers of `\u0041` take 36. */
 const REACH_PER_BYTE = 12;
 const LEAST_REACH = 1_024;
 
@@ -135,12 +149,12 @@ const LEAST_OVERLAP = 65_536;
 
 /**
  * Finds what `spansIn` finds, part by part, as far as no writing of a secret is longer than the overlap of two parts.
- * Between two parts the process does other work.
+ * Between two parts the process does other work. Of several searches one goes on in each turn of the event loop.
  */
 export async function spansByParts(
   bytes: Uint8Array,
   { reach, spansIn }: SecretSearch,
-  { part = PART, overlap = Math.max(LEAST_OVERLAP, 2 * reach) } = {},
+  { part = PART, overlap = Math.max(LEAST_OVERLAP, 4 * reach) } = {},
 ): Promise<readonly Span[]> {
   const found: Span[] = [];
   for (let from = 0; ; from += part) {
@@ -148,8 +162,16 @@ export async function spansByParts(
     for (const { start, end } of spansIn(bytes.subarray(from, to)))
       found.push({ start: from + start, end: from + end });
     if (to === bytes.length) return united(found);
-    await setImmediate();
+    await nextTurn();
   }
+}
+
+/** Ends when the turn of the event loop has come that the caller alone has. */
+let turns: Promise<void> = Promise.resolve();
+
+async function nextTurn(): Promise<void> {
+  turns = turns.then(async () => await setImmediate());
+  await turns;
 }
 
 interface Sought {

@@ -2,7 +2,13 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { createScrubber, createSecretSearch, spansByParts } from '../../../../activities/scrubbing/scrubber.ts';
+import {
+  createScrubber,
+  createSecretSearch,
+  MASK,
+  scrubbedBeginning,
+  spansByParts,
+} from '../../../../activities/scrubbing/scrubber.ts';
 import { ENCODINGS } from '../../../support/canary/scan.ts';
 
 const KIB = 1_024;
@@ -12,6 +18,27 @@ const SECRETS = [randomBytes(32).toString('base64url'), `Bearer ${large}`];
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 const prose = (size: number): string => SENTENCE.repeat(Math.ceil(size / SENTENCE.length)).slice(0, size);
+
+/** Two layers of it are the longest writing of a byte. */
+const units = (text: string): string =>
+  [...text].map((each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`).join('');
+
+/** Counts how often other work has its turn meanwhile. */
+async function turnsDuring(work: () => Promise<unknown>): Promise<number> {
+  let others = 0;
+  let isOver = false;
+  const other = (): void => {
+    others += 1;
+    if (!isOver) setImmediate(other);
+  };
+  setImmediate(other);
+  try {
+    await work();
+  } finally {
+    isOver = true;
+  }
+  return others;
+}
 
 describe('a text that is searched part by part', () => {
   test('is found to hold what a search of all of it finds, wherever parts begin', async () => {
@@ -42,17 +69,60 @@ describe('a text that is searched part by part', () => {
     expect(bytes.toString()).toBe(text);
   });
 
+  test.each([
+    ['as it is', (secret: string) => secret],
+    ['with gaps', (secret: string) => [...secret].join(' '.repeat(60))],
+    ['in base64', base64],
+    ['in escapes of escapes', (secret: string) => units(units(secret))],
+  ])('has no secret left where two of its parts meet: %s', async (_, written) => {
+    for (const border of [524_288, 589_824]) {
+      const form = written(large);
+      for (const back of [1, Math.floor(form.length / 2), form.length - 1]) {
+        const text = `${prose(border - back - 1)} ${form} ${prose(700_000)}`;
+        const scrub = createScrubber([large]);
+        expect(await scrub.largeValue(text)).toBe(scrub.text(text));
+      }
+    }
+  });
+
+  test('is searched with others in turn: each turn of the process has one part of one of them', async () => {
+    const scrub = createScrubber(SECRETS);
+    const texts = Array.from({ length: 3 }, () => prose(2_048 * KIB));
+    const others = await turnsDuring(async () => {
+      await Promise.all(texts.map(async (text) => await scrub.largeValue(text)));
+    });
+    expect(others).toBeGreaterThanOrEqual(9);
+  });
+
   test('lets the process do something else between any two parts', async () => {
     const scrub = createScrubber(SECRETS);
-    let others = 0;
-    let isOver = false;
-    const other = (): void => {
-      others += 1;
-      if (!isOver) setImmediate(other);
-    };
-    setImmediate(other);
-    await scrub.largeValue([prose(4_096 * KIB)]);
-    isOver = true;
+    const others = await turnsDuring(async () => await scrub.largeValue([prose(4_096 * KIB)]));
     expect(others).toBeGreaterThanOrEqual(7);
+  });
+});
+
+describe('a text of which little is shown', () => {
+  test('shows no secret that the whole would not show, and something in any case', () => {
+    const scrub = createScrubber([large]);
+    for (const back of [1, 700, 1_400, 60_000]) {
+      const gaps = [...large].join(' '.repeat(Math.max(0, Math.floor(back / 800))));
+      const text = `${prose(524_288 - back)} ${gaps} ${prose(100_000)}`;
+      const shown = scrubbedBeginning(scrub, text);
+      expect(shown.length).toBeGreaterThan(390_000);
+      expect(text.startsWith(shown.split(MASK)[0] ?? '')).toBe(true);
+      expect(shown.replaceAll(' ', '')).not.toContain(large.slice(0, 8));
+    }
+    expect(scrubbedBeginning(scrub, `${large} `.repeat(3_000))).toMatch(/^\[redacted\]/);
+    expect(scrubbedBeginning(scrub, large.repeat(3_000))).toContain(MASK);
+  });
+
+  test('costs no more than its beginning', () => {
+    const searched: number[] = [];
+    const text = (given: string): string => {
+      searched.push(given.length);
+      return given;
+    };
+    scrubbedBeginning({ text }, 'x'.repeat(3_000_000));
+    expect(searched).toEqual([524_288]);
   });
 });
