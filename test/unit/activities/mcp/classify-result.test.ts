@@ -285,12 +285,12 @@ describe('what a server made large', () => {
   test('INV-S1: a name of megabytes in a warning is searched no further than its beginning', async () => {
     const searched: number[] = [];
     const scrub = createScrubber([SECRET]);
-    const text = (given: string): string => {
+    const measured = (given: string): string => {
       searched.push(given.length);
       return scrub.text(given);
     };
     const { signal } = new AbortController();
-    const rules = { artifacts: createMemoryStore(), scrub: { ...scrub, text }, maxBytes: 50_000, signal };
+    const rules = { artifacts: createMemoryStore(), scrub: { ...scrub, text: measured }, maxBytes: 50_000, signal };
     const outputSchema = { type: 'object', additionalProperties: false };
     const { warnings = [] } = await toolResultOf({ structuredContent: { [large]: 1 } }, { ...rules, outputSchema });
     expect(warnings.length).toBeGreaterThan(0);
