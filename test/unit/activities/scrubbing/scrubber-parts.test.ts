@@ -85,6 +85,16 @@ describe('a text that is searched part by part', () => {
     }
   });
 
+  test('has none left of a long token in the longest writing', async () => {
+    const token = randomBytes(2_250).toString('base64url');
+    const form = units(units(token));
+    const scrub = createScrubber([token]);
+    for (const back of [1, 20_000, 80_000]) {
+      const text = `${prose(524_288 - back)} ${form} ${prose(700_000)}`;
+      expect(await scrub.largeValue(text)).toBe(scrub.text(text));
+    }
+  });
+
   test('is searched with others in turn: each turn of the process has one part of one of them', async () => {
     const scrub = createScrubber(SECRETS);
     const texts = Array.from({ length: 3 }, () => prose(2_048 * KIB));
@@ -104,7 +114,7 @@ describe('a text that is searched part by part', () => {
 describe('a text of which little is shown', () => {
   test('shows no secret that the whole would not show, and something in any case', () => {
     const scrub = createScrubber([large]);
-    for (const back of [1, 700, 1_400, 60_000]) {
+    for (const back of [1, 100, 700, 1_400, 60_000]) {
       const gaps = [...large].join(' '.repeat(Math.max(0, Math.floor(back / 800))));
       const text = `${prose(524_288 - back)} ${gaps} ${prose(100_000)}`;
       const shown = scrubbedBeginning(scrub, text);
