@@ -166,9 +166,10 @@ export async function spansByParts(
   }
 }
 
-/** Ends when the turn of the event loop has come that the caller alone has. */
+/** Resolves in the last turn of the event loop that a search has taken. */
 let turns: Promise<void> = Promise.resolve();
 
+/** Waits for a turn of the event loop that no other search has. */
 async function nextTurn(): Promise<void> {
   turns = turns.then(async () => await setImmediate());
   await turns;

@@ -4,11 +4,12 @@ import fc from 'fast-check';
 import { createMemoryStore } from '../../../../activities/artifacts/memory.ts';
 import type { ArtifactStore } from '../../../../activities/artifacts/port.ts';
 import { outputViolation, previewOf, quoted, toolResultOf } from '../../../../activities/mcp/classify-result.ts';
-import { paramHeaderFault } from '../../../../activities/mcp/listing.ts';
+import { ListedTools, paramHeaderFault } from '../../../../activities/mcp/listing.ts';
 import { createScrubber } from '../../../../activities/scrubbing/scrubber.ts';
 import type { ResultPart, ToolResult } from '../../../../contracts/schemas/call.ts';
 import type { JsonObject } from '../../../../contracts/schemas/json.ts';
 import { doublingSchema } from '../../../support/doubling-schema.ts';
+import { turnsDuring } from '../../../support/other-work.ts';
 
 // How much of a tool's result is kept, whatever the server sends.
 
@@ -263,23 +264,50 @@ describe('what a server made large', () => {
     ['structured content', { content: [], structuredContent: { large } }],
     ['an image', { content: [{ ...image, data: Buffer.from(large).toString('base64') }] }],
   ])('INV-S1: %s is searched part by part: the worker does something else in between', async (_, raw) => {
-    let others = 0;
-    let isOver = false;
-    const other = (): void => {
-      others += 1;
-      if (!isOver) setImmediate(other);
-    };
-    setImmediate(other);
     const store = createMemoryStore();
     const { signal } = new AbortController();
     const rules = { artifacts: store, scrub: createScrubber([SECRET]), maxBytes: 5_000_000, signal };
-    const { content, structured } = await toolResultOf(raw, rules);
-    isOver = true;
-    // Each has more than four parts.
-    expect(others).toBeGreaterThanOrEqual(4);
+    let result: ToolResult = { content: [] };
+    // Each has five parts.
+    expect(await turnsDuring(async () => (result = await toolResultOf(raw, rules)))).toBeGreaterThanOrEqual(4);
+    const { content, structured } = result;
     const [first] = content;
     const stored = first?.type === 'image' ? Buffer.from(await store.get(first.artifact)).toString() : '';
     expect(stored + JSON.stringify({ content, structured })).not.toContain(SECRET);
+  });
+
+  test('is not stored if nobody waits for the call any more once it has been searched', async () => {
+    const nobody = new AbortController();
+    const scrub = createScrubber([SECRET]);
+    const largeBytes = async (given: Uint8Array): Promise<Uint8Array> => {
+      nobody.abort();
+      return await scrub.largeBytes(given);
+    };
+    const artifacts: ArtifactStore = {
+      get: async () => new Uint8Array(),
+      put: async () => {
+        throw new Error('it is stored');
+      },
+    };
+    const rules = { artifacts, scrub: { ...scrub, largeBytes }, maxBytes: 50_000, signal: nobody.signal };
+    const { content, warnings } = await toolResultOf({ content: [image] }, rules);
+    expect(content).toEqual([]);
+    expect(warnings).toEqual([expect.stringContaining('1 of 1 parts were dropped')]);
+  });
+
+  test('INV-S1: the name of a tool that is not offered is searched no further than its beginning', () => {
+    const scrub = createScrubber([SECRET]);
+    const searched: number[] = [];
+    const measured = (given: string): string => {
+      searched.push(given.length);
+      return scrub.text(given);
+    };
+    const tools = new ListedTools({ ...scrub, text: measured }, false);
+    tools.add({ name: large, inputSchema: { type: 'object' } });
+    const { refused } = tools.listing();
+    expect(refused).toHaveLength(1);
+    expect(refused[0]?.name).toMatch(/^\[redacted\] is not told/);
+    expect(Math.max(...searched)).toBeLessThan(600_000);
   });
 
   test('INV-S1: a name of megabytes in a warning is searched no further than its beginning', async () => {

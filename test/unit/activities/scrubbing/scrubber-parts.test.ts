@@ -10,6 +10,7 @@ import {
   spansByParts,
 } from '../../../../activities/scrubbing/scrubber.ts';
 import { ENCODINGS } from '../../../support/canary/scan.ts';
+import { turnsDuring } from '../../../support/other-work.ts';
 
 const KIB = 1_024;
 const SENTENCE = 'The quick brown fox jumps over 12 lazy dogs; it was seen at 10:42. ';
@@ -22,23 +23,6 @@ const prose = (size: number): string => SENTENCE.repeat(Math.ceil(size / SENTENC
 /** Two layers of it are the longest writing of a byte. */
 const units = (text: string): string =>
   [...text].map((each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`).join('');
-
-/** Counts how often other work has its turn meanwhile. */
-async function turnsDuring(work: () => Promise<unknown>): Promise<number> {
-  let others = 0;
-  let isOver = false;
-  const other = (): void => {
-    others += 1;
-    if (!isOver) setImmediate(other);
-  };
-  setImmediate(other);
-  try {
-    await work();
-  } finally {
-    isOver = true;
-  }
-  return others;
-}
 
 describe('a text that is searched part by part', () => {
   test('is found to hold what a search of all of it finds, wherever parts begin', async () => {
