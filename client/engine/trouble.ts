@@ -208,7 +208,10 @@ const SEEN_WITHIN_MS = 90_000;
 const MOST_MS = 5_000;
 const EVERY_MS = 10_000;
 
-/** Returns why nobody answers; undefined if a worker polls, or if that cannot be found out. */
+/**
+ * Returns why nobody answers; undefined if a worker polls, or if that cannot be found out. After Temporal was away, a
+ * worker that runs is missing from the list until it polls again (the SDK waits up to 10 s between two tries).
+ */
 export async function unserved(client: Client, about: Subject): Promise<CountersignError | undefined> {
   try {
     return await client.connection.withDeadline(Date.now() + MOST_MS, async () => {
@@ -257,6 +260,6 @@ export async function isPolled(client: Client, name: string, build?: string): Pr
 
 function nobodyAt({ options: { namespace } }: Client, taskQueue: string, about: Subject): CountersignError {
   const { title, facts } = namingOf(about);
-  const message = `No worker takes runs from task queue ${taskQueue} of namespace ${namespace}. ${title} waits, and nothing of it is lost; start a worker for that queue: countersign worker --namespace ${namespace}`;
+  const message = `No worker takes runs from task queue ${taskQueue} of namespace ${namespace}. ${title} waits, and nothing of it is lost; start a worker for that queue: countersign worker --namespace ${namespace}. If one runs and Temporal was away, try again: its worker is back within some 10 s.`;
   return new CountersignError('ENGINE_UNAVAILABLE', message, { ...facts, taskQueue, namespace });
 }

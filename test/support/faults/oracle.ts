@@ -11,6 +11,7 @@
 import { expect } from '@jest/globals';
 import { assertIntact, type LedgerEntry, type RunHandle } from '../../../client/index.ts';
 import type { ExecutedCall } from '../servers/raw-server.ts';
+import { until } from '../until.ts';
 import { factsOf } from '../world/run-record.ts';
 
 /** Counts how often a server acted on one call of a run, by the idempotency key that every attempt carries. */
@@ -29,7 +30,8 @@ export async function expectSound(
   log: readonly ExecutedCall[],
   { repeatable = [] }: SoundOptions = {},
 ): Promise<readonly LedgerEntry[]> {
-  const ledger = await run.ledger();
+  // As a careful reader does: again, for a worker that has just lost Temporal needs up to 10 s to be seen again.
+  const ledger = await until(async () => await run.ledger(), { what: `the ledger of ${run.runId}` });
   assertIntact(ledger, run.runId);
   const accepted = factsOf(ledger, 'decision.accepted');
   expect(new Set(accepted.map(({ decisionId }) => decisionId)).size).toBe(accepted.length);
