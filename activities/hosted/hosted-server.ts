@@ -107,7 +107,7 @@ export function createHostedServer({ artifacts, models }: HostedServerParts): To
         };
         const { items, response } = await hosting.ask({ body: listingBody(connection), signal: ended, onEvent });
         if (response === undefined) throw failed(connection, 'the provider broke off its answer');
-        return listed(items.find(isTheList), connection, scrub);
+        return await listed(items.find(isTheList), connection, scrub);
       } catch (error) {
         throw notListed(error, connection, scrub);
       }
@@ -295,7 +295,11 @@ function isOf(item: JsonObject, type: string, server: string): boolean {
   return item['type'] === type && item['server_label'] === server;
 }
 
-function listed(item: JsonObject | undefined, connection: ServerConnection, scrub: Scrubber): ToolListing {
+async function listed(
+  item: JsonObject | undefined,
+  connection: ServerConnection,
+  scrub: Scrubber,
+): Promise<ToolListing> {
   if (item === undefined) throw failed(connection, 'the provider gave no list');
   const { error, tools } = item;
   if (error !== undefined && error !== null) throw failed(connection, quoted(scrub, wordsOf(error)));
@@ -304,12 +308,12 @@ function listed(item: JsonObject | undefined, connection: ServerConnection, scru
   for (const tool of tools.slice(0, MAX_TOOLS + 1)) {
     const { name, description, input_schema: inputSchema, annotations } = fieldsOf(tool);
     // The API writes null where a server says nothing.
-    read.add(
+    await read.add(
       defined({ name, description: description ?? undefined, inputSchema, annotations: annotations ?? undefined }),
     );
   }
   if (tools.length > MAX_TOOLS || read.bytes > MAX_BYTES) throw failed(connection, 'it lists more than one server may');
-  return read.listing();
+  return await read.listing();
 }
 
 /** `Array.isArray` alone does not narrow a readonly array. */

@@ -13,7 +13,7 @@ import type { RefusedTool, ToolDefinition } from '../../contracts/schemas/tool.t
 import { byteLength } from '../../domain/text/canonical.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
 import { ENDLESS_NUMBER, holdsEndlessNumber, MAX_NESTING, nestsTooDeeply } from '../kit/json.ts';
-import { type Scrubber, scrubbedBeginning } from '../scrubbing/scrubber.ts';
+import { nextTurn, type Scrubber, scrubbedBeginning } from '../scrubbing/scrubber.ts';
 import { faultOf, NONCE_WANTED, reasonOf, refusalIn } from './classify-failure.ts';
 import type { KeptSessions } from './kept-sessions.ts';
 import type { ServerConnection, ServerFault, ServerSign, ToolListing } from './port.ts';
@@ -92,7 +92,7 @@ async function listAs(request: ListingRequest, prior: Known | undefined): Promis
     const listed = new ListedTools(scrub, takesTasks(session));
     await walk(session, request, listed);
     isWhole = !signal.aborted;
-    return { ...listed.listing(), ...linked };
+    return { ...(await listed.listing()), ...linked };
   } finally {
     await (isWhole ? kept.keepOrEnd(connection, session) : session.close());
   }
@@ -124,7 +124,7 @@ async function walk(session: Session, request: ListingRequest, listed: ListedToo
       // The received bytes are counted: a tool may nest too deeply to be written again.
       bytes += wire.exchange().received ?? 0;
       if (bytes > MAX_LISTED_BYTES) throw failed(request, `it lists more than ${MAX_LISTED_BYTES} bytes`);
-      for (const tool of tools as readonly unknown[]) listed.add(tool);
+      for (const tool of tools as readonly unknown[]) await listed.add(tool);
       if (listed.bytes > MAX_BYTES) throw failed(request, TOO_MUCH);
       if (typeof nextCursor !== 'string') return;
       if (cursors.has(nextCursor) || cursors.size + 1 >= MAX_PAGES)
@@ -228,7 +228,10 @@ interface Listed {
   bytes: number;
 }
 
-/** Reads a server's tools as they come; it never holds a tool that cannot be offered. */
+/**
+ * Reads a server's tools as they come; it never holds a tool that cannot be offered. Between two tools the process does
+ * other work: a server may write its secrets into all of them, and each is searched.
+ */
 export class ListedTools {
   readonly #scrub: Scrubber;
   readonly #mayBeTasks: boolean;
@@ -247,7 +250,7 @@ export class ListedTools {
     return this.#bytes;
   }
 
-  add(tool: unknown): void {
+  async add(tool: unknown): Promise<void> {
     const name = nameOf(tool);
     const twin = name === '' ? undefined : this.#named.get(name);
     if (twin !== undefined) {
@@ -262,14 +265,19 @@ export class ListedTools {
     this.#bytes += bytes;
     this.#listed.push(listed);
     this.#named.set(name, listed);
+    await nextTurn();
   }
 
-  listing(): ToolListing {
+  async listing(): Promise<ToolListing> {
     const tools: ToolDefinition[] = [];
     const refused: RefusedTool[] = [];
     for (const { name, read } of this.#listed) {
-      if (typeof read === 'string') refused.push(refusedAs(this.#scrub, name, read));
-      else tools.push(read);
+      if (typeof read !== 'string') {
+        tools.push(read);
+        continue;
+      }
+      refused.push(refusedAs(this.#scrub, name, read));
+      await nextTurn();
     }
     return { tools, refused };
   }

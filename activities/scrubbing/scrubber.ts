@@ -169,8 +169,8 @@ export async function spansByParts(
 /** Resolves in the last turn of the event loop that a search has taken. */
 let turns: Promise<void> = Promise.resolve();
 
-/** Waits for a turn of the event loop that no other search has. */
-async function nextTurn(): Promise<void> {
+/** Waits for a turn of the event loop that no other search has: for who searches several texts one after the other. */
+export async function nextTurn(): Promise<void> {
   turns = turns.then(async () => await setImmediate());
   await turns;
 }

@@ -295,7 +295,23 @@ describe('what a server made large', () => {
     expect(warnings).toEqual([expect.stringContaining('1 of 1 parts were dropped')]);
   });
 
-  test('INV-S1: the name of a tool that is not offered is searched no further than its beginning', () => {
+  test('INV-S1: the worker does something else between two tools of a list, offered or not', async () => {
+    const description = `${SECRET} is not told. `.repeat(1_500);
+    const inputSchema = { type: 'object' };
+    for (const each of [{ description, inputSchema }, { description }]) {
+      const list = new ListedTools(createScrubber([SECRET]), false);
+      const turns = await turnsDuring(async () => {
+        for (let at = 0; at < 20; at += 1) await list.add({ ...each, name: `tool-${at}` });
+      });
+      expect(turns).toBeGreaterThanOrEqual(20);
+      let listing: unknown;
+      const late = await turnsDuring(async () => (listing = await list.listing()));
+      expect(late).toBeGreaterThanOrEqual('inputSchema' in each ? 0 : 20);
+      expect(JSON.stringify(listing)).not.toContain(SECRET);
+    }
+  });
+
+  test('INV-S1: the name of a tool that is not offered is searched no further than its beginning', async () => {
     const scrub = createScrubber([SECRET]);
     const searched: number[] = [];
     const measured = (given: string): string => {
@@ -303,8 +319,8 @@ describe('what a server made large', () => {
       return scrub.text(given);
     };
     const tools = new ListedTools({ ...scrub, text: measured }, false);
-    tools.add({ name: large, inputSchema: { type: 'object' } });
-    const { refused } = tools.listing();
+    await tools.add({ name: large, inputSchema: { type: 'object' } });
+    const { refused } = await tools.listing();
     expect(refused).toHaveLength(1);
     expect(refused[0]?.name).toMatch(/^\[redacted\] is not told/);
     expect(Math.max(...searched)).toBeLessThan(600_000);
