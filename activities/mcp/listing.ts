@@ -228,10 +228,7 @@ interface Listed {
   bytes: number;
 }
 
-/**
- * Reads a server's tools as they come; it never holds a tool that cannot be offered. Between two tools the process does
- * other work: a server may write its secrets into all of them, and each is searched.
- */
+/** Reads a server's tools as they come, with other work in between; it never holds a tool that cannot be offered. */
 export class ListedTools {
   readonly #scrub: Scrubber;
   readonly #mayBeTasks: boolean;
@@ -272,12 +269,8 @@ export class ListedTools {
     const tools: ToolDefinition[] = [];
     const refused: RefusedTool[] = [];
     for (const { name, read } of this.#listed) {
-      if (typeof read !== 'string') {
-        tools.push(read);
-        continue;
-      }
-      refused.push(refusedAs(this.#scrub, name, read));
-      await nextTurn();
+      if (typeof read === 'string') refused.push(await refusedAs(this.#scrub, name, read));
+      else tools.push(read);
     }
     return { tools, refused };
   }
@@ -326,7 +319,8 @@ function nameOf(tool: unknown): string {
   return typeof name === 'string' ? name : '';
 }
 
-function refusedAs(scrub: Scrubber, name: string, reason: string): RefusedTool {
+async function refusedAs(scrub: Scrubber, name: string, reason: string): Promise<RefusedTool> {
+  await nextTurn();
   const shown = scrubbedBeginning(scrub, name);
   return {
     name: shown.length > MAX_NAME_CHARACTERS ? `${shown.slice(0, MAX_NAME_CHARACTERS)}${CUT}` : shown,

@@ -7,7 +7,7 @@
  * 1. `UPDATE_SCREENSHOTS=1` writes the pictures of the guide anew; look at them before committing.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
-import type { Locator, Page } from 'playwright-core';
+import type { Locator, Page, Route } from 'playwright-core';
 import type { ToolChange } from '../../contracts/schemas/catalog.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import { until } from '../support/until.ts';
@@ -490,18 +490,32 @@ describe('catalogs', () => {
     LONG_MS,
   );
 
-  test(
-    'stay where the gateway answers with a fault, say so, and follow again when it does not',
-    async () => {
+  test.each([
+    [
+      'the gateway answers with a fault',
+      600,
+      'No answer; trying again.',
+      async (route: Route) =>
+        await route.fulfill({ status: 503, contentType: 'text/html', body: '<main id="main">Not possible</main>' }),
+    ],
+    [
+      'the connection is lost while they load again',
+      660,
+      'No connection; trying again.',
+      async (route: Route) => await route.abort(),
+    ],
+  ])(
+    'stay where %s, say so, and follow again when it is over',
+    async (_, deadlineSeconds, told, fault) => {
       const page = await pages.signedIn('ben', '/catalogs/shop');
       await page.getByText('Live: this page follows what happens.').waitFor();
       let faults = 0;
       await page.route('**/catalogs/shop', async (route) => {
         faults += 1;
-        await route.fulfill({ status: 503, contentType: 'text/html', body: '<main id="main">Not possible</main>' });
+        await fault(route);
       });
-      await elsewhere({ tool: 'refund', deadlineSeconds: 600 });
-      await page.getByText('No answer; trying again.').waitFor();
+      await elsewhere({ tool: 'refund', deadlineSeconds });
+      await page.getByText(told).waitFor();
       await until(() => faults > 1, { what: 'another try' });
       expect(await page.getByRole('heading', { name: 'shop' }).isVisible()).toBe(true);
       const { policyVersion } = await pages.world.countersign.catalog('shop').snapshot();

@@ -106,6 +106,7 @@ async function follow() {
     mark();
   } catch {
     tell('No connection; trying again.');
+    isStale = true;
   } finally {
     setTimeout(() => {
       isLoading = false;
