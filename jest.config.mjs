@@ -24,8 +24,8 @@ const shared = {
 };
 
 export default {
-  // On two cores: a workflow test waits for timers and its server half of the time. With four, queries miss their deadlines.
-  maxWorkers: 3,
+  // On two cores: a test waits for timers, servers and processes a third of the time, and with three a quarter of both is idle.
+  maxWorkers: 4,
   // Node keeps the modules of every file that a process has run: by gigabytes, of which each collection takes seconds.
   workerIdleMemoryLimit: '800MB',
   // The native Temporal runtime keeps a thread-safe function open for as long as the process lives: without this jest never ends.

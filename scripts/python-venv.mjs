@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
+import { ROOT } from './bootstrap.mjs';
 import { withLock } from './lock.mjs';
 import { runLong } from './long-command.mjs';
 
@@ -53,6 +54,11 @@ export async function ensureVenv(name, requirements) {
       return python;
     },
   );
+}
+
+/** With the packages of examples/07-python. @returns {Promise<string>} */
+export async function ensureExamplesVenv() {
+  return await ensureVenv('examples', join(ROOT, 'examples/07-python/requirements.txt'));
 }
 
 /** @param {string} path @returns {string[]} */

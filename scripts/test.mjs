@@ -1,17 +1,13 @@
 // `npm test`: installs what is missing, runs the suites and ends with the plain line `N passed, N failed`.
 //   node scripts/test.mjs [--all | --only-slow] [suite …] [jest arguments or path patterns]
-import { join } from 'node:path';
-import { bootstrap, ROOT } from './bootstrap.mjs';
+import { bootstrap } from './bootstrap.mjs';
 import { ensureChromium } from './chromium.mjs';
 import { compilePrograms } from './compiled.mjs';
 import { runJest } from './jest.mjs';
-import { ensureVenv } from './python-venv.mjs';
+import { ensureExamplesVenv } from './python-venv.mjs';
 import { ensureS3Server } from './s3-server.mjs';
 import { SUITES } from './suites.mjs';
 import { ensureTemporalCli } from './temporal-cli.mjs';
-
-/** Packages that examples/07-python needs. */
-const PYTHON_PACKAGES = join(ROOT, 'examples/07-python/requirements.txt');
 
 // For Temporal servers, which live for a minute here: to collect their garbage less often saves processor time.
 process.env['GOGC'] ??= '400';
@@ -42,7 +38,7 @@ if (suites.has('browser') && !(await provide('CHROMIUM_PATH', ensureChromium)))
 // One file of the suite needs each of them, and fails where it is not there; the others do not.
 if (suites.has('slow')) {
   await provide('S3_SERVER_PATH', ensureS3Server);
-  await provide('EXAMPLE_PYTHON', () => ensureVenv('examples', PYTHON_PACKAGES));
+  await provide('EXAMPLE_PYTHON', ensureExamplesVenv);
 }
 
 const totals = { passed: 0, failed: 0, skipped: 0 };
