@@ -4,6 +4,8 @@
  * 1. Pages are read raw: the SDK fails a whole page for one malformed tool.
  * 2. Discovery fails beyond 64 pages, 1,000 tools or 4 MiB of definitions: a part of a catalog, offered as the whole,
  *    would hide what is missing. Only listed tools that can be offered are held.
+ *
+ * One file, because what is read of a list and what is refused of it are one subject.
  */
 import { SdkError, SdkErrorCode } from '@modelcontextprotocol/client';
 import { defined } from '../../contracts/defined.ts';
@@ -124,7 +126,11 @@ async function walk(session: Session, request: ListingRequest, listed: ListedToo
       // The received bytes are counted: a tool may nest too deeply to be written again.
       bytes += wire.exchange().received ?? 0;
       if (bytes > MAX_LISTED_BYTES) throw failed(request, `it lists more than ${MAX_LISTED_BYTES} bytes`);
-      for (const tool of tools as readonly unknown[]) await listed.add(tool);
+      for (const tool of tools as readonly unknown[]) {
+        await listed.add(tool);
+        // Other work had its turn: the time may be over, or nobody wants the list any more.
+        if (waiting.stopped !== undefined) throw unread(request, undefined, wire.exchange(), waiting.stopped);
+      }
       if (listed.bytes > MAX_BYTES) throw failed(request, TOO_MUCH);
       if (typeof nextCursor !== 'string') return;
       if (cursors.has(nextCursor) || cursors.size + 1 >= MAX_PAGES)
@@ -219,6 +225,9 @@ const CUT = ' […]';
 /** A tool without this field counts as `forbidden`. */
 const TASK_SUPPORT = ['required', 'optional'] as const;
 
+/** Bytes that are searched for secrets before other work of the process has its turn. */
+const TURN_BYTES = 262_144;
+
 const TWICE = 'the server lists this name more than once';
 
 interface Listed {
@@ -235,6 +244,7 @@ export class ListedTools {
   readonly #listed: Listed[] = [];
   readonly #named = new Map<string, Listed>();
   #bytes = 0;
+  #sinceTurn = 0;
 
   /** @param mayBeTasks true if the server takes calls as tasks in this session */
   constructor(scrub: Scrubber, mayBeTasks: boolean) {
@@ -256,12 +266,20 @@ export class ListedTools {
       twin.bytes = 0;
       return;
     }
-    const read = definitionOf(tool, this.#scrub, this.#mayBeTasks);
+    const read = definitionOf(tool, this.#scrub, this.#mayBeTasks, (searched) => {
+      this.#sinceTurn += searched;
+    });
     const bytes = typeof read === 'string' ? 0 : byteLength(JSON.stringify(read));
     const listed = { name, read, bytes };
     this.#bytes += bytes;
     this.#listed.push(listed);
     this.#named.set(name, listed);
+    await this.#turn();
+  }
+
+  async #turn(): Promise<void> {
+    if (this.#sinceTurn < TURN_BYTES) return;
+    this.#sinceTurn = 0;
     await nextTurn();
   }
 
@@ -269,14 +287,24 @@ export class ListedTools {
     const tools: ToolDefinition[] = [];
     const refused: RefusedTool[] = [];
     for (const { name, read } of this.#listed) {
-      if (typeof read === 'string') refused.push(await refusedAs(this.#scrub, name, read));
-      else tools.push(read);
+      if (typeof read !== 'string') {
+        tools.push(read);
+        continue;
+      }
+      refused.push(refusedAs(this.#scrub, name, read));
+      this.#sinceTurn += name.length;
+      await this.#turn();
     }
     return { tools, refused };
   }
 }
 
-function definitionOf(tool: unknown, scrub: Scrubber, mayBeTask: boolean): ToolDefinition | string {
+function definitionOf(
+  tool: unknown,
+  scrub: Scrubber,
+  mayBeTask: boolean,
+  searching: (bytes: number) => void,
+): ToolDefinition | string {
   if (!isObject(tool)) return 'it is not an object';
   const { name, title, description, inputSchema, outputSchema, annotations, execution } = tool;
   if (nestsTooDeeply(tool)) return `it nests deeper than ${MAX_NESTING} levels`;
@@ -300,6 +328,7 @@ function definitionOf(tool: unknown, scrub: Scrubber, mayBeTask: boolean): ToolD
   if (bytes > MAX_DEFINITION_BYTES) return `its definition has ${bytes} bytes, more than ${MAX_DEFINITION_BYTES}`;
   const fault = paramHeaderFault(inputSchema);
   if (fault !== undefined) return fault;
+  searching(bytes);
   // They are scrubbed together, since a secret may begin in one and go on in another. Sound: scrubbing turns a string
   // into a string and an object into an object.
   const clean = scrub.value({ name, title, description, ...kept }) as Omit<ToolDefinition, 'taskSupport'>;
@@ -319,8 +348,7 @@ function nameOf(tool: unknown): string {
   return typeof name === 'string' ? name : '';
 }
 
-async function refusedAs(scrub: Scrubber, name: string, reason: string): Promise<RefusedTool> {
-  await nextTurn();
+function refusedAs(scrub: Scrubber, name: string, reason: string): RefusedTool {
   const shown = scrubbedBeginning(scrub, name);
   return {
     name: shown.length > MAX_NAME_CHARACTERS ? `${shown.slice(0, MAX_NAME_CHARACTERS)}${CUT}` : shown,

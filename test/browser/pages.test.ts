@@ -500,7 +500,7 @@ describe('catalogs', () => {
     ],
     [
       'the connection is lost while they load again',
-      660,
+      540,
       'No connection; trying again.',
       async (route: Route) => await route.abort(),
     ],
@@ -521,7 +521,9 @@ describe('catalogs', () => {
       const { policyVersion } = await pages.world.countersign.catalog('shop').snapshot();
       await page.unroute('**/catalogs/shop');
       await page.getByText('Live: this page follows what happens.').waitFor();
-      expect(await page.locator('dd').allInnerTexts()).toContain(String(policyVersion));
+      await until(async () => (await page.locator('dd').allInnerTexts()).includes(String(policyVersion)), {
+        what: 'the new version',
+      });
     },
     LONG_MS,
   );

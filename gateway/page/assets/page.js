@@ -45,6 +45,28 @@ setInterval(countTimes, 1_000);
 let isLoading = false;
 let isStale = false;
 
+/** A gateway that is away is asked less and less often, and not by all pages at once. */
+const LEAST_PAUSE_MS = 1_000;
+const MOST_PAUSE_MS = 8_000;
+let pauseMs = LEAST_PAUSE_MS;
+
+/** @param {string} why */
+function tryAgain(why) {
+  tell(why);
+  isStale = true;
+  pauseMs = Math.min(MOST_PAUSE_MS, pauseMs * (1.5 + Math.random()));
+}
+
+/** Returns undefined if the connection was lost. */
+async function load() {
+  try {
+    const answer = await fetch(location.href, { headers: { accept: 'text/html' }, redirect: 'manual' });
+    return { answer, text: await answer.text() };
+  } catch {
+    return undefined;
+  }
+}
+
 /** True while somebody types, chooses or has a form half filled: nothing may vanish under their hands. */
 function isBusy() {
   const typed = [...document.querySelectorAll('main textarea, main select, main input:not([type=hidden])')];
@@ -68,7 +90,12 @@ async function follow() {
   isLoading = true;
   isStale = false;
   try {
-    const answer = await fetch(location.href, { headers: { accept: 'text/html' }, redirect: 'manual' });
+    const loaded = await load();
+    if (loaded === undefined) {
+      tryAgain('No connection; trying again.');
+      return;
+    }
+    const { answer, text } = loaded;
     // Only the sign-in redirects, and no page signs in by itself.
     if (answer.type === 'opaqueredirect') {
       say('You are signed out. ', 'Sign in again', location.href);
@@ -76,12 +103,12 @@ async function follow() {
     }
     // A page of the fault would stay: nothing need change again.
     if (answer.status >= 500) {
-      tell('No answer; trying again.');
-      isStale = true;
+      tryAgain('No answer; trying again.');
       return;
     }
+    pauseMs = LEAST_PAUSE_MS;
     tell(LIVE);
-    const next = new DOMParser().parseFromString(await answer.text(), 'text/html');
+    const next = new DOMParser().parseFromString(text, 'text/html');
     const fresh = next.querySelector('#main');
     if (fresh === null || contentOf(fresh) === contentOf(main)) return;
     if (digestsOf(fresh) !== '' && digestsOf(main) !== '' && digestsOf(fresh) !== digestsOf(main)) {
@@ -104,14 +131,11 @@ async function follow() {
     document.title = next.title;
     countTimes();
     mark();
-  } catch {
-    tell('No connection; trying again.');
-    isStale = true;
   } finally {
     setTimeout(() => {
       isLoading = false;
       if (isStale) void follow();
-    }, 1_000);
+    }, pauseMs);
   }
 }
 

@@ -9,9 +9,9 @@
  * 3. The ledger is valid, and an ended run has one outcome for every call.
  */
 import { expect } from '@jest/globals';
-import { assertIntact, type LedgerEntry, type RunHandle } from '../../../client/index.ts';
+import { assertIntact, CountersignError, type LedgerEntry, type RunHandle } from '../../../client/index.ts';
 import type { ExecutedCall } from '../servers/raw-server.ts';
-import { until } from '../until.ts';
+import { Hopeless, until } from '../until.ts';
 import { factsOf } from '../world/run-record.ts';
 
 /** Counts how often a server acted on one call of a run, by the idempotency key that every attempt carries. */
@@ -24,14 +24,23 @@ export interface SoundOptions {
   readonly repeatable?: readonly string[];
 }
 
+/** Reads again while nobody answers: a worker that has just lost Temporal needs up to 10 s to be seen again. */
+async function ledgerOf(run: RunHandle): Promise<readonly LedgerEntry[]> {
+  const asked = async (): Promise<readonly LedgerEntry[] | undefined> =>
+    await run.ledger().catch((error: unknown) => {
+      if (error instanceof CountersignError && error.code === 'ENGINE_UNAVAILABLE') return undefined;
+      throw new Hopeless('the ledger cannot be read', { cause: error });
+    });
+  return await until(asked, { what: `the ledger of ${run.runId}` });
+}
+
 /** @param log of every server that the run may call */
 export async function expectSound(
   run: RunHandle,
   log: readonly ExecutedCall[],
   { repeatable = [] }: SoundOptions = {},
 ): Promise<readonly LedgerEntry[]> {
-  // As a careful reader does: again, for a worker that has just lost Temporal needs up to 10 s to be seen again.
-  const ledger = await until(async () => await run.ledger(), { what: `the ledger of ${run.runId}` });
+  const ledger = await ledgerOf(run);
   assertIntact(ledger, run.runId);
   const accepted = factsOf(ledger, 'decision.accepted');
   expect(new Set(accepted.map(({ decisionId }) => decisionId)).size).toBe(accepted.length);

@@ -296,19 +296,20 @@ describe('what a server made large', () => {
   });
 
   test('INV-S1: the worker does something else between two tools of a list, offered or not', async () => {
-    const description = `${SECRET} is not told. `.repeat(1_500);
-    const inputSchema = { type: 'object' };
-    for (const each of [{ description, inputSchema }, { description }]) {
-      const list = new ListedTools(createScrubber([SECRET]), false);
-      const turns = await turnsDuring(async () => {
-        for (let at = 0; at < 20; at += 1) await list.add({ ...each, name: `tool-${at}` });
-      });
-      expect(turns).toBeGreaterThanOrEqual(20);
-      let listing: unknown;
-      const late = await turnsDuring(async () => (listing = await list.listing()));
-      expect(late).toBeGreaterThanOrEqual('inputSchema' in each ? 0 : 20);
-      expect(JSON.stringify(listing)).not.toContain(SECRET);
-    }
+    const told = `${SECRET} is not told. `;
+    const list = new ListedTools(createScrubber([SECRET]), false);
+    const offered = { description: told.repeat(1_500), inputSchema: { type: 'object' } };
+    const adding = async (): Promise<void> => {
+      for (let at = 0; at < 20; at += 1) await list.add({ ...offered, name: `tool-${at}` });
+    };
+    // Together they have three times the bytes of a turn.
+    expect(await turnsDuring(adding)).toBeGreaterThanOrEqual(2);
+    const refused = { inputSchema: { type: 'object' } };
+    for (let at = 0; at < 4; at += 1) await list.add({ ...refused, name: told.repeat(10_000 + at) });
+    let listing: unknown;
+    const listed = async (): Promise<void> => void (listing = await list.listing());
+    expect(await turnsDuring(listed)).toBeGreaterThanOrEqual(3);
+    expect(JSON.stringify(listing)).not.toContain(SECRET);
   });
 
   test('INV-S1: the name of a tool that is not offered is searched no further than its beginning', async () => {
