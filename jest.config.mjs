@@ -24,7 +24,7 @@ const shared = {
 };
 
 export default {
-  // On two cores: a test waits for timers, servers and processes a third of the time, and with three a quarter of both is idle.
+  // On two cores, which the fast suites then keep busy (94 %): a test waits for timers and its server some of the time.
   maxWorkers: 4,
   // Node keeps the modules of every file that a process has run: by gigabytes, of which each collection takes seconds.
   workerIdleMemoryLimit: '800MB',

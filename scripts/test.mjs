@@ -41,10 +41,14 @@ if (suites.has('slow')) {
   await provide('EXAMPLE_PYTHON', ensureExamplesVenv);
 }
 
+// Suites that kill processes and wait for time limits have more room: four of their files at once keep two cores busy.
+const saysWorkers = jestArgs.some((arg) => /^(?:-w|-i$|--maxWorkers|--runInBand)/.test(arg));
+const room = !saysWorkers && chosen.some(({ pace }) => pace !== 'fast') ? ['--maxWorkers=3'] : [];
+
 const totals = { passed: 0, failed: 0, skipped: 0 };
 // Coverage counts where the whole suite runs: a single file reaches its own part.
 if (jestArgs.length === 0 && suites.delete('domain')) add(await runJest(['domain'], ['--coverage']));
-if (suites.size > 0) add(await runJest([...suites], jestArgs));
+if (suites.size > 0) add(await runJest([...suites], [...room, ...jestArgs]));
 const { passed, failed, skipped } = totals;
 const allFailed = failed + unavailable;
 if (passed + allFailed === 0) console.error('no test was run');
