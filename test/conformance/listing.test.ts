@@ -8,8 +8,13 @@ import { DefaultLogger } from '@temporalio/worker';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
 import { createDiscoverCatalog, createDiscoverTools } from '../../activities/gate/discover-tools.ts';
 import { ServerLimits } from '../../activities/limits/server-limits.ts';
+import { createKeptSessions } from '../../activities/mcp/kept-sessions.ts';
 import { LEGACY_CALLS } from '../../activities/mcp/legacy-2025/legacy-calls.ts';
+import { listTools } from '../../activities/mcp/listing.ts';
+import type { ServerConnection } from '../../activities/mcp/port.ts';
 import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
+import { createPriors } from '../../activities/mcp/session.ts';
+import { createScrubber } from '../../activities/scrubbing/scrubber.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import { CATALOG_WORKFLOW, RUN_WORKFLOW } from '../../contracts/names.ts';
 import { CatalogConnection } from '../../contracts/schemas/catalog.ts';
@@ -180,4 +185,33 @@ describe('tools that can only, or may, be called as tasks', () => {
     expect([await listed(wanted, { tasks: true }), await wanted.catalog()]).toEqual([optional, optional]);
     expect(await listed(wanted)).toEqual([DIG]);
   });
+});
+
+test('a list that nobody wants any more, once some of its tools were read, ends as that, and asks for no other page', async () => {
+  const named = (name: string) => [{ name, inputSchema: { type: 'object' } }];
+  const server = await startRawServer({ era: 'modern', pages: [named('first'), named('second')] });
+  const nobody = new AbortController();
+  const scrub = createScrubber([]);
+  const value = (given: unknown): unknown => {
+    nobody.abort();
+    return scrub.value(given);
+  };
+  const connection: ServerConnection = { name: 'files', url: server.url, headers: {}, protocol: 'auto', secrets: [] };
+  const listed = listTools({
+    connection,
+    signal: nobody.signal,
+    connectMs: 10_000,
+    priors: createPriors(),
+    kept: createKeptSessions(),
+    known: false,
+    scrub: { ...scrub, value },
+    quote: (text) => text,
+    egress: loopbackEgress(),
+  });
+  try {
+    await expect(listed).rejects.toThrow('could not be listed: the discovery was cancelled');
+    expect(server.seen.filter(({ rpcMethod }) => rpcMethod === 'tools/list')).toHaveLength(1);
+  } finally {
+    await server.close();
+  }
 });
