@@ -197,17 +197,18 @@ describe('a secret that is written in another way', () => {
   });
 
   test.each([
-    ['a key', 24],
-    ['a signed token', 300],
-  ])('is found in each encoding inside each other, as long as %s', (_, bytes) => {
-    // Marks at the ends of a secret (`_`, `-`) may be left where each is written as an entity: they tell nothing.
-    const secret = `a${randomBytes(bytes).toString('base64url')}z`;
+    ['a key', 24, 'a', 'z', ''],
+    ['a signed token', 300, 'a', 'z', ''],
+    // Marks at its ends may be left where each character is written as an entity (SECURITY.md), and nothing else.
+    ['a key with marks at its ends', 24, '__a', 'z-_', '__-_'],
+  ])('is found in each encoding inside each other, as long as %s', (_, bytes, before, after, marks) => {
+    const secret = `${before}${randomBytes(bytes).toString('base64url')}${after}`;
     const scrub = createScrubber([secret]);
-    const empty = encodedTwice('');
+    const mayBeLeft = encodedTwice(marks);
     const left = encodedTwice(secret).map((form, index) => {
       const clean = scrub.text(`It said ${form} then.`);
       return clean.startsWith('It said ') && clean.includes(MASK)
-        ? clean.replaceAll(MASK, '').length - (empty[index]?.length ?? 0)
+        ? clean.replaceAll(MASK, '').length - (mayBeLeft[index]?.length ?? 0)
         : Number.POSITIVE_INFINITY;
     });
     expect(left.filter((length) => length > 'It said  then.'.length + LEFT_OVER + PADDING)).toEqual([]);
