@@ -167,7 +167,7 @@ export class GateCalls {
       return this.#told(refusedReply('CALL_UNKNOWN', message));
     }
     if (called === undefined || this.#ticketOf(caller, called) === found.ticketId) return found;
-    const message = `Reference "${reference}" is of a call with another tool or other arguments. Nothing was run. Without the reference this is a call of its own.`;
+    const message = `Reference "${reference}" is of another call: its tool, its arguments or the client that made it differ. Nothing was run. Without the reference this is a call of its own.`;
     return this.#told(refusedReply('DIGEST_MISMATCH', message, reference));
   }
 

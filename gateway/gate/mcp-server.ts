@@ -53,7 +53,7 @@ export interface Session {
   deliveryOf(requestId: string | number): Promise<boolean>;
 }
 
-const INSTRUCTIONS = `Calls of these tools pass a gate: some wait until a person has approved them. A result that says so has not run its tool. Make exactly the same call again later, or call ${RESULT_TOOL} with its reference: neither runs anything twice.`;
+const INSTRUCTIONS = `Calls of these tools pass a gate: some wait until a person has approved them. The result of a call that waits says whether its tool may have run. Make exactly the same call again later, or call ${RESULT_TOOL} with its reference: neither runs anything twice.`;
 
 const OWN_TOOL: Tool = {
   name: RESULT_TOOL,

@@ -99,10 +99,12 @@ export class Outcomes {
 
   /** Says how far a call is that goes on. */
   async pendingOf(runId: string): Promise<Pending> {
-    const open = await this.openOf(runId);
-    if (open.length === 0) return { reference: runId, status: 'running' };
-    const [deadline] = open.map((request) => request.deadline).toSorted();
-    return { reference: runId, status: 'waiting', page: this.#parts.pageOf(runId), deadline };
+    // The run of a call has this one call, and a call has one open request.
+    const [request] = await this.openOf(runId);
+    if (request === undefined) return { reference: runId, status: 'running' };
+    const asked = request.about?.kind ?? (request.asItIs === true ? 'again' : 'consent');
+    const { deadline } = request;
+    return { reference: runId, status: 'waiting', asked, ...defined({ page: this.#parts.pageOf(runId) }), deadline };
   }
 
   /** The same in words, for a client that hears of progress. */

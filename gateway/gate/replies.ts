@@ -2,8 +2,8 @@
  * Makes of what became of a call the result that an MCP client gets.
  *
  * 1. A model reads in words what happened, and programs read it in `_meta`: no client has to know of this gate.
- * 2. A call that waits is a success in the words of the protocol, and says that it has not run. A call that ended without
- *    a result of its tool is an error that the model can read (INV-X2).
+ * 2. A call that waits is a success in the words of the protocol, and says whether it may have run. A call that ended
+ *    without a result of its tool is an error that the model can read (INV-X2).
  */
 import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/server';
 import { z } from 'zod';
@@ -12,6 +12,7 @@ import { ResultPart, type ToolResult } from '../../contracts/schemas/call.ts';
 import { defined } from '../../contracts/defined.ts';
 import type { ArtifactRef, JsonValue } from '../../contracts/schemas/json.ts';
 import { JsonObject } from '../../contracts/schemas/json.ts';
+import type { PauseKind } from '../../contracts/schemas/request.ts';
 import type { CallAnswer } from '../../contracts/schemas/run-state.ts';
 import { resultOf } from '../../domain/views/model-text.ts';
 
@@ -22,38 +23,49 @@ export const REFERENCE_META = 'countersign/reference';
 /** Name of the tool that tells what became of a call. */
 export const RESULT_TOOL = 'countersign_result';
 
-/** A call that has not ended. */
-export interface Pending {
-  /** Id of the run that makes the call. */
-  readonly reference: string;
-  /** `waiting`: people are asked. */
-  readonly status: 'waiting' | 'running';
-  /** Page on which people decide, if this gateway has one. */
-  readonly page?: string | undefined;
-  /** The earliest deadline of what waits. */
-  readonly deadline?: string | undefined;
-}
+/** What people are asked of a call; `again`: whether one that was sent before, or has begun, is sent once more. */
+export type Asked = 'consent' | 'again' | PauseKind;
+
+/** What a client reads of a call that waits. Only of a call that nobody has sent does it say that it has not run. */
+const WAITS: Readonly<Record<Asked, string>> = {
+  consent: 'This call has not run: it waits until a person has approved it.',
+  again: 'This call was sent before, and may have run: it waits until a person says whether it is sent again.',
+  outcome:
+    'It is not known whether this call has run: its answer was lost, and it waits until a person says what became of it.',
+  input: 'This call has begun, and may have had effects: it waits until a person answers what its server asks.',
+  authorization: 'This call waits: its server wants another authorization, which a person must give.',
+};
+
+/** A call that has not ended, by the id of its run. */
+export type Pending =
+  | { readonly reference: string; readonly status: 'running' }
+  | {
+      readonly reference: string;
+      /** People are asked. */
+      readonly status: 'waiting';
+      readonly asked: Asked;
+      /** Page on which people decide, if this gateway has one. */
+      readonly page?: string | undefined;
+      /** Until when they may. */
+      readonly deadline: string;
+    };
 
 /** Time after which a client asks again. */
 const ASK_AGAIN_SECONDS = 60;
 
 export function pendingReply(pending: Pending): CallToolResult {
-  const { reference, status, page, deadline } = pending;
+  const { reference } = pending;
   const text = `${pendingWords(pending)}\nNothing is to be done but to wait. To learn the outcome, make exactly this call again in ${ASK_AGAIN_SECONDS} seconds or later, or call ${RESULT_TOOL} with reference "${reference}". Neither runs the call a second time.`;
-  const meta = { reference, status, askAgainSeconds: ASK_AGAIN_SECONDS, ...defined({ page, deadline }) };
+  const meta = { ...pending, askAgainSeconds: ASK_AGAIN_SECONDS };
   return { content: [{ type: 'text', text }], _meta: { [CALL_META]: meta } };
 }
 
 /** Says that a call has no outcome yet, why, and where people decide. */
-export function pendingWords({ status, page, deadline }: Pending): string {
-  const lines = [
-    status === 'waiting'
-      ? 'This call has not run: it waits until a person has approved it.'
-      : 'This call is under way, and its outcome is not known yet.',
-    ...(page === undefined ? [] : [`People decide here: ${page}`]),
-    ...(deadline === undefined ? [] : [`They may decide until ${deadline}.`]),
-  ];
-  return lines.join('\n');
+export function pendingWords(pending: Pending): string {
+  if (pending.status === 'running') return 'This call is under way, and its outcome is not known yet.';
+  const { asked, page, deadline } = pending;
+  const where = page === undefined ? [] : [`People decide here: ${page}`];
+  return [WAITS[asked], ...where, `They may decide until ${deadline}.`].join('\n');
 }
 
 /** Reply to a call that cannot be made or found, in words for the model. */

@@ -91,7 +91,7 @@ test('a reference reads the outcome of its own call alone, and runs nothing', as
     await by.callTool({ name: 'countersign_result', arguments: { reference: value } });
   expect(await call(client, 'pay', { purpose: 'by-reference', amount: 9 }, reference)).toMatchObject({
     result: { isError: true },
-    text: expect.stringContaining('another tool or other arguments'),
+    text: expect.stringContaining('is of another call'),
   });
   const bea = await scene.connect('bea/coder');
   expect(await asked(bea, reference)).toMatchObject({

@@ -3,8 +3,10 @@ import { expect, test } from '@jest/globals';
 import { WorkflowFailedError } from '@temporalio/client';
 import { CountersignError } from '../../../contracts/errors.ts';
 import type { LedgerEntry, LedgerFact } from '../../../contracts/schemas/ledger.ts';
+import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
 import { Outcomes } from '../../../gateway/gate/outcomes.ts';
 import { statusOf } from '../../../gateway/gate/replies.ts';
+import { approvalRequest } from '../../support/builders/approval-request.ts';
 
 const RUN = 'gate-00000000-0000-0000-0000-000000000001';
 const FAILED: LedgerFact = { kind: 'run.ended', status: 'failed', code: 'DISCOVERY_FAILED' };
@@ -48,6 +50,25 @@ test.each<[string, readonly LedgerFact[] | undefined, string]>([
   ['whose ledger cannot be read', undefined, 'unknown'],
 ])('a failed run %s', async (_what, facts, status) => {
   expect(await toldOf(failed, facts)).toBe(status);
+});
+
+test.each<[Partial<ApprovalRequest>, string]>([
+  [{}, 'consent'],
+  [{ asItIs: true }, 'again'],
+  [{ about: { kind: 'outcome', message: 'No answer.', attempt: 1 } }, 'outcome'],
+  [{ about: { kind: 'input', round: 1, requests: {} } }, 'input'],
+])('a call with an open request of %j waits for an answer of kind "%s" (INV-X2)', async (over, asked) => {
+  const requests = [approvalRequest(), approvalRequest()].map((request, index) => ({
+    ...request,
+    ...(index === 0 ? { status: 'approved' as const } : over),
+  }));
+  const run = {
+    result: async () => await Promise.reject(failed),
+    ledger: async () => [],
+    requests: async () => requests,
+  };
+  const outcomes = new Outcomes({ run: () => run, artifacts: undefined, pageOf: () => undefined });
+  expect(await outcomes.pendingOf(RUN)).toMatchObject({ status: 'waiting', asked });
 });
 
 test('an error of the way to the run says nothing of the call', async () => {

@@ -2,7 +2,15 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Outcome, ToolResult } from '../../../contracts/schemas/call.ts';
 import type { ArtifactRef } from '../../../contracts/schemas/json.ts';
-import { CALL_META, endedReply, pendingReply, refusedReply, statusOf } from '../../../gateway/gate/replies.ts';
+import {
+  type Asked,
+  CALL_META,
+  endedReply,
+  type Pending,
+  pendingReply,
+  refusedReply,
+  statusOf,
+} from '../../../gateway/gate/replies.ts';
 
 const REFERENCE = 'gate-00000000-0000-0000-0000-000000000001';
 const PICTURE = refOf('a', 3, 'image/png');
@@ -111,8 +119,8 @@ test.each<[Outcome, string]>([
   expect(statusOf(reply)).toBe(outcome.kind);
 });
 
-test('a call that waits has not run, and says how its outcome is had; a refused one ran nothing', () => {
-  const waiting = pendingReply({ reference: REFERENCE, status: 'waiting', page: 'https://x.example/runs/1' });
+test('a call that waits for consent has not run, and says how its outcome is had; a refused one ran nothing', () => {
+  const waiting = pendingReply(waitingFor('consent'));
   expect(waiting.isError).toBeUndefined();
   const [{ text } = { text: '' }] = waiting.content as readonly { readonly text: string }[];
   for (const words of ['has not run', 'https://x.example/runs/1', REFERENCE, 'countersign_result'])
@@ -122,3 +130,20 @@ test('a call that waits has not run, and says how its outcome is had; a refused 
   expect([statusOf(waiting), statusOf(running), statusOf({ content: [] })]).toEqual(['waiting', 'running', 'other']);
   expect(refusedReply('CALL_UNKNOWN', 'There is none.')).toMatchObject({ isError: true });
 });
+
+test.each<[Asked, string]>([
+  ['again', 'may have run'],
+  ['outcome', 'It is not known whether this call has run'],
+  ['input', 'has begun'],
+  ['authorization', 'another authorization'],
+])('a call that waits for an answer of kind "%s" is not said not to have run (INV-X2)', (asked, words) => {
+  const reply = pendingReply(waitingFor(asked));
+  expect(JSON.stringify(reply.content)).toContain(words);
+  expect(JSON.stringify(reply.content)).not.toContain('has not run');
+  expect(reply._meta?.[CALL_META]).toMatchObject({ status: 'waiting', asked });
+});
+
+function waitingFor(asked: Asked): Pending {
+  const deadline = '2026-01-02T00:00:00.000Z';
+  return { reference: REFERENCE, status: 'waiting', asked, page: 'https://x.example/runs/1', deadline };
+}
