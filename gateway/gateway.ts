@@ -190,7 +190,7 @@ async function assemble(options: GatewayOptions): Promise<Assembled> {
     catalogs,
     catalogWatch: new CatalogWatch(countersign, catalogs),
     explaining: new Explaining(options.explain, (asker) => catalogs.sees(asker)),
-    records: new Records({ reading, countersign, artifacts }),
+    records: new Records({ reading, opened, countersign, artifacts }),
     catalogChanges: new CatalogChanges(sending, catalogs),
     news: new NewsDesk(projection, opened),
     feeds: new Feeds(countersign),

@@ -1,7 +1,8 @@
 /**
- * Answers what people read of a run beside its requests: conversation, end, artifacts, and the ledger as a file.
+ * Answers what people read of a run beside its requests: state, conversation, end, artifacts, and the ledger as a file.
  *
- * 1. Who is asked about single calls sees the words and these calls: no other call, no result, and so no artifact.
+ * 1. Who is asked about single calls sees the words and these calls: no arguments of another call, no result, and so no
+ *    artifact.
  * 2. An artifact is given only by a run whose conversation names it: a hash by itself opens nothing.
  */
 import { LRUCache } from 'lru-cache';
@@ -9,13 +10,17 @@ import { WorkflowFailedError } from '@temporalio/client';
 import type { Countersign } from '../../client/index.ts';
 import { callAnswerIn } from '../../client/run/single-call.ts';
 import type { ArtifactReader } from '../../client/ledger/ledger.ts';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { MessagePage, RunEnd } from '../../contracts/schemas/http/records.ts';
 import type { ArtifactRef } from '../../contracts/schemas/json.ts';
 import type { LedgerLine } from '../../contracts/schemas/ledger.ts';
+import type { RunState } from '../../contracts/schemas/run-state.ts';
 import type { CallResult, Message } from '../../contracts/schemas/transcript.ts';
+import { isSamePerson } from '../../domain/policy/approvers.ts';
 import { seesRun } from '../../domain/request/onlooker.ts';
 import type { Asker } from '../identity/person.ts';
+import type { Opened } from '../projection/opened.ts';
 import type { Reading } from './reading.ts';
 
 /** Runs whose references are kept. */
@@ -39,6 +44,7 @@ export interface Artifact {
 
 interface Parts {
   readonly reading: Pick<Reading, 'seen' | 'requestsOf'>;
+  readonly opened: Pick<Opened, 'state'>;
   readonly countersign: Countersign;
   readonly artifacts: ArtifactReader | undefined;
 }
@@ -55,6 +61,19 @@ export class Records {
   }
 
   /** @throws CountersignError `RUN_NOT_FOUND` */
+  async state(asker: Asker, runId: string): Promise<RunState> {
+    const { reading, opened } = this.#parts;
+    const { run } = await reading.seen(runId, asker);
+    const state = await opened.state(runId);
+    if (seesRun(run, asker) || (state.standing === undefined && state.tasks === undefined)) return state;
+    return stateShareOf(state, asker, await this.#callsOf(runId, asker));
+  }
+
+  async #callsOf(runId: string, asker: Asker): Promise<ReadonlySet<string>> {
+    return new Set((await this.#parts.reading.requestsOf(runId, asker)).map(({ request }) => request.callId));
+  }
+
+  /** @throws CountersignError `RUN_NOT_FOUND` */
   async messages(
     asker: Asker,
     runId: string,
@@ -65,8 +84,7 @@ export class Records {
     const messages = await countersign.run(runId).conversation({ from, most });
     const next = messages.length < most ? {} : { next: from + messages.length };
     if (seesRun(run, asker)) return { messages: [...messages], ...next };
-    const calls = new Set((await reading.requestsOf(runId, asker)).map(({ request }) => request.callId));
-    return { messages: [...shareOf(messages, calls)], ...next };
+    return { messages: [...shareOf(messages, await this.#callsOf(runId, asker))], ...next };
   }
 
   /**
@@ -154,6 +172,21 @@ function refsOf({ outcome }: CallResult): readonly ArtifactRef[] {
     ...(result.full === undefined ? [] : [result.full]),
     ...result.content.flatMap((part) => ('artifact' in part && part.artifact !== undefined ? [part.artifact] : [])),
   ];
+}
+
+/** Leaves out the arguments and the server's words of calls that the person neither is asked about nor agreed to. */
+function stateShareOf(state: RunState, asker: Asker, callIds: ReadonlySet<string>): RunState {
+  const standing = state.standing?.map((decision) => {
+    if (callIds.has(decision.callId) || decision.by.some((id) => isSamePerson(asker, id, asker.id))) return decision;
+    const { arguments: _hidden, ...rest } = decision;
+    return rest;
+  });
+  const tasks = state.tasks?.map((task) => {
+    if (callIds.has(task.callId)) return task;
+    const { message: _hidden, ...rest } = task;
+    return rest;
+  });
+  return { ...state, ...defined({ standing, tasks }) };
 }
 
 /** Leaves to somebody who is asked about single calls the words and these calls: no other call, and no result. */

@@ -21,7 +21,7 @@ const tags = ['runs'];
 
 /** One function, because it is one table of routes. */
 export function addRunRoutes(app: Server, parts: RouteParts): void {
-  const { reading, opened, countersign } = parts;
+  const { reading, records, countersign } = parts;
   app.post(
     '/v1/runs',
     {
@@ -72,7 +72,7 @@ export function addRunRoutes(app: Server, parts: RouteParts): void {
       const { runId } = request.params;
       const seen = await reading.seen(runId, asker);
       const may = seen.run.endedAt === undefined && mayTell(seen, asker) ? ['say', 'stop'] : [];
-      return await reply.send({ run: seen.run, state: await opened.state(runId), may });
+      return await reply.send({ run: seen.run, state: await records.state(asker, runId), may });
     },
   );
   app.get(

@@ -1,0 +1,74 @@
+/** Who is asked about one call of a run reads nothing of its other calls in the run's state (D-7). */
+import { expect, test } from '@jest/globals';
+import type { Countersign } from '../../../client/index.ts';
+import type { RunState } from '../../../contracts/schemas/run-state.ts';
+import { Records } from '../../../gateway/inbox/records.ts';
+import { approvalRequest } from '../../support/builders/approval-request.ts';
+import { START } from '../../support/builders/run.ts';
+import { asker, known } from '../../support/scenes/asking.ts';
+
+const AT = new Date(START).toISOString();
+const STATE: RunState = {
+  workflowId: 'run-1',
+  runId: 'execution',
+  status: 'waiting',
+  turn: 2,
+  pending: 1,
+  usage: { inputTokens: 0, outputTokens: 0 },
+  calls: 3,
+  ledgerLength: 9,
+  ledgerHead: 'a'.repeat(64),
+  transcriptLength: 4,
+  ledgerFrom: 0,
+  transcriptFrom: 0,
+  standing: [
+    { standing: 'd1', callId: 't1.c0', server: 'bank', tool: 'pay', scope: 'call', by: ['ben'], at: AT },
+    { standing: 'd2', callId: 't2.c1', server: 'bank', tool: 'pay', scope: 'call', by: ['ben'], at: AT },
+  ].map((decision) => ({ ...decision, scope: 'call' as const, arguments: { iban: 'DE89' } })),
+  tasks: ['t2.c0', 't2.c1'].map((callId) => ({
+    callId,
+    server: 'bank',
+    tool: 'wire',
+    since: AT,
+    next: AT,
+    until: AT,
+    polls: 1,
+    message: 'to DE89',
+  })),
+};
+
+/** What somebody reads who is asked about call t2.c1 and sees no other. */
+async function readBy(person: Parameters<typeof asker>[0]): Promise<RunState> {
+  const { row } = known();
+  const shown = { request: { ...approvalRequest(), callId: 't2.c1' }, initiator: 'zoe', offers: [], remember: [] };
+  const records = new Records({
+    reading: {
+      seen: async () => ({ run: row, initiator: row.initiator }),
+      requestsOf: async () => [shown],
+    },
+    opened: { state: async () => STATE },
+    // Sound: the state is read from what is open.
+    countersign: {} as Countersign,
+    artifacts: undefined,
+  });
+  return await records.state(asker(person), 'run-1');
+}
+
+test('the arguments of a decision that stands, and the words of a task, are left out of other calls', async () => {
+  const { standing = [], tasks = [], ...rest } = await readBy({ id: 'cyd' });
+  expect(standing.map(({ standing: id, arguments: args }) => [id, args])).toEqual([
+    ['d1', undefined],
+    ['d2', { iban: 'DE89' }],
+  ]);
+  expect(tasks.map(({ callId, message }) => [callId, message])).toEqual([
+    ['t2.c0', undefined],
+    ['t2.c1', 'to DE89'],
+  ]);
+  expect(JSON.stringify(rest)).not.toContain('DE89');
+});
+
+test('who agreed reads what was agreed to, and initiators read everything', async () => {
+  const args = (state: RunState) => state.standing?.map((decision) => decision.arguments);
+  expect(args(await readBy({ id: 'ben' }))).toEqual([{ iban: 'DE89' }, { iban: 'DE89' }]);
+  expect(await readBy({ id: 'zoe' })).toEqual(STATE);
+});
