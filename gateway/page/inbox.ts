@@ -66,12 +66,22 @@ function row({ request, run }: Listed, viewer: Viewer, now: number): Html {
       ><span class="tool">${foreign(tool)}</span> <span class="server">on ${foreign(server)}</span></a
     >
     <span class="row-arguments"
-      >${about === undefined ? summary(request) : markup`<span class="mark">${QUESTIONS[about.kind]}</span>`}</span
+      >${marks(request)}${about === undefined ? summary(request) : markup`<span class="mark">${QUESTIONS[about.kind]}</span>`}</span
     >
     <span class="row-run">${runWords(run)}</span>
     <span class="row-votes">${votes(request)}</span>
     <span class="row-time">${left(deadline, now)}<span class="age">asked ${ago(openedAt, now)}</span></span>
   </li>`;
+}
+
+/** What an approver must know of a call before its arguments; the pages of review and request say more. */
+function marks({ reopenedBecause, duplicateOf, edited }: Listed['request']): Shown {
+  const said = [
+    reopenedBecause !== undefined && 'Asked again',
+    duplicateOf !== undefined && `Like call ${duplicateOf}`,
+    edited !== undefined && 'Changed',
+  ];
+  return said.map((words) => words !== false && markup`<span class="mark">${words}</span> `);
 }
 
 export const QUESTIONS = {

@@ -39,8 +39,7 @@ export function requestView(page: RequestPage): Html {
     <div class="columns">
       <div class="what">
         ${about !== undefined && aboutView(about)}
-        ${request.reopenedBecause !== undefined && markup`<p class="banner warning">Asked again: ${foreign(request.reopenedBecause)}</p>`}
-        ${request.duplicateOf !== undefined && markup`<p class="banner warning">The same tool with the same arguments was asked for in call ${request.duplicateOf}. Each needs an approval of its own, or one that stands.</p>`}
+        ${warningsView(request)}
         <section aria-labelledby="arguments">
           <h2 id="arguments">Arguments</h2>
           ${tree(request.arguments)} ${alsoAsJson(request.arguments, markup`<a href="${requestPath(request)}/json">As JSON</a>`)}
@@ -67,6 +66,18 @@ export function requestView(page: RequestPage): Html {
       </div>
       
     </div>`;
+}
+
+/** What everybody must read who approves the call, on whatever page they do it. */
+export function warningsView({
+  reopenedBecause,
+  duplicateOf,
+}: Pick<ApprovalRequest, 'reopenedBecause' | 'duplicateOf'>): Shown {
+  return [
+    reopenedBecause !== undefined && markup`<p class="banner warning">Asked again: ${foreign(reopenedBecause)}</p>`,
+    duplicateOf !== undefined &&
+      markup`<p class="banner warning">The same tool with the same arguments was asked for in call ${duplicateOf}. Each needs an approval of its own, or one that stands.</p>`,
+  ];
 }
 
 /** The page of all arguments as JSON. */

@@ -5,6 +5,7 @@ import { type Html, markup } from './kit/markup.ts';
 import { csrf, requestPath } from './kit/layout.ts';
 import type { Listed, Viewer } from './kit/port.ts';
 import { left } from './kit/times.ts';
+import { warningsView } from './request.ts';
 
 /** A chosen request: run, call and the digest that was shown. */
 export type Chosen = readonly [runId: string, callId: string, digest: string];
@@ -44,6 +45,8 @@ export function reviewView(chosen: readonly Listed[], gone: number, viewer: View
                 >
               </h2>
               <p class="note">${foreign(run.runId)}, call ${request.callId} · ${left(request.deadline, now)}</p>
+              ${warningsView(request)}
+              ${request.edited !== undefined && markup`<p class="banner">Changed by ${foreign(request.edited.by)}: the model proposed other arguments.</p>`}
               ${tree(request.arguments)}
             </li>`,
         )}
