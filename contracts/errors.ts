@@ -46,6 +46,7 @@ export const ERRORS = {
   RUN_CANCELLED: conflict,
   // The state passes with its cause, an overload or a build. Callers cannot tell it from one that only `recover` helps.
   RUN_STUCK: unavailable,
+  RUN_RESET: conflict,
   LIMIT_REACHED: refused,
   CALL_UNSUCCESSFUL: refused,
   // Decisions.

@@ -5,7 +5,10 @@ import {
   isGrpcServiceError,
   WorkflowClient,
   type WorkflowExecutionInfo,
+  WorkflowFailedError,
+  type WorkflowHandle,
 } from '@temporalio/client';
+import { TerminatedFailure } from '@temporalio/common';
 import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
 import { tsToMs } from '@temporalio/common/lib/time.js';
 import { defined } from '../../contracts/defined.ts';
@@ -100,6 +103,30 @@ export async function nextEvents(
   } catch (error) {
     if (isGrpcDeadlineError(error)) return undefined;
     throw error;
+  }
+}
+
+/** True if a workflow goes on in an execution that does not continue this one: it was reset. */
+export async function wasReset(
+  { workflow }: Client,
+  { workflowId, runId }: { readonly workflowId: string; readonly runId: string },
+): Promise<boolean> {
+  const [followed, newest] = await Promise.all([
+    workflow.getHandle(workflowId, runId).describe(),
+    workflow.getHandle(workflowId).describe(),
+  ]);
+  return newest.runId !== runId && !['RUNNING', 'CONTINUED_AS_NEW'].includes(followed.status.name);
+}
+
+/** Waits for the end of a workflow. A reset terminates one execution, and the workflow goes on in another. */
+export async function endOf(handle: WorkflowHandle): Promise<unknown> {
+  for (;;) {
+    try {
+      return await handle.result();
+    } catch (error) {
+      const isTerminated = error instanceof WorkflowFailedError && error.cause instanceof TerminatedFailure;
+      if (!isTerminated || (await handle.describe()).status.name === 'TERMINATED') throw error;
+    }
   }
 }
 

@@ -37,6 +37,7 @@ import type { Message } from '../../contracts/schemas/transcript.ts';
 import { requestDigest } from '../../domain/request/digest.ts';
 import { byteLength } from '../../domain/text/canonical.ts';
 import { askWorkflow, assertMessageFits, type Engine, updateIdOf } from '../engine/engine.ts';
+import { endOf } from '../engine/executions.ts';
 import { tellUnserved } from '../engine/trouble.ts';
 import { type ArtifactReader, readConversation, readEntries, readLedger, ledgerLines } from '../ledger/ledger.ts';
 import { type FreshGrant, sealFresh } from '../signing/sealing.ts';
@@ -234,7 +235,7 @@ export class RunHandle {
     if (onPause !== undefined) void tellUnserved(this.#engine.client, this.runId, onPause, over.signal);
     try {
       // Sound: `agentRun` returns it.
-      const ended = (): Promise<unknown> => this.#handle.result();
+      const ended = (): Promise<unknown> => endOf(this.#handle);
       const waiting =
         signal === undefined ? ended : () => this.#engine.client.connection.withAbortSignal(oneWait(signal), ended);
       return (await this.#engine.call(this.runId, waiting, deadlineMs)) as RunResult;

@@ -9,6 +9,7 @@
  * 4. A run that no worker can take on from the first answer on is said to be stuck after that deadline.
  * 5. After that, no pause of workers or of Temporal ends a watch. Only its own deadline, its signal, or a permanent
  *    error does.
+ * 6. A reset takes entries back that were told: the watch fails then, so that whoever follows begins anew.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Client, isGrpcCancelledError } from '@temporalio/client';
@@ -19,7 +20,7 @@ import type { RunningTask } from '../../contracts/schemas/legacy-2025.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { LedgerPage, RunState } from '../../contracts/schemas/run-state.ts';
 import { askWorkflow, type Engine } from '../engine/engine.ts';
-import { nextEvents } from '../engine/executions.ts';
+import { nextEvents, wasReset } from '../engine/executions.ts';
 import { type ArtifactReader, entriesFrom, ledgerPage, type LedgerSource } from '../ledger/ledger.ts';
 import { OpenedRequests } from './opened-request.ts';
 import { type CallProgress, readProgress, tellingOnce, tellWhile } from './progress.ts';
@@ -56,7 +57,10 @@ export async function* watchRun(
     let runId: string | undefined = (await reader.poll(() => handle.describe(), engine.deadlineMs)).runId;
     while (runId !== undefined) {
       const source = { workflowId, runId, artifacts };
-      const { opened, pageFrom } = pagesOf(client, source, reader);
+      const assertNotReset = async (): Promise<void> => {
+        if (await wasReset(client, source)) throw runReset(workflowId);
+      };
+      const { opened, pageFrom } = pagesOf(client, source, reader, assertNotReset);
       const follower: Follower = new Follower(engine, reader, { workflowId, runId });
       for (;;) {
         const ended: boolean = follower.ended;
@@ -82,6 +86,7 @@ export async function* watchRun(
           });
         }
         await waiting;
+        if (follower.ended && follower.continuedIn === undefined) await reader.poll(assertNotReset, engine.deadlineMs);
       }
       runId = follower.continuedIn;
     }
@@ -91,8 +96,11 @@ export async function* watchRun(
   }
 }
 
-/** Reads pages of the ledger of one execution, and what the requests in them are about. */
-function pagesOf(client: Client, source: LedgerSource, reader: PatientReader) {
+/**
+ * Reads pages of the ledger of one execution, and what the requests in them are about.
+ * @param assertNotReset called before a page is read again: an execution that a reset has replaced may never answer
+ */
+function pagesOf(client: Client, source: LedgerSource, reader: PatientReader, assertNotReset: () => Promise<void>) {
   const { workflowId, runId } = source;
   const opened = new OpenedRequests(
     async () =>
@@ -102,9 +110,19 @@ function pagesOf(client: Client, source: LedgerSource, reader: PatientReader) {
   );
   const pageFrom = async (from: number): Promise<LedgerPage> => {
     opened.forget();
-    return await reader.read(() => ledgerPage(client, source, from));
+    let hasFailed = false;
+    return await reader.read(async () => {
+      if (hasFailed) await assertNotReset();
+      hasFailed = true;
+      return await ledgerPage(client, source, from);
+    });
   };
   return { opened, pageFrom };
+}
+
+function runReset(runId: string): CountersignError {
+  const message = `Run ${runId} was reset, and its ledger from there on is another one. Read it again from the first entry on.`;
+  return new CountersignError('RUN_RESET', message, { runId });
 }
 
 function goesOn(runId: string, cursor: number, cause: TimeIsUp): CountersignError {

@@ -139,12 +139,17 @@ export class Records {
     // All who ask meanwhile share one reading.
     const under = this.#reading.get(runId);
     if (under !== undefined) return (await under).refs.get(sha256);
-    const asking = this.#readOn(runId, known).finally(() => this.#reading.delete(runId));
+    const asking = this.#readFor(runId, sha256, known).finally(() => this.#reading.delete(runId));
     this.#reading.set(runId, asking);
     return (await asking).refs.get(sha256);
   }
 
-  /** A conversation only grows, so what was read of it is not read again. */
+  /** A conversation only grows, so what was read of it is read again only after a miss: the run may have been reset. */
+  async #readFor(runId: string, sha256: string, known: Named | undefined): Promise<Named> {
+    const named = await this.#readOn(runId, known);
+    return known === undefined || named.refs.has(sha256) ? named : await this.#readOn(runId, undefined);
+  }
+
   async #readOn(runId: string, known: Named | undefined): Promise<Named> {
     const refs = new Map(known?.refs);
     const run = this.#parts.countersign.run(runId);

@@ -59,7 +59,7 @@ export function addEventRoutes(app: Server, { reading, news, feeds, streams }: R
         tags,
         operationId: 'followRun',
         summary:
-          'Follow the ledger of a run; an event’s id is the number of its entry, and entries `request.opened` say what they are about',
+          'Follow the ledger of a run; an event’s id is the number of its entry, and entries `request.opened` say what they are about; `reset` means: begin anew',
         headers: Resumed,
         params: RunPath,
         response,
@@ -79,7 +79,10 @@ export function addEventRoutes(app: Server, { reading, news, feeds, streams }: R
         // Without an id of its own, the reader keeps that of the last entry.
         stream.send('end', undefined, {});
       } catch (error) {
-        stream.send('problem', undefined, problemOf(codedOf(error), request.id));
+        const coded = codedOf(error);
+        // An empty id has the reader come back for the first entry.
+        if (coded.code === 'RUN_RESET') stream.send('reset', '', {});
+        else stream.send('problem', undefined, problemOf(coded, request.id));
       }
       stream.end();
     },

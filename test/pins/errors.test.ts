@@ -21,6 +21,7 @@ const PINNED: Readonly<Record<string, readonly [boolean, number, number]>> = {
   RUN_FAILED: [false, 502, 3],
   RUN_CANCELLED: [false, 409, 5],
   RUN_STUCK: [true, 503, 6],
+  RUN_RESET: [false, 409, 5],
   LIMIT_REACHED: [false, 403, 3],
   CALL_UNSUCCESSFUL: [false, 403, 3],
   CALL_UNKNOWN: [false, 404, 4],

@@ -91,6 +91,26 @@ test('to before the decision: the old one is refused, a fresh one runs the call,
   assertIntact(await run.ledger(), run.runId);
 });
 
+test('who waits for its result waits on, and who follows it is told to begin anew', async () => {
+  const following = await world.start([{ calls: [call('bank/pay', 'followed')] }, END]);
+  const result = following.result();
+  const seen: number[] = [];
+  const followed = (async () => {
+    for await (const { seq } of following.watch()) seen.push(seq);
+  })();
+  const refused = refusalOf(followed);
+  await first(following);
+  await until(async () => seen.length > 0 && seen.length >= (await following.state()).ledgerLength);
+
+  const revived = await resetRun(world.client, { workflowId: following.runId }, 'first');
+  expect(await refused).toMatchObject({ code: 'RUN_RESET', facts: { runId: following.runId } });
+  await following.decide(decisionOn(await requestIn(following, revived), 'ann', 'reject'));
+  expect(await result).toMatchObject({ status: 'completed', output: 'done' });
+  const anew: number[] = [];
+  for await (const { seq } of following.watch()) anew.push(seq);
+  expect(anew).toEqual((await following.ledger()).map(({ seq }) => seq));
+});
+
 test('to before a decision by signal: it is applied again, and the dispatch asks anew', async () => {
   const run = await world.start([{ calls: [call('bank/pay', 'signal')] }, END]);
   const shown = await first(run);

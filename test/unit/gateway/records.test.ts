@@ -1,6 +1,8 @@
-/** Who is asked about one call of a run reads nothing of its other calls in the run's state (D-7). */
+/** Who is asked about one call of a run reads nothing of its other calls in the run's state (D-7), and artifacts are found after a reset. */
 import { expect, test } from '@jest/globals';
 import type { Countersign } from '../../../client/index.ts';
+import type { ArtifactReader } from '../../../client/ledger/ledger.ts';
+import type { Message } from '../../../contracts/schemas/transcript.ts';
 import type { RunState } from '../../../contracts/schemas/run-state.ts';
 import { Records } from '../../../gateway/inbox/records.ts';
 import { approvalRequest } from '../../support/builders/approval-request.ts';
@@ -37,6 +39,16 @@ const STATE: RunState = {
   })),
 };
 
+function messageWith(sha256: string): Message {
+  const part = {
+    type: 'image' as const,
+    mimeType: 'image/png',
+    artifact: { sha256, bytes: 1, contentType: 'image/png' },
+  };
+  const outcome = { kind: 'succeeded' as const, result: { content: [part] } };
+  return { role: 'tool', results: [{ callId: 't1.c0', providerCallId: 'p1', name: 'bank__pay', outcome }] };
+}
+
 /** What somebody reads who is asked about call t2.c1 and sees no other. */
 async function readBy(person: Parameters<typeof asker>[0]): Promise<RunState> {
   const { row } = known();
@@ -71,4 +83,29 @@ test('who agreed reads what was agreed to, and initiators read everything', asyn
   const args = (state: RunState) => state.standing?.map((decision) => decision.arguments);
   expect(args(await readBy({ id: 'ben' }))).toEqual([{ iban: 'DE89' }, { iban: 'DE89' }]);
   expect(await readBy({ id: 'zoe' })).toEqual(STATE);
+});
+
+test('an artifact of a run that was reset is found where the conversation was as long before', async () => {
+  const { row } = known();
+  let said = messageWith('a'.repeat(64));
+  let now = START;
+  const conversation = async ({ from }: { readonly from: number }): Promise<readonly Message[]> =>
+    await Promise.resolve(from === 0 ? [said] : []);
+  const records = new Records(
+    {
+      reading: { seen: async () => ({ run: row, initiator: row.initiator }), requestsOf: async () => [] },
+      opened: { state: async () => STATE },
+      // Sound: only the conversation is read.
+      countersign: { run: () => ({ conversation }) } as unknown as Countersign,
+      artifacts: { get: async () => new Uint8Array(1) } as unknown as ArtifactReader,
+    },
+    () => now,
+  );
+  const read = async (letter: string) =>
+    (await records.artifact(asker({ id: 'zoe' }), 'run-1', letter.repeat(64))).bytes;
+  expect(await read('a')).toHaveLength(1);
+  said = messageWith('b'.repeat(64));
+  now += 60_000;
+  expect(await read('b')).toHaveLength(1);
+  await expect(read('c')).rejects.toMatchObject({ code: 'ARTIFACT_UNKNOWN' });
 });
