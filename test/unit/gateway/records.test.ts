@@ -1,7 +1,6 @@
 /** Who is asked about one call of a run reads nothing of its other calls in the run's state (D-7), and artifacts are found after a reset. */
 import { expect, test } from '@jest/globals';
 import type { Countersign } from '../../../client/index.ts';
-import type { ArtifactReader } from '../../../client/ledger/ledger.ts';
 import type { Message } from '../../../contracts/schemas/transcript.ts';
 import type { RunState } from '../../../contracts/schemas/run-state.ts';
 import { Records } from '../../../gateway/inbox/records.ts';
@@ -97,7 +96,7 @@ test('an artifact of a run that was reset is found where the conversation was as
       opened: { state: async () => STATE },
       // Sound: only the conversation is read.
       countersign: { run: () => ({ conversation }) } as unknown as Countersign,
-      artifacts: { get: async () => new Uint8Array(1) } as unknown as ArtifactReader,
+      artifacts: { get: async () => new Uint8Array(1) },
     },
     () => now,
   );
