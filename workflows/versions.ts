@@ -8,6 +8,11 @@ export const PATCHES = {
     since: '1.0.0-rc.4',
     reason: 'A workflow task without a command is taken together with the next one (docs/adr/0087).',
   },
+  'as-documented': {
+    since: '1.0.0-rc.4',
+    reason:
+      'A call that is asked again had its attempts of before counted, a standing decision that was taken back left the rest of a deadline, entries were dated before those of the execution before, and long entries were carried.',
+  },
 } as const satisfies Readonly<
   Record<string, { readonly since: string; readonly reason: string; readonly until?: string }>
 >;

@@ -26,6 +26,7 @@ import type { TokenRequest } from '../tokens/port.ts';
 import {
   checkCatalog,
   checkFirst,
+  checkResent,
   checkScheduler,
   checkTool,
   lostInReset,
@@ -122,6 +123,8 @@ async function dispatched(parts: Underway, checker: ArgumentChecker, input: Disp
   // The run's own claim about the link is not believed, and a link that cannot be looked up is not sent.
   const unlinked = input.target.tool === READ_RESOURCE ? await checkLink(input, parts) : undefined;
   if (unlinked !== undefined) return unlinked;
+  const unasked = checkResent(input, mayRepeat);
+  if (unasked !== undefined) return unasked;
   const lost = await lostInReset(input, scheduler, mayRepeat, parts.readDiscarded);
   if (lost !== undefined) return lost;
   const meeting = { scheduler, now, catalog, weighed, said };

@@ -172,6 +172,19 @@ function quoted(value: JsonValue | undefined): string {
 // sent before.
 
 /**
+ * A run sends a call again by itself if the tool was repeatable when the call was judged. The tool, or the word of the
+ * operator, may have changed since.
+ */
+export function checkResent(
+  { callId, target, mayHaveRun }: DispatchInput,
+  isRepeatable: boolean,
+): Extract<DispatchResult, { kind: 'ended' }> | undefined {
+  if (isRepeatable || mayHaveRun === undefined) return undefined;
+  const message = `Call ${callId} was sent before and may have run. Tool "${target.tool}" is not called repeatable any more, so it was not sent again.`;
+  return { kind: 'ended', outcome: unknown(message), notRepeated: true };
+}
+
+/**
  * @param isRepeatable true if the operator calls the tool repeatable
  * @throws CountersignError `ENGINE_UNAVAILABLE`
  */

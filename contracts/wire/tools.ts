@@ -34,6 +34,11 @@ export interface DispatchInput {
   readonly proof: DispatchProof;
   /** Set if an earlier attempt may have run, and a person answered that the call is sent again. */
   readonly retry?: RetryProof;
+  /**
+   * Set if an earlier attempt may have run, and nobody has answered since that the call is sent again: it leaves only if
+   * the operator calls the tool repeatable now.
+   */
+  readonly mayHaveRun?: true;
   /** People's answers after the server required another authorization. */
   readonly authorizations?: readonly AuthorizationProof[];
   readonly toolset: readonly ToolsetRef[];
@@ -93,6 +98,8 @@ export type DispatchResult =
       readonly authorization?: AuthorizationNeed;
       /** Set if the outcome is unknown: the time of sending, bytes of a partial answer, the server's last progress. */
       readonly sent?: { readonly at: string; readonly bytes?: number; readonly progress?: number };
+      /** Set if the outcome is unknown and nothing was sent now: the tool is not repeatable any more, so people are asked. */
+      readonly notRepeated?: true;
       /**
        * Set if the outcome is unknown because this worker is stopping: the place at which another one can ask for the
        * answer.

@@ -21,6 +21,7 @@ import {
   type ConsentRequest,
   type EditDecision,
   type InFlight,
+  countedAnew,
   replaceCall,
   type Run,
   type RunIds,
@@ -75,6 +76,7 @@ export interface EditVerdict {
  * Records an admitted and judged edit. The call is approved with the new arguments, or waits for others to agree to
  * them.
  * @param at epoch ms
+ * @param isAnew true if the attempts count anew from here on (patch `as-documented`)
  */
 export function acceptEdit(
   run: Run,
@@ -83,6 +85,7 @@ export function acceptEdit(
   { judgement, policyVersion }: EditVerdict,
   ids: RunIds,
   at: number,
+  isAnew = true,
 ): (Change & { readonly kind: 'accept'; readonly ack: DecisionAck }) | Refusal {
   const { callId } = decision;
   const { verdict } = judgement;
@@ -94,9 +97,7 @@ export function acceptEdit(
     );
   const target = sameTool(state.judgement, judgement);
   if (target === undefined)
-    return refuse('TOOL_UNKNOWN', `Call ${callId} is no longer of the tool that was shown; it waits as it was.`, {
-      callId,
-    });
+    return refuse('TOOL_UNKNOWN', `Call ${callId} is of another tool than was shown; it waits as it was.`, { callId });
   // If policy would now allow the call, the first approvers still decide: only a stricter rule counts.
   const rule = verdict.kind === 'ask' ? verdict.approvers : state.request.approvers;
   if (!permits(rule, 'edit')) return notPermitted('edit', callId);
@@ -112,6 +113,7 @@ export function acceptEdit(
     // The judge returns no description for an allowed call, so the known one is kept.
     judgement: { ...(isSeen ? shownOf(state.judgement) : {}), ...judgement, target },
     attempts: state.attempts,
+    ...(isAnew ? countedAnew(state) : {}),
     edit: editBy(approver.id, decision.decisionId, state, at),
   };
   // Extensions belong to the former request and are dropped; the time that they gave stays.

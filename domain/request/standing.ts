@@ -37,6 +37,7 @@ import {
   isSendable,
   type Run,
   type RunIds,
+  type Sendable,
   type WaitingForConsent,
 } from '../state/run.ts';
 import { byteLength, canonicalJson } from '../text/canonical.ts';
@@ -420,9 +421,15 @@ export function admitForget({ standing = [], forgotten = [] }: Run, { standing: 
   });
 }
 
+/** Lists the calls that the standing decision has approved and that are not sent. */
+export function callsApprovedBy({ calls }: Run, { id }: Standing): readonly Sendable[] {
+  return calls.filter(isSendable).filter(({ consent }) => consent?.made.standing === id);
+}
+
 /**
  * Takes a standing decision back. Calls that it approved and that are not sent yet are asked after all.
  * @param at epoch ms
+ * @param isAnew false: for the rest of the time in which they had waited (patch `as-documented`)
  */
 export function forget(
   run: Run,
@@ -430,6 +437,7 @@ export function forget(
   { by, comment }: Forget,
   ids: RunIds,
   at: number,
+  isAnew = true,
 ): Change & { readonly ack: ForgetAck } {
   const ack = { standing: id, forgottenBy: by.id, forgottenAt: new Date(at).toISOString() };
   const facts: LedgerFact[] = [
@@ -438,9 +446,11 @@ export function forget(
   const calls = run.calls.map((state) => {
     if (!isSendable(state) || state.consent?.made.standing !== id) return state;
     const { approvers, deadline } = state.consent.request;
-    const deadlineSeconds = Math.max(1, Math.ceil((deadline - at) / 1_000));
-    const because = warned(state, `STANDING_LOST: ${FORGOTTEN}`);
-    const next = reopened(state, { at, because, approvers, deadlineSeconds });
+    const { verdict } = state.judgement;
+    const deadlineSeconds =
+      isAnew && verdict.kind === 'ask' ? verdict.deadlineSeconds : Math.max(1, Math.ceil((deadline - at) / 1_000));
+    const because = warned(state, `STANDING_LOST: ${FORGOTTEN}`, isAnew);
+    const next = reopened(state, { at, because, approvers, deadlineSeconds, isAnew });
     facts.push(requestOpenedFact(next, ids));
     return next;
   });

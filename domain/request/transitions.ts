@@ -8,6 +8,7 @@ import type { DispatchResult, ShownDefinition } from '../../contracts/wire/tools
 import type { Answerers } from '../policy/approvers.ts';
 import {
   askable,
+  countedAnew,
   callOf,
   type CallState,
   type Change,
@@ -75,13 +76,14 @@ function tokenOf(state: CallState): TokenEvidence | undefined {
  * Returns a call in flight for another dispatch: it was proven not sent, or it is `unsure` and repeatable by the
  * operator's configuration.
  */
-export function returned(run: Run, callId: string, unsure?: Unsure): Change {
-  return move(run, callId, DISPATCHED, (state) => ({ call: notSent(state, unsure), facts: [] }));
+export function returned(run: Run, callId: string, unsure?: Unsure, isAnew?: boolean): Change {
+  return move(run, callId, DISPATCHED, (state) => ({ call: notSent(state, unsure, isAnew), facts: [] }));
 }
 
 /**
  * Asks for a call whose consent is missing or no longer holds.
  * @param at epoch ms
+ * @param isAnew see `Reopening`
  */
 export function askedAgain(
   run: Run,
@@ -90,14 +92,16 @@ export function askedAgain(
   ids: RunIds,
   fallback: Answerers,
   at: number,
+  isAnew = true,
 ): Change {
   return move(run, callId, [...DISPATCHED, 'approved', 'throttled'], (state) => {
     const call = reopened(state, {
       at,
-      because: warned(state, `${refusal.code}: ${refusal.message}`),
+      because: warned(state, `${refusal.code}: ${refusal.message}`, isAnew),
       approvers: refusal.approvers ?? state.consent?.request.approvers ?? fallback.approvers,
       deadlineSeconds: refusal.deadlineSeconds ?? fallback.deadlineSeconds,
       ...defined({ definition: refusal.definition }),
+      isAnew,
     });
     return { call, facts: [requestOpenedFact(call, ids)] };
   });
@@ -118,14 +122,20 @@ export interface Reopening {
   readonly deadlineSeconds: number;
   /** Set if the tool's definition differs from the shown one. */
   readonly definition?: ShownDefinition;
+  /**
+   * Absent or true: the attempts count anew from this question on. False in runs that were asked it by an older build (patch
+   * `as-documented`).
+   */
+  readonly isAnew?: boolean;
 }
 
 /**
- * Adds a warning to the reason of a new request, if a person let the call leave again although it may have run: the new
- * approvers must read that, too.
+ * Adds a warning to the reason of a new request, if the call left although it may have run before: the new approvers
+ * must read that, too.
+ * @param isAnew false: only if a person let it leave again
  */
-export function warned({ unsure, asked }: Dispatched | Sendable, because: string): string {
-  return unsure === undefined || asked === undefined
+export function warned({ unsure, asked }: Dispatched | Sendable, because: string, isAnew: boolean): string {
+  return unsure === undefined || (asked === undefined && !isAnew)
     ? because
     : `OUTCOME_UNKNOWN: it was sent before and may have run. ${because}`;
 }
@@ -133,11 +143,12 @@ export function warned({ unsure, asked }: Dispatched | Sendable, because: string
 /** Opens a new request for a call that was not sent and whose consent no longer holds. */
 export function reopened(
   state: Dispatched | Sendable,
-  { at, because, approvers, deadlineSeconds, definition }: Reopening,
+  { at, because, approvers, deadlineSeconds, definition, isAnew = true }: Reopening,
 ): WaitingForConsent {
   return {
     status: 'waiting-for-consent',
     ...askable(state),
+    ...(isAnew ? countedAnew(state) : {}),
     ...(definition === undefined ? {} : { judgement: redefined(state.judgement, definition) }),
     request: {
       generation: nextGeneration(state),

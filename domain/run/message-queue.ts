@@ -12,8 +12,8 @@ import { type Refusal, refuse } from '../text/refusal.ts';
 import { withoutRefusals } from './turn.ts';
 
 /**
- * Most UTF-8 bytes of messages that may wait for the end of a turn. Waiting messages are carried through
- * continue-as-new; one message may be as long as this bound.
+ * Most bytes of messages that may wait for the end of a turn, as the JSON in which they are carried through
+ * continue-as-new: a control character has six there. One message is taken in any case.
  */
 export const MOST_QUEUED = 393_216;
 
@@ -23,8 +23,8 @@ const HASH_CHARACTERS = 32;
 /** Refuses a message that finds no room. A message heard before takes no room, but must be the same. */
 export function admitSaid(run: Run, say: Say): Refusal | undefined {
   if (run.heard.includes(say.messageId)) return otherThanHeard(run, say);
-  const queued = run.queue.reduce((sum, { text }) => sum + byteLength(text), 0);
-  if (queued + byteLength(say.text) <= MOST_QUEUED) return undefined;
+  const bytes = [...run.queue, say].reduce((sum, { text }) => sum + byteLength(JSON.stringify(text)), 0);
+  if (run.queue.length === 0 || bytes <= MOST_QUEUED) return undefined;
   return refuse(
     'LIMIT_REACHED',
     `More than ${MOST_QUEUED} bytes would wait for the end of the turn; send it again then.`,

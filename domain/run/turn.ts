@@ -92,7 +92,7 @@ export type DispatchParts = Pick<
 
 /** The parts that one dispatch has from people, from its server and from its link. */
 export type DispatchSaid = Partial<
-  Pick<DispatchInput, 'proof' | 'retry' | 'input' | 'authorizations' | 'link' | 'hold' | 'resumable'>
+  Pick<DispatchInput, 'proof' | 'retry' | 'mayHaveRun' | 'input' | 'authorizations' | 'link' | 'hold' | 'resumable'>
 >;
 
 /**

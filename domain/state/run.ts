@@ -473,9 +473,18 @@ export function sent(state: Sendable): InFlight {
 /**
  * Returns a call in flight to the state that it was sent from, so that it can be sent again; the attempt stays counted.
  * @param unsure set if the attempt may have run, and the operator declares the call repeatable
+ * @param isAnew false: a person's word that the call is sent again stays (patch `as-documented`)
  */
-export function notSent(state: Dispatched, unsure?: Unsure): Cleared | Approved {
-  return sendable({ ...resolvedOf(state), ...defined({ unsure }) }, state.consent);
+export function notSent(state: Dispatched, unsure?: Unsure, isAnew = true): Cleared | Approved {
+  const { retry, ...resolved } = resolvedOf(state);
+  // That word is for one sending that may have run.
+  const word = unsure !== undefined && isAnew ? {} : defined({ retry });
+  return sendable({ ...resolved, ...defined({ unsure }), ...word }, state.consent);
+}
+
+/** Has the attempts of a call count anew, since people are asked about it or have changed it. */
+export function countedAnew({ attempts }: Pick<Resolved, 'attempts'>): Pick<Resolved, 'holds'> {
+  return attempts === 0 ? {} : { holds: { count: attempts } };
 }
 
 /** @param consent absent if policy allowed the call */

@@ -98,6 +98,20 @@ test('is not shown as done: its activity fails, and what the worker knows is kno
   await run.result();
 });
 
+test('is asked about where the tool is not repeatable any more when the run would send it again by itself (INV-X1)', async () => {
+  const { open: server } = world.config.servers;
+  if (server === undefined) throw new Error('no server');
+  server.repeatable = ['slow'];
+  const run = await lost('open', 'taken back');
+  await until(async () => bank.callsFor('taken back').length === 1);
+  server.repeatable = [];
+  const { about } = await lostCall(run);
+  expect(about).toMatchObject({ kind: 'outcome', message: expect.stringContaining('not called repeatable any more') });
+  expect(bank.callsFor('taken back')).toHaveLength(1);
+  await run.stop({ by: 'ann', reason: 'seen' });
+  await run.result();
+});
+
 describe('the answer', () => {
   test('retry sends it once more, with the same idempotency key, and its result is the tool’s', async () => {
     const run = await lost('open', 'retry');

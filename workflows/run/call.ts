@@ -14,7 +14,7 @@
  * One file, because it is the life of one call: who changes one wait has to see where it leads.
  */
 import { ActivityFailure, ApplicationFailure, CancelledFailure, TimeoutFailure } from '@temporalio/common';
-import { isCancellation, sleep } from '@temporalio/workflow';
+import { isCancellation, patched, sleep } from '@temporalio/workflow';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { Outcome } from '../../contracts/schemas/call.ts';
 import type { Unsure } from '../../contracts/wire/carry.ts';
@@ -163,6 +163,7 @@ function sentAgain(live: LiveRun, flight: Dispatched, result: DispatchResult): P
   const { judgement, call } = flight;
   const unsure = result.kind === 'ended' && result.outcome.kind === 'unknown' ? result.outcome : undefined;
   if (result.kind !== 'not-sent' && unsure === undefined) return undefined;
+  if (result.kind === 'ended' && result.notRepeated === true) return undefined;
   const attempts = attemptsOf(flight);
   if (!mayTryAgain(attempts)) return undefined;
   if (result.kind === 'not-sent')
@@ -202,7 +203,9 @@ function conclude(live: LiveRun, flight: Dispatched, result: DispatchResult, han
 }
 
 function askAgain(live: LiveRun, state: Dispatched | Sendable, why: Extract<DispatchResult, { kind: 'reopen' }>): void {
-  live.commit(askedAgain(live.run, state.call.callId, why, live.ids, fallbackOf(live, state), Date.now()));
+  const isAnew = state.attempts > 0 && patched('as-documented');
+  const fallback = fallbackOf(live, state);
+  live.commit(askedAgain(live.run, state.call.callId, why, live.ids, fallback, Date.now(), isAnew));
 }
 
 async function tryAgain(
@@ -212,7 +215,7 @@ async function tryAgain(
   retryAfterMs: number | undefined,
   unsure?: Unsure,
 ): Promise<void> {
-  live.commit(returned(live.run, callId, unsure));
+  live.commit(returned(live.run, callId, unsure, unsure !== undefined && patched('as-documented')));
   const delay = waitBeforeNext(attempts, retryAfterMs);
   // A stretch that has lost an answer is green, so the timer says it.
   const summary = `try ${callId} again${unsure === undefined ? '' : ': it may have run'}`;

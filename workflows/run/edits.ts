@@ -6,7 +6,7 @@
  *    (INV-G2).
  * 2. No run waits long for an edit. A run that ends cancels the judging; a run that rolls waits for its answer.
  */
-import { CancellationScope } from '@temporalio/workflow';
+import { CancellationScope, patched } from '@temporalio/workflow';
 import type { DecisionAck, SignedDecision } from '../../contracts/schemas/request.ts';
 import type { JudgeInput } from '../../contracts/wire/run.ts';
 import type { Admission } from '../../domain/request/decision.ts';
@@ -61,7 +61,8 @@ function settleEdit(live: LiveRun, decision: EditDecision, verdict: EditVerdict 
     return refuse('JUDGE_UNAVAILABLE', 'The edited call could not be judged; nothing was changed. Try again.', {
       callId: decision.callId,
     });
-  const accepted = acceptEdit(live.run, admission.state, decision, verdict, live.ids, now);
+  const isAnew = admission.state.attempts > 0 && patched('as-documented');
+  const accepted = acceptEdit(live.run, admission.state, decision, verdict, live.ids, now, isAnew);
   if (accepted.kind === 'refuse') return accepted;
   live.commit(accepted);
   return { kind: 'ack', ack: accepted.ack };

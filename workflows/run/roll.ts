@@ -4,13 +4,14 @@
  * 1. Transcript and ledger are in the artifact store, acknowledged, before they leave this execution.
  * 2. A decision that arrives meanwhile is carried; nothing is dispatched until the next execution.
  */
-import { CancelledFailure, isCancellation, makeContinueAsNewFunc, sleep } from '@temporalio/workflow';
+import { CancelledFailure, isCancellation, makeContinueAsNewFunc, patched, sleep } from '@temporalio/workflow';
 import type { ArtifactRef } from '../../contracts/schemas/json.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import type { RunResult } from '../../contracts/schemas/run-state.ts';
 import type { Carry } from '../../contracts/wire/carry.ts';
 import type { RunActivities } from '../../contracts/wire/activities.ts';
 import { tasksOf } from '../../domain/legacy-2025/tasks.ts';
+import { byteLength } from '../../domain/text/canonical.ts';
 import { storeActivities } from '../entity/activities.ts';
 import { onCurrentBuild, storeOnce, untilAnswered } from '../entity/roll.ts';
 import type { Answering } from '../entity/unread.ts';
@@ -18,8 +19,10 @@ import type { LiveRun } from './live-run.ts';
 import { act, settleAll } from './turn.ts';
 import { condition } from '../interceptors/condition.ts';
 
-/** Ledger entries passed to the next execution in its input; one takes up to 13 kB if it holds a long comment. */
+/** Ledger entries passed to the next execution in its input. */
 const MOST_CARRIED = 200;
+/** The same in bytes; one entry takes up to 25 kB if it holds a long comment. Temporal takes an input of 2 MiB. */
+const MOST_CARRIED_BYTES = 524_288;
 /**
  * Attempts to find a moment without messages before continue-as-new. A run that gets messages without a pause continues
  * all the same; a sender whose answer is lost then asks again. They are few: an attempt waits for edits that are being
@@ -32,7 +35,7 @@ export async function roll(live: LiveRun): Promise<never> {
   live.handOver();
   let stored = await storeOnce(live);
   // Entries that arrived during a slow store are carried with the run, within what one payload holds.
-  while (live.journal.ledgerLength - stored.ledgerLength > MOST_CARRIED) stored = await storeOnce(live);
+  while (isTooMuch(live, stored.ledgerLength)) stored = await storeOnce(live);
   // The result of a reading of the keys is carried too.
   if (live.keys.isUnderWay) await condition(() => !live.keys.isUnderWay);
   for (let tries = 0; tries < MOST_QUIET_TRIES; tries += 1) {
@@ -51,6 +54,13 @@ export async function roll(live: LiveRun): Promise<never> {
   const next = makeContinueAsNewFunc<(spec: RunSpecInput, carry: Carry) => Promise<RunResult>>(onCurrentBuild());
   // The first user messages are in the transcript by now.
   return await next({ ...live.spec, input: [] }, live.carry(live.journal.head(stored.segment, stored.ledgerLength)));
+}
+
+/** True if the entries from this number on do not fit into the next execution's input. */
+function isTooMuch({ journal }: LiveRun, from: number): boolean {
+  const to = journal.ledgerLength;
+  if (to - from > MOST_CARRIED) return true;
+  return byteLength(JSON.stringify(journal.entries(from, to))) > MOST_CARRIED_BYTES && patched('as-documented');
 }
 
 /** Stores the whole journal of this execution at its end. Nothing more is recorded once the run is closing. */

@@ -1,10 +1,19 @@
 /** Applies remembered approvals in a run: which calls they answer, and how they are taken back. */
+import { patched } from '@temporalio/workflow';
 import { failureOf } from '../../contracts/failure.ts';
 import type { Forget, ForgetAck } from '../../contracts/schemas/request.ts';
 import type { Consent } from '../../contracts/wire/carry.ts';
 import type { DispatchProof } from '../../contracts/wire/proofs.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
-import { admitForget, forget, FORGOTTEN, lost, proofOf, standingOf } from '../../domain/request/standing.ts';
+import {
+  admitForget,
+  callsApprovedBy,
+  forget,
+  FORGOTTEN,
+  lost,
+  proofOf,
+  standingOf,
+} from '../../domain/request/standing.ts';
 import type { Dispatched, InFlight } from '../../domain/state/run.ts';
 import type { LiveRun } from './live-run.ts';
 
@@ -22,7 +31,9 @@ export function forgetStanding(live: LiveRun, message: Forget): ForgetAck {
   const admission = admitForget(live.run, message);
   if (admission.kind === 'repeat') return admission.ack;
   if (admission.kind === 'refuse') throw failureOf(admission.code, admission.message, admission.facts);
-  const { ack, ...change } = forget(live.run, admission.standing, message, live.ids, Date.now());
+  const { standing } = admission;
+  const isAnew = callsApprovedBy(live.run, standing).length > 0 && patched('as-documented');
+  const { ack, ...change } = forget(live.run, standing, message, live.ids, Date.now(), isAnew);
   live.commit(change);
   return ack;
 }

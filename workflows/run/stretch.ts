@@ -6,7 +6,7 @@
  * 2. Results that need more than recording, and the calls of a last turn that did not leave, are settled by `act`.
  */
 import { ActivityFailure, CancelledFailure, TimeoutFailure } from '@temporalio/common';
-import { CancellationScope, isCancellation } from '@temporalio/workflow';
+import { CancellationScope, isCancellation, patched, workflowInfo } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
 import { failureOf } from '../../contracts/failure.ts';
 import type { ModelStepInput, StretchBounds } from '../../contracts/wire/run.ts';
@@ -157,5 +157,12 @@ export function takeOver(live: LiveRun, turn: StretchedTurn): void {
 
 /** A time of a worker's clock as the ledger takes it: never before the entry before, never later than now. */
 export function timeOf({ journal }: LiveRun, at: number): number {
-  return Math.min(Date.now(), Math.max(at, journal.lastAt));
+  return Math.min(Date.now(), Math.max(at, lastAt(journal, at)));
+}
+
+/** What the execution before has recorded is not at hand; it was before this one started. */
+function lastAt({ lastAt: own, ledgerFrom }: LiveRun['journal'], at: number): number {
+  const startedAt = workflowInfo().startTime.getTime();
+  if (own > 0 || ledgerFrom === 0 || at >= startedAt) return own;
+  return patched('as-documented') ? startedAt : own;
 }

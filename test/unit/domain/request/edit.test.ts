@@ -45,6 +45,13 @@ describe('an edit by somebody who is enough', () => {
       arguments: { path: 'notes.txt', content: 'hello' },
       approvers: rule(['ann', 'bob']),
     });
+    // Attempts of before the edit do not count against the call that was edited.
+    const sentBefore = { ...ONE, calls: ONE.calls.map((each) => ({ ...each, attempts: 4 })) };
+    expect(callOf(acceptedEdit(sentBefore, decision).run, 't1.c0')).toMatchObject({ attempts: 4, holds: { count: 4 } });
+    // Runs of older builds go on as they were recorded.
+    const judged = { judgement: { ...judgement(), verdict: allowVerdict() }, policyVersion: POLICY_VERSION };
+    const asBefore = acceptEdit(sentBefore, askingOf(sentBefore, 't1.c0'), decision, judged, runIds(), START, false);
+    expect('run' in asBefore && callOf(asBefore.run, 't1.c0')).not.toHaveProperty('holds');
     // Asked again, whoever approves has read these arguments.
     const again = reopened(flying, { at: START, because: 'x', approvers: rule(['bob']), deadlineSeconds: 60 });
     expect(again).toMatchObject({ call: { arguments: SMALL }, request: { generation: 2 } });

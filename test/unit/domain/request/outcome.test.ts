@@ -86,11 +86,18 @@ describe('a retry', () => {
   });
 });
 
+test('the word that a call is sent again is for one sending: after the next lost answer it does not stand (INV-X1)', () => {
+  const flying = dispatched(resolved(pausedRun(), retry()).run, CALL)?.run ?? pausedRun();
+  expect(callOf(returned(flying, CALL).run, CALL)).toMatchObject({ retry: {} });
+  expect(callOf(returned(flying, CALL, UNSURE).run, CALL)).not.toHaveProperty('retry');
+  expect(callOf(returned(flying, CALL, UNSURE, false).run, CALL)).toMatchObject({ retry: {}, unsure: UNSURE });
+});
+
 describe('who is asked for consent anew after a retry', () => {
   const fallback = { approvers: initiatorRule('ann'), deadlineSeconds: 60 };
   const lapsed = { kind: 'reopen', code: 'APPROVAL_LAPSED', message: 'It was given too long ago.' } as const;
   const WARNING = 'OUTCOME_UNKNOWN: it was sent before and may have run. ';
-  const askedOf = (run: Run) => askedAgain(run, CALL, lapsed, runIds(), fallback, START);
+  const askedOf = (run: Run, isAnew?: boolean) => askedAgain(run, CALL, lapsed, runIds(), fallback, START, isAnew);
 
   test('reads that it may have run, in request, ledger and current details (INV-X1)', () => {
     const { run } = resolved(pausedRun('approved'), retry());
@@ -119,11 +126,14 @@ describe('who is asked for consent anew after a retry', () => {
     expect(currentDetails('waiting', pausedRun())).not.toContain('it was sent before');
   });
 
-  test('reads nothing more where nobody was asked', () => {
+  test('also where the run sent it again by itself; of a call that was not sent before it reads nothing more', () => {
     const flying = flyingRun('approved');
     const repeated = dispatched(returned(flying, CALL, UNSURE).run, CALL)?.run ?? flying;
-    for (const run of [flying, repeated])
-      expect(askedOf(run).facts).toMatchObject([{ because: 'APPROVAL_LAPSED: It was given too long ago.' }]);
+    const plain = 'APPROVAL_LAPSED: It was given too long ago.';
+    expect(askedOf(flying).facts).toMatchObject([{ because: plain }]);
+    expect(askedOf(repeated).facts).toMatchObject([{ because: `${WARNING}${plain}` }]);
+    // Runs of older builds go on as they were recorded.
+    expect(askedOf(repeated, false).facts).toMatchObject([{ because: plain }]);
     expect(currentDetails('waiting', askedOf(flying).run)).not.toContain('may have run');
     expect(currentDetails('waiting', askedOf(repeated).run)).toContain('may have run');
   });

@@ -2,6 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import {
   admitForget,
+  callsApprovedBy,
   forget,
   lost,
   MOST_FORGOTTEN,
@@ -10,6 +11,7 @@ import {
 } from '../../../../domain/request/standing.ts';
 import { dispatched } from '../../../../domain/request/transitions.ts';
 import { startRun } from '../../../../domain/state/run.ts';
+import { askingOf } from '../../../support/builders/decision.ts';
 import { allowVerdict } from '../../../support/builders/judgement.ts';
 import { runIds, START } from '../../../support/builders/run.ts';
 import { ARGS, decidedIn, nextTurn, remembering, rememberRule, statuses } from '../../../support/builders/standing.ts';
@@ -56,6 +58,19 @@ describe('taken back', () => {
     expect(standingOf(after, id, START)).toBeUndefined();
     expect(standingOf(startRun(START), id, START)).toBeUndefined();
     expect(standingOf(flying, id, START)).toBe(standing);
+  });
+
+  test('whoever is asked after all has the whole time, however long the call has waited for its server', () => {
+    const next = nextTurn(run, [ARGS]);
+    expect(callsApprovedBy(next, standing).map(({ call }) => call.callId)).toEqual(['t2.c0']);
+    const late = START + 86_400_000;
+    const deadlineOf = (isAnew?: boolean) =>
+      askingOf(forget(next, standing, message, runIds(), late, isAnew).run, 't2.c0').request.deadline - late;
+    const seconds = deadlineOf() / 1_000;
+    expect(seconds).toBeGreaterThan(1);
+    expect(next.calls).toMatchObject([{ judgement: { verdict: { kind: 'ask', deadlineSeconds: seconds } } }]);
+    // Runs of older builds go on as they were recorded.
+    expect(deadlineOf(false)).toBe(1_000);
   });
 
   test('of those that were taken back, the newest are known', () => {

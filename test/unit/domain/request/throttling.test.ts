@@ -108,12 +108,14 @@ test('where no time is named it waits a second, and never none', () => {
   });
 });
 
-test('asked again, it is let run anew: its time begins with the next wait, its attempts are counted on', () => {
+test('asked again, it is let run anew: its time begins with the next wait, and its attempts count from the answer on', () => {
   const reopen = { kind: 'reopen', code: 'VERDICT_STRICTER', message: 'Policy changed.' } as const;
   const { run } = sent(held(allowed, START).run);
   const asked = callOf(askedAgain(run, CALL, reopen, runIds(), FALLBACK, START).run, CALL);
-  expect(asked).toMatchObject({ status: 'waiting-for-consent', attempts: 2, holds: { count: 1 } });
+  expect(asked).toMatchObject({ status: 'waiting-for-consent', attempts: 2, holds: { count: 2 } });
   expect(asked).not.toHaveProperty('holds.since');
+  const asBefore = callOf(askedAgain(run, CALL, reopen, runIds(), FALLBACK, START, false).run, CALL);
+  expect(asBefore).toMatchObject({ status: 'waiting-for-consent', attempts: 2, holds: { count: 1 } });
 });
 
 test('people read for what it waits, also in Temporal UI, and nothing once it is settled', () => {

@@ -20,10 +20,6 @@ import { askingRun, runIds, START } from '../../../support/builders/run.ts';
 const full = heard(askingRun(), say({ messageId: 'm-1', text: 'x'.repeat(MOST_QUEUED) })).run;
 const FULL = { kind: 'refuse', code: 'LIMIT_REACHED', facts: { limit: 'queue' } };
 
-test('one message may be as long as all that may wait', () => {
-  expect(admitSaid(askingRun(), say({ text: 'x'.repeat(MOST_QUEUED) }))).toBeUndefined();
-});
-
 test('there is no room beyond that, until the turn is over', () => {
   expect(admitSaid(full, say({ messageId: 'm-2', text: 'x' }))).toMatchObject(FULL);
   expect(admitSaid(unqueued(full), say({ messageId: 'm-2', text: 'x' }))).toBeUndefined();
@@ -33,9 +29,19 @@ test('a message that was heard before takes no room', () => {
   expect(admitSaid(full, say({ messageId: 'm-1', text: 'x'.repeat(MOST_QUEUED) }))).toBeUndefined();
 });
 
-test('room is counted in bytes: that is what continue-as-new carries', () => {
-  expect(admitSaid(askingRun(), say({ text: '印'.repeat(MOST_QUEUED / 3) }))).toBeUndefined();
-  expect(admitSaid(askingRun(), say({ text: '印'.repeat(MOST_QUEUED / 3 + 1) }))).toMatchObject(FULL);
+test.each([
+  ['letters of three bytes', '印', 3],
+  ['control characters, of six bytes in JSON', '\u0001', 6],
+])('room is counted in the bytes that continue-as-new carries: %s', (_what, letter, bytes) => {
+  const waiting = heard(askingRun(), say({ messageId: 'm-1', text: '' })).run;
+  // Each text is carried in quotes.
+  const most = (MOST_QUEUED - 4) / bytes;
+  expect(admitSaid(waiting, say({ messageId: 'm-2', text: letter.repeat(Math.floor(most)) }))).toBeUndefined();
+  expect(admitSaid(waiting, say({ messageId: 'm-2', text: letter.repeat(Math.floor(most) + 1) }))).toMatchObject(FULL);
+});
+
+test('a message that waits alone is taken in any case: it could never be sent again in less', () => {
+  expect(admitSaid(askingRun(), say({ text: '\u0001'.repeat(131_072) }))).toBeUndefined();
 });
 
 describe('a message id stands for one message (INV-D3)', () => {
