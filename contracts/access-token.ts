@@ -48,6 +48,6 @@ export function assertNoAuthorizationHeader(
 ): void {
   const name = Object.keys(headers).find((key) => key.trim().toLowerCase() === 'authorization');
   if (name === undefined) return;
-  const message = `${path} must not hold an Authorization header: credentials in free headers are neither sealed nor scrubbed. Use ${instead}.`;
+  const message = `${path} must not hold an Authorization header: a token there would be the same for every call, sealed to none and ended with none. Use ${instead}.`;
   throw new CountersignError('AUTHORIZATION_IN_HEADERS', message, { path: `${path}.${name.trim()}` });
 }

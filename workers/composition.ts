@@ -158,7 +158,7 @@ export async function runSideActivities(
     reviewChange: coded(createReviewChange(config, configuredCapabilities(config), signing)),
     judge: coded(judge),
     storeSegment: coded(createStoreSegment(artifacts, client, await openLedger(loaded))),
-    ...openMessages(config, client),
+    ...openMessages(loaded, client),
     modelStep,
   };
 }
@@ -167,9 +167,12 @@ export async function runSideActivities(
 const READ_MS = 10_000;
 
 /** Opens the channels that tell people of requests. */
-function openMessages(config: Config, client: Client): Pick<RunSide, 'sendMessage' | 'sendDigest'> {
+function openMessages(
+  { config, headerSecrets }: LoadedConfig,
+  client: Client,
+): Pick<RunSide, 'sendMessage' | 'sendDigest'> {
   const { channels, page } = config.notify;
-  const scrubber = createScrubber(secretsOf(config));
+  const scrubber = createScrubber(secretsOf(config, headerSecrets));
   const egress = openEgress(config);
   // Policy may change while channels stay open.
   const compared: Compared = {
@@ -225,11 +228,12 @@ export async function toolSideActivities(
   signing?: StartProofParts,
   closed: { close(): Promise<void> }[] = [],
 ): Promise<ToolActivities> {
-  const { config, baseDirectory } = loaded;
+  const { config, baseDirectory, headerSecrets } = loaded;
   const egress = openEgress(config);
   const minting = noting(
     createTokenBroker({
       config,
+      headerSecrets,
       keys: await loadPrivateKeys(config.grants.keys, baseDirectory),
       signingKeys: await loadSigningKeys(signingKeysOf(config), baseDirectory),
       vault: openVault(loaded, process.env),

@@ -16,6 +16,7 @@ import { type ActivityInterceptorsFactory, DefaultLogger, Runtime } from '@tempo
 import { pino, stdTimeFunctions } from 'pino';
 import { faultName } from '../activities/kit/activity.ts';
 import { createScrubber } from '../activities/scrubbing/scrubber.ts';
+import type { HeaderSecrets } from '../activities/tokens/configured.ts';
 import { defined } from '../contracts/defined.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import { codedFailureIn, isRefusedQuery } from '../contracts/failure.ts';
@@ -35,10 +36,13 @@ export interface Log {
   error(message: string, fields?: Fields): void;
 }
 
-/** Writes to stderr, so that stdout stays for answers. Call it before the first worker or connection of the process. */
-export function installLog(config: Config): Log {
+/**
+ * Writes to stderr, so that stdout stays for answers. Call it before the first worker or connection of the process.
+ * @param headerSecrets those of the loaded configuration: lines are scrubbed of them too
+ */
+export function installLog(config: Config, headerSecrets?: HeaderSecrets): Log {
   const stderr = pino.destination({ fd: 2, sync: true });
-  const write = lineWriter(config, (line) => void stderr.write(line));
+  const write = lineWriter(config, (line) => void stderr.write(line), headerSecrets);
   const level = config.log.level === 'trace' || config.log.level === 'debug' ? 'DEBUG' : 'WARN';
   const { metrics } = config;
   try {
@@ -71,8 +75,8 @@ export function installLog(config: Config): Log {
 type Write = (level: (typeof LEVELS)[keyof typeof LEVELS], message: string, fields?: Fields) => void;
 
 /** @param to takes one line, with its line end */
-export function lineWriter(config: Config, to: (line: string) => void): Write {
-  const scrub = createScrubber(secretsOf(config));
+export function lineWriter(config: Config, to: (line: string) => void, headerSecrets?: HeaderSecrets): Write {
+  const scrub = createScrubber(secretsOf(config, headerSecrets));
   const log = pino(
     {
       level: config.log.level,

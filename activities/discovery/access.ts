@@ -334,7 +334,7 @@ export function renewalOf(
 //
 // `activities/gate/dispatch-check.ts` says what follows from a change.
 // 1. A known list is believed for `recheckSeconds`, and only if it agrees with what was pinned and shown.
-// 2. One list at a time is asked for a server and a principal; a known modern server gets one request.
+// 2. One list at a time is asked for a server, a principal and credentials; a known modern server gets one request.
 // 3. The check fails closed (INV-G4): a tool that is not listed, or whose list cannot be had, is not called. Every
 //    failure has a code.
 
@@ -360,8 +360,8 @@ export interface CurrentTool {
 }
 
 export interface LiveTools {
-  /** Keeps what was just listed for a principal. */
-  learn(principal: Principal, listing: ToolListing): void;
+  /** Keeps what was just listed for a principal, with the credentials that the catalog names. */
+  learn(principal: Principal, listing: ToolListing, catalog: CatalogSnapshot | undefined): void;
   /**
    * Returns the tool as its server lists it.
    *
@@ -427,11 +427,11 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
   };
 
   return {
-    learn: (principal, listing) => keep(keyOf(principal), now(), listing),
+    learn: (principal, listing, catalog) => keep(keyOf(principal, catalog), now(), listing),
     async current(principal, tool, shown, catalog, signal, through = server) {
       // The tool is ours, and on no server's list.
       if (tool.definition.name === READ_RESOURCE) return { tool, secrets: [] };
-      const key = keyOf(principal);
+      const key = keyOf(principal, catalog);
       const { name } = principal.server;
       const seconds = ownValue(config.servers, name)?.recheckSeconds ?? RECHECK_SECONDS;
       const latest = known.get(key);
@@ -478,11 +478,13 @@ function listedAs(tool: OfferedTool, { tools, refused }: ToolListing): OfferedTo
   throw new CountersignError('TOOL_UNKNOWN', message);
 }
 
-function keyOf({ run, server, grant }: Principal): string {
+function keyOf({ run, server, grant }: Principal, catalog: CatalogSnapshot | undefined): string {
   const { name, url, hosted } = server;
   const { tenant, id } = run.initiator;
-  // The key holds both: two initiators may name their grant alike, and tokens may name them without any grant.
-  return hashOf({ name, url, tenant, initiator: id, ...defined({ grant, hosted }) });
+  const { credentials } = credentialsOf(catalog, tenant);
+  // The key holds all: two initiators may name their grant alike, tokens may name them without any grant, and a catalog
+  // may name other credentials from one call to the next.
+  return hashOf({ name, url, tenant, initiator: id, ...defined({ grant, hosted, credentials }) });
 }
 
 // Lists a server's tools with a token that serves the list alone. Every failure has a code: without one a run would

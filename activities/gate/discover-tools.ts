@@ -101,7 +101,7 @@ export function createDiscoverTools({
       return { server: binding.name, authorization };
     }
     const { token } = listed;
-    liveTools.learn({ run, server: binding, grant }, listed.listing);
+    liveTools.learn({ run, server: binding, grant }, listed.listing, catalog);
     const listing = withTaskSupport(config, binding.name, listed.listing, input.tasks === true);
     const { refused } = listing;
     const offered = input.links === true ? withReading(config, binding.name, listing) : listing.tools;

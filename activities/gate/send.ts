@@ -202,15 +202,24 @@ export async function inputOf(
 }
 
 const KEY_DIGITS = 16;
+/** What a header carries as it is (RFC 9110 §5.5): Latin-1, and no white space at its beginning. */
+const CARRIED = /^(?![\t ])[\t\x20-\x7e\x80-\xff]*$/;
 
 /**
  * Names the proven call, whatever key the input holds. The digest tells a call from another one with the same id: a
  * model that is asked again, after a reset for instance, may propose another call.
  */
 function idempotencyKeyOf({ run, callId, target, arguments: args }: DispatchInput): string {
+  const { workflowId } = run;
   const { serverUrl, tool } = target;
-  const digest = hashOf({ serverUrl, tool, arguments: args }).slice(0, KEY_DIGITS);
-  return `${run.workflowId}/${callId}/${digest}`;
+  const call = { serverUrl, tool, arguments: args };
+  if (CARRIED.test(workflowId)) return `${workflowId}/${callId}/${keyDigest(call)}`;
+  // A run may be called what this id is encoded to, so the digest is of the id too.
+  return `${encodeURIComponent(workflowId)}/${callId}/${keyDigest({ ...call, workflowId })}`;
+}
+
+function keyDigest(call: object): string {
+  return hashOf(call).slice(0, KEY_DIGITS);
 }
 
 function tooLate({ server, target }: DispatchInput): CallEnding {

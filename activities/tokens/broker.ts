@@ -14,7 +14,7 @@ import type { Egress } from '../egress/fetch.ts';
 import { faultName } from '../kit/activity.ts';
 import type { ServerConnection } from '../mcp/port.ts';
 import type { Vault } from '../vault/port.ts';
-import { secretHeaderValues, takeGrant } from './configured.ts';
+import { type HeaderSecrets, secretHeaderValues, takeGrant } from './configured.ts';
 import { LARGEST_ANSWER_BYTES } from './exchange.ts';
 import { issuedStrategy, tokenSigner } from './issued.ts';
 import { createAuthorizationServers, type TokenSource } from './oauth-client.ts';
@@ -27,6 +27,8 @@ import { refreshStrategy, vaultedTokenStrategy } from './vaulted.ts';
 
 export interface TokenBrokerOptions {
   readonly config: Pick<Config, 'servers' | 'credentials' | 'policy' | 'egress' | 'issuer' | 'trust'>;
+  /** Absent if the configuration came from no file. */
+  readonly headerSecrets?: HeaderSecrets | undefined;
   readonly keys: PrivateKeys;
   readonly vault?: Vault | undefined;
   /** Required if a client or the issuer signs. */
@@ -42,7 +44,7 @@ export interface TokenBrokerOptions {
 const DEFAULT_TIMEOUT_MS = 20_000;
 
 export function createTokenBroker(options: TokenBrokerOptions): TokenBroker {
-  const { config, warn = () => undefined } = options;
+  const { config, headerSecrets, warn = () => undefined } = options;
   const { given, strategyOf } = createStrategies(options, warn);
   const servers = new Map(
     Object.entries(config.servers).map(([name, server]) => [
@@ -58,7 +60,8 @@ export function createTokenBroker(options: TokenBrokerOptions): TokenBroker {
     if (configured !== undefined) {
       checkConfigured(configured, request);
       const minted = await configured.strategy.mint(request);
-      return { ...minted, secrets: [...minted.secrets, ...secretHeaderValues(configured.headers)] };
+      const inHeaders = secretHeaderValues(configured.headers, headerSecrets?.get(request.server));
+      return { ...minted, secrets: [...minted.secrets, ...inHeaders] };
     }
     if (request.credentials !== undefined) {
       const own = named.get(request.credentials.name);

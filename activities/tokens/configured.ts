@@ -68,12 +68,34 @@ function withoutSecrets(value: unknown): unknown {
 }
 
 const SECRET_NAME = /key|token|secret|auth|cookie|password|credential|signature/i;
+/** Words that count where they stand alone: others hold them, such as compass, opinion and accessory. */
+const SECRET_WORD = /(?<![a-z0-9])(?:pass|pwd|pin|session|access)(?![a-z0-9])/i;
+/**
+ * What comes from the environment is a secret, or depends on where a worker runs: `eu`, `prod`, `true`. Such words stand
+ * in ordinary text, and a header for a secret that is as short has a name that says so.
+ */
+const SHORTEST_GIVEN = 8;
 
-/** Returns the header values that are to be scrubbed. `Authorization` itself is refused. */
-export function secretHeaderValues(headers: Readonly<Record<string, string>>): string[] {
+/** By server: what variables of the environment put into its headers. */
+export type HeaderSecrets = ReadonlyMap<string, readonly string[]>;
+
+/**
+ * Returns the texts in headers that are to be scrubbed. `Authorization` itself is refused.
+ * @param given what the environment put into them: secret whatever their names, if it is long enough
+ */
+export function secretHeaderValues(
+  headers: Readonly<Record<string, string>>,
+  given: readonly string[] | undefined,
+): string[] {
   // HTTP has no white space around a value (RFC 9110 §5.5), so a server echoes the value without it.
   const sent = Object.entries(headers).map(([name, value]) => [name, value.trim()] as const);
-  return sent.flatMap(([name, value]) => (SECRET_NAME.test(name) || looksRandom(value) ? [value] : []));
+  const told = sent.filter(([name, value]) => isSecretName(name) || looksRandom(value)).map(([, value]) => value);
+  const foreign = (given ?? []).map((text) => text.trim()).filter(({ length }) => length >= SHORTEST_GIVEN);
+  return [...new Set([...told, ...foreign])];
+}
+
+function isSecretName(name: string): boolean {
+  return SECRET_NAME.test(name) || SECRET_WORD.test(name);
 }
 
 /** A long value without spaces that mixes letters and digits is no prose, under whatever name. */

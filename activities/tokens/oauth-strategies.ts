@@ -10,7 +10,8 @@
  *    wider than asked. Its claims serve to refuse; verifying its signature is the work of that issuer.
  * 3. All of these are secrets (INV-S1). None reaches the tool server: an issued token that equals one is refused.
  * 4. If so configured, a token is ended at its issuer (RFC 7009) when the call is over, or at once if it is not used.
- *    Nothing waits for that: a token that is not revoked expires by itself.
+ *    Nothing waits for that: a token that is not revoked expires by itself. What the issuer was sent is never ended, also
+ *    if it answers with that: it is its sender's, who may use it elsewhere.
  */
 import { decodeJwt, decodeProtectedHeader } from 'jose';
 import type { TokenEndpointResponse } from 'oauth4webapi';
@@ -73,7 +74,7 @@ function oauthStrategy(
         key,
         now: source.now(),
       };
-      const release = (): void => endTokens(client, source, server, answer);
+      const release = (): void => endTokens(client, source, server, answer, context.secrets);
       try {
         if (strategy === 'token-exchange') checkIssuedType(answer, ['access_token', 'jwt'], context);
         const minted = checkGranted(answer, asked, context);
@@ -86,13 +87,16 @@ function oauthStrategy(
   };
 }
 
+/** @param sent what the issuer was asked with */
 function endTokens(
   client: ConfiguredClient,
   source: TokenSource,
   server: string,
   { access_token: access, refresh_token: refresh }: TokenEndpointResponse,
+  sent: readonly string[],
 ): void {
   const end = (token: string, hint: TokenHint): void => {
+    if (sent.includes(token)) return;
     const exchange = openExchange({ ...source, timeoutMs: REVOCATION_MS, signal: undefined });
     client.revoke(token, hint, server, exchange).catch(() => {
       source.warn('A token was not revoked; it ends by itself.', { server, issuer: client.issuer });

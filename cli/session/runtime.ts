@@ -3,12 +3,15 @@
  */
 import { IllegalStateError } from '@temporalio/common';
 import { DefaultLogger, Runtime } from '@temporalio/worker';
-import type { Config } from '../../contracts/schemas/config.ts';
+import type { LoadedConfig } from '../../workers/config/load.ts';
 import { installLog, type Log } from '../../workers/log.ts';
 
 /** Returns undefined if another part of the process has installed a runtime. */
-export function installWorkerLog(config: Config): Log | undefined {
-  return once(() => installLog(config));
+export function installWorkerLog({
+  config,
+  headerSecrets,
+}: Pick<LoadedConfig, 'config' | 'headerSecrets'>): Log | undefined {
+  return once(() => installLog(config, headerSecrets));
 }
 
 /** Installs a runtime without logs, for commands whose answer already contains every trouble. */

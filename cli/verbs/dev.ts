@@ -103,7 +103,7 @@ async function startAll(
   const { startDevServer } = await import('../../workers/dev-server.ts');
   const { startWorkers } = await import('../../workers/worker.ts');
   const { installWorkerLog } = await import('../session/runtime.ts');
-  const log = installWorkerLog(loaded.config);
+  const log = installWorkerLog(loaded);
   let wanted = true;
   void interrupted.then(() => (wanted = false));
   const files = await stack.start(

@@ -37,7 +37,7 @@ export const WORKER = verb({
       terminal.err(`warning: ${warning}\n`);
     const { startWorkers } = await import('../../workers/worker.ts');
     const { installWorkerLog } = await import('../session/runtime.ts');
-    const log = installWorkerLog(loaded.config);
+    const log = installWorkerLog(loaded);
     const { address = 'localhost:7233' } = connectionOptions;
     const say = (message: string, fields: Readonly<Record<string, unknown>>) => log?.warn(message, fields);
     const wait = { address, seconds, say, signal };

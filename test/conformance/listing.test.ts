@@ -6,6 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
+import type { LiveTools } from '../../activities/discovery/access.ts';
 import { createDiscoverCatalog, createDiscoverTools } from '../../activities/gate/discover-tools.ts';
 import { ServerLimits } from '../../activities/limits/server-limits.ts';
 import { createKeptSessions } from '../../activities/mcp/kept-sessions.ts';
@@ -25,6 +26,7 @@ import type { DiscoverInput } from '../../contracts/wire/tools.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { limitedServers } from '../../workers/limit-metrics.ts';
+import { catalogSnapshot } from '../support/builders/catalog.ts';
 import { LOOPBACK, loopbackEgress } from '../support/egress.ts';
 import { type RawServer, startRawServer } from '../support/servers/raw-server.ts';
 import { startTaskServer, type TaskServer } from '../support/servers/task-server.ts';
@@ -32,7 +34,11 @@ import { startTaskServer, type TaskServer } from '../support/servers/task-server
 type Settings = NonNullable<ConfigInput['servers']>[string];
 
 /** Both ways to list, as of one worker. A failure comes as its code and facts. */
-function desk(server: { readonly url: string }, settings: Partial<Settings> = {}) {
+function desk(
+  server: { readonly url: string },
+  settings: Partial<Settings> = {},
+  parts: Partial<Parameters<typeof createDiscoverTools>[0]> = {},
+) {
   const config = Config.parse({
     servers: { files: { url: server.url, credentials: { kind: 'none' }, ...settings } },
     egress: LOOPBACK,
@@ -47,6 +53,7 @@ function desk(server: { readonly url: string }, settings: Partial<Settings> = {}
     limits: new ServerLimits({ configured: limitedServers(config), tell: () => {} }),
     liveTools: { learn: () => {} },
     readCatalog: async () => undefined,
+    ...parts,
   };
   const [discover, refresh] = [createDiscoverTools(common), createDiscoverCatalog(common)];
   const url = canonicalServerUrl(server.url);
@@ -146,6 +153,22 @@ describe('the limits of a server', () => {
     server.become(OK);
     await expect(run('two')).rejects.toMatchObject(held('TOOL_RATE_LIMITED'));
   });
+});
+
+test('INV-G4: what a run lists is kept as listed with the credentials that the catalog names', async () => {
+  const server = await startRawServer({ era: 'modern', pages: [[{ name: 'act', inputSchema: { type: 'object' } }]] });
+  const connection = { url: canonicalServerUrl(server.url), trusted: false, credentials: 'reader' };
+  const catalog = catalogSnapshot([], { connection });
+  const learned: Parameters<LiveTools['learn']>[] = [];
+  const liveTools = { learn: (...given: (typeof learned)[number]) => void learned.push(given) };
+  try {
+    await desk(server, {}, { liveTools, readCatalog: async () => catalog }).run('run-1');
+    expect(learned).toEqual([
+      [expect.anything(), expect.objectContaining({ tools: [expect.objectContaining({ name: 'act' })] }), catalog],
+    ]);
+  } finally {
+    await server.close();
+  }
 });
 
 describe('tools that can only, or may, be called as tasks', () => {

@@ -16,9 +16,16 @@ import {
   type ZonedBroker,
   zonedBroker,
 } from '../support/oauth/grants.ts';
-import { type HostileServer, type RunningProvider, startHostile, startProvider } from '../support/oauth/provider.ts';
+import {
+  type HostileBehaviour,
+  type HostileServer,
+  type RunningProvider,
+  startHostile,
+  startProvider,
+} from '../support/oauth/provider.ts';
 import { refusalOf } from '../support/refusal.ts';
 import { signingKey, type TestSigningKey } from '../support/signing/keys.ts';
+import { until } from '../support/until.ts';
 import { silenceProvider } from './tokens.suite.ts';
 
 silenceProvider();
@@ -157,8 +164,8 @@ describe('token exchange at a hostile authorization server', () => {
 
   const GOOD = { access_token: 'at-1', token_type: 'Bearer', expires_in: 60, issued_token_type: `${TYPE}access_token` };
 
-  async function mint(body: (form: URLSearchParams) => object) {
-    server = await startHostile({ token: ({ form }) => ({ body: body(form) }) });
+  async function brokerAt(hostile: HostileBehaviour, over: object = {}): Promise<() => Promise<MintedToken>> {
+    server = await startHostile(hostile);
     const zoned = await zonedBroker({
       kind: 'token-exchange',
       issuer: server.issuer,
@@ -166,8 +173,13 @@ describe('token exchange at a hostile authorization server', () => {
       clientSecret: SECRET,
       actor: 'client',
       scopes: SCOPES,
+      ...over,
     });
-    return zoned.broker.mint(await zoned.request('subject-canary-1', 'write'));
+    return async () => zoned.broker.mint(await zoned.request('subject-canary-1', 'write'));
+  }
+
+  async function mint(body: (form: URLSearchParams) => object): Promise<MintedToken> {
+    return (await brokerAt({ token: ({ form }) => ({ body: body(form) }) }))();
   }
 
   test('control: its good answer is taken', async () => {
@@ -189,6 +201,29 @@ describe('token exchange at a hostile authorization server', () => {
     expect(error).toMatchObject({ code: 'TOKEN_REFUSED', message: expect.stringContaining(reason) });
     expectNoSecret(error, 'subject-canary-1', SECRET);
   });
+
+  test.each<[string, (form: URLSearchParams) => object, string]>([
+    ['token', (form) => ({ access_token: form.get('subject_token'), refresh_token: 'rt-1' }), 'rt-1'],
+    ['refresh token', (form) => ({ refresh_token: form.get('subject_token'), scope: 'admin' }), 'at-1'],
+  ])(
+    'with revoke: true an assertion that comes back as the %s is not ended: its caller has it',
+    async (_, with_, own) => {
+      const metadata = (issuer: string) => ({
+        body: { issuer, token_endpoint: `${issuer}/token`, revocation_endpoint: `${issuer}/token` },
+      });
+      const token = ({ form }: { readonly form: URLSearchParams }) => ({
+        body: form.has('token') ? {} : { ...GOOD, ...with_(form) },
+      });
+      const mintAt = await brokerAt({ metadata, token }, { revoke: true });
+      const ended = (): string[] => server.seen.flatMap(({ form }) => form.getAll('token'));
+      expect((await refusalOf(mintAt())).code).toBe('TOKEN_REFUSED');
+      await until(() => ended().length > 0, { what: 'a revocation' });
+      // A second mint, and what it ends, come after all that the first one has sent.
+      expect((await refusalOf(mintAt())).code).toBe('TOKEN_REFUSED');
+      await until(() => ended().length > 1, { what: 'a second revocation' });
+      expect(ended()).toEqual([own, own]);
+    },
+  );
 
   test('a redirect of the token endpoint takes the assertion nowhere', async () => {
     const elsewhere = await startHostile({ token: () => ({ body: GOOD }) });

@@ -12,7 +12,8 @@ import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import { Config } from '../../contracts/schemas/config.ts';
 import type { AuthorizationProof } from '../../contracts/wire/proofs.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
-import { inActivity, RUN } from '../support/activities/tool-activities.ts';
+import { hashOf } from '../../domain/text/canonical.ts';
+import { environmentOfRun, inActivity, RUN } from '../support/activities/tool-activities.ts';
 import { toolBench } from '../support/activities/tool-bench.ts';
 import { aDefinition } from '../support/activities/tool-call.ts';
 import { loopbackEgress } from '../support/egress.ts';
@@ -76,6 +77,38 @@ describe.each(['modern', 'legacy'] as const)('a run’s call at a %s server', (e
     const keys = calls().map(({ headers }) => headers['idempotency-key']);
     expect(keys).toEqual([expect.stringMatching(new RegExp(`^${RUN.workflowId}/t1[.]c0/[0-9a-f]{16}$`))]);
   });
+});
+
+describe('the idempotency key of a run, whatever its id holds', () => {
+  const keyOf = async (workflowId: string): Promise<unknown> => {
+    const { callTool, input } = await toolBench(server.url);
+    const call = input({}, { run: { ...RUN, workflowId } });
+    expect(seenIn(await environmentOfRun(undefined, workflowId).run(callTool, call)).class).toBe('executed');
+    const { headers, params } = calls().at(-1) ?? {};
+    const key = headers?.['idempotency-key'];
+    expect(params?.['_meta']).toMatchObject({ 'countersign/idempotency-key': key });
+    return key;
+  };
+
+  test.each(['modern', 'legacy'] as const)('INV-X1: a call of any run reaches a %s server', async (era) => {
+    server.become({ era });
+    expect(await keyOf('订单-42')).toMatch(/^%E8%AE%A2%E5%8D%95-42\/t1[.]c0\/[0-9a-f]{16}$/);
+    expect(await keyOf('a\u0001b')).toMatch(/^a%01b\/t1[.]c0\/[0-9a-f]{16}$/);
+    // A header loses white space at its beginning, and with it what tells this run from another.
+    expect(await keyOf(' 42')).toMatch(/^%2042\/t1[.]c0\/[0-9a-f]{16}$/);
+  });
+
+  test.each(['run-1', 'order 42', '100%', 'café-42'])('what a header carries stays as it is: %s', async (id) => {
+    expect(await keyOf(id)).toBe(`${id}/t1.c0/${digest()}`);
+  });
+
+  test('two runs have two keys, also if one is called what the id of the other is encoded to', async () => {
+    const [one, other] = [await keyOf('订'), await keyOf('%E8%AE%A2')];
+    expect(other).toBe(`%E8%AE%A2/t1.c0/${digest()}`);
+    expect(one).not.toBe(other);
+  });
+
+  const digest = (): string => hashOf({ serverUrl: server.url, tool: aDefinition().name, arguments: {} }).slice(0, 16);
 });
 
 describe('the list before a call', () => {

@@ -116,6 +116,14 @@ test('what becomes of a task: the tokens of the list before the call, of the ref
   for (const secret of [list, ...minted.map(({ token }) => token)]) expect(text).not.toContain(secret);
 });
 
+test('a result keeps its numbers, also if one is the id of its task', async () => {
+  const { dispatch, poll } = await taskBench(server);
+  const text = 'order 1042 was refunded: $1042.00';
+  server.become({ taskId: '1042', result: () => ({ result: { content: [{ type: 'text', text }] } }) });
+  const ended = await poll(await dispatch());
+  expect(ended).toMatchObject({ outcome: { kind: 'succeeded', result: { content: [{ text }] } } });
+});
+
 describe('a task that was begun', () => {
   const FIRST = { attempt: 1 };
   const SECOND = { attempt: 2 };

@@ -6,16 +6,21 @@
  *    variable can never become a field, a list or a comment.
  * 3. Substituted text is not searched again: a secret that holds `${…}` stays as it is.
  * 4. An error names the variable and the path, never a value.
+ * 5. What a variable puts into a header of a server is remembered: it counts as a secret whatever the header is called
+ *    (`activities/tokens/configured.ts`, INV-S1).
  */
 import { readFile } from 'node:fs/promises';
 import { dirname, relative, resolve, sep } from 'node:path';
 import type { YAMLError } from 'yaml';
+import type { HeaderSecrets } from '../../activities/tokens/configured.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { Config } from '../../contracts/schemas/config.ts';
 import { parseAs, pathText } from '../../contracts/schemas/parse.ts';
 
 export interface LoadedConfig {
   readonly config: Config;
+  /** Absent if the configuration came from no file. */
+  readonly headerSecrets?: HeaderSecrets;
   /** Absolute; undefined if there is no file and all values are defaults. */
   readonly path: string | undefined;
   /** The folder to which paths of the configuration are relative. */
@@ -33,12 +38,16 @@ export async function loadConfig(
 ): Promise<LoadedConfig> {
   const file = await readConfigFile(path, environment, workingDirectory);
   const what = file?.what ?? `configuration (there is no ${CONFIG_FILE})`;
-  const value = substitute(file?.value ?? {}, environment, what);
+  const headerSecrets = new Map<string, string[]>();
+  const value = substitute(file?.value ?? {}, environment, what, [], ([part, server, field], text) => {
+    if (part !== 'servers' || field !== 'headers' || typeof server !== 'string') return;
+    headerSecrets.set(server, [...(headerSecrets.get(server) ?? []), text]);
+  });
   const config = parseAs(Config, value, 'CONFIG_INVALID', what);
   // Commands of clients read files by this module, too, and need none of what the check loads.
   const { checkConfig } = await import('./checks.ts');
   checkConfig(config, what);
-  return { config, path: file?.path, baseDirectory: file?.baseDirectory ?? workingDirectory };
+  return { config, headerSecrets, path: file?.path, baseDirectory: file?.baseDirectory ?? workingDirectory };
 }
 
 const CONFIG_FILE = 'countersign.yaml';
@@ -117,23 +126,33 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 const REFERENCE = /\$(\$\{)|\$\{([^}]*)\}?/g;
 const CONTENT = /^([A-Za-z_][A-Za-z0-9_]*)(?::-([\s\S]*))?$/;
 
+/** Hears of each text that a variable of the environment has put into the value at a path. */
+type OnFound = (path: readonly PropertyKey[], text: string) => void;
+
 /** @param what names the file in errors */
 export function substitute(
   value: unknown,
   environment: Environment,
   what: string,
   path: readonly PropertyKey[] = [],
+  onFound?: OnFound,
 ): unknown {
-  if (typeof value === 'string') return substituteText(value, environment, what, path);
-  if (Array.isArray(value)) return value.map((item, index) => substitute(item, environment, what, [...path, index]));
+  const inner = (item: unknown, key: PropertyKey): unknown =>
+    substitute(item, environment, what, [...path, key], onFound);
+  if (typeof value === 'string') return substituteText(value, environment, what, path, onFound);
+  if (Array.isArray(value)) return value.map(inner);
   if (value === null || typeof value !== 'object') return value;
   // fromEntries defines own properties, so a key `__proto__` stays a key and is refused as unknown.
-  return Object.fromEntries(
-    Object.entries(value).map(([key, inner]) => [key, substitute(inner, environment, what, [...path, key])]),
-  );
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, inner(item, key)]));
 }
 
-function substituteText(text: string, environment: Environment, what: string, path: readonly PropertyKey[]): string {
+function substituteText(
+  text: string,
+  environment: Environment,
+  what: string,
+  path: readonly PropertyKey[],
+  onFound: OnFound | undefined,
+): string {
   return text.replaceAll(REFERENCE, (whole, escaped: string | undefined, content: string | undefined) => {
     if (escaped !== undefined) return escaped;
     const [, name, otherwise] = whole.endsWith('}') ? (CONTENT.exec(content ?? '') ?? []) : [];
@@ -146,6 +165,7 @@ function substituteText(text: string, environment: Environment, what: string, pa
     // A default also replaces an empty variable, as in a shell.
     const chosen = otherwise === undefined ? found : found === undefined || found === '' ? otherwise : found;
     if (chosen === undefined) throw invalid(what, path, `needs the environment variable ${name}, which is not set`);
+    if (chosen === found) onFound?.(path, chosen);
     return chosen;
   });
 }

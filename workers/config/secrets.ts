@@ -4,15 +4,20 @@
  * A secret field that is added to the schema is added here too: `test/unit/workers/config/secrets.test.ts` compares the
  * two.
  */
-import { clientsOf, secretHeaderValues } from '../../activities/tokens/configured.ts';
+import { clientsOf, type HeaderSecrets, secretHeaderValues } from '../../activities/tokens/configured.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { CodecKey } from '../../contracts/schemas/json.ts';
 import type { Channel } from '../../contracts/schemas/channels.ts';
 
-/** Returns every secret of the configuration, for a scrubber. */
-export function secretsOf(config: Config): readonly string[] {
+/**
+ * Returns every secret of the configuration, for a scrubber.
+ * @param headerSecrets undefined if it came from no file
+ */
+export function secretsOf(config: Config, headerSecrets: HeaderSecrets | undefined): readonly string[] {
   const credentials = clientsOf(config).flatMap(({ client }) => client.clientSecret ?? []);
-  const headers = Object.values(config.servers).flatMap((server) => secretHeaderValues(server.headers));
+  const headers = Object.entries(config.servers).flatMap(([name, server]) =>
+    secretHeaderValues(server.headers, headerSecrets?.get(name)),
+  );
   const models = Object.values(config.models).map((model) => ('apiKey' in model ? model.apiKey : undefined));
   const { s3 } = config.artifacts;
   const signIn = config.gateway?.signIn;

@@ -5,14 +5,14 @@
  * Pure. It owns what is believed of that word. It does not own when the server is asked
  * (`domain/legacy-2025/tasks.ts`).
  * 1. The task's id, and that of its session, find the task again and are secret: no other kept value holds them
- *    (INV-S1).
+ *    (INV-S1). Short ones can be guessed, and may be ordinary words or numbers: they are not looked for.
  * 2. Times of a server are hints: a number that makes no sense is left out.
  */
 import { type Fields, isFields } from '../../../domain/shapes/inputs.ts';
 import { bounded } from '../../../domain/text/escape.ts';
 import type { Scrubber } from '../../scrubbing/scrubber.ts';
 import { halfway, type Trace, unknown } from '../classify-failure.ts';
-import { quoted } from '../classify-result.ts';
+import { quoted, secretIds } from '../classify-result.ts';
 import type { TaskId } from '../port.ts';
 import type { LegacyCalls } from '../mcp-server.ts';
 
@@ -65,7 +65,7 @@ function isTaskId(id: { readonly taskId: unknown; readonly sessionId?: string })
 }
 
 export function secretsOf({ taskId, sessionId }: TaskId): string[] {
-  return [taskId, ...(sessionId === undefined ? [] : [sessionId])];
+  return [taskId, sessionId].flatMap((id) => secretIds(id));
 }
 
 /** Undefined if its status is not one of the protocol's. */

@@ -10,7 +10,7 @@
  * 3. A failure that may pass says nothing of the task. Only the server's own word that it does not know the task, or
  *    its session, ends it.
  * 4. A completed task without its result is unknown: the result may say that the tool has failed (INV-X1).
- * 5. Everything returned is scrubbed, also of the ids (INV-S1).
+ * 5. Everything returned is scrubbed, also of ids that are no ordinary words (INV-S1).
  * 6. The SDK's client is left out: it has no tasks, and takes up no session without its own memory of the handshake.
  * 7. Each request has its time; no connection stands between two polls.
  * 8. A list for a caller that does not wait for tasks leaves out tools that can only be called as one. Runs wait for

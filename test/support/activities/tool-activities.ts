@@ -40,7 +40,10 @@ export async function inActivity<Input, Output>(
   return await environmentOfRun(tried).run(activity, input);
 }
 
-export function environmentOfRun(tried: Tried = { attempt: 1 }): MockActivityEnvironment {
+export function environmentOfRun(
+  tried: Tried = { attempt: 1 },
+  workflowId: string = RUN.workflowId,
+): MockActivityEnvironment {
   const { attempt, scheduledAt = Date.now(), attemptAt = scheduledAt, activity } = tried;
   return new MockActivityEnvironment(
     {
@@ -52,7 +55,7 @@ export function environmentOfRun(tried: Tried = { attempt: 1 }): MockActivityEnv
       workflowType: 'agentRun',
       namespace: RUN.namespace,
       workflowNamespace: RUN.namespace,
-      workflowExecution: { workflowId: RUN.workflowId, runId: RUN_ID },
+      workflowExecution: { workflowId, runId: RUN_ID },
     },
     { logger: new DefaultLogger('ERROR') },
   );

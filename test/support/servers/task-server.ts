@@ -23,6 +23,8 @@ export interface TaskScript {
   readonly support?: 'required' | 'optional';
   /** Capabilities of the session; default: with tasks. */
   readonly capabilities?: Fields;
+  /** Id of every task; default: a new one each. */
+  readonly taskId?: string;
   /** Fields of a task when it begins. */
   readonly begins?: Fields;
   readonly get?: Word;
@@ -80,7 +82,7 @@ export async function startTaskServer(first: TaskScript = {}): Promise<TaskServe
     calls.push(params);
     if (params['task'] === undefined)
       return answer(exchange, { result: { content: [{ type: 'text', text: 'dug at once' }] } });
-    const id = `task-${randomUUID()}`;
+    const id = script.taskId ?? `task-${randomUUID()}`;
     const session = sessionOf(exchange.request) ?? '';
     const task = { id, session, argument: exchange.arguments, polls: 0, cancelled: false };
     tasks.push(task);

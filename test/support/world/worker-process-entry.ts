@@ -17,7 +17,7 @@ const MARK = /^\/\* workflow bundle of countersign [^*]*\*\//;
 
 const [configFile, role, bundleFile = ''] = process.argv.slice(2);
 const loaded = await loadConfig(configFile, process.env);
-const log = installLog(loaded.config);
+const log = installLog(loaded.config, loaded.headerSecrets);
 // Sound: the test that starts this process wrote the file.
 const given = JSON.parse(await readFile(bundleFile, 'utf8')) as WorkflowBundle;
 // Compiled, the same code has another mark than the sources of which the test made the bundle.

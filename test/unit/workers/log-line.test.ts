@@ -18,6 +18,14 @@ function written(fields?: Readonly<Record<string, unknown>>, message = 'Somethin
   return JSON.parse(lines.join('')) as unknown;
 }
 
+test('INV-S1: what the environment put into a header is taken out of a line', () => {
+  const lines: string[] = [];
+  const headerSecrets = new Map([['bank', ['of-the-environment']]]);
+  const parsed = Config.parse({ servers: { bank: { url: 'https://bank.example.com/mcp' } } });
+  lineWriter(parsed, (line) => lines.push(line), headerSecrets)('warn', 'It said of-the-environment.');
+  expect(lines).toEqual([expect.stringContaining('It said [redacted].')]);
+});
+
 test('level and time are words, fields stand at the top, beside the message', () => {
   expect(written({ server: 'bank', attempt: 3 })).toEqual({
     level: 'warn',

@@ -10,13 +10,16 @@ import {
 } from '../../../../activities/discovery/access.ts';
 import type { ToolListing } from '../../../../activities/mcp/port.ts';
 import type { MintedToken, TokenRequest } from '../../../../activities/tokens/port.ts';
+import { defined } from '../../../../contracts/defined.ts';
 import { CountersignError, type ErrorCode } from '../../../../contracts/errors.ts';
+import type { CatalogSnapshot } from '../../../../contracts/schemas/catalog.ts';
 import { Config } from '../../../../contracts/schemas/config.ts';
 import type { ToolDefinition } from '../../../../contracts/schemas/tool.ts';
 import type { RunIdentity } from '../../../../contracts/wire/identity.ts';
 import { definitionHash } from '../../../../domain/request/digest.ts';
 import { READ_RESOURCE_TOOL } from '../../../../domain/run/resource-link.ts';
 import type { OfferedTool } from '../../../../domain/run/toolset.ts';
+import { catalogSnapshot } from '../../../support/builders/catalog.ts';
 import { toolDefinition } from '../../../support/builders/tool.ts';
 
 describe('A call meets the tool that was shown, or nothing is called (H-7, F24, INV-G4)', () => {
@@ -82,7 +85,7 @@ describe('A call meets the tool that was shown, or nothing is called (H-7, F24, 
 
   test('what a run has just listed is believed for its time, then listed again with a token for listing', async () => {
     const tools = liveTools(60);
-    tools.learn(principal, await listing());
+    tools.learn(principal, await listing(), undefined);
     clock += 59_999;
     expect(await current(tools)).toBe(pinned);
     expect(lists).toEqual([]);
@@ -119,7 +122,7 @@ describe('A call meets the tool that was shown, or nothing is called (H-7, F24, 
 
   test('what was approved after a change is not compared with what this worker had kept of before it', async () => {
     const tools = liveTools();
-    tools.learn(principal, { tools: [pinned.definition], refused: [] });
+    tools.learn(principal, { tools: [pinned.definition], refused: [] }, undefined);
     const now = toolDefinition({ description: 'Writes twice.' });
     listing = async () => ({ tools: [now], refused: [] });
     expect(await current(tools, pinned, definitionHash(now))).toMatchObject({ definition: now });
@@ -222,7 +225,7 @@ describe('A call meets the tool that was shown, or nothing is called (H-7, F24, 
     ],
   ])('what one principal is listed is not believed for another, nor waited for: %s', async (_, one, other) => {
     const tools = liveTools();
-    tools.learn(one, await listing());
+    tools.learn(one, await listing(), undefined);
     await current(tools, pinned, pinned.hash, other);
     expect(lists).toHaveLength(1);
     listing = async () => ({ tools: lists.length === 2 ? [] : [pinned.definition], refused: [] });
@@ -233,6 +236,23 @@ describe('A call meets the tool that was shown, or nothing is called (H-7, F24, 
     ]);
     expect([mine.status, theirs.status]).toEqual(['rejected', 'fulfilled']);
     expect(mints.at(-1)?.initiator).toEqual(other.run.initiator);
+  });
+
+  test('what is listed with one name of credentials is not believed for another', async () => {
+    const tools = liveTools();
+    const naming = (credentials?: string): CatalogSnapshot =>
+      catalogSnapshot([], { connection: { url, trusted: false, ...defined({ credentials }) } });
+    const calling = (catalog: CatalogSnapshot | undefined): Promise<CurrentTool> =>
+      tools.current(principal, pinned, pinned.hash, catalog, new AbortController().signal);
+    tools.learn(principal, await listing(), naming('reader'));
+    await calling(naming('reader'));
+    expect(lists).toHaveLength(0);
+    listing = async () => ({ tools: [], refused: [] });
+    for (const catalog of [naming('admin'), naming(), undefined])
+      await expect(calling(catalog)).rejects.toMatchObject({ code: 'TOOL_UNKNOWN' });
+    expect(mints.map(({ credentials }) => credentials?.name)).toEqual(['admin', undefined, undefined]);
+    // What reader was listed stands.
+    expect((await calling(naming('reader'))).tool).toBe(pinned);
   });
 
   function runBy(id: string, tenant = 'default'): Principal {

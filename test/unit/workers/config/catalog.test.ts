@@ -75,7 +75,7 @@ describe('a secret of named credentials', () => {
   test('comes from the environment, and is among those that are scrubbed', async () => {
     const { config } = await load(text, { VAULT_SECRET: 'canary' });
     expect(config.credentials['vault']?.use).toMatchObject({ clientSecret: 'canary' });
-    expect(secretsOf(config)).toContain('canary');
+    expect(secretsOf(config, undefined)).toContain('canary');
   });
 
   test('that is not set is named by its variable and path', async () => {

@@ -53,6 +53,25 @@ describe('${NAME} in values', () => {
     expect(`${error.message}${JSON.stringify(error.facts)}`).not.toContain('canary');
   });
 
+  test('INV-S1: what variables put into the headers of a server is known as theirs, and no default', async () => {
+    const { headerSecrets } = await load(
+      `servers:
+  notes:
+    url: https://\${HOST}/mcp
+    headers: {X-Ward: "a \${ONE}\${TWO:-other} b", X-Zone: "\${ZONE:-north}", X-Plain: "$\${ONE}"}
+  files: {url: "https://files.example.com/mcp", headers: {X-Ward: "\${TWO}"}}
+models: {m: {provider: openai, model: "\${TWO}"}}
+`,
+      { HOST: 'notes.example.com', ONE: 'first ', TWO: 'second', ZONE: '' },
+    );
+    expect(headerSecrets).toEqual(
+      new Map([
+        ['notes', ['first ', 'second']],
+        ['files', ['second']],
+      ]),
+    );
+  });
+
   test.each(['${}', '${1A}', '${A B}', '${A', '${A:+x}', '${canary-name'])(
     '%s is refused as no reference',
     async (text) => {

@@ -118,12 +118,17 @@ const CANARIES = [
 
 describe('secrets of a configuration', () => {
   test('are all known, and nothing that is no secret is among them', () => {
-    expect([...secretsOf(config)].toSorted()).toEqual([...CANARIES].toSorted());
+    expect([...secretsOf(config, undefined)].toSorted()).toEqual([...CANARIES].toSorted());
   });
 
   test('taken by a scrubber, they vanish from whatever a process says', () => {
-    const scrubber = createScrubber(secretsOf(config));
+    const scrubber = createScrubber(secretsOf(config, undefined));
     for (const canary of CANARIES) expect(scrubber.text(`failed with ${canary}!`)).toBe('failed with [redacted]!');
+  });
+
+  test('what the environment put into a header of a server is known, whatever the header is called', () => {
+    const known = secretsOf(config, new Map([['notes', ['canary-variable']]]));
+    expect(known.filter((secret) => !CANARIES.includes(secret))).toEqual(['canary-variable']);
   });
 
   test('a field whose name sounds like a secret is one of the known, so that a new one is not forgotten', () => {

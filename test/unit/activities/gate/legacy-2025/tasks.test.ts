@@ -158,7 +158,7 @@ describe('whether a call is a task, and what a run keeps of one: sealed, bound t
 describe("what is believed of a server's word on a task", () => {
   const names: Names = { server: 'mine', tool: 'dig', quote: (text) => text };
   const plain = createScrubber([]);
-  const ID = 'task-0123456789';
+  const ID = 'task-0123456789ab';
   const SESSION = 'session-0123456789';
 
   function answered(
@@ -196,6 +196,11 @@ describe("what is believed of a server's word on a task", () => {
         ttlMs: 9,
         message: 'at [redacted] in [redacted]',
       });
+    });
+
+    test('what is said of it keeps short numbers and words that are also its ids', () => {
+      const task = { taskId: '1042', status: 'working', statusMessage: 'order 1042 is looked for on the shelf' };
+      expect(begun(task, { sessionId: 'shelf' })).toMatchObject({ message: 'order 1042 is looked for on the shelf' });
     });
 
     test.each([
