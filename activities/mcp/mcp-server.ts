@@ -211,7 +211,7 @@ async function open(
   const prior = known ? priors.recall(connection) : undefined;
   if (prior !== undefined) {
     try {
-      return await openSession({ ...common, ...prior });
+      return await openSession({ ...common, prior });
     } catch (error) {
       if (!(error instanceof ConnectFailure) || error.stopped !== undefined) throw error;
       priors.forget(connection);

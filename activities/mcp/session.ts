@@ -60,8 +60,6 @@ export function firstId(): number {
 export interface SessionOptions {
   readonly connection: ServerConnection;
   readonly prior?: PriorDiscovery;
-  /** Address to which an earlier session was redirected; goes with `prior`. */
-  readonly at?: string;
   readonly connectMs: number;
   readonly signal: AbortSignal;
   readonly egress: Egress;
@@ -79,8 +77,8 @@ export interface Session {
   readonly wire: Wire;
   /** Facts that the next session with this server may take as known. */
   readonly learned: PriorDiscovery;
-  /** The address at which its requests were answered. */
-  readonly at: string;
+  /** True if the server sent its requests on to another address (307, 308). */
+  readonly moved: boolean;
   /** @param kept leaves the server's side open: there is work of ours in it */
   close(kept?: 'kept'): Promise<void>;
 }
@@ -110,7 +108,8 @@ const noValidator: jsonSchemaValidator = {
  * @throws ConnectFailure if no session could be opened
  */
 export async function openSession(options: SessionOptions): Promise<Session> {
-  const { connection, prior, at = connection.url, connectMs, signal, egress, fetch, asks } = options;
+  const { connection, prior, connectMs, signal, egress, fetch, asks } = options;
+  const { url } = connection;
   const hasAsked = (): boolean => transport.asked;
   const wire = openWire({ egress, server: connection, hasAsked, ...defined({ fetch }) });
   const { accessToken, renewal } = connection;
@@ -119,7 +118,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
       ? wire.fetch
       : renewedFetch(wire.fetch, accessToken, renewal, () => wire.exchange().nonceWanted === true);
   const standing = asks === 'heard' ? standingStream(http) : undefined;
-  const transport = new SessionTransport(new URL(at), {
+  const transport = new SessionTransport(new URL(url), {
     fetch: standing?.fetch ?? withoutStandingStream(http),
     ...transportOptions(connection),
     reconnectionOptions: RESUME,
@@ -162,7 +161,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     signal.removeEventListener('abort', onCancel);
   }
   const close: Session['close'] = (kept) => leaveSession(transport, wire, kept, transport.noticesSent(), client);
-  return { client, transport, wire, learned: learnedBy(client), at: wire.movedTo(at), close };
+  return { client, transport, wire, learned: learnedBy(client), moved: wire.movedTo(url) !== url, close };
 }
 
 /**
@@ -241,38 +240,34 @@ function learnedBy(client: Client): PriorDiscovery {
 }
 
 // Remembers how servers speak, so that a call to a modern server costs no extra round trip. Only protocol era,
-// versions, capabilities and the address within the server's origin are kept, and not for long: a server may be
-// upgraded.
+// versions and capabilities are kept, and not for long: a server may be upgraded. No address is: a redirect is the
+// answer to one principal's request, and holds for that (RFC 9110 §15.4.8). A modern server that redirects is asked
+// anew by each session, since its call would be the first request, and no call follows a redirect. A session with a
+// legacy one begins with a request of its own anyway.
 
 const MAX_SERVERS = 500;
 const MAX_AGE_MS = 10 * 60_000;
 const MAX_BYTES = 16_384;
 
-/** The values with which a session is opened. */
-export interface Known {
-  readonly prior: PriorDiscovery;
-  /** Address of the server after its redirects. */
-  readonly at: string;
-}
-
 export interface Priors {
-  recall(connection: ServerConnection): Known | undefined;
-  learn(connection: ServerConnection, session: { readonly learned: PriorDiscovery; readonly at: string }): void;
+  recall(connection: ServerConnection): PriorDiscovery | undefined;
+  learn(connection: ServerConnection, session: Pick<Session, 'learned' | 'moved'>): void;
   forget(connection: ServerConnection): void;
 }
 
 /** @param now epoch ms */
 export function createPriors(now: () => number = Date.now): Priors {
-  const known = new LRUCache<string, { readonly session: Known; readonly since: number }>({ max: MAX_SERVERS });
+  const known = new LRUCache<string, { readonly prior: PriorDiscovery; readonly since: number }>({ max: MAX_SERVERS });
   return {
     recall(connection) {
       const entry = known.get(keyOf(connection));
-      return entry === undefined || now() - entry.since > MAX_AGE_MS ? undefined : entry.session;
+      return entry === undefined || now() - entry.since > MAX_AGE_MS ? undefined : entry.prior;
     },
-    learn(connection, { learned: prior, at }) {
+    learn(connection, { learned: prior, moved }) {
+      if (moved && prior.kind === 'modern') return;
       // A server decides how large its capabilities are.
       if (JSON.stringify(prior).length > MAX_BYTES) return;
-      known.set(keyOf(connection), { session: { prior, at }, since: now() });
+      known.set(keyOf(connection), { prior, since: now() });
     },
     forget(connection) {
       known.delete(keyOf(connection));

@@ -1,4 +1,7 @@
-/** How a call reaches a server: eras, what is known beforehand, headers, heartbeats, redirects. */
+/**
+ * How a call reaches a server: eras, what is known beforehand, headers, heartbeats, redirects. One file, because each
+ * test is one way through the same session, and how that is left.
+ */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { defined } from '../../contracts/defined.ts';
 import { aCall, aConnection, aDefinition, type ToolServerHarness } from '../support/activities/tool-call.ts';
@@ -213,7 +216,7 @@ export function sessionSuite({ name, create }: ToolServerHarness): void {
     });
 
     test.each(['modern', 'legacy'] as const)(
-      'a %s server that moved within its origin is called where it is, also by the session that knows it (INV-X1)',
+      'a %s server that moved within its origin is called where it is, also by the next session (INV-X1)',
       async (era) => {
         server.become({
           era,
@@ -230,6 +233,28 @@ export function sessionSuite({ name, create }: ToolServerHarness): void {
         expect(server.seen.filter(isCall)).toHaveLength(2);
       },
     );
+
+    test.each(ERAS)('a redirect of a %s server leads only the caller that got it (RFC 9110 §15.4.8)', async (era) => {
+      const placeOf = (token = ''): string => `/u/${token.replace('Bearer token-', '')}/mcp`;
+      const asked: string[] = [];
+      server.become({
+        era,
+        intercept: ({ url = '', headers: { authorization } }, response) => {
+          if (url !== '/mcp') asked.push(`${url} by ${placeOf(authorization)}`);
+          if (url !== '/mcp') return false;
+          response.writeHead(307, { location: placeOf(authorization) }).end();
+          return true;
+        },
+      });
+      const toolServer = create();
+      for (const accessToken of ['token-alice', 'token-bob']) {
+        const connection = aConnection({ url: server.url, accessToken });
+        expect(await toolServer.call(connection, aCall())).toMatchObject({ kind: 'executed' });
+        await toolServer.list(connection, new AbortController().signal, { known: true });
+      }
+      expect(new Set(asked)).toEqual(new Set(['/u/alice/mcp by /u/alice/mcp', '/u/bob/mcp by /u/bob/mcp']));
+      expect(server.executions()).toBe(2);
+    });
 
     test('two calls at once with two tokens: the server sees each its own (S1.1)', async () => {
       const toolServer = create();
