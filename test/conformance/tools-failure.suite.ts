@@ -165,6 +165,24 @@ const RAN: readonly (readonly [FailureRow['id'], string, Does, FailureRow['ends'
   ['M-500-after', '500 after it ran: unknown', status(500, {}, 'oops'), UNKNOWN],
   ['M-502', '502: unknown', status(502), UNKNOWN],
   ['M-504', '504: unknown', status(504), UNKNOWN],
+  [
+    'M-400-session',
+    "400 in words of the tool's own, which speak of a session: as any 400, and sent once (INV-X1)",
+    status(400, {}, '{"error":"Your checkout session 77 was charged, but the receipt failed"}'),
+    { kind: 'refused', code: 'TOOL_REFUSED' },
+  ],
+  [
+    'M-404-session',
+    '404 in the words of a session that is lost, to a call that named none: as any 404, and sent once (INV-X1)',
+    status(404, {}, 'Session not found'),
+    { kind: 'refused', code: 'TOOL_UNAVAILABLE' },
+  ],
+  [
+    'M-rpc-32022',
+    'the refusal of a version that a tool passes on in an answer of its own: sent once (INV-X1)',
+    error(-32_022, 'Unsupported protocol version'),
+    { kind: 'refused', code: 'TOOL_REFUSED' },
+  ],
   ['M-409', '409: unknown, it may be the word of the tool itself', status(409), UNKNOWN],
   ...[301, 302, 307, 308].map(
     (code) =>

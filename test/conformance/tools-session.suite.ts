@@ -117,8 +117,46 @@ export function sessionSuite({ name, create }: ToolServerHarness): void {
       },
     );
 
+    test.each([
+      [404, ''],
+      [404, '{"error":"Your checkout session 77 was charged, but the receipt is not found"}'],
+      [400, 'Session not found'],
+      [
+        400,
+        JSON.stringify({ jsonrpc: '2.0', id: 1, error: { code: -32_000, message: 'no protocol version 2 of it' } }),
+      ],
+    ])('a call in a session that ends with %i "%s" may have run, and is sent once (INV-X1)', async (status, body) => {
+      server.become({
+        era: 'legacy',
+        sessions: true,
+        onCall: (exchange) => {
+          exchange.execute();
+          exchange.status(status, {}, body);
+        },
+      });
+      expect(await create().call(aConnection({ url: server.url }), aCall())).toMatchObject({ kind: 'refused' });
+      expect(server.executions()).toBe(1);
+    });
+
+    test('a server that was modern, and now has sessions, runs the call once (INV-X1, F10)', async () => {
+      const toolServer = create();
+      await toolServer.call(aConnection({ url: server.url }), aCall());
+      const error = { code: -32_000, message: 'Bad Request: Server not initialized' };
+      server.become({
+        era: 'legacy',
+        sessions: true,
+        intercept: ({ headers }, response, method) => {
+          if (method !== 'tools/call' || headers['mcp-session-id'] !== undefined) return false;
+          response.writeHead(400).end(JSON.stringify({ jsonrpc: '2.0', id: null, error }));
+          return true;
+        },
+      });
+      expect(await toolServer.call(aConnection({ url: server.url }), aCall())).toMatchObject({ kind: 'executed' });
+      expect(server.executions()).toBe(2);
+    });
+
     test('a server that never finds its session is not asked for ever', async () => {
-      server.become({ era: 'legacy', onCall: ({ status }) => status(404, {}, 'Session not found') });
+      server.become({ era: 'legacy', sessions: true, onCall: ({ status }) => status(404, {}, 'Session not found') });
       expect(await create().call(aConnection({ url: server.url }), aCall())).toMatchObject({
         kind: 'refused',
         code: 'TOOL_UNAVAILABLE',

@@ -23,8 +23,9 @@ import type { RefusedTool, ToolDefinition } from '../../../contracts/schemas/too
 import type { ArtifactStore } from '../../artifacts/port.ts';
 import type { Egress, GuardedFetch } from '../../egress/fetch.ts';
 import { secretsOf, type TaskStatus, type TaskWord, wordOf } from './begun-task.ts';
-import { isSessionRefusal, type Names, reasonOf, refusalIn, type Trace } from '../classify-failure.ts';
+import { type Names, reasonOf, refusalIn, type Trace } from '../classify-failure.ts';
 import { type Answered, executed, oversized, quoted, scrubberFor } from '../classify-result.ts';
+import { isSessionRefusal } from '../session-refusal.ts';
 import {
   firstId,
   leaveSession,
@@ -173,7 +174,7 @@ function unanswered(
   if (exchange.forbidden !== undefined) return { kind: 'unreached', reason: exchange.forbidden.message };
   const refusal = refusalIn(error, exchange, names.quote);
   // 404 is the status that the spec names (MCP 2025-11-25, "Session Management"); other servers say it in words.
-  const isGone = isSessionRefusal(trace) || (exchange.status === 404 && id.sessionId !== undefined);
+  const isGone = isSessionRefusal(trace, id) || (exchange.status === 404 && id.sessionId !== undefined);
   if (stopped === undefined && isGone)
     return { kind: 'lost', reason: `the server does not know its session any more (${refusal?.reason ?? 'HTTP 404'})` };
   const reason =
