@@ -78,8 +78,10 @@ export function endingOfFailure(trace: Extract<Trace, { kind: 'failed' }>, names
     return unknown(names, `the server answered with a redirect (HTTP ${status}), which no call follows`, exchange);
   const refusal = asked === undefined ? refusalIn(error, exchange, names.quote) : undefined;
   if (refusal !== undefined) return refused(names, refusal);
-  if (exchange.tooLarge === true && exchange.streamed === true)
-    return unknown(names, 'what the server says in its stream is larger than this service reads', exchange);
+  if (exchange.tooLarge === true && (exchange.streamed === true || status === 200)) {
+    const what = exchange.streamed === true ? 'what the server says in its stream' : 'the answer';
+    return unknown(names, `${what} is larger than this service reads`, exchange);
+  }
   const lost = stopped === 'lost' ? 'the connection ended without an answer' : undefined;
   return unknown(names, lost ?? reasonOf(error, 'the answer could not be read'), exchange);
 }

@@ -94,9 +94,11 @@ export interface McpToolServerOptions {
   readonly legacy?: LegacyCalls;
 }
 
-/** A stream brings messages of every kind, and nobody knows which of them was too large. */
-function isAnswerTooLarge({ tooLarge, status, streamed }: Exchange): boolean {
-  return tooLarge === true && status === 200 && streamed !== true;
+/** Returns the ending of a call whose result was too large to be kept; undefined if there is none, as far as is known. */
+function endingOfLarge({ says, status }: Exchange, { reads }: Names): CallEnding | undefined {
+  if (says === undefined || status !== 200) return undefined;
+  // A resource has no failure of its own.
+  return oversized(reads === true ? 'success' : says);
 }
 
 /** One call, over all sessions that it takes. */
@@ -145,7 +147,7 @@ export function createMcpToolServer({
         const { ended, states } = await sendLegs(call, { names, scrubberWith, send });
         scrub = scrubberWith(states);
         if (ended.kind === 'failed') {
-          const ending = isAnswerTooLarge(ended.exchange) ? oversized() : endingOfFailure(ended, names);
+          const ending = endingOfLarge(ended.exchange, names) ?? endingOfFailure(ended, names);
           return withFault(ending, faultOf(ended, 'call'));
         }
         if (ended.kind !== 'answered') return ended;

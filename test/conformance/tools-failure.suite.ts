@@ -226,12 +226,12 @@ const RAN: readonly (readonly [FailureRow['id'], string, Does, FailureRow['ends'
   ],
   [
     'M-gzip-bomb',
-    'a small compressed body that is a large one: executed, with a result too large to keep',
+    'a small compressed body that is a large one, and no answer: unknown',
     ({ response }) => {
       response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' });
       response.end(gzipSync(Buffer.alloc(40 * MIB, ' ')));
     },
-    TOO_LARGE,
+    UNKNOWN,
   ],
   [
     'M-sse-resumed',
@@ -263,13 +263,15 @@ const RAN: readonly (readonly [FailureRow['id'], string, Does, FailureRow['ends'
   ],
   [
     'M-large',
-    'a result of 60 MB: executed, with a result too large to keep, and read no further than is kept',
-    ({ response }) => {
+    'a result of 60 MB: executed, with a result too large to keep, and read on only for what it says',
+    ({ response, answerWith }) => {
       response.writeHead(200, { 'content-type': 'application/json' });
+      const [head = '', tail = ''] = answerWith({ content: [text('…')] }).split('…');
+      response.write(head);
       const part = Buffer.alloc(MIB, ' ');
       let left = 60;
       const next = (): void => {
-        if (response.destroyed || (left -= 1) < 0) return void response.end();
+        if (response.destroyed || (left -= 1) < 0) return void response.end(tail);
         response.write(part, () => setImmediate(next));
       };
       next();

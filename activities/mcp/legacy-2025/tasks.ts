@@ -194,11 +194,12 @@ async function resultIn(asking: Asking, { status, message }: Over): Promise<Task
   const { link, names, question, artifacts, scrub } = asking;
   const trace = await link.ask('tasks/result', RESULT_MS);
   if (trace.kind === 'failed') {
-    const { tooLarge, status: http, streamed } = trace.exchange;
-    // In a stream the large message need not have been the result, as with calls (`activities/mcp/mcp-server.ts`).
-    if (tooLarge === true && streamed === true) return lostResult(status, TOO_LARGE);
-    if (tooLarge === true && http === 200)
-      return { kind: 'over', ending: status === 'failed' ? failedWithout(TOO_LARGE) : oversized() };
+    const { tooLarge, says, status: http, streamed } = trace.exchange;
+    // In a stream the large message need not have been the result, as with calls (`activities/mcp/large-answer.ts`).
+    if (tooLarge === true && (streamed === true || http === 200))
+      return status === 'failed' || says === undefined
+        ? lostResult(status, TOO_LARGE)
+        : { kind: 'over', ending: oversized(says) };
     const gone = unanswered(asking, trace);
     return gone.kind === 'unreached' ? { ...gone, ended: status } : lostResult(status, gone.reason);
   }
@@ -239,7 +240,7 @@ async function openTaskLink(
   { id, signal }: TaskQuestion,
   { egress, fetch }: McpTaskServerOptions,
 ): Promise<TaskLink> {
-  const wire = openWire({ egress, server: connection, ...defined({ fetch }) });
+  const wire = openWire({ egress, server: connection, skims: true, ...defined({ fetch }) });
   const transport = new SessionTransport(new URL(connection.url), {
     fetch: withoutStandingStream(wire.fetch),
     ...transportOptions(connection),
