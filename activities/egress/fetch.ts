@@ -13,6 +13,7 @@
  */
 import { type LookupAddress, promises as dns } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
+import { setImmediate as immediate } from 'node:timers/promises';
 import { Agent, buildConnector, fetch } from 'undici';
 import { CountersignError } from '../../contracts/errors.ts';
 import { isLocalName, isSecurelyReached } from '../../domain/text/urls.ts';
@@ -28,6 +29,19 @@ export interface BodyWatch {
   readonly onTooLarge?: () => void;
   /** Called for each chunk, after decompression. */
   readonly onBytes?: (count: number) => void;
+  /**
+   * Gives who sees a body that has exceeded its bound before it fails; not called for an event stream. The rest is read
+   * on for it alone, up to four times the bound.
+   */
+  readonly skim?: () => Skim;
+}
+
+/** Sees the chunks of a body, from its first on. They are kept nowhere else. */
+export interface Skim {
+  /** Returns false if it wants no more. */
+  read(chunk: Uint8Array): boolean;
+  /** Called if the body came to its end. */
+  ended(): void;
 }
 
 /** Bounds of one answer. */
@@ -151,6 +165,8 @@ function unlisted(origin: string): string {
 // 5. The lines of an event stream are counted as they come. A line end also ends a string, since JSON has no line end
 //    in one: so other fields of an event hide nothing that is counted. Each line of a stream counts as well: its parser
 //    makes something of every line, of an unknown field an error.
+// 6. A body that is read on for a skim is held no further: what came before its bound goes chunk by chunk, too, with
+//    other work in between.
 
 /** Thrown into the body's reader; the capped response also tells its owner. */
 export class ResponseTooLarge extends Error {
@@ -165,10 +181,12 @@ const CR = 0x0d;
 
 /** Limit of a stream that is bounded per event, as a number of largest events. */
 const MOST_FULL_EVENTS = 16;
+/** Limit of a body that is read for a skim, as a number of bounds. */
+const MOST_SKIMMED = 4;
 
 export function capResponse(
   response: Response,
-  { maxBytes, maxValues, wholeStreams = false, onTooLarge, onBytes }: ByteCap,
+  { maxBytes, maxValues, wholeStreams = false, onTooLarge, onBytes, skim }: ByteCap,
 ): Response {
   const { body } = response;
   if (body === null) return response;
@@ -189,15 +207,23 @@ export function capResponse(
   };
   // Sound: a body of `fetch` gives bytes.
   const reader = (body as ReadableStream<Uint8Array>).getReader();
+  const seen: Uint8Array[] = [];
   // A source of its own: a transform beside a pipe takes twice the processor time, for each answer.
   const capped = new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
         const { done, value } = await reader.read();
-        if (done) return controller.close();
+        if (done) {
+          // From here on only the reader of the body holds it.
+          seen.length = 0;
+          return controller.close();
+        }
         const most = over(value);
+        if (skim !== undefined && !isStream) seen.push(value);
         if (most === undefined) return controller.enqueue(value);
         onTooLarge?.();
+        if (skim !== undefined && !isStream)
+          await skimBody(skim(), { seen, reader, mostBytes: MOST_SKIMMED * maxBytes, onBytes });
         const error = new ResponseTooLarge(most);
         controller.error(error);
         await reader.cancel(error);
@@ -208,6 +234,27 @@ export function capResponse(
   );
   const { status, statusText, headers } = response;
   return new Response(capped, { status, statusText, headers });
+}
+
+interface LargeBody {
+  /** Chunks that came before the bound was exceeded. */
+  readonly seen: Uint8Array[];
+  readonly reader: ReadableStreamDefaultReader<Uint8Array>;
+  readonly mostBytes: number;
+  readonly onBytes: BodyWatch['onBytes'] | undefined;
+}
+
+async function skimBody(skim: Skim, { seen, reader, mostBytes, onBytes }: LargeBody): Promise<void> {
+  let left = mostBytes;
+  for (;;) {
+    await immediate();
+    const before = seen.shift();
+    const { done, value } = before === undefined ? await reader.read() : { done: false, value: before };
+    if (done || value === undefined) return skim.ended();
+    if (before === undefined) onBytes?.(value.length);
+    left -= value.length;
+    if (left < 0 || !skim.read(value)) return;
+  }
 }
 
 /** Returns the bound that is exceeded. @param after those of an event that began in this chunk, if one did */

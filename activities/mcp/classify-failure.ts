@@ -2,7 +2,7 @@
  * Classifies a call that got no result: not sent, refused before it ran, or unknown (INV-X1). It also says what that
  * shows of the server's health.
  *
- * It does not own results (`classify-result.ts`).
+ * It does not own results (`classify-result.ts`), or what a refused session proves (`session-refusal.ts`).
  * 1. `not-sent` needs proof from the connection. `refused` needs an answer that HTTP or MCP define as given before the
  *    tool runs. An ending with neither is `unknown`: a person decides, and nothing is sent again by itself.
  * 2. A server that asks in the middle of a call works on it. No later error or status proves that the tool did not run,
@@ -78,8 +78,10 @@ export function endingOfFailure(trace: Extract<Trace, { kind: 'failed' }>, names
     return unknown(names, `the server answered with a redirect (HTTP ${status}), which no call follows`, exchange);
   const refusal = asked === undefined ? refusalIn(error, exchange, names.quote) : undefined;
   if (refusal !== undefined) return refused(names, refusal);
-  if (exchange.tooLarge === true && exchange.streamed === true)
-    return unknown(names, 'what the server says in its stream is larger than this service reads', exchange);
+  if (exchange.tooLarge === true && (exchange.streamed === true || status === 200)) {
+    const what = exchange.streamed === true ? 'what the server says in its stream' : 'the answer';
+    return unknown(names, `${what} is larger than this service reads`, exchange);
+  }
   const lost = stopped === 'lost' ? 'the connection ended without an answer' : undefined;
   return unknown(names, lost ?? reasonOf(error, 'the answer could not be read'), exchange);
 }
@@ -231,7 +233,7 @@ export function refusalIn(
   const status = UnauthorizedError.isInstance(error) ? 401 : statusOf(error);
   if (status === undefined) return undefined;
   const later = defined({ retryAfterMs });
-  const body = quote(bodyOf(error));
+  const body = quote(bodyOf(error) ?? '');
   const reason = body === '' ? `HTTP ${status}` : `HTTP ${status}: ${body}`;
   if (status === 401) return { code: 'TOOL_UNAUTHORIZED', reason: declined === true ? DECLINED : UNAUTHORIZED };
   if (status === 403) return { code: 'TOOL_FORBIDDEN', reason };
@@ -249,32 +251,15 @@ export function reasonOf(error: unknown, otherwise: string): string {
   return networkReasonOf(error) ?? otherwise;
 }
 
-/**
- * True if the call was refused only for its session or protocol version. A new session may then carry it: the server
- * may be of another era than assumed, or restarted, or a replica that does not share sessions.
- */
-export function isSessionRefusal(trace: Trace): boolean {
-  if (trace.kind === 'answered') return trace.answer.kind === 'error' && trace.answer.code === -32022;
-  const status = statusOf(trace.error);
-  if (status !== 400 && status !== 404) return false;
-  // These are the words of the v1 TypeScript and Python SDKs, whose transports send them before they look at the
-  // method.
-  return /protocol[ -]version|session|not initialized/i.test(bodyOf(trace.error));
-}
-
-/** A server that no longer knows a session says so by 404, whatever its words (MCP 2025-11-25, Session Management). */
-export function isSessionLost(trace: Trace): boolean {
-  return trace.kind === 'failed' && statusOf(trace.error) === 404;
-}
-
-function statusOf(error: unknown): number | undefined {
+export function statusOf(error: unknown): number | undefined {
   return SdkHttpError.isInstance(error) ? error.status : undefined;
 }
 
-function bodyOf(error: unknown): string {
-  if (!SdkHttpError.isInstance(error)) return '';
+/** Undefined if there is none that could be read. */
+export function bodyOf(error: unknown): string | undefined {
+  if (!SdkHttpError.isInstance(error)) return undefined;
   const { text } = error.data;
-  return typeof text === 'string' ? text : '';
+  return typeof text === 'string' ? text : undefined;
 }
 
 /** A server that was silent for so long may count as one that does not answer. */
@@ -320,6 +305,8 @@ export type Trace =
   | {
       readonly kind: 'answered';
       readonly answer: RawAnswer;
+      /** Of the HTTP response that brought it. */
+      readonly status?: number | undefined;
       /** The server asked something in the middle of the call, so it did not refuse the call before it ran. */
       readonly asked?: true;
       /** Finds the session again; set if the call was sent as a task. */

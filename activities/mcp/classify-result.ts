@@ -28,6 +28,7 @@ import { dialectOf } from '../kit/json-schema.ts';
 import { within } from '../kit/time-limit.ts';
 import { createScrubber, type Scrubber, scrubbedBeginning } from '../scrubbing/scrubber.ts';
 import { endingOfError, halfway, isV1UnknownTool, type Names, refused, vanished } from './classify-failure.ts';
+import type { LargeAnswer } from './large-answer.ts';
 import type { CallEnding, ServerConnection, ToolCall } from './port.ts';
 import type { RawAnswer } from './session.ts';
 
@@ -122,14 +123,15 @@ export async function executed(
   return { kind: 'executed', isError, result };
 }
 
-/** The tool has run: a single answer with status 200 that exceeds what a session reads can only be a result. */
-export function oversized(): CallEnding {
+/**
+ * The tool has run, and its result is too large to be kept.
+ * @param says what the result was seen to tell
+ */
+export function oversized(says: LargeAnswer): CallEnding {
   const note = 'the result is larger than this service reads, and is lost';
-  return {
-    kind: 'executed',
-    isError: false,
-    result: { content: [{ type: 'text', text: `[The tool has run; ${note}.]` }], warnings: [note] },
-  };
+  const isError = says === 'failure';
+  const text = `[The tool has run${isError ? ', and says that it failed' : ''}; ${note}.]`;
+  return { kind: 'executed', isError, result: { content: [{ type: 'text', text }], warnings: [note] } };
 }
 
 /** Makes words of a server fit for a message of ours: scrubbed, on one line, bounded. */

@@ -7,7 +7,7 @@
  *
  * One file, because what is read of a list and what is refused of it are one subject.
  */
-import { SdkError, SdkErrorCode } from '@modelcontextprotocol/client';
+import { type PriorDiscovery, SdkError, SdkErrorCode } from '@modelcontextprotocol/client';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError, type ErrorCode, type ErrorFacts } from '../../contracts/errors.ts';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
@@ -22,7 +22,6 @@ import type { ServerConnection, ServerFault, ServerSign, ToolListing } from './p
 import {
   ConnectFailure,
   type Exchange,
-  type Known,
   NEVER_MS,
   openSession,
   type Priors,
@@ -73,13 +72,13 @@ export async function listTools(request: ListingRequest): Promise<ToolListing> {
   }
 }
 
-async function listAs(request: ListingRequest, prior: Known | undefined): Promise<ToolListing> {
+async function listAs(request: ListingRequest, prior: PriorDiscovery | undefined): Promise<ToolListing> {
   const { connection, signal, connectMs, priors, kept, scrub, egress, fetch } = request;
   let session: Session;
   let isWhole = false;
   try {
     const asks = connection.asks === true ? 'declared' : undefined;
-    session = await openSession({ connection, signal, connectMs, egress, asks, ...prior, ...defined({ fetch }) });
+    session = await openSession({ connection, signal, connectMs, egress, asks, ...defined({ prior, fetch }) });
   } catch (error) {
     if (!(error instanceof ConnectFailure)) throw error;
     const { cause, exchange, stopped } = error;

@@ -7,7 +7,7 @@
  * 1. A `tools/call`, or a read of a linked resource, is sent at most once (INV-X1). If the server continues it with
  *    questions, so is each leg.
  * 2. A second session is opened at most once: if the first never carried the call, or if the server's transport refused
- *    the call for its session or protocol version. It is never opened after the server has asked something. A kept
+ *    the call for its session or protocol version (`session-refusal.ts`). It is never opened after the server has asked something. A kept
  *    session counts as the first.
  * 3. Everything returned is scrubbed (INV-S1); a token lives as long as the session it was given to.
  *
@@ -36,8 +36,6 @@ import {
   faultOf,
   halfway,
   INVALID_PARAMS,
-  isSessionLost,
-  isSessionRefusal,
   type Names,
   saysAfterwards,
   type Trace,
@@ -60,6 +58,7 @@ import type {
   WantedTask,
 } from './port.ts';
 import { type Pulse, startPulse } from './pulse.ts';
+import { isSessionRefusal } from './session-refusal.ts';
 import {
   ASKING,
   ConnectFailure,
@@ -95,9 +94,11 @@ export interface McpToolServerOptions {
   readonly legacy?: LegacyCalls;
 }
 
-/** A stream brings messages of every kind, and nobody knows which of them was too large. */
-function isAnswerTooLarge({ tooLarge, status, streamed }: Exchange): boolean {
-  return tooLarge === true && status === 200 && streamed !== true;
+/** Returns the ending of a call whose result was too large to be kept; undefined if there is none, as far as is known. */
+function endingOfLarge({ says, status }: Exchange, { reads }: Names): CallEnding | undefined {
+  if (says === undefined || status !== 200) return undefined;
+  // A resource has no failure of its own.
+  return oversized(reads === true ? 'success' : says);
 }
 
 /** One call, over all sessions that it takes. */
@@ -146,7 +147,7 @@ export function createMcpToolServer({
         const { ended, states } = await sendLegs(call, { names, scrubberWith, send });
         scrub = scrubberWith(states);
         if (ended.kind === 'failed') {
-          const ending = isAnswerTooLarge(ended.exchange) ? oversized() : endingOfFailure(ended, names);
+          const ending = endingOfLarge(ended.exchange, names) ?? endingOfFailure(ended, names);
           return withFault(ending, faultOf(ended, 'call'));
         }
         if (ended.kind !== 'answered') return ended;
@@ -176,7 +177,8 @@ async function attempt(
     const fault = faultOf({ error: cause, exchange, stopped }, 'asking');
     return withFault(endingOfConnect(cause, exchange, stopped, names), fault);
   }
-  sessions.push(...secretIds(session.transport.sessionId));
+  const { sessionId } = session.transport;
+  sessions.push(...secretIds(sessionId));
   if (call.task?.only === true && !takesTasks(session)) {
     await session.close();
     const message = `Tool "${names.tool}" can only be called as a task, and server "${names.server}" takes no tasks (MCP 2025-11-25, capability tasks.requests.tools.call) by now; it was not called.`;
@@ -189,8 +191,8 @@ async function attempt(
     if (trace !== undefined && isWhole(trace) && sharesSession(call)) await kept.keepOrEnd(connection, session);
     else await session.close(trace !== undefined && legacy?.isTask(trace) === true ? 'kept' : undefined);
   }
-  if (!known || trace.asked === true) return trace;
-  if (!isSessionRefusal(trace) && (taken === undefined || !isSessionLost(trace))) return trace;
+  if (!known || trace.asked === true || !isSessionRefusal(trace, { sessionId, kept: taken !== undefined }))
+    return trace;
   priors.forget(connection);
   return await attempt(connection, call, false, sending);
 }
@@ -211,7 +213,7 @@ async function open(
   const prior = known ? priors.recall(connection) : undefined;
   if (prior !== undefined) {
     try {
-      return await openSession({ ...common, ...prior });
+      return await openSession({ ...common, prior });
     } catch (error) {
       if (!(error instanceof ConnectFailure) || error.stopped !== undefined) throw error;
       priors.forget(connection);
@@ -366,7 +368,7 @@ async function sendCall(
   pulse.say({ phase: 'answered' });
   const { answer, sessionId, protocolVersion: version } = transport;
   const found = asTask === undefined ? undefined : defined({ sessionId, version });
-  return { kind: 'answered', answer, ...asked(), ...defined({ session: found }) };
+  return { kind: 'answered', answer, status: wire.exchange().status, ...asked(), ...defined({ session: found }) };
 }
 
 async function request(

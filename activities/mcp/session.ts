@@ -33,6 +33,7 @@ import type { CountersignError } from '../../contracts/errors.ts';
 import { isFields } from '../../domain/shapes/inputs.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { type Egress, egressRefusalIn, type GuardedFetch, isEventStream, type Outlet } from '../egress/fetch.ts';
+import { type LargeAnswer, skimAnswer } from './large-answer.ts';
 import type { BoundAnswer, ServerConnection, TokenBinding, TokenRenewal } from './port.ts';
 
 /** Time in ms for a server to hear of a cancellation and to forget the session. */
@@ -60,8 +61,6 @@ export function firstId(): number {
 export interface SessionOptions {
   readonly connection: ServerConnection;
   readonly prior?: PriorDiscovery;
-  /** Address to which an earlier session was redirected; goes with `prior`. */
-  readonly at?: string;
   readonly connectMs: number;
   readonly signal: AbortSignal;
   readonly egress: Egress;
@@ -79,8 +78,8 @@ export interface Session {
   readonly wire: Wire;
   /** Facts that the next session with this server may take as known. */
   readonly learned: PriorDiscovery;
-  /** The address at which its requests were answered. */
-  readonly at: string;
+  /** True if the server sent its requests on to another address (307, 308). */
+  readonly moved: boolean;
   /** @param kept leaves the server's side open: there is work of ours in it */
   close(kept?: 'kept'): Promise<void>;
 }
@@ -110,7 +109,8 @@ const noValidator: jsonSchemaValidator = {
  * @throws ConnectFailure if no session could be opened
  */
 export async function openSession(options: SessionOptions): Promise<Session> {
-  const { connection, prior, at = connection.url, connectMs, signal, egress, fetch, asks } = options;
+  const { connection, prior, connectMs, signal, egress, fetch, asks } = options;
+  const { url } = connection;
   const hasAsked = (): boolean => transport.asked;
   const wire = openWire({ egress, server: connection, hasAsked, ...defined({ fetch }) });
   const { accessToken, renewal } = connection;
@@ -119,7 +119,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
       ? wire.fetch
       : renewedFetch(wire.fetch, accessToken, renewal, () => wire.exchange().nonceWanted === true);
   const standing = asks === 'heard' ? standingStream(http) : undefined;
-  const transport = new SessionTransport(new URL(at), {
+  const transport = new SessionTransport(new URL(url), {
     fetch: standing?.fetch ?? withoutStandingStream(http),
     ...transportOptions(connection),
     reconnectionOptions: RESUME,
@@ -162,7 +162,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     signal.removeEventListener('abort', onCancel);
   }
   const close: Session['close'] = (kept) => leaveSession(transport, wire, kept, transport.noticesSent(), client);
-  return { client, transport, wire, learned: learnedBy(client), at: wire.movedTo(at), close };
+  return { client, transport, wire, learned: learnedBy(client), moved: wire.movedTo(url) !== url, close };
 }
 
 /**
@@ -241,38 +241,34 @@ function learnedBy(client: Client): PriorDiscovery {
 }
 
 // Remembers how servers speak, so that a call to a modern server costs no extra round trip. Only protocol era,
-// versions, capabilities and the address within the server's origin are kept, and not for long: a server may be
-// upgraded.
+// versions and capabilities are kept, and not for long: a server may be upgraded. No address is: a redirect is the
+// answer to one principal's request, and holds for that (RFC 9110 §15.4.8). A modern server that redirects is asked
+// anew by each session, since its call would be the first request, and no call follows a redirect. A session with a
+// legacy one begins with a request of its own anyway.
 
 const MAX_SERVERS = 500;
 const MAX_AGE_MS = 10 * 60_000;
 const MAX_BYTES = 16_384;
 
-/** The values with which a session is opened. */
-export interface Known {
-  readonly prior: PriorDiscovery;
-  /** Address of the server after its redirects. */
-  readonly at: string;
-}
-
 export interface Priors {
-  recall(connection: ServerConnection): Known | undefined;
-  learn(connection: ServerConnection, session: { readonly learned: PriorDiscovery; readonly at: string }): void;
+  recall(connection: ServerConnection): PriorDiscovery | undefined;
+  learn(connection: ServerConnection, session: Pick<Session, 'learned' | 'moved'>): void;
   forget(connection: ServerConnection): void;
 }
 
 /** @param now epoch ms */
 export function createPriors(now: () => number = Date.now): Priors {
-  const known = new LRUCache<string, { readonly session: Known; readonly since: number }>({ max: MAX_SERVERS });
+  const known = new LRUCache<string, { readonly prior: PriorDiscovery; readonly since: number }>({ max: MAX_SERVERS });
   return {
     recall(connection) {
       const entry = known.get(keyOf(connection));
-      return entry === undefined || now() - entry.since > MAX_AGE_MS ? undefined : entry.session;
+      return entry === undefined || now() - entry.since > MAX_AGE_MS ? undefined : entry.prior;
     },
-    learn(connection, { learned: prior, at }) {
+    learn(connection, { learned: prior, moved }) {
+      if (moved && prior.kind === 'modern') return;
       // A server decides how large its capabilities are.
       if (JSON.stringify(prior).length > MAX_BYTES) return;
-      known.set(keyOf(connection), { session: { prior, at }, since: now() });
+      known.set(keyOf(connection), { prior, since: now() });
     },
     forget(connection) {
       known.delete(keyOf(connection));
@@ -546,6 +542,8 @@ export interface Exchange {
   readonly retryAfterMs?: number;
   readonly streamed?: boolean;
   readonly tooLarge?: boolean;
+  /** What a body that was too large says, where it was skimmed and that is known. */
+  readonly says?: LargeAnswer;
   /** Received bytes of its body, after decompression. */
   readonly received?: number;
   /** The server refused the latest proof for want of its nonce. */
@@ -581,6 +579,8 @@ export interface WireOptions {
   readonly now?: () => number;
   /** The server has asked something in the middle of the call: it works on it, whatever it says in the end. */
   readonly hasAsked?: () => boolean;
+  /** Skims every answer that is too large. Default: that of the call. */
+  readonly skims?: true;
 }
 
 /** One function, because every part of it reads or writes the facts of the same exchanges. */
@@ -623,9 +623,11 @@ export function openWire({ egress, server, ...options }: WireOptions): Wire {
       const target = movedTo(String(url));
       const send = async (at: string, request: RequestInit | undefined): Promise<Response> => {
         if (ofUse === use && (isCall || !callMade)) exchange = {};
+        const told = (says: LargeAnswer | undefined): void => record(isCall, defined({ says }));
         const response = await (options.fetch ?? outlet.fetch)(at, request, {
           onTooLarge: () => record(isCall, { tooLarge: true }),
           onBytes: (count) => record(isCall, { received: (exchange.received ?? 0) + count }),
+          ...(isCall || options.skims === true ? { skim: () => skimAnswer(request?.body, told) } : {}),
         });
         record(isCall, {
           status: response.status,

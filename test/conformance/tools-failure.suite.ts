@@ -165,6 +165,24 @@ const RAN: readonly (readonly [FailureRow['id'], string, Does, FailureRow['ends'
   ['M-500-after', '500 after it ran: unknown', status(500, {}, 'oops'), UNKNOWN],
   ['M-502', '502: unknown', status(502), UNKNOWN],
   ['M-504', '504: unknown', status(504), UNKNOWN],
+  [
+    'M-400-session',
+    "400 in words of the tool's own, which speak of a session: as any 400, and sent once (INV-X1)",
+    status(400, {}, '{"error":"Your checkout session 77 was charged, but the receipt failed"}'),
+    { kind: 'refused', code: 'TOOL_REFUSED' },
+  ],
+  [
+    'M-404-session',
+    '404 in the words of a session that is lost, to a call that named none: as any 404, and sent once (INV-X1)',
+    status(404, {}, 'Session not found'),
+    { kind: 'refused', code: 'TOOL_UNAVAILABLE' },
+  ],
+  [
+    'M-rpc-32022',
+    'the refusal of a version that a tool passes on in an answer of its own: sent once (INV-X1)',
+    error(-32_022, 'Unsupported protocol version'),
+    { kind: 'refused', code: 'TOOL_REFUSED' },
+  ],
   ['M-409', '409: unknown, it may be the word of the tool itself', status(409), UNKNOWN],
   ...[301, 302, 307, 308].map(
     (code) =>
@@ -208,12 +226,12 @@ const RAN: readonly (readonly [FailureRow['id'], string, Does, FailureRow['ends'
   ],
   [
     'M-gzip-bomb',
-    'a small compressed body that is a large one: executed, with a result too large to keep',
+    'a small compressed body that is a large one, and no answer: unknown',
     ({ response }) => {
       response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' });
       response.end(gzipSync(Buffer.alloc(40 * MIB, ' ')));
     },
-    TOO_LARGE,
+    UNKNOWN,
   ],
   [
     'M-sse-resumed',
@@ -245,13 +263,15 @@ const RAN: readonly (readonly [FailureRow['id'], string, Does, FailureRow['ends'
   ],
   [
     'M-large',
-    'a result of 60 MB: executed, with a result too large to keep, and read no further than is kept',
-    ({ response }) => {
+    'a result of 60 MB: executed, with a result too large to keep, and read on only for what it says',
+    ({ response, answerWith }) => {
       response.writeHead(200, { 'content-type': 'application/json' });
+      const [head = '', tail = ''] = answerWith({ content: [text('…')] }).split('…');
+      response.write(head);
       const part = Buffer.alloc(MIB, ' ');
       let left = 60;
       const next = (): void => {
-        if (response.destroyed || (left -= 1) < 0) return void response.end();
+        if (response.destroyed || (left -= 1) < 0) return void response.end(tail);
         response.write(part, () => setImmediate(next));
       };
       next();

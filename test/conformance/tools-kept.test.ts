@@ -156,6 +156,27 @@ test.each([
   expect(server.executions()).toBe(2);
 });
 
+test.each([
+  '{"error":"order 42 not found"}',
+  'Not Found',
+  '{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":""}}',
+])(
+  'a 404 in other words than those of a transport does not say that a kept session is gone: sent once (INV-X1)',
+  async (body) => {
+    await call(of('run-1'));
+    server.become({
+      era: 'legacy',
+      sessions: true,
+      onCall: ({ execute, status }) => {
+        execute();
+        status(404, {}, body);
+      },
+    });
+    expect(await call(of('run-1'))).toMatchObject({ kind: 'refused', code: 'TOOL_UNAVAILABLE' });
+    expect(server.executions()).toBe(2);
+  },
+);
+
 test('a call that was not answered leaves no session behind', async () => {
   const cancel = new AbortController();
   await call(of('run-1'));

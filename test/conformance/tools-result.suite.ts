@@ -228,24 +228,51 @@ export function oversizedSuite({ name, create }: ToolServerHarness): void {
     };
 
     /** It has run, and what it came to is gone. */
-    const LOST = { kind: 'executed', isError: false, result: { warnings: [expect.stringContaining('larger than')] } };
+    const lost = (isError = false) => ({
+      kind: 'executed',
+      isError,
+      result: { warnings: [expect.stringContaining('larger than')] },
+    });
+    const UNTOLD = {
+      kind: 'unknown',
+      code: 'OUTCOME_UNKNOWN',
+      message: expect.stringContaining('the answer is larger than'),
+    };
     const UNKNOWN = {
       kind: 'unknown',
       code: 'OUTCOME_UNKNOWN',
       message: expect.stringContaining('in its stream is larger than'),
     };
     const objectsFor = (id: unknown): string =>
-      `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{"content":[],"structuredContent":{"x":${OBJECTS}}}}`;
+      `{"jsonrpc":"2.0","id":${String(id)},"result":{"content":[],"structuredContent":{"x":${OBJECTS}}}}`;
 
-    test('an answer beyond what is read counts as executed and is said to be lost', async () => {
-      const ending = await endingOf(({ response }) =>
-        pour(response, 'application/json', '{"jsonrpc":"2.0","id":0,"result":{"x":"'),
+    test('a result beyond what is read counts as executed and is said to be lost', async () => {
+      const ending = await endingOf(({ response, id }) =>
+        pour(response, 'application/json', `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{"x":"`),
       );
-      expect(ending).toMatchObject(LOST);
+      expect(ending).toMatchObject(lost());
     });
 
     test('INV-X1: so does one of more values than are read; it is not parsed', async () => {
-      expect(await endingOf(({ json, id }) => json(objectsFor(id)))).toMatchObject(LOST);
+      expect(await endingOf(({ json, id }) => json(objectsFor(id)))).toMatchObject(lost());
+    });
+
+    test('INV-X2: one that says at its end that the tool failed is a failure', async () => {
+      const ending = await endingOf(({ json, id }) => json(objectsFor(id).replace(/\}\}$/, ',"isError":true}}')));
+      expect(ending).toMatchObject(lost(true));
+      expect(ending).toMatchObject({ result: { content: [{ text: expect.stringContaining('it failed') }] } });
+    });
+
+    test.each<[string, (id: string) => string]>([
+      ['an error', (id) => `{"jsonrpc":"2.0","id":${id},"error":{"code":-32602,"message":"no","data":${OBJECTS}}}`],
+      ['an answer to another request', () => objectsFor(0)],
+      ['a question', (id) => objectsFor(id).replace('"content"', '"resultType":"input_required","content"')],
+      ['a body that breaks off', (id) => objectsFor(id).slice(0, -1)],
+      ['no JSON', () => ' '.repeat(33 * MIB)],
+    ])('INV-X2: of more than is read, %s is no success, and nobody knows what it was', async (_, body) => {
+      const ending = await endingOf(({ json, id }) => json(body(JSON.stringify(id))));
+      expect(ending).toMatchObject(UNTOLD);
+      expect(ending).not.toHaveProperty('fault');
     });
 
     test('what a text holds is not counted: a table of two million commas is kept', async () => {

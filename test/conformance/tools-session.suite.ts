@@ -1,4 +1,7 @@
-/** How a call reaches a server: eras, what is known beforehand, headers, heartbeats, redirects. */
+/**
+ * How a call reaches a server: eras, what is known beforehand, headers, heartbeats, redirects. One file, because each
+ * test is one way through the same session, and how that is left.
+ */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { defined } from '../../contracts/defined.ts';
 import { aCall, aConnection, aDefinition, type ToolServerHarness } from '../support/activities/tool-call.ts';
@@ -114,8 +117,46 @@ export function sessionSuite({ name, create }: ToolServerHarness): void {
       },
     );
 
+    test.each([
+      [404, ''],
+      [404, '{"error":"Your checkout session 77 was charged, but the receipt is not found"}'],
+      [400, 'Session not found'],
+      [
+        400,
+        JSON.stringify({ jsonrpc: '2.0', id: 1, error: { code: -32_000, message: 'no protocol version 2 of it' } }),
+      ],
+    ])('a call in a session that ends with %i "%s" may have run, and is sent once (INV-X1)', async (status, body) => {
+      server.become({
+        era: 'legacy',
+        sessions: true,
+        onCall: (exchange) => {
+          exchange.execute();
+          exchange.status(status, {}, body);
+        },
+      });
+      expect(await create().call(aConnection({ url: server.url }), aCall())).toMatchObject({ kind: 'refused' });
+      expect(server.executions()).toBe(1);
+    });
+
+    test('a server that was modern, and now has sessions, runs the call once (INV-X1, F10)', async () => {
+      const toolServer = create();
+      await toolServer.call(aConnection({ url: server.url }), aCall());
+      const error = { code: -32_000, message: 'Bad Request: Server not initialized' };
+      server.become({
+        era: 'legacy',
+        sessions: true,
+        intercept: ({ headers }, response, method) => {
+          if (method !== 'tools/call' || headers['mcp-session-id'] !== undefined) return false;
+          response.writeHead(400).end(JSON.stringify({ jsonrpc: '2.0', id: null, error }));
+          return true;
+        },
+      });
+      expect(await toolServer.call(aConnection({ url: server.url }), aCall())).toMatchObject({ kind: 'executed' });
+      expect(server.executions()).toBe(2);
+    });
+
     test('a server that never finds its session is not asked for ever', async () => {
-      server.become({ era: 'legacy', onCall: ({ status }) => status(404, {}, 'Session not found') });
+      server.become({ era: 'legacy', sessions: true, onCall: ({ status }) => status(404, {}, 'Session not found') });
       expect(await create().call(aConnection({ url: server.url }), aCall())).toMatchObject({
         kind: 'refused',
         code: 'TOOL_UNAVAILABLE',
@@ -213,7 +254,7 @@ export function sessionSuite({ name, create }: ToolServerHarness): void {
     });
 
     test.each(['modern', 'legacy'] as const)(
-      'a %s server that moved within its origin is called where it is, also by the session that knows it (INV-X1)',
+      'a %s server that moved within its origin is called where it is, also by the next session (INV-X1)',
       async (era) => {
         server.become({
           era,
@@ -230,6 +271,28 @@ export function sessionSuite({ name, create }: ToolServerHarness): void {
         expect(server.seen.filter(isCall)).toHaveLength(2);
       },
     );
+
+    test.each(ERAS)('a redirect of a %s server leads only the caller that got it (RFC 9110 §15.4.8)', async (era) => {
+      const placeOf = (token = ''): string => `/u/${token.replace('Bearer token-', '')}/mcp`;
+      const asked: string[] = [];
+      server.become({
+        era,
+        intercept: ({ url = '', headers: { authorization } }, response) => {
+          if (url !== '/mcp') asked.push(`${url} by ${placeOf(authorization)}`);
+          if (url !== '/mcp') return false;
+          response.writeHead(307, { location: placeOf(authorization) }).end();
+          return true;
+        },
+      });
+      const toolServer = create();
+      for (const accessToken of ['token-alice', 'token-bob']) {
+        const connection = aConnection({ url: server.url, accessToken });
+        expect(await toolServer.call(connection, aCall())).toMatchObject({ kind: 'executed' });
+        await toolServer.list(connection, new AbortController().signal, { known: true });
+      }
+      expect(new Set(asked)).toEqual(new Set(['/u/alice/mcp by /u/alice/mcp', '/u/bob/mcp by /u/bob/mcp']));
+      expect(server.executions()).toBe(2);
+    });
 
     test('two calls at once with two tokens: the server sees each its own (S1.1)', async () => {
       const toolServer = create();

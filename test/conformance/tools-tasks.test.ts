@@ -338,6 +338,14 @@ describe('a task that was begun', () => {
       expect(await bench.poll(begun)).toMatchObject({ kind: 'ended', outcome });
     });
 
+    test.each([
+      ['a failure', { result: { content: [{ type: 'text', text: huge }], isError: true } }, { kind: 'failed' }],
+      ['an error', { error: { code: -32_603, message: huge } }, { kind: 'unknown' }],
+    ])('of a task that has completed, and is %s', async (_, result, outcome) => {
+      server.become({ result: () => result, get: () => ({ status: 'completed' }) });
+      expect(await bench.poll(begun)).toMatchObject({ kind: 'ended', outcome });
+    });
+
     test('nor is the page of a proxy one', async () => {
       server.become({
         intercept: (method, response) => method === 'tasks/result' && (response.writeHead(502).end(huge), true),

@@ -23,8 +23,9 @@ import type { RefusedTool, ToolDefinition } from '../../../contracts/schemas/too
 import type { ArtifactStore } from '../../artifacts/port.ts';
 import type { Egress, GuardedFetch } from '../../egress/fetch.ts';
 import { secretsOf, type TaskStatus, type TaskWord, wordOf } from './begun-task.ts';
-import { isSessionRefusal, type Names, reasonOf, refusalIn, type Trace } from '../classify-failure.ts';
+import { type Names, reasonOf, refusalIn, type Trace } from '../classify-failure.ts';
 import { type Answered, executed, oversized, quoted, scrubberFor } from '../classify-result.ts';
+import { isSessionRefusal } from '../session-refusal.ts';
 import {
   firstId,
   leaveSession,
@@ -173,7 +174,7 @@ function unanswered(
   if (exchange.forbidden !== undefined) return { kind: 'unreached', reason: exchange.forbidden.message };
   const refusal = refusalIn(error, exchange, names.quote);
   // 404 is the status that the spec names (MCP 2025-11-25, "Session Management"); other servers say it in words.
-  const isGone = isSessionRefusal(trace) || (exchange.status === 404 && id.sessionId !== undefined);
+  const isGone = isSessionRefusal(trace, id) || (exchange.status === 404 && id.sessionId !== undefined);
   if (stopped === undefined && isGone)
     return { kind: 'lost', reason: `the server does not know its session any more (${refusal?.reason ?? 'HTTP 404'})` };
   const reason =
@@ -193,11 +194,12 @@ async function resultIn(asking: Asking, { status, message }: Over): Promise<Task
   const { link, names, question, artifacts, scrub } = asking;
   const trace = await link.ask('tasks/result', RESULT_MS);
   if (trace.kind === 'failed') {
-    const { tooLarge, status: http, streamed } = trace.exchange;
-    // In a stream the large message need not have been the result, as with calls (`activities/mcp/mcp-server.ts`).
-    if (tooLarge === true && streamed === true) return lostResult(status, TOO_LARGE);
-    if (tooLarge === true && http === 200)
-      return { kind: 'over', ending: status === 'failed' ? failedWithout(TOO_LARGE) : oversized() };
+    const { tooLarge, says, status: http, streamed } = trace.exchange;
+    // In a stream the large message need not have been the result, as with calls (`activities/mcp/large-answer.ts`).
+    if (tooLarge === true && (streamed === true || http === 200))
+      return status === 'failed' || says === undefined
+        ? lostResult(status, TOO_LARGE)
+        : { kind: 'over', ending: oversized(says) };
     const gone = unanswered(asking, trace);
     return gone.kind === 'unreached' ? { ...gone, ended: status } : lostResult(status, gone.reason);
   }
@@ -238,7 +240,7 @@ async function openTaskLink(
   { id, signal }: TaskQuestion,
   { egress, fetch }: McpTaskServerOptions,
 ): Promise<TaskLink> {
-  const wire = openWire({ egress, server: connection, ...defined({ fetch }) });
+  const wire = openWire({ egress, server: connection, skims: true, ...defined({ fetch }) });
   const transport = new SessionTransport(new URL(connection.url), {
     fetch: withoutStandingStream(wire.fetch),
     ...transportOptions(connection),
