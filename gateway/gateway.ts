@@ -189,7 +189,7 @@ async function assemble(options: GatewayOptions): Promise<Assembled> {
     ),
     catalogs,
     catalogWatch: new CatalogWatch(countersign, catalogs),
-    explaining: new Explaining(options.explain, (asker) => catalogs.sees(asker)),
+    explaining: new Explaining(options.explain, (asker) => catalogs.sees(asker), new Waiters(config.limits)),
     records: new Records({ reading, opened, countersign, artifacts }),
     catalogChanges: new CatalogChanges(sending, catalogs),
     news: new NewsDesk(projection, opened),

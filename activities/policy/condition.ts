@@ -185,12 +185,17 @@ const FREE_MS = 0.2;
 /** Times that a condition may run out of time: once or twice may be the machine's fault. */
 const MOST_TRIES = 3;
 const MOST_KEPT = 5_000;
+const UNREAD = 'was not read: those before it took the time that all of them may take';
 
 /** The time that one turn, or one dispatch, may spend on conditions. */
 export class ConditionClock {
-  leftMs = TURN_MS;
+  leftMs: number;
   /** Conditions that have run out of time, not tried again in this turn. */
   readonly slow = new Set<string>();
+
+  constructor(leftMs = TURN_MS) {
+    this.leftMs = leftMs;
+  }
 
   spend(ms: number): void {
     if (ms > FREE_MS) this.leftMs -= ms;
@@ -249,9 +254,15 @@ export class Conditions {
     return task(ask);
   }
 
-  /** Returns what is wrong with the conditions of a policy, in their order. */
-  async problems(policy: PolicyInput | undefined): Promise<{ readonly index: number; readonly reason: string }[]> {
-    const conditions = await this.#conditionsOf(policy);
+  /**
+   * Returns what is wrong with the conditions of a policy, in their order.
+   * @param clock the time that all of them may take; the first that is left when it is over is the last problem
+   */
+  async problems(
+    policy: PolicyInput | undefined,
+    clock?: ConditionClock,
+  ): Promise<{ readonly index: number; readonly reason: string }[]> {
+    const conditions = await this.#conditionsOf(policy, clock);
     return conditions.flatMap((condition, index) =>
       condition instanceof ConditionInvalid ? [{ index, reason: condition.message }] : [],
     );
@@ -266,26 +277,36 @@ export class Conditions {
   }
 
   /** Returns what became of each rule's condition; undefined for a rule without one. */
-  async #conditionsOf(policy: PolicyInput | undefined): Promise<(Condition | ConditionInvalid | undefined)[]> {
-    await this.#compile([policy]);
+  async #conditionsOf(
+    policy: PolicyInput | undefined,
+    clock?: ConditionClock,
+  ): Promise<(Condition | ConditionInvalid | undefined)[]> {
+    await this.#compile([policy], clock);
     return (policy?.rules ?? []).map(({ when }) => (when === undefined ? undefined : this.#kept.get(when)));
   }
 
   /**
    * Compiles apart from the asking, which has its own limit. A run's conditions were checked when it began, the
    * organisation's when they were read.
+   * @param clock ends it; workers have none, since a run that was admitted must have all of its conditions
    */
-  async #compile(policies: readonly (PolicyInput | undefined)[]): Promise<void> {
+  async #compile(policies: readonly (PolicyInput | undefined)[], clock?: ConditionClock): Promise<void> {
     const wanted = new Set(policies.flatMap((policy) => policy?.rules ?? []).flatMap(({ when }) => when ?? []));
     for (const when of wanted) {
       if (this.#kept.has(when)) continue;
       this.#forgetOldest(wanted);
+      if (clock !== undefined && clock.leftMs <= 0) {
+        this.#kept.set(when, new ConditionInvalid(UNREAD));
+        return;
+      }
+      const heldBefore = heldMs();
       try {
         this.#kept.set(when, compileCondition(when));
       } catch (error) {
         // Sound: `compileCondition` throws nothing else.
         this.#kept.set(when, error as ConditionInvalid);
       }
+      clock?.spend(heldMs() - heldBefore);
       await setImmediate();
     }
   }

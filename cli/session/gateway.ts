@@ -20,7 +20,7 @@ import type { LivePolicy } from '../../workers/config/live-policy.ts';
 import { readConfigFile, substitute } from '../../workers/config/load.ts';
 import { packageVersion } from '../../workers/setup.ts';
 import type { GlobalOptions } from './options.ts';
-import { artifactReader, isSigned, refuseConditions, type Session } from './session.ts';
+import { artifactReader, isSigned, refuseProblems, type Session } from './session.ts';
 import type { Terminal } from './terminal.ts';
 import { safeJson } from './verb.ts';
 
@@ -196,8 +196,13 @@ export function linesTo(terminal: Pick<Terminal, 'err'>): CodecLog {
 export function explainBy(judging: Pick<Session['settings'], 'policy' | 'trusted'>): GatewayOptions['explain'] {
   return async (asked) => {
     // Conditions take parts of workers, which a gateway that is not asked does without.
-    const { verdictOn } = await import('./policy-cases.ts');
-    if (asked.run !== undefined) await refuseConditions(asked.run, ['run'], 'SPEC_INVALID', "run's policy");
-    return await verdictOn(judging, asked);
+    const [{ verdictOn }, { OfflineJudge }] = await Promise.all([
+      import('./policy-cases.ts'),
+      import('../../workers/config/offline-judge.ts'),
+    ]);
+    const judge = new OfflineJudge();
+    if (asked.run !== undefined)
+      refuseProblems(await judge.problems(asked.run, ['run']), 'SPEC_INVALID', "run's policy");
+    return await verdictOn(judging, asked, judge);
   };
 }

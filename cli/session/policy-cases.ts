@@ -4,7 +4,7 @@ import type { Verdict } from '../../contracts/schemas/call.ts';
 import { calledTool, type PolicyCase, type PolicyCases } from '../../contracts/schemas/policy-cases.ts';
 import { describeRule } from '../../domain/policy/approvers.ts';
 import type { Organisation } from '../../domain/policy/judge.ts';
-import { createOfflineJudge, type Traced } from '../../workers/config/offline-judge.ts';
+import { OfflineJudge, type Traced } from '../../workers/config/offline-judge.ts';
 
 export interface Judging {
   readonly policy: Organisation;
@@ -24,7 +24,7 @@ export interface CaseResult {
 }
 
 export async function runCases({ groups }: PolicyCases, configured: Judging): Promise<CaseResult[]> {
-  const judge = createOfflineJudge();
+  const judge = new OfflineJudge();
   const results: CaseResult[] = [];
   for (const { name: group, policy, trusted, cases } of groups) {
     const judging = {
@@ -43,12 +43,12 @@ export async function runCases({ groups }: PolicyCases, configured: Judging): Pr
 export async function verdictOn(
   { policy, trusted }: Judging,
   asked: JudgedCase,
-  judge = createOfflineJudge(),
+  judge = new OfflineJudge(),
 ): Promise<Traced> {
   const { call, annotations, initiator: id, initiatorGroups: groups, tenant, args, turn, earlier, run, at } = asked;
   const { server, tool } = calledTool(call);
   const serverTrusted = Object.hasOwn(trusted, server) && trusted[server] === true;
-  return await judge({
+  return await judge.judge({
     organisation: policy,
     run,
     tool: { server, tool, annotations, serverTrusted },

@@ -34,6 +34,7 @@ import { visible } from '../../domain/text/escape.ts';
 import { createDataConverter } from '../../workers/codec.ts';
 import type { openVault } from '../../workers/composition.ts';
 import { type Environment, readConfigFile, substitute } from '../../workers/config/load.ts';
+import type { ConditionProblem } from '../../workers/config/warnings.ts';
 import { connectClient, type EngineAddress, isAway, locateEngine } from '../../workers/connection.ts';
 import { assertSetUp } from '../../workers/setup.ts';
 import { type GlobalOptions, usage } from './options.ts';
@@ -89,7 +90,11 @@ export async function refuseConditions(
   what: string,
 ): Promise<void> {
   const { conditionProblems } = await import('../../workers/config/warnings.ts');
-  const problems = conditionProblems(policy, at);
+  refuseProblems(conditionProblems(policy, at), code, what);
+}
+
+/** @throws CountersignError with the given `code`, naming the first problems; none if there are none */
+export function refuseProblems(problems: readonly ConditionProblem[], code: ErrorCode, what: string): void {
   const [first] = problems;
   if (first === undefined) return;
   const shown = problems.slice(0, SHOWN_PROBLEMS).map(({ path, reason }) => `${path} ${visible(reason)}`);

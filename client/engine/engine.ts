@@ -232,11 +232,18 @@ interface Lane {
 
 export class Lanes {
   readonly #lanes = new Map<string, Lane>();
+  readonly #most: number;
 
-  async run<T>(runId: string, act: () => Promise<T>): Promise<T> {
-    const lane = this.#lanes.get(runId) ?? { underWay: 0, waiting: [] };
-    this.#lanes.set(runId, lane);
-    if (lane.underWay < MOST_UNDER_WAY) lane.underWay += 1;
+  /** @param most acts of one lane at once */
+  constructor(most = MOST_UNDER_WAY) {
+    this.#most = most;
+  }
+
+  /** @param name the id of a run, or whatever else tells lanes apart */
+  async run<T>(name: string, act: () => Promise<T>): Promise<T> {
+    const lane = this.#lanes.get(name) ?? { underWay: 0, waiting: [] };
+    this.#lanes.set(name, lane);
+    if (lane.underWay < this.#most) lane.underWay += 1;
     else await new Promise<void>((resolve) => void lane.waiting.push(resolve));
     try {
       return await act();
@@ -245,7 +252,7 @@ export class Lanes {
       // The caller that has waited longest takes over the place.
       if (next === undefined) lane.underWay -= 1;
       else next();
-      if (lane.underWay === 0) this.#lanes.delete(runId);
+      if (lane.underWay === 0) this.#lanes.delete(name);
     }
   }
 }

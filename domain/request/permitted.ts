@@ -5,7 +5,7 @@
  *    times, its arguments, its signature.
  * 2. In trust mode `signed` a key must speak for the person, too; nobody here knows the keys.
  */
-import type { ApprovalRequest, Approver, Decision } from '../../contracts/schemas/request.ts';
+import type { ApprovalRequest, Approver, Decision, Pause } from '../../contracts/schemas/request.ts';
 import { isNamedIn, isSamePerson, isWanted, mayDecide, peopleEver, type Voter } from '../policy/approvers.ts';
 import { MOST_EXTENSIONS } from './deadline.ts';
 import { permits } from './decision.ts';
@@ -16,8 +16,8 @@ export type Permission = Decision['kind'] | 'edit' | 'answer';
 /** The part of a request that says what may be done about it. */
 export type Decidable = Pick<
   ApprovalRequest,
-  'status' | 'about' | 'approvers' | 'openedAt' | 'deadline' | 'extensions' | 'votes' | 'asItIs'
->;
+  'status' | 'approvers' | 'openedAt' | 'deadline' | 'extensions' | 'votes' | 'asItIs'
+> & { readonly about?: Pick<Pause, 'kind'> | undefined };
 
 /**
  * Returns what the person may do about the request now.

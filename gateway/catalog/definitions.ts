@@ -11,6 +11,7 @@ import type { Countersign } from '../../client/countersign.ts';
 import { defined } from '../../contracts/defined.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { ServerTools, ToolDefinition } from '../../contracts/schemas/tool.ts';
+import { weightOf } from '../projection/weight.ts';
 import type { Catalogs, SeenDefinitions } from './catalogs.ts';
 
 /** A definition with its hash. */
@@ -45,7 +46,7 @@ export class Definitions {
   /** Pair of run and server → its tools by name. */
   readonly #kept = new LRUCache<string, Tools>({
     maxSize: MOST_KEPT_BYTES,
-    sizeCalculation: (tools) => 256 + JSON.stringify([...tools.values()]).length,
+    sizeCalculation: (tools) => weightOf([...tools.values()]),
   });
   readonly #asking = new Map<string, Promise<Tools>>();
   readonly #failed = new LRUCache<string, true>({ max: 10_000, ttl: FAILED_MS });

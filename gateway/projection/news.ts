@@ -4,24 +4,33 @@
  * 1. A changed run is asked once, whatever the number of readers, and only while there are readers.
  * 2. Events have numbers; a reader that missed some gets them again, or is told to read the lists anew.
  * 3. Each reader goes at its own pace, and each run tells its changes in order: none waits for another.
+ * 4. Events that are kept are bounded by number and by bytes, and hold no arguments; the oldest go first.
  */
 import { randomBytes } from 'node:crypto';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { ChangeEvent } from '../../contracts/schemas/http-api.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { seesRequest, seesRun } from '../../domain/request/onlooker.ts';
-import { permittedTo } from '../../domain/request/permitted.ts';
+import { type Decidable, permittedTo } from '../../domain/request/permitted.ts';
 import type { Asker } from '../identity/person.ts';
 import type { Opened } from './opened.ts';
 import { asOfText, type Known, type Projection } from './projection.ts';
+import { weightOf } from './weight.ts';
 
-/** Events that are kept for readers who come back. */
+/** Events that are kept for readers who come back. Most take 5 KB; lists of approvers have any length. */
 const MOST_KEPT = 2_000;
+const MOST_KEPT_BYTES = 33_554_432;
+
+/** What readers are told of an open request, and what says which of them may see it and what each may do. */
+type Open = Decidable & Pick<ApprovalRequest, 'callId' | 'digest'>;
 
 interface News {
   readonly number: number;
   readonly run: Known['row'];
-  readonly open: readonly ApprovalRequest[];
+  readonly open: readonly Open[];
+  /** Bytes, estimated. */
+  readonly weight: number;
 }
 
 interface Reader {
@@ -44,6 +53,7 @@ export class NewsDesk {
   readonly #epoch = randomBytes(6).toString('hex');
   readonly #readers = new Set<Reader>();
   readonly #kept: News[] = [];
+  #keptBytes = 0;
   #number = 0;
   /** Run → its last change that is being read. */
   readonly #last = new Map<string, Promise<void>>();
@@ -103,6 +113,7 @@ export class NewsDesk {
       // Without readers nobody is asked; whoever comes later reads the lists first. What was not read cannot be told later.
       this.#number += 1;
       this.#kept.length = 0;
+      this.#keptBytes = 0;
       return;
     }
     const before = this.#last.get(row.runId);
@@ -118,10 +129,14 @@ export class NewsDesk {
     this.#last.set(row.runId, reading);
   }
 
-  #publish(run: Known['row'], open: readonly ApprovalRequest[]): void {
+  #publish(run: Known['row'], open: readonly Open[]): void {
     this.#number += 1;
-    this.#kept.push({ number: this.#number, run, open });
-    if (this.#kept.length > MOST_KEPT) this.#kept.shift();
+    const weight = weightOf({ run, open });
+    this.#kept.push({ number: this.#number, run, open, weight });
+    this.#keptBytes += weight;
+    // The newest stays, however large: it has been told to nobody yet.
+    while (this.#kept.length > MOST_KEPT || (this.#keptBytes > MOST_KEPT_BYTES && this.#kept.length > 1))
+      this.#keptBytes -= this.#kept.shift()?.weight ?? 0;
     for (const reader of this.#readers) this.#wake(reader);
   }
 
@@ -150,10 +165,10 @@ export class NewsDesk {
     }
   }
 
-  async #openOf({ runId, pending }: Known['row']): Promise<readonly ApprovalRequest[]> {
+  async #openOf({ runId, pending }: Known['row']): Promise<readonly Open[]> {
     if (pending === 0) return [];
     try {
-      return (await this.#opened.requests(runId)).filter(({ status }) => status === 'open');
+      return (await this.#opened.requests(runId)).filter(({ status }) => status === 'open').map(openOf);
     } catch (error) {
       if (error instanceof CountersignError) return [];
       throw error;
@@ -182,4 +197,18 @@ export class NewsDesk {
     if (seesRun(run, asker)) return true;
     return this.#opened.knownRules(run.runId).some((approvers) => seesRequest(run, { approvers }, asker));
   }
+}
+
+/** A request whole has arguments of any size. */
+function openOf(request: ApprovalRequest): Open {
+  const { callId, digest, status, approvers, openedAt, deadline, extensions, votes, asItIs, about } = request;
+  return {
+    callId,
+    digest,
+    status,
+    approvers,
+    openedAt,
+    deadline,
+    ...defined({ extensions, votes, asItIs, about: about && { kind: about.kind } }),
+  };
 }

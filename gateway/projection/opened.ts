@@ -5,7 +5,8 @@
  *    visibility, so a request that needs several people is read anew after two seconds.
  * 2. What was read, or is being read, before a change or an answer is not told after it.
  * 3. Few runs are asked at once: workers may have to rebuild them. A run that did not answer is left alone for some time.
- * 4. Memory is bounded; what was opened longest ago goes first.
+ * 4. Memory is bounded, for requests by an estimate of their bytes (`weight.ts`), for the rest by number; what was opened
+ *    longest ago goes first.
  */
 import { LRUCache } from 'lru-cache';
 import type { Countersign } from '../../client/countersign.ts';
@@ -19,6 +20,7 @@ import type { Message } from '../../contracts/schemas/transcript.ts';
 import { stillNeeded } from '../../domain/policy/approvers.ts';
 import { GENESIS } from '../../domain/run/journal.ts';
 import type { Projection } from './projection.ts';
+import { weightOf } from './weight.ts';
 
 const MOST_AT_ONCE = 16;
 const MOST_KEPT_BYTES = 134_217_728;
@@ -82,7 +84,7 @@ export class Opened {
   readonly #countersign: Countersign;
   readonly #kept = new LRUCache<string, Opening>({
     maxSize: MOST_KEPT_BYTES,
-    sizeCalculation: ({ requests }) => 256 + JSON.stringify(requests).length,
+    sizeCalculation: weightOf,
   });
   readonly #states = new LRUCache<string, Reading<RunState>>({ max: 1_000 });
   readonly #checks = new LRUCache<string, Reading<CheckedLedger>>({ max: 1_000 });

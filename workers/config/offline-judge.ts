@@ -3,9 +3,11 @@
  */
 import { ConditionClock, Conditions } from '../../activities/policy/condition.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';
+import { pathText } from '../../contracts/schemas/parse.ts';
 import type { Policy } from '../../contracts/schemas/policy.ts';
 import { consider, type Considered, judge, type JudgedTool, type Organisation } from '../../domain/policy/judge.ts';
 import type { ConditionInputs } from '../../activities/policy/condition-variables.ts';
+import type { ConditionProblem } from './warnings.ts';
 
 export interface OfflineCall {
   readonly organisation: Organisation;
@@ -27,15 +29,30 @@ export interface Traced {
   readonly layers: readonly LayerTrace[];
 }
 
-/** Makes a judge that returns the verdict, and how each layer came to its part of it. */
-export function createOfflineJudge(): (call: OfflineCall) => Promise<Traced> {
-  const conditions = new Conditions();
-  return async ({ organisation, run, tool, inputs, now }) =>
-    await conditions.asked([organisation, run], inputs, new ConditionClock(), (ask) => ({
+/** Processor time for reading the conditions of one policy that somebody sends: 500 plain ones take half a second. */
+const READ_MS = 2_000;
+
+/** Knows the conditions that it has read, so each is for one question, or for one table. */
+export class OfflineJudge {
+  readonly #conditions = new Conditions();
+
+  /**
+   * Returns what is wrong with the conditions of a policy that anybody may have written. Other work runs in between.
+   * @param at where the policy stands in what its author wrote
+   */
+  async problems(policy: Policy, at: readonly (string | number)[]): Promise<ConditionProblem[]> {
+    const problems = await this.#conditions.problems(policy, new ConditionClock(READ_MS));
+    return problems.map(({ index, reason }) => ({ path: pathText([...at, 'rules', index, 'when']), reason }));
+  }
+
+  /** Returns the verdict, and how each layer came to its part of it. */
+  async judge({ organisation, run, tool, inputs, now }: OfflineCall): Promise<Traced> {
+    return await this.#conditions.asked([organisation, run], inputs, new ConditionClock(), (ask) => ({
       verdict: judge({ organisation, run }, tool, inputs.initiator.id, ask, now),
       layers: [
         { layer: 'organisation', considered: consider(organisation, tool, ask) },
         ...(run === undefined ? [] : [{ layer: 'run' as const, considered: consider(run, tool, ask) }]),
       ],
     }));
+  }
 }

@@ -352,11 +352,17 @@ function emergencies({ halt, rules = [] }: Organisation, now: number): string[] 
   return [`policy.halt is in force and denies ${what}: ${visible(halt.reason)}`, ...glass];
 }
 
-/** @returns the path, and a reason that continues it */
+/** A path, and a reason that continues it. */
+export interface ConditionProblem {
+  readonly path: string;
+  readonly reason: string;
+}
+
+/** Holds the thread until all conditions are read: it is for policies of operators. */
 export function conditionProblems(
   policy: PolicyInput,
   at: readonly (string | number)[] = ['policy'],
-): { readonly path: string; readonly reason: string }[] {
+): ConditionProblem[] {
   return (policy.rules ?? []).flatMap(({ when }, index) => {
     if (when === undefined) return [];
     try {

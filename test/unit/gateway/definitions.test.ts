@@ -36,8 +36,8 @@ function startDefinitions({ pinned, catalog }: World) {
       },
     },
   );
-  const of = async (definitionHash: string) =>
-    await definitions.of({ workflowId: 'run-1', tenant: 'acme', server: 'bank', tool: 'pay', definitionHash });
+  const of = async (definitionHash: string, workflowId = 'run-1') =>
+    await definitions.of({ workflowId, tenant: 'acme', server: 'bank', tool: 'pay', definitionHash });
   return { of, asked };
 }
 
@@ -77,4 +77,15 @@ test('is read once for all who look, and not again at once where it cannot be re
     await of(hash('1'));
     expect(asked).toEqual({ run: 1, catalog: 1 });
   }
+});
+
+test('lists are kept as far as they have room in memory, where empty objects take more than their text', async () => {
+  const large = { ...one, inputSchema: { examples: Array.from({ length: 50_000 }, () => ({})) } };
+  const { of, asked } = startDefinitions({ pinned: { definition: large, hash: hash('1') } });
+  // Each takes three megabytes, though its text has 150 KB.
+  for (let run = 0; run < 20; run += 1) await of(hash('1'), `run-${run}`);
+  await of(hash('1'), 'run-19');
+  expect(asked.run).toBe(20);
+  await of(hash('1'), 'run-0');
+  expect(asked.run).toBe(21);
 });

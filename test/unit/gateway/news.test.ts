@@ -5,6 +5,7 @@ import { NewsDesk } from '../../../gateway/projection/news.ts';
 import type { Opened } from '../../../gateway/projection/opened.ts';
 import type { Known, Projection } from '../../../gateway/projection/projection.ts';
 import { approvalRequest } from '../../support/builders/approval-request.ts';
+import { heldBytes } from '../../support/heap.ts';
 import { until } from '../../support/until.ts';
 import { asker, known } from '../../support/scenes/asking.ts';
 
@@ -29,7 +30,10 @@ function desk() {
     // Sound: these are what it uses of both.
     news: new NewsDesk(projection as unknown as Projection, opened as unknown as Opened),
     change: (...changed: readonly Known[]) => tell(changed),
-    answer: async (runId: string) => (await until(() => waiting.get(runId)))([REQUEST]),
+    answer: async (runId: string, request = REQUEST) => {
+      (await until(() => waiting.get(runId)))([request]);
+      waiting.delete(runId);
+    },
   };
 }
 
@@ -101,4 +105,51 @@ test('a reader so slow that events are gone is told so once, and then what follo
   await until(() => slow.length === 2);
   expect(slow).toEqual([quick[0], quick[2_500]]);
   expect(lost).toBe(1);
+});
+
+/** Has runs changed and answered, each by a request of its own. */
+async function tellOf(
+  { news, change, answer }: ReturnType<typeof desk>,
+  requests: Iterable<ApprovalRequest>,
+): Promise<readonly string[]> {
+  const ids: string[] = [];
+  news.follow(READER, undefined, (id) => void ids.push(id));
+  for (const request of requests) {
+    const [runId, before] = [`run-${ids.length}`, ids.length];
+    change(known({ runId, pending: 1 }));
+    await answer(runId, request);
+    await until(() => ids.length > before);
+  }
+  return ids;
+}
+
+test('the arguments of a request are not kept with the events that tell of it', async () => {
+  const all = desk();
+  function* large(): Iterable<ApprovalRequest> {
+    for (let index = 0; index < 30; index += 1)
+      yield { ...REQUEST, arguments: { list: Array.from({ length: 20_000 }, () => ({})) } };
+  }
+  const before = heldBytes();
+  const ids = await tellOf(all, large());
+  // Each has more than a megabyte of them.
+  expect(heldBytes() - before).toBeLessThan(8_000_000);
+  expect(all.news.follow(READER, ids[0], () => undefined)).toMatchObject({ missed: false });
+});
+
+test('events that name very many people are kept as far as they have room, and the newest always is', async () => {
+  const all = desk();
+  const people = (length: number): ApprovalRequest => {
+    const ids = Array.from({ length }, (_, index) => `somebody-${index}@example.com`);
+    return { ...REQUEST, approvers: { allOf: [{ layer: 'organisation', ids, groups: [] }] } };
+  };
+  const many = people(20_000);
+  const ids = await tellOf(
+    all,
+    Array.from({ length: 40 }, () => many),
+  );
+  const missed = (index: number): boolean => all.news.follow(READER, ids[index], () => undefined).missed;
+  expect([missed(0), missed(38)]).toEqual([true, false]);
+  const [last = ''] = await tellOf(all, [people(500_000)]);
+  expect(last).toBe(all.news.newest);
+  expect(missed(39)).toBe(false);
 });

@@ -143,3 +143,22 @@ test('what pages show of a run is read once for all who look, without what is st
   await held.story('run-1');
   expect(pages).toEqual([...once, ...once]);
 });
+
+test('requests are kept as far as they have room in memory, where empty objects take more than their text', async () => {
+  const { held, questions } = opened();
+  const list = Array.from({ length: 50_000 }, () => ({}));
+  const large = [{ ...approvalRequest(), arguments: { list } }];
+  const open = async (run: number): Promise<void> => {
+    const reading = held.requests(`run-${run}`);
+    questions.splice(0).forEach(({ answer }) => answer(large));
+    await reading;
+  };
+  const asked = async (run: number): Promise<boolean> => {
+    const before = held.asked;
+    await open(run);
+    return held.asked > before;
+  };
+  // Each takes three megabytes, though its text has 150 KB.
+  for (let run = 0; run < 60; run += 1) await open(run);
+  expect([await asked(59), await asked(0)]).toEqual([false, true]);
+});

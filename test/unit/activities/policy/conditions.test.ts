@@ -129,6 +129,14 @@ describe('conditions within their limits of time, and what they may read', () =>
     expect(await conditions.problems({ rules: [{ id: 'r', then: 'ask' }] })).toEqual([]);
   });
 
+  test('conditions that share a time are read until it is over, and the next one is the last problem', async () => {
+    const wanted = policyOf('(', 'true', 'false');
+    const all = await new Conditions().problems(wanted);
+    expect(await new Conditions().problems(wanted, new ConditionClock())).toEqual(all);
+    const unread = { index: 0, reason: expect.stringMatching(/^was not read/) };
+    expect(await new Conditions().problems(wanted, new ConditionClock(0))).toEqual([unread]);
+  });
+
   test('arguments of any depth fail a condition and nothing else', () => {
     let deep: { [key: string]: unknown } = {};
     for (let depth = 0; depth < 50_000; depth += 1) deep = { deep };

@@ -43,6 +43,48 @@ test('explain judges by the policy and the trust of the file, and refuses a cond
   expect(await codeOf(explain({ ...readOnly, run: { rules } }))).toBe('SPEC_INVALID');
 });
 
+function denying(conditions: readonly string[]) {
+  const rules = conditions.map((when, index) => ({ id: `r${index}`, when, then: 'deny' as const }));
+  return {
+    call: 'bank/pay',
+    initiator: 'ann',
+    initiatorGroups: [],
+    tenant: 'acme',
+    args: {},
+    turn: 1,
+    earlier: {},
+    run: { rules },
+  };
+}
+
+test('other requests are served while explain reads the conditions that somebody sends', async () => {
+  const explain = explainBy(await loadClientSettings(undefined, await place()));
+  // What it needs is loaded first.
+  await explain(denying([]));
+  let served = 0;
+  const serve = (): void => {
+    served += 1;
+    next = setImmediate(serve);
+  };
+  let next = setImmediate(serve);
+  const plain = Array.from({ length: 200 }, (_, index) => `args.amount == ${index}`);
+  expect(await codeOf(explain(denying([...plain, 'args.amount >'])))).toBe('SPEC_INVALID');
+  clearImmediate(next);
+  expect(served).toBeGreaterThanOrEqual(200);
+});
+
+test('conditions that take too long to read together are refused, by the first that was not read', async () => {
+  const explain = explainBy(await loadClientSettings(undefined, await place()));
+  const slow = (rule: number): string =>
+    [0, 1, 2, 3].map((part) => `args.a.matches("${rule}x${part}${'[^\\\\pL]{1000}q'.repeat(13)}")`).join(' || ');
+  const policy = denying(Array.from({ length: 500 }, (_, rule) => slow(rule)));
+  await expect(explain(policy)).rejects.toMatchObject({
+    code: 'SPEC_INVALID',
+    message: expect.stringMatching(/^The run's policy is not valid: run\.rules\[\d+\]\.when was not read/),
+    facts: { path: expect.stringMatching(/^run\.rules/) },
+  });
+}, 60_000);
+
 /** Parts of the configuration that the page says a gateway reads. */
 function partsOfThePage(): readonly string[] {
   const page = readFileSync(fileURLToPath(new URL('../../../../docs/guide/gateway.md', import.meta.url)), 'utf8');
