@@ -5,6 +5,7 @@
  * 2. Every error is a problem of `gateway/http/problem.ts`; every input is read by a schema, and a wrong field told by its path.
  * 3. A route says whether it is open to everybody; all others get who is asking from `Tokens`, before they read a body.
  * 4. Names of this machine alone reach the development login: pages of other names cannot use it by rebinding DNS.
+ * 5. Requests count for the person who sends them, on open routes too; for an address only where nobody has signed in.
  */
 import { randomUUID } from 'node:crypto';
 import cookie from '@fastify/cookie';
@@ -39,6 +40,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Set by the first hook on every route that is not open. */
     asker: Asker | undefined;
+    /** On an open route, whose session came along. For counting alone: a page of elsewhere may have sent it. */
+    holder: Asker | undefined;
   }
 }
 
@@ -125,6 +128,7 @@ export async function createServer({
   // Workers of a newer release may say more than these schemas know, so answers are written as they are.
   app.setSerializerCompiler(() => (answer) => JSON.stringify(answer));
   app.decorateRequest('asker', undefined);
+  app.decorateRequest('holder', undefined);
   app.addHook('onRequest', async (request, reply) => {
     void reply.headers({ ...SECURITY_HEADERS, 'x-request-id': request.id });
     if (tokens.isDevelopment) {
@@ -145,7 +149,10 @@ export async function createServer({
   const counted = app.createRateLimit({
     max: limits.requestsPerMinute,
     timeWindow: PERIOD_SECONDS * 1_000,
-    keyGenerator: ({ asker, ip }) => (asker === undefined ? `address ${ip}` : keyOf(asker)),
+    keyGenerator: ({ asker, holder, ip }) => {
+      const person = asker ?? holder;
+      return person === undefined ? `address ${ip}` : keyOf(person);
+    },
   });
   const count = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     const answer = await counted(request);
@@ -156,7 +163,10 @@ export async function createServer({
   app.addHook('onRequest', async (request, reply) => {
     const { isOpen, isUncounted, countsRefusals, asks } = request.routeOptions.config;
     if (isUncounted === true || countsRefusals === true) return;
-    if (isOpen === true || request.is404) return await count(request, reply);
+    if (isOpen === true || request.is404) {
+      request.holder = await holderOf(request, sessions);
+      return await count(request, reply);
+    }
     try {
       request.asker = await (asks === undefined ? whoAsks(request, tokens, sessions) : asks(request, reply));
     } catch (error) {
@@ -206,6 +216,22 @@ async function whoAsks(
   return await sessions.askerOf(session);
 }
 
+/** Who holds the session that came with a request; undefined if none did, or if it is over or made up. */
+export async function holderOf(
+  { cookies }: FastifyRequest,
+  sessions: ServerParts['sessions'],
+): Promise<Asker | undefined> {
+  // Sound: cookies are null until they are read, which comes after names that are refused.
+  const session = (cookies as typeof cookies | null)?.[SESSION_COOKIE];
+  if (session === undefined || sessions === undefined) return undefined;
+  try {
+    return await sessions.askerOf(session);
+  } catch (error) {
+    if (error instanceof CountersignError && error.code === 'SIGN_IN_REQUIRED') return undefined;
+    throw error;
+  }
+}
+
 /** Browsers name the page that sends (Fetch §3.2); pages elsewhere cannot hide or change it. */
 export function assertOwnPage(request: FastifyRequest, own: string | undefined): void {
   if (!isOwnPage(request, own)) throw signIn('This came from another page than one of this gateway.');
@@ -237,15 +263,23 @@ async function tell(
   const problem = problemOf(coded, request.id);
   if (problem.status >= 500) {
     const { method, url: path } = request.routeOptions;
-    // The words of an error without a code may quote anything.
-    const reason = coded.code === 'INTERNAL' ? nameOf(error) : coded.message;
-    log?.warn(`request failed: ${reason}`, { requestId: request.id, code: coded.code, method, path });
+    log?.warn(`request failed: ${loggedOf(error, coded)}`, { requestId: request.id, code: coded.code, method, path });
   }
   if (problem.status === 401 && !reply.hasHeader('www-authenticate')) void reply.header('www-authenticate', 'Bearer');
-  const again = RETRY_AFTER[problem.status];
-  if (problem.retryable && again !== undefined && !reply.hasHeader('retry-after'))
-    void reply.header('retry-after', String(again));
+  tellWhen(reply, coded);
   await reply.status(problem.status).type('application/problem+json').send(problem);
+}
+
+/** What the log says of an error: the words of one without a code may quote anything. */
+export function loggedOf(error: unknown, { code, message }: CountersignError): string {
+  return code === 'INTERNAL' ? nameOf(error) : message;
+}
+
+/** Says after how long to try again, unless that is said already. */
+export function tellWhen(reply: FastifyReply, { traits: { httpStatus, retryable } }: CountersignError): void {
+  const again = RETRY_AFTER[httpStatus];
+  if (retryable && again !== undefined && !reply.hasHeader('retry-after'))
+    void reply.header('retry-after', String(again));
 }
 
 export function nameOf(error: unknown): string {

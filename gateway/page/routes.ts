@@ -12,7 +12,7 @@ import { keyOf } from '../http/server.ts';
 import { registerCatalogPages } from './catalog/routes.ts';
 import { inboxView } from './inbox.ts';
 import { pageText } from './kit/layout.ts';
-import { formOf, pageFor, type PageOptions, viewerOf } from './kit/page.ts';
+import { formOf, pageFor, type PageOptions, tellInPage, viewerOf } from './kit/page.ts';
 import type { Listed } from './kit/port.ts';
 import { type Chosen, reviewView, type Told, toldView } from './review.ts';
 import { runsView } from './run.ts';
@@ -44,6 +44,7 @@ export function registerPages(app: FastifyInstance, options: PageOptions): void 
     { parseAs: 'string', bodyLimit: FORM_BYTES },
     (_request, body, done) => done(null, new URLSearchParams(String(body))),
   );
+  app.setErrorHandler(async (error, request, reply) => await tellInPage(error, request, reply, options));
   // Pages find out themselves who is asking, by a cookie; the API's document does not list them.
   app.addHook('onRoute', (route) => {
     route.config = { ...route.config, isOpen: true };

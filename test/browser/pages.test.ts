@@ -504,6 +504,25 @@ describe('catalogs', () => {
       'No connection; trying again.',
       async (route: Route) => await route.abort(),
     ],
+    [
+      'something before the gateway answers that they ask too often',
+      480,
+      'No answer; trying again.',
+      async (route: Route) => await route.fulfill({ status: 429, json: { code: 'RATE_LIMITED' } }),
+    ],
+    [
+      'something before the gateway answers with what is no page',
+      420,
+      'No answer; trying again.',
+      async (route: Route) => await route.fulfill({ status: 200, contentType: 'text/plain', body: 'Be back soon.' }),
+    ],
+    [
+      'the gateway answers that they ask too often',
+      360,
+      'No answer; trying again.',
+      async (route: Route) =>
+        await route.fulfill({ status: 429, contentType: 'text/html', body: '<main id="main">Not possible</main>' }),
+    ],
   ])(
     'stay where %s, say so, and follow again when it is over',
     async (_, deadlineSeconds, told, fault) => {
@@ -524,6 +543,58 @@ describe('catalogs', () => {
       await until(async () => (await page.locator('dd').allInnerTexts()).includes(String(policyVersion)), {
         what: 'the new version',
       });
+    },
+    LONG_MS,
+  );
+
+  test(
+    'follow again after their events were refused, and call themselves live not before',
+    async () => {
+      const page = await pages.signedIn('ben', '/catalogs/shop');
+      const state = page.locator('#link-state');
+      await page.getByText('Live: this page follows what happens.').waitFor();
+      let faults = 0;
+      await page.route('**/live?*', async (route) => {
+        faults += 1;
+        await route.fulfill({ status: 503, contentType: 'text/html', body: 'Bad gateway' });
+      });
+      pages.cut();
+      await page.getByText('No connection; trying again.').waitFor();
+      pages.mend();
+      await until(() => faults > 2, { what: 'further tries' });
+      // The page itself loads, and its next change would be missed.
+      expect(await state.innerText()).toBe('No connection; trying again.');
+      await page.unroute('**/live?*');
+      await page.getByText('Live: this page follows what happens.').waitFor();
+      await elsewhere({ tool: 'refund', deadlineSeconds: 300 });
+      const { policyVersion } = await pages.world.countersign.catalog('shop').snapshot();
+      await until(async () => (await page.locator('dd').allInnerTexts()).includes(String(policyVersion)), {
+        what: 'the new version',
+      });
+    },
+    LONG_MS,
+  );
+
+  test(
+    'say that their session has ended, keep what is typed, and ask no more',
+    async () => {
+      const page = await pages.signedIn('ann', '/catalogs/shop');
+      await page.getByText('Live: this page follows what happens.').waitFor();
+      await page.getByText('Change the connection').click();
+      await page.getByLabel('Credentials').fill('typed');
+      const statuses: number[] = [];
+      page.on('response', (response) => {
+        if (response.url().includes('/live')) statuses.push(response.status());
+      });
+      await page.context().clearCookies();
+      // As at the end of a session, the stream ends, and its page asks for it anew.
+      pages.cut();
+      pages.mend();
+      await page.getByText('You are signed out.').waitFor();
+      expect(statuses[0]).toBe(401);
+      expect(await page.locator('#link-state').innerText()).toBe('This page follows nothing any more.');
+      expect(await page.getByLabel('Credentials').inputValue()).toBe('typed');
+      expect(await page.getByRole('link', { name: 'Sign in again' }).getAttribute('href')).toBe(page.url());
     },
     LONG_MS,
   );

@@ -44,17 +44,61 @@ setInterval(countTimes, 1_000);
 
 let isLoading = false;
 let isStale = false;
+/** True once nobody is signed in: nothing is asked any more. */
+let isOver = false;
+/** @type {EventSource | undefined} */
+let events;
+
+/** Status with which the gateway refuses who asks too often. */
+const TOO_OFTEN = 429;
 
 /** A gateway that is away is asked less and less often, and not by all pages at once. */
 const LEAST_PAUSE_MS = 1_000;
 const MOST_PAUSE_MS = 8_000;
+/** Before the page is loaded again. */
 let pauseMs = LEAST_PAUSE_MS;
+/** Before a new stream of events is opened. */
+let reopenMs = LEAST_PAUSE_MS;
+
+/** @param {number} ms */
+function longer(ms) {
+  return Math.min(MOST_PAUSE_MS, ms * (1.5 + Math.random()));
+}
 
 /** @param {string} why */
 function tryAgain(why) {
   tell(why);
   isStale = true;
-  pauseMs = Math.min(MOST_PAUSE_MS, pauseMs * (1.5 + Math.random()));
+  pauseMs = longer(pauseMs);
+}
+
+/** @param {string} url */
+function listen(url) {
+  const opened = new EventSource(url);
+  events = opened;
+  opened.addEventListener('change', () => void follow());
+  opened.addEventListener('error', () => {
+    if (isOver) return;
+    tell(LOST);
+    // A lost connection it opens again by itself. Any answer but 200 ends it for good (WHATWG HTML §9.2.3).
+    if (opened.readyState !== EventSource.CLOSED) return;
+    reopenMs = longer(reopenMs);
+    setTimeout(() => reopen(url), reopenMs);
+  });
+}
+
+/** The page is loaded, too: it knows whether the session is over. @param {string} url */
+function reopen(url) {
+  if (isOver) return;
+  listen(url);
+  void follow();
+}
+
+function end() {
+  isOver = true;
+  events?.close();
+  tell('This page follows nothing any more.');
+  say('You are signed out. ', 'Sign in again', location.href);
 }
 
 /** Returns undefined if the connection was lost. */
@@ -83,6 +127,7 @@ document.addEventListener('change', ({ target }) => {
 });
 
 async function follow() {
+  if (isOver) return;
   if (isLoading || main === null) {
     isStale = true;
     return;
@@ -92,51 +137,58 @@ async function follow() {
   try {
     const loaded = await load();
     if (loaded === undefined) {
-      tryAgain('No connection; trying again.');
+      tryAgain(LOST);
       return;
     }
     const { answer, text } = loaded;
     // Only the sign-in redirects, and no page signs in by itself.
     if (answer.type === 'opaqueredirect') {
-      say('You are signed out. ', 'Sign in again', location.href);
+      end();
       return;
     }
-    // A page of the fault would stay: nothing need change again.
-    if (answer.status >= 500) {
+    const next = new DOMParser().parseFromString(text, 'text/html');
+    const fresh = next.querySelector('#main');
+    // A page of the fault would stay, and so would this one without another try: nothing need change again.
+    if (fresh === null || answer.status >= 500 || answer.status === TOO_OFTEN) {
       tryAgain('No answer; trying again.');
       return;
     }
     pauseMs = LEAST_PAUSE_MS;
+    show(main, fresh, next.title);
+    if (events?.readyState !== EventSource.OPEN) return;
+    reopenMs = LEAST_PAUSE_MS;
     tell(LIVE);
-    const next = new DOMParser().parseFromString(text, 'text/html');
-    const fresh = next.querySelector('#main');
-    if (fresh === null || contentOf(fresh) === contentOf(main)) return;
-    if (digestsOf(fresh) !== '' && digestsOf(main) !== '' && digestsOf(fresh) !== digestsOf(main)) {
-      // Somebody may be about to press a button: what it answers must not change under the hand. Other forms stay usable.
-      for (const button of answersOf(main)) button.disabled = true;
-      say('What is asked has changed. ', 'Look at it again', location.href);
-      return;
-    }
-    if (isBusy()) {
-      say('This page has changed. ', 'Load it again', location.href);
-      return;
-    }
-    const open = new Map(foldsOf(main).map(([name, fold]) => [name, fold.open]));
-    const focused = nameOf(document.activeElement);
-    const isNew = digestsOf(main) === '';
-    main.replaceChildren(...fresh.childNodes);
-    for (const [name, fold] of foldsOf(main)) fold.open = open.get(name) ?? fold.open;
-    focusAgain(focused);
-    if (isNew) holdBack(answersOf(main));
-    document.title = next.title;
-    countTimes();
-    mark();
   } finally {
     setTimeout(() => {
       isLoading = false;
       if (isStale) void follow();
     }, pauseMs);
   }
+}
+
+/** Puts a page in, or says why it is not. @param {Element} old @param {Element} fresh @param {string} title */
+function show(old, fresh, title) {
+  if (contentOf(fresh) === contentOf(old)) return;
+  if (digestsOf(fresh) !== '' && digestsOf(old) !== '' && digestsOf(fresh) !== digestsOf(old)) {
+    // Somebody may be about to press a button: what it answers must not change under the hand. Other forms stay usable.
+    for (const button of answersOf(old)) button.disabled = true;
+    say('What is asked has changed. ', 'Look at it again', location.href);
+    return;
+  }
+  if (isBusy()) {
+    say('This page has changed. ', 'Load it again', location.href);
+    return;
+  }
+  const open = new Map(foldsOf(old).map(([name, fold]) => [name, fold.open]));
+  const focused = nameOf(document.activeElement);
+  const isNew = digestsOf(old) === '';
+  old.replaceChildren(...fresh.childNodes);
+  for (const [name, fold] of foldsOf(old)) fold.open = open.get(name) ?? fold.open;
+  focusAgain(focused);
+  if (isNew) holdBack(answersOf(old));
+  document.title = title;
+  countTimes();
+  mark();
 }
 
 /**
@@ -221,6 +273,7 @@ function say(text, link, to) {
 }
 
 const LIVE = 'Live: this page follows what happens.';
+const LOST = 'No connection; trying again.';
 
 /** @param {string} text */
 function tell(text) {
@@ -228,12 +281,7 @@ function tell(text) {
 }
 
 const live = document.body.dataset['live'];
-if (live !== undefined) {
-  const events = new EventSource(live);
-  events.addEventListener('change', () => void follow());
-  events.addEventListener('open', () => tell(LIVE));
-  events.addEventListener('error', () => tell('No connection; trying again.'));
-}
+if (live !== undefined) listen(live);
 
 // Sending twice counts once anyway; a button that was pressed says so.
 document.addEventListener('submit', (event) => {

@@ -3,17 +3,20 @@
  *
  * 1. Who is asking comes from the gateway; a form counts only with the secret of its session (CSRF).
  * 2. That secret is made of the session's cookie: who cannot read the cookie cannot make it.
+ * 3. What is refused is told in a page, also what comes too often or is too large to be read.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { CountersignError } from '../../../contracts/errors.ts';
 import { codedOf, detailOf } from '../../http/problem.ts';
-import type { GatewayLog } from '../../http/server.ts';
+import { type GatewayLog, holderOf, loggedOf, tellWhen } from '../../http/server.ts';
 import type { Streams } from '../../http/streams.ts';
 import { SESSION_COOKIE, type Sessions } from '../../identity/sessions.ts';
 import { pageText, signedOutText, trouble } from './layout.ts';
 import { markup } from './markup.ts';
 import type { PageSource, Viewer } from './port.ts';
+
+const HTML = 'text/html; charset=utf-8';
 
 export interface SignInOptions {
   readonly sessions: Pick<Sessions, 'askerOf' | 'sessionOf' | 'origin'>;
@@ -34,19 +37,20 @@ type Asked<Path extends object, Query extends object> = FastifyRequest<{ Params:
 
 /** Who is signed in; undefined if nobody is, or no longer. */
 export async function viewerOf(
-  { cookies }: FastifyRequest,
+  request: FastifyRequest,
   { sessions, isDevelopment }: SignInOptions,
 ): Promise<Viewer | undefined> {
-  const session = cookies[SESSION_COOKIE];
-  if (session === undefined) return undefined;
-  try {
-    const asker = await sessions.askerOf(session);
-    const csrf = createHash('sha256').update(`form ${session}`).digest('base64url');
-    return { ...asker, csrf, ...(isDevelopment ? { development: true as const } : {}) };
-  } catch (error) {
-    if (error instanceof CountersignError && error.code === 'SIGN_IN_REQUIRED') return undefined;
-    throw error;
-  }
+  const asker = await holderOf(request, sessions);
+  if (asker === undefined) return undefined;
+  const session = request.cookies[SESSION_COOKIE] ?? '';
+  const csrf = createHash('sha256').update(`form ${session}`).digest('base64url');
+  return { ...asker, csrf, ...(isDevelopment ? { development: true as const } : {}) };
+}
+
+/** Who is signed in, with the places that the navigation offers. */
+async function visitorOf(request: FastifyRequest, options: PageOptions): Promise<Viewer | undefined> {
+  const viewer = await viewerOf(request, options);
+  return viewer && { ...viewer, places: options.source.places(viewer) };
 }
 
 /** Makes the handler of a page for people who are signed in. What goes wrong is told in a page. */
@@ -55,9 +59,8 @@ export function pageFor<Path extends object = object, Query extends object = obj
   answer: (asked: Asked<Path, Query>, viewer: Viewer, reply: FastifyReply) => Promise<unknown>,
 ): (asked: FastifyRequest, reply: FastifyReply) => Promise<unknown> {
   return async (asked, reply) => {
-    const signedIn = await viewerOf(asked, options);
-    const viewer = signedIn && { ...signedIn, places: options.source.places(signedIn) };
-    void reply.type('text/html; charset=utf-8').header('cache-control', 'no-store');
+    const viewer = await visitorOf(asked, options);
+    void reply.type(HTML).header('cache-control', 'no-store');
     if (viewer === undefined) {
       if (asked.method === 'GET') return await reply.redirect(`/sign-in?to=${encodeURIComponent(asked.url)}`, 303);
       // No redirect: it would lead a form to the provider, which the Content-Security-Policy forbids.
@@ -73,16 +76,37 @@ export function pageFor<Path extends object = object, Query extends object = obj
   };
 }
 
-function refused(reply: FastifyReply, viewer: Viewer, error: unknown, { log }: PageOptions): string {
+/** Tells in a page what no page has told: what came too often, is too large, or is of another page. */
+export async function tellInPage(
+  error: unknown,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  options: PageOptions,
+): Promise<void> {
+  const text = refused(reply, await visitorOf(request, options), error, options);
+  await reply.type(HTML).header('cache-control', 'no-store').send(text);
+}
+
+/** A form that came too often was not read. */
+const UNREAD = 'Nothing was sent. Go back in your browser to what you typed, and send it again later.';
+
+function refused(reply: FastifyReply, viewer: Viewer | undefined, error: unknown, { log }: PageOptions): string {
   const told = codedOf(error);
   const status = told.traits.httpStatus;
-  const { method, url: path } = reply.request.routeOptions;
+  const { method, routeOptions } = reply.request;
   if (status >= 500)
-    log?.warn(`page failed: ${told.message}`, { requestId: reply.request.id, code: told.code, method, path });
+    log?.warn(`page failed: ${loggedOf(error, told)}`, {
+      requestId: reply.request.id,
+      code: told.code,
+      method,
+      path: routeOptions.url,
+    });
   void reply.code(status);
-  const main = markup`${trouble('That did not work', detailOf(told), told.code)}
+  tellWhen(reply, told);
+  const next = told.code === 'RATE_LIMITED' && method === 'POST' ? UNREAD : undefined;
+  const main = markup`${trouble('That did not work', detailOf(told), told.code, next)}
     <p><a class="button" href="/">Back to the inbox</a></p>`;
-  return pageText({ title: 'Not possible', viewer, main });
+  return pageText({ title: 'Not possible', ...(viewer && { viewer }), main });
 }
 
 /** The fields of a form; none for any other body. */

@@ -2,7 +2,6 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import cookie from '@fastify/cookie';
 import { fastify, type FastifyInstance } from 'fastify';
-import { codedOf } from '../../../../gateway/http/problem.ts';
 import { Streams } from '../../../../gateway/http/streams.ts';
 import { People } from '../../../../gateway/identity/person.ts';
 import { Sessions } from '../../../../gateway/identity/sessions.ts';
@@ -15,10 +14,6 @@ let base: string;
 
 async function start(isDevelopment: boolean): Promise<void> {
   app = fastify();
-  app.setErrorHandler(async (error, _request, reply) => {
-    const coded = codedOf(error);
-    return await reply.code(coded.traits.httpStatus).send(coded.code);
-  });
   await app.register(cookie);
   const people = new People({ start: NOBODY, read: NOBODY, administer: NOBODY });
   const none = async (): Promise<never> => {
