@@ -59,7 +59,8 @@ const STATUS = verb({
 const PROMOTE = verb({
   name: 'promote',
   summary: 'have a build take all new runs',
-  description: 'Have a build take all new runs. Runs that have begun stay with their build; its workers must go on',
+  description:
+    'Have a build take all new runs, and end a ramp to another build. Runs that have begun stay with their build; its workers must go on',
   args: { build: BUILD },
   options: NAMED,
   examples: ['deploy promote 3f8a1c09b2de'],

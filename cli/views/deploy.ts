@@ -26,10 +26,14 @@ export function statusText(
   return `${paint('bold', deployment)}\n${table(paint, [['BUILD', 'STATE', 'OPEN RUNS', 'FIRST SEEN'], ...rows.map((row) => row.map(visible))])}${nobody}`;
 }
 
-export function routedText({ changed, current, ramping }: Routed, paint: Paint): string {
+export function routedText({ changed, current, ramping, ended }: Routed, paint: Paint): string {
   const rest = ramping === undefined ? '' : `, build ${visible(ramping.build)} takes ${ramping.percent} % of new runs`;
   const head = changed ? paint('green', 'changed') : paint('dim', 'unchanged');
-  return `${head}  ${current === undefined ? 'no build is current' : `build ${visible(current)} is current`}${rest}`;
+  const tail =
+    ended === undefined
+      ? ''
+      : `; the ramp that sent ${ended.percent} % of new runs to build ${visible(ended.build)} has ended`;
+  return `${head}  ${current === undefined ? 'no build is current' : `build ${visible(current)} is current`}${rest}${tail}`;
 }
 
 export function rolledBackText(done: RolledBack, paint: Paint): string {
