@@ -9,6 +9,7 @@ import type { Session } from '../session/session.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { type Given, verb } from '../session/verb.ts';
 import { drainedText, rolledBackText, routedText, statusText, watchedText } from '../views/deploy.ts';
+import { duration } from '../views/format.ts';
 
 const BUILD = option.one('build id, as in the first line of a worker');
 const NAMED = {
@@ -113,7 +114,7 @@ const WATCH = verb({
   name: 'watch',
   summary: 'look for a while how the runs of a build do',
   description:
-    'Look for a while how the runs of a build do, and end with exit code 7 as soon as more than may be are stuck (their workflow tasks fail again and again) or have failed, or no worker of the build is left. Changes nothing',
+    'Look for a while how the runs of a build do, and end with exit code 7 as soon as more than may be are stuck (their workflow tasks fail again and again) or have failed, or no worker of the build is left; interrupted, with 6. Changes nothing',
   args: { build: BUILD },
   options: WATCHING,
   examples: ['deploy watch 3f8a1c09b2de', 'deploy watch 3f8a1c09b2de --for 1800 --max-failed 2'],
@@ -125,15 +126,20 @@ const WATCH = verb({
         signal: terminal.interrupted(),
       }),
     );
-    return { json: seen, text: (paint) => watchedText(seen, paint), ...defined({ fault: failing(seen) }) };
+    return { json: seen, text: (paint) => watchedText(seen, paint), ...defined({ fault: watchFault(seen) }) };
   },
 });
 
 /** Runs that the error names. */
 const MOST_NAMED = 3;
 
-function failing({ build, isWell, stuck, failed, unserved }: Watched): CountersignError | undefined {
-  if (isWell) return undefined;
+export function watchFault(seen: Watched): CountersignError | undefined {
+  const { build, isWell, stuck, failed, unserved, interrupted, watchedMs, forMs } = seen;
+  if (isWell) {
+    if (interrupted === undefined) return undefined;
+    const message = `The watch of build ${build} was interrupted after ${duration(watchedMs)} of ${duration(forMs)}, so it does not show that the build does well. Nothing was changed; watch again before you go on.`;
+    return new CountersignError('WATCH_INCOMPLETE', message, { build });
+  }
   const named = stuck.slice(0, MOST_NAMED).map(({ workflowId }) => workflowId);
   const which = named.length === 0 ? '' : ` (${named.join(', ')}${stuck.length > MOST_NAMED ? ', …' : ''})`;
   const nobody = unserved === undefined ? '' : ` No worker of it takes runs from task queue ${unserved} any more.`;

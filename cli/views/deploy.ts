@@ -54,8 +54,12 @@ export function rolledBackText(done: RolledBack, paint: Paint): string {
   return [routedText(done, paint), ...head, ...tails].join('\n');
 }
 
-export function watchedText({ build, isWell, open, ended, failed, stuck, unserved }: Watched, paint: Paint): string {
-  const head = isWell ? paint('green', 'does well') : paint('red', 'does not do well');
+export function watchedText(seen: Watched, paint: Paint): string {
+  const { build, isWell, open, ended, failed, stuck, unserved, watchedMs, forMs, interrupted } = seen;
+  const isOver = interrupted === undefined;
+  const well = isOver ? paint('green', 'does well') : paint('yellow', 'does well so far');
+  const head = isWell ? well : paint('red', 'does not do well');
+  const short = isOver ? '' : `\n  Interrupted: watched ${duration(watchedMs)} of ${duration(forMs)}.`;
   const named = stuck
     .slice(0, MOST_NAMED)
     .map(
@@ -64,7 +68,7 @@ export function watchedText({ build, isWell, open, ended, failed, stuck, unserve
   const nobody =
     unserved === undefined ? '' : `\n  No worker of it takes runs from task queue ${visible(unserved)} any more.`;
   const nothing = open + ended + stuck.length === 0 ? '\n  No run was seen: this shows nothing of the build.' : '';
-  return `${head}  ${visible(build)}: ${open} open, ${ended} ended, ${failed} of them failed, ${stuck.length} stuck${named.join('')}${nobody}${nothing}`;
+  return `${head}  ${visible(build)}: ${open} open, ${ended} ended, ${failed} of them failed, ${stuck.length} stuck${named.join('')}${nobody}${nothing}${short}`;
 }
 
 export function drainedText({ build, current, asked, left, unmoved, kept }: Drained, paint: Paint): string {
