@@ -175,7 +175,7 @@ const DRAIN = verb({
         ...defined({ mayMove, tell: options.json === true ? undefined : progress(terminal) }),
       });
     });
-    return { json: drained, text: (paint) => drainedText(drained, paint), ...defined({ fault: faultOf(drained) }) };
+    return { json: drained, text: (paint) => drainedText(drained, paint), ...defined({ fault: drainFault(drained) }) };
   },
 });
 
@@ -216,14 +216,19 @@ async function* only<T>(item: T): AsyncGenerator<T> {
   yield await Promise.resolve(item);
 }
 
-function faultOf({ build, current, left, unmoved, kept }: Drained): CountersignError | undefined {
+export function drainFault({ build, current, left, unmoved, kept, unread }: Drained): CountersignError | undefined {
   const facts = { build, current, left };
   if (kept.length > 0) {
     const message = `${kept.length} runs do not replay with the code of ${current}, or are answered by it otherwise than every build must, and stay with build ${build}. Keep its workers, and see why: countersign replay --live`;
     return new CountersignError('REPLAY_FAILED', message, { ...facts, failed: kept.length });
   }
   if (left === 0) return undefined;
-  const message = `${left} runs are still with build ${build}, or have not worked on ${current} yet. They move once what they do now is over: keep its workers, and repeat the command; a larger --batch asks others beside them.${unmoved.length === 0 ? '' : ` Temporal has begun ${unmoved.length} of them on the build again: those move with --move.`}`;
+  const [first] = unread;
+  const unknown =
+    first === undefined
+      ? ''
+      : ` ${unread.length} of them were not asked, since nobody could tell whether ${current} replays them: ${first.reason}`;
+  const message = `${left} runs are still with build ${build}, or have not worked on ${current} yet. They move once what they do now is over: keep its workers, and repeat the command; a larger --batch asks others beside them.${unmoved.length === 0 ? '' : ` Temporal has begun ${unmoved.length} of them on the build again: those move with --move.`}${unknown}`;
   return new CountersignError('DRAIN_INCOMPLETE', message, facts);
 }
 

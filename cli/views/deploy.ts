@@ -71,12 +71,13 @@ export function watchedText(seen: Watched, paint: Paint): string {
   return `${head}  ${visible(build)}: ${open} open, ${ended} ended, ${failed} of them failed, ${stuck.length} stuck${named.join('')}${nobody}${nothing}${short}`;
 }
 
-export function drainedText({ build, current, asked, left, unmoved, kept }: Drained, paint: Paint): string {
+export function drainedText({ build, current, asked, left, unmoved, kept, unread }: Drained, paint: Paint): string {
   const head = left === 0 ? paint('green', 'drained') : paint('yellow', 'not drained');
-  const named = kept
+  const stayed = [...kept, ...unread];
+  const named = stayed
     .slice(0, MOST_NAMED)
     .map(({ workflowId, reason }) => `\n  ${visible(workflowId)}  ${bounded(visible(sentenceOf(reason)), 300)}`);
-  const more = kept.length > MOST_NAMED ? `\n  and ${kept.length - MOST_NAMED} more` : '';
+  const more = stayed.length > MOST_NAMED ? `\n  and ${stayed.length - MOST_NAMED} more` : '';
   const again = unmoved
     .slice(0, MOST_NAMED)
     .map((workflowId) => `\n  ${visible(workflowId)}  Temporal has begun it on ${visible(build)} again`);
