@@ -7,7 +7,7 @@ import { DEFAULT_TASK_QUEUE } from '../contracts/names.ts';
 import { CatalogHandle } from './catalog/catalog-handle.ts';
 import { type CatalogFilter, listCatalogs, type ListedCatalog } from './catalog/list.ts';
 import { Engine } from './engine/engine.ts';
-import { type InboxFilter, listWaiting, type WaitingRun } from './run/inbox.ts';
+import { type Inbox, type InboxFilter, listWaiting, type WaitingRun } from './run/inbox.ts';
 import type { ArtifactReader } from './ledger/ledger.ts';
 import { RunHandle } from './run/run-handle.ts';
 import type { Signer } from './signing/signing.ts';
@@ -79,9 +79,14 @@ export class Countersign {
     return new RunHandle(this.#engine, runId, this.#artifacts, this.#signer);
   }
 
-  /** Lists the requests of all runs that wait for a decision. */
+  /** Lists the requests of all runs that wait for a decision, the first deadline first; `inbox` says what is not listed. */
   async waiting(filter: InboxFilter = {}): Promise<readonly WaitingRun[]> {
-    return await this.#engine.call('', () => listWaiting(this.#engine.client, filter));
+    return (await this.inbox(filter)).runs;
+  }
+
+  /** Lists what `waiting` does, and says how many runs wait beyond that, and which cannot be read here. */
+  async inbox(filter: InboxFilter = {}): Promise<Inbox> {
+    return await listWaiting(this.#engine, filter);
   }
 
   /**

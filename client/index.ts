@@ -28,7 +28,7 @@ export {
 export type { Drained, DrainOptions } from './deploy/drain.ts';
 export type { Watched, WatchOptions } from './deploy/watch.ts';
 export { Countersign, type CountersignOptions } from './countersign.ts';
-export type { BatchAnswer } from './run/inbox.ts';
+export type { BatchAnswer, Inbox } from './run/inbox.ts';
 export { type EffectiveVerdict, effectiveVerdicts } from './catalog/list.ts';
 export { assertIntact } from './ledger/ledger.ts';
 export type { Retry } from './run/retries.ts';

@@ -162,6 +162,7 @@ export const ERRORS = {
   BUILD_CURRENT: conflict,
   BUILD_FAILING: failedCheck,
   BUILD_UNSERVED: unavailable,
+  WATCH_INCOMPLETE: unavailable,
   DRAIN_REFUSED: refused,
   DRAIN_INCOMPLETE: unavailable,
   SETUP_INCOMPLETE: { retryable: false, httpStatus: 503, exitCode: 6 },

@@ -9,6 +9,7 @@ import type { Session } from '../session/session.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { type Given, verb } from '../session/verb.ts';
 import { drainedText, rolledBackText, routedText, statusText, watchedText } from '../views/deploy.ts';
+import { duration } from '../views/format.ts';
 
 const BUILD = option.one('build id, as in the first line of a worker');
 const NAMED = {
@@ -59,7 +60,8 @@ const STATUS = verb({
 const PROMOTE = verb({
   name: 'promote',
   summary: 'have a build take all new runs',
-  description: 'Have a build take all new runs. Runs that have begun stay with their build; its workers must go on',
+  description:
+    'Have a build take all new runs, and end a ramp to another build. Runs that have begun stay with their build; its workers must go on',
   args: { build: BUILD },
   options: NAMED,
   examples: ['deploy promote 3f8a1c09b2de'],
@@ -112,7 +114,7 @@ const WATCH = verb({
   name: 'watch',
   summary: 'look for a while how the runs of a build do',
   description:
-    'Look for a while how the runs of a build do, and end with exit code 7 as soon as more than may be are stuck (their workflow tasks fail again and again) or have failed, or no worker of the build is left. Changes nothing',
+    'Look for a while how the runs of a build do, and end with exit code 7 as soon as more than may be are stuck (their workflow tasks fail again and again) or have failed, or no worker of the build is left; interrupted, with 6. Changes nothing',
   args: { build: BUILD },
   options: WATCHING,
   examples: ['deploy watch 3f8a1c09b2de', 'deploy watch 3f8a1c09b2de --for 1800 --max-failed 2'],
@@ -124,15 +126,20 @@ const WATCH = verb({
         signal: terminal.interrupted(),
       }),
     );
-    return { json: seen, text: (paint) => watchedText(seen, paint), ...defined({ fault: failing(seen) }) };
+    return { json: seen, text: (paint) => watchedText(seen, paint), ...defined({ fault: watchFault(seen) }) };
   },
 });
 
 /** Runs that the error names. */
 const MOST_NAMED = 3;
 
-function failing({ build, isWell, stuck, failed, unserved }: Watched): CountersignError | undefined {
-  if (isWell) return undefined;
+export function watchFault(seen: Watched): CountersignError | undefined {
+  const { build, isWell, stuck, failed, unserved, interrupted, watchedMs, forMs } = seen;
+  if (isWell) {
+    if (interrupted === undefined) return undefined;
+    const message = `The watch of build ${build} was interrupted after ${duration(watchedMs)} of ${duration(forMs)}, so it does not show that the build does well. Nothing was changed; watch again before you go on.`;
+    return new CountersignError('WATCH_INCOMPLETE', message, { build });
+  }
   const named = stuck.slice(0, MOST_NAMED).map(({ workflowId }) => workflowId);
   const which = named.length === 0 ? '' : ` (${named.join(', ')}${stuck.length > MOST_NAMED ? ', …' : ''})`;
   const nobody = unserved === undefined ? '' : ` No worker of it takes runs from task queue ${unserved} any more.`;
@@ -168,7 +175,7 @@ const DRAIN = verb({
         ...defined({ mayMove, tell: options.json === true ? undefined : progress(terminal) }),
       });
     });
-    return { json: drained, text: (paint) => drainedText(drained, paint), ...defined({ fault: faultOf(drained) }) };
+    return { json: drained, text: (paint) => drainedText(drained, paint), ...defined({ fault: drainFault(drained) }) };
   },
 });
 
@@ -209,14 +216,19 @@ async function* only<T>(item: T): AsyncGenerator<T> {
   yield await Promise.resolve(item);
 }
 
-function faultOf({ build, current, left, unmoved, kept }: Drained): CountersignError | undefined {
+export function drainFault({ build, current, left, unmoved, kept, unread }: Drained): CountersignError | undefined {
   const facts = { build, current, left };
   if (kept.length > 0) {
     const message = `${kept.length} runs do not replay with the code of ${current}, or are answered by it otherwise than every build must, and stay with build ${build}. Keep its workers, and see why: countersign replay --live`;
     return new CountersignError('REPLAY_FAILED', message, { ...facts, failed: kept.length });
   }
   if (left === 0) return undefined;
-  const message = `${left} runs are still with build ${build}, or have not worked on ${current} yet. They move once what they do now is over: keep its workers, and repeat the command; a larger --batch asks others beside them.${unmoved.length === 0 ? '' : ` Temporal has begun ${unmoved.length} of them on the build again: those move with --move.`}`;
+  const [first] = unread;
+  const unknown =
+    first === undefined
+      ? ''
+      : ` ${unread.length} of them were not asked, since nobody could tell whether ${current} replays them: ${first.reason}`;
+  const message = `${left} runs are still with build ${build}, or have not worked on ${current} yet. They move once what they do now is over: keep its workers, and repeat the command; a larger --batch asks others beside them.${unmoved.length === 0 ? '' : ` Temporal has begun ${unmoved.length} of them on the build again: those move with --move.`}${unknown}`;
   return new CountersignError('DRAIN_INCOMPLETE', message, facts);
 }
 

@@ -1,6 +1,5 @@
 /** Implements `countersign requests`, which lists what waits for a decision, in one run or in all. */
-import type { Retry } from '../../client/index.ts';
-import type { WaitingRun } from '../../client/run/inbox.ts';
+import type { Inbox, Retry } from '../../client/index.ts';
 import { defined } from '../../contracts/defined.ts';
 import type { ApprovalRequest, Approver, AuthorizationPause, Pause } from '../../contracts/schemas/request.ts';
 import { ruleAt } from '../../domain/policy/approvers.ts';
@@ -12,7 +11,7 @@ import { nothingOf, toldOrRead } from '../session/stuck-run.ts';
 import type { Paint } from '../session/terminal.ts';
 import { type Answer, verb } from '../session/verb.ts';
 import { lastWord, shellWord } from '../session/shell-word.ts';
-import { memoToolText, table, timeLeft } from '../views/format.ts';
+import { memoToolText, names, table, timeLeft } from '../views/format.ts';
 import { stuckJson, stuckText } from '../views/recovery.ts';
 import { requestText, shownTo } from '../views/request.ts';
 import { retryText } from '../views/run.ts';
@@ -20,7 +19,8 @@ import { retryText } from '../views/run.ts';
 export const REQUESTS = verb({
   name: 'requests',
   summary: 'list what waits for a decision, in one run or in all',
-  description: 'List what waits for a decision: of one run in full; without a run id, of all runs',
+  description:
+    'List what waits for a decision: of one run in full; without a run id, of all runs, the first deadline first',
   args: { run: option.maybe('run id') },
   options: {
     full: option.flag('show all text, however long'),
@@ -31,7 +31,11 @@ export const REQUESTS = verb({
       'only runs that wait for this person, by id or by a group named with --group; of one run: whose command to print',
     ),
     group: option.several('<name>', 'only runs that wait for this group'),
-    most: option.parsed(option.wholeNumber, '<count>', 'runs at the most (default: 100)'),
+    most: option.parsed(
+      option.wholeNumber,
+      '<count>',
+      'runs at the most, those with the first deadlines (default: 100)',
+    ),
   },
   examples: [
     'requests',
@@ -45,7 +49,7 @@ export const REQUESTS = verb({
     const approver = as === undefined && group === undefined ? undefined : defined({ id: as, groups: group });
     return await session(async (opened) =>
       run === undefined
-        ? inboxAnswer(await opened.countersign.waiting(defined({ tenant, approver, most })), approver !== undefined)
+        ? inboxAnswer(await opened.countersign.inbox(defined({ tenant, approver, most })), approver !== undefined)
         : await requestsOf(opened, run, options),
     );
   },
@@ -61,21 +65,50 @@ interface Showing {
 }
 
 /** @param isFiltered true if only what waits for somebody was listed */
-function inboxAnswer(runs: readonly WaitingRun[], isFiltered: boolean): Answer {
+export function inboxAnswer(inbox: Inbox, isFiltered: boolean): Answer {
   const now = Date.now();
+  const { runs, more, unread } = inbox;
   return {
-    json: { runs },
+    json: inbox,
     text: (paint) => {
-      if (runs.length === 0) return isFiltered ? 'No run waits for them.' : 'No run waits for a decision.';
+      if (runs.length + more + unread.length === 0)
+        return isFiltered ? 'No run waits for them.' : 'No run waits for a decision.';
       const rows = runs.map(({ runId, pending }) => [
         visible(runId),
         String(pending.count),
         pending.nextDeadline === undefined ? '' : timeLeft(pending.nextDeadline, now),
         `${pending.requests.map(({ callId, server, tool, reminded, about }) => `${visible(callId)} ${memoToolText(server, tool)}${about === undefined ? '' : ` (${about})`}${reminded === true ? ' (reminded)' : ''}`).join(', ')}${pending.truncated ? ', …' : ''}`,
       ]);
-      return `${table(paint, [['RUN', 'WAITING', 'FIRST DEADLINE', 'CALLS'], ...rows])}\n\n${paint('dim', `Read one in full: countersign requests ${lastWord(runs[0]?.runId ?? '')}`)}`;
+      const listed = runs.length === 0 ? [] : [table(paint, [['RUN', 'WAITING', 'FIRST DEADLINE', 'CALLS'], ...rows])];
+      const first = runs[0]?.runId ?? unread[0] ?? '';
+      const next = first === '' ? [] : [paint('dim', `Read one in full: countersign requests ${lastWord(first)}`)];
+      return [...listed, ...unlisted(inbox, paint), ...next].join('\n\n');
     },
   };
+}
+
+/** Unreadable runs that are named. */
+const MOST_NAMED = 5;
+
+/** Says what waits and is not in the list. */
+function unlisted({ runs, more, unread, isWhole }: Inbox, paint: Paint): readonly string[] {
+  const warning = paint('yellow', 'warning');
+  const all = runs.length + more;
+  return [
+    ...(more === 0
+      ? []
+      : [`${more} more wait, with later deadlines. List all: countersign requests --most ${String(all)}`]),
+    ...(unread.length === 0
+      ? []
+      : [
+          `${warning}  ${unread.length} more wait, and are not listed: what they say cannot be read here. A key of encryption.keys is missing, or another version wrote it: ${names(unread, MOST_NAMED)}`,
+        ]),
+    ...(isWhole
+      ? []
+      : [
+          `${warning}  Only the newest ${all + unread.length} were looked at: older ones may have earlier deadlines. Narrow the list: --tenant, --as, --group`,
+        ]),
+  ];
 }
 
 /** Reads the requests of one run. For a stuck run they come from its history, and none of them can be decided now. */

@@ -26,10 +26,14 @@ export function statusText(
   return `${paint('bold', deployment)}\n${table(paint, [['BUILD', 'STATE', 'OPEN RUNS', 'FIRST SEEN'], ...rows.map((row) => row.map(visible))])}${nobody}`;
 }
 
-export function routedText({ changed, current, ramping }: Routed, paint: Paint): string {
+export function routedText({ changed, current, ramping, ended }: Routed, paint: Paint): string {
   const rest = ramping === undefined ? '' : `, build ${visible(ramping.build)} takes ${ramping.percent} % of new runs`;
   const head = changed ? paint('green', 'changed') : paint('dim', 'unchanged');
-  return `${head}  ${current === undefined ? 'no build is current' : `build ${visible(current)} is current`}${rest}`;
+  const tail =
+    ended === undefined
+      ? ''
+      : `; the ramp that sent ${ended.percent} % of new runs to build ${visible(ended.build)} has ended`;
+  return `${head}  ${current === undefined ? 'no build is current' : `build ${visible(current)} is current`}${rest}${tail}`;
 }
 
 export function rolledBackText(done: RolledBack, paint: Paint): string {
@@ -50,8 +54,12 @@ export function rolledBackText(done: RolledBack, paint: Paint): string {
   return [routedText(done, paint), ...head, ...tails].join('\n');
 }
 
-export function watchedText({ build, isWell, open, ended, failed, stuck, unserved }: Watched, paint: Paint): string {
-  const head = isWell ? paint('green', 'does well') : paint('red', 'does not do well');
+export function watchedText(seen: Watched, paint: Paint): string {
+  const { build, isWell, open, ended, failed, stuck, unserved, watchedMs, forMs, interrupted } = seen;
+  const isOver = interrupted === undefined;
+  const well = isOver ? paint('green', 'does well') : paint('yellow', 'does well so far');
+  const head = isWell ? well : paint('red', 'does not do well');
+  const short = isOver ? '' : `\n  Interrupted: watched ${duration(watchedMs)} of ${duration(forMs)}.`;
   const named = stuck
     .slice(0, MOST_NAMED)
     .map(
@@ -60,15 +68,16 @@ export function watchedText({ build, isWell, open, ended, failed, stuck, unserve
   const nobody =
     unserved === undefined ? '' : `\n  No worker of it takes runs from task queue ${visible(unserved)} any more.`;
   const nothing = open + ended + stuck.length === 0 ? '\n  No run was seen: this shows nothing of the build.' : '';
-  return `${head}  ${visible(build)}: ${open} open, ${ended} ended, ${failed} of them failed, ${stuck.length} stuck${named.join('')}${nobody}${nothing}`;
+  return `${head}  ${visible(build)}: ${open} open, ${ended} ended, ${failed} of them failed, ${stuck.length} stuck${named.join('')}${nobody}${nothing}${short}`;
 }
 
-export function drainedText({ build, current, asked, left, unmoved, kept }: Drained, paint: Paint): string {
+export function drainedText({ build, current, asked, left, unmoved, kept, unread }: Drained, paint: Paint): string {
   const head = left === 0 ? paint('green', 'drained') : paint('yellow', 'not drained');
-  const named = kept
+  const stayed = [...kept, ...unread];
+  const named = stayed
     .slice(0, MOST_NAMED)
     .map(({ workflowId, reason }) => `\n  ${visible(workflowId)}  ${bounded(visible(sentenceOf(reason)), 300)}`);
-  const more = kept.length > MOST_NAMED ? `\n  and ${kept.length - MOST_NAMED} more` : '';
+  const more = stayed.length > MOST_NAMED ? `\n  and ${stayed.length - MOST_NAMED} more` : '';
   const again = unmoved
     .slice(0, MOST_NAMED)
     .map((workflowId) => `\n  ${visible(workflowId)}  Temporal has begun it on ${visible(build)} again`);

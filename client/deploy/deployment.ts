@@ -46,7 +46,7 @@ export class Deployment {
     return { ...state, builds };
   }
 
-  /** Has a build take all new runs. */
+  /** Has a build take all new runs, also those of a ramp to another build. */
   async promote(build: string): Promise<Routed> {
     return await promote(this.#engine, this.#name, build);
   }
@@ -79,16 +79,25 @@ export interface Routed {
   readonly changed: boolean;
   readonly current?: string;
   readonly ramping?: { readonly build: string; readonly percent: number };
+  /** The share of another build that a promotion has ended. */
+  readonly ended?: { readonly build: string; readonly percent: number };
 }
 
-/** Has a build take all new runs. A ramp to it ends with that. */
+/**
+ * Has a build take all new runs. A ramp to it ends with that. A ramp to another build ends first: where the second change
+ * does not come, the build that is to take none takes none already, and a repeat does the rest.
+ */
 async function promote(engine: Engine, deployment: string, build: string): Promise<Routed> {
   const state = await readDeployment(engine, deployment);
   buildOf(state, build);
-  if (state.current === build) return routed(state, false);
-  await assertServed(engine, state, build);
-  await setCurrent(engine, state, build);
-  return routed(await readDeployment(engine, deployment), true);
+  const isCurrent = state.current === build;
+  const ended = state.ramping?.build === build ? undefined : state.ramping;
+  if (isCurrent && ended === undefined) return routed(state, false);
+  if (!isCurrent) await assertServed(engine, state, build);
+  if (ended !== undefined) await setRamp(engine, state, '', 0);
+  if (!isCurrent)
+    await setCurrent(engine, ended === undefined ? state : await readDeployment(engine, deployment), build);
+  return { ...routed(await readDeployment(engine, deployment), true), ...defined({ ended }) };
 }
 
 /** @param percent of new runs, above 0 and up to 100; 0 ends the ramp */

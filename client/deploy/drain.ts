@@ -36,7 +36,8 @@ export interface DrainOptions {
   readonly withinMs?: number;
   /**
    * Moves executions by their options. Called for each; returns why one must stay. It has to replay the execution with the
-   * code of the current build, or to know that this was done.
+   * code of the current build, or to know that this was done. Where it throws `ENGINE_UNAVAILABLE`, nothing is known of
+   * that execution: it is left, and others are asked.
    */
   readonly mayMove?: (execution: ExecutionId, current: string) => Promise<string | undefined>;
   /** Hears how many are left. */
@@ -57,6 +58,8 @@ export interface Drained {
   readonly unmoved: readonly string[];
   /** Executions that `mayMove` has kept, with its reason. */
   readonly kept: readonly { readonly workflowId: string; readonly reason: string }[];
+  /** Executions of which `mayMove` could not tell, and why. Another drain asks again. */
+  readonly unread: readonly { readonly workflowId: string; readonly reason: string }[];
 }
 
 const BATCH = 50;
@@ -121,6 +124,7 @@ class Drain {
   readonly #asked = new Map<string, string>();
   readonly #underWay = new Map<string, UnderWay>();
   readonly #kept = new Map<string, string>();
+  readonly #unread = new Map<string, string>();
   /** Those under way whose next execution belongs to no build yet. */
   readonly #begun = new Set<string>();
   readonly #unmoved = new Set<string>();
@@ -144,11 +148,12 @@ class Drain {
       await this.#leave().catch(() => undefined);
       throw error;
     }
-    const kept = [...this.#kept].map(([workflowId, reason]) => ({ workflowId, reason }));
+    const kept = withReasons(this.#kept);
+    const unread = withReasons(this.#unread);
     left += await this.#leave();
     const unmoved = [...this.#unmoved];
     // Visibility may not list these yet.
-    return { ...this.#route, asked: this.#asked.size, left: Math.max(left, unmoved.length), unmoved, kept };
+    return { ...this.#route, asked: this.#asked.size, left: Math.max(left, unmoved.length), unmoved, kept, unread };
   }
 
   /** @returns how many visibility counts for the build */
@@ -199,7 +204,7 @@ class Drain {
     let isQuiet = true;
     for await (const execution of pinnedExecutions(this.#engine, deployment, build)) {
       const { workflowId, runId, type } = execution;
-      if (!OURS.includes(type) || this.#kept.has(workflowId) || this.#unmoved.has(workflowId)) continue;
+      if (!OURS.includes(type) || this.#isLeft(workflowId)) continue;
       isQuiet = false;
       if (fresh.length >= room) break;
       // One that has moved may still be listed.
@@ -212,6 +217,11 @@ class Drain {
       return mayMove === undefined ? !isAborted(signal) : !this.#isOver;
     });
     return isQuiet;
+  }
+
+  /** True for what this drain does not move. */
+  #isLeft(workflowId: string): boolean {
+    return this.#kept.has(workflowId) || this.#unread.has(workflowId) || this.#unmoved.has(workflowId);
   }
 
   #room(): number {
@@ -228,13 +238,10 @@ class Drain {
     const execution = { workflowId, runId };
     const { mayMove } = this.#options;
     if (mayMove !== undefined) {
-      const reason = await mayMove(execution, current);
-      if (reason !== undefined) {
-        this.#kept.set(workflowId, reason);
-        return;
-      }
-      // Replays take a while.
+      const mayGo = await this.#mayGo(execution, mayMove);
+      // Replays take a while; and where Temporal is away, this says so.
       await this.#assertUnchanged();
+      if (!mayGo) return;
     }
     // It may be moved or asked although no answer comes.
     this.#asked.set(workflowId, runId);
@@ -242,6 +249,18 @@ class Drain {
     if (mayMove !== undefined) await moveTo(this.#engine, deployment, current, execution);
     const handle = this.#engine.client.workflow.getHandle(workflowId, runId);
     await this.#engine.call(workflowId, async () => unlessGone(async () => await handle.signal(SIGNALS.nudge)));
+  }
+
+  async #mayGo(execution: ExecutionId, mayMove: NonNullable<DrainOptions['mayMove']>): Promise<boolean> {
+    try {
+      const reason = await mayMove(execution, this.#route.current);
+      if (reason !== undefined) this.#kept.set(execution.workflowId, reason);
+      return reason === undefined;
+    } catch (error) {
+      if (!(error instanceof CountersignError) || error.code !== 'ENGINE_UNAVAILABLE') throw error;
+      this.#unread.set(execution.workflowId, error.message);
+      return false;
+    }
   }
 
   /**
@@ -319,6 +338,10 @@ class Drain {
     if (failures.length > 0) throw failures[0];
     return left;
   }
+}
+
+function withReasons(found: ReadonlyMap<string, string>): Drained['kept'] {
+  return [...found].map(([workflowId, reason]) => ({ workflowId, reason }));
 }
 
 function isAborted(signal: AbortSignal | undefined): boolean {

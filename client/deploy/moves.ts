@@ -8,7 +8,6 @@
 import { status as grpcStatus } from '@grpc/grpc-js';
 import { isGrpcServiceError, ServiceError, WorkflowNotFoundError } from '@temporalio/client';
 import type { Engine } from '../engine/engine.ts';
-import { listExecutions } from '../engine/executions.ts';
 import { pinnedTo } from './versions.ts';
 
 export interface ExecutionId {
@@ -35,13 +34,7 @@ export function pinnedExecutions(engine: Engine, deployment: string, build: stri
 
 /** Lists executions, newest first. Each page has a deadline of its own. */
 export async function* executionsOf(engine: Engine, query: string): AsyncGenerator<Pinned> {
-  const pages = listExecutions(engine.client, query)[Symbol.asyncIterator]();
-  for (;;) {
-    const next = await engine.call('', () => pages.next());
-    if (next.done === true) return;
-    const { workflowId, runId, type } = next.value;
-    yield { workflowId, runId, type };
-  }
+  for await (const { workflowId, runId, type } of engine.list(query)) yield { workflowId, runId, type };
 }
 
 /** Has the next workflow tasks of an execution done by a build, whatever it is pinned to. */

@@ -9,6 +9,7 @@
  * 4. A run that has not had its first task done belongs to no build in visibility; its execution says where it goes.
  *    What others have open in the namespace is not looked at for that.
  * 5. A build without a worker is not well, whatever its runs do: they do nothing.
+ * 6. A watch that was interrupted says so: it has not shown that the build does well.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { defined } from '../../contracts/defined.ts';
@@ -43,6 +44,11 @@ export interface Watched {
   readonly stuck: readonly { readonly workflowId: string; readonly attempts: number }[];
   /** A task queue of the build from which no worker of it takes runs any more. */
   readonly unserved?: string;
+  /** How long it was looked at, and how long it was to be. */
+  readonly watchedMs: number;
+  readonly forMs: number;
+  /** Set if `signal` ended the watch: what it has not seen may be bad. */
+  readonly interrupted?: true;
 }
 
 const FOR_MS = 600_000;
@@ -65,13 +71,14 @@ export async function watch(
   const began = Date.now();
   const end = began + forMs;
   for (;;) {
-    const seen = await look(engine, { deployment, build, began, maxFailed }).catch((error: unknown) => {
+    const seen = await look(engine, { deployment, build, began, forMs, maxFailed }).catch((error: unknown) => {
       if (isAway(error) && Date.now() < end && signal?.aborted !== true) return undefined;
       throw error;
     });
     if (seen !== undefined) tell?.(seen);
     const rest = end - Date.now();
-    if (seen !== undefined && (!seen.isWell || rest <= 0 || signal?.aborted === true)) return seen;
+    if (seen !== undefined && (!seen.isWell || rest <= 0)) return seen;
+    if (seen !== undefined && signal?.aborted === true) return { ...seen, interrupted: true };
     await pause(Math.max(1, Math.min(EVERY_MS, rest)), undefined, defined({ signal })).catch(() => undefined);
   }
 }
@@ -84,10 +91,11 @@ interface Looking {
   readonly deployment: string;
   readonly build: string;
   readonly began: number;
+  readonly forMs: number;
   readonly maxFailed: number;
 }
 
-async function look(engine: Engine, { deployment, build, began, maxFailed }: Looking): Promise<Watched> {
+async function look(engine: Engine, { deployment, build, began, forMs, maxFailed }: Looking): Promise<Watched> {
   const stuck = await stuckOn(engine, deployment, build);
   const unserved = await unservedQueue(engine, deployment, build, build);
   const count = async (query: string): Promise<number> => await counted(engine, deployment, build, query);
@@ -105,6 +113,8 @@ async function look(engine: Engine, { deployment, build, began, maxFailed }: Loo
     failed,
     stuck,
     ...defined({ unserved }),
+    watchedMs: Date.now() - began,
+    forMs,
   };
 }
 

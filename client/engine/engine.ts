@@ -10,6 +10,7 @@ import {
   type Client,
   isGrpcServiceError,
   ServiceError,
+  type WorkflowExecutionInfo,
   type WorkflowHandle,
   WorkflowUpdateFailedError,
 } from '@temporalio/client';
@@ -17,6 +18,7 @@ import { defined } from '../../contracts/defined.ts';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import { askedAgain, isRefusedQuery, untilAnswered } from '../../contracts/failure.ts';
 import { byteLength, hashOf } from '../../domain/text/canonical.ts';
+import { listExecutions } from './executions.ts';
 import { namingOf, type Subject, troubleOf, unserved, workflowIdOf } from './trouble.ts';
 
 /** A worker that is there answers in a fraction of this time, except under load. */
@@ -132,6 +134,16 @@ export class Engine {
       throw (isSilent ? await look() : undefined) ?? error;
     } finally {
       over.abort();
+    }
+  }
+
+  /** Lists the executions that a query matches, newest first (`listExecutions`). Each page has a deadline of its own. */
+  async *list(query: string): AsyncGenerator<WorkflowExecutionInfo> {
+    const pages = listExecutions(this.client, query)[Symbol.asyncIterator]();
+    for (;;) {
+      const next = await this.call('', () => pages.next());
+      if (next.done === true) return;
+      yield next.value;
     }
   }
 

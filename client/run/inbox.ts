@@ -1,19 +1,16 @@
 /** Lists the runs that wait for a decision, without waking them, and sends several decisions at once. */
-import type { Client } from '@temporalio/client';
 import { CountersignError } from '../../contracts/errors.ts';
 import { PENDING_MEMO, RUN_WORKFLOW, SEARCH_ATTRIBUTES } from '../../contracts/names.ts';
 import { isUndecodable, unreadable } from '../../contracts/payload-converter.ts';
-import { parseAs } from '../../contracts/schemas/parse.ts';
 import { type DecisionAck, type DecisionInput, PendingMemo } from '../../contracts/schemas/request.ts';
 import { waitingNames } from '../../domain/request/onlooker.ts';
-import { Lanes } from '../engine/engine.ts';
-import { listExecutions } from '../engine/executions.ts';
+import { type Engine, Lanes } from '../engine/engine.ts';
 
 export interface InboxFilter {
   readonly tenant?: string;
   /** Lists only runs that wait for this person, by id or by one of the groups. */
   readonly approver?: { readonly id?: string; readonly groups?: readonly string[] };
-  /** Most runs to list; default 100. */
+  /** Most runs to list, those with the first deadlines; default 100. */
   readonly most?: number;
 }
 
@@ -23,10 +20,49 @@ export interface WaitingRun {
   readonly pending: PendingMemo;
 }
 
-export async function listWaiting(
-  client: Client,
-  { tenant, approver, most = 100 }: InboxFilter,
-): Promise<WaitingRun[]> {
+/** What waits for a decision, and what of it is not listed. */
+export interface Inbox {
+  /** The first deadline first. */
+  readonly runs: readonly WaitingRun[];
+  /** How many runs wait beyond `most`; none of them has an earlier deadline. */
+  readonly more: number;
+  /** Ids of runs that wait and are not listed: what they say cannot be read here, or not by this version. */
+  readonly unread: readonly string[];
+  /** False if more runs wait than are looked at (10,000): the oldest were not, and may have earlier deadlines. */
+  readonly isWhole: boolean;
+}
+
+/** Each is a few kilobytes; Temporal gives a thousand at once. */
+const MOST_LOOKED_AT = 10_000;
+
+/**
+ * Temporal lists the newest first, and cannot be asked for another order everywhere: so all are read, and sorted here.
+ * @throws CountersignError `CONFIG_INVALID` if none can be read
+ */
+export async function listWaiting(engine: Engine, { most = 100, ...filter }: InboxFilter): Promise<Inbox> {
+  const waiting: WaitingRun[] = [];
+  const unread: string[] = [];
+  let undecodable: CountersignError | undefined;
+  let looked = 0;
+  for await (const { workflowId, startTime, memo } of engine.list(queryOf(filter))) {
+    looked += 1;
+    if (looked > MOST_LOOKED_AT) break;
+    const found = memo?.[PENDING_MEMO];
+    // Visibility lags behind a run by moments: a run that has just been decided has no memo any more.
+    if (found === undefined || found === null) continue;
+    if (isUndecodable(found)) undecodable ??= unreadable(found);
+    // Anybody may write to a namespace, and a newer version may say more: one run ends the list of no other.
+    const read = PendingMemo.safeParse(found);
+    if (read.success) waiting.push({ runId: workflowId, startedAt: startTime.toISOString(), pending: read.data });
+    else unread.push(workflowId);
+  }
+  // One unreadable memo hides none of the others. If none can be read, a key is missing.
+  if (waiting.length === 0 && undecodable !== undefined) throw undecodable;
+  const runs = waiting.toSorted(byDeadline).slice(0, most);
+  return { runs, more: waiting.length - runs.length, unread, isWhole: looked <= MOST_LOOKED_AT };
+}
+
+function queryOf({ tenant, approver }: Omit<InboxFilter, 'most'>): string {
   const conditions = [
     `WorkflowType = ${quoted(RUN_WORKFLOW)}`,
     `ExecutionStatus = 'Running'`,
@@ -34,26 +70,19 @@ export async function listWaiting(
     ...(tenant === undefined ? [] : [`${SEARCH_ATTRIBUTES.tenant.name} = ${quoted(tenant)}`]),
     ...(approver === undefined ? [] : [`${SEARCH_ATTRIBUTES.approvers.name} IN (${waitsFor(approver).join(', ')})`]),
   ];
-  const waiting: WaitingRun[] = [];
-  let unread: CountersignError | undefined;
-  for await (const { workflowId, startTime, memo } of listExecutions(client, conditions.join(' AND '))) {
-    const pending = memo?.[PENDING_MEMO];
-    if (isUndecodable(pending)) {
-      unread ??= unreadable(pending);
-      continue;
-    }
-    // Visibility lags behind a run by moments: a run that has just been decided has no memo any more.
-    if (pending === undefined || pending === null) continue;
-    waiting.push({
-      runId: workflowId,
-      startedAt: startTime.toISOString(),
-      pending: parseAs(PendingMemo, pending, 'INTERNAL', 'memo'),
-    });
-    if (waiting.length >= most) break;
-  }
-  // One unreadable memo hides none of the others. If none can be read, a key is missing.
-  if (waiting.length === 0 && unread !== undefined) throw unread;
-  return waiting;
+  return conditions.join(' AND ');
+}
+
+/** Of runs with equal deadlines, the one that was started first. */
+function byDeadline(one: WaitingRun, other: WaitingRun): number {
+  const [first, second] = [deadlineOf(one), deadlineOf(other)];
+  return first === second ? Date.parse(one.startedAt) - Date.parse(other.startedAt) : first - second;
+}
+
+/** A run without a deadline comes last, and so does one with a text that is no time. */
+function deadlineOf({ pending }: WaitingRun): number {
+  const deadline = Date.parse(pending.nextDeadline ?? '');
+  return Number.isNaN(deadline) ? Number.MAX_VALUE : deadline;
 }
 
 function waitsFor(approver: NonNullable<InboxFilter['approver']>): string[] {

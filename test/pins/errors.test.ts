@@ -120,6 +120,7 @@ const PINNED: Readonly<Record<string, readonly [boolean, number, number]>> = {
   BUILD_CURRENT: [false, 409, 5],
   BUILD_UNSERVED: [true, 503, 6],
   BUILD_FAILING: [false, 422, 7],
+  WATCH_INCOMPLETE: [true, 503, 6],
   DRAIN_REFUSED: [false, 403, 3],
   DRAIN_INCOMPLETE: [true, 503, 6],
   SETUP_INCOMPLETE: [false, 503, 6],

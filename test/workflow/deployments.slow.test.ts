@@ -139,6 +139,10 @@ test('runs begin on A until B is promoted, a ramp aside, and those that wait are
   // A rollback ends the ramp, and a second one does not leave A.
   expect(await done('rollback')).toMatchObject({ changed: true, current: A, left: leftB(1) });
   expect(await done('rollback')).toMatchObject({ changed: false, current: A, left: leftB(1), isEarliest: true });
+  // A promotion of the build that is current ends one, too.
+  expect(await done('ramp', bundle.buildId, '--percent', '50')).toMatchObject({ changed: true });
+  const ended = { build: bundle.buildId, percent: 50 };
+  expect(await done('promote', A)).toEqual({ deployment: NAME, changed: true, current: A, ended });
   expect(await standing((await waiting('after')).runId)).toMatchObject({ build: A });
 
   expect(await done('promote', bundle.buildId)).toMatchObject({ changed: true, current: bundle.buildId });

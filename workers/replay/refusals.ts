@@ -132,10 +132,17 @@ export async function* withRefusals(
  * @param options `bundle` is one of `bundleForReading`
  */
 export async function takeoverFault(recorded: Recorded, options: ReplayOptions): Promise<Error | undefined> {
-  const history = recorded.kind === 'history' ? recorded.history : undefined;
+  if (recorded.kind === 'unreadable') throw unread(recorded);
+  const { history } = recorded;
   for await (const { error } of withRefusals(compareHistories([recorded], options), () => history, options))
     if (error !== undefined) return error;
   return undefined;
+}
+
+/** What could not be read was not replayed, and says nothing of the build. */
+function unread({ workflowId, error }: Extract<Recorded, { kind: 'unreadable' }>): CountersignError {
+  const message = `The history of ${workflowId} could not be read, so it was not replayed: ${error.message}`;
+  return new CountersignError('ENGINE_UNAVAILABLE', message, {}, { cause: error });
 }
 
 /** Replays one run after another: once to see what it waits for, and once for each round of questions. */

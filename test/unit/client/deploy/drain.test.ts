@@ -1,6 +1,7 @@
 /** A drain asks no more than it may, stops where the deployment changes, and leaves no run between two builds. */
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import fc from 'fast-check';
+import { plain } from '../../../../cli/session/terminal.ts';
 import { drainedText } from '../../../../cli/views/deploy.ts';
 import type { DrainOptions } from '../../../../client/index.ts';
 import type { FakeRun } from '../../../support/fake-deployment.ts';
@@ -14,11 +15,18 @@ jest.unstable_mockModule('node:timers/promises', () => ({
   },
 }));
 
+const { drainFault } = await import('../../../../cli/verbs/deploy.ts');
+const { CountersignError } = await import('../../../../contracts/errors.ts');
+const { takeoverFault } = await import('../../../../workers/replay/refusals.ts');
 const { FakeDeployment } = await import('../../../support/fake-deployment.ts');
 const { codeOf } = await import('../../../support/world/run-record.ts');
 
 beforeEach(() => void jest.spyOn(Date, 'now').mockImplementation(() => now));
 afterEach(() => void jest.restoreAllMocks());
+
+const away = new CountersignError('ENGINE_UNAVAILABLE', 'Temporal did not answer in time.');
+/** For what is not replayed. */
+const REPLAYING = { bundle: { code: '', buildId: 'b' }, config: {} } as unknown as Parameters<typeof takeoverFault>[1];
 
 /** Moves by options, and replays nothing. */
 const MOVING = { mayMove: async () => await Promise.resolve(undefined) } satisfies DrainOptions;
@@ -212,7 +220,7 @@ describe('without `move`', () => {
     const drained = await temporal.deployment.drain('a');
     expect(drained).toMatchObject({ asked: 6, left: 2, unmoved: ['run-1', 'run-3'] });
     expect(temporal.changes).toHaveLength(6);
-    expect(drainedText(drained, (_, text) => text)).toContain('run-3  Temporal has begun it on a again');
+    expect(drainedText(drained, plain)).toContain('run-3  Temporal has begun it on a again');
   });
 
   test('workflows that are not ours are counted, and not asked', async () => {
@@ -277,6 +285,47 @@ describe('with `move`', () => {
       left: 1,
       kept: [{ workflowId: 'run-1', reason: 'it does not replay' }],
     });
+  });
+
+  test('what could not be read is left, says nothing of the build, and holds no other back; the next drain asks again', async () => {
+    const temporal = waiting(3);
+    temporal.onNudge = (_, run) => void (run.build = 'b');
+    let isAway = true;
+    const mayMove = async ({ workflowId }: { readonly workflowId: string }): Promise<string | undefined> => {
+      if (workflowId !== 'run-1' || !isAway) return undefined;
+      const error = new Error('Deadline exceeded');
+      const fault = await takeoverFault({ kind: 'unreadable', name: 'n', workflowId, error }, REPLAYING);
+      return fault?.message;
+    };
+    const began = now;
+    const drained = await temporal.deployment.drain('a', { mayMove, batch: 1 });
+    const reason = 'The history of run-1 could not be read, so it was not replayed: Deadline exceeded';
+    expect(drained).toMatchObject({ asked: 2, left: 1, kept: [], unread: [{ workflowId: 'run-1', reason }] });
+    expect(now - began).toBeLessThan(10_000);
+    expect(drainedText(drained, plain)).toContain(`run-1  ${reason}`);
+    const fault = drainFault(drained);
+    expect(fault).toMatchObject({ code: 'DRAIN_INCOMPLETE', message: expect.stringContaining(reason) });
+    expect(fault?.traits.exitCode).toBe(6);
+    isAway = false;
+    const again = await temporal.deployment.drain('a', { mayMove });
+    expect(again).toMatchObject({ asked: 1, left: 0, unread: [] });
+    expect(drainFault(again)).toBeUndefined();
+  });
+
+  test('where Temporal is away altogether, the drain ends with that after one history', async () => {
+    const temporal = waiting(20);
+    let replays = 0;
+    const mayMove = async (): Promise<undefined> => {
+      replays += 1;
+      now += 10_000;
+      temporal.onRead = () => {
+        throw away;
+      };
+      throw await Promise.resolve(away);
+    };
+    expect(await codeOf(temporal.deployment.drain('a', { mayMove }))).toBe('ENGINE_UNAVAILABLE');
+    expect(replays).toBe(1);
+    expect(temporal.changes).toEqual([]);
   });
 
   test('the first failure is told, nothing is asked after it, and each that is left is taken back whatever becomes of others', async () => {

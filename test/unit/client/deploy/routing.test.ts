@@ -1,5 +1,7 @@
 /** New runs go where they were sent: each change may be repeated, needs workers, and undoes no other. */
 import { expect, test } from '@jest/globals';
+import { plain } from '../../../../cli/session/terminal.ts';
+import { routedText } from '../../../../cli/views/deploy.ts';
 import { FakeDeployment } from '../../../support/fake-deployment.ts';
 import { codeOf } from '../../../support/world/run-record.ts';
 
@@ -15,6 +17,47 @@ test('a promotion says what holds then, ends a ramp to the build, and is sent on
   expect(await temporal.deployment.promote('b')).toEqual({ deployment: 'agents', changed: true, current: 'b' });
   expect(await temporal.deployment.promote('b')).toEqual({ deployment: 'agents', changed: false, current: 'b' });
   expect(temporal.changes).toEqual(['ramp b 5', 'current b']);
+});
+
+test('a promotion ends a ramp to another build, also that of the build which is current, and says so', async () => {
+  const temporal = twoBuilds();
+  await temporal.deployment.ramp('b', 50);
+  const done = await temporal.deployment.promote('a');
+  const ended = { build: 'b', percent: 50 };
+  expect(done).toEqual({ deployment: 'agents', changed: true, current: 'a', ended });
+  expect(routedText(done, plain)).toBe(
+    'changed  build a is current; the ramp that sent 50 % of new runs to build b has ended',
+  );
+  expect(await temporal.deployment.promote('a')).toEqual({ deployment: 'agents', changed: false, current: 'a' });
+  temporal.addBuild('c');
+  await temporal.deployment.ramp('b', 50);
+  expect(await temporal.deployment.promote('c')).toMatchObject({ current: 'c', ended });
+  // What interrupts it between both changes leaves nothing with the build that is to take none.
+  expect(temporal.changes).toEqual(['ramp b 50', 'ramp  0', 'ramp b 50', 'ramp  0', 'current c']);
+  expect(temporal.ramping).toBeUndefined();
+});
+
+test('a promotion that is interrupted between both changes is ended by a second one', async () => {
+  const temporal = twoBuilds();
+  temporal.addBuild('c');
+  await temporal.deployment.ramp('b', 50);
+  let reads = 0;
+  temporal.onRead = () => {
+    reads += 1;
+    if (reads === 2) throw new Error('killed');
+  };
+  await expect(temporal.deployment.promote('c')).rejects.toThrow('killed');
+  expect(temporal).toMatchObject({ current: 'a', ramping: undefined });
+  expect(await temporal.deployment.promote('c')).toEqual({ deployment: 'agents', changed: true, current: 'c' });
+});
+
+test('a promotion of a build without workers ends no ramp', async () => {
+  const temporal = twoBuilds();
+  temporal.addBuild('c');
+  await temporal.deployment.ramp('b', 50);
+  temporal.polling.delete('c');
+  expect(await codeOf(temporal.deployment.promote('c'))).toBe('BUILD_UNSERVED');
+  expect(temporal.ramping).toEqual({ build: 'b', percent: 50 });
 });
 
 test('a ramp is sent once for each share, and 0 ends it, once', async () => {

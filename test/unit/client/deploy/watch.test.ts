@@ -11,6 +11,7 @@ jest.unstable_mockModule('node:timers/promises', () => ({
   },
 }));
 
+const { watchFault } = await import('../../../../cli/verbs/deploy.ts');
 const { CountersignError } = await import('../../../../contracts/errors.ts');
 const { FakeDeployment } = await import('../../../support/fake-deployment.ts');
 const { codeOf } = await import('../../../support/world/run-record.ts');
@@ -64,11 +65,36 @@ test('runs that fail count, and the watch ends with the first that is too many',
   expect(told).toEqual([0, 1, 2, 3]);
 });
 
-test('a watch that saw no run says that it shows nothing; one that is interrupted ends', async () => {
+test('a watch that is interrupted says how long it was, and does not pass', async () => {
   const temporal = new FakeDeployment('a', 'b');
-  const signal = AbortSignal.abort();
-  const seen = await temporal.deployment.watch('b', { signal });
+  temporal.addRuns('b', 1);
+  const interrupt = new AbortController();
+  const began = now;
+  temporal.onLook = () => {
+    if (now - began >= 300_000) interrupt.abort();
+  };
+  const seen = await temporal.deployment.watch('b', { forMs: 3_600_000, signal: interrupt.signal });
+  expect(seen).toMatchObject({ isWell: true, interrupted: true, watchedMs: 300_000, forMs: 3_600_000 });
+  expect(watchedText(seen, plainly)).toMatch(/^does well so far .*\n {2}Interrupted: watched 5 min of 1 h\.$/);
+  const fault = watchFault(seen);
+  expect(fault).toMatchObject({ code: 'WATCH_INCOMPLETE', message: expect.stringContaining('after 5 min of 1 h') });
+  expect(fault?.traits.exitCode).toBe(6);
+});
+
+test('a watch that is interrupted as a run gets stuck says that the build does not do well', async () => {
+  const temporal = new FakeDeployment('a', 'b');
+  temporal.addRuns('b', 1, { attempt: 3 });
+  const seen = await temporal.deployment.watch('b', { signal: AbortSignal.abort() });
+  expect(watchFault(seen)?.code).toBe('BUILD_FAILING');
+  expect(watchedText(seen, plainly)).toContain('does not do well');
+});
+
+test('a watch that saw no run says that it shows nothing', async () => {
+  const temporal = new FakeDeployment('a', 'b');
+  const seen = await temporal.deployment.watch('b');
   expect(seen).toMatchObject({ isWell: true, open: 0 });
+  expect(seen.interrupted).toBeUndefined();
+  expect(watchFault(seen)).toBeUndefined();
   expect(watchedText(seen, plainly)).toContain('this shows nothing');
   expect(await codeOf(temporal.deployment.watch('none'))).toBe('BUILD_UNKNOWN');
 });
