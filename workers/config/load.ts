@@ -41,8 +41,8 @@ export async function loadConfig(
   return { config, path: file?.path, baseDirectory: file?.baseDirectory ?? workingDirectory };
 }
 
-const CONFIG_FILE = 'countersign.yaml';
-const CONFIG_VARIABLE = 'COUNTERSIGN_CONFIG';
+export const CONFIG_FILE = 'countersign.yaml';
+export const CONFIG_VARIABLE = 'COUNTERSIGN_CONFIG';
 
 export interface ConfigFile {
   /** Absolute. */
