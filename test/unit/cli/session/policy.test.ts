@@ -172,6 +172,13 @@ describe('check', () => {
     },
   );
 
+  test('says which server of a halt is not configured; with --strict that fails', async () => {
+    const halted = { 'halted.yaml': CONFIG.replace('policy:', 'policy:\n  halt: { reason: Now., servers: [bnak] }') };
+    const { exitCode, out } = await policy('check halted.yaml --strict', halted);
+    expect(exitCode).toBe(7);
+    expect(out).toMatch(/policy\.halt\.servers\[0\] halts bnak only where.*Did you mean bank\?/);
+  });
+
   test('an error names path and reason', async () => {
     const wrong = await policy('check wrong.yaml --json', { 'wrong.yaml': 'policy: { strategy: sometimes }' });
     expect(wrong.exitCode).toBe(2);
