@@ -30,7 +30,7 @@ const CHECK = verb({
     'Check the policy of a configuration. Warnings name rules that never apply, and lists of approvers that can never be met',
   args: { file: option.maybe('configuration (default: --config, COUNTERSIGN_CONFIG, ./countersign.yaml)') },
   options: { strict: option.flag('take a warning for a failure: exit code 7') },
-  examples: ['policy check', 'policy check deploy/countersign.yaml --strict'],
+  examples: ['policy check', 'policy check deploy/config/countersign.yaml --strict'],
   run: async ({ args: { file }, options, terminal }) => {
     const settings = await loadPolicySettings(file ?? options.config, terminal);
     const { policy, serverUrls, channels } = settings;
