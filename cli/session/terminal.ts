@@ -31,6 +31,8 @@ export function processTerminal(): Terminal {
   // A reader that closes early (`| head`) is no error.
   stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 70));
   const colored = stdout.isTTY && (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb';
+  // A log on a full disk, or a terminal that was closed: what the command does goes on.
+  stderr.on('error', () => undefined);
   let controller: AbortController | undefined;
   return {
     env,
