@@ -9,7 +9,8 @@
  *    latest when the process ends.
  * 4. An error without a code shows its name and where it was made, and no more: its message may quote requests, answers
  *    and keys (INV-S1). Errors of Temporal's own kinds quote nothing of a run.
- * 5. Writing never fails: a value that is no JSON is left out.
+ * 5. Writing never fails: a value that is no JSON is left out, and a line that cannot be written (the disk is full) is
+ *    dropped. The next one that can be written is preceded by one that says how many were.
  */
 import { IllegalStateError } from '@temporalio/common';
 import { type ActivityInterceptorsFactory, DefaultLogger, Runtime } from '@temporalio/worker';
@@ -36,13 +37,14 @@ export interface Log {
   error(message: string, fields?: Fields): void;
 }
 
+const STDERR = 2;
+
 /**
  * Writes to stderr, so that stdout stays for answers. Call it before the first worker or connection of the process.
  * @param headerSecrets those of the loaded configuration: lines are scrubbed of them too
  */
 export function installLog(config: Config, headerSecrets?: HeaderSecrets): Log {
-  const stderr = pino.destination({ fd: 2, sync: true });
-  const write = lineWriter(config, (line) => void stderr.write(line), headerSecrets);
+  const write = lineWriter(config, linesTo(STDERR), headerSecrets);
   const level = config.log.level === 'trace' || config.log.level === 'debug' ? 'DEBUG' : 'WARN';
   const { metrics } = config;
   try {
@@ -74,8 +76,46 @@ export function installLog(config: Config, headerSecrets?: HeaderSecrets): Log {
 
 type Write = (level: (typeof LEVELS)[keyof typeof LEVELS], message: string, fields?: Fields) => void;
 
-/** @param to takes one line, with its line end */
-export function lineWriter(config: Config, to: (line: string) => void, headerSecrets?: HeaderSecrets): Write {
+/** Takes one line, with its line end. */
+type To = (line: string) => void;
+
+/** Writes to an open file, and throws where it cannot. */
+export function linesTo(fd: number): To {
+  let destination = pino.destination({ fd, sync: true });
+  return (line) => {
+    try {
+      destination.write(line);
+    } catch (error) {
+      // It keeps what it could not write, and would write it again before each next line.
+      destination = pino.destination({ fd, sync: true });
+      throw error;
+    }
+  };
+}
+
+/** A process does its work whether its log can be written or not. */
+function neverFailing(to: To): To {
+  let lost = 0;
+  return (line) => {
+    try {
+      if (lost > 0) to(lossOf(lost));
+      lost = 0;
+      to(line);
+    } catch {
+      lost += 1;
+    }
+  };
+}
+
+/** Half of a line may have been written before the disk was full, so a new one is begun. */
+function lossOf(lost: number): string {
+  const lines = lost === 1 ? '1 line of this log' : `${lost} lines of this log`;
+  return `\n${plainLine(`${lines} could not be written.`)}\n`;
+}
+
+/** @param to may throw: a line that it does not take is dropped */
+export function lineWriter(config: Config, to: To, headerSecrets?: HeaderSecrets): Write {
+  const take = neverFailing(to);
   const scrub = createScrubber(secretsOf(config, headerSecrets));
   const log = pino(
     {
@@ -85,7 +125,7 @@ export function lineWriter(config: Config, to: (line: string) => void, headerSec
       timestamp: stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
     },
-    { write: (line: string) => to(`${lineOf(recentSecrets.scrubbed(scrub.text(line.trimEnd())))}\n`) },
+    { write: (line: string) => take(`${lineOf(recentSecrets.scrubbed(scrub.text(line.trimEnd())))}\n`) },
   );
   return (level, message, fields) => log[level](logFields(fields), message);
 }
@@ -93,7 +133,11 @@ export function lineWriter(config: Config, to: (line: string) => void, headerSec
 /** A text that is too costly to search is masked as a whole: the rest is a word, and no object. */
 function lineOf(scrubbed: string): string {
   if (scrubbed.startsWith('{') && scrubbed.endsWith('}')) return scrubbed;
-  return JSON.stringify({ level: 'warn', time: new Date().toISOString(), message: scrubbed });
+  return plainLine(scrubbed);
+}
+
+function plainLine(message: string): string {
+  return JSON.stringify({ level: 'warn', time: new Date().toISOString(), message });
 }
 
 function flush(logger: object): void {

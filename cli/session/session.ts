@@ -74,7 +74,7 @@ export async function loadClientSettings(
 export async function loadPolicySettings(
   path: string | undefined,
   terminal: Pick<Terminal, 'env' | 'directory'>,
-): Promise<Pick<ClientSettings, 'policy' | 'trusted' | 'serverUrls'>> {
+): Promise<Pick<ClientSettings, 'policy' | 'trusted' | 'serverUrls' | 'channels'>> {
   const settings = await load(path, terminal, FOR_POLICY);
   await refuseConditions(settings.policy, ['policy'], 'CONFIG_INVALID', 'policy of the configuration');
   return settings;

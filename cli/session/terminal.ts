@@ -31,6 +31,8 @@ export function processTerminal(): Terminal {
   // A reader that closes early (`| head`) is no error.
   stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 70));
   const colored = stdout.isTTY && (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb';
+  // A log on a full disk, or a terminal that was closed: what the command does goes on.
+  stderr.on('error', () => undefined);
   let controller: AbortController | undefined;
   return {
     env,
@@ -62,14 +64,18 @@ async function askPerson(question: string): Promise<string> {
   }
 }
 
-/** The first signal aborts; a second one ends the process at once, since the user is in a hurry. */
+/**
+ * The first signal aborts. A second SIGINT ends the process at once: a person at the terminal is in a hurry. Who stops
+ * services, and a terminal that closes, may send other signals several times and mean nothing more by it.
+ */
 function watchSignals(): AbortController {
   const controller = new AbortController();
-  for (const signal of SIGNALS) {
-    process.on(signal, () => {
-      if (controller.signal.aborted) process.exit(130);
-      controller.abort(signal);
-    });
-  }
+  let interrupts = 0;
+  const take = (signal: NodeJS.Signals): void => {
+    if (signal === 'SIGINT') interrupts += 1;
+    if (interrupts > 1) process.exit(130);
+    controller.abort(signal);
+  };
+  for (const signal of SIGNALS) process.on(signal, take);
   return controller;
 }

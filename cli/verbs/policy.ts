@@ -11,6 +11,7 @@ import { inWords } from '../../domain/policy/approvers.ts';
 import type { Considered } from '../../domain/policy/judge.ts';
 import { visible } from '../../domain/text/escape.ts';
 import type { LayerTrace } from '../../workers/config/offline-judge.ts';
+import { routeToNowhere } from '../../workers/config/routes.ts';
 import { approverWarnings, ruleWarnings } from '../../workers/config/warnings.ts';
 import { readInput, readSpec } from '../session/files.ts';
 import * as option from '../session/options.ts';
@@ -29,10 +30,11 @@ const CHECK = verb({
     'Check the policy of a configuration. Warnings name rules that never apply, and lists of approvers that can never be met',
   args: { file: option.maybe('configuration (default: --config, COUNTERSIGN_CONFIG, ./countersign.yaml)') },
   options: { strict: option.flag('take a warning for a failure: exit code 7') },
-  examples: ['policy check', 'policy check deploy/countersign.yaml --strict'],
+  examples: ['policy check', 'policy check deploy/config/countersign.yaml --strict'],
   run: async ({ args: { file }, options, terminal }) => {
     const settings = await loadPolicySettings(file ?? options.config, terminal);
-    const { policy, serverUrls } = settings;
+    const { policy, serverUrls, channels } = settings;
+    refuseRoutes(policy, channels);
     const warnings = [
       ...neverApplies(settings),
       ...ruleWarnings(policy, Object.keys(serverUrls)),
@@ -52,6 +54,15 @@ const CHECK = verb({
     };
   },
 });
+
+/** Workers refuse such a file, and keep the policy of before. */
+function refuseRoutes(policy: ClientSettings['policy'], channels: readonly string[]): void {
+  const nowhere = routeToNowhere(policy, channels);
+  if (nowhere === undefined) return;
+  const { path, channel } = nowhere;
+  const message = `The policy of the configuration is not valid: ${path} names no channel of notify.channels: ${channel}. Correct it and try again.`;
+  throw new CountersignError('CONFIG_INVALID', message, { path });
+}
 
 function failed(message: string, facts: Readonly<Record<string, number>>): CountersignError {
   return new CountersignError('POLICY_CASES_FAILED', message, facts);

@@ -3,12 +3,20 @@
  * `countersign setup`.
  */
 import { CountersignError } from '../../contracts/errors.ts';
-import { loadConfig, type LoadedConfig, roleWarnings, type WorkerRole } from '../../workers/config/load.ts';
+import {
+  CONFIG_FILE,
+  CONFIG_VARIABLE,
+  loadConfig,
+  type LoadedConfig,
+  roleWarnings,
+  type WorkerRole,
+} from '../../workers/config/load.ts';
 import { warningsOf } from '../../workers/config/warnings.ts';
 import { setUpNamespace, type SetupReport } from '../../workers/setup.ts';
 import type { Workers } from '../../workers/worker.ts';
 import { choice, preset } from '../session/options.ts';
 import { isEngineTrouble, locate, whyUnreachable } from '../session/session.ts';
+import type { Terminal } from '../session/terminal.ts';
 import { type Answer, print, verb } from '../session/verb.ts';
 import { trustText } from '../views/verified-ledger.ts';
 
@@ -21,7 +29,7 @@ export const WORKER = verb({
   name: 'worker',
   summary: 'serve runs, tool calls, or both',
   description:
-    'Serve runs: workflows, models and policy (runs), tool calls with their credentials (tools), or both (all); where Temporal does not answer yet, wait for it (120 s, or --deadline)',
+    'Serve runs: workflows, models and policy (runs), tool calls with their credentials (tools), or both (all); where Temporal does not answer yet, wait for it (120 s, or --deadline). It needs a configuration file',
   options: { role: preset('all', ROLE) },
   examples: [
     'worker',
@@ -32,7 +40,7 @@ export const WORKER = verb({
     const { role, deadline: seconds = WAIT_SECONDS } = options;
     const signal = terminal.interrupted();
     const { connectionOptions, namespace } = locate(options);
-    const loaded = await loadConfig(options.config, terminal.env, terminal.directory);
+    const loaded = await configured(options.config, terminal);
     for (const warning of [...warningsOf(loaded.config), ...roleWarnings(loaded.config, role)])
       terminal.err(`warning: ${warning}\n`);
     const { startWorkers } = await import('../../workers/worker.ts');
@@ -55,6 +63,21 @@ export const WORKER = verb({
     return undefined;
   },
 });
+
+/**
+ * A worker of defaults would take runs of the others from their queue, and end each of them: it has no models.
+ *
+ * @throws CountersignError `CONFIG_INVALID` where no file is named or found
+ */
+async function configured(
+  named: string | undefined,
+  { env, directory }: Pick<Terminal, 'env' | 'directory'>,
+): Promise<LoadedConfig> {
+  const loaded = await loadConfig(named, env, directory);
+  if (loaded.path !== undefined) return loaded;
+  const message = `A worker needs a configuration: there is no ${CONFIG_FILE} in ${directory}, and neither --config nor ${CONFIG_VARIABLE} names a file. Name that of the other workers: countersign worker --config FILE. To write a first one, see countersign.example.yaml of the package.`;
+  throw new CountersignError('CONFIG_INVALID', message, { directory });
+}
 
 function whyOf({ reason }: AbortSignal): string {
   return typeof reason === 'string' ? reason : 'asked to end';

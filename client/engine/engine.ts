@@ -107,7 +107,7 @@ export class Engine {
       const { title, facts } = namingOf(about);
       const message = isRefusedQuery(error)
         ? `${title} was not read: it was between two workflow tasks each time. Nothing is wrong; try again.`
-        : `${title} was not read in time. Is a worker running? Start one (countersign worker) and try again.`;
+        : `${title} was not read in time. Is a worker running? Start one with the configuration of the other workers (countersign worker --config FILE) and try again.`;
       throw new CountersignError('ENGINE_UNAVAILABLE', message, facts, { cause: error });
     }
   }

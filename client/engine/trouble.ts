@@ -260,6 +260,6 @@ export async function isPolled(client: Client, name: string, build?: string): Pr
 
 function nobodyAt({ options: { namespace } }: Client, taskQueue: string, about: Subject): CountersignError {
   const { title, facts } = namingOf(about);
-  const message = `No worker takes runs from task queue ${taskQueue} of namespace ${namespace}. ${title} waits, and nothing of it is lost; start a worker for that queue: countersign worker --namespace ${namespace}. If a worker runs and Temporal was away, try again: it asks for work again after about 10 s.`;
+  const message = `No worker takes runs from task queue ${taskQueue} of namespace ${namespace}. ${title} waits, and nothing of it is lost; start a worker for that queue with the configuration of the other workers (--config): countersign worker --namespace ${namespace} --config FILE. If a worker runs and Temporal was away, try again: it asks for work again after about 10 s.`;
   return new CountersignError('ENGINE_UNAVAILABLE', message, { ...facts, taskQueue, namespace });
 }

@@ -1,6 +1,6 @@
 // What deploy/ names exists, and is what the code uses: no container engine runs in these tests.
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { quietProgram } from '../support/cli.ts';
@@ -42,7 +42,7 @@ const gatewayUnit = unit('countersign-gateway.service');
 const codecUnit = unit('countersign-codec-server.service');
 const setup = unit('countersign-setup.service');
 
-const loaded = await loadConfig(join(ROOT, 'deploy/countersign.yaml'), { ANTHROPIC_API_KEY: 'key' }, ROOT);
+const loaded = await loadConfig(join(ROOT, 'deploy/config/countersign.yaml'), { ANTHROPIC_API_KEY: 'key' }, ROOT);
 const { config } = loaded;
 const program = await quietProgram();
 
@@ -95,10 +95,13 @@ test('Compose starts verbs of the program, with files, volumes and variables tha
   for (const [name, { build, read_only: isReadOnly, user, cap_drop: dropped, volumes = [] }] of ours) {
     expect({ isReadOnly, user, dropped }).toEqual({ isReadOnly: true, user: told('USER')[0], dropped: ['ALL'] });
     expect(existsSync(join(ROOT, 'deploy', build?.context ?? '', build?.dockerfile ?? ''))).toBe(true);
-    const [file = '', ...named] = volumes;
-    const [source = '', target] = file.split(':');
-    expect(existsSync(join(ROOT, 'deploy', source))).toBe(true);
-    expect(told('ENV')).toContain(`COUNTERSIGN_CONFIG=${target}`);
+    const [mounted = '', ...named] = volumes;
+    const [source = '', target, how] = mounted.split(':');
+    // The folder, not the file: a container keeps a single file that is mounted, also where another has replaced it.
+    expect(statSync(join(ROOT, 'deploy', source)).isDirectory()).toBe(true);
+    expect(how).toBe('ro');
+    const [file] = readdirSync(join(ROOT, 'deploy', source));
+    expect(told('ENV')).toContain(`COUNTERSIGN_CONFIG=${target}/${file}`);
     // A gateway reads artifacts alone, and a codec server has none.
     const mode = name === 'gateway' ? ':ro' : '';
     expect(named).toEqual(name === 'codec-server' ? [] : [`artifacts:${config.artifacts.directory}${mode}`]);
@@ -116,7 +119,7 @@ test('Compose starts verbs of the program, with files, volumes and variables tha
   const payloadKey = 'COUNTERSIGN_PAYLOAD_KEY';
   expect(Object.keys(services['gateway']?.environment ?? {})).toEqual([...shared, payloadKey]);
   const passed = Object.keys(services['worker']?.environment ?? {});
-  const wanted = [...readDeployed('countersign.yaml').matchAll(/\$\{(\w+)\}/g)].map(([, name]) => name);
+  const wanted = [...readDeployed('config/countersign.yaml').matchAll(/\$\{(\w+)\}/g)].map(([, name]) => name);
   expect(passed).toEqual([...shared, ...wanted, payloadKey]);
   const asked = [...readDeployed('compose.yaml').matchAll(/\$\{(\w+):[?-]/g)].map(([, name]) => name);
   const offered = [...readDeployed('example.env').matchAll(/^(\w+)=/gm)].map(([, name]) => name);
@@ -204,7 +207,7 @@ test('the guide installs the configuration on a machine so that no other machine
   const { stdout } = spawnSync('sed', [script, join(ROOT, source)], { encoding: 'utf8' });
   const { health, gateway } = Config.parse(parse(stdout));
   expect([health, gateway]).toMatchObject([{ host: '127.0.0.1' }, { host: '127.0.0.1' }]);
-  expect(stdout.replaceAll('host: 127.0.0.1', 'host: 0.0.0.0')).toBe(readDeployed('countersign.yaml'));
+  expect(stdout.replaceAll('host: 127.0.0.1', 'host: 0.0.0.0')).toBe(readDeployed('config/countersign.yaml'));
 });
 
 test('systemd finds nothing wrong in the units, where it is installed', () => {
@@ -233,7 +236,7 @@ test('the guide names each file, service and path of it', () => {
   const named = [
     'deploy/Containerfile',
     'deploy/compose.yaml',
-    'deploy/countersign.yaml',
+    'deploy/config/countersign.yaml',
     'deploy/example.env',
     'deploy/systemd/countersign-worker@.service',
     'countersign-setup',

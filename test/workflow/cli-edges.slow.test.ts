@@ -255,7 +255,7 @@ describe('what became of a call, by the command line', () => {
 
 describe('what is said at once (S2.3)', () => {
   const NOBODY = new RegExp(
-    `No worker takes runs from task queue ${QUEUE} of namespace default\\..*countersign worker[^\\n]*`,
+    `No worker takes runs from task queue ${QUEUE} of namespace default\\..*configuration of the other workers.*countersign worker[^\\n]*--config FILE[^\\n]*`,
   );
 
   async function unserved(...args: readonly string[]): Promise<CommandResult> {

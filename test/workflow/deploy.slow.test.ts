@@ -131,7 +131,7 @@ test('its command says its version', () => {
 function writeConfig(): string {
   const state = join(image, 'var/lib/countersign/artifacts');
   // Sound: the configuration is checked when it is loaded.
-  const { health: _, ...own } = parse(readDeployed('countersign.yaml')) as ConfigInput;
+  const { health: _, ...own } = parse(readDeployed('config/countersign.yaml')) as ConfigInput;
   const gateway = { ...own.gateway, host: '127.0.0.1', port: 0 };
   const path = join(image, 'countersign.yaml');
   writeFileSync(path, stringify({ ...own, gateway, artifacts: { directory: state } } satisfies ConfigInput));

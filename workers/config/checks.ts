@@ -8,13 +8,13 @@ import { CountersignError } from '../../contracts/errors.ts';
 import { CALLER_MODEL } from '../../contracts/names.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { Channel } from '../../contracts/schemas/channels.ts';
-import type { NotifyRoute } from '../../contracts/schemas/notify.ts';
 import { pathText } from '../../contracts/schemas/parse.ts';
 import { DEFAULT_ARTIFACTS } from '../../contracts/schemas/stores.ts';
 import { isTrustUrl } from '../../contracts/schemas/trust.ts';
 import { mayHost, requiresBoundTokens } from '../../domain/run/hosted.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import { canonicalServerUrl, namesSecret } from '../../domain/text/urls.ts';
+import { routeToNowhere } from './routes.ts';
 import { conditionProblems } from './warnings.ts';
 import { zoneKeysOf } from './secrets.ts';
 
@@ -225,20 +225,9 @@ interface ConfiguredUrl {
   readonly url: string;
 }
 
-/** Returns where a policy names channels. */
-export function routesOf(policy: Config['policy']): readonly { readonly channel: string; readonly path: string }[] {
-  const at = (path: readonly PropertyKey[], routes: NotifyRoute[] = []) =>
-    routes.map(({ channel }, index) => ({ channel, path: pathText([...path, 'notify', index, 'channel']) }));
-  return [
-    ...at(['policy'], policy.notify),
-    ...(policy.rules ?? []).flatMap(({ notify }, index) => at(['policy', 'rules', index], notify)),
-  ];
-}
-
-/** A route to nowhere would tell nobody, and no one would miss it. */
 function checkChannels({ policy, notify, egress }: Config, refuse: Refuse): void {
-  for (const { channel, path } of routesOf(policy))
-    if (!Object.hasOwn(notify.channels, channel)) refuse(path, `names no channel of notify.channels: ${channel}`);
+  const nowhere = routeToNowhere(policy, Object.keys(notify.channels));
+  if (nowhere !== undefined) refuse(nowhere.path, `names no channel of notify.channels: ${nowhere.channel}`);
   for (const [name, channel] of Object.entries(notify.channels)) checkChannel(name, channel, egress, refuse);
 }
 

@@ -15,7 +15,7 @@ import { parseAs } from '../../contracts/schemas/parse.ts';
 import { OrganisationPolicy } from '../../contracts/schemas/policy.ts';
 import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
 import { type Environment, type LoadedConfig, readConfigFile, substitute } from './load.ts';
-import { routesOf } from './checks.ts';
+import { routeToNowhere } from './routes.ts';
 import { approverWarnings, conditionProblems, ruleWarnings } from './warnings.ts';
 
 /** Milliseconds between two looks at the file: a change takes effect after one to two of them. */
@@ -38,7 +38,7 @@ export interface FollowedConfig {
 export class LivePolicy {
   readonly #path: string;
   readonly #servers: readonly string[];
-  readonly #channels: ReadonlySet<string>;
+  readonly #channels: readonly string[];
   readonly #environment: Environment;
   readonly #told: Told;
   readonly #timer: NodeJS.Timeout | undefined;
@@ -56,7 +56,7 @@ export class LivePolicy {
   ) {
     this.#path = path;
     this.#servers = Object.keys(config.servers);
-    this.#channels = new Set(Object.keys(config.notify.channels));
+    this.#channels = Object.keys(config.notify.channels);
     this.#environment = environment;
     this.#told = told;
     this.#current = config.policy;
@@ -120,7 +120,7 @@ export class LivePolicy {
       if (canonicalJson(this.#current) === canonicalJson(none)) return none;
       throw invalid(`The ${what} has no policy any more. Write policy: {} where none is meant.`);
     }
-    const unknown = routesOf(policy).find(({ channel }) => !this.#channels.has(channel));
+    const unknown = routeToNowhere(policy, this.#channels);
     if (unknown !== undefined)
       throw invalid(
         `The ${what} is not valid: ${unknown.path} names no channel that was there when this process started. Correct it, or start it anew.`,

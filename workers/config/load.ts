@@ -50,8 +50,8 @@ export async function loadConfig(
   return { config, headerSecrets, path: file?.path, baseDirectory: file?.baseDirectory ?? workingDirectory };
 }
 
-const CONFIG_FILE = 'countersign.yaml';
-const CONFIG_VARIABLE = 'COUNTERSIGN_CONFIG';
+export const CONFIG_FILE = 'countersign.yaml';
+export const CONFIG_VARIABLE = 'COUNTERSIGN_CONFIG';
 
 export interface ConfigFile {
   /** Absolute. */

@@ -13,7 +13,7 @@ import { type Compared, personOf } from '../../domain/policy/approvers.ts';
 import type { Organisation } from '../../domain/policy/judge.ts';
 import { DEFAULT_DEADLINE_SECONDS } from '../../domain/policy/times.ts';
 import { visible } from '../../domain/text/escape.ts';
-import { globCovers, globMatches, splitTool } from '../../domain/text/match.ts';
+import { globCovers, globMatches, nearNames, splitTool } from '../../domain/text/match.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { authorityOf } from '../../activities/catalog/namesakes.ts';
 
@@ -267,6 +267,7 @@ export function ruleWarnings(policy: Organisation, configured: readonly string[]
     ...unknownServers(policy, configured),
     ...unread(policy),
     ...emergencies(policy, now),
+    ...unknownHalted(policy, configured),
   ];
 }
 
@@ -350,6 +351,18 @@ function emergencies({ halt, rules = [] }: Organisation, now: number): string[] 
   if (halt === undefined) return glass;
   const what = halt.servers === undefined ? 'every call' : `every call of ${halt.servers.join(', ')}`;
   return [`policy.halt is in force and denies ${what}: ${visible(halt.reason)}`, ...glass];
+}
+
+/** Reports servers of a halt that nobody has configured: most often a name was mistyped, and its calls go on. */
+function unknownHalted({ halt }: Organisation, configured: readonly string[]): string[] {
+  return (halt?.servers ?? []).flatMap((name, index) => {
+    if (configured.includes(name)) return [];
+    const near = nearNames(name, configured);
+    const hint = near.length === 0 ? '' : ` Did you mean ${near.join(', ')}?`;
+    return [
+      `${pathText(['policy', 'halt', 'servers', index])} halts ${name} only where a run or a catalog has a server of that name: none is configured.${hint}`,
+    ];
+  });
 }
 
 /** A path, and a reason that continues it. */

@@ -8,6 +8,11 @@ const { folder } = useConfigFolders();
 let server: Server | undefined;
 afterEach(() => server?.forceShutdown());
 
+/** @returns a folder with a configuration: a worker needs one before it asks for Temporal */
+async function configured(): Promise<string> {
+  return await folder({ 'countersign.yaml': 'taskQueue: refused\n' });
+}
+
 const asItCame = (bytes: Buffer): Buffer => bytes;
 /** The first call of every connection. */
 const HELLO = {
@@ -44,7 +49,9 @@ test.each([
   ['worker', 'PERMISSION_DENIED'],
 ] as const)('%s where Temporal says %s: CONFIG_INVALID, exit code 2, with its reason', async (line, name) => {
   const address = await startRefusing(grpcStatus[name]);
-  const result = await runCommand([...line.split(' '), '--address', address, '--json'], { directory: await folder() });
+  const result = await runCommand([...line.split(' '), '--address', address, '--json'], {
+    directory: await configured(),
+  });
   expect(result.exitCode).toBe(2);
   expect(errorOf(result)).toMatchObject({
     code: 'CONFIG_INVALID',
@@ -54,7 +61,7 @@ test.each([
 
 test('a worker for which there is nobody, in the time that it is given: ENGINE_UNAVAILABLE with the address, exit code 6', async () => {
   const args = ['worker', '--address', '127.0.0.1:1', '--deadline', '1', '--json'];
-  const result = await runCommand(args, { directory: await folder() });
+  const result = await runCommand(args, { directory: await configured() });
   expect(result.exitCode).toBe(6);
   expect(errorOf(result)).toMatchObject({
     code: 'ENGINE_UNAVAILABLE',

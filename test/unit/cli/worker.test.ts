@@ -51,6 +51,22 @@ test.each([
   expect(await readdir(directory)).toEqual(['countersign.yaml']);
 });
 
+test.each([{}, { COUNTERSIGN_CONFIG: '' }])(
+  'no configuration, with %j: it says where it looked and what to do, connects to nobody, and makes no store',
+  async (env) => {
+    const directory = await folder();
+    const result = await runCommand(['worker', '--address', address, '--deadline', '1', '--json'], { directory, env });
+    expect(result.exitCode).toBe(2);
+    const { code, message } = errorOf(result);
+    expect(code).toBe('CONFIG_INVALID');
+    expect(message).toContain(`no countersign.yaml in ${directory}`);
+    for (const way of ['--config FILE', 'COUNTERSIGN_CONFIG', 'countersign.example.yaml'])
+      expect(message).toContain(way);
+    expect(connections).toBe(0);
+    expect(await readdir(directory)).toEqual([]);
+  },
+);
+
 test('role tools with nothing to serve ends before it connects, after the warning that says why', async () => {
   const yaml = 'servers: { notes: { url: "https://a.example.com/mcp", credentials: { kind: none } } }';
   const directory = await folder({ 'countersign.yaml': yaml });

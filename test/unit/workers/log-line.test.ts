@@ -1,10 +1,15 @@
 /** One line of the log: JSON with its message; of an error its code, its server and what it says, and nothing that could quote a secret (INV-S1). */
-import { expect, test } from '@jest/globals';
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from '@jest/globals';
 import { ActivityFailure, ApplicationFailure } from '@temporalio/common';
 import { CountersignError } from '../../../contracts/errors.ts';
 import { failureOf } from '../../../contracts/failure.ts';
 import { Config, type ConfigInput } from '../../../contracts/schemas/config.ts';
-import { lineWriter } from '../../../workers/log.ts';
+import { linesTo, lineWriter } from '../../../workers/log.ts';
+import { useConfigFolders } from '../../support/config-folder.ts';
+
+const { folder } = useConfigFolders();
 
 const SECRET = 'kept-out-of-every-log';
 const config: ConfigInput = {
@@ -87,5 +92,44 @@ test('fields that no line can hold do not lose it', () => {
     time_: 'then',
     level_: 7,
     message_: 'other',
+  });
+});
+
+describe('a line that cannot be written', () => {
+  test('is dropped, and the next that can is preceded by how many were', () => {
+    const lines: string[] = [];
+    let isFull = true;
+    const write = lineWriter(Config.parse({}), (line) => {
+      if (isFull) throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+      lines.push(line);
+    });
+    for (const message of ['first', 'second']) write('info', message);
+    isFull = false;
+    for (const message of ['third', 'fourth']) write('info', message);
+    isFull = true;
+    write('info', 'fifth');
+    isFull = false;
+    write('info', 'sixth');
+    const said = lines.map((line) => (JSON.parse(line) as { message: string }).message);
+    const [two, one] = ['2 lines of this log could not be written.', '1 line of this log could not be written.'];
+    expect(said).toEqual([two, 'third', 'fourth', one, 'sixth']);
+    // Half of a line may stand before it.
+    expect(lines[0]).toMatch(/^\n\{/);
+  });
+
+  test('is not kept by the file, which takes the next one when it has room', async () => {
+    const path = join(await folder(), 'log');
+    const fd = openSync('/dev/full', 'w');
+    const write = lineWriter(Config.parse({}), linesTo(fd));
+    write('info', 'lost');
+    closeSync(fd);
+    // The lowest number that is free, so the same one.
+    expect(openSync(path, 'w')).toBe(fd);
+    write('info', 'kept');
+    closeSync(fd);
+    const log = readFileSync(path, 'utf8');
+    expect(log).toContain('1 line of this log could not be written.');
+    expect(log).toContain('"message":"kept"');
+    expect(log).not.toContain('"lost"');
   });
 });

@@ -151,6 +151,34 @@ describe('check', () => {
     expect(await policy('check odd.yaml --strict', odd)).toMatchObject({ exitCode: 7 });
   });
 
+  test.each([
+    ['of all requests', 'notify: [{ channel: pager }]', 'policy.notify[0].channel'],
+    ['of a rule', 'rules: [{ id: a, then: ask, notify: [{ channel: pager }] }]', 'policy.rules[0].notify[0].channel'],
+  ])(
+    'INV-G4: a channel %s that there is not is an error: workers would keep the policy of before',
+    async (_, named, path) => {
+      const halted = `policy: { halt: { reason: Now. }, ${named} }`;
+      const refused = await policy('check halted.yaml --json', { 'halted.yaml': halted });
+      expect(refused.exitCode).toBe(2);
+      expect(errorOf(refused)).toMatchObject({
+        code: 'CONFIG_INVALID',
+        message: expect.stringContaining(`${path} names no channel of notify.channels: pager`),
+        facts: { path },
+      });
+      const channels = 'notify: { channels: { pager: { kind: slack-webhook, webhookUrl: "${NOT_SET_HERE}" } } }';
+      expect(await policy('check halted.yaml', { 'halted.yaml': `${channels}\n${halted}` })).toMatchObject({
+        exitCode: 0,
+      });
+    },
+  );
+
+  test('says which server of a halt is not configured; with --strict that fails', async () => {
+    const halted = { 'halted.yaml': CONFIG.replace('policy:', 'policy:\n  halt: { reason: Now., servers: [bnak] }') };
+    const { exitCode, out } = await policy('check halted.yaml --strict', halted);
+    expect(exitCode).toBe(7);
+    expect(out).toMatch(/policy\.halt\.servers\[0\] halts bnak only where.*Did you mean bank\?/);
+  });
+
   test('an error names path and reason', async () => {
     const wrong = await policy('check wrong.yaml --json', { 'wrong.yaml': 'policy: { strategy: sometimes }' });
     expect(wrong.exitCode).toBe(2);

@@ -76,6 +76,14 @@ describe('a changed file', () => {
     expect(told.join('\n')).toContain('policy.halt is in force');
   });
 
+  test('with a halt of a server that is not configured is in force, and the log says so', async () => {
+    const live = followed();
+    await look(live);
+    await writeFile(path, 'policy: { halt: { reason: Now., servers: [bnak] } }\n');
+    await look(live);
+    expect(told.join('\n')).toContain('policy.halt.servers[0] halts bnak only where');
+  });
+
   test('is seen through the configuration that activities hold', async () => {
     const live = followed();
     const config = Config.parse({});

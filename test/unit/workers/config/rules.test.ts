@@ -111,13 +111,22 @@ test('what is meant to be for a while is named as long as it is there', () => {
     },
   }).policy;
   const before = Date.parse(breakGlass.until) - 1;
-  expect(ruleWarnings(policy, ['bank'], before)).toEqual([
+  expect(ruleWarnings(policy, ['bank', 'mail'], before)).toEqual([
     'policy.halt is in force and denies every call of mail: Mail is hacked.',
     'policy.rules[0].breakGlass is in force until 2026-06-01T00:00:00.000Z: Pager down.',
   ]);
   expect(ruleWarnings({ ...policy, halt: { reason: 'All.' } }, ['bank'], before + 1)).toEqual([
     'policy.halt is in force and denies every call: All.',
     'policy.rules[0].breakGlass has ended at 2026-06-01T00:00:00.000Z: remove the rule.',
+  ]);
+});
+
+test('a server that a halt names and that is not configured is named, with what may be meant', () => {
+  const { policy } = Config.parse({ policy: { halt: { reason: 'Now.', servers: ['ledgr', 'bank', 'far'] } } });
+  expect(ruleWarnings(policy, ['ledger', 'bank'])).toEqual([
+    expect.stringContaining('policy.halt is in force'),
+    'policy.halt.servers[0] halts ledgr only where a run or a catalog has a server of that name: none is configured. Did you mean ledger?',
+    'policy.halt.servers[2] halts far only where a run or a catalog has a server of that name: none is configured.',
   ]);
 });
 
