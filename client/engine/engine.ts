@@ -3,7 +3,8 @@
  * error table (`trouble.ts`).
  *
  * 1. Updates of one run wait for each other in `Lanes`, so that only a few are in flight.
- * 2. An update that Temporal lost is sent again; the id inside the message lets it count once.
+ * 2. An update that Temporal lost is sent again; the id inside the message lets it count once. One that came when the
+ *    execution took no more is sent to the next.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import {
@@ -19,7 +20,7 @@ import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import { askedAgain, isRefusedQuery, untilAnswered } from '../../contracts/failure.ts';
 import { byteLength, hashOf } from '../../domain/text/canonical.ts';
 import { listExecutions } from './executions.ts';
-import { namingOf, type Subject, troubleOf, unserved, workflowIdOf } from './trouble.ts';
+import { namingOf, type Subject, takesNoUpdates, troubleOf, unserved, workflowIdOf } from './trouble.ts';
 
 /** A worker that is there answers in a fraction of this time, except under load. */
 const LOOK_AFTER_MS = 2_000;
@@ -33,6 +34,8 @@ const DEADLINE_MS = 10_000;
  * again after 10 s (docs/adr/0067).
  */
 const MESSAGE_DEADLINE_MS = 20_000;
+/** Time after which an execution that took no more updates is asked again: it continues as new meanwhile. */
+const FULL_PAUSE_MS = 500;
 
 export class Engine {
   readonly client: Client;
@@ -82,10 +85,17 @@ export class Engine {
   /** The deadline includes the wait for the turn. */
   async #inTurn<T>(about: Subject, act: () => Promise<T>): Promise<T> {
     const end = Date.now() + this.#messageDeadlineMs;
-    return await this.#lanes.run(
-      workflowIdOf(about),
-      async () => await this.call(about, act, Math.max(1, end - Date.now())),
-    );
+    return await this.#lanes.run(workflowIdOf(about), async () => {
+      for (;;) {
+        try {
+          return await this.call(about, act, Math.max(1, end - Date.now()));
+        } catch (error) {
+          const isFull = error instanceof CountersignError && takesNoUpdates(error.cause);
+          if (!isFull || Date.now() + FULL_PAUSE_MS >= end) throw error;
+        }
+        await pause(FULL_PAUSE_MS);
+      }
+    });
   }
 
   /**

@@ -79,6 +79,7 @@ function engineTrouble(error: unknown, about: Subject): CountersignError {
     case grpcStatus.DEADLINE_EXCEEDED:
       return uncertain(about, error);
     case grpcStatus.FAILED_PRECONDITION:
+      if (takesNoUpdates(cause)) return trouble('ENGINE_UNAVAILABLE', fullWords(about));
       return about === ''
         ? trouble('INTERNAL', `Temporal refused: ${cause.details}`)
         : stuckOn(about, cause.details, error);
@@ -95,6 +96,23 @@ function engineTrouble(error: unknown, about: Subject): CountersignError {
     default:
       return trouble('INTERNAL', `Temporal refused: ${cause.details}`);
   }
+}
+
+/**
+ * True if Temporal has answered as many updates of this execution as it takes (`history.maxTotalUpdates`, 2,000 by
+ * default). The workflow continues as new soon: Temporal tells it so at nine tenths of them.
+ */
+export function takesNoUpdates(error: unknown): boolean {
+  const cause = error instanceof ServiceError ? error.cause : error;
+  return (
+    isGrpcServiceError(cause) &&
+    cause.code === grpcStatus.FAILED_PRECONDITION &&
+    /total number of distinct updates/.test(cause.details)
+  );
+}
+
+function fullWords(about: Subject): string {
+  return `${namingOf(about).title} takes no more messages before it continues as new, which it does once what it has recorded is stored. Nothing of this one was recorded: send it again with the same id.`;
 }
 
 function stuckOn(about: Subject, reason: string, cause: unknown): CountersignError {

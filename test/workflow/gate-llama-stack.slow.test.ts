@@ -59,6 +59,12 @@ function executions(purpose: string): number {
   return scene.bank.callsFor(purpose).length;
 }
 
+/** Makes a call that is held for a moment, and again until people are asked: a busy machine needs longer than that. */
+async function waiting(purpose: string): Promise<void> {
+  const isAsked = async () => (await call('pay', purpose, { hold: 'short' })).includes('has not run');
+  await until(isAsked, { what: `a question about ${purpose}` });
+}
+
 /** Waits until this person's call has a run, and lets Ben decide. */
 async function decide(person: string, args: JsonObject, kind: 'approve' | 'reject'): Promise<void> {
   const paid = { tenant: 'default', person, server: 'bank', tool: 'pay', arguments: args, client: 'key/coder' };
@@ -80,8 +86,7 @@ test('a denied call is never made, and its model is told so', async () => {
 test(
   'a call that waits is found by the same call, before the decision and after it',
   async () => {
-    const waiting = await call('pay', 'later', { hold: 'short' });
-    expect(waiting).toContain('has not run');
+    await waiting('later');
     expect(await call('pay', 'later', { hold: 'short' })).toContain('has not run');
     expect(executions('later')).toBe(0);
     await decide('ann', { purpose: 'later' }, 'approve');
@@ -134,7 +139,7 @@ describe('headers of a request', () => {
 test(
   'a call waits on while its worker is killed and its gateways are replaced',
   async () => {
-    expect(await call('pay', 'killed', { hold: 'short' })).toContain('has not run');
+    await waiting('killed');
     await scene.worker.kill();
     await scene.restartGateways();
     scene.worker = await scene.world.startWorker();

@@ -20,10 +20,17 @@ beforeAll(async () => {
 });
 afterAll(async () => scene.stop());
 
+/** Makes a call, and the same again while it is under way: a busy machine may need longer than a client is held. */
 async function call(by: Client, purpose: string, tool = 'pay') {
-  const { _meta: meta } = await by.callTool({ name: `bank__${tool}`, arguments: { purpose, amount: 1 } });
-  // Sound: tests compare what they use of it.
-  return meta?.['countersign/call'] as { readonly reference: string; readonly status: string };
+  return await until(
+    async () => {
+      const { _meta: meta } = await by.callTool({ name: `bank__${tool}`, arguments: { purpose, amount: 1 } });
+      // Sound: tests compare what they use of it.
+      const told = meta?.['countersign/call'] as { readonly reference: string; readonly status: string };
+      return told.status === 'running' ? undefined : told;
+    },
+    { what: `the end of ${purpose}, or a question to people` },
+  );
 }
 
 async function approve(run: RunHandle): Promise<void> {

@@ -230,7 +230,7 @@ describe('in its log', () => {
     await writeFile(configFile, stringify(config));
     const both = { configFile, address, namespace, shipped: true };
     [worker, tools] = await Promise.all([startWorkerProcess(both), startWorkerProcess({ ...both, role: 'tools' })]);
-  });
+  }, 180_000);
   afterAll(async () => {
     await worker?.kill();
     await tools?.kill();
