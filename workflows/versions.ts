@@ -11,7 +11,7 @@ export const PATCHES = {
   'as-documented': {
     since: '1.0.0-rc.4',
     reason:
-      'A call that is asked again had its attempts of before counted, a standing decision that was taken back left the rest of a deadline, entries were dated before those of the execution before, and long entries were carried.',
+      'A call that was sent again by itself did not say so, one that is asked again had its attempts of before counted, a standing decision that was taken back left the rest of a deadline, entries were dated before those of the execution before, and long entries were carried.',
   },
 } as const satisfies Readonly<
   Record<string, { readonly since: string; readonly reason: string; readonly until?: string }>

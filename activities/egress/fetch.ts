@@ -183,6 +183,8 @@ const CR = 0x0d;
 const MOST_FULL_EVENTS = 16;
 /** Limit of a body that is read for a skim, as a number of bounds. */
 const MOST_SKIMMED = 4;
+/** Chunks that are skimmed before other work has its turn; a server may send them of one byte each. */
+const CHUNKS_AT_ONCE = 64;
 
 export function capResponse(
   response: Response,
@@ -208,6 +210,7 @@ export function capResponse(
   // Sound: a body of `fetch` gives bytes.
   const reader = (body as ReadableStream<Uint8Array>).getReader();
   const seen: Uint8Array[] = [];
+  let isOver = false;
   // A source of its own: a transform beside a pipe takes twice the processor time, for each answer.
   const capped = new ReadableStream<Uint8Array>(
     {
@@ -223,12 +226,15 @@ export function capResponse(
         if (most === undefined) return controller.enqueue(value);
         onTooLarge?.();
         if (skim !== undefined && !isStream)
-          await skimBody(skim(), { seen, reader, mostBytes: MOST_SKIMMED * maxBytes, onBytes });
+          await skimBody(skim(), { seen, reader, mostBytes: MOST_SKIMMED * maxBytes, onBytes, isOver: () => isOver });
         const error = new ResponseTooLarge(most);
         controller.error(error);
         await reader.cancel(error);
       },
-      cancel: async (reason) => await reader.cancel(reason),
+      cancel: async (reason) => {
+        isOver = true;
+        await reader.cancel(reason);
+      },
     },
     { highWaterMark: 0 },
   );
@@ -242,18 +248,29 @@ interface LargeBody {
   readonly reader: ReadableStreamDefaultReader<Uint8Array>;
   readonly mostBytes: number;
   readonly onBytes: BodyWatch['onBytes'] | undefined;
+  /** True once nobody reads the body any more. */
+  readonly isOver: () => boolean;
 }
 
-async function skimBody(skim: Skim, { seen, reader, mostBytes, onBytes }: LargeBody): Promise<void> {
+async function skimBody(skim: Skim, { seen, reader, mostBytes, onBytes, isOver }: LargeBody): Promise<void> {
   let left = mostBytes;
+  const take = (chunk: Uint8Array): boolean => {
+    left -= chunk.length;
+    return left >= 0 && skim.read(chunk);
+  };
+  for (let at = 0; at < seen.length; at += 1) {
+    if (at % CHUNKS_AT_ONCE === 0) await immediate();
+    const chunk = seen[at];
+    if (isOver() || chunk === undefined || !take(chunk)) return;
+  }
+  seen.length = 0;
   for (;;) {
     await immediate();
-    const before = seen.shift();
-    const { done, value } = before === undefined ? await reader.read() : { done: false, value: before };
-    if (done || value === undefined) return skim.ended();
-    if (before === undefined) onBytes?.(value.length);
-    left -= value.length;
-    if (left < 0 || !skim.read(value)) return;
+    const { done, value } = await reader.read();
+    if (isOver()) return;
+    if (done) return skim.ended();
+    onBytes?.(value.length);
+    if (!take(value)) return;
   }
 }
 

@@ -38,6 +38,7 @@ import {
   INVALID_PARAMS,
   type Names,
   saysAfterwards,
+  statusOf,
   type Trace,
   unfinished,
   withFault,
@@ -191,10 +192,16 @@ async function attempt(
     if (trace !== undefined && isWhole(trace) && sharesSession(call)) await kept.keepOrEnd(connection, session);
     else await session.close(trace !== undefined && legacy?.isTask(trace) === true ? 'kept' : undefined);
   }
-  if (!known || trace.asked === true || !isSessionRefusal(trace, { sessionId, kept: taken !== undefined }))
-    return trace;
+  if (!known || trace.asked === true) return trace;
+  // Perhaps the server is another one now, and says so in words that are no proof: the next session asks it.
+  if (isPerhapsOther(trace)) priors.forget(connection);
+  if (!isSessionRefusal(trace, { sessionId, kept: taken !== undefined })) return trace;
   priors.forget(connection);
   return await attempt(connection, call, false, sending);
+}
+
+function isPerhapsOther(trace: Trace): boolean {
+  return trace.kind !== 'answered' && [400, 404].includes(statusOf(trace.error) ?? 0);
 }
 
 /** True if nothing of the call is left in its session. */

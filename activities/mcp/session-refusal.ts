@@ -52,6 +52,7 @@ const SESSION_GONE: ReadonlySet<string> = new Set([
   'Not Found: Session not found', // Rust
   'Not Found: Session has been terminated', // Python
   'Not Found: Invalid or expired session ID', // Python
+  'Session not found or has expired.', // PHP
 ]);
 const SESSION_GONE_BY_NAME = 'Session not found: '; // Java
 
@@ -62,11 +63,14 @@ const WITHOUT_SESSION: ReadonlySet<string> = new Set([
   'Bad Request: No valid session ID provided', // Python before it had 404, Kotlin, examples of TypeScript
   'Bad Request: Missing session ID', // Python
   'Session ID required in mcp-session-id header', // Java
+  'Missing session ID', // Ruby
+  'A valid session id is REQUIRED for non-initialize requests.', // PHP
+  'Bad Request: A new session can only be created by an initialize request. Include a valid Mcp-Session-Id header for non-initialize requests.', // C#
 ]);
 
-/** With status 400: TypeScript, Python, Go and Kotlin, then Rust; each with or without the versions. */
+/** With status 400: C#; TypeScript, Python, Go and Kotlin, then Rust, each with or without the versions. */
 const OTHER_VERSION =
-  /^Bad Request: Unsupported (?:protocol version|MCP-Protocol-Version)(?:: [\w-]+)?(?:\.? \(?[Ss]upported versions: [\w-]+(?:, ?[\w-]+)*\)?)?$/;
+  /^Bad Request: The MCP-Protocol-Version header value '[\w-]+' is not supported\.$|^Bad Request: Unsupported (?:protocol version|MCP-Protocol-Version)(?:: [\w-]+)?(?:\.? \(?[Ss]upported versions: [\w-]+(?:, ?[\w-]+)*\)?)?$/;
 
 /**
  * Reads what a refusal says: a JSON-RPC error, the exception of the Java SDK, or a text. Any other JSON is not a

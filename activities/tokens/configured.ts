@@ -69,7 +69,9 @@ function withoutSecrets(value: unknown): unknown {
 
 const SECRET_NAME = /key|token|secret|auth|cookie|password|credential|signature/i;
 /** Words that count where they stand alone: others hold them, such as compass, opinion and accessory. */
-const SECRET_WORD = /(?<![a-z0-9])(?:pass|pwd|pin|session|access)(?![a-z0-9])/i;
+const SECRET_WORD = /(?<![a-z0-9])(?:pass|pwd|pin)(?![a-z0-9])/i;
+/** The same, of values that are long enough: `X-Access: read` and `X-Session: true` hold no secret. */
+const PERHAPS_SECRET_WORD = /(?<![a-z0-9])(?:session|access)(?![a-z0-9])/i;
 /**
  * What comes from the environment is a secret, or depends on where a worker runs: `eu`, `prod`, `true`. Such words stand
  * in ordinary text, and a header for a secret that is as short has a name that says so.
@@ -89,13 +91,15 @@ export function secretHeaderValues(
 ): string[] {
   // HTTP has no white space around a value (RFC 9110 §5.5), so a server echoes the value without it.
   const sent = Object.entries(headers).map(([name, value]) => [name, value.trim()] as const);
-  const told = sent.filter(([name, value]) => isSecretName(name) || looksRandom(value)).map(([, value]) => value);
+  const told = sent.filter((header) => isTold(...header)).map(([, value]) => value);
   const foreign = (given ?? []).map((text) => text.trim()).filter(({ length }) => length >= SHORTEST_GIVEN);
   return [...new Set([...told, ...foreign])];
 }
 
-function isSecretName(name: string): boolean {
-  return SECRET_NAME.test(name) || SECRET_WORD.test(name);
+/** True if the name or the look of a header tells that its value is a secret. */
+function isTold(name: string, value: string): boolean {
+  if (SECRET_NAME.test(name) || SECRET_WORD.test(name) || looksRandom(value)) return true;
+  return PERHAPS_SECRET_WORD.test(name) && value.length >= SHORTEST_GIVEN;
 }
 
 /** A long value without spaces that mixes letters and digits is no prose, under whatever name. */

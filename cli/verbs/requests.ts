@@ -97,7 +97,7 @@ function unlisted({ runs, more, unread, isWhole }: Inbox, paint: Paint): readonl
   return [
     ...(more === 0
       ? []
-      : [`${more} more wait, with later deadlines. List all: countersign requests --most ${String(all)}`]),
+      : [`${more} more wait, with later deadlines. List all: repeat this with --most ${String(all)}`]),
     ...(unread.length === 0
       ? []
       : [

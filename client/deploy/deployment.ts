@@ -96,8 +96,19 @@ async function promote(engine: Engine, deployment: string, build: string): Promi
   if (!isCurrent) await assertServed(engine, state, build);
   if (ended !== undefined) await setRamp(engine, state, '', 0);
   if (!isCurrent)
-    await setCurrent(engine, ended === undefined ? state : await readDeployment(engine, deployment), build);
+    await setCurrent(engine, ended === undefined ? state : await withoutRamp(engine, deployment, state), build);
   return { ...routed(await readDeployment(engine, deployment), true), ...defined({ ended }) };
+}
+
+/**
+ * Reads the deployment after the end of its ramp.
+ * @throws CountersignError `DEPLOYMENT_CHANGED` if somebody else has changed it at the same time
+ */
+async function withoutRamp(engine: Engine, name: string, { current }: DeploymentState): Promise<DeploymentState> {
+  const state = await readDeployment(engine, name);
+  if (state.current === current && state.ramping === undefined) return state;
+  const message = `The ramp was ended, and somebody else has changed deployment ${name} at the same time: see it (countersign deploy status), and repeat what is still wanted.`;
+  throw new CountersignError('DEPLOYMENT_CHANGED', message, { deployment: name });
 }
 
 /** @param percent of new runs, above 0 and up to 100; 0 ends the ramp */

@@ -120,12 +120,17 @@ export async function wasReset(
 
 /** Waits for the end of a workflow. A reset terminates one execution, and the workflow goes on in another. */
 export async function endOf(handle: WorkflowHandle): Promise<unknown> {
+  let newest: string | undefined;
   for (;;) {
     try {
       return await handle.result();
     } catch (error) {
       const isTerminated = error instanceof WorkflowFailedError && error.cause instanceof TerminatedFailure;
-      if (!isTerminated || (await handle.describe()).status.name === 'TERMINATED') throw error;
+      if (!isTerminated) throw error;
+      const { runId, status } = await handle.describe();
+      // An execution that was waited for once more has ended so itself, whatever its status says.
+      if (status.name === 'TERMINATED' || runId === newest) throw error;
+      newest = runId;
     }
   }
 }

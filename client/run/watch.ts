@@ -60,7 +60,8 @@ export async function* watchRun(
       const assertNotReset = async (): Promise<void> => {
         if (await wasReset(client, source)) throw runReset(workflowId);
       };
-      const { opened, pageFrom } = pagesOf(client, source, reader, assertNotReset);
+      const read = readingOf(reader, assertNotReset);
+      const { opened, pageFrom } = pagesOf(client, source, read);
       const follower: Follower = new Follower(engine, reader, { workflowId, runId });
       for (;;) {
         const ended: boolean = follower.ended;
@@ -72,7 +73,7 @@ export async function* watchRun(
         if (ended) break;
         if (onTasks !== undefined) {
           const execution = client.workflow.getHandle(workflowId, runId);
-          const { tasks = [] } = await reader.read(() => askWorkflow<RunState>(execution, QUERIES.state));
+          const { tasks = [] } = await read(() => askWorkflow<RunState>(execution, QUERIES.state));
           const news = tasks.filter((task) => told.get(task.callId) !== task.message);
           for (const { callId, message } of news) told.set(callId, message);
           if (news.length > 0) onTasks(news);
@@ -96,26 +97,30 @@ export async function* watchRun(
   }
 }
 
-/**
- * Reads pages of the ledger of one execution, and what the requests in them are about.
- * @param assertNotReset called before a page is read again: an execution that a reset has replaced may never answer
- */
-function pagesOf(client: Client, source: LedgerSource, reader: PatientReader, assertNotReset: () => Promise<void>) {
-  const { workflowId, runId } = source;
-  const opened = new OpenedRequests(
-    async () =>
-      await reader.read(() =>
-        askWorkflow<ApprovalRequest[]>(client.workflow.getHandle(workflowId, runId), QUERIES.requests),
-      ),
-  );
-  const pageFrom = async (from: number): Promise<LedgerPage> => {
-    opened.forget();
+type Read = <T>(act: () => Promise<T>) => Promise<T>;
+
+/** Reads from one execution. Before it asks again, it looks whether a reset has replaced it: it may never answer then. */
+function readingOf(reader: PatientReader, assertNotReset: () => Promise<void>): Read {
+  return async (act) => {
     let hasFailed = false;
     return await reader.read(async () => {
       if (hasFailed) await assertNotReset();
       hasFailed = true;
-      return await ledgerPage(client, source, from);
+      return await act();
     });
+  };
+}
+
+/** Reads pages of the ledger of one execution, and what the requests in them are about. */
+function pagesOf(client: Client, source: LedgerSource, read: Read) {
+  const { workflowId, runId } = source;
+  const opened = new OpenedRequests(
+    async () =>
+      await read(() => askWorkflow<ApprovalRequest[]>(client.workflow.getHandle(workflowId, runId), QUERIES.requests)),
+  );
+  const pageFrom = async (from: number): Promise<LedgerPage> => {
+    opened.forget();
+    return await read(() => ledgerPage(client, source, from));
   };
   return { opened, pageFrom };
 }

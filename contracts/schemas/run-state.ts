@@ -46,7 +46,10 @@ export const StandingDecision = z.strictObject({
   server: z.string(),
   tool: ToolName,
   scope: RememberScope,
-  /** Arguments that a later call must have: all, or the named ones. Absent if any call of the tool is covered. */
+  /**
+   * Arguments that a later call must have: all, or the named ones. Absent if any call of the tool is covered (`scope`
+   * says so), and for readers of the gateway who are asked about other calls only.
+   */
   arguments: JsonObject.optional(),
   until: z.string().optional(),
   by: z.array(z.string()),

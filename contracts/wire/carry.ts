@@ -235,6 +235,11 @@ export interface Resolved extends Common {
   readonly duplicateOf?: string;
   /** Set if an earlier dispatch may have run. No later outcome may then claim that the call did not run. */
   readonly unsure?: Unsure;
+  /**
+   * Set if the run sends the call again by itself after an attempt that may have run, and nobody has been asked since
+   * whether it may run again.
+   */
+  readonly again?: true;
   readonly edit?: Edit;
   /** Generation of the newest request, if that request asked for something other than consent. */
   readonly asked?: number;

@@ -35,8 +35,8 @@ export interface DispatchInput {
   /** Set if an earlier attempt may have run, and a person answered that the call is sent again. */
   readonly retry?: RetryProof;
   /**
-   * Set if an earlier attempt may have run, and nobody has answered since that the call is sent again: it leaves only if
-   * the operator calls the tool repeatable now.
+   * Set if an earlier attempt may have run, and nobody has said since that the call may run again: it leaves only if the
+   * operator calls the tool repeatable now.
    */
   readonly mayHaveRun?: true;
   /** People's answers after the server required another authorization. */

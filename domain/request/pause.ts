@@ -83,8 +83,9 @@ export function paused<P extends Pause>(
 /** Returns the call to the state it was sent from, with its former consent and a fresh number of attempts. */
 export function resumed(state: WaitingForAnswer, retry?: Retry): Cleared | Approved {
   const { request, attempts, consent } = state;
-  const answered = { asked: request.generation, holds: { count: attempts }, ...defined({ retry }) };
-  return sendable({ ...resolvedOf(state), ...answered }, consent);
+  const { again, ...resolved } = resolvedOf(state);
+  const said = retry === undefined ? defined({ again }) : { retry };
+  return sendable({ ...resolved, asked: request.generation, holds: { count: attempts }, ...said }, consent);
 }
 
 /** Pauses a call in flight; a call in any other state stays unchanged. */

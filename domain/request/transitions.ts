@@ -145,10 +145,12 @@ export function reopened(
   state: Dispatched | Sendable,
   { at, because, approvers, deadlineSeconds, definition, isAnew = true }: Reopening,
 ): WaitingForConsent {
+  const { again, ...asked } = askable(state);
   return {
     status: 'waiting-for-consent',
-    ...askable(state),
-    ...(isAnew ? countedAnew(state) : {}),
+    ...asked,
+    // Whoever approves it anew has read that it may have run.
+    ...(isAnew ? countedAnew(state) : defined({ again })),
     ...(definition === undefined ? {} : { judgement: redefined(state.judgement, definition) }),
     request: {
       generation: nextGeneration(state),

@@ -478,8 +478,8 @@ export function sent(state: Sendable): InFlight {
 export function notSent(state: Dispatched, unsure?: Unsure, isAnew = true): Cleared | Approved {
   const { retry, ...resolved } = resolvedOf(state);
   // That word is for one sending that may have run.
-  const word = unsure !== undefined && isAnew ? {} : defined({ retry });
-  return sendable({ ...resolved, ...defined({ unsure }), ...word }, state.consent);
+  const next = unsure !== undefined && isAnew ? { again: true as const } : defined({ retry });
+  return sendable({ ...resolved, ...defined({ unsure }), ...next }, state.consent);
 }
 
 /** Has the attempts of a call count anew, since people are asked about it or have changed it. */
@@ -507,6 +507,7 @@ export function resolvedOf({
   attempts,
   duplicateOf,
   unsure,
+  again,
   edit,
   asked,
   retry,
@@ -518,7 +519,7 @@ export function resolvedOf({
     call,
     judgement,
     attempts,
-    ...defined({ duplicateOf, unsure, edit, asked, retry, holds, input, authorized }),
+    ...defined({ duplicateOf, unsure, again, edit, asked, retry, holds, input, authorized }),
   };
 }
 

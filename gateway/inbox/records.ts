@@ -34,6 +34,8 @@ const MISSED_MS = 2_000;
 interface Named {
   readonly refs: Map<string, ArtifactRef>;
   readonly read: number;
+  /** Temporal run id. */
+  readonly execution: string;
   readonly at: number;
 }
 
@@ -139,28 +141,28 @@ export class Records {
     // All who ask meanwhile share one reading.
     const under = this.#reading.get(runId);
     if (under !== undefined) return (await under).refs.get(sha256);
-    const asking = this.#readFor(runId, sha256, known).finally(() => this.#reading.delete(runId));
+    const asking = this.#readOn(runId, known).finally(() => this.#reading.delete(runId));
     this.#reading.set(runId, asking);
     return (await asking).refs.get(sha256);
   }
 
-  /** A conversation only grows, so what was read of it is read again only after a miss: the run may have been reset. */
-  async #readFor(runId: string, sha256: string, known: Named | undefined): Promise<Named> {
-    const named = await this.#readOn(runId, known);
-    return known === undefined || named.refs.has(sha256) ? named : await this.#readOn(runId, undefined);
-  }
-
+  /**
+   * A conversation only grows while its execution goes on, so what was read of it is not read again. The next execution
+   * may have been reset.
+   */
   async #readOn(runId: string, known: Named | undefined): Promise<Named> {
-    const refs = new Map(known?.refs);
+    const { runId: execution } = await this.#parts.opened.state(runId);
+    const before = known?.execution === execution ? known : undefined;
+    const refs = new Map(before?.refs);
     const run = this.#parts.countersign.run(runId);
-    let read = known?.read ?? 0;
+    let read = before?.read ?? 0;
     for (;;) {
       const messages = await run.conversation({ from: read, most: PAGE });
       for (const ref of messages.flatMap(refsIn)) refs.set(ref.sha256, ref);
       read += messages.length;
       if (messages.length < PAGE) break;
     }
-    const named = { refs, read, at: this.#now() };
+    const named = { refs, read, execution, at: this.#now() };
     this.#named.set(runId, named);
     return named;
   }

@@ -2,7 +2,7 @@
  * Builds the input of a dispatch: the call, and every proof that lets it leave. The dispatch proves each of them again
  * (INV-G1). A listing of tools takes its proofs of grants from here, too.
  */
-import { patched, workflowInfo } from '@temporalio/workflow';
+import { workflowInfo } from '@temporalio/workflow';
 import { defined } from '../../contracts/defined.ts';
 import { READ_RESOURCE } from '../../contracts/names.ts';
 import type { ServerBinding } from '../../contracts/schemas/tool.ts';
@@ -12,7 +12,6 @@ import type { DiscoverInput, DispatchInput } from '../../contracts/wire/tools.ts
 import { isStaged } from '../../domain/policy/approvers.ts';
 import { authorizationsOf } from '../../domain/request/authorization.ts';
 import { shownToEditor } from '../../domain/request/edit.ts';
-import { attemptsOf } from '../../domain/request/throttling.ts';
 import { provisionProofs } from '../../domain/request/provision.ts';
 import { dispatchOf, type DispatchParts } from '../../domain/run/turn.ts';
 import { linkTo } from '../../domain/run/resource-link.ts';
@@ -31,18 +30,13 @@ export function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
   return dispatchOf(dispatchParts(live), state, server, live.run.calls, {
     ...(consent === undefined ? {} : { proof: standing ?? decisionProof(consent, shown) }),
     ...(state.retry === undefined ? {} : { retry: retryProof(state.retry) }),
-    ...(isResent(state) && patched('as-documented') ? { mayHaveRun: true as const } : {}),
+    ...(state.again === undefined ? {} : { mayHaveRun: state.again }),
     ...inputTo(live, state),
     ...authorizationProofs(live, state),
     ...linkOf(live, state),
     ...holdOf(live, state),
     resumable: true,
   });
-}
-
-/** True for a call that the run sends again by itself after an attempt that may have run. */
-function isResent(state: InFlight): boolean {
-  return state.unsure !== undefined && state.retry === undefined && attemptsOf(state) > 1;
 }
 
 export function dispatchParts(live: LiveRun): DispatchParts {

@@ -87,13 +87,14 @@ test('who agreed reads what was agreed to, and initiators read everything', asyn
 test('an artifact of a run that was reset is found where the conversation was as long before', async () => {
   const { row } = known();
   let said = messageWith('a'.repeat(64));
+  let execution = 'first';
   let now = START;
   const conversation = async ({ from }: { readonly from: number }): Promise<readonly Message[]> =>
     await Promise.resolve(from === 0 ? [said] : []);
   const records = new Records(
     {
       reading: { seen: async () => ({ run: row, initiator: row.initiator }), requestsOf: async () => [] },
-      opened: { state: async () => STATE },
+      opened: { state: async () => ({ ...STATE, runId: execution }) },
       // Sound: only the conversation is read.
       countersign: { run: () => ({ conversation }) } as unknown as Countersign,
       artifacts: { get: async () => new Uint8Array(1) },
@@ -104,6 +105,7 @@ test('an artifact of a run that was reset is found where the conversation was as
     (await records.artifact(asker({ id: 'zoe' }), 'run-1', letter.repeat(64))).bytes;
   expect(await read('a')).toHaveLength(1);
   said = messageWith('b'.repeat(64));
+  execution = 'after the reset';
   now += 60_000;
   expect(await read('b')).toHaveLength(1);
   await expect(read('c')).rejects.toMatchObject({ code: 'ARTIFACT_UNKNOWN' });

@@ -23,12 +23,23 @@ describe('the words of transports', () => {
     ['C#, which repeats the id', 404, rpc('Session not found', -32_001, 7)],
     ['Go', 404, 'session not found\n'],
     ['Rust', 404, 'Not Found: Session not found'],
+    ['PHP', 404, rpc('Session not found or has expired.', -32_600)],
     ['Java', 404, JSON.stringify({ cause: null, jsonRpcError: null, message: 'Session not found: session-1' })],
     ['TypeScript, Kotlin', 400, rpc('Bad Request: Server not initialized')],
     ['TypeScript, Kotlin', 400, rpc('Bad Request: Mcp-Session-Id header is required')],
     ['Kotlin', 400, rpc('Bad Request: No valid session ID provided')],
     ['earlier Python', 400, 'Bad Request: No valid session ID provided'],
     ['Python', 400, rpc('Bad Request: Missing session ID', -32_600)],
+    ['Ruby', 400, rpc('Missing session ID', -32_600)],
+    ['PHP', 400, rpc('A valid session id is REQUIRED for non-initialize requests.', -32_600)],
+    [
+      'C#',
+      400,
+      rpc(
+        'Bad Request: A new session can only be created by an initialize request. Include a valid Mcp-Session-Id header for non-initialize requests.',
+      ),
+    ],
+    ['C#', 400, rpc("Bad Request: The MCP-Protocol-Version header value '2026-07-28' is not supported.")],
     [
       'TypeScript',
       400,

@@ -74,7 +74,7 @@ test('the first deadline is first, also where more wait than are listed, and the
   expect(inbox).toMatchObject({ more: 2_401, unread: [], isWhole: true });
   expect((await countersign.waiting({ most: 3_000 })).at(-1)?.runId).toBe('endless');
   const text = inboxAnswer(inbox, false).text(plain);
-  expect(text).toContain('2401 more wait, with later deadlines. List all: countersign requests --most 2501');
+  expect(text).toContain('2401 more wait, with later deadlines. List all: repeat this with --most 2501');
   expect(text).not.toContain('warning');
 });
 

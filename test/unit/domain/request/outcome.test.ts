@@ -10,9 +10,9 @@ import {
   resolve,
   sentAsTold,
 } from '../../../../domain/request/outcome.ts';
-import { admitAnswer, pausedFor } from '../../../../domain/request/pause.ts';
+import { admitAnswer, pausedFor, resumed } from '../../../../domain/request/pause.ts';
 import { askedAgain, dispatched, ended, returned } from '../../../../domain/request/transitions.ts';
-import { callOf, type Run } from '../../../../domain/state/run.ts';
+import { callOf, isAsking, type Run } from '../../../../domain/state/run.ts';
 import { currentDetails } from '../../../../domain/views/temporal-ui.ts';
 import { approval, shown } from '../../../support/builders/decision.ts';
 import { approverRule } from '../../../support/builders/judgement.ts';
@@ -91,6 +91,38 @@ test('the word that a call is sent again is for one sending: after the next lost
   expect(callOf(returned(flying, CALL).run, CALL)).toMatchObject({ retry: {} });
   expect(callOf(returned(flying, CALL, UNSURE).run, CALL)).not.toHaveProperty('retry');
   expect(callOf(returned(flying, CALL, UNSURE, false).run, CALL)).toMatchObject({ retry: {}, unsure: UNSURE });
+});
+
+describe('a call that the run sends again by itself (INV-X1)', () => {
+  const again = dispatched(returned(flyingRun('approved'), CALL, UNSURE).run, CALL)?.run ?? flyingRun();
+
+  test('says so until a person has said that it may run again, whatever else people answer', () => {
+    expect(callOf(again, CALL)).toMatchObject({ status: 'in-flight', again: true });
+    expect(callOf(returned(again, CALL).run, CALL)).toMatchObject({ again: true });
+    const wanted = {
+      kind: 'authorization',
+      server: 'files',
+      reason: 'R',
+      message: 'm',
+      wants: 'consent',
+      round: 1,
+    } as const;
+    const waiting = pausedFor(again, CALL, wanted, pausing(), runIds()).run.calls.find(isAsking);
+    if (waiting?.status !== 'waiting-for-answer') throw new Error('it waits');
+    expect(resumed(waiting)).toMatchObject({ again: true });
+  });
+
+  test('no longer says so once people have read it, and let it run or sent it again', () => {
+    const lapsed = { kind: 'reopen', code: 'APPROVAL_LAPSED', message: 'late' } as const;
+    const fallback = { approvers: initiatorRule('ann'), deadlineSeconds: 60 };
+    const asked = (isAnew?: boolean) =>
+      callOf(askedAgain(again, CALL, lapsed, runIds(), fallback, START, isAnew).run, CALL);
+    expect(asked()).not.toHaveProperty('again');
+    // In a run of an older build nobody reads it there.
+    expect(asked(false)).toMatchObject({ again: true });
+    const lost = pausedFor(again, CALL, outcomePause(), pausing(), runIds()).run;
+    expect(callOf(resolved(lost, retry()).run, CALL)).not.toHaveProperty('again');
+  });
 });
 
 describe('who is asked for consent anew after a retry', () => {
