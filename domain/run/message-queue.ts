@@ -23,13 +23,18 @@ const HASH_CHARACTERS = 32;
 /** Refuses a message that finds no room. A message heard before takes no room, but must be the same. */
 export function admitSaid(run: Run, say: Say): Refusal | undefined {
   if (run.heard.includes(say.messageId)) return otherThanHeard(run, say);
-  const bytes = [...run.queue, say].reduce((sum, { text }) => sum + byteLength(JSON.stringify(text)), 0);
+  const bytes = [...run.queue, say].reduce((sum, { text }) => sum + carriedBytes(text), 0);
   if (run.queue.length === 0 || bytes <= MOST_QUEUED) return undefined;
   return refuse(
     'LIMIT_REACHED',
     `More than ${MOST_QUEUED} bytes would wait for the end of the turn; send it again then.`,
     { limit: 'queue' },
   );
+}
+
+/** Without the quotes around it. */
+function carriedBytes(text: string): number {
+  return byteLength(JSON.stringify(text)) - 2;
 }
 
 /**

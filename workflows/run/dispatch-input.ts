@@ -30,7 +30,7 @@ export function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
   return dispatchOf(dispatchParts(live), state, server, live.run.calls, {
     ...(consent === undefined ? {} : { proof: standing ?? decisionProof(consent, shown) }),
     ...(state.retry === undefined ? {} : { retry: retryProof(state.retry) }),
-    ...(state.again === undefined ? {} : { mayHaveRun: state.again }),
+    ...defined({ mayHaveRun: state.again }),
     ...inputTo(live, state),
     ...authorizationProofs(live, state),
     ...linkOf(live, state),
