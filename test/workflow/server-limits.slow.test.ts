@@ -201,6 +201,7 @@ test('a server that fails again and again is left alone; calls wait, and go on w
   servers.broken.become({
     ...working(),
     era: 'legacy',
+    sessions: true,
     intercept: (_request, response, method) => {
       isListed ||= method === 'tools/list';
       if (!isListed || (method !== 'initialize' && method !== 'tools/call')) return false;
