@@ -183,8 +183,10 @@ const CR = 0x0d;
 const MOST_FULL_EVENTS = 16;
 /** Limit of a body that is read for a skim, as a number of bounds. */
 const MOST_SKIMMED = 4;
-/** Chunks that are skimmed before other work has its turn; a server may send them of one byte each. */
+/** Small chunks that are skimmed before other work has its turn. */
 const CHUNKS_AT_ONCE = 64;
+/** Bytes from which on a chunk is skimmed by itself. */
+const LARGE_CHUNK = 1_024;
 
 export function capResponse(
   response: Response,
@@ -259,8 +261,9 @@ async function skimBody(skim: Skim, { seen, reader, mostBytes, onBytes, isOver }
     return left >= 0 && skim.read(chunk);
   };
   for (let at = 0; at < seen.length; at += 1) {
-    if (at % CHUNKS_AT_ONCE === 0) await immediate();
     const chunk = seen[at];
+    // A chunk may be one byte, and so may each of half a million.
+    if (at % CHUNKS_AT_ONCE === 0 || (chunk?.length ?? 0) > LARGE_CHUNK) await immediate();
     if (isOver() || chunk === undefined || !take(chunk)) return;
   }
   seen.length = 0;

@@ -156,7 +156,7 @@ async function rollback(engine: Engine, deployment: string, to?: string): Promis
   if (target !== undefined && target !== current) await assertServed(engine, state, target);
   if (ramping !== undefined) await setRamp(engine, state, '', 0);
   if (target !== undefined && target !== current)
-    await setCurrent(engine, ramping === undefined ? state : await readDeployment(engine, deployment), target);
+    await setCurrent(engine, ramping === undefined ? state : await withoutRamp(engine, deployment, state), target);
   const isChanged = ramping !== undefined || target !== current;
   const now = await readDeployment(engine, deployment);
   // Repeated, it ends what an earlier one has begun.

@@ -91,7 +91,8 @@ export class Engine {
           return await this.call(about, act, Math.max(1, end - Date.now()));
         } catch (error) {
           const isFull = error instanceof CountersignError && takesNoUpdates(error.cause);
-          if (!isFull || Date.now() + FULL_PAUSE_MS >= end) throw error;
+          // The next attempt needs some time of its own.
+          if (!isFull || Date.now() + 2 * FULL_PAUSE_MS >= end) throw error;
         }
         await pause(FULL_PAUSE_MS);
       }
