@@ -305,7 +305,7 @@ export type Trace =
   | {
       readonly kind: 'answered';
       readonly answer: RawAnswer;
-      /** Of the HTTP response that brought it. */
+      /** Status of the HTTP response that brought it. */
       readonly status?: number | undefined;
       /** The server asked something in the middle of the call, so it did not refuse the call before it ran. */
       readonly asked?: true;

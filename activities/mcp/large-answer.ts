@@ -26,7 +26,7 @@ function idIn(request: unknown): unknown {
 }
 
 const MOST_NESTED = 1_000;
-/** Of the message and its result together: each is parsed. */
+/** Members of the message and its result together: each is parsed. */
 const MOST_MEMBERS = 1_000;
 /** Bytes of a name or value, as it is written. The longest that counts has 10 characters, of 6 bytes at most. */
 const MOST_KEPT = 64;
@@ -62,9 +62,9 @@ class SkimmedAnswer {
   /** False between brackets within which nothing counts but brackets and strings. */
   #isNear = true;
   #memberCount = 0;
-  /** Of the member whose value comes. */
+  /** Name of the member whose value comes. */
   #name: string | undefined;
-  /** Of the string or word that is read, where members are. */
+  /** Bytes of the string or word that is read, where members are. */
   #kept: number[] = [];
 
   /** Returns false once nothing can be known any more. */
@@ -85,7 +85,7 @@ class SkimmedAnswer {
     const isWhole = this.#isBegun && !this.#isUnread && this.#open.length === 0;
     const isResult = message.get('jsonrpc') === '2.0' && message.get('result') === AN_OBJECT;
     if (!isWhole || !isResult || id === undefined || message.get('id') !== id) return undefined;
-    // As of an answer that was read (`classify-result.ts`, `legacy-2025/begun-task.ts`).
+    // An answer that was read is judged alike (`classify-result.ts`, `legacy-2025/begun-task.ts`).
     const { isError = false, resultType = 'complete' } = Object.fromEntries(result);
     if (resultType !== 'complete' || (result.has('task') && !result.has('content'))) return undefined;
     return isError === false ? 'success' : 'failure';

@@ -587,7 +587,7 @@ describe('catalogs', () => {
         if (response.url().includes('/live')) statuses.push(response.status());
       });
       await page.context().clearCookies();
-      // As at the end of a session, the stream ends, and its page asks for it anew.
+      // The stream ends, as it does with a session, and the page asks for it anew.
       pages.cut();
       pages.mend();
       await page.getByText('You are signed out.').waitFor();
