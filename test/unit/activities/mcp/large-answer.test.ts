@@ -109,7 +109,7 @@ function parsed(body: string): LargeAnswer | undefined {
 test('any answer says in pieces what it says when it is parsed', () => {
   fc.assert(
     fc.property(object, object, fc.integer({ min: 1, max: 40 }), (result, others, size) => {
-      for (const body of [answer(result), others, answer(result).replace(/\}$/, `,${others.slice(1)}`)]) {
+      for (const body of [answer(result), others, `${answer(result).slice(0, -1)},${others.slice(1)}`]) {
         if (body.endsWith(',}')) continue;
         expect(saidBy(body, size)).toBe(parsed(body));
       }
