@@ -14,15 +14,17 @@ import {
   type SchemaDraft,
   Validator,
 } from '@cfworker/json-schema';
-import { RE2JS } from 're2js';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 import { canonicalJson, byteLength } from '../../domain/text/canonical.ts';
 import { re2Of } from './ecma-pattern.ts';
+import { Re2Pattern } from './re2-pattern.ts';
 
 /** UTF-8 bytes of a schema as canonical JSON. */
 export const MOST_SCHEMA_BYTES = 65_536;
 /** UTF-16 units of one pattern. */
 export const LONGEST_SCHEMA_PATTERN = 2_000;
+/** Measured: a schema as objects, rewritten, takes 3 bytes for each of its JSON; small objects take more. */
+const BYTES_PER_CHARACTER = 10;
 const MOST_ERRORS = 5;
 const ERROR_CHARACTERS = 300;
 
@@ -54,7 +56,11 @@ const DIALECTS: ReadonlyMap<string, SchemaDraft> = new Map(
   ),
 );
 
-type Check = (text: string) => boolean;
+/** Tells whether a text fits; `bytes` is about what it takes at most, where that is much. */
+interface Check {
+  readonly bytes: number;
+  isIn(text: string): boolean;
+}
 
 /** Names under which the validator finds our checks; no schema can name them, since its own formats are renamed. */
 const NAME = { pattern: 'pattern ', format: 'format ' } as const;
@@ -78,14 +84,9 @@ const FORMATS: ReadonlyMap<string, Check> = new Map<string, Check>([
     'uri-reference': '\\S*',
     uuid: '[0-9A-Fa-f]{8}-([0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}',
     'json-pointer': '(/([^~/]|~[01])*)*',
-  }).map(([name, pattern]): [string, Check] => [name, searching(`^(?:${pattern})$`)]),
-  ['ipv6', (text) => /^[0-9A-Fa-f:.]{2,45}$/.test(text) && URL.canParse(`http://[${text}]/`)],
+  }).map(([name, pattern]): [string, Check] => [name, new Re2Pattern(`^(?:${pattern})$`, { dotAll: true })]),
+  ['ipv6', { bytes: 0, isIn: (text) => /^[0-9A-Fa-f:.]{2,45}$/.test(text) && URL.canParse(`http://[${text}]/`) }],
 ]);
-
-function searching(pattern: string): Check {
-  const compiled = RE2JS.compile(pattern, RE2JS.DOTALL);
-  return (text) => compiled.test(text);
-}
 
 export class LinearSchema {
   /**
@@ -93,6 +94,8 @@ export class LinearSchema {
    * patterns may take more.
    */
   readonly stepsPerValue: number;
+  /** About what it takes at most. */
+  readonly bytes: number;
   readonly #schema: JsonObject;
   readonly #draft: SchemaDraft;
   readonly #checks = new Map<string, Check>();
@@ -113,6 +116,8 @@ export class LinearSchema {
     this.#schema = this.#rewritten(schema) as JsonObject;
     this.#validator = this.#names.size === 0 ? this.#applied(this.#schema) : undefined;
     this.stepsPerValue = stepsOf(schema);
+    const patterns = [...this.#checks.values(), ...this.#names.values()];
+    this.bytes = patterns.reduce((sum, pattern) => sum + pattern.bytes, bytes * BYTES_PER_CHARACTER);
   }
 
   /**
@@ -122,7 +127,7 @@ export class LinearSchema {
   problems(value: JsonValue): readonly string[] {
     // Names that patterns allow are known only with the value.
     const validator = this.#validator ?? this.#applied(this.#named(this.#schema, keysOf(value)));
-    for (const [name, check] of this.#checks) validatorFormats[name] = check;
+    for (const [name, check] of this.#checks) validatorFormats[name] = (text) => check.isIn(text);
     try {
       const { valid, errors } = validator.validate(value);
       const last = valid ? [] : errors.slice(-MOST_ERRORS);
@@ -201,8 +206,7 @@ export class LinearSchema {
     const same = re2Of(pattern);
     if (same === undefined) throw new SchemaUnusable('has a pattern that ECMAScript and RE2 read in two ways');
     try {
-      const compiled = RE2JS.compile(same);
-      return (text) => compiled.test(text);
+      return new Re2Pattern(same);
     } catch {
       throw new SchemaUnusable('has a pattern that is not RE2');
     }
@@ -219,7 +223,7 @@ export class LinearSchema {
     if (!isMap(patterns)) return inner;
     const literal = [...keys].flatMap((key): [string, JsonValue][] => {
       const schemas = Object.entries(patterns).flatMap(([name, each]) =>
-        this.#names.get(name)?.(key) === true ? [each] : [],
+        this.#names.get(name)?.isIn(key) === true ? [each] : [],
       );
       return schemas.length === 0 ? [] : [[`^${key.replaceAll(/[\\^$.*+?()[\]{}|/]/g, '\\$&')}$`, { allOf: schemas }]];
     });

@@ -6,17 +6,21 @@
  * 2. Single steps of V8 cannot be interrupted, so they are kept small: no backtracking patterns, no long search words.
  * 3. `+` is forbidden in loops, where each round would double a text or list until memory is gone.
  * 4. Patterns are RE2 and literal in the condition: they are compiled once, and no argument brings one.
+ *
+ * One file, because what a condition may do and the limits under which it is asked hold each other.
  */
 import { setImmediate } from 'node:timers/promises';
 import { type ASTNode, Environment } from '@marcbachmann/cel-js';
-import { RE2JS } from 're2js';
-import { LONGEST_CONDITION, type PolicyInput } from '../../contracts/schemas/policy.ts';
+import { LONGEST_CONDITION, MOST_RULES, type PolicyInput } from '../../contracts/schemas/policy.ts';
 import type { AskCondition, Holds } from '../../domain/policy/judge.ts';
+import { Re2Pattern } from '../kit/re2-pattern.ts';
 import { OutOfTime, within } from '../kit/time-limit.ts';
 import { type ConditionInputs, type Facts, factsOf, withVariables } from './condition-variables.ts';
 
 interface Condition {
   readonly readsEarlier: boolean;
+  /** About what it takes at most. */
+  readonly bytes: number;
   /** Throws what CEL throws, and returns any value; only `true` and `false` are answers. */
   readonly evaluate: (facts: Facts) => unknown;
 }
@@ -27,6 +31,8 @@ class ConditionInvalid extends Error {
 
 /** A condition compiles in a millisecond. One that does not compile in time counts as unreadable. */
 const COMPILE_MS = 5_000;
+/** Without its patterns. */
+const CONDITION_BYTES = 25_000;
 /** UTF-16 units. */
 const LONGEST_PATTERN = 200;
 const LONGEST_WORD = 256;
@@ -70,11 +76,11 @@ export function compileCondition(text: string): Condition {
 /**
  * Returns an environment with its own patterns: one that a time limit interrupted is thrown away with its condition.
  */
-function environment(patterns: ReadonlyMap<string, RE2JS>): Environment {
+function environment(patterns: ReadonlyMap<string, Re2Pattern>): Environment {
   return LANGUAGE.clone().registerFunction(
     'string.matchesLinear(string): bool',
     // Sound: a pattern is a literal, and was compiled with the condition.
-    (text: string, pattern: string) => (patterns.get(pattern) as RE2JS).test(text),
+    (text: string, pattern: string) => (patterns.get(pattern) as Re2Pattern).isIn(text),
     { async: false },
   );
 }
@@ -86,7 +92,12 @@ function compiled(text: string): Condition {
   const { valid, type, error } = program.check();
   if (!valid) throw new ConditionInvalid(`cannot be read: ${reasonOf(error)}`);
   if (type !== 'bool' && type !== 'dyn') throw new ConditionInvalid(`is of type ${type}; it must be true or false`);
-  return { readsEarlier: walk.readsEarlier, evaluate: (facts) => program(Object.fromEntries(facts)) as unknown };
+  const { readsEarlier, patterns } = walk;
+  return {
+    readsEarlier,
+    bytes: [...patterns.values()].reduce((sum, { bytes }) => sum + bytes, CONDITION_BYTES),
+    evaluate: (facts) => program(Object.fromEntries(facts)) as unknown,
+  };
 }
 
 function reasonOf(error: unknown): string {
@@ -103,7 +114,7 @@ function reasonOf(error: unknown): string {
 /** Checks every part of a condition once, before anything is evaluated. */
 class Walk {
   readsEarlier = false;
-  readonly patterns = new Map<string, RE2JS>();
+  readonly patterns = new Map<string, Re2Pattern>();
 
   node(node: ASTNode, isInLoop: boolean): void {
     switch (node.op) {
@@ -157,7 +168,7 @@ class Walk {
     if (text.length > LONGEST_PATTERN)
       throw new ConditionInvalid(`has a pattern of ${text.length} characters; ${LONGEST_PATTERN} are allowed`);
     try {
-      this.patterns.set(text, RE2JS.compile(text));
+      this.patterns.set(text, new Re2Pattern(text));
     } catch (error) {
       throw new ConditionInvalid(`has a pattern that is not RE2: ${reasonOf(error)}`);
     }
@@ -184,7 +195,9 @@ const TURN_MS = 5_000;
 const FREE_MS = 0.2;
 /** Times that a condition may run out of time: once or twice may be the machine's fault. */
 const MOST_TRIES = 3;
-const MOST_KEPT = 5_000;
+const MOST_KEPT_BYTES = 134_217_728;
+/** A hostile policy takes 140 MB at most. */
+const MOST_PATTERNS = MOST_RULES;
 const UNREAD = 'was not read: those before it took the time that all of them may take';
 
 /** The time that one turn, or one dispatch, may spend on conditions. */
@@ -204,6 +217,15 @@ export class ConditionClock {
 
 export class Conditions {
   readonly #kept = new Map<string, Condition | ConditionInvalid>();
+  #keptBytes = 0;
+  /** What policies in use want, which is not forgotten meanwhile. */
+  readonly #wanted = new Set<ReadonlySet<string>>();
+  readonly #mostBytes: number;
+
+  /** @param mostBytes about what is kept beyond the policies in use */
+  constructor(mostBytes = MOST_KEPT_BYTES) {
+    this.#mostBytes = mostBytes;
+  }
 
   /**
    * @param policies whose conditions may be evaluated
@@ -211,6 +233,15 @@ export class Conditions {
    */
   async asked<Value>(
     policies: readonly (PolicyInput | undefined)[],
+    inputs: ConditionInputs,
+    clock: ConditionClock,
+    task: (ask: AskCondition) => Value,
+  ): Promise<Value> {
+    return await this.#with(policies, async (wanted) => await this.#asked(wanted, inputs, clock, task));
+  }
+
+  async #asked<Value>(
+    wanted: ReadonlySet<string>,
     inputs: ConditionInputs,
     clock: ConditionClock,
     task: (ask: AskCondition) => Value,
@@ -233,7 +264,12 @@ export class Conditions {
       return holds;
     };
     while (!isOver()) {
-      await this.#compile(policies);
+      // In one step with the task: another caller whose time is over drops conditions.
+      const missing = this.#missing(wanted);
+      if (missing !== undefined) {
+        await this.#compile(missing);
+        continue;
+      }
       const answered = known.size;
       try {
         return within(CONDITION_MS, () => task(ask));
@@ -244,7 +280,7 @@ export class Conditions {
         clock.spend(known.size === answered ? CONDITION_MS : own);
         if (current === undefined) continue;
         // The time limit interrupted this condition, so it is compiled anew.
-        this.#kept.delete(current.text);
+        this.#drop(current.text);
         const times = (tries.get(current.text) ?? 0) + (own > CONDITION_MS / 2 ? 1 : 0);
         tries.set(current.text, times);
         if (times >= MOST_TRIES) clock.slow.add(current.text);
@@ -255,13 +291,15 @@ export class Conditions {
   }
 
   /**
-   * Returns what is wrong with the conditions of a policy, in their order.
+   * Returns what is wrong with the conditions of a policy, in their order. If they have too many patterns, only that.
    * @param clock the time that all of them may take; the first that is left when it is over is the last problem
    */
   async problems(
     policy: PolicyInput | undefined,
     clock?: ConditionClock,
   ): Promise<{ readonly index: number; readonly reason: string }[]> {
+    const beyond = firstBeyond(policy);
+    if (beyond !== undefined) return [beyond];
     const conditions = await this.#conditionsOf(policy, clock);
     return conditions.flatMap((condition, index) =>
       condition instanceof ConditionInvalid ? [{ index, reason: condition.message }] : [],
@@ -281,41 +319,71 @@ export class Conditions {
     policy: PolicyInput | undefined,
     clock?: ConditionClock,
   ): Promise<(Condition | ConditionInvalid | undefined)[]> {
-    await this.#compile([policy], clock);
-    return (policy?.rules ?? []).map(({ when }) => (when === undefined ? undefined : this.#kept.get(when)));
+    return await this.#with([policy], async (wanted) => {
+      for (let missing = this.#missing(wanted); missing !== undefined; missing = this.#missing(wanted)) {
+        if (clock !== undefined && clock.leftMs <= 0) {
+          this.#keep(missing, new ConditionInvalid(UNREAD));
+          break;
+        }
+        await this.#compile(missing, clock);
+      }
+      return (policy?.rules ?? []).map(({ when }) => (when === undefined ? undefined : this.#kept.get(when)));
+    });
+  }
+
+  async #with<Value>(
+    policies: readonly (PolicyInput | undefined)[],
+    task: (wanted: ReadonlySet<string>) => Promise<Value>,
+  ): Promise<Value> {
+    const wanted = new Set(policies.flatMap((policy) => policy?.rules ?? []).flatMap(({ when }) => when ?? []));
+    this.#wanted.add(wanted);
+    try {
+      return await task(wanted);
+    } finally {
+      this.#wanted.delete(wanted);
+    }
+  }
+
+  #missing(wanted: ReadonlySet<string>): string | undefined {
+    for (const when of wanted) if (!this.#kept.has(when)) return when;
+    return undefined;
   }
 
   /**
    * Compiles apart from the asking, which has its own limit. A run's conditions were checked when it began, the
    * organisation's when they were read.
-   * @param clock ends it; workers have none, since a run that was admitted must have all of its conditions
+   * @param clock that the time is taken from; workers have none, since a run that was admitted must have all of its
+   *   conditions
    */
-  async #compile(policies: readonly (PolicyInput | undefined)[], clock?: ConditionClock): Promise<void> {
-    const wanted = new Set(policies.flatMap((policy) => policy?.rules ?? []).flatMap(({ when }) => when ?? []));
-    for (const when of wanted) {
-      if (this.#kept.has(when)) continue;
-      this.#forgetOldest(wanted);
-      if (clock !== undefined && clock.leftMs <= 0) {
-        this.#kept.set(when, new ConditionInvalid(UNREAD));
-        return;
-      }
-      const heldBefore = heldMs();
-      try {
-        this.#kept.set(when, compileCondition(when));
-      } catch (error) {
-        // Sound: `compileCondition` throws nothing else.
-        this.#kept.set(when, error as ConditionInvalid);
-      }
-      clock?.spend(heldMs() - heldBefore);
-      await setImmediate();
+  async #compile(when: string, clock?: ConditionClock): Promise<void> {
+    this.#forgetOldest();
+    const heldBefore = heldMs();
+    try {
+      this.#keep(when, compileCondition(when));
+    } catch (error) {
+      // Sound: `compileCondition` throws nothing else.
+      this.#keep(when, error as ConditionInvalid);
+    }
+    clock?.spend(heldMs() - heldBefore);
+    await setImmediate();
+  }
+
+  /** Never drops a condition that is about to be asked: it would be compiled anew again and again. */
+  #forgetOldest(): void {
+    for (const when of this.#kept.keys()) {
+      if (this.#keptBytes < this.#mostBytes) return;
+      if (![...this.#wanted].some((wanted) => wanted.has(when))) this.#drop(when);
     }
   }
 
-  /** Never drops a condition that is about to be asked: it would count as failed. */
-  #forgetOldest(wanted: ReadonlySet<string>): void {
-    if (this.#kept.size < MOST_KEPT) return;
-    const oldest = [...this.#kept.keys()].find((when) => !wanted.has(when));
-    if (oldest !== undefined) this.#kept.delete(oldest);
+  #keep(when: string, condition: Condition | ConditionInvalid): void {
+    this.#kept.set(when, condition);
+    this.#keptBytes += bytesOf(condition);
+  }
+
+  #drop(when: string): void {
+    this.#keptBytes -= bytesOf(this.#kept.get(when));
+    this.#kept.delete(when);
   }
 
   #holds(text: string, facts: Facts): Holds {
@@ -328,6 +396,22 @@ export class Conditions {
       return 'failed';
     }
   }
+}
+
+/** Counts before anything is compiled, so a condition that only names `matches` counts as well. */
+function firstBeyond(policy: PolicyInput | undefined): { readonly index: number; readonly reason: string } | undefined {
+  let patterns = 0;
+  for (const [index, { when = '' }] of (policy?.rules ?? []).entries()) {
+    patterns += when.split('matches').length - 1;
+    if (patterns > MOST_PATTERNS)
+      return { index, reason: `uses \`matches\` beyond the ${MOST_PATTERNS} times that a policy may` };
+  }
+  return undefined;
+}
+
+function bytesOf(condition: Condition | ConditionInvalid | undefined): number {
+  if (condition === undefined) return 0;
+  return condition instanceof ConditionInvalid ? CONDITION_BYTES : condition.bytes;
 }
 
 /** CPU time of this process, in ms: time that other processes take of a busy machine is no condition's fault. */

@@ -297,7 +297,9 @@ export function shownOf({ definition }: OfferedTool): Pick<Judgement, 'descripti
 //    What large arguments took is no fault of the schema: the model chooses them.
 // 2. A schema that cannot be used refuses nothing and lets nothing pass unseen: people are asked (INV-G4).
 
-const MOST_KEPT = 500;
+const MOST_KEPT_BYTES = 134_217_728;
+/** A schema that cannot be used is kept as its reason. */
+const REASON_BYTES = 1_000;
 const CHECK_MS = 200;
 /** Times that a check may run out of time before its schema is given up: once or twice may be the machine's fault. */
 const MOST_TRIES = 3;
@@ -321,7 +323,12 @@ export class ArgumentChecker {
 
   /** @param now ms of a clock that only goes forward */
   constructor(now: () => number = () => performance.now()) {
-    this.#kept = new LRUCache({ max: MOST_KEPT, ttlResolution: 0, perf: { now } });
+    this.#kept = new LRUCache({
+      maxSize: MOST_KEPT_BYTES,
+      sizeCalculation: (known) => (typeof known === 'string' ? REASON_BYTES : known.bytes),
+      ttlResolution: 0,
+      perf: { now },
+    });
   }
 
   check(definitionHash: string, schema: JsonObject, args: JsonObject): CheckedArguments {

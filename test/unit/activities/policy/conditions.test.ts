@@ -1,9 +1,12 @@
 /** Conditions and schemas within their limits: what they may read, and what they are made to do to a worker. */
 import { readFileSync } from 'node:fs';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from '@jest/globals';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { type ConditionInputs, factsOf } from '../../../../activities/policy/condition-variables.ts';
+import { Re2Pattern } from '../../../../activities/kit/re2-pattern.ts';
 import { compileCondition, ConditionClock, Conditions } from '../../../../activities/policy/condition.ts';
 import type { Policy } from '../../../../contracts/schemas/policy.ts';
 import { type Holds, judge } from '../../../../domain/policy/judge.ts';
@@ -135,6 +138,48 @@ describe('conditions within their limits of time, and what they may read', () =>
     expect(await new Conditions().problems(wanted, new ConditionClock())).toEqual(all);
     const unread = { index: 0, reason: expect.stringMatching(/^was not read/) };
     expect(await new Conditions().problems(wanted, new ConditionClock(0))).toEqual([unread]);
+  });
+
+  describe('memory', () => {
+    test('INV-G4: conditions that have no room beside each other are answered, whoever else asks', async () => {
+      const conditions = new Conditions(1);
+      const all = [0, 1, 2].map((caller) =>
+        Array.from({ length: 20 }, (_, index) => `args.s.matches("^ab?c") && ${caller * 100 + index} >= 0`),
+      );
+      const clocks = all.map(() => new ConditionClock());
+      const answers = await Promise.all(
+        all.map((own, at) =>
+          // Sound: there is a clock for each.
+          conditions.asked([policyOf(...own)], inputs(), clocks[at] as ConditionClock, (ask) => own.map(ask)),
+        ),
+      );
+      expect(new Set(answers.flat())).toEqual(new Set([true]));
+    });
+
+    test('a policy has at most 500 patterns, and what is beyond is named before anything is compiled', async () => {
+      const two = 'args.s.matches("a") || args.s.matches("b")';
+      const policy = policyOf(...Array.from({ length: 250 }, (_, index) => `${two} || args.n == ${index}`));
+      expect(await new Conditions().problems(policy)).toEqual([]);
+      const one = { id: 'one', when: 'args.s.matches("a")', then: 'ask' as const };
+      const reason = 'uses `matches` beyond the 500 times that a policy may';
+      expect(await new Conditions().problems({ rules: [...policy.rules, one] })).toEqual([{ index: 250, reason }]);
+    });
+
+    test('a hostile pattern keeps little between texts', () => {
+      setFlagsFromString('--expose-gc');
+      // Sound: the flag makes this function.
+      const collect = runInNewContext('gc') as () => void;
+      const text = 'aé漢字'.repeat(2_000);
+      collect();
+      const before = process.memoryUsage().heapUsed;
+      const patterns = Array.from({ length: 20 }, () => new Re2Pattern('(?i)\\pL{1000}'));
+      expect(patterns.map((pattern) => pattern.isIn(text))).toEqual(patterns.map(() => true));
+      collect();
+      const kept = process.memoryUsage().heapUsed - before;
+      expect(kept).toBeLessThan(patterns.reduce((sum, { bytes }) => sum + bytes, 0));
+      // Without a limit it is 6 MB each.
+      expect(kept).toBeLessThan(20 * 300_000);
+    });
   });
 
   test('arguments of any depth fail a condition and nothing else', () => {
