@@ -2,8 +2,11 @@
  * Long scenes of `continuity.test.ts`: many turns and executions, queries at the worst moment, and a worker that keeps
  * nothing (INV-D1, INV-D2, INV-D3).
  */
+import { rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { WorkflowHandle } from '@temporalio/client';
 import { assertIntact, type RunHandle } from '../../client/index.ts';
 import type { RecordingServer } from '../support/servers/recording-server.ts';
 import { until } from '../support/until.ts';
@@ -54,6 +57,11 @@ const call = (tool: string, purpose: string, n: number | string = 1) => ({
   arguments: { purpose, n },
 });
 const END = { text: 'done' };
+
+async function stepsUnderWay(handle: WorkflowHandle): Promise<readonly string[]> {
+  const { raw } = await handle.describe();
+  return (raw.pendingActivities ?? []).flatMap(({ activityType }) => activityType?.name ?? []);
+}
 
 async function nudge(run: RunHandle): Promise<void> {
   await world.client.workflow.getHandle(run.runId).signal('nudge');
@@ -169,6 +177,32 @@ test('queries and messages from the first moment on leave a history that replays
   expect(bank.callsFor('early', 'pay')).toHaveLength(12);
   expect(bank.callsFor('early', 'lookup')).toHaveLength(12);
 });
+
+test('what no input can hold is not handed over: the run goes on, and hands over at the end of the turn (INV-D3)', async () => {
+  const calls = Array.from({ length: 64 }, (_, n) => call('pay', 'heavy', n));
+  const run = await stepping.start([{ calls }, END], { limits: { callsPerTurn: 64, resultBytes: 4_000 } });
+  const [last, ...others] = await openRequests(run, 64);
+  const handle = stepping.client.workflow.getHandle(run.runId);
+  const store = join(stepping.engine.directory, stepping.config.artifacts.directory);
+  await rename(store, `${store}.away`);
+  await writeFile(store, 'a file, and no folder');
+  try {
+    await handle.signal('nudge');
+    await until(async () => (await stepsUnderWay(handle)).includes('storeSegment'), { what: 'the store to be asked' });
+    // Six bytes of JSON for each character: 3 MB in all.
+    const said = { kind: 'reject', reason: '\u0001'.repeat(4_096) } as const;
+    for (const request of others) await run.decide({ ...decisionOn(request, 'ann', 'reject'), ...said });
+  } finally {
+    await rm(store);
+    await rename(`${store}.away`, store);
+  }
+  await run.decide(decisionOn(last, 'ann'));
+  expect(await run.result()).toMatchObject({ status: 'completed', output: 'done' });
+  expect(await executions(stepping, run.runId)).toHaveLength(2);
+  const ledger = await run.ledger();
+  assertIntact(ledger, run.runId);
+  expect(factsOf(ledger, 'decision.accepted')).toHaveLength(64);
+}, 300_000);
 
 describe('a worker that keeps no run in memory', () => {
   /** Waits by visibility, which wakes no worker: this one loses tasks while somebody reads its runs (docs/adr/0067). */

@@ -86,7 +86,7 @@ export async function agentRun(spec: RunSpec, carry?: Carry | null): Promise<Run
 async function list(live: LiveRun): Promise<void> {
   const { found, times } = live.begun;
   if (found !== undefined) return pin(live, found, times && timeOf(live, times.listed));
-  if ((await listTools(live)) === 'roll') await roll(live);
+  while ((await listTools(live)) === 'roll') await roll(live);
 }
 
 async function converse(live: LiveRun): Promise<Ending> {

@@ -23,8 +23,8 @@ import { withGrantEnd } from '../../domain/request/deadline.ts';
 import { startedFact } from '../../domain/request/digest.ts';
 import { ended } from '../../domain/request/transitions.ts';
 import { fromCarry, toCarry } from '../../domain/run/carry.ts';
-import { marked } from '../../domain/run/journal.ts';
-import { EMPTY_TALLY, type Taken } from '../../domain/run/limits.ts';
+import { EMPTY_JOURNAL, marked } from '../../domain/run/journal.ts';
+import { EMPTY_TALLY, type RollReason, type Taken } from '../../domain/run/limits.ts';
 import { interrupted, stopped, unqueued } from '../../domain/run/message-queue.ts';
 import { withLinks } from '../../domain/run/resource-link.ts';
 import { listed } from '../../domain/run/toolset.ts';
@@ -41,6 +41,7 @@ import {
   startRun,
   statusOf,
 } from '../../domain/state/run.ts';
+import { byteLength } from '../../domain/text/canonical.ts';
 import { Entity, UnderWay } from '../entity/entity.ts';
 import { isChecking } from '../interceptors/zone.ts';
 
@@ -48,6 +49,9 @@ type Prepared = Omit<PreparedRun, 'opening'>;
 
 /** A part of the transcript, from its first message. */
 type Seen = Pick<ModelStepInput['base'], 'length' | 'digest'>;
+
+/** Temporal takes 2 MiB for the input of an execution, and terminates the one that continues as new with more. */
+const MOST_INPUT_BYTES = 2_000_000;
 
 /** Outcome of a call that is under way when the run fails: nobody will hear its answer. */
 const LOST: Outcome = {
@@ -257,6 +261,12 @@ export class LiveRun extends Entity {
     return this.prepared.tally === undefined ? {} : { earlier: this.#run.tally ?? EMPTY_TALLY };
   }
 
+  /** Absent also as long as the run does not fit into the input of the next execution: its turn has to end first. */
+  override get reasonToRoll(): RollReason | undefined {
+    const reason = super.reasonToRoll;
+    return reason === undefined || this.isTooLarge() ? undefined : reason;
+  }
+
   get status(): ReturnType<typeof statusOf> {
     return this.#endsAs === undefined ? statusOf(this.#phase, this.#run) : 'storing';
   }
@@ -355,8 +365,8 @@ export class LiveRun extends Entity {
     this.#isLeaving = false;
   }
 
-  takeNoEdits(): void {
-    this.#takesNoEdits = true;
+  takeNoEdits(isSo = true): void {
+    this.#takesNoEdits = isSo;
   }
 
   stop(stop: Stop): void {
@@ -447,6 +457,17 @@ export class LiveRun extends Entity {
 
   stored(): void {
     this.#endsAs = undefined;
+  }
+
+  /** The first user messages are in the transcript by then. */
+  get carriedSpec(): RunSpec {
+    return { ...this.spec, input: [] };
+  }
+
+  /** True if the next execution's input would not hold the run, which Temporal answers by terminating it. */
+  isTooLarge(journal: JournalHead = EMPTY_JOURNAL): boolean {
+    if (this.#prepared === undefined) return false;
+    return byteLength(JSON.stringify([this.carriedSpec, this.carry(journal)])) > MOST_INPUT_BYTES;
   }
 
   carry(journal: JournalHead): Carry {

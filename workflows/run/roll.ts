@@ -30,8 +30,11 @@ const MOST_CARRIED_BYTES = 524_288;
  */
 const MOST_QUIET_TRIES = 3;
 
-/** Hands over to the next execution. It never returns: continue-as-new is thrown. */
-export async function roll(live: LiveRun): Promise<never> {
+/**
+ * Hands over to the next execution: continue-as-new is thrown. It returns if what has arrived meanwhile does not fit
+ * into the next execution's input. The run then goes on here, and hands over once its state is smaller.
+ */
+export async function roll(live: LiveRun): Promise<void> {
   live.handOver();
   let stored = await storeOnce(live);
   // Entries that arrived during a slow store are carried with the run, within what one payload holds.
@@ -51,9 +54,14 @@ export async function roll(live: LiveRun): Promise<never> {
   }
   // Temporal forgets a cancellation that this execution has received and not acted on.
   if (live.work.consideredCancelled) throw new CancelledFailure('The run was cancelled while it handed over.');
+  const head = live.journal.head(stored.segment, stored.ledgerLength);
+  if (live.isTooLarge(head)) {
+    await live.takeBack();
+    live.takeNoEdits(false);
+    return;
+  }
   const next = makeContinueAsNewFunc<(spec: RunSpecInput, carry: Carry) => Promise<RunResult>>(onCurrentBuild());
-  // The first user messages are in the transcript by now.
-  return await next({ ...live.spec, input: [] }, live.carry(live.journal.head(stored.segment, stored.ledgerLength)));
+  await next(live.carriedSpec, live.carry(head));
 }
 
 /** True if the entries from this number on do not fit into the next execution's input. */
