@@ -103,6 +103,28 @@ const MARK = 'ASK_AGAIN';
 /** The text that Temporal hands to the asker, Temporal UI too. */
 export const REFUSED_QUERY = `${MARK}: the run was between two workflow tasks. Nothing is wrong: ask again, or reload the page.`;
 
+// A query says when it was asked: Temporal hands it on alone only if no task of the run was under way then. A task that
+// started later may be another worker's (docs/adr/0091).
+
+/** Queries of this project have at most two arguments, and ignore a third. */
+const OWN_ARGUMENTS = 2;
+
+/**
+ * Returns the arguments of a query with the time at which it is asked.
+ * @param now epoch ms
+ */
+export function askedAt(args: readonly unknown[], now: number): unknown[] {
+  const own = Array.from({ length: OWN_ARGUMENTS }, (_, index) => args[index] ?? null);
+  return [...own, { askedAt: now }];
+}
+
+/** Returns when a query was asked, in epoch ms by the asker's clock; undefined if it does not say so. */
+export function whenAsked(args: readonly unknown[]): number | undefined {
+  const said = args[OWN_ARGUMENTS];
+  if (typeof said !== 'object' || said === null || !('askedAt' in said)) return undefined;
+  return Number.isSafeInteger(said.askedAt) ? (said.askedAt as number) : undefined;
+}
+
 /** Six attempts within about three seconds; a run that is rebuilt answers the second time. */
 const MOST_OFTEN = 6;
 const FIRST_PAUSE_MS = 50;

@@ -29,7 +29,7 @@ import { loadClientConnectConfig } from '@temporalio/envconfig';
 import type { InjectedSinks, NativeConnectionOptions, Runtime } from '@temporalio/worker';
 import { defined } from '../contracts/defined.ts';
 import { CountersignError } from '../contracts/errors.ts';
-import { askedAgain, isRefusedQuery, untilAnswered } from '../contracts/failure.ts';
+import { askedAgain, askedAt, isRefusedQuery, untilAnswered } from '../contracts/failure.ts';
 import { METRICS } from '../contracts/metrics.ts';
 import type { QueryGuardSinks } from '../workflows/interceptors/query-guard.ts';
 
@@ -170,7 +170,8 @@ export function askingAgain(): WorkflowClientInterceptor {
   return {
     query: async (input, next) => {
       try {
-        return await untilAnswered(async () => await askedAgain(() => next(input), unrefPause), pause);
+        const ask = (): Promise<unknown> => next({ ...input, args: askedAt(input.args, Date.now()) });
+        return await untilAnswered(async () => await askedAgain(ask, unrefPause), pause);
       } catch (error) {
         if (!isRefusedQuery(error)) throw error;
         // The SDK would report an unknown query, on which callers act; this is another error.

@@ -17,7 +17,7 @@ import {
 } from '@temporalio/client';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
-import { askedAgain, isRefusedQuery, untilAnswered } from '../../contracts/failure.ts';
+import { askedAgain, askedAt, isRefusedQuery, untilAnswered } from '../../contracts/failure.ts';
 import { byteLength, hashOf } from '../../domain/text/canonical.ts';
 import { listExecutions } from './executions.ts';
 import { namingOf, type Subject, takesNoUpdates, troubleOf, unserved, workflowIdOf } from './trouble.ts';
@@ -293,7 +293,7 @@ export async function askWorkflow<T>(
   ...args: readonly (string | number)[]
 ): Promise<T> {
   return await askedAgain(
-    async () => await workflow.query<T, (string | number)[]>(name, ...args),
+    async () => await workflow.query<T, unknown[]>(name, ...askedAt(args, Date.now())),
     async (ms) => await pause(ms, undefined, { ref: false }),
   );
 }

@@ -1,6 +1,6 @@
 /**
  * Finds the direct queries that a run must not answer, those for which its worker took in events that no workflow task
- * has handed to it, and refuses them (docs/adr/0044).
+ * has handed to it, and refuses them (docs/adr/0044, 0091).
  *
  * A worker that is queried directly, with no workflow task at hand, rebuilds the run or catches up to the newest event.
  * It then runs the workflow on events that have no task yet, or on a task that another process holds, and keeps the
@@ -13,6 +13,7 @@
  * 2. A wrong doubt costs one query that is asked again; a missing doubt breaks a run for good.
  * 3. Its state belongs to one run in one worker's memory: the SDK calls `interceptors` for each run (INV-D4).
  */
+import { defaultPayloadConverter, type Payload } from '@temporalio/common';
 import {
   type ActivateInput,
   proxySinks,
@@ -20,7 +21,8 @@ import {
   workflowInfo,
   type WorkflowInterceptors,
 } from '@temporalio/workflow';
-import { REFUSED_QUERY } from '../../contracts/failure.ts';
+import { defined } from '../../contracts/defined.ts';
+import { REFUSED_QUERY, whenAsked } from '../../contracts/failure.ts';
 
 export interface QueryGuardSinks extends Sinks {
   readonly queryGuard: { refused(): void };
@@ -55,7 +57,10 @@ export function interceptors(): WorkflowInterceptors {
 function activationOf({ activation }: ActivateInput): Activation {
   const jobs = activation.jobs ?? [];
   const query = jobs.find(({ queryWorkflow }) => queryWorkflow)?.queryWorkflow;
-  if (query) return { kind: query.queryId === DIRECT ? 'direct' : 'accompanied' };
+  if (query)
+    return query.queryId === DIRECT
+      ? { kind: 'direct', ...defined({ askedAt: askedAtOf(query.arguments) }) }
+      : { kind: 'accompanied' };
   const { timestamp, historySizeBytes, isReplaying } = activation;
   // The time alone is not enough. The SDK never sets a run's clock back, so tasks share one time while the server's
   // clock is behind.
@@ -65,9 +70,19 @@ function activationOf({ activation }: ActivateInput): Activation {
     kind: 'live',
     task,
     event: activation.historyLength ?? 0,
+    startedAt: Number(timestamp?.seconds ?? 0) * 1_000 + Math.floor((timestamp?.nanos ?? 0) / 1_000_000),
     isCancelled: jobs.length > 0 && jobs.every(({ resolveActivity }) => resolveActivity?.result?.cancelled),
     ageMs: workflowInfo().unsafe.now() - Date.now(),
   };
+}
+
+/** What a caller cannot be held to says nothing. */
+function askedAtOf(args: readonly Payload[] | null | undefined): number | undefined {
+  try {
+    return whenAsked((args ?? []).map((each) => defaultPayloadConverter.fromPayload(each)));
+  } catch {
+    return undefined;
+  }
 }
 
 // Which query is refused depends on what the worker has handed to the run so far.
@@ -83,6 +98,8 @@ export type Activation =
       readonly task: string;
       /** Number of the newest event. */
       readonly event: number;
+      /** When its workflow task was started, in epoch ms by Temporal's clock. */
+      readonly startedAt: number;
       /** True if the unit only cancels activities. */
       readonly isCancelled: boolean;
       /** Real time since the task was started, in ms, by the clocks of two machines. */
@@ -91,12 +108,18 @@ export type Activation =
   /** A query that came with a workflow task, which therefore belongs to this worker. */
   | { readonly kind: 'accompanied' }
   /** A query that came alone. */
-  | { readonly kind: 'direct' };
+  | {
+      readonly kind: 'direct';
+      /** When it was asked, in epoch ms by the asker's clock, if it says so. */
+      readonly askedAt?: number;
+    };
 
 /** Everything that a run in a worker's memory has been handed so far. */
 export interface Intake {
   readonly task?: string;
   readonly event?: number;
+  /** When the newest task was started, unless it is known to be over, or this worker's. */
+  readonly startedAt?: number;
   /** True if tasks of other workers, or older ones, came last. */
   readonly isBehind: boolean;
   /** True if a direct query may have brought the newest events: such a query would come next. */
@@ -124,24 +147,33 @@ const MOST_SKEW_MS = 500;
 export function taken(intake: Intake, activation: Activation): Intake {
   switch (activation.kind) {
     case 'replayed':
-      return { ...intake, task: activation.task, isBehind: true, isDoubtful: false };
+      return { ...withoutStart(intake), task: activation.task, isBehind: true, isDoubtful: false };
     case 'live': {
-      const { task, event, ageMs } = activation;
+      const { task, event, startedAt, ageMs } = activation;
       // A run hears of its own cancellations at once, in the same task.
       if (activation.isCancelled && task === intake.task && event === intake.event) return intake;
       const leastAgeMs = Math.min(ageMs, intake.leastAgeMs ?? ageMs);
       const isOld = ageMs - Math.min(leastAgeMs, MOST_SKEW_MS) > OLD_MS;
       const isDoubtful = intake.isBehind || task === intake.task || isOld;
-      return { task, event, isBehind: false, isDoubtful, leastAgeMs };
+      return { task, event, startedAt, isBehind: false, isDoubtful, leastAgeMs };
     }
     case 'accompanied':
-      return { ...intake, isDoubtful: false };
+      return { ...withoutStart(intake), isDoubtful: false };
     case 'direct':
       return intake;
   }
 }
 
-/** True if the activation is a direct query that must not be answered. */
-export function isRefused({ isDoubtful }: Intake, { kind }: Activation): boolean {
-  return kind === 'direct' && isDoubtful;
+function withoutStart({ startedAt: _, ...intake }: Intake): Intake {
+  return intake;
+}
+
+/**
+ * True if the activation is a direct query that must not be answered. Temporal hands a query on alone if no task is
+ * under way when it is asked. So a task that started before is over. One that started later may be another worker's.
+ */
+export function isRefused({ isDoubtful, startedAt }: Intake, activation: Activation): boolean {
+  if (activation.kind !== 'direct') return false;
+  const { askedAt } = activation;
+  return isDoubtful || (askedAt !== undefined && startedAt !== undefined && startedAt > askedAt);
 }

@@ -3,7 +3,14 @@
  * A query without an answer is asked again while the first one waits (docs/adr/0063).
  */
 import { expect, test } from '@jest/globals';
-import { askedAgain, isRefusedQuery, REFUSED_QUERY, untilAnswered } from '../../../contracts/failure.ts';
+import {
+  askedAgain,
+  askedAt,
+  isRefusedQuery,
+  REFUSED_QUERY,
+  untilAnswered,
+  whenAsked,
+} from '../../../contracts/failure.ts';
 import { until } from '../../support/until.ts';
 
 const refused = (): Error => new Error('wrapped', { cause: new Error(`Query failed: ${REFUSED_QUERY}`) });
@@ -117,4 +124,13 @@ test('a failure of the first attempt is told at once', async () => {
   const { attempts, answer } = asking();
   attempts[0]?.fail(new Error('away'));
   await expect(answer).rejects.toThrow('away');
+});
+
+test('a query says when it was asked behind its own arguments, and what is no time says nothing (docs/adr/0091)', () => {
+  expect(askedAt([], 5)).toEqual([null, null, { askedAt: 5 }]);
+  expect(askedAt([0, 9], 5)).toEqual([0, 9, { askedAt: 5 }]);
+  expect(whenAsked(askedAt(['known'], 5))).toBe(5);
+  expect(whenAsked(askedAt(askedAt([0, 9], 5), 6))).toBe(6);
+  for (const none of [[], [0, 9], [0, 9, 5], [0, 9, null], [0, 9, { askedAt: '5' }], [0, 9, { askedAt: 0.5 }]])
+    expect(whenAsked(none)).toBeUndefined();
 });
