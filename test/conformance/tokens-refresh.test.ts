@@ -281,6 +281,9 @@ describe('refresh tokens', () => {
 const TOKEN = 'canary-refresh-0';
 const good = { access_token: 'at-1', token_type: 'Bearer', expires_in: 60, scope: 'notes:write' };
 
+const base64url = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+const OTHERS_ID_TOKEN = `${base64url({ alg: 'RS256' })}.${base64url({ iss: 'https://other.example', aud: 'other' })}.AA`;
+
 describe('a refresh token at a hostile authorization server', () => {
   let server: HostileServer;
   let vault: Vault;
@@ -373,6 +376,24 @@ describe('a refresh token at a hostile authorization server', () => {
     const error = await refusalOf(workerOf(vault, server.issuer).mint(vaultRequest()));
     expect(error).toMatchObject({ code: 'TOKEN_REFUSED', message: expect.stringContaining('wider') });
     expect(await held()).toMatchObject({ secret: { token: 'canary-refresh-1' } });
+  });
+
+  test.each<[string, object, string]>([
+    ['has its scopes as a list', { scope: ['notes:write'] }, 'canary-refresh-1'],
+    ['has an unknown token type', { token_type: 'mac' }, 'canary-refresh-1'],
+    ['has an ID token for somebody else', { id_token: OTHERS_ID_TOKEN }, 'canary-refresh-1'],
+    ['has no usable end, and replaces nothing', { expires_in: 'soon', refresh_token: undefined }, TOKEN],
+  ])('an answer that is of no use but %s tells what becomes of the token: it is kept', async (_, over, kept) => {
+    server.behave({ token: () => ({ body: { ...good, refresh_token: 'canary-refresh-1', ...over } }) });
+    const worker = workerOf(vault, server.issuer);
+    const error = await refusalOf(worker.mint(vaultRequest()));
+    expect(error).toMatchObject({ code: 'TOKEN_REFUSED', message: expect.stringContaining(server.issuer) });
+    expectNoSecret(error, TOKEN, 'canary-refresh-1', SECRET);
+    expect(await held()).toMatchObject({ secret: { token: kept } });
+    expect((await held())?.renewal).toBeUndefined();
+    server.behave({ token: () => ({ body: good }) });
+    expect((await worker.mint(vaultRequest())).accessToken).toBe('at-1');
+    expect(sent()).toEqual([TOKEN, kept]);
   });
 
   test('an answer that replaces nothing leaves the token, and the end of the grant is noted where it is said', async () => {
