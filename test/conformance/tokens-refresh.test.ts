@@ -15,6 +15,7 @@ import { brokerFor, CLIENT, expectNoSecret, SECRET, URL_OF } from '../support/oa
 import { type HostileAnswer, type HostileServer, startHostile } from '../support/oauth/provider.ts';
 import {
   putToken,
+  putTokenFor,
   REF,
   refreshConfig,
   SCOPES,
@@ -394,6 +395,25 @@ describe('a refresh token at a hostile authorization server', () => {
     server.behave({ token: () => ({ body: good }) });
     expect((await worker.mint(vaultRequest())).accessToken).toBe('at-1');
     expect(sent()).toEqual([TOKEN, kept]);
+  });
+
+  test.each([
+    ['too long', 'x'.repeat(9_000)],
+    ['of characters that no entry has', 'canary refresh 1'],
+  ])('a replacement that is %s is lost, said so, and hides no other entry of the vault', async (_, replacement) => {
+    const folder = await vaultFolder();
+    try {
+      const shared = folder.open();
+      await putToken(shared, TOKEN, server.issuer);
+      await putTokenFor(shared, 'canary-refresh-9', server.issuer, 'bob-notes', URL_OF.notes);
+      server.behave({ token: () => ({ body: { ...good, refresh_token: replacement } }) });
+      const error = await refusalOf(workerOf(shared, server.issuer).mint(vaultRequest()));
+      expect(error).toMatchObject({ code: 'GRANT_LOST' });
+      expectNoSecret(error, TOKEN, replacement, SECRET);
+      expect((await shared.list()).map(({ ref }) => ref)).toEqual([REF, 'bob-notes']);
+    } finally {
+      await folder.remove();
+    }
   });
 
   test('an answer that replaces nothing leaves the token, and the end of the grant is noted where it is said', async () => {
