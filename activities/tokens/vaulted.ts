@@ -126,9 +126,14 @@ export function refreshStrategy(credentials: RefreshedTokens, source: TokenSourc
       const { server, refused, signal } = request;
       const ref = namedRef(request);
       if (refused !== undefined) client.forget();
+      let end: string | undefined;
+      const check = (held: HeldEntry | undefined): HeldEntry => {
+        const found = ofIssuer(issuer, held, request, now());
+        end = found.entry.expiresAt;
+        return found;
+      };
       // The entry is checked before any request: most refusals need no network.
-      const check = (held: HeldEntry | undefined): HeldEntry => ofIssuer(issuer, held, request, now());
-      const { expiresAt } = check(await ofVault(server, async () => await vault.read(ref))).entry;
+      check(await ofVault(server, async () => await vault.read(ref)));
       await readMetadata(client, source, request);
       const asked = askedFor(credentials, request);
       const use = async (token: string) => await exchanged(token, request, asked, client, source, senderConstrained);
@@ -140,7 +145,9 @@ export function refreshStrategy(credentials: RefreshedTokens, source: TokenSourc
           if ('error' in renewed.value) throw renewed.value.error;
           const { answer, secrets, key } = renewed.value;
           const context = { strategy, server, issuer, secrets, refused, senderConstrained, key, now: now() };
-          return { ...checkGranted(answer, asked, context), ...defined({ grantExpiresAt: expiresAt }) };
+          // The grant of the calls that follow is the one that the issuer has just renewed.
+          const grantExpiresAt = endOf(answer, now()) ?? end;
+          return { ...checkGranted(answer, asked, context), ...defined({ grantExpiresAt }) };
         }
         case 'failed':
           throw renewed.error;

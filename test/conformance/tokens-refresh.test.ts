@@ -428,6 +428,20 @@ describe('a refresh token at a hostile authorization server', () => {
     }
   });
 
+  test('a grant ends as its issuer has just said, not as it did before it was renewed', async () => {
+    const now = Date.parse('2026-03-01T00:00:00.000Z');
+    const worker = workerOf(vault, server.issuer, {}, { now: () => now });
+    const ends = async (seconds: number | undefined) => {
+      const body = { ...good, refresh_token: 'canary-refresh-1', refresh_token_expires_in: seconds };
+      server.behave({ token: () => ({ body }) });
+      return (await worker.mint(vaultRequest())).grantExpiresAt;
+    };
+    expect(await ends(undefined)).toBeUndefined();
+    expect(await ends(3_600)).toBe('2026-03-01T01:00:00.000Z');
+    expect(await ends(7_200)).toBe('2026-03-01T02:00:00.000Z');
+    expect(await ends(undefined)).toBe('2026-03-01T02:00:00.000Z');
+  });
+
   test('an issuer that cannot be reached costs nothing', async () => {
     await server.close();
     const error = await refusalOf(workerOf(vault, server.issuer).mint(vaultRequest()));
