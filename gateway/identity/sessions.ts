@@ -14,7 +14,7 @@ import { CountersignError } from '../../contracts/errors.ts';
 import type { GatewayConfig, OidcConfig, SignInConfig } from '../../contracts/schemas/gateway.ts';
 import type { AskProvider, ProviderKeys } from './keys.ts';
 import { type Asker, type Claimed, type People, signIn } from './person.ts';
-import { claimedIn } from './tokens.ts';
+import { claimedIn, SKEW_SECONDS } from './tokens.ts';
 
 /** Prefix `__Host-`: only this host sets it, over TLS, for all of its paths (RFC 6265bis §4.1.3.2). */
 export const SESSION_COOKIE = '__Host-countersign';
@@ -154,6 +154,7 @@ export class Sessions {
         issuer: oidc.issuer,
         audience: client.client_id,
         algorithms: oidc.algorithms,
+        clockTolerance: SKEW_SECONDS,
       });
       const { id, groups, tenant } = claimedIn(payload, oidc);
       // The claims must name somebody now, not at the next request.
