@@ -128,6 +128,25 @@ describe('who comes back from the provider', () => {
     expect(await codeOf(signedIn(async (nonce) => await idToken(nonce, 120)))).toBe('SIGN_IN_REQUIRED');
   });
 
+  const answering = (status: number, body: object) => async () =>
+    await Promise.resolve(Response.json(body, { status }));
+  test.each<[string, Answer, string, string]>([
+    ['is away', async () => await Promise.reject(new TypeError('fetch failed')), 'TRUST_UNAVAILABLE', 'not answer'],
+    [
+      'shows a page of a proxy',
+      async () => await Promise.resolve(new Response('<html>', { status: 502 })),
+      'TRUST_UNAVAILABLE',
+      'not answer',
+    ],
+    ['has a fault', answering(500, { error: 'server_error' }), 'TRUST_UNAVAILABLE', 'not answer'],
+    ['does not know the gateway', answering(401, { error: 'invalid_client' }), 'TRUST_UNAVAILABLE', 'clientSecret'],
+    ['has forgotten the code', answering(400, { error: 'invalid_grant' }), 'SIGN_IN_REQUIRED', 'Begin it again'],
+    ['names somebody else', async () => await idToken('another'), 'SIGN_IN_REQUIRED', 'did not let you sign in'],
+  ])('is told what is wrong where the provider %s', async (_what, token, code, words) => {
+    const refusal = await refusalOf(signedIn(token));
+    expect(refusal).toMatchObject({ code, message: expect.stringContaining(words) });
+  });
+
   test('is told that the provider refused, where it did', async () => {
     const back = { error: 'access_denied', error_description: 'no' };
     expect(await refusalOf(signedIn(async (nonce) => await idToken(nonce), back))).toMatchObject({
