@@ -240,8 +240,18 @@ export function capResponse(
     },
     { highWaterMark: 0 },
   );
-  const { status, statusText, headers } = response;
-  return new Response(capped, { status, statusText, headers });
+  return new Response(capped, headOf(response));
+}
+
+/** What stands before a body, in the words that a `Response` may have. */
+function headOf({ status, statusText, headers }: Response): ResponseInit {
+  return {
+    // RFC 9110 §15: a status that HTTP does not have counts as a 5xx.
+    status: status > 599 ? 500 : status,
+    // RFC 9112 §4: the phrase says nothing, and a server may write it in any language.
+    statusText: /^[\t\x20-\x7e]*$/.test(statusText) ? statusText : '',
+    headers,
+  };
 }
 
 interface LargeBody {

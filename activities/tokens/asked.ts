@@ -84,9 +84,8 @@ export function checkGranted(answer: TokenEndpointResponse, asked: Asked, contex
   const granted = answer.scope === undefined ? asked.scopes : scopesIn(answer.scope);
   const wider = [...granted, ...(claims?.scopes ?? [])].filter((scope) => !asked.scopes.includes(scope));
   if (wider.length > 0) {
-    const names = wider.flatMap((scope) => Object.values(recordable('scope', scope, secrets))).slice(0, 5);
     refuse(
-      `is wider than asked (${names.length === 0 ? 'scopes without a printable name' : names.join(' ')})`,
+      `is wider than asked (${namesOf(wider, secrets) || 'scopes without a printable name'})`,
       `Narrow the client at its issuer, or state these scopes in servers.${server}.credentials.scopes.`,
     );
   }
@@ -107,6 +106,14 @@ export function checkGranted(answer: TokenEndpointResponse, asked: Asked, contex
     },
     secrets,
   };
+}
+
+const MOST_NAMED = 5;
+
+/** Names some scopes. The first ones stand for all: an answer holds thousands, and each takes a search for secrets. */
+function namesOf(scopes: readonly string[], secrets: readonly string[]): string {
+  const named = scopes.slice(0, MOST_NAMED).flatMap((scope) => Object.values(recordable('scope', scope, secrets)));
+  return named.join(' ');
 }
 
 /** Returns true if the token is bound to the key of the call, and false if it is a bearer token that may be used. */

@@ -47,7 +47,7 @@ export interface MintedToken {
   readonly evidence: TokenEvidence;
   /** Everything that must not leave the activity: the token, and the secrets with which it was obtained. */
   readonly secrets: readonly string[];
-  /** End of the grant with which the token was obtained, if known. */
+  /** End of the grant with which the next token is obtained, if known. */
   readonly grantExpiresAt?: string;
   /** Ends the token at its issuer, if configured; called when the call is over. Does not wait, never throws. */
   readonly release?: () => void;

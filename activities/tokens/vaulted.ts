@@ -8,14 +8,14 @@
  *    the grant. A wider answer is refused, not used (INV-S2).
  * 3. The refresh token goes only to the issuer stored beside it in the vault, and only if that is the configured one.
  * 4. A refresh token is used once (`activities/vault/renewal.ts`). Its replacement is written before the access token
- *    of the answer is checked.
+ *    of the answer is checked, and also if the rest of the answer is of no use.
  * 5. A missing answer does not prove that the refresh token was unused: the grant is then lost, not tried again.
  */
-import type { TokenEndpointResponse } from 'oauth4webapi';
 import { defined } from '../../contracts/defined.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { RefreshedTokens, SenderConstrained } from '../../contracts/schemas/credentials.ts';
 import type { VaultEntry, VaultSecret } from '../../contracts/schemas/stores.ts';
+import { isFields } from '../../domain/shapes/inputs.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { egressRefusalIn } from '../egress/fetch.ts';
 import { neverConnected } from '../kit/network.ts';
@@ -126,9 +126,14 @@ export function refreshStrategy(credentials: RefreshedTokens, source: TokenSourc
       const { server, refused, signal } = request;
       const ref = namedRef(request);
       if (refused !== undefined) client.forget();
+      let end: string | undefined;
+      const check = (held: HeldEntry | undefined): HeldEntry => {
+        const found = ofIssuer(issuer, held, request, now());
+        end = found.entry.expiresAt;
+        return found;
+      };
       // The entry is checked before any request: most refusals need no network.
-      const check = (held: HeldEntry | undefined): HeldEntry => ofIssuer(issuer, held, request, now());
-      const { expiresAt } = check(await ofVault(server, async () => await vault.read(ref))).entry;
+      check(await ofVault(server, async () => await vault.read(ref)));
       await readMetadata(client, source, request);
       const asked = askedFor(credentials, request);
       const use = async (token: string) => await exchanged(token, request, asked, client, source, senderConstrained);
@@ -137,9 +142,12 @@ export function refreshStrategy(credentials: RefreshedTokens, source: TokenSourc
       const renewed = await ofVault(server, async () => await renew({ vault, ref, check, use, reusable, ...lease }));
       switch (renewed.kind) {
         case 'renewed': {
+          if ('error' in renewed.value) throw renewed.value.error;
           const { answer, secrets, key } = renewed.value;
           const context = { strategy, server, issuer, secrets, refused, senderConstrained, key, now: now() };
-          return { ...checkGranted(answer, asked, context), ...defined({ grantExpiresAt: expiresAt }) };
+          // The grant of the calls that follow is the one that the issuer has just renewed.
+          const grantExpiresAt = endOf(answer, now()) ?? end;
+          return { ...checkGranted(answer, asked, context), ...defined({ grantExpiresAt }) };
         }
         case 'failed':
           throw renewed.error;
@@ -189,7 +197,7 @@ async function exchanged(
   client: ConfiguredClient,
   source: TokenSource,
   mode: SenderConstrained,
-): Promise<Used<TokenAnswer>> {
+): Promise<Used<TokenAnswer | Useless>> {
   const { exchange, proof } = watched(openExchange({ ...source, signal: undefined }));
   const parameters = { ...parametersOf(asked), refresh_token: used };
   try {
@@ -197,27 +205,42 @@ async function exchanged(
     const keyFor = async (algorithms: unknown) => await source.words.keyFor(mode, request, algorithms);
     const ask = { server, grantType: 'refresh_token', parameters, exchange, keyFor };
     const { answer, secrets, key } = await client.token(ask);
-    const { refresh_token: token } = answer;
     const value = { answer, secrets: [...secrets, used], key };
-    return { kind: 'exchanged', value, ...defined({ token, expiresAt: endOf(answer, source.now()) }) };
+    return { kind: 'exchanged', value, ...replacing(answer, source.now()) };
   } catch (error) {
-    return { kind: proof(), error };
+    const proven = proof();
+    if (typeof proven === 'string') return { kind: proven, error };
+    return { kind: 'exchanged', value: { error }, ...replacing(proven, source.now()) };
   }
 }
 
+/** The answer says what became of the refresh token, and gives no access token that could be used. */
+interface Useless {
+  readonly error: unknown;
+}
+
+type Answered = Readonly<Record<string, unknown>>;
+
+/** What stands in the place of the refresh token that was used. */
+function replacing(answer: Answered, now: number): { readonly token?: string; readonly expiresAt?: string } {
+  const { refresh_token: token } = answer;
+  return defined({ token: typeof token === 'string' ? token : undefined, expiresAt: endOf(answer, now) });
+}
+
 /** Reads `refresh_token_expires_in`, which several issuers send; no standard defines it. */
-function endOf(answer: TokenEndpointResponse, now: number): string | undefined {
+function endOf(answer: Answered, now: number): string | undefined {
   const seconds = answer['refresh_token_expires_in'];
   if (typeof seconds !== 'number' || !(seconds > 0) || seconds > LONGEST_LIFE_SECONDS) return undefined;
   return new Date(now + seconds * 1_000).toISOString();
 }
 
-type Proof = 'not-used' | 'refused' | 'uncertain';
+type Proof = 'not-used' | 'refused' | 'uncertain' | Answered;
 
 /**
  * Watches what a failed request proves of the refresh token that it held. An answer below 500 proves that no token was
  * given for it. A 5xx proves nothing, except a 503 with Retry-After (RFC 9110 §15.6.4): proxies answer 5xx when the
- * connection behind them broke.
+ * connection behind them broke. A 200 with tokens tells what replaced it, whatever is wrong with the rest: a list of
+ * scopes, a strange type, an ID token.
  */
 function watched(inner: Exchange): { readonly exchange: Exchange; readonly proof: () => Proof } {
   let proof: Proof = 'not-used';
@@ -244,9 +267,14 @@ function watched(inner: Exchange): { readonly exchange: Exchange; readonly proof
 async function provenBy(response: Response, retryAfterMs: number | undefined): Promise<Proof> {
   const { status } = response;
   if (status === 503 && retryAfterMs !== undefined) return 'not-used';
-  if (status < 300 || status >= 500) return 'uncertain';
+  if (status >= 500) return 'uncertain';
   const body: unknown = await response.json().catch(() => undefined);
+  if (status < 300) return status === 200 && isFields(body) && holdsTokens(body) ? body : 'uncertain';
   // RFC 6749 §5.2.
-  const isOver = typeof body === 'object' && body !== null && 'error' in body && body.error === 'invalid_grant';
-  return isOver ? 'refused' : 'not-used';
+  return isFields(body) && body['error'] === 'invalid_grant' ? 'refused' : 'not-used';
+}
+
+function holdsTokens({ access_token: access, refresh_token: refresh }: Answered): boolean {
+  const isReplaced = refresh === undefined || (typeof refresh === 'string' && refresh !== '');
+  return typeof access === 'string' && access !== '' && isReplaced;
 }

@@ -228,7 +228,7 @@ class Envelopes {
 }
 
 function corrupt({ folder, version }: Place, reason: string): CountersignError {
-  const message = `Version ${version} of the vault entry in ${folder} does not open: ${reason}. Put the secret anew, or restore the file from a backup.`;
+  const message = `Version ${version} of the vault entry in ${folder} does not open: ${reason}. Remove that folder from vault.directory, then put the secret anew (countersign vault put). No older file: its token may be used up.`;
   return new CountersignError('VAULT_CORRUPT', message);
 }
 

@@ -13,7 +13,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { defined } from '../../contracts/defined.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
-import type { VaultEntry, VaultSecret } from '../../contracts/schemas/stores.ts';
+import { type VaultEntry, VaultSecret } from '../../contracts/schemas/stores.ts';
 import type { HeldEntry, Vault } from './port.ts';
 
 /** The result of using a token. */
@@ -125,7 +125,7 @@ async function begin<Value>(
 }
 
 async function useAndKeep<Value>(renewing: Renewing<Value>, held: HeldEntry, intent?: Intent): Promise<Renewed<Value>> {
-  const { vault, ref, use, leaseMs, now } = renewing;
+  const { use, leaseMs, now } = renewing;
   const before = held.entry;
   const until = intent === undefined ? now() + leaseMs : Date.parse(intent.until);
   const keep = async (entry: VaultEntry): Promise<boolean> =>
@@ -136,7 +136,10 @@ async function useAndKeep<Value>(renewing: Renewing<Value>, held: HeldEntry, int
       const { value, token = before.secret.token, expiresAt = before.expiresAt } = used;
       const isSame = token === before.secret.token && expiresAt === before.expiresAt;
       if (intent === undefined && isSame) return { kind: 'renewed', value };
-      const secret: VaultSecret = { ...before.secret, token };
+      const { data: secret } = VaultSecret.safeParse({ ...before.secret, token });
+      // An entry that nobody can read would hide the others of its vault, too.
+      if (secret === undefined)
+        return intent === undefined ? { kind: 'renewed', value } : await lost(renewing, held, intent);
       const isKept = await keep({ ...before, secret, ...defined({ expiresAt }) });
       // A token whose grant is gone is not used: otherwise the next call would be the one that finds out.
       return isKept || intent === undefined ? { kind: 'renewed', value } : { kind: 'lost', since: intent.since };
@@ -147,14 +150,20 @@ async function useAndKeep<Value>(renewing: Renewing<Value>, held: HeldEntry, int
     case 'refused':
       await keep({ ...before, refusedAt: new Date(now()).toISOString() });
       return { kind: 'failed', error: used.error };
-    case 'uncertain': {
-      if (intent === undefined) return { kind: 'failed', error: used.error };
-      // No worker need wait for an answer that does not come. If this write fails, the intent ends by itself.
-      const lost = { ...before, renewal: { ...intent, until: new Date(now()).toISOString() } };
-      await vault.write(ref, lost, held.version).catch(() => undefined);
-      return { kind: 'lost', since: intent.since };
-    }
+    case 'uncertain':
+      return intent === undefined ? { kind: 'failed', error: used.error } : await lost(renewing, held, intent);
   }
+}
+
+/** Ends the intent: no worker need wait for what does not come. If this write fails, the intent ends by itself. */
+async function lost<Value>(
+  { vault, ref, now }: Renewing<Value>,
+  { entry, version }: HeldEntry,
+  intent: Intent,
+): Promise<Renewed<Value>> {
+  const renewal = { ...intent, until: new Date(now()).toISOString() };
+  await vault.write(ref, { ...entry, renewal }, version).catch(() => undefined);
+  return { kind: 'lost', since: intent.since };
 }
 
 /**

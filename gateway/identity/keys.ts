@@ -42,7 +42,9 @@ export class ProviderKeys {
     try {
       return await set(header, token);
     } catch (error) {
-      if (!(error instanceof errors.JWKSNoMatchingKey) || !this.#mayTry) throw error;
+      // A read that is under way may bring the key: of many who come with a new one, the first has begun it.
+      const isWorthIt = this.#mayTry || this.#reading !== undefined;
+      if (!(error instanceof errors.JWKSNoMatchingKey) || !isWorthIt) throw error;
     }
     await this.#readOnce().catch(() => undefined);
     return await (this.#kept?.set ?? set)(header, token);

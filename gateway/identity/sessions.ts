@@ -8,13 +8,13 @@
  * 5. Sessions of the development login have a key of their own, made for the process: no other gateway believes them.
  */
 import { randomBytes } from 'node:crypto';
-import { EncryptJWT, jwtDecrypt, jwtVerify } from 'jose';
+import { EncryptJWT, errors, jwtDecrypt, jwtVerify } from 'jose';
 import * as oauth from 'oauth4webapi';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { GatewayConfig, OidcConfig, SignInConfig } from '../../contracts/schemas/gateway.ts';
 import type { AskProvider, ProviderKeys } from './keys.ts';
 import { type Asker, type Claimed, type People, signIn } from './person.ts';
-import { claimedIn } from './tokens.ts';
+import { claimedIn, SKEW_SECONDS } from './tokens.ts';
 
 /** Prefix `__Host-`: only this host sets it, over TLS, for all of its paths (RFC 6265bis §4.1.3.2). */
 export const SESSION_COOKIE = '__Host-countersign';
@@ -154,6 +154,7 @@ export class Sessions {
         issuer: oidc.issuer,
         audience: client.client_id,
         algorithms: oidc.algorithms,
+        clockTolerance: SKEW_SECONDS,
       });
       const { id, groups, tenant } = claimedIn(payload, oidc);
       // The claims must name somebody now, not at the next request.
@@ -161,7 +162,7 @@ export class Sessions {
       const session = { id, groups: usable.groups, tenant };
       return { to, cookie: await this.#sealed(session, 'session', config.hours * 3_600) };
     } catch (error) {
-      throw error instanceof CountersignError ? error : signIn('The identity provider did not let you sign in.');
+      throw error instanceof CountersignError ? error : unfinished(error);
     }
   }
 
@@ -195,8 +196,7 @@ export class Sessions {
       return await kept.server;
     } catch (cause) {
       if (this.#metadata === kept) this.#metadata = undefined;
-      const message = 'The identity provider does not answer, so nobody can sign in. Try again later.';
-      throw new CountersignError('TRUST_UNAVAILABLE', message, {}, { cause });
+      throw silent(cause);
     }
   }
 
@@ -209,6 +209,35 @@ export class Sessions {
     if (found === undefined) throw signIn('The session has ended. Sign in again.');
     return found;
   }
+}
+
+/** Tells apart what the person who signs in can mend, and what whoever runs gateway and provider can. */
+function unfinished(error: unknown): CountersignError {
+  if (error instanceof oauth.ResponseBodyError || error instanceof oauth.WWWAuthenticateChallengeError) {
+    if (error.status >= 500) return silent(error);
+    const said = 'error' in error ? error.error : `HTTP ${error.status}`;
+    if (said === 'invalid_grant') return signIn('This sign-in takes too long, or is over. Begin it again.');
+    // The provider may say anything; the registered words are of these letters (RFC 6749 §5.2).
+    const reason = /^[\w ]{1,40}$/.test(said) ? said : 'error';
+    const message = `The identity provider refuses this gateway as its client (${reason}), so nobody can sign in. Check gateway.signIn: clientId, clientSecret, and the /auth/callback that is registered there.`;
+    return new CountersignError('TRUST_UNAVAILABLE', message, {}, { cause: error });
+  }
+  const isRead = error instanceof oauth.OperationProcessingError && !UNREADABLE.has(error.code);
+  const isWord = error instanceof oauth.AuthorizationResponseError || error instanceof oauth.UnsupportedOperationError;
+  if (isRead || isWord || error instanceof errors.JOSEError)
+    return signIn('The identity provider did not let you sign in.');
+  return silent(error);
+}
+
+/** Codes of an answer that is of a proxy, or of a provider in trouble. */
+const UNREADABLE: ReadonlySet<string | undefined> = new Set([
+  oauth.RESPONSE_IS_NOT_CONFORM,
+  oauth.RESPONSE_IS_NOT_JSON,
+]);
+
+function silent(cause: unknown): CountersignError {
+  const message = 'The identity provider does not answer, so nobody can sign in. Try again later.';
+  return new CountersignError('TRUST_UNAVAILABLE', message, {}, { cause });
 }
 
 async function discovered(issuer: URL, options: oauth.HttpRequestOptions<'GET'>): Promise<oauth.AuthorizationServer> {

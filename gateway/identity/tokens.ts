@@ -14,7 +14,7 @@ import { type AskProvider, ProviderKeys } from './keys.ts';
 import { type Asker, type Claimed, type People, signIn } from './person.ts';
 
 /** Clocks of providers and gateways may differ by so much. */
-const SKEW_SECONDS = 30;
+export const SKEW_SECONDS = 30;
 const LONGEST_TOKEN = 16_384;
 
 /** Who sends a token, and by which client; an empty name if the token does not say. */

@@ -15,6 +15,7 @@ import { brokerFor, CLIENT, expectNoSecret, SECRET, URL_OF } from '../support/oa
 import { type HostileAnswer, type HostileServer, startHostile } from '../support/oauth/provider.ts';
 import {
   putToken,
+  putTokenFor,
   REF,
   refreshConfig,
   SCOPES,
@@ -281,6 +282,9 @@ describe('refresh tokens', () => {
 const TOKEN = 'canary-refresh-0';
 const good = { access_token: 'at-1', token_type: 'Bearer', expires_in: 60, scope: 'notes:write' };
 
+const base64url = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+const OTHERS_ID_TOKEN = `${base64url({ alg: 'RS256' })}.${base64url({ iss: 'https://other.example', aud: 'other' })}.AA`;
+
 describe('a refresh token at a hostile authorization server', () => {
   let server: HostileServer;
   let vault: Vault;
@@ -375,6 +379,43 @@ describe('a refresh token at a hostile authorization server', () => {
     expect(await held()).toMatchObject({ secret: { token: 'canary-refresh-1' } });
   });
 
+  test.each<[string, object, string]>([
+    ['has its scopes as a list', { scope: ['notes:write'] }, 'canary-refresh-1'],
+    ['has an unknown token type', { token_type: 'mac' }, 'canary-refresh-1'],
+    ['has an ID token for somebody else', { id_token: OTHERS_ID_TOKEN }, 'canary-refresh-1'],
+    ['has no usable end, and replaces nothing', { expires_in: 'soon', refresh_token: undefined }, TOKEN],
+  ])('an answer that is of no use but %s tells what becomes of the token: it is kept', async (_, over, kept) => {
+    server.behave({ token: () => ({ body: { ...good, refresh_token: 'canary-refresh-1', ...over } }) });
+    const worker = workerOf(vault, server.issuer);
+    const error = await refusalOf(worker.mint(vaultRequest()));
+    expect(error).toMatchObject({ code: 'TOKEN_REFUSED', message: expect.stringContaining(server.issuer) });
+    expectNoSecret(error, TOKEN, 'canary-refresh-1', SECRET);
+    expect(await held()).toMatchObject({ secret: { token: kept } });
+    expect((await held())?.renewal).toBeUndefined();
+    server.behave({ token: () => ({ body: good }) });
+    expect((await worker.mint(vaultRequest())).accessToken).toBe('at-1');
+    expect(sent()).toEqual([TOKEN, kept]);
+  });
+
+  test.each([
+    ['too long', 'x'.repeat(9_000)],
+    ['of characters that no entry has', 'canary refresh 1'],
+  ])('a replacement that is %s is lost, said so, and hides no other entry of the vault', async (_, replacement) => {
+    const folder = await vaultFolder();
+    try {
+      const shared = folder.open();
+      await putToken(shared, TOKEN, server.issuer);
+      await putTokenFor(shared, 'canary-refresh-9', server.issuer, 'bob-notes', URL_OF.notes);
+      server.behave({ token: () => ({ body: { ...good, refresh_token: replacement } }) });
+      const error = await refusalOf(workerOf(shared, server.issuer).mint(vaultRequest()));
+      expect(error).toMatchObject({ code: 'GRANT_LOST' });
+      expectNoSecret(error, TOKEN, replacement, SECRET);
+      expect((await shared.list()).map(({ ref }) => ref)).toEqual([REF, 'bob-notes']);
+    } finally {
+      await folder.remove();
+    }
+  });
+
   test('an answer that replaces nothing leaves the token, and the end of the grant is noted where it is said', async () => {
     const now = Date.parse('2026-03-01T00:00:00.000Z');
     server.behave({ token: () => ({ body: { ...good, refresh_token_expires_in: 3_600 } }) });
@@ -385,6 +426,20 @@ describe('a refresh token at a hostile authorization server', () => {
       await workerOf(vault, server.issuer, {}, { now: () => now }).mint(vaultRequest());
       expect(await held()).toMatchObject({ expiresAt: '2026-03-01T01:00:00.000Z' });
     }
+  });
+
+  test('a grant ends as its issuer has just said, not as it did before it was renewed', async () => {
+    const now = Date.parse('2026-03-01T00:00:00.000Z');
+    const worker = workerOf(vault, server.issuer, {}, { now: () => now });
+    const ends = async (seconds: number | undefined) => {
+      const body = { ...good, refresh_token: 'canary-refresh-1', refresh_token_expires_in: seconds };
+      server.behave({ token: () => ({ body }) });
+      return (await worker.mint(vaultRequest())).grantExpiresAt;
+    };
+    expect(await ends(undefined)).toBeUndefined();
+    expect(await ends(3_600)).toBe('2026-03-01T01:00:00.000Z');
+    expect(await ends(7_200)).toBe('2026-03-01T02:00:00.000Z');
+    expect(await ends(undefined)).toBe('2026-03-01T02:00:00.000Z');
   });
 
   test('an issuer that cannot be reached costs nothing', async () => {

@@ -9,6 +9,7 @@ import { createVaultDirectory, fileOf, folderOf, VAULT_ROOT } from '../../activi
 import { createVaultEnvironment, type Vault } from '../../activities/vault/port.ts';
 import type { VaultEntry } from '../../contracts/schemas/stores.ts';
 import { createMemoryVault, entryOf, VAULT_KEYS } from '../support/builders/vault.ts';
+import { refusalOf } from '../support/refusal.ts';
 
 export interface VaultHarness {
   readonly name: string;
@@ -243,6 +244,19 @@ describe('the vault directory', () => {
       await writeFile(join(root, FOLDER, fileOf(2)), damaged);
       await expect(vault.read(REF)).rejects.toMatchObject(corrupt);
     }
+  });
+
+  test('an entry that does not open is put anew as its refusal says, and no older file is asked for', async () => {
+    const root = newRoot();
+    const vault = await filled(createVaultDirectory(root, VAULT_KEYS), { [REF]: entryOf() });
+    await writeFile(join(root, FOLDER, fileOf(1)), '{');
+    // While the folder is there, nothing can be put.
+    const { message } = await refusalOf(vault.write(REF, entryOf(), undefined));
+    expect(message).toMatch(/Remove that folder .*vault put/);
+    expect(message).not.toMatch(/restore|backup/);
+    const [folder = ''] = /[0-9a-f]{64}/.exec(message) ?? [];
+    await rm(join(root, folder), { recursive: true });
+    expect(await vault.write(REF, entryOf(), undefined)).toBe('1');
   });
 
   test('F16: names of replaced versions are cleaned away after a hundred, and who is later than that changes nothing', async () => {

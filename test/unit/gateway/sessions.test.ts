@@ -1,6 +1,7 @@
 /** Sessions in cookies: whom they name, which gateways believe them, and how much they hold. */
 import { randomBytes } from 'node:crypto';
-import { expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
 import { GatewayConfig, type GatewayConfigInput } from '../../../contracts/schemas/gateway.ts';
 import type { AskProvider } from '../../../gateway/identity/keys.ts';
 import { ProviderKeys } from '../../../gateway/identity/keys.ts';
@@ -73,6 +74,86 @@ test('metadata that could not be read are asked for again', async () => {
   expect(await codeOf(sessions.begin('/'))).toBe('TRUST_UNAVAILABLE');
   isAway = false;
   expect((await sessions.begin('/')).location).toContain(ISSUER);
+});
+
+describe('who comes back from the provider', () => {
+  let key: CryptoKey;
+  let jwk: JWK;
+  beforeAll(async () => {
+    const pair = await generateKeyPair('ES256', { extractable: true });
+    key = pair.privateKey;
+    jwk = { ...(await exportJWK(pair.publicKey)), kid: 'one', alg: 'ES256' };
+  });
+
+  type Answer = (nonce: string) => Promise<Response>;
+
+  /** @param seconds by which the clock of the provider goes ahead */
+  const idToken = async (nonce: string, seconds = 0): Promise<Response> => {
+    const now = Math.floor(Date.now() / 1_000) + seconds;
+    const token = await new SignJWT({ nonce })
+      .setProtectedHeader({ alg: 'ES256', kid: 'one' })
+      .setIssuer(ISSUER)
+      .setAudience('gateway')
+      .setSubject('ann')
+      .setIssuedAt(now)
+      .setNotBefore(now)
+      .setExpirationTime(now + 300)
+      .sign(key);
+    return Response.json({ access_token: 'at', token_type: 'Bearer', id_token: token });
+  };
+
+  /** Signs in at a provider whose token endpoint answers so. @param back what it sends the browser back with */
+  async function signedIn(token: Answer, back: Readonly<Record<string, string>> = { code: 'c' }): Promise<string> {
+    let nonce = '';
+    const sessions = sessionsOf({}, async (url) => {
+      if (url.endsWith('/jwks')) return Response.json({ keys: [jwk] });
+      if (url.endsWith('/token')) return await token(nonce);
+      const endpoints = { authorization_endpoint: `${ISSUER}/authorize`, token_endpoint: `${ISSUER}/token` };
+      const algorithms = { id_token_signing_alg_values_supported: ['ES256'] };
+      return Response.json({ issuer: ISSUER, jwks_uri: `${ISSUER}/jwks`, ...endpoints, ...algorithms });
+    });
+    const { location, cookie } = await sessions.begin('/');
+    const { searchParams } = new URL(location);
+    nonce = searchParams.get('nonce') ?? '';
+    const query = new URLSearchParams({ state: searchParams.get('state') ?? '', ...back });
+    const session = await sessions.finish(query, cookie.value);
+    return (await sessions.askerOf(session.cookie.value)).id;
+  }
+
+  test.each([0, 25, -25])('is signed in, also by a clock that goes ahead by %d s', async (seconds) => {
+    expect(await signedIn(async (nonce) => await idToken(nonce, seconds))).toBe('ann');
+  });
+
+  test('is not, by a clock that goes ahead by minutes', async () => {
+    expect(await codeOf(signedIn(async (nonce) => await idToken(nonce, 120)))).toBe('SIGN_IN_REQUIRED');
+  });
+
+  const answering = (status: number, body: object) => async () =>
+    await Promise.resolve(Response.json(body, { status }));
+  test.each<[string, Answer, string, string]>([
+    ['is away', async () => await Promise.reject(new TypeError('fetch failed')), 'TRUST_UNAVAILABLE', 'not answer'],
+    [
+      'shows a page of a proxy',
+      async () => await Promise.resolve(new Response('<html>', { status: 502 })),
+      'TRUST_UNAVAILABLE',
+      'not answer',
+    ],
+    ['has a fault', answering(500, { error: 'server_error' }), 'TRUST_UNAVAILABLE', 'not answer'],
+    ['does not know the gateway', answering(401, { error: 'invalid_client' }), 'TRUST_UNAVAILABLE', 'clientSecret'],
+    ['has forgotten the code', answering(400, { error: 'invalid_grant' }), 'SIGN_IN_REQUIRED', 'Begin it again'],
+    ['names somebody else', async () => await idToken('another'), 'SIGN_IN_REQUIRED', 'did not let you sign in'],
+  ])('is told what is wrong where the provider %s', async (_what, token, code, words) => {
+    const refusal = await refusalOf(signedIn(token));
+    expect(refusal).toMatchObject({ code, message: expect.stringContaining(words) });
+  });
+
+  test('is told that the provider refused, where it did', async () => {
+    const back = { error: 'access_denied', error_description: 'no' };
+    expect(await refusalOf(signedIn(async (nonce) => await idToken(nonce), back))).toMatchObject({
+      code: 'SIGN_IN_REQUIRED',
+      message: expect.stringContaining('did not let you sign in'),
+    });
+  });
 });
 
 test.each([

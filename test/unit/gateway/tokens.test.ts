@@ -131,6 +131,18 @@ describe('keys of the provider', () => {
     expect(await codeOf(tokens.askerOf(`Bearer ${first}`))).toBe('SIGN_IN_REQUIRED');
   });
 
+  test('are waited for by all who come with a new one while they are read, not by the first alone', async () => {
+    const { tokens, later } = made();
+    await tokens.askerOf(`Bearer ${await provider.token({ sub: 'ann' })}`);
+    await provider.rotate();
+    later(31_000);
+    const before = provider.reads();
+    const fresh = await Promise.all(['ann', 'bob', 'cid'].map(async (sub) => await provider.token({ sub })));
+    const known = fresh.map(async (token) => (await tokens.askerOf(`Bearer ${token}`)).id);
+    expect(await Promise.all(known)).toEqual(['ann', 'bob', 'cid']);
+    expect(provider.reads() - before).toBe(1);
+  });
+
   test('count for a day while the provider is away; after that nobody is believed', async () => {
     const { tokens, later, cut } = made();
     const token = await provider.token({ sub: 'ann' });

@@ -210,6 +210,21 @@ describe('the one way out over real sockets: what is forbidden is refused by cod
     );
   });
 
+  test.each([
+    ['Not Found', 'Not Found'],
+    ['N\u00e3o encontrado', ''],
+  ])('a status with the phrase %s is an answer like any other', async (phrase, kept) => {
+    const server = await serverOf((_request, response) => void response.writeHead(404, phrase).end('hello'));
+    const answer = await outletTo([server.origin]).fetch(server.origin);
+    expect([answer.status, answer.statusText, await answer.text()]).toEqual([404, kept, 'hello']);
+  });
+
+  test('a status that HTTP does not have counts as a fault of the server (RFC 9110 §15)', async () => {
+    const server = await serverOf((_request, response) => void response.writeHead(999).end('hello'));
+    const answer = await outletTo([server.origin]).fetch(server.origin);
+    expect([answer.status, await answer.text()]).toEqual([500, 'hello']);
+  });
+
   describe('the bounds of an answer', () => {
     test('headers', async () => {
       const server = await serverOf(
