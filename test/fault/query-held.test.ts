@@ -103,7 +103,7 @@ async function played(ask: (run: RunHandle) => Promise<unknown>): Promise<{ met:
   for (const run of runs) await expectSound(run, server.calls);
   const recorded: Recorded[] = [];
   for (const { runId: workflowId } of runs)
-    for (const { runId, history } of await executions(world, workflowId))
+    for (const { history } of await executions(world, workflowId))
       recorded.push({ kind: 'history', name: workflowId, workflowId, history });
   const damaged: string[] = [];
   const replay = { bundle: await sharedBundle(bundleForReplay), config: world.config };
