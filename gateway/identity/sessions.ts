@@ -108,7 +108,12 @@ export class Sessions {
     const { config, server, client, redirect } = await this.#provider();
     const verifier = oauth.generateRandomCodeVerifier();
     const login: Login = { state: oauth.generateRandomState(), nonce: oauth.generateRandomNonce(), verifier, to };
-    const location = new URL(server.authorization_endpoint ?? '');
+    const { authorization_endpoint: endpoint = '' } = server;
+    if (!URL.canParse(endpoint)) {
+      const message = `The identity provider ${server.issuer} names no address at which people sign in (authorization_endpoint). Check gateway.oidc.issuer.`;
+      throw new CountersignError('TRUST_UNAVAILABLE', message);
+    }
+    const location = new URL(endpoint);
     const asked = {
       client_id: client.client_id,
       redirect_uri: redirect,

@@ -76,6 +76,19 @@ test('metadata that could not be read are asked for again', async () => {
   expect((await sessions.begin('/')).location).toContain(ISSUER);
 });
 
+test.each([undefined, '', 'authorize'])(
+  'a provider that names no address for signing in (%j) is told so',
+  async (endpoint) => {
+    const sessions = sessionsOf({}, async () =>
+      Response.json({ issuer: ISSUER, authorization_endpoint: endpoint, token_endpoint: `${ISSUER}/token` }),
+    );
+    await expect(sessions.begin('/')).rejects.toMatchObject({
+      code: 'TRUST_UNAVAILABLE',
+      message: expect.stringContaining('authorization_endpoint'),
+    });
+  },
+);
+
 describe('who comes back from the provider', () => {
   let key: CryptoKey;
   let jwk: JWK;
