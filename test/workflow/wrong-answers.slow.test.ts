@@ -6,8 +6,9 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Payload } from '@temporalio/common';
 import type { RunHandle } from '../../client/index.ts';
 import { defined } from '../../contracts/defined.ts';
-import { ACTIVITIES } from '../../contracts/names.ts';
+import { ACTIVITIES, QUERIES } from '../../contracts/names.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
+import type { LedgerPage } from '../../contracts/schemas/run-state.ts';
 import type { BegunRun } from '../../contracts/wire/stretch.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
 import { answersOf, Impostor, type TakenActivity, valueOf, workflowsOnly } from '../support/forgery/impostor.ts';
@@ -242,6 +243,32 @@ test('a run ends with INTERNAL where turns contradict each other, or a call is s
     prepareRun,
     turns.map((wrong) => readable({ ...begun, turns: wrong })),
   );
+});
+
+test('a worker whose clock is years behind puts nothing before what stands in the ledger, also in an execution that has not recorded anything', async () => {
+  const { world, impostor } = stretches;
+  const ended: string[] = [];
+  await unattended(stretches, async () => {
+    const run = await startRun(stretches);
+    const second = await taken(stretches, run.runId, stretch);
+    const step = {
+      parts: [{ type: 'text', text: 'done' }],
+      usage: { inputTokens: 0, outputTokens: 0 },
+      finish: 'stop',
+    };
+    await impostor.complete(second, readable({ turns: [{ step, at: 1 }] }));
+    // What it stores at its end.
+    await impostor.complete(await taken(stretches, run.runId, storeSegment), stretches.genuine.get(storeSegment) ?? {});
+    expect(await run.result()).toMatchObject({ status: 'completed' });
+    ended.push(run.runId);
+  });
+  const handle = world.client.workflow.getHandle(ended[0] ?? '');
+  const { startTime } = await handle.describe();
+  const { entries } = await handle.query<LedgerPage, [number, number]>(QUERIES.ledger, 0, 100);
+  const times = entries.map(({ at }) => Date.parse(at));
+  expect(times.length).toBeGreaterThan(1);
+  expect(times[0]).toBeGreaterThanOrEqual(startTime.getTime());
+  expect(times).toEqual(times.toSorted((one, other) => one - other));
 });
 
 test('a call for which no answer comes has an outcome that nobody knows', async () => {
