@@ -262,7 +262,7 @@ function combined(runId: string, { copy, checked, live, trusted }: Sources, head
   ];
   const whole: Verified = {
     runId,
-    verdict: verdictOf(faults, trusted !== undefined && proofs.unchecked === 0),
+    verdict: verdictOf(faults, trusted !== undefined && proofs.checked > 0 && proofs.unchecked === 0),
     ...read,
     faults,
     heads: (checked?.heads ?? []).map(({ kid, from, to, verified }) => ({ kid, from, to, verified })),
