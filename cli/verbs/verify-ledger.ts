@@ -6,7 +6,13 @@
  * 2. If a copy is named, Temporal is asked only with --live.
  */
 import type { Client } from '@temporalio/client';
-import { type CheckedHead, checkLedger, type LedgerFault, type LedgerReport } from '../../client/ledger/check.ts';
+import {
+  type CheckedHead,
+  checkLedger,
+  copyFaults,
+  type LedgerFault,
+  type LedgerReport,
+} from '../../client/ledger/check.ts';
 import type { LedgerCopy } from '../../client/ledger/files.ts';
 import { checkHead, type HeadKeys, readHeadKeys } from '../../client/ledger/heads.ts';
 import { compareWithHistory, readDeeds } from '../../client/ledger/history.ts';
@@ -166,15 +172,21 @@ async function checkCopy(
   const heads = checks.flatMap((check) => (check.kind === 'head' ? [check.head] : []));
   const foreign = checks.flatMap((check) => (check.kind === 'foreign' ? [check.fault] : []));
   const checked = checkLedger(copy.entries, heads, keys !== undefined);
+  const read = [...copy.faults, ...foreign, ...(copy.entries.length === 0 ? [NOTHING] : [])];
   const proofs = proofsOf(copy.entries, trusted && checkNamedKeys(copy.entries, trusted));
-  return { heads, proofs, report: { ...checked, faults: [...copy.faults, ...foreign, ...checked.faults] } };
+  return { heads, proofs, report: { ...checked, faults: [...read, ...checked.faults] } };
 }
+
+/** Heads and later entries cannot miss what was deleted as a whole. */
+const NOTHING: LedgerFault = { kind: 'missing', seq: 0, reason: 'is missing: the copy holds no entry at all' };
 
 interface CheckedRun {
   readonly entries: readonly AnyEntry[];
   readonly report: LedgerReport;
   readonly proofs: ProofReport;
   readonly historyFrom?: number;
+  /** Number of entries that every record of the run has; absent if history was not read. */
+  readonly stored?: number;
   readonly stuck?: StuckRun;
 }
 
@@ -222,6 +234,7 @@ async function checkLive(
     proofs: proofsOf(before, proofs),
     report: { ...checked, faults },
     historyFrom: deeds.from,
+    stored: deeds.stored,
     ...read,
   };
 }
@@ -252,7 +265,7 @@ function combined(runId: string, { copy, checked, live, trusted }: Sources, head
   const own = [
     ...read.faults,
     ...proofs.faults,
-    ...(copy === undefined || live === undefined ? [] : [...live.report.faults, ...differences(copy.entries, live)]),
+    ...(copy === undefined || live === undefined ? [] : [...live.report.faults, ...differences(copy, live)]),
   ];
   const faults = [
     ...own,
@@ -298,17 +311,12 @@ function together(left: ProofReport, right: ProofReport): ProofReport {
   };
 }
 
-/** Compares a copy with the run, entry by entry; the first entry that differs was written anew. */
-function differences(copy: readonly AnyEntry[], { entries, report: { ended } }: CheckedRun): LedgerFault[] {
-  const hashes = new Set(copy.map(({ hash }) => hash));
-  const first = entries.find(({ hash }) => !hashes.has(hash));
-  if (first === undefined) return [];
-  const { seq } = first;
-  if (copy.some((entry) => entry.seq === seq))
-    return [{ kind: 'rewritten', seq, reason: 'is another one in the copy than in the run' }];
-  return ended
-    ? [{ kind: 'truncated', seq, reason: 'is cut off in the copy: the run has ended, and goes on to more' }]
-    : [];
+/** A file or a segment may be an older copy; a record has all that its run has handed over. */
+function differences(
+  { entries, isRecord }: LedgerCopy,
+  { entries: own, report: { ended }, stored }: CheckedRun,
+): LedgerFault[] {
+  return copyFaults(entries, own, { ended, ...(isRecord === true && defined({ stored })) });
 }
 
 function reportOf(runId: string, verified: Verified): Answer {

@@ -200,6 +200,27 @@ function unsignedFault(chain: Chain, tip: AnyEntry, signed: ReadonlySet<string>)
 }
 
 /**
+ * Compares a copy with the ledger of its run; the first entry that differs was written anew.
+ * @param stored number of entries that the copy must have while the run goes on
+ */
+export function copyFaults(
+  copy: readonly AnyEntry[],
+  run: readonly AnyEntry[],
+  { ended, stored = 0 }: { readonly ended: boolean; readonly stored?: number },
+): LedgerFault[] {
+  const hashes = new Set(copy.map(({ hash }) => hash));
+  const first = run.find(({ hash }) => !hashes.has(hash));
+  if (first === undefined) return [];
+  const { seq } = first;
+  if (copy.some((entry) => entry.seq === seq))
+    return [{ kind: 'rewritten', seq, reason: 'is another one in the copy than in the run' }];
+  const why = ended
+    ? 'the run has ended, and goes on to more'
+    : `the run has stored its first ${stored} entries, and continued as new`;
+  return ended || seq < stored ? [{ kind: 'truncated', seq, reason: `is cut off in the copy: ${why}` }] : [];
+}
+
+/**
  * Checks the stored conversation against every digest that the ledger names.
  * @param messages the whole conversation
  */

@@ -12,6 +12,8 @@ export interface LedgerCopy {
   readonly entries: readonly AnyEntry[];
   readonly signedHeads: readonly string[];
   readonly faults: readonly LedgerFault[];
+  /** Set for what `ledger.directory` holds: a run goes on only once it has all that was recorded until then. */
+  readonly isRecord?: true;
 }
 
 /** @param name of the file, named in faults */
@@ -87,6 +89,7 @@ export async function readRecords(root: string, workflowId: string, firstRunId?:
     entries: all,
     signedHeads: copies.flatMap(({ signedHeads }) => signedHeads),
     faults: copies.flatMap((copy, index) => mended(copy, copies.slice(index + 1), known)),
+    isRecord: true,
   };
 }
 

@@ -38,6 +38,8 @@ export interface RecordedDeeds {
   start: { readonly spec: unknown; readonly at?: number };
   /** Entries before this number belong to executions whose history is no longer retained. */
   from: number;
+  /** Entries before this number were stored, and delivered to every sink, before the newest execution began. */
+  stored: number;
   /** Hashes of the texts in a message, by decision id or message id; one of them is the hash of its signature. */
   readonly sent: Map<string, readonly string[]>;
   /** The same messages, whole. */
@@ -64,6 +66,7 @@ export async function readDeeds(client: Client, workflowId: string, before?: num
   const deeds: RecordedDeeds = {
     start: { spec: undefined },
     from: 0,
+    stored: 0,
     sent: new Map(),
     messages: new Map(),
     accepted: new Set(),
@@ -81,7 +84,11 @@ export async function readDeeds(client: Client, workflowId: string, before?: num
   const input = await decoded(client, first?.workflowExecutionStartedEventAttributes?.input?.payloads);
   deeds.start = { spec: input[0], ...(isWhole ? { at: tsToMs(first?.eventTime) } : {}) };
   // A first execution has nothing carried over. If its input claims otherwise, no earlier entry is hidden by that.
-  deeds.from = deeds.start.at === undefined ? carriedLength(input) : 0;
+  const carried = carriedIn(input);
+  deeds.from = deeds.start.at === undefined ? carried.stored + carried.since : 0;
+  const newest = chain.at(-1)?.[0]?.workflowExecutionStartedEventAttributes;
+  // Sinks have nothing of what continue-as-new carries beside the stored entries.
+  if (!isWhole || chain.length > 1) deeds.stored = carriedIn(await decoded(client, newest?.input?.payloads)).stored;
   for (const events of chain) await readExecution(client, events, deeds);
   return deeds;
 }
@@ -259,16 +266,11 @@ function isInput(fact: AnyEntry['fact']): boolean {
   return fact.kind === 'said' && textAt(fact, 'messageId') === undefined;
 }
 
-/**
- * Returns the number of the first entry in the oldest retained execution. Entries written while continue-as-new stored
- * the ledger count as carried.
- */
-function carriedLength([, carry]: readonly unknown[]): number {
-  if (typeof carry !== 'object' || carry === null || !('journal' in carry)) return 0;
-  const { journal } = carry;
-  if (typeof journal !== 'object' || journal === null || !('ledgerLength' in journal)) return 0;
-  const since = 'since' in journal && Array.isArray(journal.since) ? journal.since.length : 0;
-  return Number(journal.ledgerLength) + since;
+/** Returns how many entries an execution began with: stored ones, and those written while these were being stored. */
+function carriedIn([, carry]: readonly unknown[]): { readonly stored: number; readonly since: number } {
+  const journal = fieldOf(carry, 'journal');
+  const stored = Number(fieldOf(journal, 'ledgerLength') ?? 0);
+  return { stored: Number.isSafeInteger(stored) ? stored : 0, since: listAt(journal, 'since').length };
 }
 
 // Signed answers are read from the messages in history.

@@ -1,11 +1,18 @@
 /** What `verify-ledger` says of a copy that holds little or nothing: where nothing was checked, nothing is called good (J). */
+import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { chainOf } from '../../../support/builders/ledger-record.ts';
 import { documentOf, runCommand } from '../../../support/cli.ts';
+import { headKey } from '../../../support/signing/keys.ts';
 import { fileOf } from '../../../support/stories/signed-ledger.ts';
 
 async function verified(file: string, ...args: readonly string[]) {
-  const result = await runCommand(['verify-ledger', 'run-1', '--file', file, '--json', ...args]);
+  return await reported('--file', file, ...args);
+}
+async function reported(...args: readonly string[]) {
+  const result = await runCommand(['verify-ledger', 'run-1', '--json', ...args]);
   return { exitCode: result.exitCode, ...documentOf<{ verdict: string; faults: readonly object[] }>(result) };
 }
 const copyOf = async (length: number) =>
@@ -20,4 +27,18 @@ test('with trusted keys, a chain that names no start and no signer is not intact
   });
   // Without keys nobody is asked who signed.
   expect(await verified(await copyOf(3))).toMatchObject({ exitCode: 0, verdict: 'chained', faults: [] });
+});
+
+test('a copy without an entry is broken: a record whose files were deleted is nothing that was checked', async () => {
+  const nothing = { exitCode: 7, verdict: 'broken', length: 0, faults: [{ kind: 'missing', seq: 0 }] };
+  expect(await verified(await copyOf(0))).toMatchObject(nothing);
+  const root = await mkdtemp(join(tmpdir(), 'countersign-records-'));
+  const folder = join(root, '3f', 'run-1~3f0c-first');
+  await mkdir(folder, { recursive: true });
+  const key = await fileOf(headKey().publicPem, 'worker.pub');
+  for (const args of [[], ['--keys', key], ['--trust', await trust()]])
+    expect(await reported('--records', root, ...args)).toMatchObject(nothing);
+  // A file of which a crash left nothing.
+  await writeFile(join(folder, '000000000000-0000000000000000.jsonl'), '');
+  expect(await reported('--records', root, '--keys', key)).toMatchObject(nothing);
 });

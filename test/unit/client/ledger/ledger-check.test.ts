@@ -3,7 +3,13 @@ import { inspect } from 'node:util';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { SignHead } from '../../../../activities/ledger/port.ts';
-import { checkLedger, conversationFaults, type FaultKind, type LedgerReport } from '../../../../client/ledger/check.ts';
+import {
+  checkLedger,
+  conversationFaults,
+  copyFaults,
+  type FaultKind,
+  type LedgerReport,
+} from '../../../../client/ledger/check.ts';
 import { readLines } from '../../../../client/ledger/files.ts';
 import { checkHead, type HeadKeys, readHeadKeys } from '../../../../client/ledger/heads.ts';
 import type { LedgerEntry, LedgerLine } from '../../../../contracts/schemas/ledger.ts';
@@ -186,6 +192,27 @@ describe('a kept ledger', () => {
       }),
       { numRuns: 500 },
     );
+  });
+});
+
+describe('a copy beside its run', () => {
+  const faults = (copy: readonly LedgerEntry[], stored?: number, ended = false) =>
+    copyFaults(copy, CHAIN, { ended, ...(stored !== undefined && { stored }) }).map(
+      ({ kind, seq }) => `${kind} ${seq}`,
+    );
+
+  test('that lacks the end of it is cut off where the run has ended, or had handed over more before it continued as new', () => {
+    expect(faults(CHAIN.slice(0, 4), 7)).toEqual(['truncated 4']);
+    expect(faults([], 7)).toEqual(['truncated 0']);
+    expect(faults(CHAIN.slice(0, 4), undefined, true)).toEqual(['truncated 4']);
+    // What an execution records is handed over when it ends.
+    expect(faults(CHAIN.slice(0, 7), 7)).toEqual([]);
+    expect(faults(CHAIN.slice(0, 4))).toEqual([]);
+  });
+
+  test('that says something else was written anew', () => {
+    expect(faults(rehashed(), 7)).toEqual(['rewritten 2']);
+    expect(faults(CHAIN, 9, true)).toEqual([]);
   });
 });
 

@@ -23,14 +23,22 @@ const lost = (scheduledEventId: number, told?: unknown) => ({
   },
 });
 
+/** @param histories events by Temporal run id, newest first: each continues the next one */
+const clientOf = (histories: Readonly<Record<string, readonly object[]>>): Client => {
+  const [newest = ''] = Object.keys(histories);
+  const handleOf = (_: string, runId = newest) => ({
+    describe: async () => ({ runId: newest }),
+    fetchHistory: async () => ({ events: histories[runId] }),
+  });
+  const options = { loadedDataConverter: loadDataConverter(undefined) };
+  // Sound: the reader uses nothing else of a client.
+  return { workflow: { getHandle: handleOf }, options } as unknown as Client;
+};
+
 async function deedsOf(...events: readonly object[]) {
   const eventTime = msToTs(1_000);
   const timed = [STARTED, ...events].map((event) => ({ ...event, eventTime }));
-  const handle = { describe: async () => ({ runId: 'r' }), fetchHistory: async () => ({ events: timed }) };
-  const options = { loadedDataConverter: loadDataConverter(undefined) };
-  // Sound: the reader uses nothing else of a client.
-  const client = { workflow: { getHandle: () => handle }, options } as unknown as Client;
-  const { dispatched, outcomes, lost: unknown } = await readDeeds(client, 'run-1');
+  const { dispatched, outcomes, lost: unknown } = await readDeeds(clientOf({ r: timed }), 'run-1');
   return { dispatched: [...dispatched], outcomes: Object.fromEntries(outcomes), lost: [...unknown] };
 }
 
@@ -71,4 +79,18 @@ test('a call of its own: sent, answered, lost', async () => {
   expect(await deedsOf(call)).toEqual({ dispatched: ['t1.c0/1'], outcomes: {}, lost: [] });
   expect(await deedsOf(call, completed(5, { kind: 'not-sent' }))).toMatchObject({ outcomes: {}, lost: [] });
   expect(await deedsOf(call, lost(5))).toMatchObject({ outcomes: {}, lost: ['t1.c0'] });
+});
+
+test('how many entries were stored before the newest execution began: what it carries beside them is in no record', async () => {
+  const eventTime = msToTs(1_000);
+  const begun = (carry: object, continuedExecutionRunId = '') => {
+    const input = { payloads: [{}, carry].map((value) => defaultPayloadConverter.toPayload(value)) };
+    return [{ eventId: 1, eventTime, workflowExecutionStartedEventAttributes: { input, continuedExecutionRunId } }];
+  };
+  const carry = { journal: { ledgerLength: 57, since: [{}, {}] } };
+  const storedOf = async (histories: Parameters<typeof clientOf>[0]) =>
+    (await readDeeds(clientOf(histories), 'run-1')).stored;
+  expect(await storedOf({ second: begun(carry, 'first'), first: begun({}) })).toBe(57);
+  // Nothing was stored before a first execution, whatever its input says.
+  expect(await storedOf({ first: begun(carry) })).toBe(0);
 });
