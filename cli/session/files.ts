@@ -4,13 +4,15 @@
  * 1. JSON and YAML are parsed here; the content is checked by the code that uses it. The client library checks a run
  *    spec.
  * 2. A private key is written once, and never over another file.
- * 3. The file of trusted keys (`trust.jwks`) is replaced whole and in one step, so that no worker reads half of it.
+ * 3. The file of trusted keys (`trust.jwks`) is replaced whole and in one step, so that no worker reads half of it. It
+ *    stays where workers read it (a link still leads to it) and readable for whom it was: a worker that cannot read it
+ *    believes the keys of before.
  */
 import { generateKeyPairSync, randomUUID } from 'node:crypto';
-import { open, readFile, rename, writeFile } from 'node:fs/promises';
+import { chmod, chown, open, readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { LineCounter, parseDocument } from 'yaml';
-import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
+import { CountersignError, type ErrorCode, nodeCodeOf } from '../../contracts/errors.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import { type Assertion, type TrustedJwk, TrustedJwks } from '../../contracts/schemas/trust.ts';
@@ -133,10 +135,27 @@ export async function writeTrustFile(
   shown: string,
   keys: readonly TrustedJwk[],
 ): Promise<void> {
-  const path = resolve(directory, shown);
+  const named = resolve(directory, shown);
+  const path = await realpath(named).catch(() => named);
+  const before = await stat(path).catch(() => undefined);
   const draft = `${path}.${randomUUID()}.tmp`;
-  await writeFile(draft, `${JSON.stringify({ keys }, null, 2)}\n`, { flush: true });
-  await rename(draft, path);
+  try {
+    await writeFile(draft, `${JSON.stringify({ keys }, null, 2)}\n`, { flush: true });
+    if (before !== undefined) {
+      // Only the superuser can give a file away; anybody else keeps it.
+      await chown(draft, before.uid, before.gid).catch(() => undefined);
+      // Whatever is masked for new files.
+      await chmod(draft, before.mode & 0o777);
+    }
+    await rename(draft, path);
+  } catch (error) {
+    await rm(draft, { force: true });
+    throw usage(
+      `The trusted keys ${shown} cannot be written (${nodeCodeOf(error) ?? 'error'}), and are as they were. Correct that and try again.`,
+      {},
+      { cause: error },
+    );
+  }
 }
 
 /** @throws CountersignError `USAGE` */

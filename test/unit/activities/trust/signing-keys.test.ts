@@ -1,5 +1,5 @@
 /** `countersign keys new | list | rotate | revoke`: who is believed, as a file that workers read (§3.3, F21). */
-import { readFile, stat } from 'node:fs/promises';
+import { chmod, lstat, mkdir, readdir, readFile, rename, stat, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { createTrustedKeys, createTrustFile } from '../../../../activities/trust/keys.ts';
@@ -85,6 +85,28 @@ test('a rotated key signs nothing any more, and what replaced it is the same voi
   await made(directory, 'revoke', 'b-2');
   expect(await verdict(directory, 'b-2.jwk')).toBe('TRUST_KEY_UNKNOWN');
   expect((await runCommand(['keys', 'list'], { directory })).out).toBe('No key is trusted (trust.jwks).\n');
+});
+
+test('a key is revoked where workers read the file, and they can read it still: behind a link, for whom it was', async () => {
+  const directory = await folder();
+  await made(directory, 'new', 'ann-1', '--person', 'acme|ann');
+  const [file, shared] = [join(directory, 'trust.jwks'), join(directory, 'shared', 'trust.jwks')];
+  await mkdir(join(directory, 'shared'));
+  await rename(file, shared);
+  await symlink(shared, file);
+  await chmod(shared, 0o664);
+  await made(directory, 'revoke', 'ann-1');
+  expect(JSON.parse(await readFile(shared, 'utf8'))).toEqual({ keys: [] });
+  expect((await lstat(file)).isSymbolicLink()).toBe(true);
+  expect((await stat(shared)).mode & 0o777).toBe(0o664);
+  expect(await readdir(join(directory, 'shared'))).toEqual(['trust.jwks']);
+});
+
+test('keys that cannot be written are said to be as they were', async () => {
+  const directory = await folder();
+  const args = ['keys', 'new', 'b', '--service', 'acme', '--trust', 'nowhere/trust.jwks', '--json'];
+  const refused = await runCommand(args, { directory });
+  expect([refused.exitCode, errorOf(refused).message]).toEqual([2, expect.stringContaining('ENOENT')]);
 });
 
 test.each([
