@@ -4,7 +4,7 @@ import type { Client } from '@temporalio/client';
 import { listExecutions, sentenceOf } from '../../client/engine/executions.ts';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import { CATALOG_WORKFLOW, DIGEST_WORKFLOW, RUN_WORKFLOW } from '../../contracts/names.ts';
+import { CATALOG_WORKFLOW, DIGEST_WORKFLOW, RUN_WORKFLOW, TICKET_WORKFLOW } from '../../contracts/names.ts';
 import { visible } from '../../domain/text/escape.ts';
 import type { Diagnosis } from '../../workers/replay/diagnosis.ts';
 import type { History, Recorded } from '../../workers/replay/recorded-history.ts';
@@ -73,23 +73,19 @@ async function replayLive(paths: readonly string[], options: ReplayOptions, term
   const filter = options.query ?? `ExecutionStatus = 'Running'`;
   return await withSession(terminal, options, async ({ client, settings, deadlineMs }) =>
     replay(
-      inTime(
-        liveHistories(
-          client,
-          listExecutions(
-            client,
-            `WorkflowType IN ('${RUN_WORKFLOW}', '${CATALOG_WORKFLOW}', '${DIGEST_WORKFLOW}') AND (${filter})`,
-          ),
-        ),
-        client,
-        deadlineMs,
-      ),
+      inTime(liveHistories(client, listExecutions(client, liveQuery(filter))), client, deadlineMs),
       client.options.namespace,
       settings,
       options,
       terminal,
     ),
   );
+}
+
+/** Every type that a build takes on: tickets of calls wait for weeks, too, and are of no build (docs/adr/0083). */
+export function liveQuery(filter: string): string {
+  const types = [RUN_WORKFLOW, CATALOG_WORKFLOW, DIGEST_WORKFLOW, TICKET_WORKFLOW].map((type) => `'${type}'`);
+  return `WorkflowType IN (${types.join(', ')}) AND (${filter})`;
 }
 
 /** Gives each history a deadline of its own, since a namespace may hold thousands. */
