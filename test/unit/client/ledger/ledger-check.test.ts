@@ -264,8 +264,34 @@ describe('a key file', () => {
     expect((await readHeadKeys(text())).size).toBe(1);
   });
 
+  test('may hold the keys of workers before and after a change, in PEM too, where no key has a name', async () => {
+    const next = headKey('worker-2');
+    const [before, after] = await Promise.all(
+      [sign, await signerOf(next)].map(async (signing) => (await linesOf(signing, CHAIN)).at(-1)),
+    );
+    const heldBy = async (text: string) => {
+      const given = await readHeadKeys(text);
+      return await Promise.all(
+        [before, after].map(async (line) =>
+          line !== undefined && 'signedHead' in line ? (await checkHead(line.signedHead, PLACE, given)).kind : 'none',
+        ),
+      );
+    };
+    expect(await heldBy(`${KEY.publicPem}${next.publicPem}`)).toEqual(['head', 'head']);
+    expect(await heldBy(JSON.stringify({ keys: [KEY, next].map(({ publicJwk: { kid: _, ...jwk } }) => jwk) }))).toEqual(
+      ['head', 'head'],
+    );
+    expect(await heldBy(next.publicPem)).toEqual(['foreign', 'head']);
+    // What a key is named for is signed with that one.
+    expect(await heldBy(JSON.stringify({ keys: [{ ...next.publicJwk, kid: KEY.kid }] }))).toEqual([
+      'foreign',
+      'foreign',
+    ]);
+  });
+
   test.each([
     ['a private key', () => KEY.pem],
+    ['a private key beside a public one', () => `${KEY.publicPem}${KEY.pem}`],
     ['a private JWK', () => JSON.stringify({ ...KEY.publicJwk, d: 'canary' })],
     ['nothing', () => ''],
     ['another kind', () => JSON.stringify({ kty: 'EC', crv: 'P-256', x: 'a', y: 'b' })],
