@@ -172,13 +172,9 @@ async function checkCopy(
   const heads = checks.flatMap((check) => (check.kind === 'head' ? [check.head] : []));
   const foreign = checks.flatMap((check) => (check.kind === 'foreign' ? [check.fault] : []));
   const checked = checkLedger(copy.entries, heads, keys !== undefined);
-  const read = [...copy.faults, ...foreign, ...(copy.entries.length === 0 ? [NOTHING] : [])];
   const proofs = proofsOf(copy.entries, trusted && checkNamedKeys(copy.entries, trusted));
-  return { heads, proofs, report: { ...checked, faults: [...read, ...checked.faults] } };
+  return { heads, proofs, report: { ...checked, faults: [...copy.faults, ...foreign, ...checked.faults] } };
 }
-
-/** Heads and later entries cannot miss what was deleted as a whole. */
-const NOTHING: LedgerFault = { kind: 'missing', seq: 0, reason: 'is missing: the copy holds no entry at all' };
 
 interface CheckedRun {
   readonly entries: readonly AnyEntry[];
