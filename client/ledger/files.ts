@@ -78,33 +78,41 @@ export async function readRecords(root: string, workflowId: string, firstRunId?:
   const copies = await Promise.all(
     names.map(async (name) => readLines(await readFile(join(folder.path, name), 'utf8'), workflowId, name)),
   );
-  const all = copies.flatMap(({ entries }) => entries);
-  const known = new Set(all.map(({ hash }) => hash));
+  const files = copies.map((copy, index) => ({ ...copy, name: names[index] ?? '' }));
   return {
     place: {
       ...copies.find(({ place }) => place.firstRunId !== undefined)?.place,
       workflowId,
       firstRunId: folder.first,
     },
-    entries: all,
+    entries: copies.flatMap(({ entries }) => entries),
     signedHeads: copies.flatMap(({ signedHeads }) => signedHeads),
-    faults: copies.flatMap((copy, index) => mended(copy, copies.slice(index + 1), known)),
+    faults: files.flatMap((file) => mended(file, files)),
     isRecord: true,
   };
 }
 
+type RecordFile = Pick<LedgerCopy, 'entries' | 'faults'> & { readonly name: string };
+
 /** Drops the fault of a file that a crash cut off, if another file has the missing entries. */
-function mended(
-  { entries, faults }: LedgerCopy,
-  later: readonly LedgerCopy[],
-  known: ReadonlySet<string>,
-): readonly LedgerFault[] {
-  const last = entries.at(-1);
-  const isMended = later.some((copy) => {
-    const [first] = copy.entries;
-    return first !== undefined && (last === undefined ? known.has(first.hash) : first.prev === last.hash);
-  });
-  return isMended ? faults.filter(({ kind }) => kind !== 'truncated') : faults;
+function mended(file: RecordFile, files: readonly RecordFile[]): readonly LedgerFault[] {
+  const last = file.entries.at(-1);
+  const isMended =
+    last === undefined
+      ? isWrittenAgain(file, files)
+      : files.some(({ name, entries: [first] }) => name > file.name && first?.prev === last.hash);
+  return isMended ? file.faults.filter(({ kind }) => kind !== 'truncated') : file.faults;
+}
+
+/** The name of a file says where it began. What a reset put beside it has its own name, and is not what was lost. */
+function isWrittenAgain({ name: lost }: RecordFile, files: readonly RecordFile[]): boolean {
+  const stem = lost.replace(/(?:-again)*\.jsonl$/, '');
+  const [, seq, prev = ''] = /^(\d{12})-([0-9a-f]{16})/.exec(stem) ?? [];
+  return files.some(
+    ({ name, entries }) =>
+      (!name.startsWith(`${stem}-`) || name.startsWith(`${stem}-again`)) &&
+      entries.some((entry) => entry.seq === Number(seq) && entry.prev.startsWith(prev)),
+  );
 }
 
 async function foldersOf(
