@@ -1,7 +1,7 @@
 /** Reads ledgers from files: the directory sink's records, and exports. Temporal is not asked. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { CountersignError } from '../../contracts/errors.ts';
+import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
 import { type AnyEntry, LedgerLine } from '../../contracts/schemas/ledger.ts';
 import type { LedgerFault } from './check.ts';
 import type { HeadPlace } from './heads.ts';
@@ -74,19 +74,21 @@ export async function readRecords(root: string, workflowId: string, firstRunId?:
     const message = `There are records of ${folders.length} runs of this id. Name one with --first-run: ${folders.map(({ first }) => first).join(', ')}.`;
     throw new CountersignError('USAGE', message, { runId: workflowId });
   }
-  const names = (await readdir(folder.path)).filter((name) => name.endsWith('.jsonl')).toSorted();
-  const copies = await Promise.all(
-    names.map(async (name) => readLines(await readFile(join(folder.path, name), 'utf8'), workflowId, name)),
-  );
-  const files = copies.map((copy, index) => ({ ...copy, name: names[index] ?? '' }));
+  const names = (await readdir(folder.path).catch(unreadable(folder.path))).filter((name) => name.endsWith('.jsonl'));
+  const files: (LedgerCopy & { readonly name: string })[] = [];
+  // One at a time: a long run has more files than a process may open.
+  for (const name of names.toSorted()) {
+    const path = join(folder.path, name);
+    files.push({ ...readLines(await readFile(path, 'utf8').catch(unreadable(path)), workflowId, name), name });
+  }
   return {
     place: {
-      ...copies.find(({ place }) => place.firstRunId !== undefined)?.place,
+      ...files.find(({ place }) => place.firstRunId !== undefined)?.place,
       workflowId,
       firstRunId: folder.first,
     },
-    entries: copies.flatMap(({ entries }) => entries),
-    signedHeads: copies.flatMap(({ signedHeads }) => signedHeads),
+    entries: files.flatMap(({ entries }) => entries),
+    signedHeads: files.flatMap(({ signedHeads }) => signedHeads),
     faults: files.flatMap((file) => mended(file, files)),
     isRecord: true,
   };
@@ -122,16 +124,23 @@ async function foldersOf(
 ): Promise<{ readonly path: string; readonly first: string }[]> {
   const shown = `${encodeURIComponent(workflowId).slice(0, 120)}~`;
   const found: { path: string; first: string }[] = [];
-  const letters = await readdir(root, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
-    throw new CountersignError('USAGE', `The directory ${root} cannot be read (${error.code ?? 'error'}).`);
-  });
-  for (const { name: letter } of letters.filter((entry) => entry.isDirectory()))
-    for (const name of await readdir(join(root, letter))) {
+  const letters = await readdir(root, { withFileTypes: true }).catch(unreadable(root));
+  // A volume may have folders of its own beside those of the sink.
+  for (const { name: letter } of letters.filter((entry) => entry.isDirectory() && entry.name.length === 2))
+    for (const name of await readdir(join(root, letter)).catch(unreadable(join(root, letter)))) {
       const first = name.slice(shown.length);
       if (name.startsWith(shown) && (firstRunId ?? first) === first && !first.includes('~'))
         found.push({ path: join(root, letter, name), first });
     }
   return found;
+}
+
+/** @throws CountersignError `USAGE` */
+function unreadable(path: string): (error: unknown) => never {
+  return (error) => {
+    const message = `${path} cannot be read (${nodeCodeOf(error) ?? 'error'}). Records are for the user of the workers alone: verify as that user, or a copy that you may read.`;
+    throw new CountersignError('USAGE', message, {}, { cause: error });
+  };
 }
 
 /** @returns undefined if the line is not JSON */

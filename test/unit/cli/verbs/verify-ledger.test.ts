@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { chainOf } from '../../../support/builders/ledger-record.ts';
-import { documentOf, runCommand } from '../../../support/cli.ts';
+import { documentOf, errorOf, runCommand } from '../../../support/cli.ts';
 import { headKey } from '../../../support/signing/keys.ts';
 import { fileOf } from '../../../support/stories/signed-ledger.ts';
 
@@ -41,4 +41,18 @@ test('a copy without an entry is broken: a record whose files were deleted is no
   // A file of which a crash left nothing.
   await writeFile(join(folder, '000000000000-0000000000000000.jsonl'), '');
   expect(await reported('--records', root, '--keys', key)).toMatchObject(nothing);
+});
+
+test('a record that cannot be read is said to be that, with what to do; what else lies on its volume is not looked at', async () => {
+  const root = await mkdtemp(join(tmpdir(), 'countersign-records-'));
+  const folder = join(root, '3f', 'run-1~3f0c-first');
+  const file = join(folder, '000000000000-0000000000000000.jsonl');
+  await mkdir(join(root, 'lost+found', 'run-1~3f0c-other'), { recursive: true });
+  await mkdir(file, { recursive: true });
+  const result = await runCommand(['verify-ledger', 'run-1', '--json', '--records', root]);
+  expect(result.exitCode).toBe(2);
+  expect(errorOf(result)).toMatchObject({
+    code: 'USAGE',
+    message: expect.stringMatching(/jsonl cannot be read \(EISDIR\)\. .*verify as that user/),
+  });
 });
