@@ -138,7 +138,7 @@ async function foldersOf(
 /** @throws CountersignError `USAGE` */
 function unreadable(path: string): (error: unknown) => never {
   return (error) => {
-    const message = `${path} cannot be read (${nodeCodeOf(error) ?? 'error'}). Records are for the user of the workers alone: verify as that user, or a copy that you may read.`;
+    const message = `${path} cannot be read (${nodeCodeOf(error) ?? 'error'}). Is it there? The user of the workers alone may read records: verify as that user, or name a copy.`;
     throw new CountersignError('USAGE', message, {}, { cause: error });
   };
 }
