@@ -3,6 +3,8 @@ import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
+import { createDirectoryStore } from '../../../../activities/artifacts/directory.ts';
+import { setUpRoot } from '../../../../activities/artifacts/root.ts';
 import { chainOf } from '../../../support/builders/ledger-record.ts';
 import { documentOf, errorOf, runCommand } from '../../../support/cli.ts';
 import { headKey } from '../../../support/signing/keys.ts';
@@ -55,4 +57,16 @@ test('a record that cannot be read is said to be that, with what to do; what els
     code: 'USAGE',
     message: expect.stringMatching(/jsonl cannot be read \(EISDIR\)\. .*verify as that user/),
   });
+});
+
+test('an artifact that is no segment is refused, and nothing of it is quoted', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'countersign-artifacts-'));
+  const root = join(directory, 'store');
+  setUpRoot(root, true);
+  const { sha256 } = await createDirectoryStore(root).put(new TextEncoder().encode('canary in a result'), 'text/plain');
+  await writeFile(join(directory, 'countersign.yaml'), 'artifacts: { directory: store }\n');
+  const args = ['verify-ledger', 'run-1', '--json', '--segment', sha256, '--config', 'countersign.yaml'];
+  const result = await runCommand(args, { directory });
+  expect(errorOf(result)).toMatchObject({ code: 'ARTIFACT_CORRUPT', message: expect.stringContaining('segment') });
+  expect(`${result.out}${result.err}`).not.toContain('canary');
 });
