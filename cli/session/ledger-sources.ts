@@ -61,9 +61,12 @@ export type LiveCopy = LedgerCopy & { readonly stuck?: StuckRun };
 
 /** Reads the same ledger in the form of a copy. */
 export async function liveCopy(session: Session, runId: string): Promise<LiveCopy> {
-  const { client } = session;
+  const { client, deadlineMs } = session;
   const { entries, stuck } = await liveLedger(session, runId);
-  const { raw } = await client.workflow.getHandle(runId).describe();
+  const { raw } = await client.connection.withDeadline(
+    Date.now() + deadlineMs,
+    async () => await client.workflow.getHandle(runId).describe(),
+  );
   const firstRunId = raw.workflowExecutionInfo?.firstRunId;
   const known = typeof firstRunId === 'string' && firstRunId !== '' ? { firstRunId } : {};
   const place = { namespace: client.options.namespace, workflowId: runId, ...known };

@@ -250,13 +250,14 @@ export const KEYS = verb({
 
 async function usersOf(
   id: string,
-  { client }: Session,
+  { client, deadlineMs }: Session,
 ): Promise<{ readonly looked: number; readonly users: readonly string[] }> {
-  const { liveHistories } = await import('../../workers/replay/replay.ts');
+  const { inTime, liveHistories } = await import('../../workers/replay/replay.ts');
   const users: string[] = [];
   let looked = 0;
   const query = `WorkflowType IN ('${RUN_WORKFLOW}', '${CATALOG_WORKFLOW}', '${DIGEST_WORKFLOW}') AND ExecutionStatus = 'Running'`;
-  for await (const recorded of liveHistories(client, listExecutions(client, query))) {
+  const histories = liveHistories(client, listExecutions(client, query));
+  for await (const recorded of inTime(histories, client, deadlineMs)) {
     if (recorded.kind === 'unreadable') throw recorded.error;
     looked += 1;
     const names = await keysIn(recorded.history, client.options.loadedDataConverter.payloadCodecs);

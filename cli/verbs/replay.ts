@@ -1,6 +1,5 @@
 /** Implements `countersign replay`, which checks that the current workflow code replays recorded or live histories. */
 import { resolve } from 'node:path';
-import type { Client } from '@temporalio/client';
 import { listExecutions, sentenceOf } from '../../client/engine/executions.ts';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -69,7 +68,7 @@ async function replayFiles(paths: readonly string[], options: ReplayOptions, ter
 
 async function replayLive(paths: readonly string[], options: ReplayOptions, terminal: Terminal): Promise<Diagnosed[]> {
   if (paths.length > 0) throw usage('--live takes histories from the namespace; leave the paths out.');
-  const { liveHistories } = await import('../../workers/replay/replay.ts');
+  const { inTime, liveHistories } = await import('../../workers/replay/replay.ts');
   const filter = options.query ?? `ExecutionStatus = 'Running'`;
   return await withSession(terminal, options, async ({ client, settings, deadlineMs }) =>
     replay(
@@ -86,19 +85,6 @@ async function replayLive(paths: readonly string[], options: ReplayOptions, term
 export function liveQuery(filter: string): string {
   const types = [RUN_WORKFLOW, CATALOG_WORKFLOW, DIGEST_WORKFLOW, TICKET_WORKFLOW].map((type) => `'${type}'`);
   return `WorkflowType IN (${types.join(', ')}) AND (${filter})`;
-}
-
-/** Gives each history a deadline of its own, since a namespace may hold thousands. */
-async function* inTime(
-  histories: AsyncGenerator<Recorded>,
-  { connection }: Client,
-  deadlineMs: number,
-): AsyncGenerator<Recorded> {
-  for (;;) {
-    const next = await connection.withDeadline(Date.now() + deadlineMs, () => histories.next());
-    if (next.done === true) return;
-    yield next.value;
-  }
 }
 
 async function replay(

@@ -5,7 +5,6 @@
  * 1. The exit code is 7 if it is not. The report on standard output names each entry that is wrong, with the reason.
  * 2. If a copy is named, Temporal is asked only with --live.
  */
-import type { Client } from '@temporalio/client';
 import {
   type CheckedHead,
   checkLedger,
@@ -112,7 +111,7 @@ async function readLive(
   const { told, stuck } = await toldOrRead(session, runId, async () => await owner.head());
   const read = stuck === undefined ? owner : ownerOfStuck(session, stuck);
   const head = told ?? (await read.head());
-  return await checkLive({ owner: read, head, stuck }, runId, session.client, history, trusted);
+  return await checkLive({ owner: read, head, stuck }, runId, session, history, trusted);
 }
 
 /** Returns why the ledger is broken; undefined if nothing is wrong, or if the reason cannot be found. */
@@ -206,7 +205,7 @@ async function checkLive(
     stuck,
   }: { readonly owner: LedgerOwner; readonly head: LedgerHead; readonly stuck: StuckRun | undefined },
   runId: string,
-  client: Client,
+  { client, deadlineMs }: Session,
   history: boolean,
   trusted: readonly TrustedJwk[] | undefined,
 ): Promise<CheckedRun> {
@@ -221,7 +220,7 @@ async function checkLive(
     faults.push({ kind: 'rewritten', seq: ledgerLength - 1, reason: 'is not the one that the run itself ends with' });
   if (!history || runId.startsWith('catalog/'))
     return { entries: before, proofs: proofsOf(before, undefined), report: { ...checked, faults }, ...read };
-  const deeds = await readDeeds(client, runId, stuck === undefined ? undefined : stuck.upTo + 1);
+  const deeds = await readDeeds(client, runId, stuck === undefined ? undefined : stuck.upTo + 1, deadlineMs);
   faults.push(...compareWithHistory({ before, after: await owner.ledger() }, deeds));
   const { namespace } = client.options;
   const proofs = trusted && checkProofs(before, { namespace, workflowId: runId, trusted, deeds });

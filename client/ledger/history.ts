@@ -60,9 +60,15 @@ export interface RecordedDeeds {
 /**
  * Reads from history what the ledger should say.
  * @param before event id of the newest execution up to which history is read; absent: all of it
+ * @param deadlineMs for each execution
  * @throws Temporal's error if the newest execution cannot be read
  */
-export async function readDeeds(client: Client, workflowId: string, before?: number): Promise<RecordedDeeds> {
+export async function readDeeds(
+  client: Client,
+  workflowId: string,
+  before?: number,
+  deadlineMs?: number,
+): Promise<RecordedDeeds> {
   const deeds: RecordedDeeds = {
     start: { spec: undefined },
     from: 0,
@@ -74,7 +80,7 @@ export async function readDeeds(client: Client, workflowId: string, before?: num
     outcomes: new Map(),
     lost: new Set(),
   };
-  const { histories, isWhole } = await executionChain(client, workflowId);
+  const { histories, isWhole } = await executionChain(client, workflowId, deadlineMs);
   const chain = histories.map(({ events }, index) =>
     index === histories.length - 1 && before !== undefined
       ? (events ?? []).filter(({ eventId }) => Number(eventId) < before)

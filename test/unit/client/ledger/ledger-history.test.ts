@@ -94,3 +94,17 @@ test('how many entries were stored before the newest execution began: what it ca
   // Nothing was stored before a first execution, whatever its input says.
   expect(await storedOf({ first: begun(carry) })).toBe(0);
 });
+
+test('each execution is read under a deadline of its own: a Temporal that falls silent on the way holds nobody', async () => {
+  const client = clientOf({ first: [{ ...STARTED, eventTime: msToTs(1_000) }] });
+  const deadlines: number[] = [];
+  const connection = {
+    withDeadline: async (until: number, read: () => Promise<unknown>) => {
+      deadlines.push(until);
+      return await read();
+    },
+  };
+  await readDeeds(Object.assign(client, { connection }), 'run-1', undefined, 5_000);
+  expect(deadlines).toHaveLength(2);
+  for (const until of deadlines) expect(until - Date.now()).toBeLessThanOrEqual(5_000);
+});
