@@ -130,9 +130,9 @@ class Chain {
     return [...this.byHash.values()].filter(({ hash }) => !this.#after.has(hash));
   }
 
-  /** Returns the second and further entries in the same place. */
-  forks(): AnyEntry[] {
-    return [...this.#after.values()].flatMap(([, ...others]) => others);
+  /** Returns the entries that share a place, for each place that has several. */
+  forks(): (readonly AnyEntry[])[] {
+    return [...this.#after.values()].filter(({ length }) => length > 1);
   }
 
   holds(seq: number): boolean {
@@ -187,9 +187,10 @@ function forkFaults(chain: Chain, heads: readonly CheckedHead[]): LedgerFault[] 
     .flatMap(({ head, from }) => ({ last: chain.byHash.get(head), from }));
   const isOfReset = (entry: AnyEntry): boolean =>
     ofResets.some(({ last, from }) => last !== undefined && from <= entry.seq && chain.leadsTo(entry, last));
+  // One of them was there before the reset. It need not stand first: files of a record are in the order of their names.
   return chain
     .forks()
-    .filter((entry) => !isOfReset(entry))
+    .flatMap((entries) => entries.filter((entry) => !isOfReset(entry)).slice(1))
     .map(({ seq }) => ({ kind: 'forked', seq, reason: 'stands there twice, and no reset of the run explains it' }));
 }
 

@@ -1,8 +1,14 @@
 /** Whatever is done to a kept ledger is found, with the entry and how (J, F39). */
+import { mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { SignHead } from '../../../../activities/ledger/port.ts';
+import { setUpRoot } from '../../../../activities/artifacts/root.ts';
+import { createLedgerDirectory, LEDGER_ROOT } from '../../../../activities/ledger/directory.ts';
+import { createDelivery, type SignHead } from '../../../../activities/ledger/port.ts';
+import { exportText } from '../../../../cli/views/ledger.ts';
 import {
   checkLedger,
   conversationFaults,
@@ -10,7 +16,7 @@ import {
   type FaultKind,
   type LedgerReport,
 } from '../../../../client/ledger/check.ts';
-import { readLines } from '../../../../client/ledger/files.ts';
+import { readLines, readRecords } from '../../../../client/ledger/files.ts';
 import { checkHead, type HeadKeys, readHeadKeys } from '../../../../client/ledger/heads.ts';
 import type { LedgerEntry, LedgerLine } from '../../../../contracts/schemas/ledger.ts';
 import type { Message } from '../../../../contracts/schemas/transcript.ts';
@@ -151,6 +157,21 @@ describe('a kept ledger', () => {
     expect(await faultsOf([...lines, ...(await linesOf(sign, branch))])).toEqual(['forked 3']);
     const reset = await linesOf(sign, branch, [], { runId: 'reset-1', resetOf: STREAM.runId });
     expect(await reportOf(textOf([...lines, ...reset]))).toMatchObject({ faults: [], branches: 2, length: 9 });
+  });
+
+  test('a branch that a reset made where a record begins stands before what it left, by the names of their files', async () => {
+    const root = join(await mkdtemp(join(tmpdir(), 'countersign-branches-')), 'root');
+    setUpRoot(root, true, LEDGER_ROOT);
+    const deliver = createDelivery(sign, [createLedgerDirectory(root)]);
+    await deliver(STREAM, CHAIN.slice(0, 3));
+    await deliver(STREAM, CHAIN.slice(3));
+    const branch = chainOf(8, 'branch', CHAIN.slice(0, 3)).slice(3);
+    await deliver({ ...STREAM, runId: 'reset-1', resetOf: STREAM.runId }, branch);
+    const told = exportText('jsonl', await readRecords(root, STREAM.workflowId));
+    expect(told.indexOf(branch[0]?.hash ?? '')).toBeLessThan(told.indexOf(CHAIN[3]?.hash ?? ''));
+    expect(await reportOf(told)).toMatchObject({ faults: [], branches: 2, length: 9 });
+    const forged = await linesOf(sign, chainOf(8, 'forged', CHAIN.slice(0, 3)).slice(3));
+    expect((await reportOf(`${told}${textOf(forged)}`)).faults).toMatchObject([{ kind: 'forked', seq: 3 }]);
   });
 
   test('unreadable: a line that is none, and one of another run', async () => {
