@@ -1,4 +1,4 @@
-/** What every `LedgerSink` does: section 8 F39, J (audit), INV-D3. */
+/** What every `LedgerSink` does: section 8 F39, J (audit), INV-D3. One file, because both sinks run the same suite. */
 import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
