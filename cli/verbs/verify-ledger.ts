@@ -50,7 +50,8 @@ const OPTIONS = {
   noTrust: option.flag('check no signatures of people and services'),
   live: option.flag('compare a named copy with the run itself, and with history'),
   history: option.off("do not compare with Temporal's history"),
-  head: option.text(
+  head: option.parsed(
+    option.digestOf,
     '<sha256>',
     'a head that was noted earlier or elsewhere; it must be the hash of an entry of this ledger',
   ),
@@ -264,7 +265,7 @@ function combined(runId: string, { copy, checked, live, trusted }: Sources, head
   ];
   const faults = [
     ...own,
-    ...(head === undefined || entries.some(({ hash }) => hash === head)
+    ...(head === undefined || entries.some(({ hash }) => hash.startsWith(head))
       ? []
       : [{ kind: 'missing', seq: read.length, reason: `is not there: none has the hash ${head}` } as const]),
   ];

@@ -70,3 +70,13 @@ test('an artifact that is no segment is refused, and nothing of it is quoted', a
   expect(errorOf(result)).toMatchObject({ code: 'ARTIFACT_CORRUPT', message: expect.stringContaining('segment') });
   expect(`${result.out}${result.err}`).not.toContain('canary');
 });
+
+test('a head that was noted may be its beginning, in any case; one that can be no head says nothing of the ledger', async () => {
+  const copy = await copyOf(3);
+  const [, noted = ''] = chainOf(3).map(({ hash }) => hash);
+  for (const head of [noted, noted.toUpperCase(), noted.slice(0, 32)])
+    expect(await verified(copy, '--head', head)).toMatchObject({ exitCode: 0, verdict: 'chained' });
+  expect(await verified(copy, '--head', 'f'.repeat(64))).toMatchObject({ exitCode: 7, verdict: 'broken' });
+  for (const head of ['', noted.slice(0, 12), `${noted}0`, 'HEAD'])
+    expect((await runCommand(['verify-ledger', 'run-1', '--file', copy, '--head', head])).exitCode).toBe(2);
+});
