@@ -22,7 +22,7 @@ import {
 import { openMessage } from '../../domain/signing/message.ts';
 import { type Answerable, isEdit } from '../../domain/state/run.ts';
 import { hashOf, sha256Hex } from '../../domain/text/canonical.ts';
-import { decoded, executionChain, type HistoryEvent } from '../engine/executions.ts';
+import { decoded, executionChain, type HistoryEvent, readable } from '../engine/executions.ts';
 import type { LedgerFault } from './check.ts';
 import { fieldOf, listAt, textAt } from './files.ts';
 
@@ -106,7 +106,8 @@ async function readExecution(client: Client, events: readonly HistoryEvent[], de
     const signal = event.workflowExecutionSignaledEventAttributes;
     const at = tsToMs(event.eventTime);
     if (signal?.signalName === SIGNALS.decide)
-      noteSent(deeds, { message: (await decoded(client, signal.input?.payloads))[0], at }, undefined);
+      // Anybody may send one, also one that nobody can read: it would keep the rest from being verified.
+      noteSent(deeds, { message: await readable(client, signal.input?.payloads), at }, undefined);
     // After a reset Temporal records a reapplied update as admitted; its later acceptance does not repeat the request.
     const accepted =
       event.workflowExecutionUpdateAcceptedEventAttributes?.acceptedRequest ??
@@ -198,8 +199,8 @@ async function noteCall(
   }
   const callId = calls.get(at) ?? (ended === completed ? polls.get(at) : undefined);
   if (callId === undefined) return;
-  const [result] = await decoded(client, completed?.result?.payloads);
-  // An answer that is none says nothing; a call that failed or timed out has none.
+  // An answer that is none, or that cannot be read, says nothing; a call that failed or timed out has none.
+  const result = await readable(client, completed?.result?.payloads);
   noteResult(deeds, callId, ended === completed ? (result ?? null) : undefined);
 }
 

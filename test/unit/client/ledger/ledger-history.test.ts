@@ -6,6 +6,7 @@ import { msToTs } from '@temporalio/common/lib/time.js';
 import { loadDataConverter } from '@temporalio/common/lib/internal-non-workflow/index.js';
 import { readDeeds } from '../../../../client/ledger/history.ts';
 import { hashOf } from '../../../../domain/text/canonical.ts';
+import { createDataConverter } from '../../../../workers/codec.ts';
 
 const payloads = (value: unknown) => ({ payloads: [defaultPayloadConverter.toPayload(value)] });
 const STARTED = { eventId: 1, workflowExecutionStartedEventAttributes: { input: payloads({}) } };
@@ -107,4 +108,27 @@ test('each execution is read under a deadline of its own: a Temporal that falls 
   await readDeeds(Object.assign(client, { connection }), 'run-1', undefined, 5_000);
   expect(deadlines).toHaveLength(2);
   for (const until of deadlines) expect(until - Date.now()).toBeLessThanOrEqual(5_000);
+});
+
+test('what anybody may write into a history and nobody can read keeps nobody from verifying the rest', async () => {
+  const loadedDataConverter = createDataConverter({ encryption: { keys: [] } });
+  const unread = { payloads: [{ metadata: { encoding: Buffer.from('binary/other') }, data: Buffer.from('x') }] };
+  const eventTime = msToTs(1_000);
+  const events = [
+    STARTED,
+    { eventId: 2, workflowExecutionSignaledEventAttributes: { signalName: 'decide', input: unread } },
+    scheduled(5, 'callTool', { callId: 't1.c0', attempt: 1 }),
+    { activityTaskCompletedEventAttributes: { scheduledEventId: 5, result: unread } },
+    scheduled(9, 'callTool', { callId: 't1.c1', attempt: 1 }),
+    completed(9, ended('t1.c1').result),
+  ];
+  const client = clientOf({ first: events.map((event) => ({ ...event, eventTime })) });
+  const deeds = await readDeeds(Object.assign(client, { options: { loadedDataConverter } }), 'run-1');
+  expect([...deeds.dispatched]).toEqual(['t1.c0/1', 't1.c1/1']);
+  expect([...deeds.outcomes.keys()]).toEqual(['t1.c1']);
+  // Without the key of the run itself nothing is verified, and that is told.
+  const sealed = [{ ...STARTED, eventTime, workflowExecutionStartedEventAttributes: { input: unread } }];
+  await expect(
+    readDeeds(Object.assign(clientOf({ first: sealed }), { options: { loadedDataConverter } }), 'run-1'),
+  ).rejects.toMatchObject({ code: 'CONFIG_INVALID' });
 });
