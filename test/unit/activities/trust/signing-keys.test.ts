@@ -150,3 +150,16 @@ test('a key that was replaced is not replaced again, and a file that is no key s
       /^(?!.*canary)The signing key .*keys new|no private key/,
     );
 });
+
+test('a key file that is not there, or cannot be read, is not told to be no key', async () => {
+  const directory = await folder();
+  await mkdir(join(directory, 'dir.jwk'));
+  for (const [file, why] of [
+    ['away.jwk', 'ENOENT'],
+    ['dir.jwk', 'EISDIR'],
+  ] as const)
+    await expect(readSigner(join(directory, file), file)).rejects.toMatchObject({
+      code: 'USAGE',
+      message: expect.stringContaining(`The signing key ${file} cannot be read (${why})`),
+    });
+});
