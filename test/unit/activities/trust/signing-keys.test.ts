@@ -102,6 +102,28 @@ test('a key is revoked where workers read the file, and they can read it still: 
   expect(await readdir(join(directory, 'shared'))).toEqual(['trust.jwks']);
 });
 
+test('commands at one time lose nothing of each other: a key that was revoked meanwhile does not come back', async () => {
+  const directory = await folder();
+  await made(directory, 'new', 'lost', '--service', 'acme');
+  await Promise.all([
+    ...['a', 'b', 'c'].map(async (kid) => await made(directory, 'new', kid, '--service', 'acme')),
+    made(directory, 'revoke', 'lost'),
+  ]);
+  const { out } = await runCommand(['keys', 'list', '--json'], { directory });
+  // Sound: the command prints the keys.
+  const { keys } = JSON.parse(out) as { keys: readonly { kid: string }[] };
+  expect(keys.map(({ kid }) => kid).toSorted()).toEqual(['a', 'b', 'c']);
+  expect((await readdir(directory)).filter((name) => name.startsWith('trust'))).toEqual(['trust.jwks']);
+});
+
+test('where a command has died while it changed the keys, the next one says what to do, and changes nothing', async () => {
+  const directory = await folder({ 'trust.jwks.next': '' });
+  const refused = await runCommand(['keys', 'new', 'a', '--service', 'acme', '--json'], { directory });
+  expect(refused.exitCode).toBe(2);
+  expect(errorOf(refused).message).toMatch(/Another command changes trust\.jwks, .* remove .*trust\.jwks\.next/);
+  expect(await readdir(directory)).toEqual(['trust.jwks.next']);
+});
+
 test('keys that cannot be written are said to be as they were', async () => {
   const directory = await folder();
   const args = ['keys', 'new', 'b', '--service', 'acme', '--trust', 'nowhere/trust.jwks', '--json'];
