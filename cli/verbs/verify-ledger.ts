@@ -70,7 +70,7 @@ export const VERIFY_LEDGER = verb({
     'verify-ledger nightly-42',
     'verify-ledger nightly-42 --records /srv/ledger --keys worker.jwks.json',
     'verify-ledger nightly-42 --trust trust.jwks',
-    'verify-ledger nightly-42 --file nightly-42.jsonl --head 5c1d…',
+    'verify-ledger nightly-42 --file nightly-42.jsonl --head 5c1d9be0a4f2437e8b6c2d17f09a3e55',
   ],
   run: async ({ args: { run: runId }, options, terminal, session }) => {
     // A run's own answer contains no signed heads.
