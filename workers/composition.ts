@@ -363,7 +363,7 @@ export async function openTrust(
 ): Promise<StartProofParts | undefined> {
   const { trust, taskQueue } = config;
   if (trust.mode === 'temporal') return undefined;
-  const keys = createTrustedKeys(trust, storeOf(trust.jwks, { config, baseDirectory }));
+  const keys = createTrustedKeys(trust, storeOf(trust.jwks, { config, baseDirectory }), Date.now, tellLog);
   await keys.setFor('default', 'new');
   return { keys, artifacts, readExecution: createExecutionReader(client), taskQueue, config };
 }

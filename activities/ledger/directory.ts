@@ -12,7 +12,8 @@
  * 3. Before a record is added, only the files from its first entry on are read, and the entry that it follows. So
  *    adding to a long run costs no more than adding to a short one.
  * 4. A last line without its end counts as absent: after a crash of a file system that lost bytes, the repeated record
- *    is written again. Any other damaged line is refused.
+ *    is written again; beside a file of which no line is left, under its name with `-again`. Any other damaged line is
+ *    refused.
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -70,8 +71,9 @@ async function added(root: string, record: LedgerRecord): Promise<boolean> {
   const isReset = mustContinue(first, record, known);
   const { seq, prev } = first;
   const branch = isReset ? `-${record.head.runId}` : '';
-  const name = `${String(seq).padStart(12, '0')}-${prev.slice(0, 16)}${branch}.jsonl`;
-  return await writeNew(root, join(folder, name), linesOf(record, unknown));
+  let name = `${String(seq).padStart(12, '0')}-${prev.slice(0, 16)}${branch}`;
+  while (known.lost.has(`${name}.jsonl`)) name += '-again';
+  return await writeNew(root, join(folder, `${name}.jsonl`), linesOf(record, unknown));
 }
 
 /** @returns whether it is a branch beside what is recorded */
@@ -95,6 +97,8 @@ interface Recorded {
   readonly byHash: ReadonlySet<string>;
   /** Hash of an entry → hash of an entry that follows it. */
   readonly after: ReadonlyMap<string, string>;
+  /** Names of files without a whole line. */
+  readonly lost: ReadonlySet<string>;
 }
 
 const NAME = /^(\d{12})-[0-9a-f]{16}(?:-[0-9A-Za-z-]+)?\.jsonl$/;
@@ -103,6 +107,7 @@ async function readRecorded(folder: string, record: LedgerRecord): Promise<Recor
   const { from, previousHead } = record.head;
   const byHash = new Set<string>();
   const after = new Map<string, string>();
+  const lost = new Set<string>();
   const newestFirst = (await namesIn(folder)).toSorted().toReversed();
   for (const name of newestFirst) {
     const first = Number(NAME.exec(name)?.[1]);
@@ -110,6 +115,7 @@ async function readRecorded(folder: string, record: LedgerRecord): Promise<Recor
     if (first < from && byHash.has(previousHead)) break;
     // A last line without its end counts as absent.
     const lines = (await readFile(join(folder, name), 'utf8')).split('\n').slice(0, -1);
+    if (lines.length === 0) lost.add(name);
     for (const [index, line] of lines.entries()) {
       const entry = entryOf(line);
       if (entry === 'damaged') throw conflict(record, first, `stands in ${name}, whose line ${index + 1} is damaged`);
@@ -118,7 +124,7 @@ async function readRecorded(folder: string, record: LedgerRecord): Promise<Recor
       after.set(entry.prev, entry.hash);
     }
   }
-  return { byHash, after };
+  return { byHash, after, lost };
 }
 
 async function namesIn(folder: string): Promise<string[]> {

@@ -3,11 +3,11 @@
  *
  * 1. A set is taken whole or not at all: one that is invalid or unreadable leaves the earlier one in place (INV-G4).
  * 2. An earlier set lasts one day. After that nothing is believed, or somebody could keep a key alive by hiding its
- *    revocation from us.
+ *    revocation from us. Until then the log says that revocations go unseen.
  * 3. One read runs at a time.
  */
 import { readFile, stat } from 'node:fs/promises';
-import { CountersignError } from '../../contracts/errors.ts';
+import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { type TrustConfig, type TrustedJwk, TrustedJwks, type TrustSet } from '../../contracts/schemas/trust.ts';
 import { doubledIn, trustedKeysFor } from '../../domain/signing/jws.ts';
@@ -23,16 +23,31 @@ export interface TrustedKeys {
 }
 
 const LONGEST_KEPT_MS = 86_400_000;
+const TOLD_EVERY_MS = 900_000;
 /** Limit of the set that a run is given, records and carries. */
 const MOST_BYTES = 65_536;
 
 export type SignedTrust = Extract<TrustConfig, { mode: 'signed' }>;
 
+/** @param warn is told, now and then, that an earlier set stands in for one that cannot be read */
 export function createTrustedKeys(
   { may, maxAgeSeconds }: Pick<SignedTrust, 'may' | 'maxAgeSeconds'>,
   store: TrustStore,
   now: () => number = Date.now,
+  warn: (message: string, facts: Readonly<Record<string, string>>) => void = () => undefined,
 ): TrustedKeys {
+  let told = Number.NEGATIVE_INFINITY;
+  const tell = (since: number, error: unknown): void => {
+    if (now() - told < TOLD_EVERY_MS) return;
+    told = now();
+    const [from, until] = [since, since + LONGEST_KEPT_MS].map((at) => new Date(at).toISOString());
+    // An error about the document names its path; any other error may quote what it met.
+    const why = error instanceof CountersignError ? ` ${error.message}` : '';
+    warn(
+      `The trusted keys of ${store.name} (trust.jwks) cannot be read (${nodeCodeOf(error) ?? 'error'}). Those of ${from} count until ${until}, with every key that was revoked since.${why}`,
+      { path: 'trust.jwks' },
+    );
+  };
   let kept: { readonly document: unknown; readonly jwks: readonly TrustedJwk[]; readonly at: number } | undefined;
   let reading: Promise<void> | undefined;
   const read = async (): Promise<void> => {
@@ -41,6 +56,7 @@ export function createTrustedKeys(
     const document = await store.read();
     const jwks = kept !== undefined && kept.document === document ? kept.jwks : validJwks(document, store.name);
     kept = { document, jwks, at };
+    told = Number.NEGATIVE_INFINITY;
   };
   const readOnce = async (): Promise<void> => {
     reading ??= read().finally(() => {
@@ -55,6 +71,7 @@ export function createTrustedKeys(
           await readOnce();
         } catch (error) {
           if (kept === undefined || now() - kept.at >= LONGEST_KEPT_MS) throw unavailable(store.name, error);
+          tell(kept.at, error);
         }
       }
       const keys = trustedKeysFor(kept?.jwks ?? [], tenant);

@@ -69,10 +69,7 @@ export async function brokenBy(
   runId: string,
   compared: Compared,
 ): Promise<BrokenBy> {
-  const chain = await client.connection.withDeadline(
-    Date.now() + deadlineMs,
-    async () => await executionChain(client, runId),
-  );
+  const chain = await executionChain(client, runId, deadlineMs);
   return await brokenIn(runId, chain, compared, await readingOptions(settings, client.options.namespace));
 }
 

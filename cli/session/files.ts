@@ -4,13 +4,16 @@
  * 1. JSON and YAML are parsed here; the content is checked by the code that uses it. The client library checks a run
  *    spec.
  * 2. A private key is written once, and never over another file.
- * 3. The file of trusted keys (`trust.jwks`) is replaced whole and in one step, so that no worker reads half of it.
+ * 3. The file of trusted keys (`trust.jwks`) is replaced whole and in one step, so that no worker reads half of it. It
+ *    stays where workers read it (a link still leads to it) and readable for whom it was: a worker that cannot read it
+ *    believes the keys of before.
  */
-import { generateKeyPairSync, randomUUID } from 'node:crypto';
-import { open, readFile, rename, writeFile } from 'node:fs/promises';
+import { generateKeyPairSync } from 'node:crypto';
+import { type FileHandle, open, readFile, realpath, rename, rm, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { LineCounter, parseDocument } from 'yaml';
-import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
+import { CountersignError, type ErrorCode, nodeCodeOf } from '../../contracts/errors.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import { type Assertion, type TrustedJwk, TrustedJwks } from '../../contracts/schemas/trust.ts';
@@ -128,15 +131,71 @@ export async function readTrustFile(
   return parseAs(TrustedJwks, value, 'CONFIG_INVALID', `file of trusted keys ${shown}`).keys;
 }
 
-export async function writeTrustFile(
-  { directory }: Pick<Terminal, 'directory'>,
+interface TrustChange<T> {
+  readonly keys: readonly TrustedJwk[];
+  readonly told: T;
+}
+
+/**
+ * Changes the trusted keys, one command at a time: what another one has written meanwhile, such as a revocation, stays.
+ * @param change gets the keys as they are; where it throws, nothing is changed
+ * @returns what `change` tells
+ * @throws CountersignError `USAGE`, `CONFIG_INVALID`
+ */
+export async function changeTrustFile<T>(
+  terminal: Pick<Terminal, 'directory'>,
   shown: string,
-  keys: readonly TrustedJwk[],
-): Promise<void> {
-  const path = resolve(directory, shown);
-  const draft = `${path}.${randomUUID()}.tmp`;
-  await writeFile(draft, `${JSON.stringify({ keys }, null, 2)}\n`, { flush: true });
-  await rename(draft, path);
+  whereMissing: 'new' | 'error',
+  change: (trusted: readonly TrustedJwk[]) => Promise<TrustChange<T>>,
+): Promise<T> {
+  const named = resolve(terminal.directory, shown);
+  const path = await realpath(named).catch(() => named);
+  // The next content is also the lock: it is gone as soon as it is the file itself.
+  const next = `${path}.next`;
+  const file = await reserved(next, shown);
+  try {
+    const { keys, told } = await change(await readTrustFile(terminal, shown, whereMissing));
+    await file.writeFile(`${JSON.stringify({ keys }, null, 2)}\n`).catch(unwritable(shown));
+    await file.sync();
+    const before = await stat(path).catch(() => undefined);
+    if (before !== undefined) {
+      // Only the superuser can give a file away; anybody else keeps it.
+      await file.chown(before.uid, before.gid).catch(() => undefined);
+      // Whatever is masked for new files.
+      await file.chmod(before.mode & 0o777);
+    }
+    await rename(next, path).catch(unwritable(shown));
+    return told;
+  } catch (error) {
+    await rm(next, { force: true });
+    throw error;
+  } finally {
+    await file.close();
+  }
+}
+
+const RESERVE_TRIES = 50;
+const RESERVE_PAUSE_MS = 100;
+
+async function reserved(next: string, shown: string): Promise<FileHandle> {
+  for (let tries = 0; tries < RESERVE_TRIES; tries += 1) {
+    try {
+      return await open(next, 'wx');
+    } catch (error) {
+      if (nodeCodeOf(error) !== 'EEXIST') unwritable(shown)(error);
+      await pause(RESERVE_PAUSE_MS);
+    }
+  }
+  throw usage(
+    `Another command changes ${shown}, and nothing was changed. Try again; if there is none any more, remove ${next}.`,
+  );
+}
+
+function unwritable(shown: string): (error: unknown) => never {
+  return (error) => {
+    const reason = `cannot be written (${nodeCodeOf(error) ?? 'error'}), and are as they were`;
+    throw usage(`The trusted keys ${shown} ${reason}. Correct that and try again.`, {}, { cause: error });
+  };
 }
 
 /** @throws CountersignError `USAGE` */

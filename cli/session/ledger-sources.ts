@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { z } from 'zod';
 import { catalogOf } from '../../client/catalog/list.ts';
 import type { Countersign } from '../../client/index.ts';
-import { conversationFaults } from '../../client/ledger/check.ts';
+import { conversationFaults, type LedgerFault } from '../../client/ledger/check.ts';
 import { jsonOf, type LedgerCopy, readLines, readRecords } from '../../client/ledger/files.ts';
 import { readSegments } from '../../client/ledger/ledger.ts';
 import { AnyEntry, type LedgerEntry } from '../../contracts/schemas/ledger.ts';
@@ -21,12 +21,20 @@ export interface SourceOptions extends GlobalOptions {
   readonly firstRun?: string;
 }
 
+/** Heads and later entries cannot miss what was deleted as a whole. */
+const NOTHING: LedgerFault = { kind: 'missing', seq: 0, reason: 'is missing: the copy holds no entry at all' };
+
 /** Reads the copy that the options name; undefined if they name none. */
 export async function namedCopy(
   runId: string,
   options: SourceOptions,
   terminal: Terminal,
 ): Promise<LedgerCopy | undefined> {
+  const copy = await copyFrom(runId, options, terminal);
+  return copy?.entries.length === 0 ? { ...copy, faults: [...copy.faults, NOTHING] } : copy;
+}
+
+async function copyFrom(runId: string, options: SourceOptions, terminal: Terminal): Promise<LedgerCopy | undefined> {
   const { file, records, segment, firstRun } = options;
   if ([file, records, segment].filter((source) => source !== undefined).length > 1)
     throw usage('Name one of --file, --records and --segment.');
@@ -53,9 +61,12 @@ export type LiveCopy = LedgerCopy & { readonly stuck?: StuckRun };
 
 /** Reads the same ledger in the form of a copy. */
 export async function liveCopy(session: Session, runId: string): Promise<LiveCopy> {
-  const { client } = session;
+  const { client, deadlineMs } = session;
   const { entries, stuck } = await liveLedger(session, runId);
-  const { raw } = await client.workflow.getHandle(runId).describe();
+  const { raw } = await client.connection.withDeadline(
+    Date.now() + deadlineMs,
+    async () => await client.workflow.getHandle(runId).describe(),
+  );
   const firstRunId = raw.workflowExecutionInfo?.firstRunId;
   const known = typeof firstRunId === 'string' && firstRunId !== '' ? { firstRunId } : {};
   const place = { namespace: client.options.namespace, workflowId: runId, ...known };

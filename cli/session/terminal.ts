@@ -24,12 +24,16 @@ export type Paint = (shade: Shade, text: string) => string;
 
 export const plain: Paint = (_shade, text) => text;
 
+/** The exit code of a tool that SIGPIPE ends (POSIX shells: 128 + 13). */
+const CLOSED = 141;
+
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 export function processTerminal(): Terminal {
   const { stdout, stderr, stdin, env } = process;
-  // A reader that closes early (`| head`) is no error.
-  stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 70));
+  // A reader that closes early (`| head`) ends the command, and is no error to tell. It is no success either: what a
+  // pipeline goes by may not have been looked at.
+  stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? CLOSED : 70));
   const colored = stdout.isTTY && (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb';
   // A log on a full disk, or a terminal that was closed: what the command does goes on.
   stderr.on('error', () => undefined);

@@ -16,7 +16,7 @@ import { Assertion, type TrustedJwk } from '../../contracts/schemas/trust.ts';
 import { KEY_FIELD } from '../../contracts/zone.ts';
 import { visible } from '../../domain/text/escape.ts';
 import type { History } from '../../workers/replay/recorded-history.ts';
-import { keyIn, makeKey, readTrustFile, TRUST_FILE, writeOnce, writeTrustFile } from '../session/files.ts';
+import { changeTrustFile, keyIn, makeKey, readTrustFile, TRUST_FILE, writeOnce } from '../session/files.ts';
 import * as option from '../session/options.ts';
 import { usage } from '../session/options.ts';
 import type { Session } from '../session/session.ts';
@@ -80,10 +80,11 @@ const NEW = verb({
     const { trust } = options;
     const kid = parseAs(Name, args.kid, 'USAGE', 'key id');
     const { private: file = `${kid}.jwk` } = options;
-    const trusted = await readTrustFile(terminal, trust, 'new');
-    assertUnused(trusted, kid, trust, `, or: countersign keys rotate ${kid}`);
-    const jwk = await makeKey(terminal, { kid, file, countersign: assertionOf(options) });
-    await writeTrustFile(terminal, trust, [...trusted, jwk]);
+    const jwk = await changeTrustFile(terminal, trust, 'new', async (trusted) => {
+      assertUnused(trusted, kid, trust, `, or: countersign keys rotate ${kid}`);
+      const told = await makeKey(terminal, { kid, file, countersign: assertionOf(options) });
+      return { keys: [...trusted, told], told };
+    });
     const next = `  countersign approve RUN CALL --as 'ISSUER|SUBJECT' --key ${file}`;
     return {
       json: { key: jwk, private: file, trust },
@@ -125,10 +126,10 @@ const REVOKE = verb({
   options: { trust: TRUST },
   examples: ['keys revoke ann-2026'],
   run: async ({ args: { kid }, options: { trust }, terminal }) => {
-    const trusted = await readTrustFile(terminal, trust);
-    const gone = keyIn(trusted, kid, trust);
-    const rest = trusted.filter((key) => key !== gone);
-    await writeTrustFile(terminal, trust, rest);
+    await changeTrustFile(terminal, trust, 'error', async (trusted) => {
+      const gone = keyIn(trusted, kid, trust);
+      return await Promise.resolve({ keys: trusted.filter((key) => key !== gone), told: undefined });
+    });
     return {
       json: { revoked: kid, trust },
       text: (paint) => `${paint('red', 'revoked')}  ${paint('bold', kid)}: it counts for nothing any more`,
@@ -151,17 +152,21 @@ const ROTATE = verb({
     const { trust } = options;
     const kid = parseAs(Name, args.new, 'USAGE', 'key id');
     const { private: file = `${kid}.jwk` } = options;
-    const trusted = await readTrustFile(terminal, trust);
-    const old = keyIn(trusted, args.kid, trust);
-    assertUnused(trusted, kid, trust, '.');
-    if (old.countersign.retired !== undefined)
-      throw usage(`Key ${old.kid} was replaced at ${old.countersign.retired}. Rotate the one that replaced it.`);
-    // One holder has one vote, with however many keys.
-    const countersign = { ...old.countersign, holder: old.countersign.holder ?? old.kid };
-    const jwk = await makeKey(terminal, { kid, file, countersign });
-    const retired = new Date().toISOString();
-    const others = trusted.map((key) => (key === old ? { ...key, countersign: { ...countersign, retired } } : key));
-    await writeTrustFile(terminal, trust, [...others, jwk]);
+    const { jwk, old, retired } = await changeTrustFile(terminal, trust, 'error', async (trusted) => {
+      const replaced = keyIn(trusted, args.kid, trust);
+      assertUnused(trusted, kid, trust, '.');
+      const { countersign: asserted } = replaced;
+      if (asserted.retired !== undefined)
+        throw usage(`Key ${replaced.kid} was replaced at ${asserted.retired}. Rotate the one that replaced it.`);
+      // One holder has one vote, with however many keys.
+      const countersign = { ...asserted, holder: asserted.holder ?? replaced.kid };
+      const made = await makeKey(terminal, { kid, file, countersign });
+      const at = new Date().toISOString();
+      const others = trusted.map((key) =>
+        key === replaced ? { ...key, countersign: { ...countersign, retired: at } } : key,
+      );
+      return { keys: [...others, made], told: { jwk: made, old: replaced, retired: at } };
+    });
     const next = `  when nothing waits any more that ${old.kid} has signed: countersign keys revoke ${old.kid}`;
     return {
       json: { key: jwk, replaced: old.kid, retired, private: file, trust },
@@ -250,13 +255,14 @@ export const KEYS = verb({
 
 async function usersOf(
   id: string,
-  { client }: Session,
+  { client, deadlineMs }: Session,
 ): Promise<{ readonly looked: number; readonly users: readonly string[] }> {
-  const { liveHistories } = await import('../../workers/replay/replay.ts');
+  const { inTime, liveHistories } = await import('../../workers/replay/replay.ts');
   const users: string[] = [];
   let looked = 0;
   const query = `WorkflowType IN ('${RUN_WORKFLOW}', '${CATALOG_WORKFLOW}', '${DIGEST_WORKFLOW}') AND ExecutionStatus = 'Running'`;
-  for await (const recorded of liveHistories(client, listExecutions(client, query))) {
+  const histories = liveHistories(client, listExecutions(client, query));
+  for await (const recorded of inTime(histories, client, deadlineMs)) {
     if (recorded.kind === 'unreadable') throw recorded.error;
     looked += 1;
     const names = await keysIn(recorded.history, client.options.loadedDataConverter.payloadCodecs);

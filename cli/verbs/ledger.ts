@@ -1,6 +1,8 @@
 /**
  * Implements `countersign ledger`, which shows the whole ledger of a run or catalog, or exports it for other programs.
  */
+import type { LedgerFault } from '../../client/ledger/check.ts';
+import { CountersignError } from '../../contracts/errors.ts';
 import { type LiveCopy, liveCopy, liveLedger, namedCopy } from '../session/ledger-sources.ts';
 import * as option from '../session/options.ts';
 import { usage } from '../session/options.ts';
@@ -44,6 +46,9 @@ export const LEDGER = verb({
       // An export holds only entries, so this note goes to standard error.
       if (copy.stuck !== undefined) terminal.err(`${stuckText(copy.stuck, terminal.paint)}\n`);
       terminal.out(exportText(options.export, copy));
+      // What could not be read is left out, and no reader of the export would know.
+      const [first] = copy.faults;
+      if (first !== undefined) throw incomplete(runId, first, copy.faults.length - 1);
       return undefined;
     }
     const { entries, stuck } = await session(async (opened) => liveLedger(opened, runId));
@@ -54,6 +59,12 @@ export const LEDGER = verb({
     };
   },
 });
+
+function incomplete(runId: string, { seq, kind, reason }: LedgerFault, others: number): CountersignError {
+  const more = others === 0 ? '' : ` There are ${others} more.`;
+  const message = `The export of ${runId} has only what can be read: entry ${seq} ${reason}.${more} See: countersign verify-ledger`;
+  return new CountersignError('LEDGER_BROKEN', message, { runId, seq, kind });
+}
 
 /** @throws CountersignError `USAGE` for an option that would have no effect */
 function assertMeant({

@@ -1,10 +1,9 @@
 /** Implements `countersign replay`, which checks that the current workflow code replays recorded or live histories. */
 import { resolve } from 'node:path';
-import type { Client } from '@temporalio/client';
 import { listExecutions, sentenceOf } from '../../client/engine/executions.ts';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import { CATALOG_WORKFLOW, DIGEST_WORKFLOW, RUN_WORKFLOW } from '../../contracts/names.ts';
+import { CATALOG_WORKFLOW, DIGEST_WORKFLOW, RUN_WORKFLOW, TICKET_WORKFLOW } from '../../contracts/names.ts';
 import { visible } from '../../domain/text/escape.ts';
 import type { Diagnosis } from '../../workers/replay/diagnosis.ts';
 import type { History, Recorded } from '../../workers/replay/recorded-history.ts';
@@ -69,21 +68,11 @@ async function replayFiles(paths: readonly string[], options: ReplayOptions, ter
 
 async function replayLive(paths: readonly string[], options: ReplayOptions, terminal: Terminal): Promise<Diagnosed[]> {
   if (paths.length > 0) throw usage('--live takes histories from the namespace; leave the paths out.');
-  const { liveHistories } = await import('../../workers/replay/replay.ts');
+  const { inTime, liveHistories } = await import('../../workers/replay/replay.ts');
   const filter = options.query ?? `ExecutionStatus = 'Running'`;
   return await withSession(terminal, options, async ({ client, settings, deadlineMs }) =>
     replay(
-      inTime(
-        liveHistories(
-          client,
-          listExecutions(
-            client,
-            `WorkflowType IN ('${RUN_WORKFLOW}', '${CATALOG_WORKFLOW}', '${DIGEST_WORKFLOW}') AND (${filter})`,
-          ),
-        ),
-        client,
-        deadlineMs,
-      ),
+      inTime(liveHistories(client, listExecutions(client, liveQuery(filter))), client, deadlineMs),
       client.options.namespace,
       settings,
       options,
@@ -92,17 +81,10 @@ async function replayLive(paths: readonly string[], options: ReplayOptions, term
   );
 }
 
-/** Gives each history a deadline of its own, since a namespace may hold thousands. */
-async function* inTime(
-  histories: AsyncGenerator<Recorded>,
-  { connection }: Client,
-  deadlineMs: number,
-): AsyncGenerator<Recorded> {
-  for (;;) {
-    const next = await connection.withDeadline(Date.now() + deadlineMs, () => histories.next());
-    if (next.done === true) return;
-    yield next.value;
-  }
+/** Every type that a build takes on: tickets of calls wait for weeks, too, and are of no build (docs/adr/0083). */
+export function liveQuery(filter: string): string {
+  const types = [RUN_WORKFLOW, CATALOG_WORKFLOW, DIGEST_WORKFLOW, TICKET_WORKFLOW].map((type) => `'${type}'`);
+  return `WorkflowType IN (${types.join(', ')}) AND (${filter})`;
 }
 
 async function replay(

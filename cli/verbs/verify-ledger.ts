@@ -5,8 +5,13 @@
  * 1. The exit code is 7 if it is not. The report on standard output names each entry that is wrong, with the reason.
  * 2. If a copy is named, Temporal is asked only with --live.
  */
-import type { Client } from '@temporalio/client';
-import { type CheckedHead, checkLedger, type LedgerFault, type LedgerReport } from '../../client/ledger/check.ts';
+import {
+  type CheckedHead,
+  checkLedger,
+  copyFaults,
+  type LedgerFault,
+  type LedgerReport,
+} from '../../client/ledger/check.ts';
 import type { LedgerCopy } from '../../client/ledger/files.ts';
 import { checkHead, type HeadKeys, readHeadKeys } from '../../client/ledger/heads.ts';
 import { compareWithHistory, readDeeds } from '../../client/ledger/history.ts';
@@ -45,7 +50,8 @@ const OPTIONS = {
   noTrust: option.flag('check no signatures of people and services'),
   live: option.flag('compare a named copy with the run itself, and with history'),
   history: option.off("do not compare with Temporal's history"),
-  head: option.text(
+  head: option.parsed(
+    option.digestOf,
     '<sha256>',
     'a head that was noted earlier or elsewhere; it must be the hash of an entry of this ledger',
   ),
@@ -64,7 +70,7 @@ export const VERIFY_LEDGER = verb({
     'verify-ledger nightly-42',
     'verify-ledger nightly-42 --records /srv/ledger --keys worker.jwks.json',
     'verify-ledger nightly-42 --trust trust.jwks',
-    'verify-ledger nightly-42 --file nightly-42.jsonl --head 5c1d…',
+    'verify-ledger nightly-42 --file nightly-42.jsonl --head 5c1d9be0a4f2437e8b6c2d17f09a3e55',
   ],
   run: async ({ args: { run: runId }, options, terminal, session }) => {
     // A run's own answer contains no signed heads.
@@ -106,7 +112,7 @@ async function readLive(
   const { told, stuck } = await toldOrRead(session, runId, async () => await owner.head());
   const read = stuck === undefined ? owner : ownerOfStuck(session, stuck);
   const head = told ?? (await read.head());
-  return await checkLive({ owner: read, head, stuck }, runId, session.client, history, trusted);
+  return await checkLive({ owner: read, head, stuck }, runId, session, history, trusted);
 }
 
 /** Returns why the ledger is broken; undefined if nothing is wrong, or if the reason cannot be found. */
@@ -175,6 +181,8 @@ interface CheckedRun {
   readonly report: LedgerReport;
   readonly proofs: ProofReport;
   readonly historyFrom?: number;
+  /** Number of entries that every record of the run has; absent if history was not read. */
+  readonly stored?: number;
   readonly stuck?: StuckRun;
 }
 
@@ -198,7 +206,7 @@ async function checkLive(
     stuck,
   }: { readonly owner: LedgerOwner; readonly head: LedgerHead; readonly stuck: StuckRun | undefined },
   runId: string,
-  client: Client,
+  { client, deadlineMs }: Session,
   history: boolean,
   trusted: readonly TrustedJwk[] | undefined,
 ): Promise<CheckedRun> {
@@ -213,7 +221,7 @@ async function checkLive(
     faults.push({ kind: 'rewritten', seq: ledgerLength - 1, reason: 'is not the one that the run itself ends with' });
   if (!history || runId.startsWith('catalog/'))
     return { entries: before, proofs: proofsOf(before, undefined), report: { ...checked, faults }, ...read };
-  const deeds = await readDeeds(client, runId, stuck === undefined ? undefined : stuck.upTo + 1);
+  const deeds = await readDeeds(client, runId, stuck === undefined ? undefined : stuck.upTo + 1, deadlineMs);
   faults.push(...compareWithHistory({ before, after: await owner.ledger() }, deeds));
   const { namespace } = client.options;
   const proofs = trusted && checkProofs(before, { namespace, workflowId: runId, trusted, deeds });
@@ -222,6 +230,7 @@ async function checkLive(
     proofs: proofsOf(before, proofs),
     report: { ...checked, faults },
     historyFrom: deeds.from,
+    stored: deeds.stored,
     ...read,
   };
 }
@@ -252,17 +261,17 @@ function combined(runId: string, { copy, checked, live, trusted }: Sources, head
   const own = [
     ...read.faults,
     ...proofs.faults,
-    ...(copy === undefined || live === undefined ? [] : [...live.report.faults, ...differences(copy.entries, live)]),
+    ...(copy === undefined || live === undefined ? [] : [...live.report.faults, ...differences(copy, live)]),
   ];
   const faults = [
     ...own,
-    ...(head === undefined || entries.some(({ hash }) => hash === head)
+    ...(head === undefined || entries.some(({ hash }) => hash.startsWith(head))
       ? []
       : [{ kind: 'missing', seq: read.length, reason: `is not there: none has the hash ${head}` } as const]),
   ];
   const whole: Verified = {
     runId,
-    verdict: verdictOf(faults, trusted !== undefined && proofs.unchecked === 0),
+    verdict: verdictOf(faults, trusted !== undefined && proofs.checked > 0 && proofs.unchecked === 0),
     ...read,
     faults,
     heads: (checked?.heads ?? []).map(({ kid, from, to, verified }) => ({ kid, from, to, verified })),
@@ -298,17 +307,12 @@ function together(left: ProofReport, right: ProofReport): ProofReport {
   };
 }
 
-/** Compares a copy with the run, entry by entry; the first entry that differs was written anew. */
-function differences(copy: readonly AnyEntry[], { entries, report: { ended } }: CheckedRun): LedgerFault[] {
-  const hashes = new Set(copy.map(({ hash }) => hash));
-  const first = entries.find(({ hash }) => !hashes.has(hash));
-  if (first === undefined) return [];
-  const { seq } = first;
-  if (copy.some((entry) => entry.seq === seq))
-    return [{ kind: 'rewritten', seq, reason: 'is another one in the copy than in the run' }];
-  return ended
-    ? [{ kind: 'truncated', seq, reason: 'is cut off in the copy: the run has ended, and goes on to more' }]
-    : [];
+/** A file or a segment may be an older copy; a record has all that its run has handed over. */
+function differences(
+  { entries, isRecord }: LedgerCopy,
+  { entries: own, report: { ended }, stored }: CheckedRun,
+): LedgerFault[] {
+  return copyFaults(entries, own, { ended, ...(isRecord === true && defined({ stored })) });
 }
 
 function reportOf(runId: string, verified: Verified): Answer {

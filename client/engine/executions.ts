@@ -43,16 +43,21 @@ export interface ExecutionChain {
 
 /**
  * Follows the chain back from the newest execution.
+ * @param deadlineMs for each execution, since a run may have many; absent: the deadline of the caller
  * @throws Temporal's error if the newest execution cannot be read, or an earlier one for another reason than its
  *   retention
  */
-export async function executionChain(client: Client, workflowId: string): Promise<ExecutionChain> {
+export async function executionChain(client: Client, workflowId: string, deadlineMs?: number): Promise<ExecutionChain> {
+  const inTime = async <T>(read: () => Promise<T>): Promise<T> =>
+    deadlineMs === undefined ? await read() : await client.connection.withDeadline(Date.now() + deadlineMs, read);
   const histories: History[] = [];
-  let runId: string | undefined = (await client.workflow.getHandle(workflowId).describe()).runId;
+  const newest = await inTime(async () => await client.workflow.getHandle(workflowId).describe());
+  let runId: string | undefined = newest.runId;
   while (runId !== undefined && runId !== '') {
     let history: History;
+    const execution = client.workflow.getHandle(workflowId, runId);
     try {
-      history = await client.workflow.getHandle(workflowId, runId).fetchHistory();
+      history = await inTime(async () => await execution.fetchHistory());
     } catch (error) {
       // Temporal forgets the earliest executions first; the newest must exist. Any other error says nothing about
       // whether an execution exists.

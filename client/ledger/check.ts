@@ -130,9 +130,9 @@ class Chain {
     return [...this.byHash.values()].filter(({ hash }) => !this.#after.has(hash));
   }
 
-  /** Returns the second and further entries in the same place. */
-  forks(): AnyEntry[] {
-    return [...this.#after.values()].flatMap(([, ...others]) => others);
+  /** Returns the entries that share a place, for each place that has several. */
+  forks(): (readonly AnyEntry[])[] {
+    return [...this.#after.values()].filter(({ length }) => length > 1);
   }
 
   holds(seq: number): boolean {
@@ -187,9 +187,10 @@ function forkFaults(chain: Chain, heads: readonly CheckedHead[]): LedgerFault[] 
     .flatMap(({ head, from }) => ({ last: chain.byHash.get(head), from }));
   const isOfReset = (entry: AnyEntry): boolean =>
     ofResets.some(({ last, from }) => last !== undefined && from <= entry.seq && chain.leadsTo(entry, last));
+  // One of them was there before the reset. It need not stand first: files of a record are in the order of their names.
   return chain
     .forks()
-    .filter((entry) => !isOfReset(entry))
+    .flatMap((entries) => entries.filter((entry) => !isOfReset(entry)).slice(1))
     .map(({ seq }) => ({ kind: 'forked', seq, reason: 'stands there twice, and no reset of the run explains it' }));
 }
 
@@ -197,6 +198,27 @@ function unsignedFault(chain: Chain, tip: AnyEntry, signed: ReadonlySet<string>)
   const signedTo = chain.signedTo(tip, signed);
   if (signedTo > tip.seq) return [];
   return [{ kind: 'unsigned', seq: signedTo, reason: `to ${tip.seq} stand under no signed head` }];
+}
+
+/**
+ * Compares a copy with the ledger of its run; the first entry that differs was written anew.
+ * @param stored number of entries that the copy must have while the run goes on
+ */
+export function copyFaults(
+  copy: readonly AnyEntry[],
+  run: readonly AnyEntry[],
+  { ended, stored = 0 }: { readonly ended: boolean; readonly stored?: number },
+): LedgerFault[] {
+  const hashes = new Set(copy.map(({ hash }) => hash));
+  const first = run.find(({ hash }) => !hashes.has(hash));
+  if (first === undefined) return [];
+  const { seq } = first;
+  if (copy.some((entry) => entry.seq === seq))
+    return [{ kind: 'rewritten', seq, reason: 'is another one in the copy than in the run' }];
+  const why = ended
+    ? 'the run has ended, and goes on to more'
+    : `the run has stored its first ${stored} entries, and continued as new`;
+  return ended || seq < stored ? [{ kind: 'truncated', seq, reason: `is cut off in the copy: ${why}` }] : [];
 }
 
 /**

@@ -1,7 +1,7 @@
 /** Reads ledgers from files: the directory sink's records, and exports. Temporal is not asked. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { CountersignError } from '../../contracts/errors.ts';
+import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
 import { type AnyEntry, LedgerLine } from '../../contracts/schemas/ledger.ts';
 import type { LedgerFault } from './check.ts';
 import type { HeadPlace } from './heads.ts';
@@ -12,6 +12,8 @@ export interface LedgerCopy {
   readonly entries: readonly AnyEntry[];
   readonly signedHeads: readonly string[];
   readonly faults: readonly LedgerFault[];
+  /** Set for what `ledger.directory` holds: a run goes on only once it has all that was recorded until then. */
+  readonly isRecord?: true;
 }
 
 /** @param name of the file, named in faults */
@@ -72,36 +74,47 @@ export async function readRecords(root: string, workflowId: string, firstRunId?:
     const message = `There are records of ${folders.length} runs of this id. Name one with --first-run: ${folders.map(({ first }) => first).join(', ')}.`;
     throw new CountersignError('USAGE', message, { runId: workflowId });
   }
-  const names = (await readdir(folder.path)).filter((name) => name.endsWith('.jsonl')).toSorted();
-  const copies = await Promise.all(
-    names.map(async (name) => readLines(await readFile(join(folder.path, name), 'utf8'), workflowId, name)),
-  );
-  const all = copies.flatMap(({ entries }) => entries);
-  const known = new Set(all.map(({ hash }) => hash));
+  const names = (await readdir(folder.path).catch(unreadable(folder.path))).filter((name) => name.endsWith('.jsonl'));
+  const files: (LedgerCopy & { readonly name: string })[] = [];
+  // One at a time: a long run has more files than a process may open.
+  for (const name of names.toSorted()) {
+    const path = join(folder.path, name);
+    files.push({ ...readLines(await readFile(path, 'utf8').catch(unreadable(path)), workflowId, name), name });
+  }
   return {
     place: {
-      ...copies.find(({ place }) => place.firstRunId !== undefined)?.place,
+      ...files.find(({ place }) => place.firstRunId !== undefined)?.place,
       workflowId,
       firstRunId: folder.first,
     },
-    entries: all,
-    signedHeads: copies.flatMap(({ signedHeads }) => signedHeads),
-    faults: copies.flatMap((copy, index) => mended(copy, copies.slice(index + 1), known)),
+    entries: files.flatMap(({ entries }) => entries),
+    signedHeads: files.flatMap(({ signedHeads }) => signedHeads),
+    faults: files.flatMap((file) => mended(file, files)),
+    isRecord: true,
   };
 }
 
+type RecordFile = Pick<LedgerCopy, 'entries' | 'faults'> & { readonly name: string };
+
 /** Drops the fault of a file that a crash cut off, if another file has the missing entries. */
-function mended(
-  { entries, faults }: LedgerCopy,
-  later: readonly LedgerCopy[],
-  known: ReadonlySet<string>,
-): readonly LedgerFault[] {
-  const last = entries.at(-1);
-  const isMended = later.some((copy) => {
-    const [first] = copy.entries;
-    return first !== undefined && (last === undefined ? known.has(first.hash) : first.prev === last.hash);
-  });
-  return isMended ? faults.filter(({ kind }) => kind !== 'truncated') : faults;
+function mended(file: RecordFile, files: readonly RecordFile[]): readonly LedgerFault[] {
+  const last = file.entries.at(-1);
+  const isMended =
+    last === undefined
+      ? isWrittenAgain(file, files)
+      : files.some(({ name, entries: [first] }) => name > file.name && first?.prev === last.hash);
+  return isMended ? file.faults.filter(({ kind }) => kind !== 'truncated') : file.faults;
+}
+
+/** The name of a file says where it began. What a reset put beside it has its own name, and is not what was lost. */
+function isWrittenAgain({ name: lost }: RecordFile, files: readonly RecordFile[]): boolean {
+  const stem = lost.replace(/(?:-again)*\.jsonl$/, '');
+  const [, seq, prev = ''] = /^(\d{12})-([0-9a-f]{16})/.exec(stem) ?? [];
+  return files.some(
+    ({ name, entries }) =>
+      (!name.startsWith(`${stem}-`) || name.startsWith(`${stem}-again`)) &&
+      entries.some((entry) => entry.seq === Number(seq) && entry.prev.startsWith(prev)),
+  );
 }
 
 async function foldersOf(
@@ -111,16 +124,23 @@ async function foldersOf(
 ): Promise<{ readonly path: string; readonly first: string }[]> {
   const shown = `${encodeURIComponent(workflowId).slice(0, 120)}~`;
   const found: { path: string; first: string }[] = [];
-  const letters = await readdir(root, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
-    throw new CountersignError('USAGE', `The directory ${root} cannot be read (${error.code ?? 'error'}).`);
-  });
-  for (const { name: letter } of letters.filter((entry) => entry.isDirectory()))
-    for (const name of await readdir(join(root, letter))) {
+  const letters = await readdir(root, { withFileTypes: true }).catch(unreadable(root));
+  // A volume may have folders of its own beside those of the sink.
+  for (const { name: letter } of letters.filter((entry) => entry.isDirectory() && entry.name.length === 2))
+    for (const name of await readdir(join(root, letter)).catch(unreadable(join(root, letter)))) {
       const first = name.slice(shown.length);
       if (name.startsWith(shown) && (firstRunId ?? first) === first && !first.includes('~'))
         found.push({ path: join(root, letter, name), first });
     }
   return found;
+}
+
+/** @throws CountersignError `USAGE` */
+function unreadable(path: string): (error: unknown) => never {
+  return (error) => {
+    const message = `${path} cannot be read (${nodeCodeOf(error) ?? 'error'}). Is it there? The user of the workers alone may read records: verify as that user, or name a copy.`;
+    throw new CountersignError('USAGE', message, {}, { cause: error });
+  };
 }
 
 /** @returns undefined if the line is not JSON */

@@ -7,8 +7,10 @@ import { LedgerHead } from '../../contracts/schemas/ledger.ts';
 import { fromBase64url } from '../../domain/text/canonical.ts';
 import type { CheckedHead, LedgerFault } from './check.ts';
 
-/** Public keys by key id; a key under `*` stands for every id. */
-export type HeadKeys = ReadonlyMap<string, CryptoKey | Uint8Array>;
+/** Public keys by key id; those under `*` stand for every id, since PEM has none. */
+export type HeadKeys = ReadonlyMap<string, readonly (CryptoKey | Uint8Array)[]>;
+
+const PEM = /-----BEGIN PUBLIC KEY-----[^-]*-----END PUBLIC KEY-----/g;
 
 const PublicJwk = z.looseObject({
   kty: z.literal('OKP'),
@@ -22,17 +24,20 @@ const JwkSet = z.object({ keys: z.array(PublicJwk).min(1) });
 
 /**
  * Reads public keys.
- * @param text a JWK, a JWK set, or a public key in PEM
+ * @param text a JWK, a JWK set, or public keys in PEM, one after the other: workers get a new key now and then
  * @throws CountersignError `USAGE`
  */
 export async function readHeadKeys(text: string): Promise<HeadKeys> {
   try {
-    if (text.includes('-----BEGIN PUBLIC KEY-----')) return new Map([['*', await importSPKI(text.trim(), HEAD_ALG)]]);
+    const blocks = text.match(PEM) ?? [];
+    if (blocks.length > 0 && text.replaceAll(PEM, '').trim() === '')
+      return new Map([['*', await Promise.all(blocks.map((block) => importSPKI(block, HEAD_ALG)))]]);
     const value: unknown = JSON.parse(text);
     const set = JwkSet.safeParse(value);
     const keys = set.success ? set.data.keys : [PublicJwk.parse(value)];
-    const read = new Map<string, CryptoKey | Uint8Array>();
-    for (const { kty, crv, x, kid } of keys) read.set(kid ?? '*', await importJWK({ kty, crv, x }, HEAD_ALG));
+    const read = new Map<string, (CryptoKey | Uint8Array)[]>();
+    for (const { kty, crv, x, kid = '*' } of keys)
+      read.set(kid, [...(read.get(kid) ?? []), await importJWK({ kty, crv, x }, HEAD_ALG)]);
     return read;
   } catch {
     // The cause is left out: it may quote a private key that was given by mistake.
@@ -80,12 +85,20 @@ export async function checkHead(signed: string, place: HeadPlace, keys?: HeadKey
     if (place[field] !== undefined && place[field] !== head[field])
       return foreign(`stands beside a signed head of another run: its ${field} is ${head[field]}`, seq);
   if (keys === undefined) return { kind: 'head', head: { ...head, kid, verified: false } };
-  const key = keys.get(kid) ?? keys.get('*');
-  if (key === undefined) return foreign(`stands beside a head that is signed by ${kid}, whose key was not given`, seq);
+  const known = keys.get(kid) ?? keys.get('*');
+  if (known === undefined)
+    return foreign(`stands beside a head that is signed by ${kid}, whose key was not given`, seq);
+  for (const key of known)
+    if (await isSignedBy(signed, key)) return { kind: 'head', head: { ...head, kid, verified: true } };
+  const named = keys.has(kid) ? '' : ' with any key that was given: is its own among them?';
+  return foreign(`stands beside a head whose signature by ${kid} does not hold${named}`, seq);
+}
+
+async function isSignedBy(signed: string, key: CryptoKey | Uint8Array): Promise<boolean> {
   try {
     await compactVerify(signed, key, { algorithms: [HEAD_ALG] });
+    return true;
   } catch {
-    return foreign(`stands beside a head whose signature by ${kid} does not hold`, seq);
+    return false;
   }
-  return { kind: 'head', head: { ...head, kid, verified: true } };
 }

@@ -22,7 +22,7 @@ import {
 import { openMessage } from '../../domain/signing/message.ts';
 import { type Answerable, isEdit } from '../../domain/state/run.ts';
 import { hashOf, sha256Hex } from '../../domain/text/canonical.ts';
-import { decoded, executionChain, type HistoryEvent } from '../engine/executions.ts';
+import { decoded, executionChain, type HistoryEvent, readable } from '../engine/executions.ts';
 import type { LedgerFault } from './check.ts';
 import { fieldOf, listAt, textAt } from './files.ts';
 
@@ -38,6 +38,8 @@ export interface RecordedDeeds {
   start: { readonly spec: unknown; readonly at?: number };
   /** Entries before this number belong to executions whose history is no longer retained. */
   from: number;
+  /** Entries before this number were stored, and delivered to every sink, before the newest execution began. */
+  stored: number;
   /** Hashes of the texts in a message, by decision id or message id; one of them is the hash of its signature. */
   readonly sent: Map<string, readonly string[]>;
   /** The same messages, whole. */
@@ -58,12 +60,19 @@ export interface RecordedDeeds {
 /**
  * Reads from history what the ledger should say.
  * @param before event id of the newest execution up to which history is read; absent: all of it
+ * @param deadlineMs for each execution
  * @throws Temporal's error if the newest execution cannot be read
  */
-export async function readDeeds(client: Client, workflowId: string, before?: number): Promise<RecordedDeeds> {
+export async function readDeeds(
+  client: Client,
+  workflowId: string,
+  before?: number,
+  deadlineMs?: number,
+): Promise<RecordedDeeds> {
   const deeds: RecordedDeeds = {
     start: { spec: undefined },
     from: 0,
+    stored: 0,
     sent: new Map(),
     messages: new Map(),
     accepted: new Set(),
@@ -71,7 +80,7 @@ export async function readDeeds(client: Client, workflowId: string, before?: num
     outcomes: new Map(),
     lost: new Set(),
   };
-  const { histories, isWhole } = await executionChain(client, workflowId);
+  const { histories, isWhole } = await executionChain(client, workflowId, deadlineMs);
   const chain = histories.map(({ events }, index) =>
     index === histories.length - 1 && before !== undefined
       ? (events ?? []).filter(({ eventId }) => Number(eventId) < before)
@@ -81,7 +90,11 @@ export async function readDeeds(client: Client, workflowId: string, before?: num
   const input = await decoded(client, first?.workflowExecutionStartedEventAttributes?.input?.payloads);
   deeds.start = { spec: input[0], ...(isWhole ? { at: tsToMs(first?.eventTime) } : {}) };
   // A first execution has nothing carried over. If its input claims otherwise, no earlier entry is hidden by that.
-  deeds.from = deeds.start.at === undefined ? carriedLength(input) : 0;
+  const carried = carriedIn(input);
+  deeds.from = deeds.start.at === undefined ? carried.stored + carried.since : 0;
+  const newest = chain.at(-1)?.[0]?.workflowExecutionStartedEventAttributes;
+  // Sinks have nothing of what continue-as-new carries beside the stored entries.
+  if (!isWhole || chain.length > 1) deeds.stored = carriedIn(await decoded(client, newest?.input?.payloads)).stored;
   for (const events of chain) await readExecution(client, events, deeds);
   return deeds;
 }
@@ -93,7 +106,8 @@ async function readExecution(client: Client, events: readonly HistoryEvent[], de
     const signal = event.workflowExecutionSignaledEventAttributes;
     const at = tsToMs(event.eventTime);
     if (signal?.signalName === SIGNALS.decide)
-      noteSent(deeds, { message: (await decoded(client, signal.input?.payloads))[0], at }, undefined);
+      // Anybody may send one, also one that nobody can read: it would keep the rest from being verified.
+      noteSent(deeds, { message: await readable(client, signal.input?.payloads), at }, undefined);
     // After a reset Temporal records a reapplied update as admitted; its later acceptance does not repeat the request.
     const accepted =
       event.workflowExecutionUpdateAcceptedEventAttributes?.acceptedRequest ??
@@ -185,8 +199,8 @@ async function noteCall(
   }
   const callId = calls.get(at) ?? (ended === completed ? polls.get(at) : undefined);
   if (callId === undefined) return;
-  const [result] = await decoded(client, completed?.result?.payloads);
-  // An answer that is none says nothing; a call that failed or timed out has none.
+  // An answer that is none, or that cannot be read, says nothing; a call that failed or timed out has none.
+  const result = await readable(client, completed?.result?.payloads);
   noteResult(deeds, callId, ended === completed ? (result ?? null) : undefined);
 }
 
@@ -259,16 +273,11 @@ function isInput(fact: AnyEntry['fact']): boolean {
   return fact.kind === 'said' && textAt(fact, 'messageId') === undefined;
 }
 
-/**
- * Returns the number of the first entry in the oldest retained execution. Entries written while continue-as-new stored
- * the ledger count as carried.
- */
-function carriedLength([, carry]: readonly unknown[]): number {
-  if (typeof carry !== 'object' || carry === null || !('journal' in carry)) return 0;
-  const { journal } = carry;
-  if (typeof journal !== 'object' || journal === null || !('ledgerLength' in journal)) return 0;
-  const since = 'since' in journal && Array.isArray(journal.since) ? journal.since.length : 0;
-  return Number(journal.ledgerLength) + since;
+/** Returns how many entries an execution began with: stored ones, and those written while these were being stored. */
+function carriedIn([, carry]: readonly unknown[]): { readonly stored: number; readonly since: number } {
+  const journal = fieldOf(carry, 'journal');
+  const stored = Number(fieldOf(journal, 'ledgerLength') ?? 0);
+  return { stored: Number.isSafeInteger(stored) ? stored : 0, since: listAt(journal, 'since').length };
 }
 
 // Signed answers are read from the messages in history.

@@ -10,6 +10,7 @@ import type { LedgerPage, TranscriptPage } from '../../contracts/schemas/run-sta
 import type { Message } from '../../contracts/schemas/transcript.ts';
 import { type LedgerCheck, verifyChain } from '../../domain/run/journal.ts';
 import { askWorkflow, type Engine } from '../engine/engine.ts';
+import { jsonOf } from './files.ts';
 
 /** The artifact store of the workers, or a copy of it, in which closed segments are. */
 export interface ArtifactReader {
@@ -161,7 +162,7 @@ export async function readSegments(artifacts: ArtifactReader, newest: string, wo
 
 async function readSegment(artifacts: ArtifactReader, ref: ArtifactRef): Promise<Segment> {
   const text = new TextDecoder().decode(await artifacts.get(ref));
-  return parseAs(Segment, JSON.parse(text), 'ARTIFACT_CORRUPT', 'stored segment');
+  return parseAs(Segment, jsonOf(text), 'ARTIFACT_CORRUPT', 'stored segment');
 }
 
 /** @param from number of the first entry that can be read without the store */

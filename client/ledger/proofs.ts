@@ -52,11 +52,7 @@ interface Place {
 export function checkProofs(entries: readonly AnyEntry[], parts: ProofParts): ProofReport {
   const { deeds, namespace, workflowId } = parts;
   const place = { namespace, workflowId, ...believed(entries, parts.trusted) };
-  const [first] = entries;
-  const faults: LedgerFault[] =
-    first === undefined || first.fact.kind === 'run.started'
-      ? []
-      : [{ kind: 'proof-unsigned', seq: first.seq, reason: 'does not say who started the run' }];
+  const faults = [...startlessFaults(entries)];
   let [checked, unchecked] = [0, 0];
   for (const entry of entries.filter(isProvable)) {
     const { seq, fact } = entry;
@@ -91,7 +87,14 @@ export function checkNamedKeys(
     const doubt = namedDoubt(fact, place);
     return doubt === undefined ? [] : [{ ...doubt, seq }];
   });
-  return { faults, checked: 0, unchecked: entries.filter(isProvable).length };
+  const startless = startlessFaults(whole).filter(({ seq }) => entries.some((entry) => entry.seq === seq));
+  return { faults: [...startless, ...faults], checked: 0, unchecked: entries.filter(isProvable).length };
+}
+
+/** A chain without a start names nobody who must have signed, so that nothing of it would be looked for. */
+function startlessFaults([first]: readonly AnyEntry[]): readonly LedgerFault[] {
+  if (first === undefined || first.fact.kind === 'run.started') return [];
+  return [{ kind: 'proof-unsigned', seq: first.seq, reason: 'does not say who started the run' }];
 }
 
 /** Counts the signatures that the ledger names; for callers without keys. */

@@ -129,6 +129,7 @@ export async function discardedPart(client: Client, history: History, from: numb
   const stretches = new Set<string>();
   const calls = new Map<string, DiscardedCall>();
   const answers: DiscardedAnswer[] = [];
+  const admitted = new Map<string, UpdateRequest>();
   for (const event of events) {
     const isDiscarded = Number(event.eventId) >= from;
     const scheduled = event.activityTaskScheduledEventAttributes;
@@ -137,6 +138,9 @@ export async function discardedPart(client: Client, history: History, from: numb
     // An unreadable payload is shown as such and not thrown, since the run is broken already.
     const result = await readable(client, completed?.result?.payloads);
     for (const callId of repeatableIn(result)) repeatable.add(callId);
+    // After a reset Temporal records a message that it sends again as admitted; its acceptance does not repeat it.
+    const request = event.workflowExecutionUpdateAdmittedEventAttributes?.request;
+    if (request) admitted.set(request.meta?.updateId ?? '', request);
     if (!isDiscarded) continue;
     const timedOut = event.activityTaskTimedOutEventAttributes;
     const beat = timedOut?.failure?.timeoutFailureInfo?.lastHeartbeatDetails;
@@ -155,7 +159,8 @@ export async function discardedPart(client: Client, history: History, from: numb
         ...call,
         ending: completed ? endingOf(result) : Number(ended.startedEventId ?? 0) === 0 ? 'unsent' : 'unknown',
       });
-    const accepted = event.workflowExecutionUpdateAcceptedEventAttributes?.acceptedRequest;
+    const acceptance = event.workflowExecutionUpdateAcceptedEventAttributes;
+    const accepted = acceptance?.acceptedRequest ?? admitted.get(acceptance?.protocolInstanceId ?? '');
     if (accepted) answers.push(answerOf(accepted, await readable(client, accepted.input?.args?.payloads)));
   }
   return {
@@ -177,13 +182,11 @@ function callOf(event: HistoryEvent, input: unknown): DiscardedCall {
   };
 }
 
-function answerOf(
-  {
-    input,
-    meta,
-  }: NonNullable<NonNullable<HistoryEvent['workflowExecutionUpdateAcceptedEventAttributes']>['acceptedRequest']>,
-  message: unknown,
-): DiscardedAnswer {
+type UpdateRequest = NonNullable<
+  NonNullable<HistoryEvent['workflowExecutionUpdateAcceptedEventAttributes']>['acceptedRequest']
+>;
+
+function answerOf({ input, meta }: UpdateRequest, message: unknown): DiscardedAnswer {
   const callId = textAt(message, 'callId');
   const by = textAt(fieldOf(message, 'approver') ?? fieldOf(message, 'by'), 'id');
   const changes = fieldOf(message, 'changes');

@@ -9,7 +9,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { z } from 'zod';
 import { SIGNING } from '../../contracts/crypto.ts';
 import { defined } from '../../contracts/defined.ts';
-import { CountersignError } from '../../contracts/errors.ts';
+import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
 import { Name } from '../../contracts/schemas/json.ts';
 import type { RunState } from '../../contracts/schemas/run-state.ts';
 import { Assertion, type SignedPurpose } from '../../contracts/schemas/trust.ts';
@@ -106,7 +106,10 @@ export function createSigner(kid: string, key: JsonWebKey | string, groups?: rea
  * @throws CountersignError `USAGE`
  */
 export async function readSigner(path: string, shown: string = path, groups?: readonly string[]): Promise<Signer> {
-  const text = await readFile(path, 'utf8').catch(() => '');
+  const text = await readFile(path, 'utf8').catch((error: unknown) => {
+    const message = `The signing key ${shown} cannot be read (${nodeCodeOf(error) ?? 'error'}). Name one that is there and that you may read (it is for its owner alone), or make one with: countersign keys new`;
+    throw new CountersignError('USAGE', message);
+  });
   const read = PrivateJwk.safeParse(jsonOf(text));
   // The cause is left out, since it may quote the file.
   if (!read.success) {

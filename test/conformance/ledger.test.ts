@@ -1,4 +1,4 @@
-/** What every `LedgerSink` does: section 8 F39, J (audit), INV-D3. */
+/** What every `LedgerSink` does: section 8 F39, J (audit), INV-D3. One file, because both sinks run the same suite. */
 import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,6 +9,7 @@ import { setUpRoot } from '../../activities/artifacts/root.ts';
 import { createLedgerDirectory, folderOf, LEDGER_ROOT } from '../../activities/ledger/directory.ts';
 import type { LedgerSink } from '../../activities/ledger/port.ts';
 import { createLedgerWebhook } from '../../activities/ledger/webhook.ts';
+import { readRecords } from '../../client/ledger/files.ts';
 import type { AnyEntry, LedgerLine } from '../../contracts/schemas/ledger.ts';
 import { sealEntry } from '../../domain/run/journal.ts';
 import { chainOf, recordOf, STREAM } from '../support/builders/ledger-record.ts';
@@ -264,6 +265,24 @@ describe('the ledger directory', () => {
     expect(kept).toHaveLength(2);
     const second = await readFile(join(folderOf(root, recordOf(chain).head), kept[1] ?? ''), 'utf8');
     expect(second.split('\n').filter((line) => line.includes('"entry"'))).toHaveLength(3);
+  });
+
+  test.each([
+    ['nothing', 0],
+    ['a piece of its first line', 30],
+  ])('of a file of which %s is left, all is written again, beside it', async (_, bytes) => {
+    const root = newRoot();
+    const chain = chainOf(6);
+    const sink = createLedgerDirectory(root);
+    await sink.deliver(recordOf(chain.slice(0, 2)));
+    await sink.deliver(recordOf(chain.slice(0, 4)));
+    for (const file of await filesOf(root)) await truncate(join(root, file), bytes);
+    // Two workers, and a record that is longer than the one that was lost.
+    await Promise.all([sink, createLedgerDirectory(root)].map(async (each) => each.deliver(recordOf(chain))));
+    await sink.deliver(recordOf(chain));
+    const { entries, faults } = await readRecords(root, STREAM.workflowId);
+    expect(entries).toEqual(chain);
+    expect(faults).toEqual([]);
   });
 
   test('F39: a line that was changed is refused, and what was to follow it waits', async () => {

@@ -13,6 +13,7 @@ const COMMANDS = {
   watch: [['watch', 'some-run'], 'DescribeWorkflowExecution'],
   setup: [['setup'], 'DescribeNamespace'],
   'replay --live': [['replay', '--live'], 'ListWorkflowExecutions'],
+  'keys zone used': [['keys', 'zone', 'used', 'zone-1'], 'ListWorkflowExecutions'],
   show: [['show', 'some-run'], 'QueryWorkflow'],
 } as const;
 

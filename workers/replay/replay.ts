@@ -83,6 +83,19 @@ export async function* liveHistories(
   }
 }
 
+/** Gives each history a deadline of its own, since a namespace may hold thousands. */
+export async function* inTime(
+  histories: AsyncGenerator<Recorded>,
+  { connection }: Pick<Client, 'connection'>,
+  deadlineMs: number,
+): AsyncGenerator<Recorded> {
+  for (;;) {
+    const next = await connection.withDeadline(Date.now() + deadlineMs, () => histories.next());
+    if (next.done === true) return;
+    yield next.value;
+  }
+}
+
 export function workerOptions({
   bundle,
   config,

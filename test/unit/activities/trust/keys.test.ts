@@ -107,6 +107,36 @@ describe('when they are read', () => {
     held.document = new Error('away');
     await expect(keys.setFor('default', 'new')).rejects.toMatchObject({ code: 'TRUST_UNAVAILABLE' });
   });
+
+  test('while what was known stands in for keys that cannot be read, the log says so: revocations are not seen', async () => {
+    let now = 0;
+    const warnings: string[] = [];
+    const held = store(setOf(ann));
+    const keys = createTrustedKeys(
+      config,
+      held,
+      () => now,
+      (message) => warnings.push(message),
+    );
+    await keys.setFor('default', 'new');
+    held.document = Object.assign(new Error('secret-canary'), { code: 'EACCES' });
+    for (let times = 0; times < 3; times += 1) await keys.setFor('default', 'new');
+    expect(warnings).toEqual([
+      'The trusted keys of the store (trust.jwks) cannot be read (EACCES). Those of 1970-01-01T00:00:00.000Z count until 1970-01-02T00:00:00.000Z, with every key that was revoked since.',
+    ]);
+    // One that is not valid says where; it is told again after a while, and at once after keys that were taken.
+    held.document = { keys: [{ ...ann.entry, kid: 7 }] };
+    now = 900_000;
+    await keys.setFor('default', 'new');
+    held.document = setOf(ann);
+    await keys.setFor('default', 'new');
+    held.document = new Error('away');
+    await keys.setFor('default', 'new');
+    expect(warnings.slice(1)).toEqual([
+      expect.stringContaining('keys[0].kid'),
+      expect.stringContaining('00:15:00.000Z'),
+    ]);
+  });
 });
 
 test.each([

@@ -1,5 +1,5 @@
 /** `countersign keys new | list | rotate | revoke`: who is believed, as a file that workers read (§3.3, F21). */
-import { readFile, stat } from 'node:fs/promises';
+import { chmod, lstat, mkdir, readdir, readFile, rename, stat, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { createTrustedKeys, createTrustFile } from '../../../../activities/trust/keys.ts';
@@ -87,6 +87,50 @@ test('a rotated key signs nothing any more, and what replaced it is the same voi
   expect((await runCommand(['keys', 'list'], { directory })).out).toBe('No key is trusted (trust.jwks).\n');
 });
 
+test('a key is revoked where workers read the file, and they can read it still: behind a link, for whom it was', async () => {
+  const directory = await folder();
+  await made(directory, 'new', 'ann-1', '--person', 'acme|ann');
+  const [file, shared] = [join(directory, 'trust.jwks'), join(directory, 'shared', 'trust.jwks')];
+  await mkdir(join(directory, 'shared'));
+  await rename(file, shared);
+  await symlink(shared, file);
+  await chmod(shared, 0o664);
+  await made(directory, 'revoke', 'ann-1');
+  expect(JSON.parse(await readFile(shared, 'utf8'))).toEqual({ keys: [] });
+  expect((await lstat(file)).isSymbolicLink()).toBe(true);
+  expect((await stat(shared)).mode & 0o777).toBe(0o664);
+  expect(await readdir(join(directory, 'shared'))).toEqual(['trust.jwks']);
+});
+
+test('commands at one time lose nothing of each other: a key that was revoked meanwhile does not come back', async () => {
+  const directory = await folder();
+  await made(directory, 'new', 'lost', '--service', 'acme');
+  await Promise.all([
+    ...['a', 'b', 'c'].map(async (kid) => await made(directory, 'new', kid, '--service', 'acme')),
+    made(directory, 'revoke', 'lost'),
+  ]);
+  const { out } = await runCommand(['keys', 'list', '--json'], { directory });
+  // Sound: the command prints the keys.
+  const { keys } = JSON.parse(out) as { keys: readonly { kid: string }[] };
+  expect(keys.map(({ kid }) => kid).toSorted()).toEqual(['a', 'b', 'c']);
+  expect((await readdir(directory)).filter((name) => name.startsWith('trust'))).toEqual(['trust.jwks']);
+});
+
+test('where a command has died while it changed the keys, the next one says what to do, and changes nothing', async () => {
+  const directory = await folder({ 'trust.jwks.next': '' });
+  const refused = await runCommand(['keys', 'new', 'a', '--service', 'acme', '--json'], { directory });
+  expect(refused.exitCode).toBe(2);
+  expect(errorOf(refused).message).toMatch(/Another command changes trust\.jwks, .* remove .*trust\.jwks\.next/);
+  expect(await readdir(directory)).toEqual(['trust.jwks.next']);
+});
+
+test('keys that cannot be written are said to be as they were', async () => {
+  const directory = await folder();
+  const args = ['keys', 'new', 'b', '--service', 'acme', '--trust', 'nowhere/trust.jwks', '--json'];
+  const refused = await runCommand(args, { directory });
+  expect([refused.exitCode, errorOf(refused).message]).toEqual([2, expect.stringContaining('ENOENT')]);
+});
+
 test.each([
   [['new', 'ann-1'], 'one of --person or of --service'],
   [['new', 'ann-1', '--person', 'acme|ann', '--service', 'acme'], 'one of --person or of --service'],
@@ -127,4 +171,17 @@ test('a key that was replaced is not replaced again, and a file that is no key s
     await expect(readSigner(join(directory, file))).rejects.toThrow(
       /^(?!.*canary)The signing key .*keys new|no private key/,
     );
+});
+
+test('a key file that is not there, or cannot be read, is not told to be no key', async () => {
+  const directory = await folder();
+  await mkdir(join(directory, 'dir.jwk'));
+  for (const [file, why] of [
+    ['away.jwk', 'ENOENT'],
+    ['dir.jwk', 'EISDIR'],
+  ] as const)
+    await expect(readSigner(join(directory, file), file)).rejects.toMatchObject({
+      code: 'USAGE',
+      message: expect.stringContaining(`The signing key ${file} cannot be read (${why})`),
+    });
 });

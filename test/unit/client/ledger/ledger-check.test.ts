@@ -1,10 +1,22 @@
 /** Whatever is done to a kept ledger is found, with the entry and how (J, F39). */
+import { mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { SignHead } from '../../../../activities/ledger/port.ts';
-import { checkLedger, conversationFaults, type FaultKind, type LedgerReport } from '../../../../client/ledger/check.ts';
-import { readLines } from '../../../../client/ledger/files.ts';
+import { setUpRoot } from '../../../../activities/artifacts/root.ts';
+import { createLedgerDirectory, LEDGER_ROOT } from '../../../../activities/ledger/directory.ts';
+import { createDelivery, type SignHead } from '../../../../activities/ledger/port.ts';
+import { exportText } from '../../../../cli/views/ledger.ts';
+import {
+  checkLedger,
+  conversationFaults,
+  copyFaults,
+  type FaultKind,
+  type LedgerReport,
+} from '../../../../client/ledger/check.ts';
+import { readLines, readRecords } from '../../../../client/ledger/files.ts';
 import { checkHead, type HeadKeys, readHeadKeys } from '../../../../client/ledger/heads.ts';
 import type { LedgerEntry, LedgerLine } from '../../../../contracts/schemas/ledger.ts';
 import type { Message } from '../../../../contracts/schemas/transcript.ts';
@@ -147,6 +159,21 @@ describe('a kept ledger', () => {
     expect(await reportOf(textOf([...lines, ...reset]))).toMatchObject({ faults: [], branches: 2, length: 9 });
   });
 
+  test('a branch that a reset made where a record begins stands before what it left, by the names of their files', async () => {
+    const root = join(await mkdtemp(join(tmpdir(), 'countersign-branches-')), 'root');
+    setUpRoot(root, true, LEDGER_ROOT);
+    const deliver = createDelivery(sign, [createLedgerDirectory(root)]);
+    await deliver(STREAM, CHAIN.slice(0, 3));
+    await deliver(STREAM, CHAIN.slice(3));
+    const branch = chainOf(8, 'branch', CHAIN.slice(0, 3)).slice(3);
+    await deliver({ ...STREAM, runId: 'reset-1', resetOf: STREAM.runId }, branch);
+    const told = exportText('jsonl', await readRecords(root, STREAM.workflowId));
+    expect(told.indexOf(branch[0]?.hash ?? '')).toBeLessThan(told.indexOf(CHAIN[3]?.hash ?? ''));
+    expect(await reportOf(told)).toMatchObject({ faults: [], branches: 2, length: 9 });
+    const forged = await linesOf(sign, chainOf(8, 'forged', CHAIN.slice(0, 3)).slice(3));
+    expect((await reportOf(`${told}${textOf(forged)}`)).faults).toMatchObject([{ kind: 'forked', seq: 3 }]);
+  });
+
   test('unreadable: a line that is none, and one of another run', async () => {
     const text = textOf(lines);
     expect((await reportOf(`nothing\n${text}`)).faults[0]).toMatchObject({ kind: 'unreadable', seq: 0 });
@@ -186,6 +213,27 @@ describe('a kept ledger', () => {
       }),
       { numRuns: 500 },
     );
+  });
+});
+
+describe('a copy beside its run', () => {
+  const faults = (copy: readonly LedgerEntry[], stored?: number, ended = false) =>
+    copyFaults(copy, CHAIN, { ended, ...(stored !== undefined && { stored }) }).map(
+      ({ kind, seq }) => `${kind} ${seq}`,
+    );
+
+  test('that lacks the end of it is cut off where the run has ended, or had handed over more before it continued as new', () => {
+    expect(faults(CHAIN.slice(0, 4), 7)).toEqual(['truncated 4']);
+    expect(faults([], 7)).toEqual(['truncated 0']);
+    expect(faults(CHAIN.slice(0, 4), undefined, true)).toEqual(['truncated 4']);
+    // What an execution records is handed over when it ends.
+    expect(faults(CHAIN.slice(0, 7), 7)).toEqual([]);
+    expect(faults(CHAIN.slice(0, 4))).toEqual([]);
+  });
+
+  test('that says something else was written anew', () => {
+    expect(faults(rehashed(), 7)).toEqual(['rewritten 2']);
+    expect(faults(CHAIN, 9, true)).toEqual([]);
   });
 });
 
@@ -237,8 +285,34 @@ describe('a key file', () => {
     expect((await readHeadKeys(text())).size).toBe(1);
   });
 
+  test('may hold the keys of workers before and after a change, in PEM too, where no key has a name', async () => {
+    const next = headKey('worker-2');
+    const [before, after] = await Promise.all(
+      [sign, await signerOf(next)].map(async (signing) => (await linesOf(signing, CHAIN)).at(-1)),
+    );
+    const heldBy = async (text: string) => {
+      const given = await readHeadKeys(text);
+      return await Promise.all(
+        [before, after].map(async (line) =>
+          line !== undefined && 'signedHead' in line ? (await checkHead(line.signedHead, PLACE, given)).kind : 'none',
+        ),
+      );
+    };
+    expect(await heldBy(`${KEY.publicPem}${next.publicPem}`)).toEqual(['head', 'head']);
+    expect(await heldBy(JSON.stringify({ keys: [KEY, next].map(({ publicJwk: { kid: _, ...jwk } }) => jwk) }))).toEqual(
+      ['head', 'head'],
+    );
+    expect(await heldBy(next.publicPem)).toEqual(['foreign', 'head']);
+    // What a key is named for is signed with that one.
+    expect(await heldBy(JSON.stringify({ keys: [{ ...next.publicJwk, kid: KEY.kid }] }))).toEqual([
+      'foreign',
+      'foreign',
+    ]);
+  });
+
   test.each([
     ['a private key', () => KEY.pem],
+    ['a private key beside a public one', () => `${KEY.publicPem}${KEY.pem}`],
     ['a private JWK', () => JSON.stringify({ ...KEY.publicJwk, d: 'canary' })],
     ['nothing', () => ''],
     ['another kind', () => JSON.stringify({ kty: 'EC', crv: 'P-256', x: 'a', y: 'b' })],

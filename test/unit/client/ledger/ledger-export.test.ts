@@ -144,3 +144,17 @@ test('a file is exported anew, in either format, without a server', async () => 
   expect([verified.exitCode, verified.out]).toEqual([0, expect.stringContaining('chained; signatures not checked')]);
   expect((await runCommand(['ledger', 'run-1', '--export', 'xml', '--file', file])).exitCode).toBe(2);
 });
+
+test('of a file with a line that cannot be read, the rest is written, and the command fails and says what is missing', async () => {
+  const lines = exportText('jsonl', { place: PLACE, entries: chainOf(3), signedHeads: [], faults: [] }).split('\n');
+  const file = await fileOf([lines[0], lines[1]?.slice(0, 40), ...lines.slice(2)].join('\n'));
+  for (const format of ['csv', 'jsonl']) {
+    const result = await runCommand(['ledger', PLACE.workflowId, '--export', format, '--file', file]);
+    expect(result.exitCode).toBe(7);
+    expect(result.out).toContain('m-2');
+    expect(result.err).toContain('LEDGER_BROKEN');
+    expect(result.err).toContain('entry 1 should follow in the file, whose line 2 is no ledger line');
+  }
+  const nothing = await fileOf(JSON.stringify({ runId: 'run-1', entries: [] }));
+  expect((await runCommand(['ledger', 'run-1', '--export', 'csv', '--file', nothing])).exitCode).toBe(7);
+});

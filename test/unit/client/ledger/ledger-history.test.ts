@@ -6,6 +6,7 @@ import { msToTs } from '@temporalio/common/lib/time.js';
 import { loadDataConverter } from '@temporalio/common/lib/internal-non-workflow/index.js';
 import { readDeeds } from '../../../../client/ledger/history.ts';
 import { hashOf } from '../../../../domain/text/canonical.ts';
+import { createDataConverter } from '../../../../workers/codec.ts';
 
 const payloads = (value: unknown) => ({ payloads: [defaultPayloadConverter.toPayload(value)] });
 const STARTED = { eventId: 1, workflowExecutionStartedEventAttributes: { input: payloads({}) } };
@@ -23,14 +24,22 @@ const lost = (scheduledEventId: number, told?: unknown) => ({
   },
 });
 
+/** @param histories events by Temporal run id, newest first: each continues the next one */
+const clientOf = (histories: Readonly<Record<string, readonly object[]>>): Client => {
+  const [newest = ''] = Object.keys(histories);
+  const handleOf = (_: string, runId = newest) => ({
+    describe: async () => ({ runId: newest }),
+    fetchHistory: async () => ({ events: histories[runId] }),
+  });
+  const options = { loadedDataConverter: loadDataConverter(undefined) };
+  // Sound: the reader uses nothing else of a client.
+  return { workflow: { getHandle: handleOf }, options } as unknown as Client;
+};
+
 async function deedsOf(...events: readonly object[]) {
   const eventTime = msToTs(1_000);
   const timed = [STARTED, ...events].map((event) => ({ ...event, eventTime }));
-  const handle = { describe: async () => ({ runId: 'r' }), fetchHistory: async () => ({ events: timed }) };
-  const options = { loadedDataConverter: loadDataConverter(undefined) };
-  // Sound: the reader uses nothing else of a client.
-  const client = { workflow: { getHandle: () => handle }, options } as unknown as Client;
-  const { dispatched, outcomes, lost: unknown } = await readDeeds(client, 'run-1');
+  const { dispatched, outcomes, lost: unknown } = await readDeeds(clientOf({ r: timed }), 'run-1');
   return { dispatched: [...dispatched], outcomes: Object.fromEntries(outcomes), lost: [...unknown] };
 }
 
@@ -71,4 +80,55 @@ test('a call of its own: sent, answered, lost', async () => {
   expect(await deedsOf(call)).toEqual({ dispatched: ['t1.c0/1'], outcomes: {}, lost: [] });
   expect(await deedsOf(call, completed(5, { kind: 'not-sent' }))).toMatchObject({ outcomes: {}, lost: [] });
   expect(await deedsOf(call, lost(5))).toMatchObject({ outcomes: {}, lost: ['t1.c0'] });
+});
+
+test('how many entries were stored before the newest execution began: what it carries beside them is in no record', async () => {
+  const eventTime = msToTs(1_000);
+  const begun = (carry: object, continuedExecutionRunId = '') => {
+    const input = { payloads: [{}, carry].map((value) => defaultPayloadConverter.toPayload(value)) };
+    return [{ eventId: 1, eventTime, workflowExecutionStartedEventAttributes: { input, continuedExecutionRunId } }];
+  };
+  const carry = { journal: { ledgerLength: 57, since: [{}, {}] } };
+  const storedOf = async (histories: Parameters<typeof clientOf>[0]) =>
+    (await readDeeds(clientOf(histories), 'run-1')).stored;
+  expect(await storedOf({ second: begun(carry, 'first'), first: begun({}) })).toBe(57);
+  // Nothing was stored before a first execution, whatever its input says.
+  expect(await storedOf({ first: begun(carry) })).toBe(0);
+});
+
+test('each execution is read under a deadline of its own: a Temporal that falls silent on the way holds nobody', async () => {
+  const client = clientOf({ first: [{ ...STARTED, eventTime: msToTs(1_000) }] });
+  const deadlines: number[] = [];
+  const connection = {
+    withDeadline: async (until: number, read: () => Promise<unknown>) => {
+      deadlines.push(until);
+      return await read();
+    },
+  };
+  await readDeeds(Object.assign(client, { connection }), 'run-1', undefined, 5_000);
+  expect(deadlines).toHaveLength(2);
+  for (const until of deadlines) expect(until - Date.now()).toBeLessThanOrEqual(5_000);
+});
+
+test('what anybody may write into a history and nobody can read keeps nobody from verifying the rest', async () => {
+  const loadedDataConverter = createDataConverter({ encryption: { keys: [] } });
+  const unread = { payloads: [{ metadata: { encoding: Buffer.from('binary/other') }, data: Buffer.from('x') }] };
+  const eventTime = msToTs(1_000);
+  const events = [
+    STARTED,
+    { eventId: 2, workflowExecutionSignaledEventAttributes: { signalName: 'decide', input: unread } },
+    scheduled(5, 'callTool', { callId: 't1.c0', attempt: 1 }),
+    { activityTaskCompletedEventAttributes: { scheduledEventId: 5, result: unread } },
+    scheduled(9, 'callTool', { callId: 't1.c1', attempt: 1 }),
+    completed(9, ended('t1.c1').result),
+  ];
+  const client = clientOf({ first: events.map((event) => ({ ...event, eventTime })) });
+  const deeds = await readDeeds(Object.assign(client, { options: { loadedDataConverter } }), 'run-1');
+  expect([...deeds.dispatched]).toEqual(['t1.c0/1', 't1.c1/1']);
+  expect([...deeds.outcomes.keys()]).toEqual(['t1.c1']);
+  // Without the key of the run itself nothing is verified, and that is told.
+  const sealed = [{ ...STARTED, eventTime, workflowExecutionStartedEventAttributes: { input: unread } }];
+  await expect(
+    readDeeds(Object.assign(clientOf({ first: sealed }), { options: { loadedDataConverter } }), 'run-1'),
+  ).rejects.toMatchObject({ code: 'CONFIG_INVALID' });
 });

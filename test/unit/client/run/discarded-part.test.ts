@@ -1,9 +1,10 @@
-/** What a reset would take back of a stretch: each call that its result, or its last heartbeat, says has left (INV-X1). */
+/** What a reset would take back: each call of a stretch that its result, or its last heartbeat, says has left, and what people said (INV-X1, INV-D3). */
 import { expect, test } from '@jest/globals';
 import type { Client } from '@temporalio/client';
 import { defaultPayloadConverter } from '@temporalio/common';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { discardedPart } from '../../../../client/run/recovery.ts';
+import { readHistory } from '../../../../workers/replay/recorded-history.ts';
 
 type Given = Parameters<typeof discardedPart>[1];
 
@@ -77,4 +78,19 @@ test('a record of a wrong form, or with a time that is none, is one call that ca
 test('nothing left in a first activity without turns, or in the answer of another activity', async () => {
   expect(await callsOf(scheduled('prepareRun'), completed({ specHash: 'a' }))).toEqual([]);
   expect(await callsOf(scheduled('modelStep'), completed(recordOf({})))).toEqual([]);
+});
+
+test('what was said before an earlier reset, and accepted after it: Temporal recorded it as admitted', async () => {
+  const recorded = await readHistory('test/replay/histories/1.0.0-rc.1/agent-run.reset-stopped.json');
+  if (recorded.kind !== 'history') throw recorded.error;
+  const events = recorded.history.events ?? [];
+  const again = events.find((event) => event.workflowExecutionUpdateAdmittedEventAttributes);
+  const accepted = events.find((event) => event.workflowExecutionUpdateAcceptedEventAttributes);
+  // As Temporal has it: the message stands in the first of the two alone.
+  expect(accepted?.workflowExecutionUpdateAcceptedEventAttributes?.acceptedRequest ?? undefined).toBeUndefined();
+  expect(Number(again?.eventId)).toBeLessThan(Number(accepted?.eventId));
+  for (const from of [again?.eventId, accepted?.eventId]) {
+    const { answers } = await discardedPart(CLIENT, recorded.history, Number(from));
+    expect(answers).toMatchObject([{ update: 'stop', id: expect.stringMatching(/^stop\//) }]);
+  }
 });

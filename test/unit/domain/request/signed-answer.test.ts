@@ -115,6 +115,7 @@ describe.each(NAMES)('where nobody signs, %s', (name) => {
   const known = (sent: RecordedDeeds['sent']): RecordedDeeds => ({
     start: { spec: {} },
     from: 0,
+    stored: 0,
     sent,
     messages: new Map(),
     accepted: new Set(sent.keys()),
@@ -150,6 +151,7 @@ test('a decision that was left out is missed though a dispatch names it', async 
   const deeds = {
     start: { spec: {} },
     from: 0,
+    stored: 0,
     sent: new Map([['d-1', []]]),
     messages: new Map(),
     accepted: new Set(['d-1']),
