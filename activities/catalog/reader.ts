@@ -136,6 +136,11 @@ function layerOfOne(
   return catalogSays({ ...catalog, newTools }, tool.definition.name, tool.hash);
 }
 
+/** Returns the hash of the definition that `tool` holds: of a newer one that cannot be found, only the hash is known. */
+export function heldHash({ tool, pinned }: ToolNow): string {
+  return tool.definition === pinned.definition ? pinned.hash : tool.hash;
+}
+
 export async function currentTool(
   loadToolset: LoadToolset,
   catalog: CatalogSnapshot | undefined,
