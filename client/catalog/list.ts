@@ -78,12 +78,17 @@ export async function readDefinitions(
     const message = 'Tool definitions stand in the artifact store. Give this client access to it.';
     throw new CountersignError('ARTIFACT_MISSING', message);
   }
+  // Each refresh may have changed one tool: of its list only that one is kept, or all lists would be in memory at once.
+  const wanted = wantedOf(entries);
   const read = new Map<string, ReadonlyMap<string, ToolDefinition>>();
-  for (const [refresh, ref] of Object.entries(listings)) {
+  for (const [refresh, hashes] of wanted) {
+    const ref = listings[refresh];
+    if (ref === undefined) continue;
     const stored: unknown = JSON.parse(new TextDecoder().decode(await artifacts.get(ref)));
     const { tools } = parseAs(ServerTools, stored, 'ARTIFACT_CORRUPT', `listing of refresh ${refresh}`);
     // The hash covers the tool's name too, so the hash alone is enough as a key.
-    read.set(refresh, new Map(tools.map(({ definition, hash }) => [hash, definition])));
+    const kept = tools.filter(({ hash }) => hashes.has(hash));
+    read.set(refresh, new Map(kept.map(({ definition, hash }) => [hash, definition])));
   }
   const find = (tool: string, { hash, refresh }: SeenDefinition): ToolDefinition => {
     const found = read.get(String(refresh))?.get(hash);
@@ -100,6 +105,18 @@ export async function readDefinitions(
       },
     ]),
   );
+}
+
+/** Returns the hashes that are looked for in the listing of each refresh. */
+function wantedOf(entries: CatalogSnapshot['entries']): ReadonlyMap<string, ReadonlySet<string>> {
+  const wanted = new Map<string, Set<string>>();
+  for (const { definition, acknowledged = definition } of entries)
+    for (const { refresh, hash } of [definition, acknowledged]) {
+      const known = wanted.get(String(refresh));
+      if (known === undefined) wanted.set(String(refresh), new Set([hash]));
+      else known.add(hash);
+    }
+  return wanted;
 }
 
 // A verdict combines the catalog's settings with the organisation's policy.
