@@ -87,14 +87,21 @@ interface Depth {
   readonly refreshed: CatalogRefreshed | undefined;
 }
 
+/** It counts for one state of the catalog, and for one policy, which may change while the gateway runs. */
+interface KeptDepth {
+  readonly mark: string;
+  readonly policy: CatalogSettings['policy'];
+  readonly answer: Promise<Depth>;
+}
+
 export class Catalogs {
   readonly #countersign: Countersign;
   readonly #settings: CatalogSettings;
   readonly #now: () => number;
   readonly #listed = new LRUCache<string, Kept<readonly string[]>>({ max: MOST_KEPT });
   readonly #snapshots = new LRUCache<string, Kept<CatalogSnapshot>>({ max: MOST_KEPT });
-  /** By the mark of the snapshot, which names one state of one catalog. */
-  readonly #depths = new LRUCache<string, Promise<Depth>>({ max: MOST_KEPT });
+  /** Of each catalog only the newest: every refresh is another state of it. */
+  readonly #depths = new LRUCache<string, KeptDepth>({ max: MOST_KEPT });
   /** Catalogs that were connected here, which visibility may not list yet. */
   readonly #connected = new LRUCache<string, readonly string[]>({ max: MOST_KEPT });
 
@@ -331,15 +338,17 @@ export class Catalogs {
   }
 
   async #depthOf(snapshot: CatalogSnapshot): Promise<Depth> {
-    const key = `${catalogId(snapshot)} ${snapshot.mark}`;
+    const key = catalogId(snapshot);
+    const { mark } = snapshot;
+    const { policy } = this.#settings;
     const known = this.#depths.get(key);
-    if (known !== undefined) return await known;
-    const asking = this.#readDepth(snapshot);
+    if (known?.mark === mark && known.policy === policy) return await known.answer;
+    const asking: KeptDepth = { mark, policy, answer: this.#readDepth(snapshot) };
     this.#depths.set(key, asking);
     const forget = (): void => void (this.#depths.get(key) === asking && this.#depths.delete(key));
     // A store that is away may be back for the next reader.
-    asking.then(({ verdicts }) => verdicts.size < snapshot.entries.length && forget(), forget);
-    return await asking;
+    asking.answer.then(({ verdicts }) => verdicts.size < snapshot.entries.length && forget(), forget);
+    return await asking.answer;
   }
 
   async #readDepth(snapshot: CatalogSnapshot): Promise<Depth> {

@@ -3,6 +3,7 @@ import { expect, test } from '@jest/globals';
 import type { Countersign } from '../../../client/index.ts';
 import { CountersignError } from '../../../contracts/errors.ts';
 import type { CatalogEntry, CatalogSnapshot } from '../../../contracts/schemas/catalog.ts';
+import type { Policy } from '../../../contracts/schemas/policy.ts';
 import { Catalogs } from '../../../gateway/catalog/catalogs.ts';
 import { CatalogChanges } from '../../../gateway/catalog/changes.ts';
 import { countsOf } from '../../../gateway/catalog/shown.ts';
@@ -110,6 +111,31 @@ test('a catalog that does not answer hides no other, and is named', async () => 
   const { catalogs } = scene(['bank', 'shop', 'yard'], ['bank', 'yard']);
   const page = await catalogs.list(asker({ id: 'ann' }));
   expect([page.catalogs.map(({ server }) => server), page.unread]).toEqual([['bank', 'yard'], ['shop']]);
+});
+
+test('what happens to a call is said by the policy of now, though the catalog is as it was', async () => {
+  const entries = [catalogEntry({ name: 'pay' })];
+  const handle = {
+    snapshot: async () => await Promise.resolve(snapshotOf('bank', entries)),
+    ledgerEntries: async () => await Promise.resolve([]),
+  };
+  let policy: Policy = { strategy: 'never' };
+  const settings = {
+    administrators: [],
+    get policy() {
+      return policy;
+    },
+    trusted: {},
+    serverUrls: {},
+    repeatable: {},
+    isSigned: false,
+  };
+  // Sound: nothing else of it is used.
+  const catalogs = new Catalogs({ catalog: () => handle } as unknown as Countersign, settings);
+  const shown = async () => (await catalogs.read(asker({ seesAll: true }), 'bank')).tools[0]?.verdict?.kind;
+  expect(await shown()).toBe('allow');
+  policy = { strategy: 'never', servers: { bank: { default: 'deny' } } };
+  expect(await shown()).toBe('deny');
 });
 
 test('a message names the groups by which administrators are named, and never more than it can hold', async () => {
