@@ -139,7 +139,9 @@ export interface Surroundings {
 
 /** Says whether annotations can change a verdict. If not, callers need not read the definitions. */
 export function needsAnnotations(snapshot: CatalogSnapshot, surroundings: Surroundings): boolean {
-  return surroundings.policy.strategy === 'annotations' && trustsServer(snapshot, surroundings.configuredTrust);
+  const { strategy, rules = [] } = surroundings.policy;
+  const isRead = strategy === 'annotations' || rules.some(({ match }) => match?.annotations !== undefined);
+  return isRead && trustsServer(snapshot, surroundings.configuredTrust);
 }
 
 /** Stands for the initiator of any run, who may not approve under the four-eyes rule. */

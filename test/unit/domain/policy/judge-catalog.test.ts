@@ -333,6 +333,14 @@ describe('the effective verdict', () => {
     const needed = [needsAnnotations(snapshotOf([], trusted), hints), needsAnnotations(snapshotOf([]), hints)];
     expect([...needed, needsAnnotations(snapshotOf([], trusted), plain)]).toEqual([true, false, false]);
   });
+
+  test('a rule may look at them, whatever the strategy', () => {
+    const reads = { id: 'reads', match: { annotations: { readOnlyHint: true } }, then: 'deny' as const };
+    const byRule = { policy: { strategy: 'never' as const, rules: [reads] }, configuredTrust: undefined };
+    expect(needsAnnotations(snapshotOf([], trusted), byRule)).toBe(true);
+    expect(needsAnnotations(snapshotOf([]), byRule)).toBe(false);
+    expect(effectiveVerdicts(trusting, readOnly, byRule).get('write_file')).toMatchObject({ kind: 'deny' });
+  });
 });
 
 test.each<[string, boolean | undefined, boolean | undefined, boolean]>([
