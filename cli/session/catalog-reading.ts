@@ -23,13 +23,13 @@ export interface CatalogReading {
 
 export async function readCatalog(
   handle: CatalogHandle,
-  settings: Pick<ClientSettings, 'policy' | 'trusted'>,
+  settings: Pick<ClientSettings, 'policy' | 'trusted' | 'isSigned'>,
   { withDefinitions = false }: { readonly withDefinitions?: boolean } = {},
 ): Promise<CatalogReading> {
   const snapshot = await handle.snapshot();
-  const { policy, trusted } = settings;
+  const { policy, trusted, isSigned } = settings;
   const configuredTrust = Object.hasOwn(trusted, handle.server) ? trusted[handle.server] : undefined;
-  const surroundings = { policy, configuredTrust };
+  const surroundings = { policy, configuredTrust, isSigned };
   const isWanted = withDefinitions || needsAnnotations(snapshot, surroundings);
   const definitions = isWanted ? await handle.definitions(snapshot) : new Map<string, KnownDefinitions>();
   return { snapshot, definitions, verdicts: effectiveVerdicts(snapshot, definitions, surroundings) };
@@ -38,7 +38,7 @@ export async function readCatalog(
 /** Reads the catalog after a change. The change is reported even if this client has no access to definitions. */
 export async function readChanged(
   handle: CatalogHandle,
-  settings: Pick<ClientSettings, 'policy' | 'trusted'>,
+  settings: Pick<ClientSettings, 'policy' | 'trusted' | 'isSigned'>,
 ): Promise<CatalogReading> {
   try {
     return await readCatalog(handle, settings);

@@ -135,13 +135,20 @@ export interface Surroundings {
    * True if the worker configuration trusts the annotations of the server; undefined if it does not name the server.
    */
   readonly configuredTrust: boolean | undefined;
+  /** True if the workers are in trust mode `signed`: there no catalog alone makes a server trusted. */
+  readonly isSigned?: boolean;
+}
+
+/** As workers say it (`activities/policy/judge.ts`), of a run that begins now. */
+function trustsHints(snapshot: CatalogSnapshot, { configuredTrust, isSigned = false }: Surroundings): boolean {
+  return trustsServer(snapshot, isSigned ? configuredTrust === true : configuredTrust);
 }
 
 /** Says whether annotations can change a verdict. If not, callers need not read the definitions. */
 export function needsAnnotations(snapshot: CatalogSnapshot, surroundings: Surroundings): boolean {
   const { strategy, rules = [] } = surroundings.policy;
   const isRead = strategy === 'annotations' || rules.some(({ match }) => match?.annotations !== undefined);
-  return isRead && trustsServer(snapshot, surroundings.configuredTrust);
+  return isRead && trustsHints(snapshot, surroundings);
 }
 
 /** Stands for the initiator of any run, who may not approve under the four-eyes rule. */
@@ -153,7 +160,7 @@ export function effectiveVerdicts(
   definitions: ReadonlyMap<string, KnownDefinitions>,
   surroundings: Surroundings,
 ): ReadonlyMap<string, EffectiveVerdict> {
-  const serverTrusted = trustsServer(snapshot, surroundings.configuredTrust);
+  const serverTrusted = trustsHints(snapshot, surroundings);
   return new Map(
     snapshot.entries.map(({ name, definition }) => {
       const layers = {

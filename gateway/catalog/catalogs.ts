@@ -357,8 +357,8 @@ export class Catalogs {
   }
 
   async #verdictsOf(snapshot: CatalogSnapshot): Promise<ReadonlyMap<string, EffectiveVerdict>> {
-    const { policy } = this.#settings;
-    const surroundings = { policy, configuredTrust: this.isTrusted(snapshot.server) };
+    const { policy, isSigned } = this.#settings;
+    const surroundings = { policy, configuredTrust: this.isTrusted(snapshot.server), isSigned };
     let definitions: ReadonlyMap<string, KnownDefinitions> = new Map();
     if (needsAnnotations(snapshot, surroundings)) {
       try {

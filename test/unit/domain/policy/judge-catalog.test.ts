@@ -316,6 +316,8 @@ describe('the effective verdict', () => {
     ['hints count where the catalog trusts the server', trusting, hints, { kind: 'allow' }],
     ['and the configuration does', trusting, { ...hints, configuredTrust: true }, { kind: 'allow' }],
     ['not where the configuration does not', trusting, { ...hints, configuredTrust: false }, { kind: 'ask' }],
+    ['in mode signed, of both', trusting, { ...hints, configuredTrust: true, isSigned: true }, { kind: 'allow' }],
+    ['in mode signed, of no catalog alone', trusting, { ...hints, isSigned: true }, { kind: 'ask' }],
     ['not where the catalog does not', distrusting, { ...hints, configuredTrust: true }, { kind: 'ask' }],
     ['a tool that has changed asks', snapshotOf([changed]), never, { kind: 'ask', rules: [drift] }],
     ['one of a disconnected server is denied', gone, never, { kind: 'deny', code: 'TOOL_DISABLED' }],
