@@ -13,12 +13,12 @@ import { CATALOG_WORKFLOW, SEARCH_ATTRIBUTES } from '../../contracts/names.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot, SeenDefinition } from '../../contracts/schemas/catalog.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
-import type { ApproverRule, Policy } from '../../contracts/schemas/policy.ts';
+import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import { ServerTools, type ToolDefinition } from '../../contracts/schemas/tool.ts';
 import type { CatalogIdentity } from '../../contracts/wire/catalog.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
 import { catalogSays } from '../../domain/catalog/layer.ts';
-import { judge, trustsServer } from '../../domain/policy/judge.ts';
+import { judge, type Organisation, trustsServer } from '../../domain/policy/judge.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { listExecutions } from '../engine/executions.ts';
 import type { ArtifactReader } from '../ledger/ledger.ts';
@@ -130,7 +130,7 @@ export type EffectiveVerdict =
 
 export interface Surroundings {
   /** The organisation's policy. */
-  readonly policy: Policy;
+  readonly policy: Organisation;
   /**
    * True if the worker configuration trusts the annotations of the server; undefined if it does not name the server.
    */
@@ -154,11 +154,15 @@ export function needsAnnotations(snapshot: CatalogSnapshot, surroundings: Surrou
 /** Stands for the initiator of any run, who may not approve under the four-eyes rule. */
 const WHOEVER = 'the initiator';
 
-/** @param definitions may be empty if `needsAnnotations` returns false */
+/**
+ * @param definitions may be empty if `needsAnnotations` returns false
+ * @param now epoch ms; a rule that breaks glass counts until its end
+ */
 export function effectiveVerdicts(
   snapshot: CatalogSnapshot,
   definitions: ReadonlyMap<string, KnownDefinitions>,
   surroundings: Surroundings,
+  now = Date.now(),
 ): ReadonlyMap<string, EffectiveVerdict> {
   const serverTrusted = trustsHints(snapshot, surroundings);
   return new Map(
@@ -170,9 +174,15 @@ export function effectiveVerdicts(
       };
       const annotations = definitions.get(name)?.current.annotations;
       const tool = { server: snapshot.server, tool: name, annotations, serverTrusted };
-      return [name, withoutInitiator(judge(layers, tool, WHOEVER))] as const;
+      return [name, withoutInitiator(judge(layers, tool, WHOEVER, undefined, now))] as const;
     }),
   );
+}
+
+/** Returns when time alone may next change verdicts, in epoch ms: glass is broken until then. */
+export function nextEnd({ rules = [] }: Organisation, now: number): number {
+  const ends = rules.flatMap(({ breakGlass }) => (breakGlass === undefined ? [] : [Date.parse(breakGlass.until)]));
+  return Math.min(...ends.filter((end) => end > now));
 }
 
 function withoutInitiator(verdict: Verdict): EffectiveVerdict {
