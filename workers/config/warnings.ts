@@ -200,15 +200,15 @@ function forNobody({ catalog }: Config): string[] {
 }
 
 /** Groups may have any number of members. */
-function withoutSecond({ catalog: { administrators, loosening } }: Config): string[] {
+function withoutSecond({ catalog: { administrators, loosening }, policy }: Config): string[] {
   if (loosening !== 'countersign') return [];
   const mayLoosen = administrators.filter(({ may }) => may.includes('loosen'));
   return [...new Set(mayLoosen.map(({ tenant }) => tenant))].flatMap((tenant) => {
     const named = mayLoosen.filter((each) => each.tenant === tenant);
-    const people = new Set(named.flatMap(({ ids }) => ids));
+    const people = new Map(named.flatMap(({ ids }) => ids.map((id) => [personOf(policy, id), id] as const)));
     return people.size === 1 && named.every(({ groups }) => groups.length === 0)
       ? [
-          `catalog.loosening is countersign, and in tenant ${tenant} only ${[...people].join('')} may loosen: nobody can agree to a loosening there.`,
+          `catalog.loosening is countersign, and in tenant ${tenant} only ${[...people.values()].join('')} may loosen: nobody can agree to a loosening there.`,
         ]
       : [];
   });
