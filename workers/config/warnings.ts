@@ -3,7 +3,7 @@
  * of approvers that can never be met, catalog settings that nobody can use, rules that never match. It also finds
  * conditions that cannot be evaluated: a configuration with one is refused as a whole.
  */
-import { compileCondition } from '../../activities/policy/condition.ts';
+import { compileCondition, firstBeyond } from '../../activities/policy/condition.ts';
 import { credentialsOf, isExchanged, looksRandom } from '../../activities/tokens/configured.ts';
 import { defined } from '../../contracts/defined.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
@@ -376,6 +376,12 @@ export function conditionProblems(
   policy: PolicyInput,
   at: readonly (string | number)[] = ['policy'],
 ): ConditionProblem[] {
+  const problem = (index: number, reason: string): ConditionProblem => ({
+    path: pathText([...at, 'rules', index, 'when']),
+    reason,
+  });
+  const beyond = firstBeyond(policy);
+  if (beyond !== undefined) return [problem(beyond.index, beyond.reason)];
   return (policy.rules ?? []).flatMap(({ when }, index) => {
     if (when === undefined) return [];
     try {
@@ -383,7 +389,7 @@ export function conditionProblems(
       return [];
     } catch (error) {
       // Sound: `compileCondition` throws nothing else.
-      return [{ path: pathText([...at, 'rules', index, 'when']), reason: (error as Error).message }];
+      return [problem(index, (error as Error).message)];
     }
   });
 }
