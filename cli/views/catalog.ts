@@ -15,7 +15,7 @@ import {
   type ToolDiff,
   verdictText,
 } from './catalog-setting.ts';
-import { count, fields, given, names, said, shortInstant, shortName, table, toolText } from './format.ts';
+import { count, fields, given, names as listed, said, shortInstant, shortName, table, toolText } from './format.ts';
 
 const MOST_NAMED = 5;
 
@@ -47,7 +47,7 @@ export function catalogsAnswer(tenant: string, { snapshots, unread }: ReadCatalo
       const [first] = unread;
       if (first === undefined) return shown;
       const why = `see: countersign catalog show ${visible(first)} --tenant ${visible(tenant)}`;
-      return `${shown}\n\n${paint('yellow', 'warning')}  ${names(unread, MOST_NAMED)} cannot be read now; ${why}`;
+      return `${shown}\n\n${paint('yellow', 'warning')}  ${listed(unread, MOST_NAMED)} cannot be read now; ${why}`;
     },
   };
 }

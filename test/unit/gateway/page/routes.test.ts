@@ -1162,8 +1162,8 @@ describe('a catalog', () => {
     const { body } = await ask('/catalogs/shop');
     const form = /<form method="post" action="\/catalogs\/shop\/connect">[^]*?<\/form>/.exec(body)?.[0] ?? '';
     const inputs = [...form.matchAll(/name="(url|credentials|taskQueue)"[^>]*value="([^"]*)"/g)];
-    const shown = Object.fromEntries(inputs.map(([, name, value]) => [name, value]));
-    await post('/catalogs/shop/connect', { requestId: 'r1', version: '3', ...shown, trusted: 'yes' });
+    const fields = Object.fromEntries(inputs.map(([, name = '', value = '']) => [name, value]));
+    await post('/catalogs/shop/connect', { requestId: 'r1', version: '3', ...fields, trusted: 'yes' });
     expect(told).toEqual([
       { kind: 'connect', body: { requestId: 'r1', expectedVersion: 3, ...connection, trusted: true } },
     ]);

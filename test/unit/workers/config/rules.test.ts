@@ -158,8 +158,8 @@ describe('refused', () => {
 
   test('with the path: the rule that uses more patterns than a policy may', () => {
     const two = { when: 'args.s.matches("a") || args.s.matches("b")', then: 'ask' as const };
-    const rules = Array.from({ length: 251 }, (_, index) => ({ id: `r${index}`, ...two }));
-    const config = (count: number) => Config.parse({ policy: { rules: rules.slice(0, count) } });
+    const all = Array.from({ length: 251 }, (_, index) => ({ id: `r${index}`, ...two }));
+    const config = (count: number) => Config.parse({ policy: { rules: all.slice(0, count) } });
     expect(() => checkConfig(config(250), 'configuration')).not.toThrow();
     expect(() => checkConfig(config(251), 'configuration')).toThrow(
       /policy\.rules\[250\]\.when uses `matches` beyond the 500 times/,
