@@ -18,7 +18,7 @@ import type { ToolsetRef } from '../../contracts/wire/identity.ts';
 import { catalogId, entryOf } from '../../domain/catalog/state.ts';
 import { catalogSays } from '../../domain/catalog/layer.ts';
 import { assembleToolset, type OfferedTool } from '../../domain/run/toolset.ts';
-import { hashOf } from '../../domain/text/canonical.ts';
+import { byteLength, hashOf } from '../../domain/text/canonical.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import type { ArtifactStore } from '../artifacts/port.ts';
 import type { CatalogSay } from '../../domain/policy/judge.ts';
@@ -30,21 +30,28 @@ export type ReadCatalog = (identity: CatalogIdentity) => Promise<CatalogSnapshot
 /** A worker may miss a change of a catalog for this long. */
 const FRESH_MS = 2_000;
 const DEADLINE_MS = 10_000;
+/** Limits of the kept catalogs, by number and by bytes as JSON: one may have a megabyte. */
 const MOST_KEPT = 500;
+const MOST_CATALOG_BYTES = 67_108_864;
 
 interface Kept {
   readonly at: number;
   readonly snapshot: CatalogSnapshot | undefined;
+  readonly bytes: number;
 }
 
 export function createCatalogReader(client: Client, now: () => number = Date.now): ReadCatalog {
-  const kept = new LRUCache<string, Kept>({ max: MOST_KEPT });
+  const kept = new LRUCache<string, Kept>({ max: MOST_KEPT, maxSize: MOST_CATALOG_BYTES });
   const asking = new Map<string, Promise<CatalogSnapshot | undefined>>();
   const ask = async (id: string): Promise<CatalogSnapshot | undefined> => {
     // The time is taken before the question: a change during the answer counts as not seen.
     const at = now();
-    const snapshot = await askCatalog(client, id, kept.get(id)?.snapshot);
-    kept.set(id, { at, snapshot });
+    const known = kept.get(id);
+    const snapshot = await askCatalog(client, id, known?.snapshot);
+    const isKnown = known !== undefined && known.snapshot === snapshot;
+    const bytes = isKnown ? known.bytes : byteLength(JSON.stringify(snapshot ?? null));
+    // The newest stays, however large: somebody asks for it.
+    kept.set(id, { at, snapshot, bytes }, { size: Math.min(bytes, MOST_CATALOG_BYTES) });
     return snapshot;
   };
   return async (identity) => {
@@ -134,6 +141,11 @@ function layerOfOne(
     };
   // The settings are those of the configuration now, not of the time of the last change of the catalog.
   return catalogSays({ ...catalog, newTools }, tool.definition.name, tool.hash);
+}
+
+/** Returns the hash of the definition that `tool` holds: of a newer one that cannot be found, only the hash is known. */
+export function heldHash({ tool, pinned }: ToolNow): string {
+  return tool.definition === pinned.definition ? pinned.hash : tool.hash;
 }
 
 export async function currentTool(

@@ -22,7 +22,7 @@ import { describeForgotten, describeSend } from '../../domain/history/discarded-
 import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import { bounded } from '../../domain/text/escape.ts';
-import type { ToolNow } from '../catalog/reader.ts';
+import { heldHash, type ToolNow } from '../catalog/reader.ts';
 import { forbidden, type Refused, type Scheduler } from '../kit/activity.ts';
 import type { Conditions } from '../policy/condition.ts';
 import { type ArgumentChecker, shownOf, verdictOn } from '../policy/judge.ts';
@@ -228,7 +228,7 @@ export async function weigh(
   catalog: CatalogSnapshot | undefined,
 ): Promise<Weighed> {
   const { tool, pinned } = now;
-  const { problems, unchecked } = checker.check(tool.hash, tool.definition.inputSchema, input.arguments);
+  const { problems, unchecked } = checker.check(heldHash(now), tool.definition.inputSchema, input.arguments);
   const verdict = await verdictOn(config, conditions, { ...input, now, catalog, unchecked });
   // A call that policy denies needs no new question.
   if (verdict.kind === 'deny') return { refused: { kind: 'refused', code: verdict.code, message: verdict.message } };

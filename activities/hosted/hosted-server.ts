@@ -9,7 +9,8 @@
  *    unknown. An answer is read to its end, because what the provider does unasked may come last.
  * 3. The token is in the tool of this one request, and in nothing that is returned (INV-S1).
  * 4. What the model writes is of no use here: it is cut at the least length that the API takes, and dropped.
- * 5. A provider that has made a call unasked is asked nothing more, as long as this worker lives.
+ * 5. A provider that has made a call unasked, or another one than was approved, is asked nothing more, as long as this
+ *    worker lives.
  * 6. The provider executes what its stored answer says, and the workflow names that answer. So the answer is read
  *    first: unless it asks for this call, under this id alone, nothing is approved (INV-G1). Reading executes nothing,
  *    and its failures prove that nothing was sent.
@@ -133,7 +134,7 @@ async function called(
   const pulse = startPulse(call);
   const deadline = AbortSignal.timeout(call.timeoutMs);
   const signal = AbortSignal.any([call.signal, deadline]);
-  const seen = watchCalls(connection.name);
+  const seen = watchCalls(connection.name, (item) => isThisCall(item, call, request));
   try {
     const approving = await approvalOf(hosting, { connection, call, request, names, signal });
     if ('ending' in approving) return approving.ending;
@@ -148,7 +149,7 @@ async function called(
     }
   } finally {
     pulse.stop();
-    if (seen.hasOthers()) breached.add(hosting.name);
+    if (seen.hasOthers() || seen.isAnother()) breached.add(hosting.name);
   }
   pulse.say({ phase: 'answered' });
   const made = seen.made();
@@ -263,12 +264,15 @@ interface SeenCalls {
   /** The first call of the server that is done. */
   readonly made: () => JsonObject | undefined;
   readonly hasOthers: () => boolean;
+  /** True if a call that is done is not the one that was approved, though it may be the only one. */
+  readonly isAnother: () => boolean;
 }
 
 /** Watches an answer for calls. They are told apart by id, and those that are done are counted, too. */
-function watchCalls(server: string): SeenCalls {
+function watchCalls(server: string, isApproved: (item: JsonObject) => boolean): SeenCalls {
   let made: JsonObject | undefined;
   let answered = false;
+  let isAnother = false;
   let done = 0;
   const ids = new Set<string>();
   return {
@@ -281,13 +285,17 @@ function watchCalls(server: string): SeenCalls {
         ids.delete('');
       },
       onItem: (item) => {
-        if (item['type'] === 'mcp_call') done += 1;
+        if (item['type'] === 'mcp_call') {
+          done += 1;
+          isAnother ||= item['server_label'] !== server || !isApproved(item);
+        }
         if (isOf(item, 'mcp_call', server)) made ??= item;
       },
     },
     answered: () => answered,
     made: () => made,
     hasOthers: () => done > 1 || ids.size > 1,
+    isAnother: () => isAnother,
   };
 }
 

@@ -399,7 +399,9 @@ export class Conditions {
 }
 
 /** Counts before anything is compiled, so a condition that only names `matches` counts as well. */
-function firstBeyond(policy: PolicyInput | undefined): { readonly index: number; readonly reason: string } | undefined {
+export function firstBeyond(
+  policy: PolicyInput | undefined,
+): { readonly index: number; readonly reason: string } | undefined {
   let patterns = 0;
   for (const [index, { when = '' }] of (policy?.rules ?? []).entries()) {
     patterns += when.split('matches').length - 1;

@@ -30,6 +30,7 @@ import { nearNames } from '../../domain/text/match.ts';
 import {
   connectionHash,
   currentTool,
+  heldHash,
   layerOf,
   type LoadToolset,
   type ReadCatalog,
@@ -147,7 +148,9 @@ export function createJudge(
       const now = await currentTool(loadToolset, catalog, pinned);
       const before = earlier === undefined ? undefined : withOpen(earlier, open);
       const { server, serverUrl, definition, hash } = now.tool;
-      const { problems, unchecked } = checkedOf(malformed, () => checker.check(hash, definition.inputSchema, args));
+      const { problems, unchecked } = checkedOf(malformed, () =>
+        checker.check(heldHash(now), definition.inputSchema, args),
+      );
       const judged = { run, runPolicy, now, catalog, callId, arguments: args, earlier: before, unchecked };
       const verdict = await verdictOn(config, conditions, judged, clock);
       const hosted = now.tool.hosted?.model;
@@ -331,6 +334,7 @@ export class ArgumentChecker {
     });
   }
 
+  /** @param definitionHash of the definition that has the schema: under another, calls of another tool would be checked by it */
   check(definitionHash: string, schema: JsonObject, args: JsonObject): CheckedArguments {
     const known = this.#kept.get(definitionHash) ?? this.#built(definitionHash, schema);
     const answer = typeof known === 'string' ? known : problemsIn(known, args);

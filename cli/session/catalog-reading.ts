@@ -23,13 +23,13 @@ export interface CatalogReading {
 
 export async function readCatalog(
   handle: CatalogHandle,
-  settings: Pick<ClientSettings, 'policy' | 'trusted'>,
+  settings: Pick<ClientSettings, 'policy' | 'trusted' | 'isSigned'>,
   { withDefinitions = false }: { readonly withDefinitions?: boolean } = {},
 ): Promise<CatalogReading> {
   const snapshot = await handle.snapshot();
-  const { policy, trusted } = settings;
+  const { policy, trusted, isSigned } = settings;
   const configuredTrust = Object.hasOwn(trusted, handle.server) ? trusted[handle.server] : undefined;
-  const surroundings = { policy, configuredTrust };
+  const surroundings = { policy, configuredTrust, isSigned };
   const isWanted = withDefinitions || needsAnnotations(snapshot, surroundings);
   const definitions = isWanted ? await handle.definitions(snapshot) : new Map<string, KnownDefinitions>();
   return { snapshot, definitions, verdicts: effectiveVerdicts(snapshot, definitions, surroundings) };
@@ -38,7 +38,7 @@ export async function readCatalog(
 /** Reads the catalog after a change. The change is reported even if this client has no access to definitions. */
 export async function readChanged(
   handle: CatalogHandle,
-  settings: Pick<ClientSettings, 'policy' | 'trusted'>,
+  settings: Pick<ClientSettings, 'policy' | 'trusted' | 'isSigned'>,
 ): Promise<CatalogReading> {
   try {
     return await readCatalog(handle, settings);
@@ -49,7 +49,7 @@ export async function readChanged(
 }
 
 /** Returns undefined if nobody has connected the server. */
-export async function snapshotIfAny(handle: CatalogHandle): Promise<CatalogSnapshot | undefined> {
+export async function snapshotIfAny(handle: Pick<CatalogHandle, 'snapshot'>): Promise<CatalogSnapshot | undefined> {
   try {
     return await handle.snapshot();
   } catch (error) {
@@ -74,6 +74,51 @@ export function entryNamed(
   throw new CountersignError('TOOL_UNKNOWN', `${server} has no tool ${bounded(visible(tool), 128)}.${hint}`, {
     server,
   });
+}
+
+/** Catalogs that are asked at a time. */
+const BATCH = 8;
+
+export interface ReadCatalogs {
+  readonly snapshots: readonly CatalogSnapshot[];
+  /** Servers whose catalogs cannot be read now. */
+  readonly unread: readonly string[];
+}
+
+/**
+ * Reads several catalogs, in their order; those that nobody has connected are left out, and one that cannot be read
+ * hides no other.
+ * @throws CountersignError if none can be read
+ */
+export async function readCatalogs(
+  handles: readonly Pick<CatalogHandle, 'server' | 'snapshot'>[],
+): Promise<ReadCatalogs> {
+  const snapshots: CatalogSnapshot[] = [];
+  const unread: string[] = [];
+  let first: CountersignError | undefined;
+  for (let from = 0; from < handles.length; from += BATCH) {
+    const batch = handles.slice(from, from + BATCH);
+    const read = await Promise.all(batch.map(async (handle) => await snapshotOrError(handle)));
+    for (const [index, each] of read.entries())
+      if (each instanceof CountersignError) {
+        first ??= each;
+        unread.push(batch[index]?.server ?? '');
+      } else if (each !== undefined) snapshots.push(each);
+  }
+  if (snapshots.length === 0 && first !== undefined) throw first;
+  return { snapshots, unread };
+}
+
+async function snapshotOrError(
+  handle: Pick<CatalogHandle, 'snapshot'>,
+): Promise<CatalogSnapshot | CountersignError | undefined> {
+  try {
+    return await snapshotIfAny(handle);
+  } catch (error) {
+    // Any other error is a fault of the command, not an answer.
+    if (!(error instanceof CountersignError)) throw error;
+    return error;
+  }
 }
 
 /**

@@ -12,7 +12,13 @@ import { InvalidArgumentError } from 'commander';
 import type { CatalogHandle } from '../../client/index.ts';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError, isErrorCode } from '../../contracts/errors.ts';
-import type { CatalogEntry, CatalogSnapshot, ToolChange } from '../../contracts/schemas/catalog.ts';
+import {
+  type CatalogAck,
+  type CatalogEntry,
+  type CatalogSnapshot,
+  MOST_TOOL_CHANGES,
+  type ToolChange,
+} from '../../contracts/schemas/catalog.ts';
 import { changedSetting, directionsOf } from '../../domain/catalog/settings.ts';
 import { hasDrifted } from '../../domain/catalog/state.ts';
 import { visible } from '../../domain/text/escape.ts';
@@ -312,18 +318,20 @@ export async function changeTools(
   const snapshot = await handle.snapshot();
   const entries = chosenEntries(snapshot, tools, all).filter((entry) => !all || changes(entry, wanted));
   assertNamed(entries, wanted, options.tenant);
-  const expectedVersion = options.expectedVersion ?? snapshot.policyVersion;
   const names = entries.map(({ name }) => name);
-  const ack =
-    entries.length === 0
-      ? undefined
-      : await sendAs(options, expectedVersion, (ids) =>
-          handle.setToolPolicies({
-            ...ids,
-            expectedVersion,
-            changes: entries.map((entry) => ({ tool: entry.name, ...wanted.change, ...noticeOf(entry, wanted) })),
-          }),
-        );
+  // An id stands for one message.
+  const { requestId: _, ...later } = options;
+  let ack: CatalogAck | undefined;
+  // A catalog may have more tools than one message: those that are missing are kept.
+  for (let from = 0; from < entries.length; from += MOST_TOOL_CHANGES) {
+    const expectedVersion: number = ack?.policyVersion ?? options.expectedVersion ?? snapshot.policyVersion;
+    const changed = entries
+      .slice(from, from + MOST_TOOL_CHANGES)
+      .map((entry) => ({ tool: entry.name, ...wanted.change, ...noticeOf(entry, wanted) }));
+    ack = await sendAs(from === 0 ? options : later, expectedVersion, (ids) =>
+      handle.setToolPolicies({ ...ids, expectedVersion, changes: changed }),
+    );
+  }
   return changeAnswer(snapshot, ack, await readChanged(handle, settings), names);
 }
 

@@ -6,7 +6,7 @@ import type { CatalogHandle } from '../../client/index.ts';
 import { definitionDiff } from '../../domain/catalog/discovery.ts';
 import { catalogFile, importPlan } from '../../domain/catalog/file.ts';
 import { hasDrifted } from '../../domain/catalog/state.ts';
-import { entryNamed, readCatalog, readChanged, snapshotIfAny } from '../session/catalog-reading.ts';
+import { entryNamed, readCatalog, readCatalogs, readChanged } from '../session/catalog-reading.ts';
 import { readInput } from '../session/files.ts';
 import * as option from '../session/options.ts';
 import { usage } from '../session/options.ts';
@@ -51,17 +51,20 @@ const LIST = verb({
   examples: ['catalog list', 'catalog list files', 'catalog list files --tenant acme --json'],
   run: async ({ args: { server }, options: { tenant }, session }) =>
     await session(async ({ countersign, settings }) => {
-      if (server !== undefined) return toolsAnswer(await readCatalog(countersign.catalog(server, tenant), settings));
-      const listed = await countersign.catalogs({ tenant });
-      const snapshots = await Promise.all(
-        listed.map((each) => snapshotIfAny(countersign.catalog(each.server, each.tenant))),
-      );
-      return catalogsAnswer(
-        tenant,
-        snapshots.filter((snapshot) => snapshot !== undefined),
-      );
+      if (server === undefined) return await listCatalogs(countersign, tenant);
+      return toolsAnswer(await readCatalog(countersign.catalog(server, tenant), settings));
     }),
 });
+
+export async function listCatalogs(
+  countersign: Pick<Session['countersign'], 'catalog' | 'catalogs'>,
+  tenant: string,
+): Promise<Answer> {
+  const listed = await countersign.catalogs({ tenant });
+  // A writer to the namespace chooses search attributes, and the id alone says whose a catalog is.
+  const own = listed.filter((each) => each.tenant === tenant);
+  return catalogsAnswer(tenant, await readCatalogs(own.map(({ server }) => countersign.catalog(server, tenant))));
+}
 
 const SHOW = verb({
   name: 'show',

@@ -3,7 +3,7 @@ import type { CatalogEntry, CatalogSnapshot, PendingChange } from '../../contrac
 import { hasDrifted } from '../../domain/catalog/state.ts';
 import { named, visible } from '../../domain/text/escape.ts';
 import type { Answer } from '../session/verb.ts';
-import type { CatalogReading } from '../session/catalog-reading.ts';
+import type { CatalogReading, ReadCatalogs } from '../session/catalog-reading.ts';
 import type { Paint } from '../session/terminal.ts';
 import {
   definitionText,
@@ -15,9 +15,11 @@ import {
   type ToolDiff,
   verdictText,
 } from './catalog-setting.ts';
-import { count, fields, given, said, shortInstant, shortName, table, toolText } from './format.ts';
+import { count, fields, given, names as listed, said, shortInstant, shortName, table, toolText } from './format.ts';
 
-export function catalogsAnswer(tenant: string, snapshots: readonly CatalogSnapshot[]): Answer {
+const MOST_NAMED = 5;
+
+export function catalogsAnswer(tenant: string, { snapshots, unread }: ReadCatalogs): Answer {
   const catalogs = snapshots.map((snapshot) => ({
     server: snapshot.server,
     status: snapshot.status,
@@ -30,7 +32,7 @@ export function catalogsAnswer(tenant: string, snapshots: readonly CatalogSnapsh
     lastRefresh: snapshot.lastRefresh,
   }));
   return {
-    json: { tenant, catalogs },
+    json: { tenant, catalogs, unread },
     text: (paint) => {
       if (catalogs.length === 0) return `Tenant ${visible(tenant)} has no catalog.`;
       const rows = catalogs.map(({ server, status, url = '', lastRefresh, ...each }) => {
@@ -41,7 +43,11 @@ export function catalogsAnswer(tenant: string, snapshots: readonly CatalogSnapsh
         return [visible(server), status, visible(url), ...counts, refreshed];
       });
       const head = ['SERVER', 'STATUS', 'URL', 'VERSION', 'TOOLS', 'MISSING', 'CHANGED', 'WAITING', 'LAST REFRESH'];
-      return table(paint, [head, ...rows]);
+      const shown = table(paint, [head, ...rows]);
+      const [first] = unread;
+      if (first === undefined) return shown;
+      const why = `see: countersign catalog show ${visible(first)} --tenant ${visible(tenant)}`;
+      return `${shown}\n\n${paint('yellow', 'warning')}  ${listed(unread, MOST_NAMED)} cannot be read now; ${why}`;
     },
   };
 }

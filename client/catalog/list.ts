@@ -13,12 +13,12 @@ import { CATALOG_WORKFLOW, SEARCH_ATTRIBUTES } from '../../contracts/names.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot, SeenDefinition } from '../../contracts/schemas/catalog.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
-import type { ApproverRule, Policy } from '../../contracts/schemas/policy.ts';
+import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import { ServerTools, type ToolDefinition } from '../../contracts/schemas/tool.ts';
 import type { CatalogIdentity } from '../../contracts/wire/catalog.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
 import { catalogSays } from '../../domain/catalog/layer.ts';
-import { judge, trustsServer } from '../../domain/policy/judge.ts';
+import { judge, type Organisation, trustsServer } from '../../domain/policy/judge.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { listExecutions } from '../engine/executions.ts';
 import type { ArtifactReader } from '../ledger/ledger.ts';
@@ -78,12 +78,17 @@ export async function readDefinitions(
     const message = 'Tool definitions stand in the artifact store. Give this client access to it.';
     throw new CountersignError('ARTIFACT_MISSING', message);
   }
+  // Each refresh may have changed one tool: of its list only that one is kept, or all lists would be in memory at once.
+  const wanted = wantedOf(entries);
   const read = new Map<string, ReadonlyMap<string, ToolDefinition>>();
-  for (const [refresh, ref] of Object.entries(listings)) {
+  for (const [refresh, hashes] of wanted) {
+    const ref = listings[refresh];
+    if (ref === undefined) continue;
     const stored: unknown = JSON.parse(new TextDecoder().decode(await artifacts.get(ref)));
     const { tools } = parseAs(ServerTools, stored, 'ARTIFACT_CORRUPT', `listing of refresh ${refresh}`);
     // The hash covers the tool's name too, so the hash alone is enough as a key.
-    read.set(refresh, new Map(tools.map(({ definition, hash }) => [hash, definition])));
+    const kept = tools.filter(({ hash }) => hashes.has(hash));
+    read.set(refresh, new Map(kept.map(({ definition, hash }) => [hash, definition])));
   }
   const find = (tool: string, { hash, refresh }: SeenDefinition): ToolDefinition => {
     const found = read.get(String(refresh))?.get(hash);
@@ -102,6 +107,18 @@ export async function readDefinitions(
   );
 }
 
+/** Returns the hashes that are looked for in the listing of each refresh. */
+function wantedOf(entries: CatalogSnapshot['entries']): ReadonlyMap<string, ReadonlySet<string>> {
+  const wanted = new Map<string, Set<string>>();
+  for (const { definition, acknowledged = definition } of entries)
+    for (const { refresh, hash } of [definition, acknowledged]) {
+      const known = wanted.get(String(refresh));
+      if (known === undefined) wanted.set(String(refresh), new Set([hash]));
+      else known.add(hash);
+    }
+  return wanted;
+}
+
 // A verdict combines the catalog's settings with the organisation's policy.
 
 export type EffectiveVerdict =
@@ -113,28 +130,41 @@ export type EffectiveVerdict =
 
 export interface Surroundings {
   /** The organisation's policy. */
-  readonly policy: Policy;
+  readonly policy: Organisation;
   /**
    * True if the worker configuration trusts the annotations of the server; undefined if it does not name the server.
    */
   readonly configuredTrust: boolean | undefined;
+  /** True if the workers are in trust mode `signed`: there no catalog alone makes a server trusted. */
+  readonly isSigned?: boolean;
+}
+
+/** As workers say it (`activities/policy/judge.ts`), of a run that begins now. */
+function trustsHints(snapshot: CatalogSnapshot, { configuredTrust, isSigned = false }: Surroundings): boolean {
+  return trustsServer(snapshot, isSigned ? configuredTrust === true : configuredTrust);
 }
 
 /** Says whether annotations can change a verdict. If not, callers need not read the definitions. */
 export function needsAnnotations(snapshot: CatalogSnapshot, surroundings: Surroundings): boolean {
-  return surroundings.policy.strategy === 'annotations' && trustsServer(snapshot, surroundings.configuredTrust);
+  const { strategy, rules = [] } = surroundings.policy;
+  const isRead = strategy === 'annotations' || rules.some(({ match }) => match?.annotations !== undefined);
+  return isRead && trustsHints(snapshot, surroundings);
 }
 
 /** Stands for the initiator of any run, who may not approve under the four-eyes rule. */
 const WHOEVER = 'the initiator';
 
-/** @param definitions may be empty if `needsAnnotations` returns false */
+/**
+ * @param definitions may be empty if `needsAnnotations` returns false
+ * @param now epoch ms; a rule that breaks glass counts until its end
+ */
 export function effectiveVerdicts(
   snapshot: CatalogSnapshot,
   definitions: ReadonlyMap<string, KnownDefinitions>,
   surroundings: Surroundings,
+  now = Date.now(),
 ): ReadonlyMap<string, EffectiveVerdict> {
-  const serverTrusted = trustsServer(snapshot, surroundings.configuredTrust);
+  const serverTrusted = trustsHints(snapshot, surroundings);
   return new Map(
     snapshot.entries.map(({ name, definition }) => {
       const layers = {
@@ -144,9 +174,15 @@ export function effectiveVerdicts(
       };
       const annotations = definitions.get(name)?.current.annotations;
       const tool = { server: snapshot.server, tool: name, annotations, serverTrusted };
-      return [name, withoutInitiator(judge(layers, tool, WHOEVER))] as const;
+      return [name, withoutInitiator(judge(layers, tool, WHOEVER, undefined, now))] as const;
     }),
   );
+}
+
+/** Returns when time alone may next change verdicts, in epoch ms: glass is broken until then. */
+export function nextEnd({ rules = [] }: Organisation, now: number): number {
+  const ends = rules.flatMap(({ breakGlass }) => (breakGlass === undefined ? [] : [Date.parse(breakGlass.until)]));
+  return Math.min(...ends.filter((end) => end > now));
 }
 
 function withoutInitiator(verdict: Verdict): EffectiveVerdict {

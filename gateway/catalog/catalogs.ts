@@ -8,7 +8,7 @@
  * One file, because all readers of one snapshot share what was asked.
  */
 import { LRUCache } from 'lru-cache';
-import { effectiveVerdicts, type EffectiveVerdict, needsAnnotations } from '../../client/catalog/list.ts';
+import { effectiveVerdicts, type EffectiveVerdict, needsAnnotations, nextEnd } from '../../client/catalog/list.ts';
 import type { CatalogHandle, Countersign, KnownDefinitions } from '../../client/index.ts';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -28,14 +28,14 @@ import type {
   CatalogToolDetail,
 } from '../../contracts/schemas/http/catalogs.ts';
 import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
-import type { OrganisationPolicy, Policy } from '../../contracts/schemas/policy.ts';
 import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
 import { definitionDiff } from '../../domain/catalog/discovery.ts';
 import { catalogFile } from '../../domain/catalog/file.ts';
 import { administratorsOf, catalogOffers } from '../../domain/catalog/rights.ts';
 import { rightsOf } from '../../domain/catalog/settings.ts';
 import { catalogId, entryOf } from '../../domain/catalog/state.ts';
-import { type Compared, comparing } from '../../domain/policy/approvers.ts';
+import { comparing } from '../../domain/policy/approvers.ts';
+import type { Organisation } from '../../domain/policy/judge.ts';
 import { bounded, visible } from '../../domain/text/escape.ts';
 import { nearNames } from '../../domain/text/match.ts';
 import type { z } from 'zod';
@@ -45,7 +45,7 @@ import { newestRefresh, openChanges, rowOf, shownPending, toolOf } from './shown
 /** What the configuration says of catalogs; the gateway's file says it as that of the workers does. */
 export interface CatalogSettings {
   readonly administrators: readonly z.infer<typeof CatalogAdministrators>[];
-  readonly policy: Policy & Compared & Pick<OrganisationPolicy, 'repeatable'>;
+  readonly policy: Organisation;
   /** Server name → true if the operator trusts the server's annotations. */
   readonly trusted: Readonly<Record<string, boolean>>;
   /** Server name → URL. */
@@ -87,14 +87,23 @@ interface Depth {
   readonly refreshed: CatalogRefreshed | undefined;
 }
 
+/** It counts for one state of the catalog, and for one policy, which may change while the gateway runs. */
+interface KeptDepth {
+  readonly mark: string;
+  readonly policy: Organisation;
+  /** Epoch ms: a rule may break glass until then. */
+  readonly until: number;
+  readonly answer: Promise<Depth>;
+}
+
 export class Catalogs {
   readonly #countersign: Countersign;
   readonly #settings: CatalogSettings;
   readonly #now: () => number;
   readonly #listed = new LRUCache<string, Kept<readonly string[]>>({ max: MOST_KEPT });
   readonly #snapshots = new LRUCache<string, Kept<CatalogSnapshot>>({ max: MOST_KEPT });
-  /** By the mark of the snapshot, which names one state of one catalog. */
-  readonly #depths = new LRUCache<string, Promise<Depth>>({ max: MOST_KEPT });
+  /** Of each catalog only the newest: every refresh is another state of it. */
+  readonly #depths = new LRUCache<string, KeptDepth>({ max: MOST_KEPT });
   /** Catalogs that were connected here, which visibility may not list yet. */
   readonly #connected = new LRUCache<string, readonly string[]>({ max: MOST_KEPT });
 
@@ -331,25 +340,28 @@ export class Catalogs {
   }
 
   async #depthOf(snapshot: CatalogSnapshot): Promise<Depth> {
-    const key = `${catalogId(snapshot)} ${snapshot.mark}`;
+    const key = catalogId(snapshot);
+    const { mark } = snapshot;
+    const { policy } = this.#settings;
     const known = this.#depths.get(key);
-    if (known !== undefined) return await known;
-    const asking = this.#readDepth(snapshot);
+    const now = this.#now();
+    if (known?.mark === mark && known.policy === policy && now < known.until) return await known.answer;
+    const asking: KeptDepth = { mark, policy, until: nextEnd(policy, now), answer: this.#readDepth(snapshot, now) };
     this.#depths.set(key, asking);
     const forget = (): void => void (this.#depths.get(key) === asking && this.#depths.delete(key));
     // A store that is away may be back for the next reader.
-    asking.then(({ verdicts }) => verdicts.size < snapshot.entries.length && forget(), forget);
-    return await asking;
+    asking.answer.then(({ verdicts }) => verdicts.size < snapshot.entries.length && forget(), forget);
+    return await asking.answer;
   }
 
-  async #readDepth(snapshot: CatalogSnapshot): Promise<Depth> {
-    const [verdicts, refreshed] = await Promise.all([this.#verdictsOf(snapshot), this.#refreshedOf(snapshot)]);
+  async #readDepth(snapshot: CatalogSnapshot, now: number): Promise<Depth> {
+    const [verdicts, refreshed] = await Promise.all([this.#verdictsOf(snapshot, now), this.#refreshedOf(snapshot)]);
     return { verdicts, refreshed };
   }
 
-  async #verdictsOf(snapshot: CatalogSnapshot): Promise<ReadonlyMap<string, EffectiveVerdict>> {
-    const { policy } = this.#settings;
-    const surroundings = { policy, configuredTrust: this.isTrusted(snapshot.server) };
+  async #verdictsOf(snapshot: CatalogSnapshot, now: number): Promise<ReadonlyMap<string, EffectiveVerdict>> {
+    const { policy, isSigned } = this.#settings;
+    const surroundings = { policy, configuredTrust: this.isTrusted(snapshot.server), isSigned };
     let definitions: ReadonlyMap<string, KnownDefinitions> = new Map();
     if (needsAnnotations(snapshot, surroundings)) {
       try {
@@ -359,7 +371,7 @@ export class Catalogs {
         throw error;
       }
     }
-    return effectiveVerdicts(snapshot, definitions, surroundings);
+    return effectiveVerdicts(snapshot, definitions, surroundings, now);
   }
 
   async #refreshedOf(snapshot: CatalogSnapshot): Promise<CatalogRefreshed | undefined> {

@@ -22,6 +22,7 @@ import { assembleToolset } from '../../domain/run/toolset.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { inertSchema, inertText } from '../../domain/views/inert-definition.ts';
 import type { Catalogs } from '../catalog/catalogs.ts';
+import { weightOf } from '../projection/weight.ts';
 
 export interface Offer {
   /** The name that the client uses. */
@@ -38,11 +39,24 @@ const OUTPUT_META = 'countersign/outputSchema';
 /** The part of the catalogs that is read here. */
 export type OfferedCatalogs = Pick<Catalogs, 'connectedIn' | 'definitionsIn' | 'isTrusted'>;
 
+/** The definitions of one catalog may take a tenth of it. */
+const MOST_KEPT_BYTES = 134_217_728;
+
+/** What a catalog offers in the state that the mark names. */
+interface Kept {
+  readonly mark: string;
+  readonly definitions: readonly ToolDefinition[];
+}
+
 export class Offers {
   readonly #catalogs: OfferedCatalogs;
   readonly #servers: readonly string[] | undefined;
-  /** By the mark of a snapshot, which names one state of one catalog. */
-  readonly #definitions = new LRUCache<string, Promise<readonly ToolDefinition[]>>({ max: 100 });
+  /** Of each catalog only the newest: every refresh is another state of it. */
+  readonly #kept = new LRUCache<string, Kept>({
+    maxSize: MOST_KEPT_BYTES,
+    sizeCalculation: ({ definitions }) => Math.min(weightOf(definitions), MOST_KEPT_BYTES),
+  });
+  readonly #asking = new Map<string, Promise<readonly ToolDefinition[]>>();
 
   /** @param servers that are offered at all; absent: all that stand in catalogs */
   constructor(catalogs: OfferedCatalogs, servers: readonly string[] | undefined) {
@@ -85,13 +99,24 @@ export class Offers {
   }
 
   async #definitionsOf(snapshot: CatalogSnapshot): Promise<readonly ToolDefinition[]> {
-    const key = `${catalogId(snapshot)} ${snapshot.mark}`;
-    const known = this.#definitions.get(key);
-    if (known !== undefined) return await known;
-    const asking = this.#catalogs.definitionsIn(snapshot);
-    this.#definitions.set(key, asking);
-    asking.catch(() => this.#definitions.get(key) === asking && this.#definitions.delete(key));
+    const id = catalogId(snapshot);
+    const { mark } = snapshot;
+    const known = this.#kept.get(id);
+    if (known?.mark === mark) return known.definitions;
+    const key = `${id} ${mark}`;
+    const asking = this.#asking.get(key) ?? this.#read(key, id, snapshot);
+    this.#asking.set(key, asking);
     return await asking;
+  }
+
+  async #read(key: string, id: string, snapshot: CatalogSnapshot): Promise<readonly ToolDefinition[]> {
+    try {
+      const definitions = await this.#catalogs.definitionsIn(snapshot);
+      this.#kept.set(id, { mark: snapshot.mark, definitions });
+      return definitions;
+    } finally {
+      this.#asking.delete(key);
+    }
   }
 }
 

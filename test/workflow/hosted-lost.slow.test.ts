@@ -56,6 +56,8 @@ describe('an answer that is lost', () => {
     expect(request.about).toMatchObject({ message: expect.stringContaining('another call than was approved') });
     await run.resolveOutcome(resolutionOf(request, 'bob', { kind: 'failed', message: 'nothing there' }));
     await run.result();
+    // The worker that has seen it asks this provider for nothing more.
+    await world.restartWorkers();
   });
 
   test('nothing is lost where the provider refuses before it does anything', async () => {

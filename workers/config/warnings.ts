@@ -3,7 +3,7 @@
  * of approvers that can never be met, catalog settings that nobody can use, rules that never match. It also finds
  * conditions that cannot be evaluated: a configuration with one is refused as a whole.
  */
-import { compileCondition } from '../../activities/policy/condition.ts';
+import { compileCondition, firstBeyond } from '../../activities/policy/condition.ts';
 import { credentialsOf, isExchanged, looksRandom } from '../../activities/tokens/configured.ts';
 import { defined } from '../../contracts/defined.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
@@ -200,15 +200,15 @@ function forNobody({ catalog }: Config): string[] {
 }
 
 /** Groups may have any number of members. */
-function withoutSecond({ catalog: { administrators, loosening } }: Config): string[] {
+function withoutSecond({ catalog: { administrators, loosening }, policy }: Config): string[] {
   if (loosening !== 'countersign') return [];
   const mayLoosen = administrators.filter(({ may }) => may.includes('loosen'));
   return [...new Set(mayLoosen.map(({ tenant }) => tenant))].flatMap((tenant) => {
     const named = mayLoosen.filter((each) => each.tenant === tenant);
-    const people = new Set(named.flatMap(({ ids }) => ids));
+    const people = new Map(named.flatMap(({ ids }) => ids.map((id) => [personOf(policy, id), id] as const)));
     return people.size === 1 && named.every(({ groups }) => groups.length === 0)
       ? [
-          `catalog.loosening is countersign, and in tenant ${tenant} only ${[...people].join('')} may loosen: nobody can agree to a loosening there.`,
+          `catalog.loosening is countersign, and in tenant ${tenant} only ${[...people.values()].join('')} may loosen: nobody can agree to a loosening there.`,
         ]
       : [];
   });
@@ -376,6 +376,12 @@ export function conditionProblems(
   policy: PolicyInput,
   at: readonly (string | number)[] = ['policy'],
 ): ConditionProblem[] {
+  const problem = (index: number, reason: string): ConditionProblem => ({
+    path: pathText([...at, 'rules', index, 'when']),
+    reason,
+  });
+  const beyond = firstBeyond(policy);
+  if (beyond !== undefined) return [problem(beyond.index, beyond.reason)];
   return (policy.rules ?? []).flatMap(({ when }, index) => {
     if (when === undefined) return [];
     try {
@@ -383,7 +389,7 @@ export function conditionProblems(
       return [];
     } catch (error) {
       // Sound: `compileCondition` throws nothing else.
-      return [{ path: pathText([...at, 'rules', index, 'when']), reason: (error as Error).message }];
+      return [problem(index, (error as Error).message)];
     }
   });
 }

@@ -72,6 +72,7 @@ export function catalogView({ detail, viewer, show, refused, now }: DetailPage):
             status === 'connected' &&
               (connection?.credentials === undefined ? "the run's own" : foreign(connection.credentials)),
           ],
+          ['Queue', connection?.taskQueue !== undefined && foreign(connection.taskQueue)],
           ['Annotations', connection !== undefined && (connection.trusted ? 'believed' : 'not believed')],
           ['New tools', newTools === 'ask' ? 'are asked about' : 'follow the policy'],
           ['Last refresh', refreshWords(detail, now)],
@@ -116,6 +117,8 @@ function connectView(detail: CatalogDetail, viewer: Viewer, show: string, refuse
   const now: Readonly<Record<string, string | undefined>> = {
     url,
     credentials: connection?.credentials,
+    // A connection is sent whole: what its form has not would be gone.
+    taskQueue: connection?.taskQueue,
     trusted: connection?.trusted === true ? 'yes' : '',
   };
   const own = refused?.to === 'connect' ? refused : undefined;

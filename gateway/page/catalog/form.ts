@@ -33,12 +33,15 @@ export function versionIn(form: URLSearchParams): { readonly requestId: string; 
 type Connection = Extract<CatalogSent, { kind: 'connect' }>['body'];
 
 export function connectionIn(form: URLSearchParams): Connection {
-  const [url, credentials] = ['url', 'credentials'].map((name) => form.get(name)?.trim() ?? '');
+  const stated = ['url', 'credentials', 'taskQueue'].flatMap((name) => {
+    const value = form.get(name)?.trim() ?? '';
+    return value === '' ? [] : [[name, value] as const];
+  });
   return {
     ...requestIn(form),
     trusted: form.get('trusted') === 'yes',
-    ...(url === undefined || url === '' ? {} : { url }),
-    ...(credentials === undefined || credentials === '' ? {} : { credentials }),
+    // An empty field states nothing.
+    ...Object.fromEntries(stated),
   };
 }
 

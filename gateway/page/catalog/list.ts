@@ -126,6 +126,11 @@ export function connectionFields(now: (name: string) => string, refused: Refused
       ><input name="credentials" maxlength="64" value="${value('credentials')}"${wrong('credentials', refused)}
     /></label>
     ${problemOf('credentials', refused)}
+    <label
+      >Queue <span class="note">(of the workers that reach it; empty: that of all others)</span
+      ><input name="taskQueue" maxlength="64" value="${value('taskQueue')}"${wrong('taskQueue', refused)}
+    /></label>
+    ${problemOf('taskQueue', refused)}
     <label class="line"
       ><input type="checkbox" name="trusted" value="yes" ${value('trusted') === 'yes' && markup` checked`}${wrong('trusted', refused)} /> Believe its
       annotations: they may exempt a call from asking</label

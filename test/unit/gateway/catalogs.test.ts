@@ -1,8 +1,9 @@
 /** What the gateway shows of catalogs: to whom, how often it asks for it, and what it offers. */
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import type { Countersign } from '../../../client/index.ts';
 import { CountersignError } from '../../../contracts/errors.ts';
 import type { CatalogEntry, CatalogSnapshot } from '../../../contracts/schemas/catalog.ts';
+import type { Organisation } from '../../../domain/policy/judge.ts';
 import { Catalogs } from '../../../gateway/catalog/catalogs.ts';
 import { CatalogChanges } from '../../../gateway/catalog/changes.ts';
 import { countsOf } from '../../../gateway/catalog/shown.ts';
@@ -110,6 +111,54 @@ test('a catalog that does not answer hides no other, and is named', async () => 
   const { catalogs } = scene(['bank', 'shop', 'yard'], ['bank', 'yard']);
   const page = await catalogs.list(asker({ id: 'ann' }));
   expect([page.catalogs.map(({ server }) => server), page.unread]).toEqual([['bank', 'yard'], ['shop']]);
+});
+
+describe('what happens to a call', () => {
+  /** Shows what is said of the one tool of a catalog that never changes. */
+  const showing = (first: Organisation) => {
+    const entries = [catalogEntry({ name: 'pay' })];
+    const handle = {
+      snapshot: async () => await Promise.resolve(snapshotOf('bank', entries)),
+      ledgerEntries: async () => await Promise.resolve([]),
+    };
+    let policy = first;
+    let now = Date.parse('2026-06-01T10:00:00.000Z');
+    const settings = {
+      administrators: [],
+      get policy() {
+        return policy;
+      },
+      trusted: {},
+      serverUrls: {},
+      repeatable: {},
+      isSigned: false,
+    };
+    // Sound: nothing else of it is used.
+    const catalogs = new Catalogs({ catalog: () => handle } as unknown as Countersign, settings, () => now);
+    return {
+      verdict: async () => (await catalogs.read(asker({ seesAll: true }), 'bank')).tools[0]?.verdict,
+      follow: (next: Organisation) => void (policy = next),
+      at: (time: string) => void (now = Date.parse(time)),
+    };
+  };
+
+  test('is said by the policy of now, though the catalog is as it was', async () => {
+    const { verdict, follow } = showing({ strategy: 'never' });
+    expect(await verdict()).toMatchObject({ kind: 'allow' });
+    follow({ strategy: 'never', servers: { bank: { default: 'deny' } } });
+    expect(await verdict()).toMatchObject({ kind: 'deny' });
+  });
+
+  test('is said as it is while glass is broken, and after it', async () => {
+    const breakGlass = { reason: 'Nobody can be reached.', until: '2026-06-01T12:00:00.000Z' };
+    const { verdict, at } = showing({ rules: [{ id: 'pager', then: 'allow', breakGlass }] });
+    expect(await verdict()).toMatchObject({
+      kind: 'allow',
+      rules: ['organisation/rules/pager (break glass)', 'organisation/default'],
+    });
+    at('2026-06-01T12:00:00.000Z');
+    expect(await verdict()).toMatchObject({ kind: 'ask' });
+  });
 });
 
 test('a message names the groups by which administrators are named, and never more than it can hold', async () => {

@@ -63,6 +63,33 @@ test('is then asked only whether it has changed', async () => {
   expect(asked.map(([, known]) => known)).toEqual(['', 'first/7', 'first/7']);
 });
 
+test('is kept with others within bytes: the one that was asked for longest ago goes first', async () => {
+  const at = '2026-01-01T00:00:00.000Z';
+  const entry = (index: number) => ({
+    name: `${index}`.padEnd(128, 'n'),
+    status: 'available' as const,
+    definition: { hash: 'a'.repeat(64), refresh: 1 },
+    setting: { enabled: true, requiresApproval: true, denied: false },
+    firstSeen: at,
+    lastSeen: at,
+  });
+  // About 400 kB.
+  const entries = Array.from({ length: 1_000 }, (_, index) => entry(index));
+  const { asked, read, pass } = reading(async (id, known) =>
+    known === '' ? { ...SNAPSHOT, entries, mark: id } : { unchanged: true, mark: known },
+  );
+  const names = Array.from({ length: 250 }, (_, index) => `server-${index}`);
+  for (const server of names) await read({ tenant: 'default', server });
+  pass(2_000);
+  asked.length = 0;
+  await read({ tenant: 'default', server: 'server-249' });
+  await read({ tenant: 'default', server: 'server-0' });
+  expect(asked).toEqual([
+    ['catalog/default/server-249', 'catalog/default/server-249'],
+    ['catalog/default/server-0', ''],
+  ]);
+});
+
 test('that does not exist, or was never connected, is none; and that too is known for seconds only', async () => {
   let status: CatalogSnapshot['status'] | undefined;
   const { read, pass } = reading(async (id) => {

@@ -205,6 +205,32 @@ describe('a provider that has made a call unasked', () => {
   });
 });
 
+describe('a provider that has made another call than was approved', () => {
+  test.each<[string, JsonObject]>([
+    ['of another tool', { name: 'wipe' }],
+    ['with other arguments', { arguments: '{"path":"b"}' }],
+    ['for another request', { approval_request_id: 'mcpr_2' }],
+    ['of another server', { server_label: 'far' }],
+  ])('%s is asked nothing more', async (_, fields) => {
+    const asked: string[] = [];
+    const item: JsonObject = { ...MADE, status: 'completed', output: 'done', ...fields };
+    const ask: ResponsesApi = async ({ onItem, onAnswer }) => {
+      asked.push('asked');
+      onAnswer?.();
+      onItem?.(item);
+      return { items: [item], response: {} };
+    };
+    const server = createHostedServer({
+      artifacts: createMemoryStore(),
+      models: () => ({ ask, stored: NOTHING_STORED }),
+    });
+    const connection = aConnection({ url: 'https://files.example/mcp', hosted: { model: 'gpt' } });
+    expect((await server.call(connection, CALL)).kind).toBe('unknown');
+    expect(await server.call(connection, CALL)).toMatchObject({ kind: 'refused', code: 'HOSTED_UNSUPPORTED' });
+    expect(asked).toHaveLength(1);
+  });
+});
+
 test('a call through a model that this worker does not have is refused, and not taken for one that may have left', async () => {
   const server = createHostedServer({ artifacts: createMemoryStore(), models: () => undefined });
   const connection = aConnection({ url: 'https://files.example/mcp', hosted: { model: 'gpt' } });

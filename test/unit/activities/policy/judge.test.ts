@@ -136,6 +136,33 @@ describe('INV-X1: a read of a linked resource', () => {
   });
 });
 
+test('a tool whose newer definition cannot be found lends its old schema to no other run', async () => {
+  const moved = { ...TOOL, serverUrl: 'https://new.test/mcp', hash: 'f'.repeat(64) };
+  const after: OfferedTool = {
+    ...moved,
+    definition: { name: 'read_file', inputSchema: { type: 'object', required: ['file'] } },
+  };
+  const definition = { hash: after.hash, refresh: 2 };
+  const seen = '2026-01-01T00:00:00.000Z';
+  const setting = { enabled: true, requiresApproval: false, denied: false };
+  const catalog: CatalogSnapshot = {
+    ...trusting(after),
+    listings: { 2: STORED },
+    entries: [{ name: 'read_file', status: 'available', definition, setting, firstSeen: seen, lastSeen: seen }],
+  };
+  const own = createJudge(
+    Config.parse({}),
+    // The run of before has another list than the catalog, whose server is at another address by now.
+    async ([ref]) => (ref?.tools === STORED ? [after] : [{ ...TOOL, catalogRefreshes: 1 }]),
+    async () => catalog,
+  );
+  const calls = asking(TOOL.modelName).calls.map((call) => ({ ...call, arguments: { file: 'a' } }));
+  const judged = async (tools: typeof STORED) =>
+    (await own({ ...asking(), calls, toolset: [{ server: 'files', tools }] })).judgements[0];
+  expect(await judged({ ...STORED, sha256: 'd'.repeat(64) })).toMatchObject({ verdict: { kind: 'deny' } });
+  expect(await judged(STORED)).toMatchObject({ verdict: { kind: 'ask' } });
+});
+
 describe('conditions', () => {
   const policy = {
     strategy: 'never' as const,

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { Session } from '../../../../cli/session/session.ts';
 import { changeTools, type ToolsChange } from '../../../../cli/verbs/catalog-changes.ts';
 import { CountersignError } from '../../../../contracts/errors.ts';
-import type { CatalogSnapshot, SetToolPoliciesInput } from '../../../../contracts/schemas/catalog.ts';
+import type { CatalogEntry, CatalogSnapshot, SetToolPoliciesInput } from '../../../../contracts/schemas/catalog.ts';
 import { catalogEntry, catalogOf, connection, definition, toolSetting } from '../../../support/builders/catalog.ts';
 
 const asking = toolSetting({ requiresApproval: true });
@@ -20,13 +20,17 @@ interface Sent {
 /** A catalog that takes whatever it is sent. */
 async function change(
   wanted: Omit<ToolsChange, 'server'>,
-  { over = {}, fails }: { readonly over?: object; readonly fails?: CountersignError } = {},
+  {
+    over = {},
+    fails,
+    entries = [known, changed],
+  }: { readonly over?: object; readonly fails?: CountersignError; readonly entries?: readonly CatalogEntry[] } = {},
 ): Promise<Sent> {
   const {
     answered: _,
     changesOpened: __,
     ...rest
-  } = catalogOf([known, changed], {
+  } = catalogOf(entries, {
     connection: connection({ trusted: true }),
     policyVersion: 4,
   });
@@ -39,7 +43,8 @@ async function change(
     setToolPolicies: async (message: SetToolPoliciesInput) => {
       messages.push(message);
       if (fails !== undefined) throw fails;
-      return { requestId: message.requestId, status: 'applied', policyVersion: 5 };
+      if (message.changes.length > 1_000) throw new CountersignError('CATALOG_INVALID', 'Too many.');
+      return { requestId: message.requestId, status: 'applied', policyVersion: message.expectedVersion + 1 };
     },
     definitions: async () => {
       throw new CountersignError('ARTIFACT_MISSING', 'Elsewhere.');
@@ -91,6 +96,20 @@ describe('what is sent', () => {
     const { messages, answer } = await change({ tools: [], all: true, change: { enabled: true } });
     expect(messages).toEqual([]);
     expect(answer.json).toMatchObject({ status: 'unchanged', tools: [] });
+  });
+
+  test('for all tools of a catalog that has more than one message takes goes in several, each on the version of the one before', async () => {
+    const entries = Array.from({ length: 1_400 }, (_, index) => catalogEntry({ name: `tool-${index}` }));
+    const { messages } = await change(
+      { tools: [], all: true, change: { denied: true } },
+      { entries, over: { requestId: 'mine' } },
+    );
+    expect(messages.map(({ changes, expectedVersion }) => [changes.length, expectedVersion])).toEqual([
+      [1_000, 4],
+      [400, 5],
+    ]);
+    expect(new Set(messages.flatMap(({ changes }) => changes.map(({ tool }) => tool))).size).toBe(1_400);
+    expect(messages.map(({ requestId }) => requestId === 'mine')).toEqual([true, false]);
   });
 
   test('is told as done, also where verdicts cannot be told here', async () => {

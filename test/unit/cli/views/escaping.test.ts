@@ -221,8 +221,8 @@ test('all that is shown of a hostile catalog is inert', () => {
   const difference = { added: [HOSTILE], missing: [HOSTILE], returned: [HOSTILE], changed: [HOSTILE] };
   const wanted = new Map([[HOSTILE, wantedTool({ ...toolSetting(), definition: definition('second') })]]);
   const answers = [
-    catalogsAnswer(HOSTILE, [snapshot]),
-    catalogsAnswer(HOSTILE, []),
+    catalogsAnswer(HOSTILE, { snapshots: [snapshot], unread: [HOSTILE] }),
+    catalogsAnswer(HOSTILE, { snapshots: [], unread: [] }),
     toolsAnswer(reading),
     catalogAnswer(snapshot, NOW),
     toolAnswer(reading, entry),

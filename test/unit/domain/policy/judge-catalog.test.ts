@@ -316,6 +316,8 @@ describe('the effective verdict', () => {
     ['hints count where the catalog trusts the server', trusting, hints, { kind: 'allow' }],
     ['and the configuration does', trusting, { ...hints, configuredTrust: true }, { kind: 'allow' }],
     ['not where the configuration does not', trusting, { ...hints, configuredTrust: false }, { kind: 'ask' }],
+    ['in mode signed, of both', trusting, { ...hints, configuredTrust: true, isSigned: true }, { kind: 'allow' }],
+    ['in mode signed, of no catalog alone', trusting, { ...hints, isSigned: true }, { kind: 'ask' }],
     ['not where the catalog does not', distrusting, { ...hints, configuredTrust: true }, { kind: 'ask' }],
     ['a tool that has changed asks', snapshotOf([changed]), never, { kind: 'ask', rules: [drift] }],
     ['one of a disconnected server is denied', gone, never, { kind: 'deny', code: 'TOOL_DISABLED' }],
@@ -332,6 +334,14 @@ describe('the effective verdict', () => {
   test('hints need be read only where they could count', () => {
     const needed = [needsAnnotations(snapshotOf([], trusted), hints), needsAnnotations(snapshotOf([]), hints)];
     expect([...needed, needsAnnotations(snapshotOf([], trusted), plain)]).toEqual([true, false, false]);
+  });
+
+  test('a rule may look at them, whatever the strategy', () => {
+    const reads = { id: 'reads', match: { annotations: { readOnlyHint: true } }, then: 'deny' as const };
+    const byRule = { policy: { strategy: 'never' as const, rules: [reads] }, configuredTrust: undefined };
+    expect(needsAnnotations(snapshotOf([], trusted), byRule)).toBe(true);
+    expect(needsAnnotations(snapshotOf([]), byRule)).toBe(false);
+    expect(effectiveVerdicts(trusting, readOnly, byRule).get('write_file')).toMatchObject({ kind: 'deny' });
   });
 });
 

@@ -1151,6 +1151,24 @@ describe('a catalog', () => {
     expect(misnamed).toMatch(/name="credentials"[^>]*value="robot"/);
   });
 
+  test('keeps its credentials and its queue where something else of its connection is changed', async () => {
+    const connection = {
+      url: 'https://shop.example/mcp',
+      credentials: 'robot',
+      taskQueue: 'zone-b',
+      trusted: false,
+    };
+    holds({ offers: ['connect'], url: connection.url, connection });
+    const { body } = await ask('/catalogs/shop');
+    const form = /<form method="post" action="\/catalogs\/shop\/connect">[^]*?<\/form>/.exec(body)?.[0] ?? '';
+    const inputs = [...form.matchAll(/name="(url|credentials|taskQueue)"[^>]*value="([^"]*)"/g)];
+    const fields = Object.fromEntries(inputs.map(([, name = '', value = '']) => [name, value]));
+    await post('/catalogs/shop/connect', { requestId: 'r1', version: '3', ...fields, trusted: 'yes' });
+    expect(told).toEqual([
+      { kind: 'connect', body: { requestId: 'r1', expectedVersion: 3, ...connection, trusted: true } },
+    ]);
+  });
+
   const FORMS = [
     ['tools', { 'tool.0': 'order', 'shown.denied.0': 'off', 'denied.0': 'on' }],
     ['refresh', {}],

@@ -114,6 +114,14 @@ describe('what is allowed and probably not meant', () => {
     expect(await warnings(catalog({ administrators: [{ ids: ['ann'], may: ['loosen'] }] }))).toEqual([]);
   });
 
+  test('a second administrator who is the first one in other letters', async () => {
+    const both = administrators({ ids: ['ann', 'Ann'], may: ['loosen'] });
+    expect(await warnings(both)).toEqual([]);
+    expect(await warnings(both, { policy: { idCase: 'ignored' } })).toEqual([
+      expect.stringContaining('only Ann may loosen: nobody can agree'),
+    ]);
+  });
+
   test('credentials that no catalog may use', async () => {
     expect(await warnings(credentials())).toEqual([
       'credentials.vault can be used by no catalog: none of its origins stands in catalog.origins.',

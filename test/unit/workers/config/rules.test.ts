@@ -156,6 +156,16 @@ describe('refused', () => {
     expect(() => checkConfig(config, 'configuration')).toThrow(new RegExp(`policy\\.rules\\[1\\]\\.when .*${reason}`));
   });
 
+  test('with the path: the rule that uses more patterns than a policy may', () => {
+    const two = { when: 'args.s.matches("a") || args.s.matches("b")', then: 'ask' as const };
+    const all = Array.from({ length: 251 }, (_, index) => ({ id: `r${index}`, ...two }));
+    const config = (count: number) => Config.parse({ policy: { rules: all.slice(0, count) } });
+    expect(() => checkConfig(config(250), 'configuration')).not.toThrow();
+    expect(() => checkConfig(config(251), 'configuration')).toThrow(
+      /policy\.rules\[250\]\.when uses `matches` beyond the 500 times/,
+    );
+  });
+
   test.each([
     ['a list entry without a server', { always: ['pay'] }],
     ['a halt without a reason', { halt: {} }],
