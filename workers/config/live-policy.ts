@@ -4,7 +4,8 @@
  *
  * 1. The policy never opens by a fault (INV-G4): a file that is unreadable, invalid, or has lost its policy changes
  *    nothing, and is logged as an error.
- * 2. A file is read after two looks have found it the same: a half-written file is no policy.
+ * 2. A file is read after two looks have found it the same: a half-written file is no policy. One that cannot be read
+ *    is read again at each look: a process may be out of files for a moment, and the new policy may halt everything.
  * 3. The rest of the configuration is read once, when the process starts.
  */
 import type { BigIntStats } from 'node:fs';
@@ -41,11 +42,14 @@ export class LivePolicy {
   readonly #channels: readonly string[];
   readonly #environment: Environment;
   readonly #told: Told;
+  readonly #readFile: typeof readConfigFile;
   readonly #timer: NodeJS.Timeout | undefined;
   #current: OrganisationPolicy;
   /** State of the file when it was last looked at, and when it was last read. */
   #seen = '';
   #read = '';
+  /** State of the file that could not be read, which is told once. */
+  #unread = '';
   #isLooking = false;
 
   constructor(
@@ -53,7 +57,9 @@ export class LivePolicy {
     environment: Environment,
     told: Told,
     lookMs = LOOK_MS,
+    readFile: typeof readConfigFile = readConfigFile,
   ) {
+    this.#readFile = readFile;
     this.#path = path;
     this.#servers = Object.keys(config.servers);
     this.#channels = Object.keys(config.notify.channels);
@@ -84,9 +90,13 @@ export class LivePolicy {
       // The file changed while it was read: the next look reads it again.
       if ((await this.#stateOf()) !== seen) return;
       this.#read = seen;
+      this.#unread = '';
       this.#take(policy);
     } catch (error) {
-      this.#read = this.#seen;
+      const isUnread = error instanceof CountersignError && error.cause !== undefined;
+      if (isUnread && this.#unread === this.#seen) return;
+      if (isUnread) this.#unread = this.#seen;
+      else this.#read = this.#seen;
       const why = error instanceof CountersignError ? error.message : 'The configuration cannot be read.';
       this.#told.error(`The policy of before stays in force. ${why}`);
     } finally {
@@ -109,7 +119,7 @@ export class LivePolicy {
   }
 
   async #policyOf(): Promise<OrganisationPolicy> {
-    const file = await readConfigFile(this.#path, {}, '/');
+    const file = await this.#readFile(this.#path, {}, '/');
     const what = file?.what ?? 'configuration';
     const value: unknown = file?.value;
     const picked =

@@ -81,7 +81,7 @@ export async function readConfigFile(
     const origin =
       named === undefined ? (chosen === undefined ? '' : `, named by ${CONFIG_VARIABLE},`) : ', named by --config,';
     const message = `The ${what}${origin} cannot be read (${error.code ?? 'error'}). Name a file that exists.`;
-    throw new CountersignError('CONFIG_INVALID', message, { file: path });
+    throw new CountersignError('CONFIG_INVALID', message, { file: path }, { cause: error });
   });
   if (text === undefined) return undefined;
   return { path, baseDirectory: dirname(path), what, value: await parseYaml(text, what) };

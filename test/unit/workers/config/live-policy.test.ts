@@ -3,7 +3,9 @@ import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { CountersignError } from '../../../../contracts/errors.ts';
 import { Config } from '../../../../contracts/schemas/config.ts';
+import { readConfigFile } from '../../../../workers/config/load.ts';
 import { LivePolicy, withLivePolicy } from '../../../../workers/config/live-policy.ts';
 import { until } from '../../../support/until.ts';
 
@@ -136,6 +138,21 @@ describe('INV-G4: keeps the policy of before, and says why once', () => {
     expect(live.current.strategy).toBe('never');
     expect(told).toEqual([expect.stringContaining('cannot be read (ENOENT)')]);
   });
+});
+
+test('INV-G4: a file that could not be read for a moment is read again, and told once', async () => {
+  let isOut = true;
+  const say = (message: string): void => void told.push(message);
+  const live = new LivePolicy({ config: Config.parse({}), path }, {}, { error: say, warn: say }, 0, async (...file) => {
+    if (!isOut) return await readConfigFile(...file);
+    const cause = Object.assign(new Error('too many open files'), { code: 'EMFILE' });
+    throw new CountersignError('CONFIG_INVALID', 'The file cannot be read (EMFILE).', {}, { cause });
+  });
+  await look(live, 4);
+  expect(told).toEqual([expect.stringContaining('cannot be read (EMFILE)')]);
+  isOut = false;
+  await live.look();
+  expect(live.current).toMatchObject({ servers: { bank: { default: 'deny' } } });
 });
 
 test('by itself it looks again and again, until it is stopped', async () => {
