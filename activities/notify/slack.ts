@@ -39,9 +39,14 @@ import {
 const MOST_BYTES = 1_048_576;
 /** Messages of such a page: with their blocks they stay within that. */
 const MOST_LOOKED_AT = 50;
-/** Slack takes 50 blocks, and 3,000 characters in the text of one. */
+/** Slack takes 50 blocks, and 3,000 characters in the text of one. What breaks a limit is refused as a whole. */
 const MOST_REQUESTS = 12;
 const TEXT_CHARACTERS = 2_900;
+/** Limits of the text of a header, and of what is asked once more behind a button. */
+const HEADER_CHARACTERS = 150;
+const CONFIRM_CHARACTERS = 300;
+/** Room for the words with which `bounded` says what is missing. */
+const MARK_CHARACTERS = 30;
 /** A mention has at most 35 characters. */
 const MOST_MENTIONS = 80;
 /** A message is tried for an hour. */
@@ -239,7 +244,7 @@ function contentOf(message: Message, mentions: Mentions, compared: Compared): Fi
   return {
     text: escaped(bounded(`${heading}${about}`, 200)),
     blocks: [
-      { type: 'header', text: plain(bounded(heading, 140)) },
+      { type: 'header', text: plain(within(heading, HEADER_CHARACTERS)) },
       ...requests.flatMap((request) => {
         const lines = linesOf(message, request).map(([field, value]) => `${field}: ${value}`);
         const text = [toolOf(request), ...lines].join('\n');
@@ -271,7 +276,7 @@ function answersOf(request: LinkedRequest, isUncut: boolean): Fields[] {
     value,
     confirm: {
       title: plain(`${label} this call?`),
-      text: plain(bounded(`${toolOf(request)}, call ${callId}`, 290)),
+      text: plain(within(`${toolOf(request)}, call ${callId}`, CONFIRM_CHARACTERS)),
       confirm: plain(label),
       deny: plain('Cancel'),
     },
@@ -300,6 +305,11 @@ function mentionsOf({ to }: Message, { people, groups }: Mentions, compared: Com
   ];
   const more = all.length - MOST_MENTIONS;
   return [...all.slice(0, MOST_MENTIONS), ...(more > 0 ? [`and ${more} more`] : [])].join(' ');
+}
+
+/** Cuts so that the mark of the cut has room, too. */
+function within(text: string, most: number): string {
+  return text.length <= most ? text : bounded(text, most - MARK_CHARACTERS);
 }
 
 function plain(text: string): Fields {

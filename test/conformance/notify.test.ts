@@ -19,7 +19,7 @@ import { listenOnLoopback } from '../support/servers/loopback-server.ts';
 import { type MailServer, startMailServer } from '../support/servers/mail-server.ts';
 import { MESSAGE_SECRET, startMessageReceiver } from '../support/servers/message-receiver.ts';
 import { type SlackServer, startSlackServer } from '../support/servers/slack-server.ts';
-import { channelSuite, type Delivered, message, request } from './notify.suite.ts';
+import { channelSuite, type Delivered, digest, message, request } from './notify.suite.ts';
 
 const closing: (() => Promise<void>)[] = [];
 afterAll(async () => void (await Promise.all(closing.map(async (close) => close()))));
@@ -363,6 +363,17 @@ describe('Slack', () => {
     server.forbidReading(how);
     await channel.send(message({ repeated: true }));
     expect(server.posts).toHaveLength(1);
+  });
+
+  test('a digest with news of many kinds stays within Slack’s limits', async () => {
+    const { server, channel } = await slack();
+    const events = ['opened', 'reminder', 'escalation', 'expiring', 'unknown'] as const;
+    await channel.send(digest(events.map((event, index) => request({ event, callId: `t1.c${index}` }))));
+    const many = events.flatMap((event) => Array.from({ length: 10 }, () => request({ event })));
+    await channel.send(digest(many, { id: `msg_${'f'.repeat(64)}`, more: 950 }));
+    expect(server.posts).toHaveLength(2);
+    expect(server.posts[0]?.texts[1]).toMatch(/^A call waits for a decision; Reminder: .*… \(\d+ more characters\)$/);
+    expect(server.problems).toEqual([]);
   });
 
   test('people are mentioned as policy compares ids, and so many as a block holds', async () => {

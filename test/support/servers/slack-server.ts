@@ -126,13 +126,24 @@ function textsIn(value: unknown): string[] {
   );
 }
 
-/** Slack's limits: 50 blocks, 150 characters of a header, 3,000 of a section; markup in our own lines alone. */
+/** What the buttons of a block ask once more. */
+function confirmsIn(elements: unknown): string[] {
+  if (!Array.isArray(elements)) return [];
+  return elements.filter(isFields).flatMap(({ confirm }) => (isFields(confirm) ? textsIn(confirm['text']) : []));
+}
+
+/**
+ * Slack's limits: 50 blocks, 150 characters of a header, 3,000 of a section, 300 of what is asked once more; markup in our
+ * own lines alone.
+ */
 function problemsIn({ body }: SlackPost): string[] {
   const blocks = Array.isArray(body['blocks']) ? body['blocks'].filter(isFields) : [];
   const problems = blocks.length > 50 ? ['more than 50 blocks'] : [];
   for (const { type, text, elements } of blocks) {
     if (type === 'context' && textsIn(elements).some(({ length }) => length > 3_000))
       problems.push('context is too long');
+    if (type === 'actions' && confirmsIn(elements).some(({ length }) => length > 300))
+      problems.push('confirm is too long');
     if (!isFields(text) || typeof text['text'] !== 'string') continue;
     if (text['type'] !== 'plain_text') problems.push(`${String(type)} is no plain text`);
     if (text['text'].length > (type === 'header' ? 150 : 3_000)) problems.push(`${String(type)} is too long`);
