@@ -232,6 +232,40 @@ describe('a form', () => {
     ]);
   });
 
+  test('that comes twice counts once, and says so also when its call has gone on', async () => {
+    const accepted = (by: string, decisionId: string): LedgerEntry => ({
+      seq: 1,
+      at: request.openedAt,
+      prev: '',
+      fact: {
+        kind: 'decision.accepted',
+        callId: 't1.c0',
+        generation: 1,
+        decisionId,
+        decision: 'approve',
+        digest: request.digest,
+        runId: request.runId,
+        approver: { id: by, groups: [] },
+      },
+      hash: '',
+    });
+    const again = async () => await post(PATH, { ...BOUND, kind: 'approve' });
+    // The turn is over, or somebody is asked what became of the call.
+    for (const later of [[], [{ ...request, generation: 2, digest: 'ef'.repeat(32) }]]) {
+      shown = later;
+      ledger = [accepted('ann', 'd1')];
+      const answer = await again();
+      expect([answer.statusCode, answer.headers.get('location')]).toEqual([303, '/runs/run-1?done=t1.c0']);
+    }
+    shown = [];
+    for (const other of [accepted('ben', 'd1'), accepted('ann', 'd2')]) {
+      ledger = [other];
+      const answer = await again();
+      expect([answer.statusCode, answer.body]).toEqual([409, expect.stringContaining('Nothing was sent.')]);
+    }
+    expect(sent).toEqual([]);
+  });
+
   test('never says who decides', async () => {
     await post(PATH, { ...BOUND, kind: 'approve', approver: 'ben', 'approver.id': 'ben' });
     expect(JSON.stringify(sent)).not.toContain('ben');
