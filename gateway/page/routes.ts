@@ -128,8 +128,8 @@ export function registerPages(app: FastifyInstance, options: PageOptions): void 
               : { comment: words }),
         };
         try {
-          await source.send(viewer, { runId, update: 'decide', message });
-          told.push({ runId, callId });
+          const status = await source.send(viewer, { runId, update: 'decide', message });
+          told.push({ runId, callId, ...(status === 'counted' ? { waits: true } : {}) });
         } catch (error) {
           told.push({ runId, callId, refused: detailOf(codedOf(error)) });
         }

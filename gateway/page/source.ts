@@ -177,7 +177,11 @@ function factsOf({ runId, initiator, startedAt, status }: RunRow): RunFacts {
 }
 
 /** Body without its sender and its place, which `Answering` adds. */
-async function send({ answering }: RouteParts, viewer: Viewer, { runId, update, message }: Sent): Promise<void> {
+async function send(
+  { answering }: RouteParts,
+  viewer: Viewer,
+  { runId, update, message }: Sent,
+): ReturnType<PageSource['send']> {
   const { callId, digest, runId: execution, decisionId, ...rest } = message;
   const text = (value: unknown, path: string): string => {
     if (typeof value === 'string') return value;
@@ -189,16 +193,20 @@ async function send({ answering }: RouteParts, viewer: Viewer, { runId, update, 
     runId: text(execution, 'runId'),
     decisionId: text(decisionId, 'decisionId'),
   };
-  await answering.answer(viewer, { run: runId, callId: text(callId, 'callId') }, body, async (run, whole) => {
+  const place = { run: runId, callId: text(callId, 'callId') };
+  return await answering.answer(viewer, place, body, async (run, whole) => {
     switch (update) {
       case 'decide':
-        return await run.decide(parseAs(Decision, whole, 'DECISION_INVALID', 'decision'));
+        return (await run.decide(parseAs(Decision, whole, 'DECISION_INVALID', 'decision'))).status;
       case 'provideInput':
-        return await run.provideInput(parseAs(Provision, whole, 'DECISION_INVALID', 'answer'));
+        await run.provideInput(parseAs(Provision, whole, 'DECISION_INVALID', 'answer'));
+        return undefined;
       case 'authorize':
-        return await run.authorize(parseAs(Authorization, whole, 'DECISION_INVALID', 'authorization'));
+        await run.authorize(parseAs(Authorization, whole, 'DECISION_INVALID', 'authorization'));
+        return undefined;
       case 'resolveOutcome':
-        return await run.resolveOutcome(parseAs(Resolution, whole, 'DECISION_INVALID', 'resolution'));
+        await run.resolveOutcome(parseAs(Resolution, whole, 'DECISION_INVALID', 'resolution'));
+        return undefined;
     }
   });
 }

@@ -9,7 +9,7 @@ import type {
   RefreshBody,
   SetToolsBody,
 } from '../../../contracts/schemas/http/catalogs.ts';
-import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
+import type { ApprovalRequest, DecisionAck } from '../../../contracts/schemas/request.ts';
 import type { LedgerEntry } from '../../../contracts/schemas/ledger.ts';
 import type { RunState } from '../../../contracts/schemas/run-state.ts';
 import type { Asker } from '../../identity/person.ts';
@@ -136,8 +136,11 @@ export interface PageSource {
   check(viewer: Viewer, runId: string): Promise<CheckedLedger>;
   /** Never throws: a request is shown also where its tool's definition cannot be read. */
   tool(viewer: Viewer, request: ApprovalRequest): Promise<KnownTool>;
-  /** @throws CountersignError as `RunHandle.decide` and its kin */
-  send(viewer: Viewer, sent: Sent): Promise<void>;
+  /**
+   * @returns what a decision came to; undefined of other answers
+   * @throws CountersignError as `RunHandle.decide` and its kin
+   */
+  send(viewer: Viewer, sent: Sent): Promise<DecisionAck['status'] | undefined>;
   /** @param messageId lets a form that is sent twice count once */
   say(viewer: Viewer, runId: string, text: string, messageId: string | undefined): Promise<void>;
   stop(viewer: Viewer, runId: string, reason: string): Promise<void>;

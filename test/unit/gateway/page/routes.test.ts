@@ -66,6 +66,8 @@ let shown: ApprovalRequest[];
 let ledger: LedgerEntry[];
 let messages: RunRead['messages'];
 let refusal: CountersignError | undefined;
+/** What a decision comes to. */
+let taken: Awaited<ReturnType<PageSource['send']>>;
 let tool: KnownTool;
 let checked: CheckedLedger;
 let started: object[];
@@ -128,6 +130,7 @@ function source(): PageSource {
     send: async (_viewer, message) => {
       if (refusal !== undefined) throw refusal;
       sent.push(message);
+      return taken;
     },
     say: async (_viewer, runId, text) => void sent.push({ runId, update: 'decide', message: { text } }),
     stop: async (_viewer, runId, reason) => void sent.push({ runId, update: 'decide', message: { reason } }),
@@ -142,6 +145,7 @@ beforeEach(async () => {
   ledger = [];
   messages = [];
   refusal = undefined;
+  taken = 'approved';
   tool = {};
   started = [];
   catalogs = noCatalogs;
@@ -527,6 +531,21 @@ describe('several together', () => {
     expect(late.body).toContain('0 of 1 decided');
     expect(late.body).toContain('ben was faster.');
     expect(sent).toHaveLength(1);
+  });
+
+  test('of which some need more people are not all told to be decided', async () => {
+    const [four, other] = ['t1.c0', 't1.c1'].map((callId) =>
+      JSON.stringify(['run-1', callId, request.digest, request.runId, callId]),
+    );
+    taken = 'counted';
+    const one = await post('/review/decide', { kind: 'approve', chosen: four ?? '' });
+    expect(one.body).toContain('0 of 1 decided, 1 waits for others');
+    expect(one.body).toContain('your approval counts; more people must agree');
+    const both = new URLSearchParams({ csrf: ANN.csrf, kind: 'approve' });
+    for (const chosenOne of [four, other]) both.append('chosen', chosenOne ?? '');
+    const two = await ask('/review/decide', { method: 'POST', body: both });
+    expect(two.body).toContain('0 of 2 decided, 2 wait for others');
+    expect(two.body).not.toContain('>decided<');
   });
 
   test('are as many as have room; the others are told of, and get no decision', async () => {
