@@ -14,7 +14,7 @@ import nodemailer, { type Transporter } from 'nodemailer';
 import type { MailChannel } from '../../contracts/schemas/channels.ts';
 import type { Egress } from '../egress/fetch.ts';
 import { unreachedReason } from '../egress/webhook.ts';
-import type { Compared } from '../../domain/policy/approvers.ts';
+import { type Compared, isSamePerson } from '../../domain/policy/approvers.ts';
 import { type Fields, isFields } from '../../domain/shapes/inputs.ts';
 import { networkCodeOf } from '../kit/network.ts';
 import { ownValue } from '../kit/json.ts';
@@ -45,11 +45,9 @@ export function createMailChannel(
   const domain = channel.from.slice(channel.from.lastIndexOf('@') + 1).replace(/>$/, '');
   return {
     send: async (message) => {
-      const to = recipientsOf(message, channel, compared);
-      if (to.length === 0) {
-        if (message.requests.every(({ closed }) => closed !== undefined)) return {};
-        throw refusedBy(name, 'knows no address of anybody who is to be told (people, groups, to)');
-      }
+      const { to, isForNobody } = recipientsOf(message, channel, compared);
+      if (isForNobody) return {};
+      if (to.length === 0) throw refusedBy(name, 'knows no address of anybody who is to be told (people, groups, to)');
       const messageId = `<${message.id}@${domain}>`;
       const { thread = messageId } = message;
       const before = taken.get(message.id) ?? [];
@@ -90,17 +88,27 @@ export function createMailChannel(
   };
 }
 
-/** Returns addresses, each once. A person or a group without an address is left out. */
-function recipientsOf({ to, requests }: Message, channel: MailChannel, compared: Compared): readonly string[] {
+interface Recipients {
+  /** Addresses, each once. A person or a group without an address is left out. */
+  readonly to: readonly string[];
+  /** True if only who closed the requests would hear that they are closed. */
+  readonly isForNobody: boolean;
+}
+
+function recipientsOf({ to, requests }: Message, channel: MailChannel, compared: Compared): Recipients {
   const closers = new Set(requests.map(({ closed }) => closed?.by));
-  const [closer] = closers;
-  const skipped = closers.size === 1 && closer !== undefined ? valueOf(compared, channel.people, closer) : undefined;
+  const [only] = closers;
+  const closer = closers.size === 1 ? only : undefined;
+  const ids = to.ids.filter((id) => closer === undefined || !isSamePerson(compared, id, closer));
   const found = [
     ...channel.to,
-    ...to.ids.flatMap((id) => valueOf(compared, channel.people, id) ?? []),
+    ...ids.flatMap((id) => valueOf(compared, channel.people, id) ?? []),
     ...to.groups.flatMap((group) => ownValue(channel.groups, group) ?? []),
   ];
-  return [...new Set(found)].filter((address) => address !== skipped);
+  const skipped = closer === undefined ? undefined : valueOf(compared, channel.people, closer);
+  const others = [...new Set(found)].filter((address) => address !== skipped);
+  const isWanted = found.length > 0 ? others.length > 0 : ids.length + to.groups.length > 0 || closer === undefined;
+  return { to: others, isForNobody: !isWanted };
 }
 
 interface Rejected {

@@ -247,6 +247,22 @@ describe('mail', () => {
     await expect(sent).rejects.toMatchObject({ code: 'MESSAGE_REFUSED' });
   });
 
+  test.each([
+    ['expired', undefined, ['zoe'], ['none']],
+    ['approved', 'ann', ['ann', 'zoe'], []],
+  ] as const)('that a request is closed (%s by %s) is no exception', async (status, by, ids, groups) => {
+    const server = await newMailServer();
+    const channel = createMailChannel('it', mailTo(server.port), loopbackEgress());
+    const requests = [request({ closed: { status, ...(by && { by }) } })];
+    const sent = channel.send(message({ event: 'closed', requests, to: { ids, groups } }));
+    await expect(sent).rejects.toMatchObject({ code: 'MESSAGE_REFUSED' });
+    // Who closed it needs no address.
+    const closed = [request({ closed: { status: 'approved', by: 'zoe' } })];
+    const own = message({ event: 'closed', requests: closed, to: { ids: ['zoe'], groups: [] } });
+    expect(await channel.send(own)).toEqual({});
+    expect(server.mails).toEqual([]);
+  });
+
   test('people are known as policy compares ids', async () => {
     const server = await newMailServer();
     const channel = createMailChannel('it', mailTo(server.port), loopbackEgress(), { idCase: 'ignored' });
