@@ -94,8 +94,10 @@ async function posted(
     unfurl_media: false,
     metadata: { event_type: EVENT_TYPE, event_payload: { id: message.id } },
   });
-  if (answer['ok'] !== true) throw refusalOf(name, answer['error']);
-  return answer['ts'];
+  if (answer['ok'] === true) return answer['ts'];
+  // Something before Slack may answer in its place, and for a moment.
+  if (answer['ok'] !== false) throw undelivered(name, 'answered 200 without an answer of Slack');
+  throw refusalOf(name, answer['error']);
 }
 
 function sentAs(thread: unknown): MessageSent {

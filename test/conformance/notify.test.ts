@@ -374,6 +374,15 @@ describe('Slack', () => {
     expect(server.posts).toHaveLength(2);
   });
 
+  test('a page that something before Slack sends in its place is no refusal', async () => {
+    const { server, channel } = await slack();
+    server.become('replaced');
+    await expect(channel.send(message())).rejects.toMatchObject({ code: 'MESSAGE_UNDELIVERED' });
+    server.become('well');
+    await channel.send(message({ repeated: true }));
+    expect(server.posts).toHaveLength(1);
+  });
+
   test.each([undefined, 'limited'] as const)('who cannot look posts a repeated message (%s)', async (how) => {
     const { server, channel } = await slack();
     server.forbidReading(how);

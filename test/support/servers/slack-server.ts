@@ -16,12 +16,15 @@ export interface SlackPost {
   readonly texts: readonly string[];
 }
 
+type SlackState = 'busy' | 'refusing' | 'replaced' | 'well';
+
 export interface SlackServer {
   readonly origin: string;
   readonly token: string;
   readonly posts: readonly SlackPost[];
   readonly problems: readonly string[];
-  become(state: 'busy' | 'refusing' | 'well'): void;
+  /** `replaced`: something before Slack answers in its place. */
+  become(state: SlackState): void;
   /** Takes the next post, and breaks the connection off. */
   loseNextAnswer(): void;
   forbidReading(how?: 'limited'): void;
@@ -32,7 +35,7 @@ export async function startSlackServer(): Promise<SlackServer> {
   const token = 'xoxb-canary-token';
   const posts: SlackPost[] = [];
   const problems: string[] = [];
-  let state: 'busy' | 'refusing' | 'well' = 'well';
+  let state: SlackState = 'well';
   let losesNext = false;
   let mayRead: boolean | 'limited' = true;
   const json = (response: ServerResponse, body: Fields): void => {
@@ -46,6 +49,7 @@ export async function startSlackServer(): Promise<SlackServer> {
       if (!isFields(body)) return response.writeHead(400).end('invalid_payload');
       const isApi = url.startsWith('/api/');
       if (state === 'busy') return response.writeHead(429, { 'retry-after': '3' }).end('told to nobody');
+      if (state === 'replaced') return response.writeHead(200, { 'content-type': 'text/html' }).end('<html>back soon');
       if (state === 'refusing' && !isApi) return response.writeHead(410).end('channel_is_archived');
       if (state === 'refusing') return json(response, { ok: false, error: 'is_archived' });
       if (isApi && request.headers.authorization !== `Bearer ${token}`)
