@@ -70,6 +70,8 @@ export interface Told {
   readonly callId: string;
   /** Why it was refused; absent if it was taken. */
   readonly refused?: string;
+  /** Set beside that if it may have been taken all the same. */
+  readonly isUncertain?: true;
   /** Set if it was taken, and the call waits for others. */
   readonly waits?: true;
 }
@@ -87,10 +89,15 @@ export function toldView(all: readonly Told[]): Html {
     <p><a class="button" href="/">Back to the inbox</a></p>`;
 }
 
-function endView({ refused, waits }: Told): Html {
-  const [look, word] =
-    refused !== undefined ? ['failed', 'refused'] : waits === true ? ['waiting', 'agreed'] : ['succeeded', 'decided'];
+function endView(told: Told): Html {
+  const [look, word] = endOf(told);
   return markup`<span class="outcome ${look}">${word}</span>`;
+}
+
+function endOf({ refused, isUncertain, waits }: Told): readonly [look: string, word: string] {
+  if (isUncertain === true) return ['unknown', 'nobody knows yet'];
+  if (refused !== undefined) return ['failed', 'refused'];
+  return waits === true ? ['waiting', 'agreed'] : ['succeeded', 'decided'];
 }
 
 function toldWords({ refused, waits }: Told): Shown {

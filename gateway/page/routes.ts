@@ -7,7 +7,7 @@
 import { readFileSync } from 'node:fs';
 import type { FastifyInstance } from 'fastify';
 import { CountersignError } from '../../contracts/errors.ts';
-import { codedOf, detailOf } from '../http/problem.ts';
+import { codedOf, detailOf, isUncertain } from '../http/problem.ts';
 import { keyOf } from '../http/server.ts';
 import { registerCatalogPages } from './catalog/routes.ts';
 import { inboxView } from './inbox.ts';
@@ -131,7 +131,13 @@ export function registerPages(app: FastifyInstance, options: PageOptions): void 
           const status = await source.send(viewer, { runId, update: 'decide', message });
           told.push({ runId, callId, ...(status === 'counted' ? { waits: true } : {}) });
         } catch (error) {
-          told.push({ runId, callId, refused: detailOf(codedOf(error)) });
+          const refused = codedOf(error);
+          told.push({
+            runId,
+            callId,
+            refused: detailOf(refused),
+            ...(isUncertain(refused) ? { isUncertain: true } : {}),
+          });
         }
       }
       return pageText({ title: 'Decided', viewer, at: 'inbox', main: toldView(told) });

@@ -5,12 +5,12 @@ import { CountersignError } from '../../contracts/errors.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApprovalRequest, Approver } from '../../contracts/schemas/request.ts';
 import { visible } from '../../domain/text/escape.ts';
-import { codedOf, detailOf } from '../http/problem.ts';
+import { codedOf } from '../http/problem.ts';
 import { type Edited, readEdited, readWhole } from './edit/read.ts';
 import { comparedView, type EditPage, editView, sentForm, typedFor } from './edit/view.ts';
 import { partView } from './conversation.ts';
 import { answerOf, objectOf } from './form.ts';
-import { pageText, trouble, type Typed } from './kit/layout.ts';
+import { pageText, refusalView, type Typed } from './kit/layout.ts';
 import { type Html, markup } from './kit/markup.ts';
 import { formOf, pageFor, type PageOptions } from './kit/page.ts';
 import type { PageSource, RunRead, Viewer } from './kit/port.ts';
@@ -229,7 +229,7 @@ function requestPage(found: Opened, viewer: Viewer, error?: CountersignError, ty
     at: 'inbox',
     // The typed words would count as not typed, and vanish with the next change.
     live: error === undefined,
-    main: markup`${error !== undefined && trouble('That did not count', detailOf(error), error.code)}${view}`,
+    main: markup`${error !== undefined && refusalView(error)}${view}`,
   });
 }
 
@@ -252,7 +252,7 @@ function editPage(
     at: 'inbox',
     // The next change would clear the fields.
     live: filled.typed === undefined,
-    main: markup`${error !== undefined && trouble('That did not count', detailOf(error), error.code)}${view}`,
+    main: markup`${error !== undefined && refusalView(error)}${view}`,
   });
 }
 

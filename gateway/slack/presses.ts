@@ -22,7 +22,7 @@ import { SlackMember } from '../../contracts/schemas/channels.ts';
 import { SLACK_ACTIONS, SlackButton } from '../../contracts/schemas/notify-message.ts';
 import { type Fields, isFields } from '../../domain/shapes/inputs.ts';
 import { visible } from '../../domain/text/escape.ts';
-import { codedOf, detailOf, tooMany } from '../http/problem.ts';
+import { codedOf, detailOf, isUncertain, tooMany } from '../http/problem.ts';
 import type { GatewayLog } from '../http/server.ts';
 import type { AskProvider } from '../identity/keys.ts';
 import type { Asker, People } from '../identity/person.ts';
@@ -292,7 +292,7 @@ const WORDS: Readonly<Record<DecisionAck['status'], string>> = {
 /** A run that did not answer may have taken the decision all the same. */
 function refusalWords(error: CountersignError): string {
   const { code } = error;
-  if (code === 'RESULT_UNCERTAIN' || code === 'INTERNAL')
+  if (isUncertain(error))
     return `Nobody knows yet whether your answer counts (${code}). Open the request to see, or press again.`;
   return `Nothing was changed (${code}): ${detailOf(error)}`;
 }

@@ -4,6 +4,7 @@ import type { CountersignError } from '../../../contracts/errors.ts';
 import type { KnownTool } from '../../catalog/definitions.ts';
 import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
 import { visible } from '../../../domain/text/escape.ts';
+import { detailOf, isUncertain } from '../../http/problem.ts';
 import { foreign } from './faithful.ts';
 import { type Html, markup, type Shown } from './markup.ts';
 import type { Place, Viewer } from './port.ts';
@@ -69,6 +70,17 @@ export function trouble(heading: string, message: string, code?: string, next?: 
     ${next !== undefined && markup`<p>${next}</p>`}
     ${code !== undefined && markup`<p class="code">${code}</p>`}
   </section>`;
+}
+
+/** Says in a page why a form came back. @param next what to do, if it was refused */
+export function refusalView(error: CountersignError, next?: string): Html {
+  const [heading, then] = isUncertain(error)
+    ? [
+        'Nobody knows yet whether that counts',
+        'Load the page again, and see whether it counts before you send it anew.',
+      ]
+    : ['That did not count', next];
+  return trouble(heading, detailOf(error), error.code, then);
 }
 
 export function signedOutText(words: string): string {

@@ -67,7 +67,7 @@ let ledger: LedgerEntry[];
 let messages: RunRead['messages'];
 let refusal: CountersignError | undefined;
 /** What a decision comes to. */
-let taken: Awaited<ReturnType<PageSource['send']>>;
+let cameTo: Awaited<ReturnType<PageSource['send']>>;
 let tool: KnownTool;
 let checked: CheckedLedger;
 let started: object[];
@@ -130,7 +130,7 @@ function source(): PageSource {
     send: async (_viewer, message) => {
       if (refusal !== undefined) throw refusal;
       sent.push(message);
-      return taken;
+      return cameTo;
     },
     say: async (_viewer, runId, text) => void sent.push({ runId, update: 'decide', message: { text } }),
     stop: async (_viewer, runId, reason) => void sent.push({ runId, update: 'decide', message: { reason } }),
@@ -145,7 +145,7 @@ beforeEach(async () => {
   ledger = [];
   messages = [];
   refusal = undefined;
-  taken = 'approved';
+  cameTo = 'approved';
   tool = {};
   started = [];
   catalogs = noCatalogs;
@@ -292,6 +292,31 @@ describe('a form', () => {
     expect(answer.body).toContain('DECISION_EXPIRED');
     expect(answer.body).toContain('No &lt;/textarea&gt;&lt;script&gt;');
     expect(answer.body).not.toContain('<script>');
+  });
+});
+
+describe('what nobody knows', () => {
+  const UNCERTAIN = new CountersignError('RESULT_UNCERTAIN', 'No answer from run run-1 in time.', {});
+
+  test.each([
+    ['a request', PATH, { ...BOUND, kind: 'approve' }],
+    ['other arguments', PATH, { ...BOUND, kind: 'approve', arguments: '{"amount":8}' }],
+  ])('is not told to be a refusal: %s', async (_, url, fields) => {
+    refusal = UNCERTAIN;
+    const { statusCode, body } = await post(url, fields);
+    expect(statusCode).toBe(504);
+    expect(body).toContain('Nobody knows yet whether that counts');
+    expect(body).toContain('Load the page again');
+    expect(body).not.toContain('That did not count');
+  });
+
+  test('is told so of one of several, too', async () => {
+    refusal = UNCERTAIN;
+    const chosen = JSON.stringify(['run-1', 't1.c0', request.digest, request.runId, 'id']);
+    const { body } = await post('/review/decide', { kind: 'approve', chosen });
+    expect(body).toContain('0 of 1 decided');
+    expect(body).toContain('nobody knows yet');
+    expect(body).not.toContain('refused');
   });
 });
 
@@ -537,7 +562,7 @@ describe('several together', () => {
     const [four, other] = ['t1.c0', 't1.c1'].map((callId) =>
       JSON.stringify(['run-1', callId, request.digest, request.runId, callId]),
     );
-    taken = 'counted';
+    cameTo = 'counted';
     const one = await post('/review/decide', { kind: 'approve', chosen: four ?? '' });
     expect(one.body).toContain('0 of 1 decided, 1 waits for others');
     expect(one.body).toContain('your approval counts; more people must agree');
