@@ -6,7 +6,8 @@
  * 2. `Message-ID` is made of the message's id: each try has the same, and mail stores show one. Later mails about a
  *    request refer to the first.
  * 3. Who took a mail does not get it again by this worker, because others did not. A mail that was sent whole, and whose
- *    answer did not come, is sent once more and not for an hour.
+ *    answer did not come, is sent once more and not for an hour. What other workers tried
+ *    counts as sent whole, until this one has tried by itself.
  * 4. Everybody gets the same text. Who closed a request is not told that it is closed.
  */
 import { PassThrough } from 'node:stream';
@@ -31,7 +32,7 @@ import {
 
 /** Time for which a server may be silent, as when it looks through a mail. One try has 60 s. */
 const ANSWER_MS = 45_000;
-/** Messages of which this worker knows who took them. */
+/** Messages of which this worker knows who took them, and how they failed. */
 const MOST_REMEMBERED = 1_000;
 
 export function createMailChannel(
@@ -42,6 +43,8 @@ export function createMailChannel(
 ): MessageChannel {
   /** By message: who took it while others did not. */
   const taken = new Map<string, readonly string[]>();
+  /** By message that has failed here: true if it was sent whole and got no answer. */
+  const unanswered = new Map<string, boolean>();
   const domain = channel.from.slice(channel.from.lastIndexOf('@') + 1).replace(/>$/, '');
   return {
     send: async (message) => {
@@ -67,10 +70,12 @@ export function createMailChannel(
         });
         rejected = rejectedIn(info);
       } catch (error) {
-        const failure = failureOf(name, error);
-        if (isWhole() && message.repeated && !isAnswer(error))
+        const isUnanswered = isWhole() && !isAnswer(error);
+        const wasUnanswered = unanswered.get(message.id) ?? message.repeated;
+        remember(unanswered, message.id, isUnanswered || unanswered.get(message.id) === true);
+        if (isUnanswered && wasUnanswered)
           throw refusedBy(name, 'had the whole mail twice and did not answer; it may have arrived');
-        throw failure;
+        throw failureOf(name, error);
       } finally {
         transport.close();
       }
@@ -125,11 +130,11 @@ function rejectedIn({ rejectedErrors }: Fields): readonly Rejected[] {
   }));
 }
 
-function remember(taken: Map<string, readonly string[]>, id: string, addresses: readonly string[]): void {
-  taken.delete(id);
-  taken.set(id, addresses);
-  const [oldest] = taken.keys();
-  if (taken.size > MOST_REMEMBERED && oldest !== undefined) taken.delete(oldest);
+function remember<Value>(known: Map<string, Value>, id: string, value: Value): void {
+  known.delete(id);
+  known.set(id, value);
+  const [oldest] = known.keys();
+  if (known.size > MOST_REMEMBERED && oldest !== undefined) known.delete(oldest);
 }
 
 /** Returns a function that tells whether the whole mail has been written to the server. */

@@ -303,6 +303,19 @@ describe('mail', () => {
     expect(server.mails).toHaveLength(2);
   });
 
+  test('a try that did not send the whole mail is none of the two', async () => {
+    const server = await newMailServer();
+    const channel = createMailChannel('it', mailTo(server.port), loopbackEgress());
+    server.become('busy');
+    await expect(channel.send(message())).rejects.toMatchObject({ code: 'MESSAGE_UNDELIVERED' });
+    server.become('well');
+    server.loseAnswers(true);
+    const again = async () => await channel.send(message({ repeated: true }));
+    await expect(again()).rejects.toMatchObject({ code: 'MESSAGE_UNDELIVERED' });
+    await expect(again()).rejects.toMatchObject({ code: 'MESSAGE_REFUSED' });
+    expect(server.mails).toHaveLength(2);
+  });
+
   test('no address in foreign text is one that mail programs make a link of', async () => {
     const server = await newMailServer();
     const channel = createMailChannel('it', mailTo(server.port), loopbackEgress());
