@@ -6,8 +6,8 @@
  * 2. `Message-ID` is made of the message's id: each try has the same, and mail stores show one. Later mails about a
  *    request refer to the first.
  * 3. Who took a mail does not get it again by this worker, because others did not. A mail that was sent whole, and whose
- *    answer did not come, is sent once more and not for an hour. What other workers tried
- *    counts as sent whole, until this one has tried by itself.
+ *    answer did not come, is sent once more and not for an hour. What other workers tried counts as sent whole, until this one has
+ *    tried by itself.
  * 4. Everybody gets the same text. Who closed a request is not told that it is closed.
  */
 import { PassThrough } from 'node:stream';

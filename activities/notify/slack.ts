@@ -35,10 +35,10 @@ import {
   valueOf,
 } from './port.ts';
 
-/** A page of a channel's messages is read, and no file. */
-const MOST_BYTES = 1_048_576;
-/** Messages of such a page: with their blocks they stay within that. */
+/** Messages of a page of a channel that is read. */
 const MOST_LOOKED_AT = 50;
+/** Bytes of such a page: each message has at most 12 texts of 3,000 characters, of which each may take six bytes. */
+const MOST_BYTES = 16_777_216;
 /** Slack takes 50 blocks, and 3,000 characters in the text of one. What breaks a limit is refused as a whole. */
 const MOST_REQUESTS = 12;
 const TEXT_CHARACTERS = 2_900;

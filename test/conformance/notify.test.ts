@@ -387,6 +387,19 @@ describe('Slack', () => {
     expect(server.posts).toHaveLength(2);
   });
 
+  test('a message is found among others that are as large as they may be', async () => {
+    const { server, channel } = await slack();
+    const large = Array.from({ length: 12 }, (_, index) =>
+      request({ callId: `t1.c${index}`, explain: Array.from({ length: 9 }, () => '"'.repeat(300)) }),
+    );
+    const sent = Array.from({ length: 49 }, (_, index) => message({ id: `msg_${index}`, requests: large }));
+    for (const each of sent) await channel.send(each);
+    server.loseNextAnswer();
+    await expect(channel.send(message({ requests: large }))).rejects.toMatchObject({ code: 'MESSAGE_UNDELIVERED' });
+    await channel.send(message({ requests: large, repeated: true }));
+    expect(server.posts).toHaveLength(50);
+  });
+
   test('a page that something before Slack sends in its place is no refusal', async () => {
     const { server, channel } = await slack();
     server.become('replaced');
