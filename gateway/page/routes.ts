@@ -10,7 +10,7 @@ import { CountersignError } from '../../contracts/errors.ts';
 import { codedOf, detailOf, isUncertain } from '../http/problem.ts';
 import { keyOf } from '../http/server.ts';
 import { registerCatalogPages } from './catalog/routes.ts';
-import { inboxView } from './inbox.ts';
+import { counted, inboxView } from './inbox.ts';
 import { pageText } from './kit/layout.ts';
 import { formOf, pageFor, type PageOptions, tellInPage, viewerOf } from './kit/page.ts';
 import type { Listed } from './kit/port.ts';
@@ -69,7 +69,7 @@ export function registerPages(app: FastifyInstance, options: PageOptions): void 
         viewer,
         at: 'inbox',
         live: true,
-        waiting: inbox.mine,
+        waiting: counted(inbox.mine, inbox.mineIsMore),
         main: inboxView(inbox, viewer, everyone, Date.now()),
       });
     }),

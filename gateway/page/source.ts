@@ -36,9 +36,9 @@ export function pageSource(
   const listed = async (
     viewer: Viewer,
     mine: boolean,
-  ): Promise<{ all: readonly Listed[]; total: number; asOf: string }> => {
+  ): Promise<{ all: readonly Listed[]; total: number; isMore: boolean; asOf: string }> => {
     const query = { most: MOST_COUNTED, ...(mine ? { mine: 'decide' as const } : {}) };
-    const { requests: rows, asOf } = await reading.requests(query, viewer);
+    const { requests: rows, asOf, next } = await reading.requests(query, viewer);
     const found = await Promise.all(
       rows.slice(0, MOST_LISTED).map(async ({ run, callId, digest }) => {
         // Held already: the list was made of it.
@@ -47,7 +47,7 @@ export function pageSource(
         return request === undefined || row === undefined ? [] : [{ request, run: factsOf(row) }];
       }),
     );
-    return { all: found.flat(), total: rows.length, asOf };
+    return { all: found.flat(), total: rows.length, isMore: next !== undefined, asOf };
   };
 
   return {
@@ -80,9 +80,16 @@ export function pageSource(
     },
     inbox: async (viewer, everyone): Promise<Inbox> => {
       const own = await listed(viewer, true);
-      const { all, total, asOf } = everyone ? await listed(viewer, false) : own;
+      const { all, total, isMore, asOf } = everyone ? await listed(viewer, false) : own;
       const more = total - all.length;
-      return { requests: all, mine: own.total, asOf, ...(more > 0 ? { more } : {}) };
+      return {
+        requests: all,
+        mine: own.total,
+        asOf,
+        ...(own.isMore ? { mineIsMore: true } : {}),
+        ...(more > 0 ? { more } : {}),
+        ...(isMore ? { moreIsMore: true } : {}),
+      };
     },
     runs: async (viewer) => reading.runs({ most: MOST_RUNS }, viewer).runs.map(factsOf),
     run: async (viewer, runId) => {

@@ -17,10 +17,10 @@ export interface Page {
   /** Set for pages that follow what happens: true, or the catalogs that they are about; `''` is all of them. */
   readonly live?: boolean | { readonly catalog: string };
   /** Requests that wait for the viewer, for the title. */
-  readonly waiting?: number;
+  readonly waiting?: string;
 }
 
-export function pageText({ title, viewer, at, main, live = false, waiting = 0 }: Page): string {
+export function pageText({ title, viewer, at, main, live = false, waiting = '0' }: Page): string {
   return markup`<!doctype html>
 <html lang="en">
 <head>
@@ -28,7 +28,7 @@ export function pageText({ title, viewer, at, main, live = false, waiting = 0 }:
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="referrer" content="same-origin">
-<title>${waiting > 0 && `(${waiting}) `}${visible(title)} · Countersign</title>
+<title>${waiting !== '0' && `(${waiting}) `}${visible(title)} · Countersign</title>
 <link rel="icon" href="/assets/icon.svg" type="image/svg+xml">
 <link rel="stylesheet" href="/assets/page.css">
 <script type="module" src="/assets/page.js"></script>

@@ -45,8 +45,12 @@ export interface Inbox {
   readonly requests: readonly Listed[];
   /** Number of requests that wait for the viewer. */
   readonly mine: number;
+  /** Set if more wait for the viewer than are counted. */
+  readonly mineIsMore?: true;
   /** Set if there are more than are listed. */
   readonly more?: number;
+  /** Set if there are more than that, too. */
+  readonly moreIsMore?: true;
   /** Time at which all this was true. */
   readonly asOf: string;
 }
