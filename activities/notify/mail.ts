@@ -10,7 +10,6 @@
  *    tried by itself.
  * 4. Everybody gets the same text. Who closed a request is not told that it is closed.
  */
-import { PassThrough } from 'node:stream';
 import nodemailer, { type Transporter } from 'nodemailer';
 import type { MailChannel } from '../../contracts/schemas/channels.ts';
 import type { Egress } from '../egress/fetch.ts';
@@ -141,15 +140,8 @@ function remember<Value>(known: Map<string, Value>, id: string, value: Value): v
 function watched(transport: Transporter): () => boolean {
   let isWhole = false;
   transport.use('stream', (mail, done) => {
-    mail.message.transform(
-      () =>
-        new PassThrough({
-          flush: (flushed) => {
-            isWhole = true;
-            flushed();
-          },
-        }),
-    );
+    // It is made before the server wants it. It is read, and comes to its end, when the server does.
+    mail.message.processFunc((output) => output.once('end', () => (isWhole = true)));
     done();
   });
   return () => isWhole;
