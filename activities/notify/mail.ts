@@ -8,7 +8,8 @@
  * 3. Who took a mail does not get it again by this worker, because others did not. A mail that was sent whole, and whose
  *    answer did not come, is sent once more and not for an hour. What other workers tried counts as sent whole, until this one has
  *    tried by itself.
- * 4. Everybody gets the same text. Who closed a request is not told that it is closed.
+ * 4. A try ends with its connection before Temporal begins another: a slow server does not take each of them.
+ * 5. Everybody gets the same text. Who closed a request is not told that it is closed.
  */
 import nodemailer, { type Transporter } from 'nodemailer';
 import type { MailChannel } from '../../contracts/schemas/channels.ts';
@@ -29,8 +30,10 @@ import {
   valueOf,
 } from './port.ts';
 
-/** Time for which a server may be silent, as when it looks through a mail. One try has 60 s. */
+/** Time for which a server may be silent, as when it looks through a mail. */
 const ANSWER_MS = 45_000;
+/** Time of one try. Temporal begins another after 60 s, whatever became of this one. */
+const TRY_MS = 50_000;
 /** Messages of which this worker knows who took them, and how they failed. */
 const MOST_REMEMBERED = 1_000;
 
@@ -39,6 +42,7 @@ export function createMailChannel(
   channel: MailChannel,
   egress: Egress,
   compared: Compared = {},
+  tryMs = TRY_MS,
 ): MessageChannel {
   /** By message: who took it while others did not. */
   const taken = new Map<string, readonly string[]>();
@@ -54,6 +58,7 @@ export function createMailChannel(
       const { thread = messageId } = message;
       const before = taken.get(message.id) ?? [];
       const left = to.filter((address) => !before.includes(address));
+      const signal = AbortSignal.timeout(tryMs);
       const transport = transportTo(await addressOf(name, channel, egress), channel, domain);
       const isWhole = watched(transport);
       let rejected: readonly Rejected[];
@@ -65,6 +70,7 @@ export function createMailChannel(
           text: textOf(message),
           messageId,
           ...(thread === messageId ? {} : { inReplyTo: thread, references: thread }),
+          signal,
           headers: { 'Auto-Submitted': 'auto-generated', 'X-Auto-Response-Suppress': 'All' },
         });
         rejected = rejectedIn(info);
@@ -74,7 +80,7 @@ export function createMailChannel(
         remember(unanswered, message.id, isUnanswered || unanswered.get(message.id) === true);
         if (isUnanswered && wasUnanswered)
           throw refusedBy(name, 'had the whole mail twice and did not answer; it may have arrived');
-        throw failureOf(name, error);
+        throw signal.aborted ? undelivered(name, 'timed out') : failureOf(name, error);
       } finally {
         transport.close();
       }

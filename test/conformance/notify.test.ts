@@ -15,6 +15,7 @@ import { createSlackChannel, createSlackWebhookChannel } from '../../activities/
 import { createWebhookChannel } from '../../activities/notify/webhook.ts';
 import { Channel } from '../../contracts/schemas/channels.ts';
 import { loopbackEgress } from '../support/egress.ts';
+import { until } from '../support/until.ts';
 import { listenOnLoopback } from '../support/servers/loopback-server.ts';
 import { type MailServer, startMailServer } from '../support/servers/mail-server.ts';
 import { MESSAGE_SECRET, startMessageReceiver } from '../support/servers/message-receiver.ts';
@@ -299,6 +300,18 @@ describe('mail', () => {
     const channel = createMailChannel('it', mailTo(server.port), loopbackEgress());
     server.loseAnswers(true);
     await expect(channel.send(message())).rejects.toMatchObject({ code: 'MESSAGE_UNDELIVERED' });
+    await expect(channel.send(message({ repeated: true }))).rejects.toMatchObject({ code: 'MESSAGE_REFUSED' });
+    expect(server.mails).toHaveLength(2);
+  });
+
+  test('a server that is slow has not more than two tries, and none that goes on beside another', async () => {
+    const server = await newMailServer();
+    const channel = createMailChannel('it', mailTo(server.port), loopbackEgress(), {}, 3_000);
+    server.loseAnswers('silent');
+    const first: unknown = await channel.send(message()).catch((error: unknown) => error);
+    expect(first).toMatchObject({ code: 'MESSAGE_UNDELIVERED' });
+    expect(String(first)).toContain('timed out');
+    await until(() => server.open() === 0, { what: 'the end of the connection' });
     await expect(channel.send(message({ repeated: true }))).rejects.toMatchObject({ code: 'MESSAGE_REFUSED' });
     expect(server.mails).toHaveLength(2);
   });

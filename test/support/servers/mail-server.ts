@@ -16,6 +16,8 @@ export interface MailServer {
   /** Names under which clients signed in. */
   readonly users: readonly string[];
   connections(): number;
+  /** Connections of now. */
+  open(): number;
   /** Answers with this code where a mail is for this address; undefined takes it. */
   refuse(address: string, code: number | undefined): void;
   /**
@@ -81,6 +83,7 @@ export async function startMailServer(): Promise<MailServer> {
     mails,
     users,
     connections: () => connections,
+    open: () => server.connections.size,
     refuse: (address, code) => void refused.set(address, code),
     loseAnswers: (isLosing) => {
       loses = isLosing;
