@@ -1,4 +1,8 @@
-/** The channels against the suite of their port, and what only one of them does. */
+/**
+ * The channels against the suite of their port, and what only one of them does.
+ *
+ * One file, because all channels stand before one suite, each with the server that its own tests ask, too.
+ */
 import { createPublicKey, generateKeyPairSync, verify } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { afterAll, describe, expect, test } from '@jest/globals';
