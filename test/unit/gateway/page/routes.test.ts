@@ -66,6 +66,8 @@ let shown: ApprovalRequest[];
 let ledger: LedgerEntry[];
 let messages: RunRead['messages'];
 let refusal: CountersignError | undefined;
+/** What a run does before it answers. */
+let taking: (message: Sent) => Promise<void>;
 /** What a decision comes to. */
 let cameTo: Awaited<ReturnType<PageSource['send']>>;
 let tool: KnownTool;
@@ -130,6 +132,7 @@ function source(): PageSource {
     send: async (_viewer, message) => {
       if (refusal !== undefined) throw refusal;
       sent.push(message);
+      await taking(message);
       return cameTo;
     },
     say: async (_viewer, runId, text) => void sent.push({ runId, update: 'decide', message: { text } }),
@@ -146,6 +149,7 @@ beforeEach(async () => {
   messages = [];
   refusal = undefined;
   cameTo = 'approved';
+  taking = async () => undefined;
   tool = {};
   started = [];
   catalogs = noCatalogs;
@@ -556,6 +560,18 @@ describe('several together', () => {
     expect(late.body).toContain('0 of 1 decided');
     expect(late.body).toContain('ben was faster.');
     expect(sent).toHaveLength(1);
+  });
+
+  test('a run that does not answer holds back none of the others, and each stands in its place', async () => {
+    const form = new URLSearchParams({ csrf: ANN.csrf, kind: 'approve' });
+    for (const callId of ['t1.c0', 't1.c1'])
+      form.append('chosen', JSON.stringify(['run-1', callId, request.digest, request.runId, callId]));
+    taking = async ({ message }) => {
+      if (message['callId'] === 't1.c0') await until(() => sent.length === 2, { what: 'the other decision' });
+    };
+    const { body } = await ask('/review/decide', { method: 'POST', body: form });
+    expect(body).toContain('2 of 2 decided');
+    expect(body).toMatch(/call t1\.c0[^]*call t1\.c1/);
   });
 
   test('of which some need more people are not all told to be decided', async () => {
