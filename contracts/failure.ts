@@ -12,7 +12,6 @@ import {
   type ProtoFailure,
   type SerializationContext,
 } from '@temporalio/common';
-import { defined } from './defined.ts';
 import { CountersignError, type ErrorCode, type ErrorFacts, isErrorCode, traitsOf } from './errors.ts';
 import { isUndecodable } from './payload-converter.ts';
 
@@ -24,7 +23,8 @@ export interface CodedFailure {
 
 /**
  * Makes a failure with a code.
- * @param retryAfterMs delay before Temporal's next attempt, if there is one
+ * @param retryAfterMs delay before Temporal's next attempt, if there is one. 0 leaves it to the backoff: for a delay of
+ *   nothing Temporal waits for the longest interval of the retry policy
  * @param retryable overrides the table if the caller knows better
  */
 export function failureOf(
@@ -39,7 +39,7 @@ export function failureOf(
     message,
     nonRetryable: !retryable,
     details: [facts],
-    ...defined({ nextRetryDelay: retryAfterMs }),
+    ...(retryAfterMs === undefined || retryAfterMs <= 0 ? {} : { nextRetryDelay: retryAfterMs }),
   });
 }
 

@@ -6,15 +6,16 @@
  * 2. `Message-ID` is made of the message's id: each try has the same, and mail stores show one. Later mails about a
  *    request refer to the first.
  * 3. Who took a mail does not get it again by this worker, because others did not. A mail that was sent whole, and whose
- *    answer did not come, is sent once more and not for an hour.
- * 4. Everybody gets the same text. Who closed a request is not told that it is closed.
+ *    answer did not come, is sent once more and not for an hour. What other workers tried counts as sent whole, until this one has
+ *    tried by itself.
+ * 4. A try ends with its connection before Temporal begins another: a slow server does not take each of them.
+ * 5. Everybody gets the same text. Who closed a request is not told that it is closed.
  */
-import { PassThrough } from 'node:stream';
 import nodemailer, { type Transporter } from 'nodemailer';
 import type { MailChannel } from '../../contracts/schemas/channels.ts';
 import type { Egress } from '../egress/fetch.ts';
 import { unreachedReason } from '../egress/webhook.ts';
-import type { Compared } from '../../domain/policy/approvers.ts';
+import { type Compared, isSamePerson } from '../../domain/policy/approvers.ts';
 import { type Fields, isFields } from '../../domain/shapes/inputs.ts';
 import { networkCodeOf } from '../kit/network.ts';
 import { ownValue } from '../kit/json.ts';
@@ -29,9 +30,11 @@ import {
   valueOf,
 } from './port.ts';
 
-/** Time for which a server may be silent, as when it looks through a mail. One try has 60 s. */
+/** Time for which a server may be silent, as when it looks through a mail. */
 const ANSWER_MS = 45_000;
-/** Messages of which this worker knows who took them. */
+/** Time of one try. Temporal begins another after 60 s, whatever became of this one. */
+const TRY_MS = 50_000;
+/** Messages of which this worker knows who took them, and how they failed. */
 const MOST_REMEMBERED = 1_000;
 
 export function createMailChannel(
@@ -39,21 +42,23 @@ export function createMailChannel(
   channel: MailChannel,
   egress: Egress,
   compared: Compared = {},
+  tryMs = TRY_MS,
 ): MessageChannel {
   /** By message: who took it while others did not. */
   const taken = new Map<string, readonly string[]>();
+  /** By message that has failed here: true if it was sent whole and got no answer. */
+  const unanswered = new Map<string, boolean>();
   const domain = channel.from.slice(channel.from.lastIndexOf('@') + 1).replace(/>$/, '');
   return {
     send: async (message) => {
-      const to = recipientsOf(message, channel, compared);
-      if (to.length === 0) {
-        if (message.requests.every(({ closed }) => closed !== undefined)) return {};
-        throw refusedBy(name, 'knows no address of anybody who is to be told (people, groups, to)');
-      }
+      const { to, isForNobody } = recipientsOf(message, channel, compared);
+      if (isForNobody) return {};
+      if (to.length === 0) throw refusedBy(name, 'knows no address of anybody who is to be told (people, groups, to)');
       const messageId = `<${message.id}@${domain}>`;
       const { thread = messageId } = message;
       const before = taken.get(message.id) ?? [];
       const left = to.filter((address) => !before.includes(address));
+      const signal = AbortSignal.timeout(tryMs);
       const transport = transportTo(await addressOf(name, channel, egress), channel, domain);
       const isWhole = watched(transport);
       let rejected: readonly Rejected[];
@@ -65,14 +70,17 @@ export function createMailChannel(
           text: textOf(message),
           messageId,
           ...(thread === messageId ? {} : { inReplyTo: thread, references: thread }),
+          signal,
           headers: { 'Auto-Submitted': 'auto-generated', 'X-Auto-Response-Suppress': 'All' },
         });
         rejected = rejectedIn(info);
       } catch (error) {
-        const failure = failureOf(name, error);
-        if (isWhole() && message.repeated && !isAnswer(error))
+        const isUnanswered = isWhole() && !isAnswer(error);
+        const wasUnanswered = unanswered.get(message.id) ?? message.repeated;
+        remember(unanswered, message.id, isUnanswered || unanswered.get(message.id) === true);
+        if (isUnanswered && wasUnanswered)
           throw refusedBy(name, 'had the whole mail twice and did not answer; it may have arrived');
-        throw failure;
+        throw signal.aborted ? undelivered(name, 'timed out') : failureOf(name, error);
       } finally {
         transport.close();
       }
@@ -90,17 +98,27 @@ export function createMailChannel(
   };
 }
 
-/** Returns addresses, each once. A person or a group without an address is left out. */
-function recipientsOf({ to, requests }: Message, channel: MailChannel, compared: Compared): readonly string[] {
+interface Recipients {
+  /** Addresses, each once. A person or a group without an address is left out. */
+  readonly to: readonly string[];
+  /** True if only who closed the requests would hear that they are closed. */
+  readonly isForNobody: boolean;
+}
+
+function recipientsOf({ to, requests }: Message, channel: MailChannel, compared: Compared): Recipients {
   const closers = new Set(requests.map(({ closed }) => closed?.by));
-  const [closer] = closers;
-  const skipped = closers.size === 1 && closer !== undefined ? valueOf(compared, channel.people, closer) : undefined;
+  const [only] = closers;
+  const closer = closers.size === 1 ? only : undefined;
+  const ids = to.ids.filter((id) => closer === undefined || !isSamePerson(compared, id, closer));
   const found = [
     ...channel.to,
-    ...to.ids.flatMap((id) => valueOf(compared, channel.people, id) ?? []),
+    ...ids.flatMap((id) => valueOf(compared, channel.people, id) ?? []),
     ...to.groups.flatMap((group) => ownValue(channel.groups, group) ?? []),
   ];
-  return [...new Set(found)].filter((address) => address !== skipped);
+  const skipped = closer === undefined ? undefined : valueOf(compared, channel.people, closer);
+  const others = [...new Set(found)].filter((address) => address !== skipped);
+  const isWanted = found.length > 0 ? others.length > 0 : ids.length + to.groups.length > 0 || closer === undefined;
+  return { to: others, isForNobody: !isWanted };
 }
 
 interface Rejected {
@@ -117,26 +135,19 @@ function rejectedIn({ rejectedErrors }: Fields): readonly Rejected[] {
   }));
 }
 
-function remember(taken: Map<string, readonly string[]>, id: string, addresses: readonly string[]): void {
-  taken.delete(id);
-  taken.set(id, addresses);
-  const [oldest] = taken.keys();
-  if (taken.size > MOST_REMEMBERED && oldest !== undefined) taken.delete(oldest);
+function remember<Value>(known: Map<string, Value>, id: string, value: Value): void {
+  known.delete(id);
+  known.set(id, value);
+  const [oldest] = known.keys();
+  if (known.size > MOST_REMEMBERED && oldest !== undefined) known.delete(oldest);
 }
 
 /** Returns a function that tells whether the whole mail has been written to the server. */
 function watched(transport: Transporter): () => boolean {
   let isWhole = false;
   transport.use('stream', (mail, done) => {
-    mail.message.transform(
-      () =>
-        new PassThrough({
-          flush: (flushed) => {
-            isWhole = true;
-            flushed();
-          },
-        }),
-    );
+    // It is made before the server wants it. It is read, and comes to its end, when the server does.
+    mail.message.processFunc((output) => output.once('end', () => (isWhole = true)));
     done();
   });
   return () => isWhole;

@@ -33,6 +33,8 @@ export interface Answerable {
   readonly runId: string;
   /** True if `arguments` are all of them: nothing is redacted, and nothing cut. */
   readonly isWhole: boolean;
+  /** What whoever approves the call must read beside it, as on the pages (`gateway/page/request.ts`). */
+  readonly warnings?: readonly string[];
 }
 
 export interface Message extends Pick<MessageInput, 'channel' | 'to' | 'more' | 'thread'> {
@@ -132,7 +134,7 @@ export function closedWords({ closed }: ToldRequest): string {
 
 /** Returns what is said of a request, as names and values. */
 export function linesOf(message: Message, request: LinkedRequest): (readonly [name: string, value: string])[] {
-  const { run, event, callId, about, closed, explain = [], because, deadline, who } = request;
+  const { run, event, callId, about, closed, explain = [], because, deadline, who, answerable } = request;
   const isMixed = message.requests.some((other) => other.event !== event);
   return [
     ['run', `${visible(run.workflowId)}, call ${visible(callId)}, started by ${visible(run.initiator.id)}`],
@@ -140,6 +142,7 @@ export function linesOf(message: Message, request: LinkedRequest): (readonly [na
     ...(about === undefined ? [] : [['about', ABOUT[about]] as const]),
     ...explain.map((text) => ['because', visible(text)] as const),
     ...(because === undefined ? [] : [['asked again', visible(because)] as const]),
+    ...(answerable?.warnings ?? []).map((text) => ['note', visible(text)] as const),
     ...(closed === undefined
       ? ([
           ['who', visible(who)],

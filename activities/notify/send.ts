@@ -146,7 +146,19 @@ function answerableOf(shown: ToldRequest, asked: readonly ApprovalRequest[]): An
   if (argumentsLine(shownArguments(request)) !== shown.arguments || server !== shown.server || tool !== shown.tool)
     return undefined;
   if (requestDigest({ ...request, target: request }) !== digest) return undefined;
-  return { digest, runId, isWhole: jsonLine(request.arguments).text === shown.arguments };
+  const warnings = warningsOf(request);
+  const isWhole = jsonLine(request.arguments).text === shown.arguments;
+  return { digest, runId, isWhole, ...(warnings.length === 0 ? {} : { warnings }) };
+}
+
+/** Why a call is asked again is in every message. */
+function warningsOf({ duplicateOf, edited }: ApprovalRequest): readonly string[] {
+  return [
+    ...(duplicateOf === undefined
+      ? []
+      : [`the same tool with the same arguments was asked for in call ${duplicateOf}`]),
+    ...(edited === undefined ? [] : [`${edited.by} changed the arguments; the model proposed others`]),
+  ];
 }
 
 function linkTo(page: string, { namespace, workflowId }: ToldRun, callId: string): string {

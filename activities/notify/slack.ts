@@ -35,13 +35,18 @@ import {
   valueOf,
 } from './port.ts';
 
-/** A page of a channel's messages is read, and no file. */
-const MOST_BYTES = 1_048_576;
-/** Messages of such a page: with their blocks they stay within that. */
+/** Messages of a page of a channel that is read. */
 const MOST_LOOKED_AT = 50;
-/** Slack takes 50 blocks, and 3,000 characters in the text of one. */
+/** Bytes of such a page: each message has at most 12 texts of 3,000 characters, of which each may take six bytes. */
+const MOST_BYTES = 16_777_216;
+/** Slack takes 50 blocks, and 3,000 characters in the text of one. What breaks a limit is refused as a whole. */
 const MOST_REQUESTS = 12;
 const TEXT_CHARACTERS = 2_900;
+/** Limits of the text of a header, and of what is asked once more behind a button. */
+const HEADER_CHARACTERS = 150;
+const CONFIRM_CHARACTERS = 300;
+/** Room for the words with which `bounded` says what is missing. */
+const MARK_CHARACTERS = 30;
 /** A mention has at most 35 characters. */
 const MOST_MENTIONS = 80;
 /** A message is tried for an hour. */
@@ -89,8 +94,10 @@ async function posted(
     unfurl_media: false,
     metadata: { event_type: EVENT_TYPE, event_payload: { id: message.id } },
   });
-  if (answer['ok'] !== true) throw refusalOf(name, answer['error']);
-  return answer['ts'];
+  if (answer['ok'] === true) return answer['ts'];
+  // Something before Slack may answer in its place, and for a moment.
+  if (answer['ok'] !== false) throw undelivered(name, 'answered 200 without an answer of Slack');
+  throw refusalOf(name, answer['error']);
 }
 
 function sentAs(thread: unknown): MessageSent {
@@ -239,7 +246,7 @@ function contentOf(message: Message, mentions: Mentions, compared: Compared): Fi
   return {
     text: escaped(bounded(`${heading}${about}`, 200)),
     blocks: [
-      { type: 'header', text: plain(bounded(heading, 140)) },
+      { type: 'header', text: plain(within(heading, HEADER_CHARACTERS)) },
       ...requests.flatMap((request) => {
         const lines = linesOf(message, request).map(([field, value]) => `${field}: ${value}`);
         const text = [toolOf(request), ...lines].join('\n');
@@ -271,7 +278,7 @@ function answersOf(request: LinkedRequest, isUncut: boolean): Fields[] {
     value,
     confirm: {
       title: plain(`${label} this call?`),
-      text: plain(bounded(`${toolOf(request)}, call ${callId}`, 290)),
+      text: plain(within(`${toolOf(request)}, call ${callId}`, CONFIRM_CHARACTERS)),
       confirm: plain(label),
       deny: plain('Cancel'),
     },
@@ -300,6 +307,11 @@ function mentionsOf({ to }: Message, { people, groups }: Mentions, compared: Com
   ];
   const more = all.length - MOST_MENTIONS;
   return [...all.slice(0, MOST_MENTIONS), ...(more > 0 ? [`and ${more} more`] : [])].join(' ');
+}
+
+/** Cuts so that the mark of the cut has room, too. */
+function within(text: string, most: number): string {
+  return text.length <= most ? text : bounded(text, most - MARK_CHARACTERS);
 }
 
 function plain(text: string): Fields {

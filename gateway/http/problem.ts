@@ -64,6 +64,11 @@ export function detailOf({ code, message }: CountersignError): string {
   return code === 'INTERNAL' ? FAULT : message;
 }
 
+/** True if a message that ended so may have been taken all the same. */
+export function isUncertain({ code }: CountersignError): boolean {
+  return code === 'RESULT_UNCERTAIN' || code === 'INTERNAL';
+}
+
 export function problemOf(error: CountersignError, requestId: string): ProblemDetails {
   const { code, facts, traits } = error;
   return {

@@ -14,20 +14,25 @@ const ROW_ARGUMENTS = 4;
 const ROW_CHARACTERS = 60;
 
 export function inboxView(inbox: Inbox, viewer: Viewer, everyone: boolean, now: number): Html {
-  const { requests, mine, more, asOf } = inbox;
+  const { requests, mine, mineIsMore, more, moreIsMore, asOf } = inbox;
   return markup`<div class="head">
       <h1>
         ${everyone ? 'All open requests' : 'Waiting for you'}
-        <span class="count">${requests.length + (more ?? 0)}</span>
+        <span class="count">${counted(requests.length + (more ?? 0), moreIsMore)}</span>
       </h1>
       <div class="tabs" role="group" aria-label="Which requests">
-        <a href="/" ${!everyone && markup` aria-current="true"`}>For you <span class="count">${mine}</span></a
+        <a href="/" ${!everyone && markup` aria-current="true"`}>For you <span class="count">${counted(mine, mineIsMore)}</span></a
         ><a href="/?show=all" ${everyone && markup` aria-current="true"`}>All that you may see</a>
       </div>
     </div>
     ${requests.length === 0 ? empty(everyone) : list(requests, viewer, now)}
-    ${more !== undefined && markup`<p class="note">${more} more are not shown; decide some of these, or use the API's filters.</p>`}
+    ${more !== undefined && markup`<p class="note">${moreIsMore === true ? `At least ${more}` : more} more are not shown; decide some of these, or use the API's filters.</p>`}
     <p class="note">As of ${clock(asOf)}.</p>`;
+}
+
+/** A number of requests, as titles and tabs have it. @param isMore true if there are more than so many */
+export function counted(count: number, isMore: boolean | undefined): string {
+  return `${count}${isMore === true ? '+' : ''}`;
 }
 
 function empty(everyone: boolean): Html {

@@ -1,7 +1,7 @@
 /** The page on which several requests are shown once more, before one decision goes to each of them. */
 import { randomUUID } from 'node:crypto';
 import { foreign, tree } from './kit/faithful.ts';
-import { type Html, markup } from './kit/markup.ts';
+import { type Html, markup, type Shown } from './kit/markup.ts';
 import { csrf, requestPath } from './kit/layout.ts';
 import type { Listed, Viewer } from './kit/port.ts';
 import { left } from './kit/times.ts';
@@ -70,16 +70,37 @@ export interface Told {
   readonly callId: string;
   /** Why it was refused; absent if it was taken. */
   readonly refused?: string;
+  /** Set beside that if it may have been taken all the same. */
+  readonly isUncertain?: true;
+  /** Set if it was taken, and the call waits for others. */
+  readonly waits?: true;
 }
 
 export function toldView(all: readonly Told[]): Html {
-  const taken = all.filter(({ refused }) => refused === undefined).length;
+  const waiting = all.filter(({ waits }) => waits === true).length;
+  const decided = all.filter(({ refused, waits }) => refused === undefined && waits === undefined).length;
   return markup`<div class="head">
       <p class="crumbs"><a href="/">Inbox</a></p>
-      <h1>${taken} of ${all.length} decided</h1>
+      <h1>${decided} of ${all.length} decided${waiting > 0 && `, ${waiting} ${waiting === 1 ? 'waits' : 'wait'} for others`}</h1>
     </div>
     <ul class="plain card">
-      ${all.map(({ runId, callId, refused }) => markup`<li><span class="outcome ${refused === undefined ? 'succeeded' : 'failed'}">${refused === undefined ? 'decided' : 'refused'}</span> <a href="/runs/${encodeURIComponent(runId)}">${foreign(runId)}</a>, call ${callId}${refused !== undefined && markup`: ${foreign(refused)}`}</li>`)}
+      ${all.map((each) => markup`<li>${endView(each)} <a href="/runs/${encodeURIComponent(each.runId)}">${foreign(each.runId)}</a>, call ${each.callId}${toldWords(each)}</li>`)}
     </ul>
     <p><a class="button" href="/">Back to the inbox</a></p>`;
+}
+
+function endView(told: Told): Html {
+  const [look, word] = endOf(told);
+  return markup`<span class="outcome ${look}">${word}</span>`;
+}
+
+function endOf({ refused, isUncertain, waits }: Told): readonly [look: string, word: string] {
+  if (isUncertain === true) return ['unknown', 'nobody knows yet'];
+  if (refused !== undefined) return ['failed', 'refused'];
+  return waits === true ? ['waiting', 'agreed'] : ['succeeded', 'decided'];
+}
+
+function toldWords({ refused, waits }: Told): Shown {
+  if (refused !== undefined) return markup`: ${foreign(refused)}`;
+  return waits === true && ': your approval counts; more people must agree';
 }

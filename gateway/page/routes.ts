@@ -7,13 +7,13 @@
 import { readFileSync } from 'node:fs';
 import type { FastifyInstance } from 'fastify';
 import { CountersignError } from '../../contracts/errors.ts';
-import { codedOf, detailOf } from '../http/problem.ts';
+import { codedOf, detailOf, isUncertain } from '../http/problem.ts';
 import { keyOf } from '../http/server.ts';
 import { registerCatalogPages } from './catalog/routes.ts';
-import { inboxView } from './inbox.ts';
+import { counted, inboxView } from './inbox.ts';
 import { pageText } from './kit/layout.ts';
 import { formOf, pageFor, type PageOptions, tellInPage, viewerOf } from './kit/page.ts';
-import type { Listed } from './kit/port.ts';
+import type { Listed, PageSource, Viewer } from './kit/port.ts';
 import { type Chosen, reviewView, type Told, toldView } from './review.ts';
 import { runsView } from './run.ts';
 import { registerRequestPages, registerRunPages } from './run-routes.ts';
@@ -69,7 +69,7 @@ export function registerPages(app: FastifyInstance, options: PageOptions): void 
         viewer,
         at: 'inbox',
         live: true,
-        waiting: inbox.mine,
+        waiting: counted(inbox.mine, inbox.mineIsMore),
         main: inboxView(inbox, viewer, everyone, Date.now()),
       });
     }),
@@ -107,33 +107,9 @@ export function registerPages(app: FastifyInstance, options: PageOptions): void 
     '/review/decide',
     pageFor(options, async ({ body }, viewer) => {
       const form = formOf(body);
-      const kind = form.get('kind') === 'approve' ? 'approve' : 'reject';
-      const words = form.get('words') ?? '';
-      const told: Told[] = [];
-      // One after the other: the first refusals may be a reason to look again, and each has its own answer.
-      for (const [runId, callId, digest, temporalRun, decisionId] of form
-        .getAll('chosen')
-        .slice(0, MOST_REVIEWED)
-        .map(chosenOf)) {
-        const message = {
-          kind,
-          callId,
-          digest,
-          runId: temporalRun,
-          decisionId: `${kind}-${decisionId}`,
-          ...(kind === 'reject'
-            ? { reason: words === '' ? 'Rejected with others.' : words }
-            : words === ''
-              ? {}
-              : { comment: words }),
-        };
-        try {
-          await source.send(viewer, { runId, update: 'decide', message });
-          told.push({ runId, callId });
-        } catch (error) {
-          told.push({ runId, callId, refused: detailOf(codedOf(error)) });
-        }
-      }
+      const chosen = form.getAll('chosen').slice(0, MOST_REVIEWED).map(chosenOf);
+      // A run that does not answer holds back no decision on another, nor this page for longer than itself.
+      const told = await Promise.all(chosen.map(async (each) => await decideOne(source, viewer, form, each)));
       return pageText({ title: 'Decided', viewer, at: 'inbox', main: toldView(told) });
     }),
   );
@@ -183,11 +159,34 @@ function registerLive(app: FastifyInstance, options: PageOptions): void {
   });
 }
 
+/** Sends the decision of a form on one of the requests that it holds. */
+async function decideOne(
+  source: PageSource,
+  viewer: Viewer,
+  form: URLSearchParams,
+  [runId, callId, digest, temporalRun, decisionId]: ChosenToDecide,
+): Promise<Told> {
+  const kind = form.get('kind') === 'approve' ? 'approve' : 'reject';
+  const words = form.get('words') ?? '';
+  const comment = words === '' ? {} : { comment: words };
+  const said = kind === 'reject' ? { reason: words === '' ? 'Rejected with others.' : words } : comment;
+  const bound = { callId, digest, runId: temporalRun, decisionId: `${kind}-${decisionId}` };
+  try {
+    const status = await source.send(viewer, { runId, update: 'decide', message: { kind, ...bound, ...said } });
+    return { runId, callId, ...(status === 'counted' ? { waits: true } : {}) };
+  } catch (error) {
+    const refused = codedOf(error);
+    return { runId, callId, refused: detailOf(refused), ...(isUncertain(refused) ? { isUncertain: true } : {}) };
+  }
+}
+
+type ChosenToDecide = readonly [...Chosen, temporalRun: string, decisionId: string];
+
 /**
  * Reads a request that was chosen. The Temporal run and the decision id come with the page that shows it once more.
  * @throws CountersignError `DECISION_INVALID`
  */
-function chosenOf(text: string): readonly [...Chosen, string, string] {
+function chosenOf(text: string): ChosenToDecide {
   try {
     // Sound: what is no list has no iterator, and is told below.
     const [runId, callId, digest, temporalRun = '', id = ''] = (JSON.parse(text) as readonly unknown[]).map(String);

@@ -5,12 +5,12 @@ import { CountersignError } from '../../contracts/errors.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApprovalRequest, Approver } from '../../contracts/schemas/request.ts';
 import { visible } from '../../domain/text/escape.ts';
-import { codedOf, detailOf } from '../http/problem.ts';
+import { codedOf } from '../http/problem.ts';
 import { type Edited, readEdited, readWhole } from './edit/read.ts';
 import { comparedView, type EditPage, editView, sentForm, typedFor } from './edit/view.ts';
 import { partView } from './conversation.ts';
 import { answerOf, objectOf } from './form.ts';
-import { pageText, trouble, type Typed } from './kit/layout.ts';
+import { pageText, refusalView, type Typed } from './kit/layout.ts';
 import { type Html, markup } from './kit/markup.ts';
 import { formOf, pageFor, type PageOptions } from './kit/page.ts';
 import type { PageSource, RunRead, Viewer } from './kit/port.ts';
@@ -99,7 +99,7 @@ export function registerRequestPages(app: FastifyInstance, options: PageOptions)
     '/runs/:runId/requests/:callId',
     pageFor<CallPath>(options, async ({ params: { runId, callId } }, viewer) => {
       const read = await source.run(viewer, runId);
-      const request = read.requests.find((each) => each.callId === callId);
+      const request = requestIn(read, { runId, callId });
       if (request !== undefined) return requestPage(await withTool(source, viewer, { read, request }), viewer);
       return runPage(read, viewer, markup`<p class="banner warning" role="status">${endOf(read, callId)}</p>`);
     }),
@@ -109,7 +109,13 @@ export function registerRequestPages(app: FastifyInstance, options: PageOptions)
     '/runs/:runId/requests/:callId',
     pageFor<CallPath>(options, async ({ params, body }, viewer, reply) => {
       const form = formOf(body);
-      const found = await opened(source, viewer, params);
+      const done = `/runs/${encodeURIComponent(params.runId)}?done=${encodeURIComponent(params.callId)}`;
+      const read = await source.run(viewer, params.runId);
+      const request = requestIn(read, params);
+      // The run knows its own answer again, but not what it was about once the call has gone on.
+      if (request?.digest !== form.get('digest') && hasCounted(read, viewer, params, form.get('decisionId')))
+        return await reply.redirect(done, 303);
+      const found = await withTool(source, viewer, { read, request: request ?? notOpen(read, params) });
       try {
         await source.send(viewer, { runId: params.runId, ...answerOf(form, found.request) });
       } catch (error) {
@@ -120,7 +126,7 @@ export function registerRequestPages(app: FastifyInstance, options: PageOptions)
         if (changed === null || form.get('kind') !== 'approve') return requestPage(now, viewer, told, typedIn(form));
         return editPage(now, viewer, told, { typed: changedIn(now, form) });
       }
-      return await reply.redirect(`/runs/${encodeURIComponent(params.runId)}?done=${params.callId}`, 303);
+      return await reply.redirect(done, 303);
     }),
   );
 
@@ -174,15 +180,25 @@ async function withTool(source: PageSource, viewer: Viewer, found: Found): Promi
   return { ...found, tool: await source.tool(viewer, found.request) };
 }
 
-async function opened(
-  source: PageSource,
-  viewer: Viewer,
-  { runId, callId }: { readonly runId: string; readonly callId: string },
-): Promise<Opened> {
-  const read = await source.run(viewer, runId);
-  const request = read.requests.find((each) => each.callId === callId);
-  if (request !== undefined) return await withTool(source, viewer, { read, request });
+async function opened(source: PageSource, viewer: Viewer, at: CallPath): Promise<Opened> {
+  const read = await source.run(viewer, at.runId);
+  return await withTool(source, viewer, { read, request: requestIn(read, at) ?? notOpen(read, at) });
+}
+
+function requestIn({ requests }: RunRead, { callId }: CallPath): ApprovalRequest | undefined {
+  return requests.find((each) => each.callId === callId);
+}
+
+function notOpen(read: RunRead, { runId, callId }: CallPath): never {
   throw new CountersignError('REQUEST_NOT_OPEN', `${endOf(read, callId)} Nothing was sent.`, { runId, callId });
+}
+
+/** True if this very form has come before, and was taken: it was sent twice, or its answer was lost. */
+function hasCounted({ ledger }: RunRead, viewer: Viewer, { callId }: CallPath, decisionId: string | null): boolean {
+  return ledger.some(
+    ({ fact }) =>
+      isAnswerOf(viewer, fact) && fact.callId === callId && 'decisionId' in fact && fact.decisionId === decisionId,
+  );
 }
 
 /** Says who decided a call that waits no more, as far as the newest entries of the ledger know. */
@@ -213,7 +229,7 @@ function requestPage(found: Opened, viewer: Viewer, error?: CountersignError, ty
     at: 'inbox',
     // The typed words would count as not typed, and vanish with the next change.
     live: error === undefined,
-    main: markup`${error !== undefined && trouble('That did not count', detailOf(error), error.code)}${view}`,
+    main: markup`${error !== undefined && refusalView(error)}${view}`,
   });
 }
 
@@ -236,7 +252,7 @@ function editPage(
     at: 'inbox',
     // The next change would clear the fields.
     live: filled.typed === undefined,
-    main: markup`${error !== undefined && trouble('That did not count', detailOf(error), error.code)}${view}`,
+    main: markup`${error !== undefined && refusalView(error)}${view}`,
   });
 }
 

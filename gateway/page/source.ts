@@ -36,9 +36,9 @@ export function pageSource(
   const listed = async (
     viewer: Viewer,
     mine: boolean,
-  ): Promise<{ all: readonly Listed[]; total: number; asOf: string }> => {
+  ): Promise<{ all: readonly Listed[]; total: number; isMore: boolean; asOf: string }> => {
     const query = { most: MOST_COUNTED, ...(mine ? { mine: 'decide' as const } : {}) };
-    const { requests: rows, asOf } = await reading.requests(query, viewer);
+    const { requests: rows, asOf, next } = await reading.requests(query, viewer);
     const found = await Promise.all(
       rows.slice(0, MOST_LISTED).map(async ({ run, callId, digest }) => {
         // Held already: the list was made of it.
@@ -47,7 +47,7 @@ export function pageSource(
         return request === undefined || row === undefined ? [] : [{ request, run: factsOf(row) }];
       }),
     );
-    return { all: found.flat(), total: rows.length, asOf };
+    return { all: found.flat(), total: rows.length, isMore: next !== undefined, asOf };
   };
 
   return {
@@ -80,9 +80,16 @@ export function pageSource(
     },
     inbox: async (viewer, everyone): Promise<Inbox> => {
       const own = await listed(viewer, true);
-      const { all, total, asOf } = everyone ? await listed(viewer, false) : own;
+      const { all, total, isMore, asOf } = everyone ? await listed(viewer, false) : own;
       const more = total - all.length;
-      return { requests: all, mine: own.total, asOf, ...(more > 0 ? { more } : {}) };
+      return {
+        requests: all,
+        mine: own.total,
+        asOf,
+        ...(own.isMore ? { mineIsMore: true } : {}),
+        ...(more > 0 ? { more } : {}),
+        ...(isMore ? { moreIsMore: true } : {}),
+      };
     },
     runs: async (viewer) => reading.runs({ most: MOST_RUNS }, viewer).runs.map(factsOf),
     run: async (viewer, runId) => {
@@ -177,7 +184,11 @@ function factsOf({ runId, initiator, startedAt, status }: RunRow): RunFacts {
 }
 
 /** Body without its sender and its place, which `Answering` adds. */
-async function send({ answering }: RouteParts, viewer: Viewer, { runId, update, message }: Sent): Promise<void> {
+async function send(
+  { answering }: RouteParts,
+  viewer: Viewer,
+  { runId, update, message }: Sent,
+): ReturnType<PageSource['send']> {
   const { callId, digest, runId: execution, decisionId, ...rest } = message;
   const text = (value: unknown, path: string): string => {
     if (typeof value === 'string') return value;
@@ -189,16 +200,20 @@ async function send({ answering }: RouteParts, viewer: Viewer, { runId, update, 
     runId: text(execution, 'runId'),
     decisionId: text(decisionId, 'decisionId'),
   };
-  await answering.answer(viewer, { run: runId, callId: text(callId, 'callId') }, body, async (run, whole) => {
+  const place = { run: runId, callId: text(callId, 'callId') };
+  return await answering.answer(viewer, place, body, async (run, whole) => {
     switch (update) {
       case 'decide':
-        return await run.decide(parseAs(Decision, whole, 'DECISION_INVALID', 'decision'));
+        return (await run.decide(parseAs(Decision, whole, 'DECISION_INVALID', 'decision'))).status;
       case 'provideInput':
-        return await run.provideInput(parseAs(Provision, whole, 'DECISION_INVALID', 'answer'));
+        await run.provideInput(parseAs(Provision, whole, 'DECISION_INVALID', 'answer'));
+        return undefined;
       case 'authorize':
-        return await run.authorize(parseAs(Authorization, whole, 'DECISION_INVALID', 'authorization'));
+        await run.authorize(parseAs(Authorization, whole, 'DECISION_INVALID', 'authorization'));
+        return undefined;
       case 'resolveOutcome':
-        return await run.resolveOutcome(parseAs(Resolution, whole, 'DECISION_INVALID', 'resolution'));
+        await run.resolveOutcome(parseAs(Resolution, whole, 'DECISION_INVALID', 'resolution'));
+        return undefined;
     }
   });
 }

@@ -20,9 +20,10 @@ import { problemsOf } from '../../contracts/schemas/parse.ts';
 import type { DecisionAck } from '../../contracts/schemas/request.ts';
 import { SlackMember } from '../../contracts/schemas/channels.ts';
 import { SLACK_ACTIONS, SlackButton } from '../../contracts/schemas/notify-message.ts';
+import { isSamePerson } from '../../domain/policy/approvers.ts';
 import { type Fields, isFields } from '../../domain/shapes/inputs.ts';
 import { visible } from '../../domain/text/escape.ts';
-import { codedOf, detailOf, tooMany } from '../http/problem.ts';
+import { codedOf, detailOf, isUncertain, tooMany } from '../http/problem.ts';
 import type { GatewayLog } from '../http/server.ts';
 import type { AskProvider } from '../identity/keys.ts';
 import type { Asker, People } from '../identity/person.ts';
@@ -206,7 +207,9 @@ export class Presses {
     // The run refuses what has changed or is over, and has more words for it.
     const isAsShown = shown?.request.status === 'open' && shown.request.digest === button.digest;
     // A person who has agreed already may have pressed at another gateway, too: the run tells one press from two.
-    const hasAgreed = shown?.request.votes?.some(({ approver }) => approver.id === asker.id) === true;
+    const hasAgreed =
+      shown?.request.votes?.some(({ approver }) => isSamePerson(shown.request.approvers, approver.id, asker.id)) ===
+      true;
     if (isAsShown && !hasAgreed && !shown.offers.includes(kind))
       throw new CountersignError(
         'APPROVER_NOT_ENTITLED',
@@ -292,7 +295,7 @@ const WORDS: Readonly<Record<DecisionAck['status'], string>> = {
 /** A run that did not answer may have taken the decision all the same. */
 function refusalWords(error: CountersignError): string {
   const { code } = error;
-  if (code === 'RESULT_UNCERTAIN' || code === 'INTERNAL')
+  if (isUncertain(error))
     return `Nobody knows yet whether your answer counts (${code}). Open the request to see, or press again.`;
   return `Nothing was changed (${code}): ${detailOf(error)}`;
 }

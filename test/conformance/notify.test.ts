@@ -1,4 +1,8 @@
-/** The channels against the suite of their port, and what only one of them does. */
+/**
+ * The channels against the suite of their port, and what only one of them does.
+ *
+ * One file, because all channels stand before one suite, each with the server that its own tests ask, too.
+ */
 import { createPublicKey, generateKeyPairSync, verify } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { afterAll, describe, expect, test } from '@jest/globals';
@@ -15,11 +19,12 @@ import { createSlackChannel, createSlackWebhookChannel } from '../../activities/
 import { createWebhookChannel } from '../../activities/notify/webhook.ts';
 import { Channel } from '../../contracts/schemas/channels.ts';
 import { loopbackEgress } from '../support/egress.ts';
+import { until } from '../support/until.ts';
 import { listenOnLoopback } from '../support/servers/loopback-server.ts';
 import { type MailServer, startMailServer } from '../support/servers/mail-server.ts';
 import { MESSAGE_SECRET, startMessageReceiver } from '../support/servers/message-receiver.ts';
 import { type SlackServer, startSlackServer } from '../support/servers/slack-server.ts';
-import { channelSuite, type Delivered, message, request } from './notify.suite.ts';
+import { channelSuite, type Delivered, digest, message, request } from './notify.suite.ts';
 
 const closing: (() => Promise<void>)[] = [];
 afterAll(async () => void (await Promise.all(closing.map(async (close) => close()))));
@@ -247,6 +252,22 @@ describe('mail', () => {
     await expect(sent).rejects.toMatchObject({ code: 'MESSAGE_REFUSED' });
   });
 
+  test.each([
+    ['expired', undefined, ['zoe'], ['none']],
+    ['approved', 'ann', ['ann', 'zoe'], []],
+  ] as const)('that a request is closed (%s by %s) is no exception', async (status, by, ids, groups) => {
+    const server = await newMailServer();
+    const channel = createMailChannel('it', mailTo(server.port), loopbackEgress());
+    const requests = [request({ closed: { status, ...(by && { by }) } })];
+    const sent = channel.send(message({ event: 'closed', requests, to: { ids, groups } }));
+    await expect(sent).rejects.toMatchObject({ code: 'MESSAGE_REFUSED' });
+    // Who closed it needs no address.
+    const closed = [request({ closed: { status: 'approved', by: 'zoe' } })];
+    const own = message({ event: 'closed', requests: closed, to: { ids: ['zoe'], groups: [] } });
+    expect(await channel.send(own)).toEqual({});
+    expect(server.mails).toEqual([]);
+  });
+
   test('people are known as policy compares ids', async () => {
     const server = await newMailServer();
     const channel = createMailChannel('it', mailTo(server.port), loopbackEgress(), { idCase: 'ignored' });
@@ -284,6 +305,33 @@ describe('mail', () => {
     server.loseAnswers(true);
     await expect(channel.send(message())).rejects.toMatchObject({ code: 'MESSAGE_UNDELIVERED' });
     await expect(channel.send(message({ repeated: true }))).rejects.toMatchObject({ code: 'MESSAGE_REFUSED' });
+    expect(server.mails).toHaveLength(2);
+  });
+
+  test('a server that is slow has not more than two tries, and none that goes on beside another', async () => {
+    const server = await newMailServer();
+    const channel = createMailChannel('it', mailTo(server.port), loopbackEgress(), {}, 3_000);
+    server.loseAnswers('silent');
+    const first: unknown = await channel.send(message()).catch((error: unknown) => error);
+    expect(first).toMatchObject({ code: 'MESSAGE_UNDELIVERED' });
+    expect(String(first)).toContain('timed out');
+    await until(() => server.open() === 0, { what: 'the end of the connection' });
+    await expect(channel.send(message({ repeated: true }))).rejects.toMatchObject({ code: 'MESSAGE_REFUSED' });
+    expect(server.mails).toHaveLength(2);
+  });
+
+  test('a try that did not send the whole mail is none of the two', async () => {
+    const server = await newMailServer();
+    const channel = createMailChannel('it', mailTo(server.port), loopbackEgress());
+    const again = async () => await channel.send(message({ repeated: true }));
+    server.become('busy');
+    await expect(channel.send(message())).rejects.toMatchObject({ code: 'MESSAGE_UNDELIVERED' });
+    server.become('well');
+    server.loseAnswers('early');
+    for (const _ of [1, 2]) await expect(again()).rejects.toMatchObject({ code: 'MESSAGE_UNDELIVERED' });
+    server.loseAnswers(true);
+    await expect(again()).rejects.toMatchObject({ code: 'MESSAGE_UNDELIVERED' });
+    await expect(again()).rejects.toMatchObject({ code: 'MESSAGE_REFUSED' });
     expect(server.mails).toHaveLength(2);
   });
 
@@ -358,11 +406,44 @@ describe('Slack', () => {
     expect(server.posts).toHaveLength(2);
   });
 
+  test('a message is found among others that are as large as they may be', async () => {
+    const { server, channel } = await slack();
+    const large = Array.from({ length: 12 }, (_, index) =>
+      request({ callId: `t1.c${index}`, explain: Array.from({ length: 9 }, () => '"'.repeat(300)) }),
+    );
+    const sent = Array.from({ length: 49 }, (_, index) => message({ id: `msg_${index}`, requests: large }));
+    for (const each of sent) await channel.send(each);
+    server.loseNextAnswer();
+    await expect(channel.send(message({ requests: large }))).rejects.toMatchObject({ code: 'MESSAGE_UNDELIVERED' });
+    await channel.send(message({ requests: large, repeated: true }));
+    expect(server.posts).toHaveLength(50);
+  });
+
+  test('a page that something before Slack sends in its place is no refusal', async () => {
+    const { server, channel } = await slack();
+    server.become('replaced');
+    await expect(channel.send(message())).rejects.toMatchObject({ code: 'MESSAGE_UNDELIVERED' });
+    server.become('well');
+    await channel.send(message({ repeated: true }));
+    expect(server.posts).toHaveLength(1);
+  });
+
   test.each([undefined, 'limited'] as const)('who cannot look posts a repeated message (%s)', async (how) => {
     const { server, channel } = await slack();
     server.forbidReading(how);
     await channel.send(message({ repeated: true }));
     expect(server.posts).toHaveLength(1);
+  });
+
+  test('a digest with news of many kinds stays within Slack’s limits', async () => {
+    const { server, channel } = await slack();
+    const events = ['opened', 'reminder', 'escalation', 'expiring', 'unknown'] as const;
+    await channel.send(digest(events.map((event, index) => request({ event, callId: `t1.c${index}` }))));
+    const many = events.flatMap((event) => Array.from({ length: 10 }, () => request({ event })));
+    await channel.send(digest(many, { id: `msg_${'f'.repeat(64)}`, more: 950 }));
+    expect(server.posts).toHaveLength(2);
+    expect(server.posts[0]?.texts[1]).toMatch(/^A call waits for a decision; Reminder: .*… \(\d+ more characters\)$/);
+    expect(server.problems).toEqual([]);
   });
 
   test('people are mentioned as policy compares ids, and so many as a block holds', async () => {

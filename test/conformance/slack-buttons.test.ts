@@ -68,7 +68,9 @@ describe('buttons in messages of Slack', () => {
     const { server, channel } = await slack({ buttons: true });
     const part = { ...answerable, isWhole: false };
     await channel.send(message({ requests: Array.from({ length: 20 }, () => request({ answerable: part })) }));
-    expect(server.posts).toHaveLength(1);
+    // A name whose characters are written out is long.
+    await channel.send(message({ requests: [request({ answerable, tool: '\u0645'.repeat(100) })] }));
+    expect(server.posts).toHaveLength(2);
     expect(server.problems).toEqual([]);
   });
 

@@ -8,8 +8,8 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { Name } from '../../../contracts/schemas/json.ts';
 import type { CatalogDetail } from '../../../contracts/schemas/http/catalogs.ts';
-import { codedOf, detailOf } from '../../http/problem.ts';
-import { pageText, trouble } from '../kit/layout.ts';
+import { codedOf } from '../../http/problem.ts';
+import { pageText, refusalView } from '../kit/layout.ts';
 import { type Html, markup } from '../kit/markup.ts';
 import { formOf, pageFor, type PageOptions } from '../kit/page.ts';
 import type { CatalogSent, PageSource, Viewer } from '../kit/port.ts';
@@ -155,5 +155,5 @@ const NEXT: Readonly<Record<string, string>> = {
 };
 
 function refusedView({ to, error }: RefusedForm): Html {
-  return trouble('That did not count', detailOf(error), error.code, NEXT[to]);
+  return refusalView(error, NEXT[to]);
 }

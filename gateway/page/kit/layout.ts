@@ -4,6 +4,7 @@ import type { CountersignError } from '../../../contracts/errors.ts';
 import type { KnownTool } from '../../catalog/definitions.ts';
 import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
 import { visible } from '../../../domain/text/escape.ts';
+import { detailOf, isUncertain } from '../../http/problem.ts';
 import { foreign } from './faithful.ts';
 import { type Html, markup, type Shown } from './markup.ts';
 import type { Place, Viewer } from './port.ts';
@@ -16,10 +17,10 @@ export interface Page {
   /** Set for pages that follow what happens: true, or the catalogs that they are about; `''` is all of them. */
   readonly live?: boolean | { readonly catalog: string };
   /** Requests that wait for the viewer, for the title. */
-  readonly waiting?: number;
+  readonly waiting?: string;
 }
 
-export function pageText({ title, viewer, at, main, live = false, waiting = 0 }: Page): string {
+export function pageText({ title, viewer, at, main, live = false, waiting = '0' }: Page): string {
   return markup`<!doctype html>
 <html lang="en">
 <head>
@@ -27,7 +28,7 @@ export function pageText({ title, viewer, at, main, live = false, waiting = 0 }:
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="referrer" content="same-origin">
-<title>${waiting > 0 && `(${waiting}) `}${visible(title)} · Countersign</title>
+<title>${waiting !== '0' && `(${waiting}) `}${visible(title)} · Countersign</title>
 <link rel="icon" href="/assets/icon.svg" type="image/svg+xml">
 <link rel="stylesheet" href="/assets/page.css">
 <script type="module" src="/assets/page.js"></script>
@@ -69,6 +70,17 @@ export function trouble(heading: string, message: string, code?: string, next?: 
     ${next !== undefined && markup`<p>${next}</p>`}
     ${code !== undefined && markup`<p class="code">${code}</p>`}
   </section>`;
+}
+
+/** Says in a page why a form came back. @param next what to do, if it was refused */
+export function refusalView(error: CountersignError, next?: string): Html {
+  const [heading, then] = isUncertain(error)
+    ? [
+        'Nobody knows yet whether that counts',
+        'Load the page again, and see whether it counts before you send it anew.',
+      ]
+    : ['That did not count', next];
+  return trouble(heading, detailOf(error), error.code, then);
 }
 
 export function signedOutText(words: string): string {

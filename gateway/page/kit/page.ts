@@ -8,11 +8,11 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { CountersignError } from '../../../contracts/errors.ts';
-import { codedOf, detailOf } from '../../http/problem.ts';
+import { codedOf, detailOf, isUncertain } from '../../http/problem.ts';
 import { type GatewayLog, holderOf, loggedOf, tellWhen } from '../../http/server.ts';
 import type { Streams } from '../../http/streams.ts';
 import { SESSION_COOKIE, type Sessions } from '../../identity/sessions.ts';
-import { pageText, signedOutText, trouble } from './layout.ts';
+import { pageText, refusalView, signedOutText, trouble } from './layout.ts';
 import { markup } from './markup.ts';
 import type { PageSource, Viewer } from './port.ts';
 
@@ -104,7 +104,9 @@ function refused(reply: FastifyReply, viewer: Viewer | undefined, error: unknown
   void reply.code(status);
   tellWhen(reply, told);
   const next = told.code === 'RATE_LIMITED' && method === 'POST' ? UNREAD : undefined;
-  const main = markup`${trouble('That did not work', detailOf(told), told.code, next)}
+  // Nothing that reads is uncertain.
+  const isSent = method === 'POST' && isUncertain(told);
+  const main = markup`${isSent ? refusalView(told) : trouble('That did not work', detailOf(told), told.code, next)}
     <p><a class="button" href="/">Back to the inbox</a></p>`;
   return pageText({ title: 'Not possible', ...(viewer && { viewer }), main });
 }

@@ -9,7 +9,7 @@ import type {
   RefreshBody,
   SetToolsBody,
 } from '../../../contracts/schemas/http/catalogs.ts';
-import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
+import type { ApprovalRequest, DecisionAck } from '../../../contracts/schemas/request.ts';
 import type { LedgerEntry } from '../../../contracts/schemas/ledger.ts';
 import type { RunState } from '../../../contracts/schemas/run-state.ts';
 import type { Asker } from '../../identity/person.ts';
@@ -45,8 +45,12 @@ export interface Inbox {
   readonly requests: readonly Listed[];
   /** Number of requests that wait for the viewer. */
   readonly mine: number;
+  /** Set if more wait for the viewer than are counted. */
+  readonly mineIsMore?: true;
   /** Set if there are more than are listed. */
   readonly more?: number;
+  /** Set if there are more than that, too. */
+  readonly moreIsMore?: true;
   /** Time at which all this was true. */
   readonly asOf: string;
 }
@@ -136,8 +140,11 @@ export interface PageSource {
   check(viewer: Viewer, runId: string): Promise<CheckedLedger>;
   /** Never throws: a request is shown also where its tool's definition cannot be read. */
   tool(viewer: Viewer, request: ApprovalRequest): Promise<KnownTool>;
-  /** @throws CountersignError as `RunHandle.decide` and its kin */
-  send(viewer: Viewer, sent: Sent): Promise<void>;
+  /**
+   * @returns what a decision came to; undefined of other answers
+   * @throws CountersignError as `RunHandle.decide` and its kin
+   */
+  send(viewer: Viewer, sent: Sent): Promise<DecisionAck['status'] | undefined>;
   /** @param messageId lets a form that is sent twice count once */
   say(viewer: Viewer, runId: string, text: string, messageId: string | undefined): Promise<void>;
   stop(viewer: Viewer, runId: string, reason: string): Promise<void>;

@@ -41,7 +41,7 @@ export function left(instant: string, now: number): Html {
 const URGENT_MS = 10 * 60_000;
 const SOON_MS = 60 * 60_000;
 
-/** A time of day for a record, UTC. */
+/** A time of day for a record. It names its zone: readers sit in others. */
 export function clock(instant: string): Html {
-  return markup`<time datetime="${instant}" title="${instant}">${instant.slice(0, 19).replace('T', ' ')}</time>`;
+  return markup`<time datetime="${instant}" title="${instant}">${instant.slice(0, 19).replace('T', ' ')} UTC</time>`;
 }

@@ -16,10 +16,15 @@ export interface MailServer {
   /** Names under which clients signed in. */
   readonly users: readonly string[];
   connections(): number;
+  /** Connections of now. */
+  open(): number;
   /** Answers with this code where a mail is for this address; undefined takes it. */
   refuse(address: string, code: number | undefined): void;
-  /** Takes mails, and breaks the connection off instead of answering. */
-  loseAnswers(isLosing: boolean): void;
+  /**
+   * Takes mails, and breaks the connection off instead of answering, or says nothing. `early`: breaks it off before there
+   * is a mail.
+   */
+  loseAnswers(isLosing: boolean | 'silent' | 'early'): void;
   become(state: 'busy' | 'refusing' | 'well'): void;
   close(): Promise<void>;
 }
@@ -31,7 +36,10 @@ export async function startMailServer(): Promise<MailServer> {
   const users: string[] = [];
   let state: 'busy' | 'refusing' | 'well' = 'well';
   let connections = 0;
-  let loses = false;
+  let loses: boolean | 'silent' | 'early' = false;
+  const breakOff = (): void => {
+    for (const { _socket } of server.connections) _socket.destroy();
+  };
   const refused = new Map<string, number | undefined>();
   const server = new SMTPServer({
     disabledCommands: ['STARTTLS'],
@@ -47,6 +55,7 @@ export async function startMailServer(): Promise<MailServer> {
       done(null, { user: username });
     },
     onRcptTo: ({ address }, _, done) => {
+      if (loses === 'early') return breakOff();
       const responseCode = refused.get(address);
       done(responseCode === undefined ? null : Object.assign(new Error('told to nobody'), { responseCode }));
     },
@@ -58,8 +67,8 @@ export async function startMailServer(): Promise<MailServer> {
         const raw = Buffer.concat(chunks).toString('utf8');
         const from = envelope.mailFrom === false ? '' : envelope.mailFrom.address;
         mails.push({ from, to: envelope.rcptTo.map(({ address }) => address), raw, ...partsOf(raw) });
-        if (!loses) return done();
-        for (const { _socket } of server.connections) _socket.destroy();
+        if (loses === false) return done();
+        if (loses === true) breakOff();
       });
     },
   });
@@ -74,6 +83,7 @@ export async function startMailServer(): Promise<MailServer> {
     mails,
     users,
     connections: () => connections,
+    open: () => server.connections.size,
     refuse: (address, code) => void refused.set(address, code),
     loseAnswers: (isLosing) => {
       loses = isLosing;

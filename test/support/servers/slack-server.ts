@@ -16,12 +16,15 @@ export interface SlackPost {
   readonly texts: readonly string[];
 }
 
+type SlackState = 'busy' | 'refusing' | 'replaced' | 'well';
+
 export interface SlackServer {
   readonly origin: string;
   readonly token: string;
   readonly posts: readonly SlackPost[];
   readonly problems: readonly string[];
-  become(state: 'busy' | 'refusing' | 'well'): void;
+  /** `replaced`: something before Slack answers in its place. */
+  become(state: SlackState): void;
   /** Takes the next post, and breaks the connection off. */
   loseNextAnswer(): void;
   forbidReading(how?: 'limited'): void;
@@ -32,7 +35,7 @@ export async function startSlackServer(): Promise<SlackServer> {
   const token = 'xoxb-canary-token';
   const posts: SlackPost[] = [];
   const problems: string[] = [];
-  let state: 'busy' | 'refusing' | 'well' = 'well';
+  let state: SlackState = 'well';
   let losesNext = false;
   let mayRead: boolean | 'limited' = true;
   const json = (response: ServerResponse, body: Fields): void => {
@@ -46,6 +49,7 @@ export async function startSlackServer(): Promise<SlackServer> {
       if (!isFields(body)) return response.writeHead(400).end('invalid_payload');
       const isApi = url.startsWith('/api/');
       if (state === 'busy') return response.writeHead(429, { 'retry-after': '3' }).end('told to nobody');
+      if (state === 'replaced') return response.writeHead(200, { 'content-type': 'text/html' }).end('<html>back soon');
       if (state === 'refusing' && !isApi) return response.writeHead(410).end('channel_is_archived');
       if (state === 'refusing') return json(response, { ok: false, error: 'is_archived' });
       if (isApi && request.headers.authorization !== `Bearer ${token}`)
@@ -126,13 +130,24 @@ function textsIn(value: unknown): string[] {
   );
 }
 
-/** Slack's limits: 50 blocks, 150 characters of a header, 3,000 of a section; markup in our own lines alone. */
+/** What the buttons of a block ask once more. */
+function confirmsIn(elements: unknown): string[] {
+  if (!Array.isArray(elements)) return [];
+  return elements.filter(isFields).flatMap(({ confirm }) => (isFields(confirm) ? textsIn(confirm['text']) : []));
+}
+
+/**
+ * Slack's limits: 50 blocks, 150 characters of a header, 3,000 of a section, 300 of what is asked once more; markup in our
+ * own lines alone.
+ */
 function problemsIn({ body }: SlackPost): string[] {
   const blocks = Array.isArray(body['blocks']) ? body['blocks'].filter(isFields) : [];
   const problems = blocks.length > 50 ? ['more than 50 blocks'] : [];
   for (const { type, text, elements } of blocks) {
     if (type === 'context' && textsIn(elements).some(({ length }) => length > 3_000))
       problems.push('context is too long');
+    if (type === 'actions' && confirmsIn(elements).some(({ length }) => length > 300))
+      problems.push('confirm is too long');
     if (!isFields(text) || typeof text['text'] !== 'string') continue;
     if (text['type'] !== 'plain_text') problems.push(`${String(type)} is no plain text`);
     if (text['text'].length > (type === 'header' ? 150 : 3_000)) problems.push(`${String(type)} is too long`);

@@ -56,6 +56,10 @@ describe('a coded failure', () => {
     expect(failureOf('MODEL_UNAVAILABLE', 'busy', {}, 5_000).nextRetryDelay).toBe(5_000);
     expect(failureOf('MODEL_UNAVAILABLE', 'busy').nextRetryDelay).toBeUndefined();
   });
+
+  test('who is free at once (`Retry-After: 0`) is not left for the longest interval, as Temporal reads a delay of 0', () => {
+    expect(failureOf('MESSAGE_UNDELIVERED', 'busy', {}, 0).nextRetryDelay).toBeUndefined();
+  });
 });
 
 describe('an error of our own', () => {

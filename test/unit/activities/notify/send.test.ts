@@ -1,6 +1,6 @@
 /** The activity that sends messages (I-1, INV-S1): links, scrubbing, who may have one sent. */
 import { expect, test } from '@jest/globals';
-import type { Message } from '../../../../activities/notify/port.ts';
+import { linesOf, type Message } from '../../../../activities/notify/port.ts';
 import { createSendMessage, type MessageParts } from '../../../../activities/notify/send.ts';
 import { createScrubber } from '../../../../activities/scrubbing/scrubber.ts';
 import type { JsonObject } from '../../../../contracts/schemas/json.ts';
@@ -119,6 +119,25 @@ test('a message with buttons binds what its run asks now, and is as good without
   expect(await bound(away)).toBeUndefined();
   expect(await bound(reading({}), { event: 'closed' })).toBeUndefined();
   expect(await bound(reading({}), {}, false)).toBeUndefined();
+});
+
+test('who approves in a message reads what the pages warn of', async () => {
+  const asked = {
+    ...approvalRequest({ amount: 5 }),
+    duplicateOf: 't0.c1',
+    edited: { by: 'ben', at: '2026-01-31T09:00:00.000Z', proposed: { amount: 4 } },
+  };
+  const { server, tool } = asked;
+  const lines: string[] = [];
+  const send = async (told: Message) => {
+    for (const each of told.requests) lines.push(...linesOf(told, each).map(([name, value]) => `${name}: ${value}`));
+    return {};
+  };
+  const requests = [request({ server, tool, arguments: '{"amount":5}' })];
+  const parts = { channels: { it: { hasButtons: true, send } }, readRequests: async () => [asked] };
+  await sending(parts).send(input({ requests }));
+  expect(lines).toContain('note: the same tool with the same arguments was asked for in call t0.c1');
+  expect(lines).toContain('note: ben changed the arguments; the model proposed others');
 });
 
 test('arguments that are redacted or cut are not whole', async () => {

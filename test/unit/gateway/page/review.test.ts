@@ -32,3 +32,11 @@ test('nothing is warned of where there is nothing', () => {
   const { text } = reviewView([listed({})], 0, viewer, NOW);
   expect(text).not.toContain('banner');
 });
+
+test('an inbox that counts no further names the number as the least', () => {
+  const inbox = { requests: [listed({})], mine: 200, mineIsMore: true, asOf: new Date(NOW).toISOString() } as const;
+  const { text } = inboxView({ ...inbox, more: 199, moreIsMore: true }, viewer, false, NOW);
+  expect(text.match(/<span class="count">200\+<\/span>/g)).toHaveLength(2);
+  expect(text).toContain('At least 199 more are not shown');
+  expect(inboxView({ ...inbox, mine: 1 }, viewer, true, NOW).text).toContain('<span class="count">1</span>');
+});

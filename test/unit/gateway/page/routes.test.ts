@@ -66,6 +66,10 @@ let shown: ApprovalRequest[];
 let ledger: LedgerEntry[];
 let messages: RunRead['messages'];
 let refusal: CountersignError | undefined;
+/** What a run does before it answers. */
+let taking: (message: Sent) => Promise<void>;
+/** What a decision comes to. */
+let cameTo: Awaited<ReturnType<PageSource['send']>>;
 let tool: KnownTool;
 let checked: CheckedLedger;
 let started: object[];
@@ -128,6 +132,8 @@ function source(): PageSource {
     send: async (_viewer, message) => {
       if (refusal !== undefined) throw refusal;
       sent.push(message);
+      await taking(message);
+      return cameTo;
     },
     say: async (_viewer, runId, text) => void sent.push({ runId, update: 'decide', message: { text } }),
     stop: async (_viewer, runId, reason) => void sent.push({ runId, update: 'decide', message: { reason } }),
@@ -142,6 +148,8 @@ beforeEach(async () => {
   ledger = [];
   messages = [];
   refusal = undefined;
+  cameTo = 'approved';
+  taking = async () => undefined;
   tool = {};
   started = [];
   catalogs = noCatalogs;
@@ -232,6 +240,40 @@ describe('a form', () => {
     ]);
   });
 
+  test('that comes twice counts once, and says so also when its call has gone on', async () => {
+    const accepted = (by: string, decisionId: string): LedgerEntry => ({
+      seq: 1,
+      at: request.openedAt,
+      prev: '',
+      fact: {
+        kind: 'decision.accepted',
+        callId: 't1.c0',
+        generation: 1,
+        decisionId,
+        decision: 'approve',
+        digest: request.digest,
+        runId: request.runId,
+        approver: { id: by, groups: [] },
+      },
+      hash: '',
+    });
+    const again = async () => await post(PATH, { ...BOUND, kind: 'approve' });
+    // The turn is over, or somebody is asked what became of the call.
+    for (const later of [[], [{ ...request, generation: 2, digest: 'ef'.repeat(32) }]]) {
+      shown = later;
+      ledger = [accepted('ann', 'd1')];
+      const answer = await again();
+      expect([answer.statusCode, answer.headers.get('location')]).toEqual([303, '/runs/run-1?done=t1.c0']);
+    }
+    shown = [];
+    for (const other of [accepted('ben', 'd1'), accepted('ann', 'd2')]) {
+      ledger = [other];
+      const answer = await again();
+      expect([answer.statusCode, answer.body]).toEqual([409, expect.stringContaining('Nothing was sent.')]);
+    }
+    expect(sent).toEqual([]);
+  });
+
   test('never says who decides', async () => {
     await post(PATH, { ...BOUND, kind: 'approve', approver: 'ben', 'approver.id': 'ben' });
     expect(JSON.stringify(sent)).not.toContain('ben');
@@ -254,6 +296,31 @@ describe('a form', () => {
     expect(answer.body).toContain('DECISION_EXPIRED');
     expect(answer.body).toContain('No &lt;/textarea&gt;&lt;script&gt;');
     expect(answer.body).not.toContain('<script>');
+  });
+});
+
+describe('what nobody knows', () => {
+  const UNCERTAIN = new CountersignError('RESULT_UNCERTAIN', 'No answer from run run-1 in time.', {});
+
+  test.each([
+    ['a request', PATH, { ...BOUND, kind: 'approve' }],
+    ['other arguments', PATH, { ...BOUND, kind: 'approve', arguments: '{"amount":8}' }],
+  ])('is not told to be a refusal: %s', async (_, url, fields) => {
+    refusal = UNCERTAIN;
+    const { statusCode, body } = await post(url, fields);
+    expect(statusCode).toBe(504);
+    expect(body).toContain('Nobody knows yet whether that counts');
+    expect(body).toContain('Load the page again');
+    expect(body).not.toContain('That did not count');
+  });
+
+  test('is told so of one of several, too', async () => {
+    refusal = UNCERTAIN;
+    const chosen = JSON.stringify(['run-1', 't1.c0', request.digest, request.runId, 'id']);
+    const { body } = await post('/review/decide', { kind: 'approve', chosen });
+    expect(body).toContain('0 of 1 decided');
+    expect(body).toContain('nobody knows yet');
+    expect(body).not.toContain('refused');
   });
 });
 
@@ -493,6 +560,33 @@ describe('several together', () => {
     expect(late.body).toContain('0 of 1 decided');
     expect(late.body).toContain('ben was faster.');
     expect(sent).toHaveLength(1);
+  });
+
+  test('a run that does not answer holds back none of the others, and each stands in its place', async () => {
+    const form = new URLSearchParams({ csrf: ANN.csrf, kind: 'approve' });
+    for (const callId of ['t1.c0', 't1.c1'])
+      form.append('chosen', JSON.stringify(['run-1', callId, request.digest, request.runId, callId]));
+    taking = async ({ message }) => {
+      if (message['callId'] === 't1.c0') await until(() => sent.length === 2, { what: 'the other decision' });
+    };
+    const { body } = await ask('/review/decide', { method: 'POST', body: form });
+    expect(body).toContain('2 of 2 decided');
+    expect(body).toMatch(/call t1\.c0[^]*call t1\.c1/);
+  });
+
+  test('of which some need more people are not all told to be decided', async () => {
+    const [four, other] = ['t1.c0', 't1.c1'].map((callId) =>
+      JSON.stringify(['run-1', callId, request.digest, request.runId, callId]),
+    );
+    cameTo = 'counted';
+    const one = await post('/review/decide', { kind: 'approve', chosen: four ?? '' });
+    expect(one.body).toContain('0 of 1 decided, 1 waits for others');
+    expect(one.body).toContain('your approval counts; more people must agree');
+    const both = new URLSearchParams({ csrf: ANN.csrf, kind: 'approve' });
+    for (const chosenOne of [four, other]) both.append('chosen', chosenOne ?? '');
+    const two = await ask('/review/decide', { method: 'POST', body: both });
+    expect(two.body).toContain('0 of 2 decided, 2 wait for others');
+    expect(two.body).not.toContain('>decided<');
   });
 
   test('are as many as have room; the others are told of, and get no decision', async () => {

@@ -1,7 +1,9 @@
-/** What of a conversation somebody reads who is asked about single calls. */
+/** What pages take from the parts of the gateway: who reads what of a conversation, and how much waits. */
 import { expect, test } from '@jest/globals';
 import type { Message } from '../../../../contracts/schemas/transcript.ts';
 import { shareOf } from '../../../../gateway/inbox/records.ts';
+import { counted } from '../../../../gateway/page/inbox.ts';
+import { pageSource } from '../../../../gateway/page/source.ts';
 
 const call = (callId: string) =>
   ({ type: 'call', callId, providerCallId: callId, name: 'bank__pay', arguments: { secretOf: callId } }) as const;
@@ -28,4 +30,27 @@ test('the words and the own calls, no other call and no result (INV-G4)', () => 
     { role: 'user', text: 'task' },
     { role: 'assistant', parts: [{ type: 'text', text: 'words' }, call('t2.c1')] },
   ]);
+});
+
+test('the inbox says so where more wait than it counts', async () => {
+  const asOf = new Date(0).toISOString();
+  const rowOf = (callId: string) => ({ run: 'run-1', callId, digest: 'ab'.repeat(32) });
+  const inboxOf = async (count: number, next?: string) => {
+    const requests = Array.from({ length: count }, (_, index) => rowOf(`t1.c${index}`));
+    const asked = requests.map((row) => ({ ...row, workflowId: 'run-1' }));
+    const parts = {
+      reading: { requests: async () => ({ requests, asOf, ...(next && { next }) }) },
+      opened: { requests: async () => asked },
+      catalogs: { configured: [] },
+      projection: { run: () => ({ row: { runId: 'run-1', initiator: 'ann', startedAt: asOf, status: 'waiting' } }) },
+    };
+    // Sound: the inbox uses nothing else of them.
+    return await pageSource(parts as never, { agents: {} }).inbox({} as never, false);
+  };
+  expect(await inboxOf(200, 'cursor')).toMatchObject({ mine: 200, mineIsMore: true, more: 150, moreIsMore: true });
+  const all = await inboxOf(60);
+  expect(all).toMatchObject({ mine: 60, more: 10 });
+  expect(all).not.toHaveProperty('mineIsMore');
+  expect(all).not.toHaveProperty('moreIsMore');
+  expect(counted(200, true)).toBe('200+');
 });

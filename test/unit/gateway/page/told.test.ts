@@ -30,8 +30,8 @@ test('what is tried again and what was given up is said each, with channel, call
   });
   expect(text).toBe(
     'Messages 0 sent, 1 under way, 12 given up ' +
-      'Not told yet opened of t1.c0, t1.c1 through desk , since 2026-01-01 00:00:00 ' +
-      'Not told reminder of t1.c0 through chat , at 2026-01-01 00:00:00 : MESSAGE_REFUSED answered 410',
+      'Not told yet opened of t1.c0, t1.c1 through desk , since 2026-01-01 00:00:00 UTC ' +
+      'Not told reminder of t1.c0 through chat , at 2026-01-01 00:00:00 UTC : MESSAGE_REFUSED answered 410',
   );
 });
 
