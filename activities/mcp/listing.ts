@@ -131,7 +131,8 @@ async function walk(session: Session, request: ListingRequest, listed: ListedToo
         if (waiting.stopped !== undefined) throw unread(request, undefined, wire.exchange(), waiting.stopped);
       }
       if (listed.bytes > MAX_BYTES) throw failed(request, TOO_MUCH);
-      if (typeof nextCursor !== 'string') return;
+      // The spec leaves it out at the end; servers whose language writes absent texts as empty ones do not.
+      if (typeof nextCursor !== 'string' || nextCursor === '') return;
       if (cursors.has(nextCursor) || cursors.size + 1 >= MAX_PAGES)
         throw failed(request, `its list does not end within ${MAX_PAGES} pages`);
       cursors.add(nextCursor);

@@ -219,6 +219,11 @@ export function listSuite({ name, create }: ToolServerHarness): void {
       expect(message).toContain('does not end');
     });
 
+    test('an empty cursor is the end', async () => {
+      const { tools } = await listOf(listing(JSON.stringify(aTool()), ',"nextCursor":""'));
+      expect(tools).toHaveLength(1);
+    });
+
     test('INV-D2: definitions of 4 MiB together are listed, and more are refused with what to do', async () => {
       const tools = (count: number) =>
         Array.from({ length: count }, (_, index) =>
