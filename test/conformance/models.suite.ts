@@ -414,14 +414,15 @@ export function refusalSuite(dialect: Dialect): void {
       }
     });
 
-    test('an error event that will not pass is final', async () => {
+    test('an error event that will not pass is final, wherever it comes', async () => {
       const [start = '', ...rest] = dialect.events(said([{ type: 'text', text: 'Once upon' }]));
-      bench.server.enqueue(
-        answered([start, ...rest.slice(0, 4), dialect.errorEvent('invalid_request_error', ECHOED_KEY)]),
-      );
-      const error = await refused();
-      expect(error.code).toBe('MODEL_REJECTED');
-      expectNoSecret(error);
+      const failure = dialect.errorEvent('invalid_request_error', ECHOED_KEY);
+      bench.server.enqueue(answered([start, ...rest.slice(0, 4), failure]), answered([failure]));
+      for (const error of [await refused(), await refused()]) {
+        expect(error).toMatchObject({ code: 'MODEL_REJECTED', facts: { status: 400 } });
+        expect(error.message).toContain('invalid_request_error');
+        expectNoSecret(error);
+      }
     });
 
     test('an answer that ends before its end is no answer', async () => {

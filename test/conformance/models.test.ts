@@ -159,6 +159,19 @@ describe('an OpenAI-compatible server', () => {
     expect(results.map(({ id }) => id)).toEqual(calls);
   });
 
+  test.each<[JsonObject, string]>([
+    [{ message: 'too long', type: 'BadRequestError', code: 400 }, 'MODEL_REJECTED'],
+    [{ message: 'no credits', code: 402 }, 'MODEL_REJECTED'],
+    [{ message: 'too long', type: null, code: 'context_length_exceeded' }, 'MODEL_REJECTED'],
+    [{ message: 'slow down', code: 429 }, 'MODEL_UNAVAILABLE'],
+    [{ message: 'away', code: 502 }, 'MODEL_UNAVAILABLE'],
+    [{ message: 'broken', type: 'server_error', code: null }, 'MODEL_UNAVAILABLE'],
+  ])('says in its stream by code whether an error may pass: %j', async (error, code) => {
+    bench = await startModelBench(chatDialect);
+    bench.server.enqueue(answered([sse(undefined, { error })]));
+    await expect(bench.model().step(modelRequest())).rejects.toMatchObject({ code });
+  });
+
   test('is asked to count tokens', async () => {
     const body = await requestAfter(chatDialect, chatDialect.events(said([CALL])));
     expect(body['stream_options']).toEqual({ include_usage: true });

@@ -77,6 +77,26 @@ describe('events', () => {
   }, 20_000);
 });
 
+describe('an error in the stream', () => {
+  const failedFor = (code: string): JsonObject => ({
+    type: 'response.failed',
+    response: { id: 'resp_1', status: 'failed', error: { code, message: 'what was asked' } },
+  });
+
+  test.each<[JsonObject, string, string]>([
+    [failedFor('context_length_exceeded'), 'MODEL_REJECTED', 'too large for the model'],
+    [failedFor('invalid_prompt'), 'MODEL_REJECTED', 'would be rejected again'],
+    [{ type: 'error', code: 'context_length_exceeded', message: '' }, 'MODEL_REJECTED', 'too large for the model'],
+    [failedFor('rate_limit_exceeded'), 'MODEL_UNAVAILABLE', 'asked again'],
+    [failedFor('server_error'), 'MODEL_UNAVAILABLE', 'asked again'],
+    [failedFor('no_known_word'), 'MODEL_UNAVAILABLE', 'asked again'],
+  ])('is final where the same request would fail again: %j', async (event, code, words) => {
+    says = [eventOf(event)];
+    const model = createResponsesModel('gpt', config(), loopbackEgress());
+    await expect(model.step(modelRequest())).rejects.toMatchObject({ code, message: expect.stringContaining(words) });
+  });
+});
+
 describe('a function call', () => {
   const call = { type: 'function_call', call_id: 'call_1', name: 'files__list' };
 
