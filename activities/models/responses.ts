@@ -7,6 +7,8 @@
  * 2. A step needs no token of a server: the pinned list stands in the conversation, and is not fetched again.
  * 3. A provider that has called without asking is a breach: the step fails for good as soon as an event tells of the
  *    call, and says what was called. How the stream would have ended does not matter: to ask again might call again.
+ *    So it is asked nothing more with hosted tools, as long as this worker lives: a stretch that had done something
+ *    before returns that, and its run would ask the same once more.
  * 4. Function calls, reasoning and texts are as with the AI SDK; reasoning comes back encrypted.
  * 5. With `storesAnswers` the provider keeps the answer, and a call continues it. Steps state the conversation all the
  *    same, because a step may be repeated, and what continues an answer for a call is cut and dropped.
@@ -16,7 +18,7 @@ import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 import type { AssistantPart, CallResult, Message } from '../../contracts/schemas/transcript.ts';
-import { canonicalJson } from '../../domain/text/canonical.ts';
+import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { resultOf } from '../../domain/views/model-text.ts';
 import type { Egress } from '../egress/fetch.ts';
@@ -47,7 +49,19 @@ const KEPT = 'responses';
 
 export function createResponsesModel(name: string, config: ProviderConfig, egress: Egress): Model {
   const api = createResponsesApi(name, config, egress);
-  return askedInTime(name, config, (request, subject) => ask(api, subject, config, request));
+  let breach: { readonly error: CountersignError; readonly conversation: string } | undefined;
+  return askedInTime(name, config, async (request, subject) => {
+    if (breach !== undefined)
+      // What was called is told to the run that had it called, and to no other.
+      throw breach.conversation === hashOf(request.messages) ? breach.error : breached(subject);
+    try {
+      return await ask(api, subject, config, request);
+    } catch (error) {
+      if (error instanceof CountersignError && error.code === 'HOSTED_UNSUPPORTED')
+        breach = { error, conversation: hashOf(request.messages) };
+      throw error;
+    }
+  });
 }
 
 async function ask(
@@ -103,6 +117,11 @@ function ungated(item: JsonObject, { name, provider }: Subject): CountersignErro
   const [tool, server] = [item['name'], item['server_label']].map((text) => JSON.stringify(visible(textOf(text))));
   const called = textOf(item['name']) === '' ? 'a hosted tool' : `tool ${tool} of server ${server}`;
   const message = `Model ${name} (${provider}) has called ${called} without asking, though it must ask before every call. Find out at the server what was done, and do not use this provider for hosted tools.`;
+  return new CountersignError('HOSTED_UNSUPPORTED', message);
+}
+
+function breached({ name, provider }: Subject): CountersignError {
+  const message = `Model ${name} (${provider}) has called a hosted tool without asking before, so this worker asks it for nothing with hosted tools. Do not use this provider for hosted tools: set asksBeforeCalls: false for the model, or execute: local for its servers.`;
   return new CountersignError('HOSTED_UNSUPPORTED', message);
 }
 
