@@ -26,7 +26,15 @@ import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { AssistantPart, CallResult, Message, Usage } from '../../contracts/schemas/transcript.ts';
 import { resultOf } from '../../domain/views/model-text.ts';
 import type { Egress } from '../egress/fetch.ts';
-import { jsonOf, MAX_NESTING, nestsTooDeeply } from '../kit/json.ts';
+import {
+  ENDLESS_NUMBER,
+  holdsEndlessNumber,
+  jsonOf,
+  MAX_NESTING,
+  nestsTooDeeply,
+  ROUNDED_NUMBER,
+  roundsNumber,
+} from '../kit/json.ts';
 import type { Model, ModelAnswer, ModelPart, ModelRequest, ModelTool } from './port.ts';
 import { type Provider, type ProviderConfig, providerOf } from './provider.ts';
 import { refusalOf, type Scrub, scrubberOf, type Subject } from './refusal.ts';
@@ -88,8 +96,10 @@ async function ask(
     // Errors are read from the stream; the SDK's default writes them to the console, with the whole request.
     onError: () => undefined,
   });
+  const written = new Map<string, string>();
   for await (const part of result.fullStream) {
     request.onProgress();
+    if (part.type === 'tool-input-delta') written.set(part.id, (written.get(part.id) ?? '') + part.delta);
     if (part.type === 'error') throw refusalOf(part.error, subject);
     if (part.type === 'abort') break;
   }
@@ -100,7 +110,7 @@ async function ask(
   if (step === undefined || !isComplete(step)) {
     throw unavailable(subject, 'broke off its answer');
   }
-  return answerOf(step);
+  return answerOf(step, written);
 }
 
 /** Makes tools without `execute`: the SDK can only propose them. */
@@ -134,13 +144,14 @@ function isComplete({ finishReason, rawFinishReason }: Step): boolean {
   return finishReason !== 'error' && !(finishReason === 'other' && rawFinishReason === undefined);
 }
 
-function answerOf(step: Step): ModelAnswer {
+/** @param written arguments as the model wrote them, by the provider's id of the call */
+function answerOf(step: Step, written: ReadonlyMap<string, string>): ModelAnswer {
   const refused = step.finishReason === 'content-filter';
   // A refusal may come after calls were streamed; calls that were taken back are not proposed.
   const last = step.content.at(-1);
   const cutOff = step.finishReason === 'length' && last?.type === 'tool-call' && isBlank(last.input) ? last : undefined;
   const parts = step.content
-    .flatMap((content) => partOf(content).map((part) => (content === cutOff ? withoutArguments(part) : part)))
+    .flatMap((content) => partOf(content, written).map((part) => (content === cutOff ? withoutArguments(part) : part)))
     .filter(({ type }) => !(refused && type === 'call'));
   const proposes = parts.some(({ type }) => type === 'call');
   return { parts, usage: usageOf(step.usage), finish: proposes ? 'calls' : finishOf(step.finishReason) };
@@ -162,7 +173,7 @@ function finishOf(reason: FinishReason): ModelAnswer['finish'] {
 }
 
 /** Drops sources, files and the SDK's own notes on calls: they are no parts of the conversation. */
-function partOf(content: Content): ModelPart[] {
+function partOf(content: Content, written: ReadonlyMap<string, string>): ModelPart[] {
   switch (content.type) {
     case 'text':
     case 'reasoning': {
@@ -176,7 +187,7 @@ function partOf(content: Content): ModelPart[] {
           type: 'call',
           providerCallId: content.toolCallId,
           name: content.toolName,
-          ...argumentsOf(content.input),
+          ...argumentsOf(content.input, written.get(content.toolCallId)),
           ...answeredBy(content.providerMetadata),
         },
       ];
@@ -197,8 +208,11 @@ function answeredBy(metadata: object | undefined): { provider?: JsonObject } {
 /** Why a call is malformed whose arguments may have ended with the answer. */
 export const CUT_OFF_WORDS = 'the call was cut off';
 
-/** The SDK returns unparsable arguments as the text it got; a tool without parameters is called with no text at all. */
-export function argumentsOf(input: unknown): { arguments: JsonObject; malformed?: string } {
+/**
+ * The SDK returns unparsable arguments as the text it got; a tool without parameters is called with no text at all.
+ * @param written the JSON of which they were read
+ */
+export function argumentsOf(input: unknown, written = ''): { arguments: JsonObject; malformed?: string } {
   const malformed = (how: string) => ({ arguments: {}, malformed: `the arguments ${how}` });
   if (typeof input === 'string') return input.trim() === '' ? { arguments: {} } : malformed('are not a JSON object');
   if (input === null || typeof input !== 'object' || Array.isArray(input)) {
@@ -207,6 +221,9 @@ export function argumentsOf(input: unknown): { arguments: JsonObject; malformed?
   }
   // Checked before any recursive walk, which would overflow the stack and look like a broken connection.
   if (nestsTooDeeply(input)) return malformed(`nest deeper than ${MAX_NESTING} levels`);
+  // People would be asked about another number than the model meant, and the tool be called with it.
+  if (holdsEndlessNumber(input)) return malformed(`hold ${ENDLESS_NUMBER}`);
+  if (roundsNumber(written)) return malformed(`hold ${ROUNDED_NUMBER}`);
   // Sound: parsed from JSON, and neither null nor an array.
   return { arguments: jsonOf(input) as JsonObject };
 }

@@ -357,5 +357,6 @@ function namelessness(
 
 function parsedArguments(item: JsonObject): ReturnType<typeof argumentsOf> {
   const given = argumentsIn(item);
-  return argumentsOf(given === undefined || typeof given === 'string' ? textOf(item['arguments']) : given);
+  const written = textOf(item['arguments']);
+  return argumentsOf(given === undefined || typeof given === 'string' ? written : given, written);
 }

@@ -197,6 +197,8 @@ export function providerSuite(dialect: Dialect): void {
       ['a list', '["a.txt"]'],
       ['a word', '"a.txt"'],
       ['null', 'null'],
+      ['another number once they are read', '{"path": "a.txt", "ids": [1, 1234567890123456789]}'],
+      ['endless', '{"path": "a.txt", "limit": 1e999}'],
       ['nested too deeply', nested(1_000)],
     ])('arguments that are %s are proposed as malformed, and the run can go on', async (_, json) => {
       bench.reply(said([{ ...CALL, json }]), said([TEXT]));

@@ -120,6 +120,17 @@ describe('a function call', () => {
     expect(part).not.toHaveProperty('malformed');
   });
 
+  test.each(['{"id":12345678901234567}', '{"limit":1e999}'])(
+    'with a number that cannot be kept is malformed: %s',
+    async (args) => {
+      const question = { type: 'mcp_approval_request', id: 'mcpr_1', server_label: 'bank', name: 'pay' };
+      for (const item of [call, question])
+        expect(await partsOf({ ...item, arguments: args })).toEqual([
+          expect.objectContaining({ arguments: {}, malformed: expect.stringContaining('number') }),
+        ]);
+    },
+  );
+
   test.each(['""', '"a"', '[]', 'null', '{'])('whose arguments are no object is malformed: %s', async (args) => {
     expect(await partsOf({ ...call, arguments: args })).toEqual([
       expect.objectContaining({ arguments: {}, malformed: expect.any(String) }),
