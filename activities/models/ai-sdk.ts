@@ -136,12 +136,17 @@ function scrubbed(error: CountersignError, scrub: Scrub): CountersignError {
 export type Step = Pick<StepResult<ToolSet>, 'content' | 'finishReason' | 'rawFinishReason' | 'usage'>;
 type Content = Step['content'][number];
 
+/** Words of servers that have given up within an answer: vLLM and SGLang, OpenRouter, DeepSeek. */
+const GIVEN_UP: ReadonlySet<string> = new Set(['abort', 'error', 'insufficient_system_resource']);
+
 /**
  * False for a stream that broke off or reported an error; neither is an answer. The provider packages end a broken
- * stream as `other` without the provider's own word, and a reported error as `error`.
+ * stream as `other` without the provider's own word, and a reported error as `error`. Any word of a server that they
+ * do not know is `other`, too: most of them mean that it has stopped where it should.
  */
 function isComplete({ finishReason, rawFinishReason }: Step): boolean {
-  return finishReason !== 'error' && !(finishReason === 'other' && rawFinishReason === undefined);
+  if (finishReason !== 'other') return finishReason !== 'error';
+  return rawFinishReason !== undefined && !GIVEN_UP.has(rawFinishReason);
 }
 
 /** @param written arguments as the model wrote them, by the provider's id of the call */

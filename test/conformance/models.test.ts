@@ -172,6 +172,26 @@ describe('an OpenAI-compatible server', () => {
     await expect(bench.model().step(modelRequest())).rejects.toMatchObject({ code });
   });
 
+  test.each(['abort', 'error', 'insufficient_system_resource'])(
+    'that has given up within its answer (%s) has given none, and no call of it is made',
+    async (word) => {
+      bench = await startModelBench(chatDialect);
+      const events = chatDialect.events(said([{ type: 'text', text: 'The first half' }, CALL]));
+      bench.server.enqueue(
+        answered(events.map((event) => event.replace('"tool_calls","logprobs"', `"${word}","logprobs"`))),
+      );
+      await expect(bench.model().step(modelRequest())).rejects.toMatchObject({ code: 'MODEL_UNAVAILABLE' });
+    },
+  );
+
+  test('may have a word of its own for a stop', async () => {
+    bench = await startModelBench(chatDialect);
+    const events = chatDialect.events(DONE).map((event) => event.replace('"stop","logprobs"', '"eos","logprobs"'));
+    expect(events.join('')).toContain('"eos"');
+    bench.server.enqueue(answered(events));
+    expect(await bench.model().step(modelRequest())).toMatchObject({ finish: 'stop', parts: [{ text: 'Done.' }] });
+  });
+
   test('is asked to count tokens', async () => {
     const body = await requestAfter(chatDialect, chatDialect.events(said([CALL])));
     expect(body['stream_options']).toEqual({ include_usage: true });
