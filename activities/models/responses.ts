@@ -277,12 +277,22 @@ function answerOf(
     .filter(({ type }) => !(refused && type === 'call'));
   const usage = fieldsOf(response['usage']);
   const proposes = parts.some(({ type }) => type === 'call');
-  const ended = refused ? 'refused' : reason === 'max_output_tokens' ? 'length' : 'stop';
+  // A refusal in words is whole, unless the answer was cut.
+  const ended =
+    refused || (reason === '' && items.some(refusesInWords))
+      ? 'refused'
+      : reason === 'max_output_tokens'
+        ? 'length'
+        : 'stop';
   return {
     parts,
     usage: { inputTokens: count(usage['input_tokens']), outputTokens: count(usage['output_tokens']) },
     finish: proposes ? 'calls' : ended,
   };
+}
+
+function refusesInWords(item: JsonObject): boolean {
+  return item['type'] === 'message' && objectsOf(item['content']).some(({ type }) => type === 'refusal');
 }
 
 /** States of a function call that ended with the answer, before the call was complete. */

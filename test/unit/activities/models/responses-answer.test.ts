@@ -138,6 +138,36 @@ describe('a function call', () => {
   });
 });
 
+describe('an answer in words', () => {
+  const message = (...content: readonly JsonObject[]): JsonObject => ({ type: 'message', role: 'assistant', content });
+  const REFUSAL = { type: 'refusal', refusal: 'I cannot.' };
+  const endOf = async (response: JsonObject, ...items: readonly JsonObject[]) => {
+    says = [
+      ...items.map(done),
+      eventOf({ type: 'response.completed', response: { id: 'resp_1', usage: {}, ...response } }),
+    ];
+    return await createResponsesModel('gpt', config(), loopbackEgress()).step(modelRequest());
+  };
+
+  test('that refuses is refused, with its words, as without hosted tools', async () => {
+    expect(await endOf({}, message(REFUSAL))).toMatchObject({
+      finish: 'refused',
+      parts: [{ type: 'text', text: 'I cannot.' }],
+    });
+    expect(await endOf({}, message({ type: 'output_text', text: 'I can.' }))).toMatchObject({ finish: 'stop' });
+  });
+
+  test('that was cut says so, whatever it says by then', async () => {
+    const cut = { status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } };
+    expect(await endOf(cut, message(REFUSAL))).toMatchObject({ finish: 'length' });
+  });
+
+  test('beside a call goes on with the call', async () => {
+    const call = { type: 'function_call', call_id: 'call_1', name: 'files__list', arguments: '{}' };
+    expect(await endOf({}, message(REFUSAL), call)).toMatchObject({ finish: 'calls' });
+  });
+});
+
 test('reasoning that nests too deeply is not kept to be told again', async () => {
   const deep = JSON.parse(`${'['.repeat(150)}${']'.repeat(150)}`) as JsonValue;
   const summary = [{ type: 'summary_text', text: 'thought' }];
