@@ -24,6 +24,7 @@ import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { AssistantPart, CallResult, Message, Usage } from '../../contracts/schemas/transcript.ts';
+import { byteLength } from '../../domain/text/canonical.ts';
 import { resultOf } from '../../domain/views/model-text.ts';
 import type { Egress } from '../egress/fetch.ts';
 import {
@@ -110,7 +111,7 @@ async function ask(
   if (step === undefined || !isComplete(step)) {
     throw unavailable(subject, 'broke off its answer');
   }
-  return answerOf(step, written);
+  return answerOf(step, written, request);
 }
 
 /** Makes tools without `execute`: the SDK can only propose them. */
@@ -150,7 +151,7 @@ function isComplete({ finishReason, rawFinishReason }: Step): boolean {
 }
 
 /** @param written arguments as the model wrote them, by the provider's id of the call */
-function answerOf(step: Step, written: ReadonlyMap<string, string>): ModelAnswer {
+function answerOf(step: Step, written: ReadonlyMap<string, string>, request: ModelRequest): ModelAnswer {
   const refused = step.finishReason === 'content-filter';
   // A refusal may come after calls were streamed; calls that were taken back are not proposed.
   const last = step.content.at(-1);
@@ -159,7 +160,8 @@ function answerOf(step: Step, written: ReadonlyMap<string, string>): ModelAnswer
     .flatMap((content) => partOf(content, written).map((part) => (content === cutOff ? withoutArguments(part) : part)))
     .filter(({ type }) => !(refused && type === 'call'));
   const proposes = parts.some(({ type }) => type === 'call');
-  return { parts, usage: usageOf(step.usage), finish: proposes ? 'calls' : finishOf(step.finishReason) };
+  const usage = usageOf(step.usage, request, parts);
+  return { parts, usage, finish: proposes ? 'calls' : finishOf(step.finishReason) };
 }
 
 /** The SDK reads arguments of which nothing has come as an empty object. */
@@ -233,12 +235,31 @@ export function argumentsOf(input: unknown, written = ''): { arguments: JsonObje
   return { arguments: jsonOf(input) as JsonObject };
 }
 
-function usageOf({ inputTokens, outputTokens }: Step['usage']): Usage {
-  return { inputTokens: count(inputTokens), outputTokens: count(outputTokens) };
+/** About as many as English text has. */
+const BYTES_OF_A_TOKEN = 4;
+
+/**
+ * Returns what a step has used. A provider may count nothing, or nonsense: then its tokens are estimated by size, since
+ * a run would otherwise have no limit of tokens and spend.
+ */
+export function usageOf(
+  { inputTokens, outputTokens }: { readonly inputTokens?: unknown; readonly outputTokens?: unknown },
+  { messages, tools }: Pick<ModelRequest, 'messages' | 'tools'>,
+  parts: readonly ModelPart[],
+): Usage {
+  return {
+    inputTokens: counted(inputTokens) ?? estimated([messages, tools]),
+    outputTokens: counted(outputTokens) ?? estimated(parts),
+  };
 }
 
-function count(tokens: number | undefined): number {
-  return tokens === undefined || !Number.isFinite(tokens) ? 0 : Math.max(0, Math.round(tokens));
+function counted(tokens: unknown): number | undefined {
+  const whole = typeof tokens === 'number' ? Math.round(tokens) : 0;
+  return whole > 0 && Number.isSafeInteger(whole) ? whole : undefined;
+}
+
+function estimated(said: readonly unknown[]): number {
+  return said.length === 0 ? 0 : Math.ceil(byteLength(JSON.stringify(said)) / BYTES_OF_A_TOKEN);
 }
 
 export interface Prompt {

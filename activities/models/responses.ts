@@ -23,7 +23,7 @@ import { visible } from '../../domain/text/escape.ts';
 import { resultOf } from '../../domain/views/model-text.ts';
 import type { Egress } from '../egress/fetch.ts';
 import { nestsTooDeeply } from '../kit/json.ts';
-import { argumentsOf, askedInTime, CUT_OFF_WORDS, instructionFor, unavailable } from './ai-sdk.ts';
+import { argumentsOf, askedInTime, CUT_OFF_WORDS, instructionFor, unavailable, usageOf } from './ai-sdk.ts';
 import type { HostedTool, Model, ModelAnswer, ModelPart, ModelRequest, ModelTool } from './port.ts';
 import type { ProviderConfig } from './provider.ts';
 import type { Subject } from './refusal.ts';
@@ -68,8 +68,9 @@ async function ask(
   api: ResponsesApi,
   subject: Subject,
   { maxOutputTokens, storesAnswers = false }: Pick<ProviderConfig, 'maxOutputTokens' | 'storesAnswers'>,
-  { messages, tools, output, signal, onProgress }: ModelRequest,
+  request: ModelRequest,
 ): Promise<ModelAnswer> {
+  const { messages, tools, output, signal, onProgress } = request;
   let answer: ResponsesAnswer;
   try {
     answer = await api({
@@ -92,7 +93,7 @@ async function ask(
   if (response === undefined) throw unavailable(subject, 'broke off its answer');
   // A provider that keeps nothing, as an organisation may have it, says so.
   const isStored = storesAnswers && response['store'] !== false;
-  return answerOf(items, response, tools, isStored ? textOf(response['id']) : undefined);
+  return answerOf(items, response, request, isStored ? textOf(response['id']) : undefined);
 }
 
 /** Gives the error the shape that `refusalOf` reads, as the AI SDK would. */
@@ -267,13 +268,13 @@ function wireId(prefix: string, { callId }: { readonly callId: string }): string
 function answerOf(
   items: readonly JsonObject[],
   response: JsonObject,
-  tools: readonly ModelTool[],
+  request: Pick<ModelRequest, 'messages' | 'tools'>,
   storedId: string | undefined,
 ): ModelAnswer {
   const reason = textOf(fieldsOf(response['incomplete_details'])['reason']);
   const refused = reason === 'content_filter';
   const parts = items
-    .flatMap((item) => partsOf(item, tools, storedId))
+    .flatMap((item) => partsOf(item, request.tools, storedId))
     .filter(({ type }) => !(refused && type === 'call'));
   const usage = fieldsOf(response['usage']);
   const proposes = parts.some(({ type }) => type === 'call');
@@ -286,7 +287,7 @@ function answerOf(
         : 'stop';
   return {
     parts,
-    usage: { inputTokens: count(usage['input_tokens']), outputTokens: count(usage['output_tokens']) },
+    usage: usageOf({ inputTokens: usage['input_tokens'], outputTokens: usage['output_tokens'] }, request, parts),
     finish: proposes ? 'calls' : ended,
   };
 }
@@ -297,10 +298,6 @@ function refusesInWords(item: JsonObject): boolean {
 
 /** States of a function call that ended with the answer, before the call was complete. */
 const CUT_OFF: readonly JsonValue[] = ['incomplete', 'in_progress'];
-
-function count(tokens: JsonValue | undefined): number {
-  return typeof tokens === 'number' && Number.isFinite(tokens) ? Math.max(0, Math.round(tokens)) : 0;
-}
 
 function partsOf(item: JsonObject, tools: readonly ModelTool[], storedId: string | undefined): ModelPart[] {
   switch (item['type']) {

@@ -147,6 +147,18 @@ export function providerSuite(dialect: Dialect): void {
       expect((await bench.model().step(modelRequest())).usage).toEqual({ inputTokens: 1_234, outputTokens: 56 });
     });
 
+    test('usage that the provider does not count, or counts as nothing, is estimated by size, so that limits hold', async () => {
+      const nothing = { inputTokens: 0, outputTokens: 0 };
+      const long: Message[] = [...OPENING, { role: 'user', text: 'x'.repeat(4_000) }];
+      bench.reply(said([TEXT], nothing), said([{ type: 'text', text: 'y'.repeat(4_000) }], nothing));
+      const first = (await bench.model().step(modelRequest())).usage;
+      const { inputTokens, outputTokens } = (await bench.model().step(modelRequest({ messages: long }))).usage;
+      expect(inputTokens - first.inputTokens).toBeGreaterThanOrEqual(1_000);
+      expect(outputTokens - first.outputTokens).toBeGreaterThanOrEqual(990);
+      expect(Math.min(first.inputTokens, first.outputTokens)).toBeGreaterThan(0);
+      expect(inputTokens + outputTokens).toBeLessThan(4_000);
+    });
+
     test('calls, results and reasoning go back as they came, without anything stored at the provider', async () => {
       const parts: SaidPart[] = [
         { type: 'reasoning', text: 'First the file.', seal: 'c2VhbGVk' },

@@ -192,6 +192,14 @@ describe('an OpenAI-compatible server', () => {
     expect(await bench.model().step(modelRequest())).toMatchObject({ finish: 'stop', parts: [{ text: 'Done.' }] });
   });
 
+  test('may count no tokens, though it is asked to: they are estimated', async () => {
+    bench = await startModelBench(chatDialect);
+    bench.server.enqueue(answered(chatDialect.events(DONE).filter((event) => !event.includes('prompt_tokens":'))));
+    const { usage } = await bench.model().step(modelRequest());
+    expect(usage.inputTokens).toBeGreaterThan(20);
+    expect(usage.outputTokens).toBeGreaterThan(5);
+  });
+
   test('is asked to count tokens', async () => {
     const body = await requestAfter(chatDialect, chatDialect.events(said([CALL])));
     expect(body['stream_options']).toEqual({ include_usage: true });

@@ -168,6 +168,21 @@ describe('an answer in words', () => {
   });
 });
 
+test.each<[JsonValue]>([
+  [{}],
+  [null],
+  [{ input_tokens: -5, output_tokens: 'many' }],
+  [{ input_tokens: 1e300, output_tokens: 0 }],
+])('usage that says nothing is estimated by size: %j', async (usage) => {
+  const item = { type: 'message', content: [{ type: 'output_text', text: 'x'.repeat(400) }] };
+  says = [done(item), eventOf({ type: 'response.completed', response: { id: 'resp_1', usage } })];
+  const answer = await createResponsesModel('gpt', config(), loopbackEgress()).step(modelRequest());
+  expect(answer.usage.outputTokens).toBeGreaterThan(100);
+  expect(answer.usage.outputTokens).toBeLessThan(150);
+  expect(answer.usage.inputTokens).toBeGreaterThan(20);
+  expect(answer.usage.inputTokens).toBeLessThan(1_000);
+});
+
 test('reasoning that nests too deeply is not kept to be told again', async () => {
   const deep = JSON.parse(`${'['.repeat(150)}${']'.repeat(150)}`) as JsonValue;
   const summary = [{ type: 'summary_text', text: 'thought' }];
