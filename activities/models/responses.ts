@@ -22,7 +22,7 @@ import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { resultOf } from '../../domain/views/model-text.ts';
 import type { Egress } from '../egress/fetch.ts';
-import { nestsTooDeeply } from '../kit/json.ts';
+import { holdsEndlessNumber, nestsTooDeeply } from '../kit/json.ts';
 import { argumentsOf, askedInTime, CUT_OFF_WORDS, instructionFor, unavailable, usageOf } from './ai-sdk.ts';
 import type { HostedTool, Model, ModelAnswer, ModelPart, ModelRequest, ModelTool } from './port.ts';
 import type { ProviderConfig } from './provider.ts';
@@ -308,7 +308,7 @@ function partsOf(item: JsonObject, tools: readonly ModelTool[], storedId: string
       const { id = '', summary = [], encrypted_content: sealed } = item;
       const echo = { type: 'reasoning', id, summary, ...defined({ encrypted_content: sealed }) };
       // An item that cannot be kept is not sent again.
-      if (nestsTooDeeply(echo)) return text === '' ? [] : [{ type: 'reasoning', text }];
+      if (nestsTooDeeply(echo) || holdsEndlessNumber(echo)) return text === '' ? [] : [{ type: 'reasoning', text }];
       return [{ type: 'reasoning', text, provider: { [KEPT]: echo } }];
     }
     case 'message': {

@@ -4,6 +4,7 @@ import { createResponsesModel } from '../../../../activities/models/responses.ts
 import { createResponsesApi } from '../../../../activities/models/responses-api.ts';
 import { defined } from '../../../../contracts/defined.ts';
 import type { JsonObject, JsonValue } from '../../../../contracts/schemas/json.ts';
+import { hashOf } from '../../../../domain/text/canonical.ts';
 import { loopbackEgress } from '../../../support/egress.ts';
 import { modelRequest } from '../../../support/models/request.ts';
 import { listenOnLoopback } from '../../../support/servers/loopback-server.ts';
@@ -183,13 +184,18 @@ test.each<[JsonValue]>([
   expect(answer.usage.inputTokens).toBeLessThan(1_000);
 });
 
-test('reasoning that nests too deeply is not kept to be told again', async () => {
+test('reasoning that nests too deeply, or has no canonical form, is not kept to be told again', async () => {
   const deep = JSON.parse(`${'['.repeat(150)}${']'.repeat(150)}`) as JsonValue;
   const summary = [{ type: 'summary_text', text: 'thought' }];
   expect(await partsOf({ type: 'reasoning', id: 'rs_1', summary, encrypted_content: deep })).toEqual([
     { type: 'reasoning', text: 'thought' },
   ]);
   expect(await partsOf({ type: 'reasoning', id: 'rs_1', summary: [deep] })).toEqual([]);
+  const endless = done({ type: 'reasoning', id: 'rs_1', summary, encrypted_content: 'N' }).replace('"N"', '1e999');
+  says = [endless, CLOSING];
+  const { parts } = await createResponsesModel('gpt', config(), loopbackEgress()).step(modelRequest());
+  expect(parts).toEqual([{ type: 'reasoning', text: 'thought' }]);
+  expect(() => hashOf(parts)).not.toThrow();
   expect(await partsOf({ type: 'reasoning', id: 'rs_1', summary })).toEqual([
     expect.objectContaining({ type: 'reasoning', text: 'thought', provider: expect.anything() }),
   ]);
