@@ -128,8 +128,9 @@ const MOST_BODY_CHARACTERS = 10_000;
  * Returns an error that came as the first event of a stream. Anthropic's package gives it a status of its own, 500 or
  * 529, whatever the provider said, and its text as the body.
  */
-function firstEventIn({ data, responseBody }: APICallError): unknown {
-  if (data !== undefined || responseBody === undefined || responseBody.length > MOST_BODY_CHARACTERS) return undefined;
+function firstEventIn({ statusCode, data, responseBody }: APICallError): unknown {
+  if ((statusCode !== 500 && statusCode !== 529) || data !== undefined) return undefined;
+  if (responseBody === undefined || responseBody.length > MOST_BODY_CHARACTERS) return undefined;
   try {
     const event: unknown = JSON.parse(responseBody);
     return typeof fieldsOf(event)['type'] === 'string' ? event : undefined;

@@ -5,7 +5,7 @@ import { defined } from '../../contracts/defined.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import { Script } from '../../contracts/schemas/script.ts';
 import { anthropicDialect } from '../support/models/anthropic.ts';
-import { answered, type ModelBench, startModelBench } from '../support/models/bench.ts';
+import { answered, failed, type ModelBench, startModelBench } from '../support/models/bench.ts';
 import { chatDialect } from '../support/models/chat.ts';
 import { type Dialect, object, objects, type Said, said, sse } from '../support/models/dialect.ts';
 import { openaiDialect } from '../support/models/openai.ts';
@@ -170,6 +170,12 @@ describe('an OpenAI-compatible server', () => {
     bench = await startModelBench(chatDialect);
     bench.server.enqueue(answered([sse(undefined, { error })]));
     await expect(bench.model().step(modelRequest())).rejects.toMatchObject({ code });
+  });
+
+  test('says by the status of its answer whether an error may pass, whatever the body says', async () => {
+    bench = await startModelBench(chatDialect);
+    bench.server.enqueue(failed(429, '{"type":"invalid_request_error","message":"slow down"}'));
+    await expect(bench.model().step(modelRequest())).rejects.toMatchObject({ code: 'MODEL_UNAVAILABLE' });
   });
 
   test.each(['abort', 'error', 'insufficient_system_resource'])(
