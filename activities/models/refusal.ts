@@ -70,7 +70,20 @@ const ADVICE: Readonly<Record<string | number, string>> = {
   context_length_exceeded: 'The conversation is too large for the model.',
 };
 
+/** An answer came that is no stream: a page, or one JSON document. */
+export class NotStreamed extends Error {
+  override readonly name = 'NotStreamed';
+  /** The document; undefined of a page. */
+  readonly body: Readonly<Record<string, unknown>> | undefined;
+
+  constructor(body: NotStreamed['body']) {
+    super('the answer is no event stream');
+    this.body = body;
+  }
+}
+
 export function refusalOf(error: unknown, subject: Subject): CountersignError {
+  if (error instanceof NotStreamed) return notStreamed(error, subject);
   const forbidden = egressRefusalIn(error);
   if (forbidden !== undefined) return forbidden;
   const who = `Model ${subject.name} (${subject.provider})`;
@@ -96,6 +109,18 @@ export function refusalOf(error: unknown, subject: Subject): CountersignError {
     ...facts,
     ...defined({ retryAfterMs: after }),
   });
+}
+
+function notStreamed({ body }: NotStreamed, subject: Subject): CountersignError {
+  const who = `Model ${subject.name} (${subject.provider})`;
+  // It may be that of a proxy, and go.
+  if (body === undefined) {
+    const message = `${who} gave a web page in place of an answer. Check its baseUrl. It is asked again.`;
+    return new CountersignError('MODEL_UNAVAILABLE', message);
+  }
+  if (typeof body['error'] === 'object' && body['error'] !== null) return refusalOf({ error: body['error'] }, subject);
+  const message = `${who} gave its answer as one JSON document, though an event stream was asked for. Use a server that streams its answers, and check its baseUrl.`;
+  return new CountersignError('MODEL_OUTPUT_INVALID', message);
 }
 
 interface Report {

@@ -448,6 +448,30 @@ export function refusalSuite(dialect: Dialect): void {
       }
     });
 
+    test('an answer that is no stream is read, since asking again would pay again', async () => {
+      const json = { 'content-type': 'application/json; charset=utf-8' };
+      const page = { 'content-type': 'text/html' };
+      const events = dialect.events(said([{ type: 'text', text: 'Whole' }]));
+      bench.server.enqueue(
+        failed(200, `{"choices":[{"message":{"content":"${ECHOED_KEY}"}}]}`, json),
+        failed(200, body('invalid_request_error'), json),
+        failed(200, body('overloaded_error'), json),
+        failed(200, `<html>${ECHOED_KEY}</html>`, page),
+        failed(200, events.join(''), json),
+      );
+      const errors = [await refused(), await refused(), await refused(), await refused()];
+      expect(errors.map(({ code }) => code)).toEqual([
+        'MODEL_OUTPUT_INVALID',
+        'MODEL_REJECTED',
+        'MODEL_UNAVAILABLE',
+        'MODEL_UNAVAILABLE',
+      ]);
+      for (const index of [0, 3]) expect(errors[index]?.message).toMatch(/check its baseUrl/i);
+      for (const error of errors) expectNoSecret(error);
+      // Events count as such, whatever they are called.
+      expect((await bench.model().step(modelRequest())).parts).toMatchObject([{ type: 'text', text: 'Whole' }]);
+    });
+
     test('bytes that are no events are no answer', async () => {
       bench.server.enqueue(answered(['data: {"never": "mind"\n\n', `<html>${ECHOED_KEY}</html>\n\n`]));
       const error = await refused();
