@@ -49,6 +49,7 @@ import {
   toldCalls,
 } from '../models/responses-api.ts';
 import type { ProviderConfig } from '../models/provider.ts';
+import { isWholly } from '../kit/json.ts';
 import { networkReasonOf, neverConnected, retryAfterOf } from '../kit/network.ts';
 import type { Scrubber } from '../scrubbing/scrubber.ts';
 
@@ -456,12 +457,14 @@ function isThisCall(item: JsonObject, call: ToolCall, request: string): boolean 
   return (typeof approved !== 'string' || approved === request) && isOfTool(item, call);
 }
 
-/** True if the item has the tool and the arguments of the call. */
+/** True if the item has the tool and the arguments of the call, for whoever reads them. */
 function isOfTool(item: JsonObject, { definition, arguments: args }: ToolCall): boolean {
   if (item['name'] !== definition.name) return false;
   const given = argumentsIn(item);
   try {
-    return given !== undefined && canonicalJson(given) === canonicalJson(args);
+    return (
+      given !== undefined && canonicalJson(given) === canonicalJson(args) && isWholly(textOf(item['arguments']), given)
+    );
   } catch {
     // It nests too deeply to be compared.
     return false;

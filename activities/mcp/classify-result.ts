@@ -23,7 +23,7 @@ import type { ResultPart, ToolResult } from '../../contracts/schemas/call.ts';
 import type { ArtifactRef, JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 import { byteLength } from '../../domain/text/canonical.ts';
 import { type ArtifactStore, inTime, STORING_MS } from '../artifacts/port.ts';
-import { MAX_NESTING, nestsTooDeeply } from '../kit/json.ts';
+import { ENDLESS_NUMBER, holdsEndlessNumber, jsonOf, MAX_NESTING, nestsTooDeeply } from '../kit/json.ts';
 import { dialectOf } from '../kit/json-schema.ts';
 import { within } from '../kit/time-limit.ts';
 import { createScrubber, type Scrubber, scrubbedBeginning } from '../scrubbing/scrubber.ts';
@@ -180,7 +180,11 @@ async function mapped(
   };
   const tooDeep = nestsTooDeeply(raw['structuredContent']);
   if (tooDeep) warn(`the structured result nests deeper than ${MAX_NESTING} levels and was dropped`);
-  const given = tooDeep ? undefined : raw['structuredContent'];
+  const isEndless = !tooDeep && holdsEndlessNumber(raw['structuredContent']);
+  if (isEndless) warn(`the structured result holds ${ENDLESS_NUMBER}, which is null here`);
+  // History would have null. Whoever reads the result before, as a stretch does, could not hash it: the call, which has
+  // run, would be made again.
+  const given = tooDeep ? undefined : isEndless ? jsonOf(raw['structuredContent']) : raw['structuredContent'];
   if (rules.outputSchema !== undefined && raw['isError'] !== true && !tooDeep) {
     const violation = outputViolation(rules.outputSchema, given);
     if (violation !== undefined) warn(violation);

@@ -24,9 +24,18 @@ import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { AssistantPart, CallResult, Message, Usage } from '../../contracts/schemas/transcript.ts';
+import { byteLength } from '../../domain/text/canonical.ts';
 import { resultOf } from '../../domain/views/model-text.ts';
 import type { Egress } from '../egress/fetch.ts';
-import { jsonOf, MAX_NESTING, nestsTooDeeply } from '../kit/json.ts';
+import {
+  ENDLESS_NUMBER,
+  holdsEndlessNumber,
+  jsonOf,
+  MAX_NESTING,
+  nestsTooDeeply,
+  ROUNDED_NUMBER,
+  roundsNumber,
+} from '../kit/json.ts';
 import type { Model, ModelAnswer, ModelPart, ModelRequest, ModelTool } from './port.ts';
 import { type Provider, type ProviderConfig, providerOf } from './provider.ts';
 import { refusalOf, type Scrub, scrubberOf, type Subject } from './refusal.ts';
@@ -88,8 +97,10 @@ async function ask(
     // Errors are read from the stream; the SDK's default writes them to the console, with the whole request.
     onError: () => undefined,
   });
+  const written = new Map<string, string>();
   for await (const part of result.fullStream) {
     request.onProgress();
+    if (part.type === 'tool-input-delta') written.set(part.id, (written.get(part.id) ?? '') + part.delta);
     if (part.type === 'error') throw refusalOf(part.error, subject);
     if (part.type === 'abort') break;
   }
@@ -100,7 +111,7 @@ async function ask(
   if (step === undefined || !isComplete(step)) {
     throw unavailable(subject, 'broke off its answer');
   }
-  return answerOf(step);
+  return answerOf(step, written, request);
 }
 
 /** Makes tools without `execute`: the SDK can only propose them. */
@@ -126,24 +137,31 @@ function scrubbed(error: CountersignError, scrub: Scrub): CountersignError {
 export type Step = Pick<StepResult<ToolSet>, 'content' | 'finishReason' | 'rawFinishReason' | 'usage'>;
 type Content = Step['content'][number];
 
+/** Words of servers that have given up within an answer: vLLM and SGLang, OpenRouter, DeepSeek. */
+const GIVEN_UP: ReadonlySet<string> = new Set(['abort', 'error', 'insufficient_system_resource']);
+
 /**
  * False for a stream that broke off or reported an error; neither is an answer. The provider packages end a broken
- * stream as `other` without the provider's own word, and a reported error as `error`.
+ * stream as `other` without the provider's own word, and a reported error as `error`. Any word of a server that they
+ * do not know is `other`, too: most of them mean that it has stopped where it should.
  */
 function isComplete({ finishReason, rawFinishReason }: Step): boolean {
-  return finishReason !== 'error' && !(finishReason === 'other' && rawFinishReason === undefined);
+  if (finishReason !== 'other') return finishReason !== 'error';
+  return rawFinishReason !== undefined && !GIVEN_UP.has(rawFinishReason);
 }
 
-function answerOf(step: Step): ModelAnswer {
+/** @param written arguments as the model wrote them, by the provider's id of the call */
+function answerOf(step: Step, written: ReadonlyMap<string, string>, request: ModelRequest): ModelAnswer {
   const refused = step.finishReason === 'content-filter';
   // A refusal may come after calls were streamed; calls that were taken back are not proposed.
   const last = step.content.at(-1);
   const cutOff = step.finishReason === 'length' && last?.type === 'tool-call' && isBlank(last.input) ? last : undefined;
   const parts = step.content
-    .flatMap((content) => partOf(content).map((part) => (content === cutOff ? withoutArguments(part) : part)))
+    .flatMap((content) => partOf(content, written).map((part) => (content === cutOff ? withoutArguments(part) : part)))
     .filter(({ type }) => !(refused && type === 'call'));
   const proposes = parts.some(({ type }) => type === 'call');
-  return { parts, usage: usageOf(step.usage), finish: proposes ? 'calls' : finishOf(step.finishReason) };
+  const usage = usageOf(step.usage, request, parts);
+  return { parts, usage, finish: proposes ? 'calls' : finishOf(step.finishReason) };
 }
 
 /** The SDK reads arguments of which nothing has come as an empty object. */
@@ -162,7 +180,7 @@ function finishOf(reason: FinishReason): ModelAnswer['finish'] {
 }
 
 /** Drops sources, files and the SDK's own notes on calls: they are no parts of the conversation. */
-function partOf(content: Content): ModelPart[] {
+function partOf(content: Content, written: ReadonlyMap<string, string>): ModelPart[] {
   switch (content.type) {
     case 'text':
     case 'reasoning': {
@@ -176,7 +194,7 @@ function partOf(content: Content): ModelPart[] {
           type: 'call',
           providerCallId: content.toolCallId,
           name: content.toolName,
-          ...argumentsOf(content.input),
+          ...argumentsOf(content.input, written.get(content.toolCallId)),
           ...answeredBy(content.providerMetadata),
         },
       ];
@@ -197,8 +215,11 @@ function answeredBy(metadata: object | undefined): { provider?: JsonObject } {
 /** Why a call is malformed whose arguments may have ended with the answer. */
 export const CUT_OFF_WORDS = 'the call was cut off';
 
-/** The SDK returns unparsable arguments as the text it got; a tool without parameters is called with no text at all. */
-export function argumentsOf(input: unknown): { arguments: JsonObject; malformed?: string } {
+/**
+ * The SDK returns unparsable arguments as the text it got; a tool without parameters is called with no text at all.
+ * @param written the JSON of which they were read
+ */
+export function argumentsOf(input: unknown, written = ''): { arguments: JsonObject; malformed?: string } {
   const malformed = (how: string) => ({ arguments: {}, malformed: `the arguments ${how}` });
   if (typeof input === 'string') return input.trim() === '' ? { arguments: {} } : malformed('are not a JSON object');
   if (input === null || typeof input !== 'object' || Array.isArray(input)) {
@@ -207,16 +228,38 @@ export function argumentsOf(input: unknown): { arguments: JsonObject; malformed?
   }
   // Checked before any recursive walk, which would overflow the stack and look like a broken connection.
   if (nestsTooDeeply(input)) return malformed(`nest deeper than ${MAX_NESTING} levels`);
+  // People would be asked about another number than the model meant, and the tool be called with it.
+  if (holdsEndlessNumber(input)) return malformed(`hold ${ENDLESS_NUMBER}`);
+  if (roundsNumber(written)) return malformed(`hold ${ROUNDED_NUMBER}`);
   // Sound: parsed from JSON, and neither null nor an array.
   return { arguments: jsonOf(input) as JsonObject };
 }
 
-function usageOf({ inputTokens, outputTokens }: Step['usage']): Usage {
-  return { inputTokens: count(inputTokens), outputTokens: count(outputTokens) };
+/** About as many as English text has. */
+const BYTES_OF_A_TOKEN = 4;
+
+/**
+ * Returns what a step has used. A provider may count nothing, or nonsense: then its tokens are estimated by size, since
+ * a run would otherwise have no limit of tokens and spend.
+ */
+export function usageOf(
+  { inputTokens, outputTokens }: { readonly inputTokens?: unknown; readonly outputTokens?: unknown },
+  { messages, tools }: Pick<ModelRequest, 'messages' | 'tools'>,
+  parts: readonly ModelPart[],
+): Usage {
+  return {
+    inputTokens: counted(inputTokens) ?? estimated([messages, tools]),
+    outputTokens: counted(outputTokens) ?? estimated(parts),
+  };
 }
 
-function count(tokens: number | undefined): number {
-  return tokens === undefined || !Number.isFinite(tokens) ? 0 : Math.max(0, Math.round(tokens));
+function counted(tokens: unknown): number | undefined {
+  const whole = typeof tokens === 'number' ? Math.round(tokens) : 0;
+  return whole > 0 && Number.isSafeInteger(whole) ? whole : undefined;
+}
+
+function estimated(said: readonly unknown[]): number {
+  return said.length === 0 ? 0 : Math.ceil(byteLength(JSON.stringify(said)) / BYTES_OF_A_TOKEN);
 }
 
 export interface Prompt {

@@ -23,7 +23,14 @@ import { EMPTY_DIGEST, extendDigest } from '../../domain/run/journal.ts';
 import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { callsOf } from '../../domain/state/run.ts';
 import { faultName, Heartbeat } from '../kit/activity.ts';
-import { MAX_NESTING, nestsTooDeeply } from '../kit/json.ts';
+import {
+  ENDLESS_NUMBER,
+  holdsEndlessNumber,
+  MAX_NESTING,
+  nestsTooDeeply,
+  ROUNDED_NUMBER,
+  roundsNumber,
+} from '../kit/json.ts';
 import { type Pause, pauseWithJitter, retried, within } from '../kit/time-limit.ts';
 import type { ReadTranscript } from '../run/read-transcript.ts';
 import type { Model, ModelAnswer, ModelPart, ModelTool } from './port.ts';
@@ -280,6 +287,9 @@ export function checkOutput(texts: readonly string[], schema: JsonObject): Outpu
       if (parsed === undefined) return invalid('The answer is not one JSON value.');
       // Code that walks values by recursion, in the workflow too, would overflow the stack.
       if (nestsTooDeeply(parsed.value)) return invalid(`The answer nests deeper than ${MAX_NESTING} levels.`);
+      // Whoever started the run would get another value than was checked.
+      if (holdsEndlessNumber(parsed.value)) return invalid(`The answer holds ${ENDLESS_NUMBER}.`);
+      if (roundsNumber(parsed.text)) return invalid(`The answer holds ${ROUNDED_NUMBER}.`);
       const errors = violations(parsed.value, schema);
       return errors.length === 0 ? { kind: 'valid', value: parsed.value } : invalid(...errors);
     });
@@ -293,12 +303,12 @@ function invalid(...errors: readonly string[]): OutputCheck {
 }
 
 /** Tries the whole text, then its last part (after a comment of the model), then the last fenced block. */
-function parseAnswer(texts: readonly string[]): { value: JsonValue } | undefined {
+function parseAnswer(texts: readonly string[]): { readonly value: JsonValue; readonly text: string } | undefined {
   const whole = texts.join('');
   const fenced = [...whole.matchAll(/```[A-Za-z]*[ \t]*\r?\n([^]*?)\r?\n[ \t]*```/g)].at(-1)?.[1];
   for (const text of [whole, texts.at(-1), fenced]) {
     const value = text === undefined ? undefined : parseJson(text);
-    if (value !== undefined) return { value };
+    if (text !== undefined && value !== undefined) return { value, text };
   }
   return undefined;
 }

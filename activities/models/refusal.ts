@@ -51,14 +51,39 @@ const STATUS_OF_TYPE: Readonly<Record<string, number>> = {
   overloaded_error: 529,
 };
 
-const ADVICE: Readonly<Record<number, string>> = {
+/** The same for OpenAI's error codes (openai-openapi: `ResponseErrorCode`, and those of its error guide). */
+const STATUS_OF_CODE: Readonly<Record<string, number>> = {
+  invalid_prompt: 400,
+  context_length_exceeded: 400,
+  invalid_api_key: 401,
+  model_not_found: 404,
+  rate_limit_exceeded: 429,
+  server_error: 500,
+};
+
+/** By status, or by the provider's word. */
+const ADVICE: Readonly<Record<string | number, string>> = {
   401: 'Check its apiKey.',
   403: 'Check what its apiKey may use.',
   404: 'Check its model and baseUrl.',
   413: 'The conversation is too large for the model.',
+  context_length_exceeded: 'The conversation is too large for the model.',
 };
 
+/** An answer came that is no stream: a page, or one JSON document. */
+export class NotStreamed extends Error {
+  override readonly name = 'NotStreamed';
+  /** The document; undefined of a page. */
+  readonly body: Readonly<Record<string, unknown>> | undefined;
+
+  constructor(body: NotStreamed['body']) {
+    super('the answer is no event stream');
+    this.body = body;
+  }
+}
+
 export function refusalOf(error: unknown, subject: Subject): CountersignError {
+  if (error instanceof NotStreamed) return notStreamed(error, subject);
   const forbidden = egressRefusalIn(error);
   if (forbidden !== undefined) return forbidden;
   const who = `Model ${subject.name} (${subject.provider})`;
@@ -75,7 +100,8 @@ export function refusalOf(error: unknown, subject: Subject): CountersignError {
   const facts = factsOf(report);
   const what = [status === undefined ? 'no complete answer came' : `HTTP ${status}`, ...words].join(', ');
   if (status === undefined ? !retryable : isFinalStatus(status)) {
-    const advice = ADVICE[status ?? 0] ?? 'The same request would be rejected again.';
+    const known = [...words, status ?? 0].find((each) => Object.hasOwn(ADVICE, each));
+    const advice = ADVICE[known ?? 0] ?? 'The same request would be rejected again.';
     return new CountersignError('MODEL_REJECTED', `${who} rejected the request: ${what}. ${advice}`, facts);
   }
   const after = retryAfterMs(headers, Date.now());
@@ -83,6 +109,18 @@ export function refusalOf(error: unknown, subject: Subject): CountersignError {
     ...facts,
     ...defined({ retryAfterMs: after }),
   });
+}
+
+function notStreamed({ body }: NotStreamed, subject: Subject): CountersignError {
+  const who = `Model ${subject.name} (${subject.provider})`;
+  // It may be that of a proxy, and go.
+  if (body === undefined) {
+    const message = `${who} gave a web page in place of an answer. Check its baseUrl. It is asked again.`;
+    return new CountersignError('MODEL_UNAVAILABLE', message);
+  }
+  if (typeof body['error'] === 'object' && body['error'] !== null) return refusalOf({ error: body['error'] }, subject);
+  const message = `${who} gave its answer as one JSON document, though an event stream was asked for. Use a server that streams its answers, and check its baseUrl.`;
+  return new CountersignError('MODEL_OUTPUT_INVALID', message);
 }
 
 interface Report {
@@ -95,23 +133,59 @@ interface Report {
 
 function reportOf(error: unknown): Report {
   if (APICallError.isInstance(error)) {
-    const words = error.statusCode === undefined ? networkWords(error) : providerWords(error.data);
-    return { status: error.statusCode, retryable: error.isRetryable, words, headers: error.responseHeaders ?? {} };
+    const { statusCode, isRetryable: retryable, responseHeaders: headers = {} } = error;
+    const first = firstEventIn(error);
+    if (first !== undefined)
+      return { status: statedStatus(first) ?? statusCode, retryable, words: providerWords(first), headers };
+    const words = statusCode === undefined ? networkWords(error) : providerWords(error.data);
+    return { status: statusCode, retryable, words, headers };
   }
   // An error event inside a stream is a plain object; anything else is a broken connection or an unreadable answer.
   if (types.isNativeError(error))
     return { status: undefined, retryable: true, words: networkWords(error), headers: {} };
-  const { statusCode, type } = fieldsOf(error);
-  const status =
-    typeof statusCode === 'number' ? statusCode : typeof type === 'string' ? STATUS_OF_TYPE[type] : undefined;
-  return { status, retryable: true, words: providerWords(error), headers: {} };
+  return { status: statedStatus(error), retryable: true, words: providerWords(error), headers: {} };
+}
+
+/** Longest body that is read for an error. */
+const MOST_BODY_CHARACTERS = 10_000;
+
+/**
+ * Returns an error that came as the first event of a stream. Anthropic's package gives it a status of its own, 500 or
+ * 529, whatever the provider said, and its text as the body.
+ */
+function firstEventIn({ statusCode, data, responseBody }: APICallError): unknown {
+  if ((statusCode !== 500 && statusCode !== 529) || data !== undefined) return undefined;
+  if (responseBody === undefined || responseBody.length > MOST_BODY_CHARACTERS) return undefined;
+  try {
+    const event: unknown = JSON.parse(responseBody);
+    return typeof fieldsOf(event)['type'] === 'string' ? event : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Returns the HTTP status for which an error within a stream stands; undefined if it does not say. OpenAI's package
+ * works it out; other servers (vLLM, OpenRouter) state it as their code.
+ */
+function statedStatus(error: unknown): number | undefined {
+  const { statusCode } = fieldsOf(error);
+  if (typeof statusCode === 'number') return statusCode;
+  const { type, code } = innerError(error);
+  if (/^[45]\d\d$/.test(wordOf(code) ?? '')) return Number(code);
+  const byType = typeof type === 'string' ? STATUS_OF_TYPE[type] : undefined;
+  return byType ?? (typeof code === 'string' ? STATUS_OF_CODE[code] : undefined);
+}
+
+function providerWords(data: unknown): string[] {
+  const { type, code, param } = innerError(data);
+  return [...new Set([type, code, param].map(wordOf).filter((word) => word !== undefined))];
 }
 
 /** OpenAI: `{error: {type, code, param}}`; Anthropic: `{error: {type}}`; in a stream the inner object alone. */
-function providerWords(data: unknown): string[] {
+function innerError(data: unknown): Readonly<Record<string, unknown>> {
   const outer = fieldsOf(data);
-  const { type, code, param } = typeof outer['error'] === 'object' ? fieldsOf(outer['error']) : outer;
-  return [...new Set([type, code, param].map(wordOf).filter((word) => word !== undefined))];
+  return typeof outer['error'] === 'object' ? fieldsOf(outer['error']) : outer;
 }
 
 /** Finds `ECONNRESET` and the like in the chain of causes. */

@@ -7,6 +7,8 @@
  * 2. A step needs no token of a server: the pinned list stands in the conversation, and is not fetched again.
  * 3. A provider that has called without asking is a breach: the step fails for good as soon as an event tells of the
  *    call, and says what was called. How the stream would have ended does not matter: to ask again might call again.
+ *    So it is asked nothing more with hosted tools, as long as this worker lives: a stretch that had done something
+ *    before returns that, and its run would ask the same once more.
  * 4. Function calls, reasoning and texts are as with the AI SDK; reasoning comes back encrypted.
  * 5. With `storesAnswers` the provider keeps the answer, and a call continues it. Steps state the conversation all the
  *    same, because a step may be repeated, and what continues an answer for a call is cut and dropped.
@@ -16,12 +18,12 @@ import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 import type { AssistantPart, CallResult, Message } from '../../contracts/schemas/transcript.ts';
-import { canonicalJson } from '../../domain/text/canonical.ts';
+import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { resultOf } from '../../domain/views/model-text.ts';
 import type { Egress } from '../egress/fetch.ts';
-import { nestsTooDeeply } from '../kit/json.ts';
-import { argumentsOf, askedInTime, CUT_OFF_WORDS, instructionFor, unavailable } from './ai-sdk.ts';
+import { holdsEndlessNumber, nestsTooDeeply } from '../kit/json.ts';
+import { argumentsOf, askedInTime, CUT_OFF_WORDS, instructionFor, unavailable, usageOf } from './ai-sdk.ts';
 import type { HostedTool, Model, ModelAnswer, ModelPart, ModelRequest, ModelTool } from './port.ts';
 import type { ProviderConfig } from './provider.ts';
 import type { Subject } from './refusal.ts';
@@ -47,15 +49,28 @@ const KEPT = 'responses';
 
 export function createResponsesModel(name: string, config: ProviderConfig, egress: Egress): Model {
   const api = createResponsesApi(name, config, egress);
-  return askedInTime(name, config, (request, subject) => ask(api, subject, config, request));
+  let breach: { readonly error: CountersignError; readonly conversation: string } | undefined;
+  return askedInTime(name, config, async (request, subject) => {
+    if (breach !== undefined)
+      // What was called is told to the run that had it called, and to no other.
+      throw breach.conversation === hashOf(request.messages) ? breach.error : breached(subject);
+    try {
+      return await ask(api, subject, config, request);
+    } catch (error) {
+      if (error instanceof CountersignError && error.code === 'HOSTED_UNSUPPORTED')
+        breach = { error, conversation: hashOf(request.messages) };
+      throw error;
+    }
+  });
 }
 
 async function ask(
   api: ResponsesApi,
   subject: Subject,
   { maxOutputTokens, storesAnswers = false }: Pick<ProviderConfig, 'maxOutputTokens' | 'storesAnswers'>,
-  { messages, tools, output, signal, onProgress }: ModelRequest,
+  request: ModelRequest,
 ): Promise<ModelAnswer> {
+  const { messages, tools, output, signal, onProgress } = request;
   let answer: ResponsesAnswer;
   try {
     answer = await api({
@@ -78,7 +93,7 @@ async function ask(
   if (response === undefined) throw unavailable(subject, 'broke off its answer');
   // A provider that keeps nothing, as an organisation may have it, says so.
   const isStored = storesAnswers && response['store'] !== false;
-  return answerOf(items, response, tools, isStored ? textOf(response['id']) : undefined);
+  return answerOf(items, response, request, isStored ? textOf(response['id']) : undefined);
 }
 
 /** Gives the error the shape that `refusalOf` reads, as the AI SDK would. */
@@ -103,6 +118,11 @@ function ungated(item: JsonObject, { name, provider }: Subject): CountersignErro
   const [tool, server] = [item['name'], item['server_label']].map((text) => JSON.stringify(visible(textOf(text))));
   const called = textOf(item['name']) === '' ? 'a hosted tool' : `tool ${tool} of server ${server}`;
   const message = `Model ${name} (${provider}) has called ${called} without asking, though it must ask before every call. Find out at the server what was done, and do not use this provider for hosted tools.`;
+  return new CountersignError('HOSTED_UNSUPPORTED', message);
+}
+
+function breached({ name, provider }: Subject): CountersignError {
+  const message = `Model ${name} (${provider}) has called a hosted tool without asking before, so this worker asks it for nothing with hosted tools. Do not use this provider for hosted tools: set asksBeforeCalls: false for the model, or execute: local for its servers.`;
   return new CountersignError('HOSTED_UNSUPPORTED', message);
 }
 
@@ -248,30 +268,36 @@ function wireId(prefix: string, { callId }: { readonly callId: string }): string
 function answerOf(
   items: readonly JsonObject[],
   response: JsonObject,
-  tools: readonly ModelTool[],
+  request: Pick<ModelRequest, 'messages' | 'tools'>,
   storedId: string | undefined,
 ): ModelAnswer {
   const reason = textOf(fieldsOf(response['incomplete_details'])['reason']);
   const refused = reason === 'content_filter';
   const parts = items
-    .flatMap((item) => partsOf(item, tools, storedId))
+    .flatMap((item) => partsOf(item, request.tools, storedId))
     .filter(({ type }) => !(refused && type === 'call'));
   const usage = fieldsOf(response['usage']);
   const proposes = parts.some(({ type }) => type === 'call');
-  const ended = refused ? 'refused' : reason === 'max_output_tokens' ? 'length' : 'stop';
+  // A refusal in words is whole, unless the answer was cut.
+  const ended =
+    refused || (reason === '' && items.some(refusesInWords))
+      ? 'refused'
+      : reason === 'max_output_tokens'
+        ? 'length'
+        : 'stop';
   return {
     parts,
-    usage: { inputTokens: count(usage['input_tokens']), outputTokens: count(usage['output_tokens']) },
+    usage: usageOf({ inputTokens: usage['input_tokens'], outputTokens: usage['output_tokens'] }, request, parts),
     finish: proposes ? 'calls' : ended,
   };
 }
 
+function refusesInWords(item: JsonObject): boolean {
+  return item['type'] === 'message' && objectsOf(item['content']).some(({ type }) => type === 'refusal');
+}
+
 /** States of a function call that ended with the answer, before the call was complete. */
 const CUT_OFF: readonly JsonValue[] = ['incomplete', 'in_progress'];
-
-function count(tokens: JsonValue | undefined): number {
-  return typeof tokens === 'number' && Number.isFinite(tokens) ? Math.max(0, Math.round(tokens)) : 0;
-}
 
 function partsOf(item: JsonObject, tools: readonly ModelTool[], storedId: string | undefined): ModelPart[] {
   switch (item['type']) {
@@ -282,7 +308,7 @@ function partsOf(item: JsonObject, tools: readonly ModelTool[], storedId: string
       const { id = '', summary = [], encrypted_content: sealed } = item;
       const echo = { type: 'reasoning', id, summary, ...defined({ encrypted_content: sealed }) };
       // An item that cannot be kept is not sent again.
-      if (nestsTooDeeply(echo)) return text === '' ? [] : [{ type: 'reasoning', text }];
+      if (nestsTooDeeply(echo) || holdsEndlessNumber(echo)) return text === '' ? [] : [{ type: 'reasoning', text }];
       return [{ type: 'reasoning', text, provider: { [KEPT]: echo } }];
     }
     case 'message': {
@@ -338,5 +364,6 @@ function namelessness(
 
 function parsedArguments(item: JsonObject): ReturnType<typeof argumentsOf> {
   const given = argumentsIn(item);
-  return argumentsOf(given === undefined || typeof given === 'string' ? textOf(item['arguments']) : given);
+  const written = textOf(item['arguments']);
+  return argumentsOf(given === undefined || typeof given === 'string' ? written : given, written);
 }

@@ -12,7 +12,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { type FileHandle, open, readFile, realpath, rename, rm, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { LineCounter, parseDocument } from 'yaml';
+import { LineCounter, parseDocument, visit } from 'yaml';
 import { CountersignError, type ErrorCode, nodeCodeOf } from '../../contracts/errors.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
@@ -57,6 +57,14 @@ function parse(text: string, shown: string, kind: InputKind): unknown {
     const { line, col } = lines.linePos(problem.pos[0]);
     throw notReadable(kind, `${shown} is neither JSON nor YAML: line ${line}, column ${col} (${problem.code})`);
   }
+  visit(document, {
+    Scalar: (_key, { value, source = '', range }) => {
+      if (typeof value !== 'number' || isKept(value, source)) return;
+      const { line, col } = lines.linePos(range?.[0] ?? 0);
+      const reason = `${shown} holds a number that cannot be kept as it is written: line ${line}, column ${col}. Where it is an id, put it in quotes`;
+      throw notReadable(kind, reason);
+    },
+  });
   try {
     const value: unknown = document.toJS({ maxAliasCount: 100 });
     if (value === null || value === undefined) throw notReadable(kind, `${shown} is empty`);
@@ -66,6 +74,12 @@ function parse(text: string, shown: string, kind: InputKind): unknown {
       ? error
       : notReadable(kind, `${shown} has an alias without an anchor, or too many aliases`);
   }
+}
+
+/** False for a whole number that would be rounded, and for one without end: another call would be made of it. */
+function isKept(value: number, source: string): boolean {
+  if (!Number.isInteger(value)) return Number.isFinite(value);
+  return Number.isSafeInteger(value) || !/^[+-]?\d+$/.test(source) || String(value) === source;
 }
 
 function notReadable({ code, what }: InputKind, reason: string): CountersignError {

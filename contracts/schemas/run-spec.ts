@@ -27,7 +27,7 @@ const limit = {
    * Bytes of all results of a turn that the model sees, in equal shares. The least value gives 64 calls 256 bytes each.
    */
   resultBytesPerTurn: z.int().min(16_384).max(1_310_720),
-  /** Input and output tokens as the provider reports them. */
+  /** Input and output tokens as the provider reports them; estimated where it reports none. */
   tokens: z.int().min(1),
   /**
    * Most that model steps may cost, in the currency of the configured prices: a decimal as text, since sums of

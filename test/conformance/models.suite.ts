@@ -147,6 +147,18 @@ export function providerSuite(dialect: Dialect): void {
       expect((await bench.model().step(modelRequest())).usage).toEqual({ inputTokens: 1_234, outputTokens: 56 });
     });
 
+    test('usage that the provider does not count, or counts as nothing, is estimated by size, so that limits hold', async () => {
+      const nothing = { inputTokens: 0, outputTokens: 0 };
+      const long: Message[] = [...OPENING, { role: 'user', text: 'x'.repeat(4_000) }];
+      bench.reply(said([TEXT], nothing), said([{ type: 'text', text: 'y'.repeat(4_000) }], nothing));
+      const first = (await bench.model().step(modelRequest())).usage;
+      const { inputTokens, outputTokens } = (await bench.model().step(modelRequest({ messages: long }))).usage;
+      expect(inputTokens - first.inputTokens).toBeGreaterThanOrEqual(1_000);
+      expect(outputTokens - first.outputTokens).toBeGreaterThanOrEqual(990);
+      expect(Math.min(first.inputTokens, first.outputTokens)).toBeGreaterThan(0);
+      expect(inputTokens + outputTokens).toBeLessThan(4_000);
+    });
+
     test('calls, results and reasoning go back as they came, without anything stored at the provider', async () => {
       const parts: SaidPart[] = [
         { type: 'reasoning', text: 'First the file.', seal: 'c2VhbGVk' },
@@ -197,6 +209,8 @@ export function providerSuite(dialect: Dialect): void {
       ['a list', '["a.txt"]'],
       ['a word', '"a.txt"'],
       ['null', 'null'],
+      ['another number once they are read', '{"path": "a.txt", "ids": [1, 1234567890123456789]}'],
+      ['endless', '{"path": "a.txt", "limit": 1e999}'],
       ['nested too deeply', nested(1_000)],
     ])('arguments that are %s are proposed as malformed, and the run can go on', async (_, json) => {
       bench.reply(said([{ ...CALL, json }]), said([TEXT]));
@@ -414,14 +428,15 @@ export function refusalSuite(dialect: Dialect): void {
       }
     });
 
-    test('an error event that will not pass is final', async () => {
+    test('an error event that will not pass is final, wherever it comes', async () => {
       const [start = '', ...rest] = dialect.events(said([{ type: 'text', text: 'Once upon' }]));
-      bench.server.enqueue(
-        answered([start, ...rest.slice(0, 4), dialect.errorEvent('invalid_request_error', ECHOED_KEY)]),
-      );
-      const error = await refused();
-      expect(error.code).toBe('MODEL_REJECTED');
-      expectNoSecret(error);
+      const failure = dialect.errorEvent('invalid_request_error', ECHOED_KEY);
+      bench.server.enqueue(answered([start, ...rest.slice(0, 4), failure]), answered([failure]));
+      for (const error of [await refused(), await refused()]) {
+        expect(error).toMatchObject({ code: 'MODEL_REJECTED', facts: { status: 400 } });
+        expect(error.message).toContain('invalid_request_error');
+        expectNoSecret(error);
+      }
     });
 
     test('an answer that ends before its end is no answer', async () => {
@@ -431,6 +446,30 @@ export function refusalSuite(dialect: Dialect): void {
         bench.server.enqueue(answered(events.slice(0, kept)));
         expect(await refused()).toMatchObject({ code: 'MODEL_UNAVAILABLE' });
       }
+    });
+
+    test('an answer that is no stream is read, since asking again would pay again', async () => {
+      const json = { 'content-type': 'application/json; charset=utf-8' };
+      const page = { 'content-type': 'text/html' };
+      const events = dialect.events(said([{ type: 'text', text: 'Whole' }]));
+      bench.server.enqueue(
+        failed(200, `{"choices":[{"message":{"content":"${ECHOED_KEY}"}}]}`, json),
+        failed(200, body('invalid_request_error'), json),
+        failed(200, body('overloaded_error'), json),
+        failed(200, `<html>${ECHOED_KEY}</html>`, page),
+        failed(200, events.join(''), json),
+      );
+      const errors = [await refused(), await refused(), await refused(), await refused()];
+      expect(errors.map(({ code }) => code)).toEqual([
+        'MODEL_OUTPUT_INVALID',
+        'MODEL_REJECTED',
+        'MODEL_UNAVAILABLE',
+        'MODEL_UNAVAILABLE',
+      ]);
+      for (const index of [0, 3]) expect(errors[index]?.message).toMatch(/check its baseUrl/i);
+      for (const error of errors) expectNoSecret(error);
+      // Events count as such, whatever they are called.
+      expect((await bench.model().step(modelRequest())).parts).toMatchObject([{ type: 'text', text: 'Whole' }]);
     });
 
     test('bytes that are no events are no answer', async () => {

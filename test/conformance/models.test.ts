@@ -5,7 +5,7 @@ import { defined } from '../../contracts/defined.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import { Script } from '../../contracts/schemas/script.ts';
 import { anthropicDialect } from '../support/models/anthropic.ts';
-import { answered, type ModelBench, startModelBench } from '../support/models/bench.ts';
+import { answered, failed, type ModelBench, startModelBench } from '../support/models/bench.ts';
 import { chatDialect } from '../support/models/chat.ts';
 import { type Dialect, object, objects, type Said, said, sse } from '../support/models/dialect.ts';
 import { openaiDialect } from '../support/models/openai.ts';
@@ -157,6 +157,53 @@ describe('an OpenAI-compatible server', () => {
     const { calls, results } = chatDialect.echo(body);
     expect(calls).toHaveLength(1);
     expect(results.map(({ id }) => id)).toEqual(calls);
+  });
+
+  test.each<[JsonObject, string]>([
+    [{ message: 'too long', type: 'BadRequestError', code: 400 }, 'MODEL_REJECTED'],
+    [{ message: 'no credits', code: 402 }, 'MODEL_REJECTED'],
+    [{ message: 'too long', type: null, code: 'context_length_exceeded' }, 'MODEL_REJECTED'],
+    [{ message: 'slow down', code: 429 }, 'MODEL_UNAVAILABLE'],
+    [{ message: 'away', code: 502 }, 'MODEL_UNAVAILABLE'],
+    [{ message: 'broken', type: 'server_error', code: null }, 'MODEL_UNAVAILABLE'],
+  ])('says in its stream by code whether an error may pass: %j', async (error, code) => {
+    bench = await startModelBench(chatDialect);
+    bench.server.enqueue(answered([sse(undefined, { error })]));
+    await expect(bench.model().step(modelRequest())).rejects.toMatchObject({ code });
+  });
+
+  test('says by the status of its answer whether an error may pass, whatever the body says', async () => {
+    bench = await startModelBench(chatDialect);
+    bench.server.enqueue(failed(429, '{"type":"invalid_request_error","message":"slow down"}'));
+    await expect(bench.model().step(modelRequest())).rejects.toMatchObject({ code: 'MODEL_UNAVAILABLE' });
+  });
+
+  test.each(['abort', 'error', 'insufficient_system_resource'])(
+    'that has given up within its answer (%s) has given none, and no call of it is made',
+    async (word) => {
+      bench = await startModelBench(chatDialect);
+      const events = chatDialect.events(said([{ type: 'text', text: 'The first half' }, CALL]));
+      bench.server.enqueue(
+        answered(events.map((event) => event.replace('"tool_calls","logprobs"', `"${word}","logprobs"`))),
+      );
+      await expect(bench.model().step(modelRequest())).rejects.toMatchObject({ code: 'MODEL_UNAVAILABLE' });
+    },
+  );
+
+  test('may have a word of its own for a stop', async () => {
+    bench = await startModelBench(chatDialect);
+    const events = chatDialect.events(DONE).map((event) => event.replace('"stop","logprobs"', '"eos","logprobs"'));
+    expect(events.join('')).toContain('"eos"');
+    bench.server.enqueue(answered(events));
+    expect(await bench.model().step(modelRequest())).toMatchObject({ finish: 'stop', parts: [{ text: 'Done.' }] });
+  });
+
+  test('may count no tokens, though it is asked to: they are estimated', async () => {
+    bench = await startModelBench(chatDialect);
+    bench.server.enqueue(answered(chatDialect.events(DONE).filter((event) => !event.includes('prompt_tokens":'))));
+    const { usage } = await bench.model().step(modelRequest());
+    expect(usage.inputTokens).toBeGreaterThan(20);
+    expect(usage.outputTokens).toBeGreaterThan(5);
   });
 
   test('is asked to count tokens', async () => {

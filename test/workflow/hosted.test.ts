@@ -4,7 +4,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { requestDigest } from '../../domain/request/digest.ts';
 import { type HostingProvider, startHostingProvider } from '../support/models/hosting-provider.ts';
 import { objects } from '../support/models/dialect.ts';
@@ -311,8 +311,9 @@ describe('who calls', () => {
       rude.stopAsking();
       const openai = { ...world.config.models['gpt'], baseUrl: rude.baseUrl } as never;
       world.config.models['rude'] = openai;
-      await world.restartWorkers();
     });
+    // A worker asks a provider nothing more that has called without asking.
+    beforeEach(async () => await world.restartWorkers());
     afterAll(async () => await rude?.close());
 
     // Whether its answer ends well or breaks off, the step is not taken again: that might call again.

@@ -109,6 +109,32 @@ describe('a call that continues a stored answer', () => {
     expect(bodies).toEqual([]);
   });
 
+  test.each<[string, string, JsonObject]>([
+    ['a number that is rounded here', '{"amount":10000000000000001}', { amount: 10_000_000_000_000_000 }],
+    ['one within a list', '{"ids":[[12345678901234567]]}', { ids: [[12_345_678_901_234_568]] }],
+    ['a name twice', '{"amount":9000,"amount":1}', { amount: 1 }],
+    ['a name twice, once escaped', '{"a":{"n":1,"\\u006e":1}}', { a: { n: 1 } }],
+  ])('approves nothing if the provider may read other arguments: %s', async (_, text, args) => {
+    const { ending, bodies } = await continued(answering({ ...QUESTION, arguments: text }), { arguments: args });
+    expect(ending).toMatchObject({ kind: 'refused', code: 'DISPATCH_FORBIDDEN' });
+    expect(bodies).toEqual([]);
+  });
+
+  test.each<[string, JsonObject]>([
+    [
+      '{"a":"\\"12345678901234567: \\\\","b":{"a":[{},{"c":-1.5e3}]}}',
+      { a: '"12345678901234567: \\', b: { a: [{}, { c: -1500 }] } },
+    ],
+    [
+      '{"at":1700000000000000000,"__proto__":{"x":9007199254740992}}',
+      JSON.parse('{"at":1700000000000000000,"__proto__":{"x":9007199254740992}}') as JsonObject,
+    ],
+    [' ', {}],
+  ])('approves what every reader takes for the same: %s', async (text, args) => {
+    const { bodies } = await continued(answering({ ...QUESTION, arguments: text }), { arguments: args });
+    expect(bodies).toHaveLength(1);
+  });
+
   test.each(['', '.', '..', '../models', 'resp_1/../x', 'resp 1', 'resp_1?x', 'r'.repeat(501)])(
     'asks for nothing under what is no id: %j',
     async (storedAnswerId) => {

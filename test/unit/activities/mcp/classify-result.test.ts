@@ -8,6 +8,7 @@ import { ListedTools, paramHeaderFault } from '../../../../activities/mcp/listin
 import { createScrubber } from '../../../../activities/scrubbing/scrubber.ts';
 import type { ResultPart, ToolResult } from '../../../../contracts/schemas/call.ts';
 import type { JsonObject } from '../../../../contracts/schemas/json.ts';
+import { hashOf } from '../../../../domain/text/canonical.ts';
 import { doublingSchema } from '../../../support/doubling-schema.ts';
 import { turnsDuring } from '../../../support/other-work.ts';
 
@@ -37,6 +38,19 @@ async function kept(content: readonly unknown[], onPut?: (puts: number) => void,
   const result = await toolResultOf({ content }, { ...rules, signal: signal ?? new AbortController().signal });
   return { result, puts };
 }
+
+test('INV-X1: a number without end is null, and said: a stretch that could not hash the result would call again', async () => {
+  const structuredContent = JSON.parse('{"rows":[{"n":1e999},{"n":-1e999,"m":1}]}') as unknown;
+  const rules = { artifacts: createMemoryStore(), scrub: createScrubber([]), maxBytes: 1_000 };
+  const raw = { content: [{ type: 'text', text: 'done' }], structuredContent };
+  const result = await toolResultOf(raw, { ...rules, signal: new AbortController().signal });
+  expect(result).toEqual({
+    content: [{ type: 'text', text: 'done' }],
+    structured: { rows: [{ n: null }, { n: null, m: 1 }] },
+    warnings: [expect.stringContaining('1e999')],
+  });
+  expect(() => hashOf(result)).not.toThrow();
+});
 
 describe('a result of very many parts', () => {
   test('INV-D2: keeps the first thousand, and says so once', async () => {

@@ -122,6 +122,17 @@ describe('an output schema', () => {
     expect(asked[0]?.output).toEqual(output);
   });
 
+  test.each(['{"n":1e999}', '{"n":12345678901234567}', '```json\n{"n":1,"id":12345678901234567}\n```'])(
+    'refuses a number that its reader would not get as the model wrote it: %s',
+    async (text) => {
+      const said = saying(answer({ parts: [{ type: 'text', text }] }));
+      expect((await run(said, { output })).output).toEqual({
+        kind: 'invalid',
+        errors: [expect.stringContaining('number')],
+      });
+    },
+  );
+
   test('is not checked where calls follow, or where the run has none', async () => {
     expect(await run(saying(answer({ parts: [proposed('x')], finish: 'calls' })), { output })).not.toHaveProperty(
       'output',

@@ -4,6 +4,7 @@ import { createResponsesModel } from '../../../../activities/models/responses.ts
 import { createResponsesApi } from '../../../../activities/models/responses-api.ts';
 import { defined } from '../../../../contracts/defined.ts';
 import type { JsonObject, JsonValue } from '../../../../contracts/schemas/json.ts';
+import { hashOf } from '../../../../domain/text/canonical.ts';
 import { loopbackEgress } from '../../../support/egress.ts';
 import { modelRequest } from '../../../support/models/request.ts';
 import { listenOnLoopback } from '../../../support/servers/loopback-server.ts';
@@ -77,6 +78,26 @@ describe('events', () => {
   }, 20_000);
 });
 
+describe('an error in the stream', () => {
+  const failedFor = (code: string): JsonObject => ({
+    type: 'response.failed',
+    response: { id: 'resp_1', status: 'failed', error: { code, message: 'what was asked' } },
+  });
+
+  test.each<[JsonObject, string, string]>([
+    [failedFor('context_length_exceeded'), 'MODEL_REJECTED', 'too large for the model'],
+    [failedFor('invalid_prompt'), 'MODEL_REJECTED', 'would be rejected again'],
+    [{ type: 'error', code: 'context_length_exceeded', message: '' }, 'MODEL_REJECTED', 'too large for the model'],
+    [failedFor('rate_limit_exceeded'), 'MODEL_UNAVAILABLE', 'asked again'],
+    [failedFor('server_error'), 'MODEL_UNAVAILABLE', 'asked again'],
+    [failedFor('no_known_word'), 'MODEL_UNAVAILABLE', 'asked again'],
+  ])('is final where the same request would fail again: %j', async (event, code, words) => {
+    says = [eventOf(event)];
+    const model = createResponsesModel('gpt', config(), loopbackEgress());
+    await expect(model.step(modelRequest())).rejects.toMatchObject({ code, message: expect.stringContaining(words) });
+  });
+});
+
 describe('a function call', () => {
   const call = { type: 'function_call', call_id: 'call_1', name: 'files__list' };
 
@@ -100,6 +121,17 @@ describe('a function call', () => {
     expect(part).not.toHaveProperty('malformed');
   });
 
+  test.each(['{"id":12345678901234567}', '{"limit":1e999}'])(
+    'with a number that cannot be kept is malformed: %s',
+    async (args) => {
+      const question = { type: 'mcp_approval_request', id: 'mcpr_1', server_label: 'bank', name: 'pay' };
+      for (const item of [call, question])
+        expect(await partsOf({ ...item, arguments: args })).toEqual([
+          expect.objectContaining({ arguments: {}, malformed: expect.stringContaining('number') }),
+        ]);
+    },
+  );
+
   test.each(['""', '"a"', '[]', 'null', '{'])('whose arguments are no object is malformed: %s', async (args) => {
     expect(await partsOf({ ...call, arguments: args })).toEqual([
       expect.objectContaining({ arguments: {}, malformed: expect.any(String) }),
@@ -107,13 +139,63 @@ describe('a function call', () => {
   });
 });
 
-test('reasoning that nests too deeply is not kept to be told again', async () => {
+describe('an answer in words', () => {
+  const message = (...content: readonly JsonObject[]): JsonObject => ({ type: 'message', role: 'assistant', content });
+  const REFUSAL = { type: 'refusal', refusal: 'I cannot.' };
+  const endOf = async (response: JsonObject, ...items: readonly JsonObject[]) => {
+    says = [
+      ...items.map(done),
+      eventOf({ type: 'response.completed', response: { id: 'resp_1', usage: {}, ...response } }),
+    ];
+    return await createResponsesModel('gpt', config(), loopbackEgress()).step(modelRequest());
+  };
+
+  test('that refuses is refused, with its words, as without hosted tools', async () => {
+    expect(await endOf({}, message(REFUSAL))).toMatchObject({
+      finish: 'refused',
+      parts: [{ type: 'text', text: 'I cannot.' }],
+    });
+    expect(await endOf({}, message({ type: 'output_text', text: 'I can.' }))).toMatchObject({ finish: 'stop' });
+  });
+
+  test('that was cut says so, whatever it says by then', async () => {
+    const cut = { status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } };
+    expect(await endOf(cut, message(REFUSAL))).toMatchObject({ finish: 'length' });
+  });
+
+  test('beside a call goes on with the call', async () => {
+    const call = { type: 'function_call', call_id: 'call_1', name: 'files__list', arguments: '{}' };
+    expect(await endOf({}, message(REFUSAL), call)).toMatchObject({ finish: 'calls' });
+  });
+});
+
+test.each<[JsonValue]>([
+  [{}],
+  [null],
+  [{ input_tokens: -5, output_tokens: 'many' }],
+  [{ input_tokens: 1e300, output_tokens: 0 }],
+])('usage that says nothing is estimated by size: %j', async (usage) => {
+  const item = { type: 'message', content: [{ type: 'output_text', text: 'x'.repeat(400) }] };
+  says = [done(item), eventOf({ type: 'response.completed', response: { id: 'resp_1', usage } })];
+  const answer = await createResponsesModel('gpt', config(), loopbackEgress()).step(modelRequest());
+  expect(answer.usage.outputTokens).toBeGreaterThan(100);
+  expect(answer.usage.outputTokens).toBeLessThan(150);
+  expect(answer.usage.inputTokens).toBeGreaterThan(20);
+  expect(answer.usage.inputTokens).toBeLessThan(1_000);
+});
+
+test('reasoning that nests too deeply, or has no canonical form, is not kept to be told again', async () => {
   const deep = JSON.parse(`${'['.repeat(150)}${']'.repeat(150)}`) as JsonValue;
   const summary = [{ type: 'summary_text', text: 'thought' }];
   expect(await partsOf({ type: 'reasoning', id: 'rs_1', summary, encrypted_content: deep })).toEqual([
     { type: 'reasoning', text: 'thought' },
   ]);
   expect(await partsOf({ type: 'reasoning', id: 'rs_1', summary: [deep] })).toEqual([]);
+  const endless = done({ type: 'reasoning', id: 'rs_1', summary, encrypted_content: 'N' }).replace('"N"', '1e999');
+  says = [endless, CLOSING];
+  const { parts } = await createResponsesModel('gpt', config(), loopbackEgress()).step(modelRequest());
+  expect(parts).toEqual([{ type: 'reasoning', text: 'thought' }]);
+  expect(() => hashOf(parts)).not.toThrow();
   expect(await partsOf({ type: 'reasoning', id: 'rs_1', summary })).toEqual([
     expect.objectContaining({ type: 'reasoning', text: 'thought', provider: expect.anything() }),
   ]);

@@ -80,6 +80,21 @@ test.each(telling.flatMap((event) => endings.map((ending) => ({ event, ending, t
   },
 );
 
+test('whoever has called without asking is asked nothing more, and only the same run is told what was called', async () => {
+  says = { event: { type: 'response.output_item.done', item: CALL }, ending: 'reset' };
+  const model = createResponsesModel('gpt', config(), loopbackEgress());
+  const first: unknown = await model.step(modelRequest()).catch((error: unknown) => error);
+  const before = asked;
+  // A stretch that has done something drops the error, and its run asks for the same step again.
+  await expect(model.step(modelRequest())).rejects.toEqual(first);
+  const other = model.step(modelRequest({ messages: [{ role: 'user', text: 'Something else.' }] }));
+  await expect(other).rejects.toMatchObject({
+    code: 'HOSTED_UNSUPPORTED',
+    message: expect.not.stringMatching(/pay|bank/),
+  });
+  expect(asked).toBe(before);
+});
+
 test('a request for approval is no call, and a stream that breaks after it is asked again', async () => {
   const model = createResponsesModel('gpt', config(), loopbackEgress());
   says = { event: { type: 'response.output_item.done', item: ASKS }, ending: 'reset' };

@@ -1,6 +1,6 @@
 /** Where a run spec comes from, and what becomes of one that cannot be read. */
 import { expect, test } from '@jest/globals';
-import { readSpec } from '../../../../cli/session/files.ts';
+import { readInput, readSpec } from '../../../../cli/session/files.ts';
 import { useConfigFolders } from '../../../support/config-folder.ts';
 
 const { folder } = useConfigFolders();
@@ -36,4 +36,33 @@ test.each([
   const error: unknown = await read(text).catch((thrown: unknown) => thrown);
   expect(error).toMatchObject({ code: 'SPEC_INVALID', message: expect.stringMatching(/^The run spec spec /) });
   expect((error as Error).message).not.toContain('canary');
+});
+
+test.each([
+  '{"arguments": {"id":\n 12345678901234567}}',
+  'ids: [1, -9007199254740993]',
+  '{"limit": 1e999}',
+  'limit: .inf',
+])('a number that would become another one is refused, with its place and not itself: %s', async (text) => {
+  const kind = { what: 'arguments', code: 'ARGUMENTS_INVALID' } as const;
+  const reading = readInput('given', kind, { directory: await folder({ given: text }), input: async () => '' });
+  await expect(reading).rejects.toMatchObject({
+    code: 'ARGUMENTS_INVALID',
+    message: expect.stringMatching(/^The arguments given holds? a number .*line [12], column \d+\. .*in quotes/),
+  });
+  await expect(reading).rejects.toMatchObject({ message: expect.not.stringMatching(/1234|9007|999/) });
+});
+
+test('numbers that stay what they are, and digits in quotes, are read', async () => {
+  const value = {
+    a: 9_007_199_254_740_991,
+    b: 1_700_000_000_000_000_000,
+    c: 0.1,
+    d: 1e300,
+    e: '12345678901234567',
+    f: -0.5,
+  };
+  const text = JSON.stringify(value);
+  const kind = { what: 'arguments', code: 'ARGUMENTS_INVALID' } as const;
+  expect(await readInput('-', kind, { directory: '/', input: async () => text })).toEqual(value);
 });
