@@ -49,7 +49,7 @@ import {
   toldCalls,
 } from '../models/responses-api.ts';
 import type { ProviderConfig } from '../models/provider.ts';
-import { isWholly } from '../kit/json.ts';
+import { isWholly } from '../../domain/text/written-json.ts';
 import { networkReasonOf, neverConnected, retryAfterOf } from '../kit/network.ts';
 import type { Scrubber } from '../scrubbing/scrubber.ts';
 

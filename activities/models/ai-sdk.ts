@@ -27,15 +27,8 @@ import type { AssistantPart, CallResult, Message, Usage } from '../../contracts/
 import { byteLength } from '../../domain/text/canonical.ts';
 import { resultOf } from '../../domain/views/model-text.ts';
 import type { Egress } from '../egress/fetch.ts';
-import {
-  ENDLESS_NUMBER,
-  holdsEndlessNumber,
-  jsonOf,
-  MAX_NESTING,
-  nestsTooDeeply,
-  ROUNDED_NUMBER,
-  roundsNumber,
-} from '../kit/json.ts';
+import { ENDLESS_NUMBER, holdsEndlessNumber, jsonOf, MAX_NESTING, nestsTooDeeply } from '../kit/json.ts';
+import { ROUNDED_NUMBER, roundsNumber } from '../../domain/text/written-json.ts';
 import type { Model, ModelAnswer, ModelPart, ModelRequest, ModelTool } from './port.ts';
 import { type Provider, type ProviderConfig, providerOf } from './provider.ts';
 import { refusalOf, type Scrub, scrubberOf, type Subject } from './refusal.ts';

@@ -23,14 +23,8 @@ import { EMPTY_DIGEST, extendDigest } from '../../domain/run/journal.ts';
 import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { callsOf } from '../../domain/state/run.ts';
 import { faultName, Heartbeat } from '../kit/activity.ts';
-import {
-  ENDLESS_NUMBER,
-  holdsEndlessNumber,
-  MAX_NESTING,
-  nestsTooDeeply,
-  ROUNDED_NUMBER,
-  roundsNumber,
-} from '../kit/json.ts';
+import { ENDLESS_NUMBER, holdsEndlessNumber, MAX_NESTING, nestsTooDeeply } from '../kit/json.ts';
+import { ROUNDED_NUMBER, roundsNumber } from '../../domain/text/written-json.ts';
 import { type Pause, pauseWithJitter, retried, within } from '../kit/time-limit.ts';
 import type { ReadTranscript } from '../run/read-transcript.ts';
 import type { Model, ModelAnswer, ModelPart, ModelTool } from './port.ts';

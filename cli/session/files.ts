@@ -17,6 +17,7 @@ import { CountersignError, type ErrorCode, nodeCodeOf } from '../../contracts/er
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import { type Assertion, type TrustedJwk, TrustedJwks } from '../../contracts/schemas/trust.ts';
+import { changedNumber } from '../../domain/text/written-json.ts';
 import type { Terminal } from './terminal.ts';
 import { usage } from './options.ts';
 
@@ -59,7 +60,7 @@ function parse(text: string, shown: string, kind: InputKind): unknown {
   }
   visit(document, {
     Scalar: (_key, { value, source = '', range }) => {
-      if (typeof value !== 'number' || isKept(value, source)) return;
+      if (typeof value !== 'number' || (Number.isFinite(value) && changedNumber(source) === undefined)) return;
       const { line, col } = lines.linePos(range?.[0] ?? 0);
       const reason = `${shown} holds a number that cannot be kept as it is written: line ${line}, column ${col}. Where it is an id, put it in quotes`;
       throw notReadable(kind, reason);
@@ -74,12 +75,6 @@ function parse(text: string, shown: string, kind: InputKind): unknown {
       ? error
       : notReadable(kind, `${shown} has an alias without an anchor, or too many aliases`);
   }
-}
-
-/** False for a whole number that would be rounded, and for one without end: another call would be made of it. */
-function isKept(value: number, source: string): boolean {
-  if (!Number.isInteger(value)) return Number.isFinite(value);
-  return Number.isSafeInteger(value) || !/^[+-]?\d+$/.test(source) || String(value) === source;
 }
 
 function notReadable({ code, what }: InputKind, reason: string): CountersignError {

@@ -12,18 +12,19 @@ import cookie from '@fastify/cookie';
 import cors, { type FastifyCorsOptions } from '@fastify/cors';
 import rateLimit from '@fastify/rate-limit';
 import swagger from '@fastify/swagger';
-import { fastify, type FastifyReply, type FastifyRequest } from 'fastify';
+import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import type { z } from 'zod';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { GatewayConfig } from '../../contracts/schemas/gateway.ts';
+import { changedNumber, changedNumberText } from '../../domain/text/written-json.ts';
 import type { Asker } from '../identity/person.ts';
 import { SESSION_COOKIE, type Sessions } from '../identity/sessions.ts';
 import { signIn } from '../identity/person.ts';
 import type { Tokens } from '../identity/tokens.ts';
 import type { Answered } from '../metrics/http.ts';
 import { documentOf } from './document.ts';
-import { codedOf, misfitOf, problemOf, tooMany } from './problem.ts';
+import { codedOf, Misfit, misfitOf, problemOf, tooMany } from './problem.ts';
 import { refuseUnread } from './unread.ts';
 
 declare module 'fastify' {
@@ -127,6 +128,7 @@ export async function createServer({
   });
   // Workers of a newer release may say more than these schemas know, so answers are written as they are.
   app.setSerializerCompiler(() => (answer) => JSON.stringify(answer));
+  takeNumbersAsWritten(app);
   app.decorateRequest('asker', undefined);
   app.decorateRequest('holder', undefined);
   app.addHook('onRequest', async (request, reply) => {
@@ -190,6 +192,19 @@ export async function createServer({
   });
   if (version !== undefined) await app.register(swagger, documentOf(version));
   return app;
+}
+
+/** Refuses a body with a number that would be read as another one: people would be asked about a call that nobody wanted. */
+function takeNumbersAsWritten(
+  app: Pick<FastifyInstance, 'addContentTypeParser' | 'getDefaultJsonParser' | 'removeContentTypeParser'>,
+): void {
+  const parse = app.getDefaultJsonParser('error', 'error');
+  app.removeContentTypeParser('application/json');
+  app.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (request, body, done) => {
+    const number = changedNumber(body);
+    if (number === undefined) return parse(request, body, done);
+    done(new Misfit([{ path: '', reason: changedNumberText(number) }], 'body'));
+  });
 }
 
 /** Browsers send a page's own headers only after a preflight; tokens come in a header, so cookies are not asked for. */

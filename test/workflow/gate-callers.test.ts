@@ -105,6 +105,17 @@ test('what is no message gets an answer of the protocol, and a path without a na
   expect((await post(secretOf('ann/coder'), '/mcp/%20')).status).toBe(404);
 });
 
+test('INV-G1: a call whose numbers would be read as others is refused by its id, and nothing is called', async () => {
+  const call = `{"jsonrpc":"2.0","id":"x7","method":"tools/call","params":{"name":"bank_pay","arguments":{"n":9007199254740993}}}`;
+  const refused = await post(secretOf('ann/coder'), '/mcp', call);
+  expect([refused.status, await refused.json()]).toMatchObject([
+    200,
+    { jsonrpc: '2.0', id: 'x7', error: { code: -32_602, message: expect.stringContaining('Nothing was called') } },
+  ]);
+  const unread = await post(secretOf('ann/coder'), '/mcp', '{"id": 1e999');
+  expect(await unread.json()).toMatchObject({ id: null, error: { code: -32_602 } });
+});
+
 test('what a caller shows the gate reaches no server, no history and no memo (INV-S1, S1.4)', async () => {
   const token = await scene.provider.token({ sub: 'ann', aud: `${GATE_ORIGIN}/mcp` });
   const secrets = [token, secretOf('ann/coder')];

@@ -3,7 +3,11 @@ import { expect, test } from '@jest/globals';
 import { z } from 'zod';
 import { CountersignError, ERRORS, isErrorCode } from '../../../contracts/errors.ts';
 import { ProblemDetails } from '../../../contracts/schemas/http-api.ts';
+import { GatewayConfig } from '../../../contracts/schemas/gateway.ts';
 import { codedOf, misfitOf, problemOf } from '../../../gateway/http/problem.ts';
+import { createServer } from '../../../gateway/http/server.ts';
+import { People } from '../../../gateway/identity/person.ts';
+import { Sessions } from '../../../gateway/identity/sessions.ts';
 
 test.each(Object.keys(ERRORS).filter(isErrorCode))('%s is told as a problem with the status of the table', (code) => {
   const problem = problemOf(new CountersignError(code, 'It went wrong.', { runId: 'r' }), 'q-1');
@@ -33,4 +37,28 @@ test('errors of the server itself have codes, too', () => {
   expect(of('FST_ERR_CTP_BODY_TOO_LARGE', 413)).toBe('BODY_TOO_LARGE');
   expect(of('FST_ERR_CTP_INVALID_MEDIA_TYPE', 415)).toBe('BODY_UNREADABLE');
   expect(of('FST_ERR_CTP_EMPTY_JSON_BODY', 400)).toBe('BODY_UNREADABLE');
+});
+
+test('INV-G1: a body whose numbers would be read as others is refused', async () => {
+  const config = GatewayConfig.parse({ development: true });
+  const none = async (): Promise<never> => await Promise.reject(new Error('not asked here'));
+  const sessions = new Sessions(config, new People(config.may), undefined, none);
+  const app = await createServer({ config, tokens: { isDevelopment: true, askerOf: none }, sessions });
+  app.post('/said', { config: { isOpen: true }, handler: async ({ body }) => body });
+  const base = await app.listen({ host: '127.0.0.1', port: 0 });
+  const said = async (body: string): Promise<{ readonly status: number; readonly json: unknown }> => {
+    const headers = { 'content-type': 'application/json' };
+    const answer = await fetch(new URL('/said', base), { method: 'POST', headers, body });
+    return { status: answer.status, json: await answer.json() };
+  };
+  try {
+    expect((await said('{"account":9007199254740992}')).json).toEqual({ account: 9_007_199_254_740_992 });
+    const refused = await said('{"account":9007199254740993}');
+    expect(refused.status).toBe(422);
+    expect(refused.json).toMatchObject({ code: 'USAGE', detail: expect.stringContaining('holds 9007199254740993') });
+    expect((await said('{"__proto__":{}}')).json).toMatchObject({ code: 'BODY_UNREADABLE' });
+    expect((await said('{')).json).toMatchObject({ code: 'BODY_UNREADABLE' });
+  } finally {
+    await app.close();
+  }
 });

@@ -1,0 +1,69 @@
+/** Finds what of a JSON text `JSON.parse` would change: numbers that it rounds, and members that it drops. */
+import type { JsonValue } from '../../contracts/schemas/json.ts';
+
+/** Whole numbers that are read as another one: ids of 64 bits, for instance. */
+export const ROUNDED_NUMBER =
+  'a whole number that would be rounded (beyond 9007199254740992); give it as text where the tool takes that';
+
+/** @param text JSON */
+export function roundsNumber(text: string): boolean {
+  // No shorter number is rounded.
+  if (!/\d{16}/.test(text)) return false;
+  for (const token of unquoted(text)) if (isRounded(token)) return true;
+  return false;
+}
+
+/**
+ * Returns the first number of a text that would become another one, or none (`1e999`).
+ * @param text may be no JSON: whoever parses it tells that
+ */
+export function changedNumber(text: string): string | undefined {
+  for (const token of unquoted(text))
+    if (token !== ':' && (isRounded(token) || Math.abs(Number(token)) === Infinity)) return token;
+  return undefined;
+}
+
+/** Continues what holds the number. */
+export function changedNumberText(number: string): string {
+  return `holds ${number.slice(0, 40)}, which would be read as another number; write it as text where its reader takes that`;
+}
+
+function isRounded(token: string): boolean {
+  return /^-?\d{16,}$/.test(token) && String(Number(token)) !== token;
+}
+
+/**
+ * True if nothing of the text is lost in its value. Whoever else reads the text may take another one of several members
+ * of the same name, or the number that was rounded.
+ * @param text JSON of the value
+ */
+export function isWholly(text: string, value: JsonValue): boolean {
+  let members = 0;
+  for (const token of unquoted(text)) if (token === ':') members += 1;
+  return members === membersIn(value) && !roundsNumber(text);
+}
+
+function membersIn(value: JsonValue): number {
+  if (value === null || typeof value !== 'object') return 0;
+  const within = Object.values(value).map(membersIn);
+  return within.reduce((sum, each) => sum + each, Array.isArray(value) ? 0 : within.length);
+}
+
+/** Returns the colons and numbers of a JSON text that stand in no string. */
+function* unquoted(text: string): Generator<string> {
+  const token = /"|:|-?\d[\d.eE+-]*/g;
+  for (let found = token.exec(text); found !== null; found = token.exec(text)) {
+    const [mark] = found;
+    if (mark !== '"') yield mark;
+    else token.lastIndex = endOfString(text, token.lastIndex);
+  }
+}
+
+/** @param from index after the opening quote */
+function endOfString(text: string, from: number): number {
+  for (let at = from; at < text.length; at += 1) {
+    if (text[at] === '"') return at + 1;
+    if (text[at] === '\\') at += 1;
+  }
+  return text.length;
+}

@@ -1,0 +1,54 @@
+/** What `JSON.parse` changes is found, and nothing else is taken for it (INV-G1: people see the call that is sent). */
+import fc from 'fast-check';
+import { expect, test } from '@jest/globals';
+import { changedNumber, changedNumberText, isWholly, roundsNumber } from '../../../../domain/text/written-json.ts';
+
+test.each([
+  ['{"id": 9007199254740993}', '9007199254740993'],
+  ['[1, -12345678901234567]', '-12345678901234567'],
+  ['{"limit": 1e999}', '1e999'],
+  ['-1e999', '-1e999'],
+  ['{"a\\"": 9007199254740993, "b": 1}', '9007199254740993'],
+])('%s holds a number that would become another one, or none', (text, number) => {
+  expect(changedNumber(text)).toBe(number);
+});
+
+test.each([
+  '{"id": 9007199254740992, "size": 1000000000000000000}',
+  '{"text": "9007199254740993 and 1e999", "\\"9007199254740993": 0.1}',
+  '[0.30000000000000004, 1e21, -0, 1.7976931348623157e308]',
+  '"unfinished 9007199254740993',
+  'no JSON',
+  '',
+])('%s is kept', (text) => {
+  expect(changedNumber(text)).toBeUndefined();
+  expect(roundsNumber(text)).toBe(false);
+});
+
+test('it is quoted, and no more of it than fits into a line', () => {
+  expect(changedNumberText('9'.repeat(50))).toMatch(/^holds 9{40}, which/);
+});
+
+test('an endless number is no rounded one', () => {
+  expect(roundsNumber('1e999')).toBe(false);
+  expect(roundsNumber('9007199254740993')).toBe(true);
+});
+
+test('a text is wholly in its value, unless a member stands twice or a number is rounded', () => {
+  // Sound: `JSON.parse` makes nothing but JSON values.
+  const isWhole = (text: string): boolean => isWholly(text, JSON.parse(text) as never);
+  expect(isWhole('{"a": [1, {"b": "c: d"}, null], "e": {}}')).toBe(true);
+  expect(isWhole('{"a": 1, "a": 2}')).toBe(false);
+  expect(isWhole('{"a": 9007199254740993}')).toBe(false);
+});
+
+test('what is written from a value is wholly in it', () => {
+  fc.assert(
+    fc.property(fc.jsonValue(), (value) => {
+      const text = JSON.stringify(value);
+      expect(changedNumber(text)).toBeUndefined();
+      // Sound: a JSON value, made by `JSON.parse`.
+      expect(isWholly(text, JSON.parse(text) as never)).toBe(true);
+    }),
+  );
+});
