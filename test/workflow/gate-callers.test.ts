@@ -1,10 +1,11 @@
-/** Who may call through the gate: tokens for it and keys, never tokens of the API; and what no caller gets at. */
+/** Who may call through the gate: tokens for it and keys, never tokens of the API. What callers get, and what none gets at. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { GatewayConfigInput } from '../../contracts/schemas/gateway.ts';
 import { GATE_ORIGIN, type GateWorld, secretOf, startGateWorld } from '../support/scenes/gate-world.ts';
 import { sightingsInHistory } from '../support/canary/stores.ts';
 import { AUDIENCE, startTestGateway } from '../support/scenes/gateway-world.ts';
 import { refusalOf } from '../support/world/run-record.ts';
+import { decisionOn, openRequests } from '../support/world/world.ts';
 
 let scene: GateWorld;
 
@@ -29,6 +30,40 @@ async function post(token: string | undefined, path = '/mcp', body: unknown = HE
     body: typeof body === 'string' ? body : JSON.stringify(body),
   });
 }
+
+test('a call that is asked says that it waits; an equal one finds it, and gets its outcome once (INV-X1)', async () => {
+  const client = await scene.connect('ann/coder');
+  const call = async (tool: string, given: Record<string, unknown>) => {
+    const result = await client.callTool({ name: `bank__${tool}`, arguments: given });
+    // Sound: the gate writes this field (docs/guide/gate.md).
+    const told = result._meta?.['countersign/call'] as { readonly reference: string; readonly status: string };
+    return { ...told, result, text: result.content.map((part) => (part.type === 'text' ? part.text : '')).join('') };
+  };
+  const args = { purpose: 'later' };
+  const waiting = await call('pay', args);
+  expect(waiting).toMatchObject({
+    status: 'waiting',
+    result: { _meta: { 'countersign/call': { page: expect.stringContaining(waiting.reference) } } },
+  });
+  expect(waiting.result.isError).not.toBe(true);
+  expect(waiting.text).toContain('has not run');
+  const again = await call('pay', args);
+  expect(again.reference).toBe(waiting.reference);
+  expect(await openRequests(scene.world.countersign.run(waiting.reference))).toHaveLength(1);
+  const [request] = await openRequests(scene.world.countersign.run(waiting.reference));
+  await scene.world.countersign.run(waiting.reference).decide(decisionOn(request, 'ben'));
+  const done = await call('pay', args);
+  expect(done).toMatchObject({
+    status: 'succeeded',
+    reference: waiting.reference,
+    text: 'pay did {"purpose":"later"}',
+  });
+  expect(scene.bank.callsFor('later')).toHaveLength(1);
+  const anew = await call('pay', args);
+  expect(anew).toMatchObject({ status: 'waiting' });
+  expect(anew.reference).not.toBe(waiting.reference);
+  expect(scene.bank.callsFor('later')).toHaveLength(1);
+});
 
 test('without a token it says where tokens come from (RFC 9728)', async () => {
   for (const path of ['/mcp', '/mcp/bank']) {

@@ -58,32 +58,6 @@ test('a call that needs nobody is made at once, and each equal one anew', async 
   expect(scene.bank.callsFor('read')).toHaveLength(2);
 });
 
-test('a call that is asked says that it waits; an equal one finds it, and gets its outcome once (INV-X1)', async () => {
-  const args = { purpose: 'later' };
-  const waiting = await call(client, 'pay', args);
-  expect(waiting).toMatchObject({
-    status: 'waiting',
-    result: { _meta: { 'countersign/call': { page: expect.stringContaining(waiting.reference) } } },
-  });
-  expect(waiting.result.isError).not.toBe(true);
-  expect(waiting.text).toContain('has not run');
-  const again = await call(client, 'pay', args);
-  expect(again.reference).toBe(waiting.reference);
-  expect(await openRequests(scene.world.countersign.run(waiting.reference))).toHaveLength(1);
-  await approve(waiting.reference);
-  const done = await call(client, 'pay', args);
-  expect(done).toMatchObject({
-    status: 'succeeded',
-    reference: waiting.reference,
-    text: 'pay did {"purpose":"later"}',
-  });
-  expect(scene.bank.callsFor('later')).toHaveLength(1);
-  const anew = await call(client, 'pay', args);
-  expect(anew).toMatchObject({ status: 'waiting' });
-  expect(anew.reference).not.toBe(waiting.reference);
-  expect(scene.bank.callsFor('later')).toHaveLength(1);
-});
-
 test('a reference reads the outcome of its own call alone, and runs nothing', async () => {
   const args = { purpose: 'by-reference' };
   const { reference } = await call(client, 'pay', args);
