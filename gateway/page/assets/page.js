@@ -57,6 +57,8 @@ const LEAST_PAUSE_MS = 1_000;
 const MOST_PAUSE_MS = 8_000;
 /** Before the page is loaded again. */
 let pauseMs = LEAST_PAUSE_MS;
+/** An answer that never comes must not keep a page from following, while it says that it is live. */
+const MOST_LOADING_MS = 30_000;
 /** Before a new stream of events is opened. */
 let reopenMs = LEAST_PAUSE_MS;
 
@@ -104,7 +106,8 @@ function end() {
 /** Returns undefined if the connection was lost. */
 async function load() {
   try {
-    const answer = await fetch(location.href, { headers: { accept: 'text/html' }, redirect: 'manual' });
+    const signal = AbortSignal.timeout(MOST_LOADING_MS);
+    const answer = await fetch(location.href, { headers: { accept: 'text/html' }, redirect: 'manual', signal });
     return { answer, text: await answer.text() };
   } catch {
     return undefined;
