@@ -63,12 +63,14 @@ export function opened(
 /**
  * Decides a pending change.
  * @param now epoch ms
+ * @param isStrict whether whoever asked for trust must still have the right for it; asked only if that person has not
  */
 export function agreed(
   catalog: Catalog,
   decision: CatalogDecision,
   rules: CatalogRules,
   now: number,
+  isStrict: () => boolean,
 ): CatalogChange | Refusal {
   const { changeId, by, verdict } = decision;
   const pending = catalog.pending.find((change) => change.changeId === changeId);
@@ -96,7 +98,8 @@ export function agreed(
   if (
     plan.kind === 'refuse' ||
     digestOf(catalog, pending, plan) !== pending.digest ||
-    missingRight(rules, pending.by, ['loosen', ...plan.needs]) !== undefined
+    missingRight(rules, pending.by, ['loosen', ...plan.needs]) !== undefined ||
+    (pending.trusted !== undefined && missingRight(rules, pending.by, ['connect']) !== undefined && isStrict())
   )
     return { catalog: rest, facts: [closedFact({ ...pending, by }, 'outdated')] };
   const set = policiesSet(rest, plan, pending.by, {

@@ -5,6 +5,7 @@
  * 1. All checks are made again after the question: a refresh may have come in between.
  */
 import type { ApplicationFailure } from '@temporalio/common';
+import { patched } from '@temporalio/workflow';
 import { codedFailureIn, failureOf } from '../../contracts/failure.ts';
 import type { Approver } from '../../contracts/schemas/request.ts';
 import type {
@@ -134,7 +135,7 @@ export async function decideChange(live: LiveCatalog, message: CatalogDecision, 
     ...proofOf(signed, verdict === 'approve' ? pending : undefined),
   });
   assertOtherVoice(live, message, signed?.signature);
-  const change = must(agreed(live.catalog, message, rules, Date.now()));
+  const change = must(agreed(live.catalog, message, rules, Date.now(), () => patched('as-documented')));
   if (verdict === 'reject' || change.catalog.policyVersion > live.catalog.policyVersion)
     return answer(live, message, change, { changeId }, signed);
   live.commit({ ...change, facts: witnessed(change.facts, by, signed?.signature) });

@@ -43,7 +43,7 @@ const decided = (
   over: Partial<CatalogDecision> = {},
   rules: CatalogRules = catalogRules(),
   now = NOW,
-) => agreed(catalog, said(catalog, over), rules, now);
+) => agreed(catalog, said(catalog, over), rules, now, () => true);
 
 describe('a loosening that waits', () => {
   test('changes nothing yet, and waits for 24 hours under its own number', () => {
@@ -177,7 +177,7 @@ describe('an agreement that does not count', () => {
   });
 
   const outdated = (catalog: Catalog, rules: CatalogRules = catalogRules()): void => {
-    const answer = taken(agreed(catalog, said(waiting), rules, NOW));
+    const answer = taken(agreed(catalog, said(waiting), rules, NOW, () => true));
     expect(answer.catalog).toEqual({ ...catalog, pending: [] });
     expect(answer.facts).toEqual([
       { kind: 'catalog.change-closed', changeId: 'change-1', by: bob, status: 'outdated' },
@@ -206,5 +206,24 @@ describe('an agreement that does not count', () => {
       ],
     });
     expect(taken(decided(mixed, {}, rules)).facts).toEqual([expect.objectContaining({ status: 'outdated' })]);
+  });
+
+  test('INV-G4: trust is given only if whoever asked for it may still connect; executions of before took no notice', () => {
+    const trust = asked(catalogOf(), { changes: [], trusted: true }).catalog;
+    const may = (...rights: readonly ('connect' | 'loosen')[]): CatalogRules =>
+      catalogRules({
+        administrators: [
+          { ids: ['ann'], groups: [], may: [...rights] },
+          { ids: ['bob'], groups: [], may: ['loosen'] },
+        ],
+      });
+    const withRights = (rules: CatalogRules, isStrict: () => boolean) =>
+      taken(agreed(trust, said(trust), rules, NOW, isStrict)).catalog;
+    expect(withRights(may('loosen'), () => true)).toEqual({ ...trust, pending: [] });
+    expect(withRights(may('loosen'), () => false).connection?.trusted).toBe(true);
+    const notAsked = (): never => {
+      throw new Error('asked although the right is there');
+    };
+    expect(withRights(may('loosen', 'connect'), notAsked).connection?.trusted).toBe(true);
   });
 });

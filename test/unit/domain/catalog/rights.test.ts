@@ -46,7 +46,7 @@ describe('a change that waits', () => {
 
   const takes = (by: typeof ann, verdict: 'approve' | 'reject', now: number, held: Catalog = catalog): boolean => {
     const decision = catalogDecision({ by, changeId: pending.changeId, digest: pending.digest, verdict });
-    const answer = agreed(held, decision, rules, now);
+    const answer = agreed(held, decision, rules, now, () => true);
     return !('kind' in answer);
   };
 

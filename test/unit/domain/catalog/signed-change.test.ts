@@ -185,7 +185,7 @@ describe('the ledger', () => {
       changeId: 'change-1',
       digest: pending?.digest ?? '',
     });
-    const { facts } = taken(agreed(open.catalog, decision, catalogRules({ administrators }), 0));
+    const { facts } = taken(agreed(open.catalog, decision, catalogRules({ administrators }), 0, () => true));
     expect(facts[1]).toMatchObject({ kind: 'catalog.policy', signature: signatureEvidence(asked) });
   });
 });
