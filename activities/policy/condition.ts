@@ -13,7 +13,7 @@ import { setImmediate } from 'node:timers/promises';
 import { type ASTNode, Environment } from '@marcbachmann/cel-js';
 import { LONGEST_CONDITION, MOST_RULES, type PolicyInput } from '../../contracts/schemas/policy.ts';
 import type { AskCondition, Holds } from '../../domain/policy/judge.ts';
-import { Re2Pattern } from '../kit/re2-pattern.ts';
+import { instructionsOf, Re2Pattern } from '../kit/re2-pattern.ts';
 import { OutOfTime, within } from '../kit/time-limit.ts';
 import { type ConditionInputs, type Facts, factsOf, withVariables } from './condition-variables.ts';
 
@@ -35,6 +35,8 @@ const COMPILE_MS = 5_000;
 const CONDITION_BYTES = 25_000;
 /** UTF-16 units. */
 const LONGEST_PATTERN = 200;
+/** A class that is repeated as often as RE2 repeats, 1,000 times or less, takes 2,000. */
+const MOST_INSTRUCTIONS = 2_500;
 const LONGEST_WORD = 256;
 
 const FUNCTIONS = ['size', 'has', 'int', 'double', 'string', 'bool', 'timestamp'];
@@ -167,11 +169,20 @@ class Walk {
     if (typeof text !== 'string') throw new ConditionInvalid('has a pattern that is no plain text: write it out');
     if (text.length > LONGEST_PATTERN)
       throw new ConditionInvalid(`has a pattern of ${text.length} characters; ${LONGEST_PATTERN} are allowed`);
-    try {
-      this.patterns.set(text, new Re2Pattern(text));
-    } catch (error) {
-      throw new ConditionInvalid(`has a pattern that is not RE2: ${reasonOf(error)}`);
-    }
+    const instructions = lengthOf(text);
+    if (instructions > MOST_INSTRUCTIONS)
+      throw new ConditionInvalid(
+        `has a pattern that makes ${instructions} instructions of RE2; ${MOST_INSTRUCTIONS} are allowed. Repeat less in it`,
+      );
+    this.patterns.set(text, new Re2Pattern(text));
+  }
+}
+
+function lengthOf(pattern: string): number {
+  try {
+    return instructionsOf(pattern);
+  } catch (error) {
+    throw new ConditionInvalid(`has a pattern that is not RE2: ${reasonOf(error)}`);
   }
 }
 
@@ -196,7 +207,7 @@ const FREE_MS = 0.2;
 /** Times that a condition may run out of time: once or twice may be the machine's fault. */
 const MOST_TRIES = 3;
 const MOST_KEPT_BYTES = 134_217_728;
-/** A hostile policy takes 140 MB at most. */
+/** A hostile policy takes 280 MB at most. */
 const MOST_PATTERNS = MOST_RULES;
 const UNREAD = 'was not read: those before it took the time that all of them may take';
 

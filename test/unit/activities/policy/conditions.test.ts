@@ -165,6 +165,17 @@ describe('conditions within their limits of time, and what they may read', () =>
       expect(await new Conditions().problems({ rules: [...policy.rules, one] })).toEqual([{ index: 250, reason }]);
     });
 
+    test('a pattern is no longer as RE2 than a class that is repeated a thousand times', async () => {
+      const wide = `args.s.matches("(?:${'a'.repeat(180)}){1000}")`;
+      const reason = 'has a pattern that makes 180002 instructions of RE2; 2500 are allowed. Repeat less in it';
+      expect(await new Conditions().problems(policyOf(wide))).toEqual([{ index: 0, reason }]);
+      // It was admitted by a worker of before.
+      expect(await holds(wide)).toBe('failed');
+      const usual = 'args.s.matches("^[a-z0-9 ]{1,1000}$") && args.s.matches("^.{0,1000}$")';
+      expect(await new Conditions().problems(policyOf(usual))).toEqual([]);
+      expect(await holds(usual)).toBe(true);
+    });
+
     test('a hostile pattern keeps little between texts', () => {
       setFlagsFromString('--expose-gc');
       // Sound: the flag makes this function.
