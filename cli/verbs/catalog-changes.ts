@@ -321,18 +321,28 @@ export async function changeTools(
   const names = entries.map(({ name }) => name);
   // An id stands for one message.
   const { requestId: _, ...later } = options;
-  let ack: CatalogAck | undefined;
+  const acks: CatalogAck[] = [];
   // A catalog may have more tools than one message: those that are missing are kept.
   for (let from = 0; from < entries.length; from += MOST_TOOL_CHANGES) {
-    const expectedVersion: number = ack?.policyVersion ?? options.expectedVersion ?? snapshot.policyVersion;
+    const expectedVersion = acks.at(-1)?.policyVersion ?? options.expectedVersion ?? snapshot.policyVersion;
     const changed = entries
       .slice(from, from + MOST_TOOL_CHANGES)
       .map((entry) => ({ tool: entry.name, ...wanted.change, ...noticeOf(entry, wanted) }));
-    ack = await sendAs(from === 0 ? options : later, expectedVersion, (ids) =>
+    const sent = sendAs(from === 0 ? options : later, expectedVersion, (ids) =>
       handle.setToolPolicies({ ...ids, expectedVersion, changes: changed }),
     );
+    acks.push(await sent.catch(afterOthers(from, entries.length)));
   }
-  return changeAnswer(snapshot, ack, await readChanged(handle, settings), names);
+  return changeAnswer(snapshot, acks, await readChanged(handle, settings), names);
+}
+
+/** The catalog speaks of one message: where it refuses one, the ones before were taken. */
+function afterOthers(taken: number, all: number): (error: unknown) => never {
+  return (error) => {
+    if (taken === 0 || !(error instanceof CountersignError)) throw error;
+    const message = `${error.message} That is said of the last ${all - taken} of ${all} tools: the change of the first ${taken} was taken. To go on, give the command once more.`;
+    throw new CountersignError(error.code, message, error.facts, { cause: error });
+  };
 }
 
 function changes({ setting }: CatalogEntry, { change }: ToolsChange): boolean {
