@@ -229,13 +229,20 @@ export class ConditionClock {
 export class Conditions {
   readonly #kept = new Map<string, Condition | ConditionInvalid>();
   #keptBytes = 0;
-  /** What policies in use want, which is not forgotten meanwhile. */
+  /** What policies in use want, the oldest first. It is not forgotten meanwhile. */
   readonly #wanted = new Set<ReadonlySet<string>>();
+  /** Called once a policy is no longer in use. */
+  #waiting: (() => void)[] = [];
   readonly #mostBytes: number;
 
-  /** @param mostBytes about what is kept beyond the policies in use */
+  /** @param mostBytes about what is kept; the policy that has been in use for longest may take more */
   constructor(mostBytes = MOST_KEPT_BYTES) {
     this.#mostBytes = mostBytes;
+  }
+
+  /** About what is kept. */
+  get bytes(): number {
+    return this.#keptBytes;
   }
 
   /**
@@ -278,7 +285,7 @@ export class Conditions {
       // In one step with the task: another caller whose time is over drops conditions.
       const missing = this.#missing(wanted);
       if (missing !== undefined) {
-        await this.#compile(missing);
+        await this.#compile(missing, wanted);
         continue;
       }
       const answered = known.size;
@@ -336,7 +343,7 @@ export class Conditions {
           this.#keep(missing, new ConditionInvalid(UNREAD));
           break;
         }
-        await this.#compile(missing, clock);
+        await this.#compile(missing, wanted, clock);
       }
       return (policy?.rules ?? []).map(({ when }) => (when === undefined ? undefined : this.#kept.get(when)));
     });
@@ -352,6 +359,7 @@ export class Conditions {
       return await task(wanted);
     } finally {
       this.#wanted.delete(wanted);
+      for (const go of this.#waiting.splice(0)) go();
     }
   }
 
@@ -366,8 +374,10 @@ export class Conditions {
    * @param clock that the time is taken from; workers have none, since a run that was admitted must have all of its
    *   conditions
    */
-  async #compile(when: string, clock?: ConditionClock): Promise<void> {
-    this.#forgetOldest();
+  async #compile(when: string, wanted: ReadonlySet<string>, clock?: ConditionClock): Promise<void> {
+    while (!this.#hasRoom(wanted)) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    // Another caller may have wanted the same.
+    if (this.#kept.has(when)) return;
     const heldBefore = heldMs();
     try {
       this.#keep(when, compileCondition(when));
@@ -377,6 +387,13 @@ export class Conditions {
     }
     clock?.spend(heldMs() - heldBefore);
     await setImmediate();
+  }
+
+  /** False while policies in use take all the room: many at once may be hostile. The oldest never waits. */
+  #hasRoom(wanted: ReadonlySet<string>): boolean {
+    this.#forgetOldest();
+    const [oldest] = this.#wanted;
+    return this.#keptBytes < this.#mostBytes || oldest === wanted;
   }
 
   /** Never drops a condition that is about to be asked: it would be compiled anew again and again. */

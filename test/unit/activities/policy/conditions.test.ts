@@ -156,6 +156,23 @@ describe('conditions within their limits of time, and what they may read', () =>
       expect(new Set(answers.flat())).toEqual(new Set([true]));
     });
 
+    test('policies that are asked at one time have room for one of them beside what is kept', async () => {
+      const conditions = new Conditions(200_000);
+      const all = Array.from({ length: 8 }, (_, caller) =>
+        Array.from({ length: 10 }, (__, index) => `args.s.matches("^ab?c{1,${caller * 10 + index + 1}}")`),
+      );
+      let most = 0;
+      const answers = all.map(async (own) =>
+        conditions.asked([policyOf(...own)], inputs(), new ConditionClock(), (ask) => {
+          most = Math.max(most, conditions.bytes);
+          return own.map(ask);
+        }),
+      );
+      expect(new Set((await Promise.all(answers)).flat())).toEqual(new Set([true]));
+      // One takes a megabyte.
+      expect(most).toBeLessThan(1_600_000);
+    });
+
     test('a policy has at most 500 patterns, and what is beyond is named before anything is compiled', async () => {
       const two = 'args.s.matches("a") || args.s.matches("b")';
       const policy = policyOf(...Array.from({ length: 250 }, (_, index) => `${two} || args.n == ${index}`));
