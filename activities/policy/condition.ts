@@ -13,7 +13,7 @@ import { setImmediate } from 'node:timers/promises';
 import { type ASTNode, Environment } from '@marcbachmann/cel-js';
 import { LONGEST_CONDITION, MOST_RULES, type PolicyInput } from '../../contracts/schemas/policy.ts';
 import type { AskCondition, Holds } from '../../domain/policy/judge.ts';
-import { Re2Pattern } from '../kit/re2-pattern.ts';
+import { instructionsOf, Re2Pattern } from '../kit/re2-pattern.ts';
 import { OutOfTime, within } from '../kit/time-limit.ts';
 import { type ConditionInputs, type Facts, factsOf, withVariables } from './condition-variables.ts';
 
@@ -35,6 +35,8 @@ const COMPILE_MS = 5_000;
 const CONDITION_BYTES = 25_000;
 /** UTF-16 units. */
 const LONGEST_PATTERN = 200;
+/** A class that is repeated as often as RE2 repeats, 1,000 times or less, takes 2,000. */
+const MOST_INSTRUCTIONS = 2_500;
 const LONGEST_WORD = 256;
 
 const FUNCTIONS = ['size', 'has', 'int', 'double', 'string', 'bool', 'timestamp'];
@@ -167,11 +169,20 @@ class Walk {
     if (typeof text !== 'string') throw new ConditionInvalid('has a pattern that is no plain text: write it out');
     if (text.length > LONGEST_PATTERN)
       throw new ConditionInvalid(`has a pattern of ${text.length} characters; ${LONGEST_PATTERN} are allowed`);
-    try {
-      this.patterns.set(text, new Re2Pattern(text));
-    } catch (error) {
-      throw new ConditionInvalid(`has a pattern that is not RE2: ${reasonOf(error)}`);
-    }
+    const instructions = lengthOf(text);
+    if (instructions > MOST_INSTRUCTIONS)
+      throw new ConditionInvalid(
+        `has a pattern that makes ${instructions} instructions of RE2; ${MOST_INSTRUCTIONS} are allowed. Repeat less in it`,
+      );
+    this.patterns.set(text, new Re2Pattern(text));
+  }
+}
+
+function lengthOf(pattern: string): number {
+  try {
+    return instructionsOf(pattern);
+  } catch (error) {
+    throw new ConditionInvalid(`has a pattern that is not RE2: ${reasonOf(error)}`);
   }
 }
 
@@ -196,7 +207,7 @@ const FREE_MS = 0.2;
 /** Times that a condition may run out of time: once or twice may be the machine's fault. */
 const MOST_TRIES = 3;
 const MOST_KEPT_BYTES = 134_217_728;
-/** A hostile policy takes 140 MB at most. */
+/** A hostile policy takes 280 MB at most. */
 const MOST_PATTERNS = MOST_RULES;
 const UNREAD = 'was not read: those before it took the time that all of them may take';
 
@@ -218,13 +229,20 @@ export class ConditionClock {
 export class Conditions {
   readonly #kept = new Map<string, Condition | ConditionInvalid>();
   #keptBytes = 0;
-  /** What policies in use want, which is not forgotten meanwhile. */
+  /** What policies in use want, the oldest first. It is not forgotten meanwhile. */
   readonly #wanted = new Set<ReadonlySet<string>>();
+  /** Called once a policy is no longer in use. */
+  #waiting: (() => void)[] = [];
   readonly #mostBytes: number;
 
-  /** @param mostBytes about what is kept beyond the policies in use */
+  /** @param mostBytes about what is kept; the policy that has been in use for longest may take more */
   constructor(mostBytes = MOST_KEPT_BYTES) {
     this.#mostBytes = mostBytes;
+  }
+
+  /** About what is kept. */
+  get bytes(): number {
+    return this.#keptBytes;
   }
 
   /**
@@ -267,7 +285,7 @@ export class Conditions {
       // In one step with the task: another caller whose time is over drops conditions.
       const missing = this.#missing(wanted);
       if (missing !== undefined) {
-        await this.#compile(missing);
+        await this.#compile(missing, wanted);
         continue;
       }
       const answered = known.size;
@@ -325,7 +343,7 @@ export class Conditions {
           this.#keep(missing, new ConditionInvalid(UNREAD));
           break;
         }
-        await this.#compile(missing, clock);
+        await this.#compile(missing, wanted, clock);
       }
       return (policy?.rules ?? []).map(({ when }) => (when === undefined ? undefined : this.#kept.get(when)));
     });
@@ -341,6 +359,7 @@ export class Conditions {
       return await task(wanted);
     } finally {
       this.#wanted.delete(wanted);
+      for (const go of this.#waiting.splice(0)) go();
     }
   }
 
@@ -355,8 +374,10 @@ export class Conditions {
    * @param clock that the time is taken from; workers have none, since a run that was admitted must have all of its
    *   conditions
    */
-  async #compile(when: string, clock?: ConditionClock): Promise<void> {
-    this.#forgetOldest();
+  async #compile(when: string, wanted: ReadonlySet<string>, clock?: ConditionClock): Promise<void> {
+    while (!this.#hasRoom(wanted)) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    // Another caller may have wanted the same.
+    if (this.#kept.has(when)) return;
     const heldBefore = heldMs();
     try {
       this.#keep(when, compileCondition(when));
@@ -366,6 +387,13 @@ export class Conditions {
     }
     clock?.spend(heldMs() - heldBefore);
     await setImmediate();
+  }
+
+  /** False while policies in use take all the room: many at once may be hostile. The oldest never waits. */
+  #hasRoom(wanted: ReadonlySet<string>): boolean {
+    this.#forgetOldest();
+    const [oldest] = this.#wanted;
+    return this.#keptBytes < this.#mostBytes || oldest === wanted;
   }
 
   /** Never drops a condition that is about to be asked: it would be compiled anew again and again. */

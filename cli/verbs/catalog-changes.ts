@@ -2,7 +2,8 @@
  * Implements the verbs of `countersign catalog` that change a catalog: `connect`, `disconnect`, `allow`,
  * `ask`, `deny`, `enable`, `disable`, `approve` and `reject`.
  *
- * 1. A change applies to the catalog version that was read. Another version is a conflict, and nothing is changed.
+ * 1. A change applies to the catalog version that was read. Another version is a conflict, and nothing is changed; what
+ *    an earlier message of the same command has changed stays.
  * 2. No definition is acknowledged that nobody has looked at: the operator names a changed one by its hash.
  *
  * One file, because the verbs share how entries are chosen and how a change is sent.
@@ -319,20 +320,42 @@ export async function changeTools(
   const entries = chosenEntries(snapshot, tools, all).filter((entry) => !all || changes(entry, wanted));
   assertNamed(entries, wanted, options.tenant);
   const names = entries.map(({ name }) => name);
+  const changed = entries.map((entry) => ({ tool: entry.name, ...wanted.change, ...noticeOf(entry, wanted) }));
+  const acks = await sendChanges(handle, options, changed, options.expectedVersion ?? snapshot.policyVersion);
+  return changeAnswer(snapshot, acks, await readChanged(handle, settings), names);
+}
+
+/**
+ * Sends changes of tools. A catalog may have more tools than one message: those that are missing are kept.
+ * @param version that the first message changes
+ */
+export async function sendChanges(
+  handle: CatalogHandle,
+  options: Acting,
+  all: readonly ToolChange[],
+  version: number,
+): Promise<readonly CatalogAck[]> {
   // An id stands for one message.
   const { requestId: _, ...later } = options;
-  let ack: CatalogAck | undefined;
-  // A catalog may have more tools than one message: those that are missing are kept.
-  for (let from = 0; from < entries.length; from += MOST_TOOL_CHANGES) {
-    const expectedVersion: number = ack?.policyVersion ?? options.expectedVersion ?? snapshot.policyVersion;
-    const changed = entries
-      .slice(from, from + MOST_TOOL_CHANGES)
-      .map((entry) => ({ tool: entry.name, ...wanted.change, ...noticeOf(entry, wanted) }));
-    ack = await sendAs(from === 0 ? options : later, expectedVersion, (ids) =>
-      handle.setToolPolicies({ ...ids, expectedVersion, changes: changed }),
+  const acks: CatalogAck[] = [];
+  for (let from = 0; from < all.length; from += MOST_TOOL_CHANGES) {
+    const expectedVersion = acks.at(-1)?.policyVersion ?? version;
+    const part = all.slice(from, from + MOST_TOOL_CHANGES);
+    const sent = sendAs(from === 0 ? options : later, expectedVersion, (ids) =>
+      handle.setToolPolicies({ ...ids, expectedVersion, changes: part }),
     );
+    acks.push(await sent.catch(afterOthers(from, all.length)));
   }
-  return changeAnswer(snapshot, ack, await readChanged(handle, settings), names);
+  return acks;
+}
+
+/** The catalog speaks of one message: where it refuses one, the ones before were taken. */
+function afterOthers(taken: number, all: number): (error: unknown) => never {
+  return (error) => {
+    if (taken === 0 || !(error instanceof CountersignError)) throw error;
+    const message = `${error.message} That is said of the last ${all - taken} of ${all} tools: the change of the first ${taken} was taken. To go on, give the command once more.`;
+    throw new CountersignError(error.code, message, error.facts, { cause: error });
+  };
 }
 
 function changes({ setting }: CatalogEntry, { change }: ToolsChange): boolean {

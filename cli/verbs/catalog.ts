@@ -27,6 +27,7 @@ import {
   EXPECTED_VERSION,
   MESSAGE,
   sendAs,
+  sendChanges,
   SERVER,
   SWITCHES,
   TENANT,
@@ -160,7 +161,7 @@ const IMPORT = verb({
   },
 });
 
-async function importFile(
+export async function importFile(
   { countersign, settings }: Session,
   value: unknown,
   shown: string,
@@ -179,14 +180,9 @@ async function importFile(
     return planAnswer(before, plan, connectionDifferences(before.connection, file));
   const expectedVersion = options.expectedVersion ?? before.policyVersion;
   const changes = plan.tools.map(({ change }) => change);
-  const ack =
-    changes.length === 0
-      ? undefined
-      : await sendAs({ ...options, as }, expectedVersion, (ids) =>
-          handle.setToolPolicies({ ...ids, expectedVersion, changes }),
-        );
+  const acks = await sendChanges(handle, { ...options, as }, changes, expectedVersion);
   const names = changes.map(({ tool }) => tool);
-  return changeAnswer(before, ack, await readChanged(handle, settings), names);
+  return changeAnswer(before, acks, await readChanged(handle, settings), names);
 }
 
 const REFRESH = verb({

@@ -17,18 +17,19 @@ import { count, fields, names, said, short, shortInstant, shortName } from './fo
 /**
  * Describes the result of a change of tool policies.
  * @param before the catalog as it was shown
- * @param ack absent if there was nothing to send
+ * @param acks what was answered to each message; of several, one may wait for a second administrator and another not
  * @param after the catalog now, with its effective verdicts
  */
 export function changeAnswer(
   before: CatalogSnapshot,
-  ack: CatalogAck | undefined,
+  acks: readonly CatalogAck[],
   after: CatalogReading,
   tools: readonly string[],
 ): Answer {
   const { tenant, server, policyVersion, entries, pending } = after.snapshot;
-  const waiting = pending.find(({ changeId }) => changeId === ack?.changeId);
-  const isChanged = ack?.status === 'applied' && ack.policyVersion !== before.policyVersion;
+  const ack = acks.find((each) => each.status === 'waiting') ?? acks.at(-1);
+  const [waiting, ...others] = pending.filter(({ changeId }) => acks.some((each) => each.changeId === changeId));
+  const isChanged = acks.some((each) => each.policyVersion !== before.policyVersion);
   const status = ack?.status === 'waiting' ? 'waiting' : isChanged ? 'applied' : 'unchanged';
   return {
     json: {
@@ -38,6 +39,7 @@ export function changeAnswer(
       status,
       policyVersion,
       ...defined({ change: waiting }),
+      ...(others.length === 0 ? {} : { otherChanges: others }),
       tools: entries
         .filter(({ name }) => tools.includes(name))
         .map(({ name, setting }) => ({ name, setting, verdict: after.verdicts.get(name) })),
@@ -48,7 +50,9 @@ export function changeAnswer(
       const shown = tools.length === 0 ? [] : [toolTable(after, paint, tools)];
       return [
         head,
-        ...(waiting === undefined ? [] : [pendingText(after.snapshot, waiting, Date.now(), paint)]),
+        ...[waiting, ...others].flatMap((each) =>
+          each === undefined ? [] : [pendingText(after.snapshot, each, Date.now(), paint)],
+        ),
         ...shown,
       ].join('\n\n');
     },

@@ -55,6 +55,8 @@ export interface RecordedDeeds {
   readonly outcomes: Map<string, string>;
   /** Calls whose last dispatch ended without an answer: only a person can make their outcome known. */
   readonly lost: Set<string>;
+  /** Why a stretch's record of its calls cannot be read, if one cannot. */
+  unread?: { readonly error: unknown };
 }
 
 /**
@@ -195,7 +197,11 @@ async function noteCall(
   const at = String(ended?.scheduledEventId);
   if (stretches.has(at)) {
     const last = timedOut?.failure?.timeoutFailureInfo?.lastHeartbeatDetails;
-    return noteStretch(deeds, (await decoded(client, (completed?.result ?? last)?.payloads))[0]);
+    const record = await decoded(client, (completed?.result ?? last)?.payloads).catch((error: unknown) => {
+      deeds.unread = { error };
+      return [];
+    });
+    return noteStretch(deeds, record[0]);
   }
   const callId = calls.get(at) ?? (ended === completed ? polls.get(at) : undefined);
   if (callId === undefined) return;
@@ -207,6 +213,7 @@ async function noteCall(
 /**
  * Reports what the ledger and the history do not both have.
  * @param before entries read before the history; `after`: entries read after it
+ * @throws why a record of calls cannot be read, if the ledger has a call that may stand in it
  */
 export function compareWithHistory(
   { before, after }: { readonly before: readonly AnyEntry[]; readonly after: readonly AnyEntry[] },
@@ -224,8 +231,11 @@ export function compareWithHistory(
       else if (signed !== undefined && !hashes.includes(signed))
         fault(seq, `is ${fact.kind} of ${id} under another signature than was sent`);
     }
-    if (fact.kind === 'dispatched' && !deeds.dispatched.has(`${textAt(fact, 'callId')}/${String(fact['attempt'])}`))
+    if (fact.kind === 'dispatched' && !deeds.dispatched.has(`${textAt(fact, 'callId')}/${String(fact['attempt'])}`)) {
+      // The key of that record may be missing here: the call may stand there.
+      if (deeds.unread !== undefined) throw deeds.unread.error;
       fault(seq, `says that ${textAt(fact, 'callId')} was dispatched, which history does not`);
+    }
     const isKnown = fact.kind === 'outcome' && fact['outcome'] !== 'unknown';
     const outcome = isKnown ? deeds.outcomes.get(textAt(fact, 'callId') ?? '') : undefined;
     if (outcome !== undefined && outcome !== textAt(fact, 'outcomeHash'))

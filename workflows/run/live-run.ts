@@ -52,6 +52,8 @@ type Seen = Pick<ModelStepInput['base'], 'length' | 'digest'>;
 
 /** Temporal takes 2 MiB for the input of an execution, and terminates the one that continues as new with more. */
 const MOST_INPUT_BYTES = 2_000_000;
+/** Room beside that for the journal's head. Without it a run that just fits would begin to hand over again and again. */
+const HEAD_BYTES = 65_536;
 
 /** Outcome of a call that is under way when the run fails: nobody will hear its answer. */
 const LOST: Outcome = {
@@ -464,10 +466,14 @@ export class LiveRun extends Entity {
     return { ...this.spec, input: [] };
   }
 
-  /** True if the next execution's input would not hold the run, which Temporal answers by terminating it. */
-  isTooLarge(journal: JournalHead = EMPTY_JOURNAL): boolean {
+  /**
+   * True if the next execution's input would not hold the run, which Temporal answers by terminating it.
+   * @param head absent as long as nothing is stored
+   */
+  isTooLarge(head?: JournalHead): boolean {
     if (this.#prepared === undefined) return false;
-    return byteLength(JSON.stringify([this.carriedSpec, this.carry(journal)])) > MOST_INPUT_BYTES;
+    const bytes = byteLength(JSON.stringify([this.carriedSpec, this.carry(head ?? EMPTY_JOURNAL)]));
+    return bytes > MOST_INPUT_BYTES + (head === undefined ? 0 : HEAD_BYTES);
   }
 
   carry(journal: JournalHead): Carry {

@@ -156,6 +156,23 @@ describe('conditions within their limits of time, and what they may read', () =>
       expect(new Set(answers.flat())).toEqual(new Set([true]));
     });
 
+    test('policies that are asked at one time have room for one of them beside what is kept', async () => {
+      const conditions = new Conditions(200_000);
+      const all = Array.from({ length: 8 }, (_, caller) =>
+        Array.from({ length: 10 }, (__, index) => `args.s.matches("^ab?c{1,${caller * 10 + index + 1}}")`),
+      );
+      let most = 0;
+      const answers = all.map(async (own) =>
+        conditions.asked([policyOf(...own)], inputs(), new ConditionClock(), (ask) => {
+          most = Math.max(most, conditions.bytes);
+          return own.map(ask);
+        }),
+      );
+      expect(new Set((await Promise.all(answers)).flat())).toEqual(new Set([true]));
+      // One takes a megabyte.
+      expect(most).toBeLessThan(1_600_000);
+    });
+
     test('a policy has at most 500 patterns, and what is beyond is named before anything is compiled', async () => {
       const two = 'args.s.matches("a") || args.s.matches("b")';
       const policy = policyOf(...Array.from({ length: 250 }, (_, index) => `${two} || args.n == ${index}`));
@@ -163,6 +180,17 @@ describe('conditions within their limits of time, and what they may read', () =>
       const one = { id: 'one', when: 'args.s.matches("a")', then: 'ask' as const };
       const reason = 'uses `matches` beyond the 500 times that a policy may';
       expect(await new Conditions().problems({ rules: [...policy.rules, one] })).toEqual([{ index: 250, reason }]);
+    });
+
+    test('a pattern is no longer as RE2 than a class that is repeated a thousand times', async () => {
+      const wide = `args.s.matches("(?:${'a'.repeat(180)}){1000}")`;
+      const reason = 'has a pattern that makes 180002 instructions of RE2; 2500 are allowed. Repeat less in it';
+      expect(await new Conditions().problems(policyOf(wide))).toEqual([{ index: 0, reason }]);
+      // It was admitted by a worker of before.
+      expect(await holds(wide)).toBe('failed');
+      const usual = 'args.s.matches("^[a-z0-9 ]{1,1000}$") && args.s.matches("^.{0,1000}$")';
+      expect(await new Conditions().problems(policyOf(usual))).toEqual([]);
+      expect(await holds(usual)).toBe(true);
     });
 
     test('a hostile pattern keeps little between texts', () => {

@@ -1,6 +1,7 @@
 /** A change of tool policies by command: what is sent, and what is not sent at all (H-7). */
 import { describe, expect, test } from '@jest/globals';
 import type { Session } from '../../../../cli/session/session.ts';
+import { plain } from '../../../../cli/session/terminal.ts';
 import { changeTools, type ToolsChange } from '../../../../cli/verbs/catalog-changes.ts';
 import { CountersignError } from '../../../../contracts/errors.ts';
 import type { CatalogEntry, CatalogSnapshot, SetToolPoliciesInput } from '../../../../contracts/schemas/catalog.ts';
@@ -11,6 +12,15 @@ const known = catalogEntry({ name: 'read_file', setting: asking });
 const changed = catalogEntry({ setting: asking, definition: { hash: definition('second'), refresh: 2 } });
 const HASH = definition('second').slice(0, 12);
 const options = { tenant: 'acme', as: 'ann' };
+
+const WAITS = {
+  changeId: 'change-1',
+  digest: 'd'.repeat(64),
+  by: { id: 'ann', groups: [] },
+  openedAt: '2026-01-31T09:00:00.000Z',
+  deadline: '2026-02-01T09:00:00.000Z',
+  changes: [{ tool: 'read_file', denied: false }],
+};
 
 interface Sent {
   readonly answer: Awaited<ReturnType<typeof changeTools>>;
@@ -24,7 +34,13 @@ async function change(
     over = {},
     fails,
     entries = [known, changed],
-  }: { readonly over?: object; readonly fails?: CountersignError; readonly entries?: readonly CatalogEntry[] } = {},
+    takes = (message) => ({ status: 'applied', policyVersion: message.expectedVersion + 1 }),
+  }: {
+    readonly over?: object;
+    readonly fails?: CountersignError;
+    readonly entries?: readonly CatalogEntry[];
+    readonly takes?: (message: SetToolPoliciesInput) => object;
+  } = {},
 ): Promise<Sent> {
   const {
     answered: _,
@@ -36,6 +52,7 @@ async function change(
   });
   // Sound: a catalog is what a snapshot shows, but for the ledger.
   const snapshot = { ...rest, ledgerLength: 0, ledgerHead: 'a'.repeat(64) } as CatalogSnapshot;
+  snapshot.pending.push(WAITS);
   const messages: SetToolPoliciesInput[] = [];
   const handle = {
     server: 'files',
@@ -44,7 +61,7 @@ async function change(
       messages.push(message);
       if (fails !== undefined) throw fails;
       if (message.changes.length > 1_000) throw new CountersignError('CATALOG_INVALID', 'Too many.');
-      return { requestId: message.requestId, status: 'applied', policyVersion: message.expectedVersion + 1 };
+      return { requestId: message.requestId, ...takes(message) };
     },
     definitions: async () => {
       throw new CountersignError('ARTIFACT_MISSING', 'Elsewhere.');
@@ -110,6 +127,40 @@ describe('what is sent', () => {
     ]);
     expect(new Set(messages.flatMap(({ changes }) => changes.map(({ tool }) => tool))).size).toBe(1_400);
     expect(messages.map(({ requestId }) => requestId === 'mine')).toEqual([true, false]);
+  });
+
+  describe('in several messages', () => {
+    const entries = Array.from({ length: 1_400 }, (_, index) => catalogEntry({ name: `tool-${index}` }));
+    const all = { tools: [], all: true, change: { denied: true } };
+
+    test('is not told as applied where one of them waits for a second administrator', async () => {
+      const { answer, messages } = await change(all, {
+        entries,
+        takes: ({ changes, expectedVersion }) =>
+          changes.length === 1_000
+            ? { status: 'waiting', changeId: 'change-1', policyVersion: expectedVersion }
+            : { status: 'applied', policyVersion: expectedVersion + 1 },
+      });
+      expect(messages.map(({ expectedVersion }) => expectedVersion)).toEqual([4, 4]);
+      expect(answer.json).toMatchObject({ status: 'waiting', changeId: 'change-1', change: WAITS });
+      expect(answer.text(plain)).toContain('change-1');
+    });
+
+    test('is said to be taken in part where a later one is refused', async () => {
+      const refused = change(all, {
+        entries,
+        takes: ({ changes, expectedVersion }) => {
+          if (changes.length < 1_000)
+            throw new CountersignError('CATALOG_VERSION_CONFLICT', 'Somebody has changed it; nothing was changed.');
+          return { status: 'applied', policyVersion: expectedVersion + 1 };
+        },
+      });
+      await expect(refused).rejects.toMatchObject({
+        code: 'CATALOG_VERSION_CONFLICT',
+        message:
+          'Somebody has changed it; nothing was changed. That is said of the last 400 of 1400 tools: the change of the first 1000 was taken. To go on, give the command once more.',
+      });
+    });
   });
 
   test('is told as done, also where verdicts cannot be told here', async () => {

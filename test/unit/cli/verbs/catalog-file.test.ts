@@ -2,8 +2,10 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { parse } from 'yaml';
+import type { Session } from '../../../../cli/session/session.ts';
+import { importFile } from '../../../../cli/verbs/catalog.ts';
 import { catalogYaml, importTarget, parseCatalogFile } from '../../../../cli/verbs/catalog-file.ts';
-import type { CatalogEntry, CatalogSnapshot } from '../../../../contracts/schemas/catalog.ts';
+import type { CatalogEntry, CatalogSnapshot, SetToolPoliciesInput } from '../../../../contracts/schemas/catalog.ts';
 import { catalogFile, importPlan } from '../../../../domain/catalog/file.ts';
 import { toolName } from '../../../support/builders/arbitraries.ts';
 import { catalogEntries, toolSetting as anySetting } from '../../../support/builders/catalog-arbitraries.ts';
@@ -156,4 +158,29 @@ test('the command line may say whose tools they are where the file does not, and
     [{ tenant: 'acme', server: 'files' }, { server: 'other' }],
   ])
     expect(() => importTarget(file ?? {}, options ?? {}, 'x')).toThrow(expect.objectContaining({ code: 'USAGE' }));
+});
+
+test('a file that changes more tools than one message takes is imported in several', async () => {
+  const named = (over: Partial<CatalogEntry>) =>
+    Array.from({ length: 1_200 }, (_, index) => catalogEntry({ name: `tool-${index}`, ...over }));
+  const snapshot = snapshotOf(named({}));
+  const sent: SetToolPoliciesInput[] = [];
+  const handle = {
+    server: 'files',
+    snapshot: async () => snapshot,
+    setToolPolicies: async (message: SetToolPoliciesInput) => {
+      sent.push(message);
+      return { requestId: message.requestId, status: 'applied', policyVersion: message.expectedVersion + 1 };
+    },
+    definitions: async () => new Map(),
+  };
+  const session = { countersign: { catalog: () => handle }, settings: { policy: {}, trusted: {} } };
+  const file = catalogFile(snapshotOf(named({ setting: toolSetting({ enabled: false }) })));
+  // Sound: it has all that an import uses.
+  const answer = await importFile(session as unknown as Session, file, 'x.yaml', { tenant: 'acme', as: 'ann' });
+  expect(sent.map(({ changes, expectedVersion }) => [changes.length, expectedVersion])).toEqual([
+    [1_000, 3],
+    [200, 4],
+  ]);
+  expect(answer.json).toMatchObject({ status: 'applied' });
 });

@@ -4,11 +4,14 @@ import type { Client } from '@temporalio/client';
 import { defaultPayloadConverter } from '@temporalio/common';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { loadDataConverter } from '@temporalio/common/lib/internal-non-workflow/index.js';
-import { readDeeds } from '../../../../client/ledger/history.ts';
+import { compareWithHistory, readDeeds } from '../../../../client/ledger/history.ts';
+import type { AnyEntry } from '../../../../contracts/schemas/ledger.ts';
 import { hashOf } from '../../../../domain/text/canonical.ts';
 import { createDataConverter } from '../../../../workers/codec.ts';
 
 const payloads = (value: unknown) => ({ payloads: [defaultPayloadConverter.toPayload(value)] });
+/** Of a codec that is not ours. */
+const UNREAD = { payloads: [{ metadata: { encoding: Buffer.from('binary/other') }, data: Buffer.from('x') }] };
 const STARTED = { eventId: 1, workflowExecutionStartedEventAttributes: { input: payloads({}) } };
 const scheduled = (eventId: number, name: string, input: unknown = {}) => ({
   eventId,
@@ -110,15 +113,40 @@ test('each execution is read under a deadline of its own: a Temporal that falls 
   for (const until of deadlines) expect(until - Date.now()).toBeLessThanOrEqual(5_000);
 });
 
+test.each([
+  ['answer', { activityTaskCompletedEventAttributes: { scheduledEventId: 5, result: UNREAD } }],
+  [
+    'last word',
+    {
+      activityTaskTimedOutEventAttributes: {
+        scheduledEventId: 5,
+        failure: { timeoutFailureInfo: { lastHeartbeatDetails: UNREAD } },
+      },
+    },
+  ],
+])('the %s of a stretch that nobody can read keeps only its own calls from being verified', async (_, event) => {
+  const loadedDataConverter = createDataConverter({ encryption: { keys: [] } });
+  const events = [STARTED, scheduled(5, 'stretch'), event].map((each) => ({ ...each, eventTime: msToTs(1_000) }));
+  const client = clientOf({ first: events });
+  const deeds = await readDeeds(Object.assign(client, { options: { loadedDataConverter } }), 'run-1');
+  const entry = (fact: AnyEntry['fact']): AnyEntry => ({ seq: 0, at: '', prev: '', hash: '', fact });
+  const started = [entry({ kind: 'run.rolled' })];
+  expect(compareWithHistory({ before: started, after: started }, deeds)).toEqual([]);
+  // Its key may be missing here, so that it is nobody's fault.
+  const sent = [entry({ kind: 'dispatched', callId: 't1.c0', attempt: 1 })];
+  expect(() => compareWithHistory({ before: sent, after: sent }, deeds)).toThrow(
+    expect.objectContaining({ code: 'CONFIG_INVALID' }),
+  );
+});
+
 test('what anybody may write into a history and nobody can read keeps nobody from verifying the rest', async () => {
   const loadedDataConverter = createDataConverter({ encryption: { keys: [] } });
-  const unread = { payloads: [{ metadata: { encoding: Buffer.from('binary/other') }, data: Buffer.from('x') }] };
   const eventTime = msToTs(1_000);
   const events = [
     STARTED,
-    { eventId: 2, workflowExecutionSignaledEventAttributes: { signalName: 'decide', input: unread } },
+    { eventId: 2, workflowExecutionSignaledEventAttributes: { signalName: 'decide', input: UNREAD } },
     scheduled(5, 'callTool', { callId: 't1.c0', attempt: 1 }),
-    { activityTaskCompletedEventAttributes: { scheduledEventId: 5, result: unread } },
+    { activityTaskCompletedEventAttributes: { scheduledEventId: 5, result: UNREAD } },
     scheduled(9, 'callTool', { callId: 't1.c1', attempt: 1 }),
     completed(9, ended('t1.c1').result),
   ];
@@ -127,7 +155,7 @@ test('what anybody may write into a history and nobody can read keeps nobody fro
   expect([...deeds.dispatched]).toEqual(['t1.c0/1', 't1.c1/1']);
   expect([...deeds.outcomes.keys()]).toEqual(['t1.c1']);
   // Without the key of the run itself nothing is verified, and that is told.
-  const sealed = [{ ...STARTED, eventTime, workflowExecutionStartedEventAttributes: { input: unread } }];
+  const sealed = [{ ...STARTED, eventTime, workflowExecutionStartedEventAttributes: { input: UNREAD } }];
   await expect(
     readDeeds(Object.assign(clientOf({ first: sealed }), { options: { loadedDataConverter } }), 'run-1'),
   ).rejects.toMatchObject({ code: 'CONFIG_INVALID' });
