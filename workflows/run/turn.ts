@@ -172,7 +172,7 @@ const AT_REST: ReadonlySet<CallStatus> = new Set(['settled', 'waiting-for-consen
 
 /** True if the run hands over now. From then on no call leaves, not even for a client that is back in this very task. */
 function isToRoll(live: LiveRun): boolean {
-  if (live.reasonToRoll === undefined || !isSafePoint(live)) return false;
+  if (!isSafePoint(live) || live.reasonToRoll === undefined) return false;
   live.holdBack();
   return true;
 }
