@@ -209,7 +209,8 @@ const FOR_POLICY = {
 };
 const FOR_CLIENT = { ...FOR_POLICY, encryption: whole, artifacts: whole };
 const FOR_VAULT = { vault: whole, servers: each('url') };
-const FOR_TRUST = { trust: whole, egress: whole };
+/** Not the keys of the zone: workers alone have them. */
+const FOR_TRUST = { trust: only('mode', 'jwks'), egress: whole };
 
 function pick(value: unknown, wanted: Partial<Record<keyof ConfigInput, Part>>): unknown {
   if (!isRecord(value)) return value ?? {};
