@@ -83,7 +83,8 @@ function exported(runId: string, text: string): LedgerCopy {
     return { place: { workflowId: runId }, entries: whole.data.entries, signedHeads: [], faults: [] };
   }
   const copy = readLines(text, runId, 'the file');
-  if (copy.entries.length > 0) return copy;
+  // An empty file is a copy that has lost everything, and is reported as that.
+  if (copy.entries.length > 0 || text === '') return copy;
   // The text is neither form; the error describes what the form of --json would need.
   parseAs(ExportedLedger, jsonOf(text), 'USAGE', 'ledger file');
   return copy;

@@ -70,12 +70,15 @@ export async function loadClientSettings(
   return await load(path, { env, directory }, FOR_CLIENT);
 }
 
-/** Reads settings for commands that ask neither Temporal nor the store, and therefore need no secret at all. */
+/**
+ * Reads settings for commands that ask neither Temporal nor the store, and therefore need no secret at all. A section
+ * that nobody knows may be a mistyped `policy`: what is said of a file that workers refuse would be worth nothing.
+ */
 export async function loadPolicySettings(
   path: string | undefined,
   terminal: Pick<Terminal, 'env' | 'directory'>,
 ): Promise<Pick<ClientSettings, 'policy' | 'trusted' | 'serverUrls' | 'channels'>> {
-  const settings = await load(path, terminal, FOR_POLICY);
+  const settings = await load(path, terminal, FOR_POLICY, unknownSections);
   await refuseConditions(settings.policy, ['policy'], 'CONFIG_INVALID', 'policy of the configuration');
   return settings;
 }
@@ -108,10 +111,16 @@ async function load(
   path: string | undefined,
   { env, directory }: Pick<Terminal, 'env' | 'directory'>,
   wanted: Parameters<typeof pick>[1],
+  also: (value: unknown) => object = () => ({}),
 ): Promise<ClientSettings> {
   const file = await readConfigFile(path, env, directory);
   const what = file?.what ?? 'configuration';
-  const { value, withoutBucket } = reachable(pick(file?.value, wanted), env, what);
+  const picked = pick(file?.value, wanted);
+  const { value, withoutBucket } = reachable(
+    isRecord(picked) ? { ...picked, ...also(file?.value) } : picked,
+    env,
+    what,
+  );
   const { taskQueue, encryption, artifacts, servers, policy, egress } = parseAs(
     Config,
     substitute(value, env, what),
@@ -209,13 +218,20 @@ const FOR_POLICY = {
 };
 const FOR_CLIENT = { ...FOR_POLICY, encryption: whole, artifacts: whole };
 const FOR_VAULT = { vault: whole, servers: each('url') };
-const FOR_TRUST = { trust: whole, egress: whole };
+/** Not the keys of the zone: workers alone have them. */
+const FOR_TRUST = { trust: only('mode', 'jwks'), egress: whole };
 
 function pick(value: unknown, wanted: Partial<Record<keyof ConfigInput, Part>>): unknown {
   if (!isRecord(value)) return value ?? {};
   return Object.fromEntries(
     Object.entries(wanted).flatMap(([name, part]) => (value[name] === undefined ? [] : [[name, part(value[name])]])),
   );
+}
+
+/** Sections that no configuration has, for the check to refuse; without what stands in them. */
+function unknownSections(value: unknown): object {
+  const unknown = isRecord(value) ? Object.keys(value).filter((name) => !Object.hasOwn(Config.shape, name)) : [];
+  return Object.fromEntries(unknown.map((name) => [name, null]));
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -120,7 +120,7 @@ export const FORGET = verb({
     group: option.DECIDER_GROUP,
     comment: option.COMMENT,
   },
-  examples: ['forget nightly-42 5b0c… --as ann'],
+  examples: ['forget nightly-42 approve-t2.c0-by-ann-0b1c2d3e-4f5a --as ann'],
   run: async ({ args: { run: runId, decision: standing }, options, session }) => {
     const { as: id, group = [], comment } = options;
     const message = { standing, by: { id, groups: [...group] }, ...defined({ comment }) };

@@ -175,7 +175,7 @@ export const ASK = verb({
   name: 'ask',
   summary: 'make every call wait for a countersignature',
   description:
-    'Make every call of these tools wait for a countersignature, whatever other policy says; a tool that was denied is asked about, too',
+    'Make every call of these tools wait for a countersignature, also where other policy allows them. A tool that this catalog denied is asked about from then on; what the organisation or a run denies stays denied',
   args: { server: SERVER, tools: option.any(SPELLED) },
   options: {
     ...CHANGING,
@@ -263,30 +263,41 @@ export const DECISIONS: readonly Verb[] = [
   decision('reject', 'refuse a change that waits', 'Refuse a change that waits; nothing of it applies'),
 ];
 
+/** Hexadecimal characters of a sha256. */
+const WHOLE_DIGEST = 64;
+
 function decision(verdict: 'approve' | 'reject', summary: string, description: string): Verb {
   return verb({
     name: verdict,
     summary,
     description,
     args: { server: SERVER, change: option.one('id of the change, as `catalog show` has it') },
-    options: { ...ACTING, digest: option.text('<sha256>', 'decide only the change with this digest') },
+    options: {
+      ...ACTING,
+      digest: option.parsed(
+        option.digestOf,
+        '<sha256>',
+        'decide only the change with this digest, or one that begins so (at least 32 characters)',
+      ),
+    },
     examples: [
       `catalog ${verdict} files change-1 --as ben`,
-      `catalog ${verdict} files change-1 --as ben --digest 3f8a…`,
+      `catalog ${verdict} files change-1 --as ben --digest 3f8a90c2d1e45b6c7d8e9f0a1b2c3d4e`,
     ],
     run: async ({ args: { server, change: changeId }, options, session }) => {
       const { tenant } = options;
       return await session(async ({ countersign, settings }) => {
         const handle = countersign.catalog(server, tenant);
         const change = (await handle.snapshot()).pending.find((pending) => pending.changeId === changeId);
-        const digest = change?.digest ?? options.digest;
+        // A change that waits no more is named in full: its first answer may have been lost.
+        const digest = change?.digest ?? (options.digest?.length === WHOLE_DIGEST ? options.digest : undefined);
         const see = `countersign catalog show ${server} --tenant ${tenant}`;
         const facts = { tenant, server, changeId };
         if (digest === undefined) {
           const message = `No change ${changeId} waits in the catalog of ${server}. See: ${see}`;
           throw new CountersignError('REQUEST_NOT_OPEN', message, facts);
         }
-        if (options.digest !== undefined && options.digest !== digest) {
+        if (options.digest !== undefined && !digest.startsWith(options.digest)) {
           const message = `Change ${changeId} has digest ${digest}, not the one you named. Read it again (${see}) before you decide; nothing was sent.`;
           throw new CountersignError('DIGEST_MISMATCH', message, facts);
         }

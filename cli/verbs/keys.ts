@@ -187,7 +187,7 @@ const ZONE_NEW = verb({
   run: async ({ args, options, terminal }) => {
     const id = parseAs(Name, args.id, 'USAGE', 'key id');
     const key = randomBytes(32).toString('base64');
-    const hint = `In countersign.yaml of all workers. Put it last until all of them have it, then first:\n\n  trust:\n    zone:\n      keys:\n        - id: ${id}\n          key: \${ZONE_KEY}`;
+    const hint = `In countersign.yaml of all workers. Put it last until all of them have it, then first:\n\n  trust:\n    zone:\n      keys:\n        - id: ${id}\n          key: \${COUNTERSIGN_ZONE_KEY}`;
     if (options.json !== true) terminal.err(`\n${hint}\n`);
     return await Promise.resolve({ json: { id, key }, text: () => key });
   },

@@ -40,7 +40,7 @@ const CHECK = verb({
       ...ruleWarnings(policy, Object.keys(serverUrls)),
       ...approverWarnings(settings),
     ];
-    const size = `${(policy.rules ?? []).length} rules, ${Object.keys(policy.servers ?? {}).length} servers`;
+    const size = `${(policy.rules ?? []).length} rules, entries for ${Object.keys(policy.servers ?? {}).length} servers`;
     const many = warnings.length;
     const isFailure = options.strict === true && many > 0;
     return {

@@ -32,6 +32,8 @@ export function troubleOf(error: unknown, about: Subject): CountersignError {
   if (isUnreplayable(error) && about !== '') return stuckOn(about, error.message, error);
   if (error instanceof WorkflowFailedError) return failedRun(error, about);
   const { title, missing, notThere, facts } = namingOf(about);
+  if (isOfAnotherKind(error) && about !== '')
+    return new CountersignError(missing, ofAnotherKind(about), facts, { cause: error });
   const coded = codedFailureIn(error);
   if (coded !== undefined)
     return new CountersignError(coded.code, coded.message, { ...facts, ...coded.facts }, { cause: error });
@@ -131,6 +133,25 @@ function wayOut(about: Subject): string {
 /** True if the error is the answer of a worker that cannot replay the run. */
 function isUnreplayable(error: unknown): error is QueryNotRegisteredError {
   return error instanceof QueryNotRegisteredError && error.message.includes('[TMPRL1100]');
+}
+
+/**
+ * True if the workflow has no such query or update, in the words of `@temporalio/workflow`. Every run and catalog has
+ * all that are asked here.
+ */
+function isOfAnotherKind(error: unknown): boolean {
+  if (error instanceof QueryNotRegisteredError) return error.message.includes('did not register a handler for ');
+  const cause = error instanceof WorkflowUpdateFailedError ? error.cause : undefined;
+  return cause instanceof ApplicationFailure && cause.message.startsWith('No registered handler for update: ');
+}
+
+function ofAnotherKind(about: Subject): string {
+  const id = workflowIdOf(about);
+  if (typeof about !== 'string') return `Workflow ${id} is no catalog. Look at it in Temporal UI; nothing was changed.`;
+  const next = id.startsWith('catalog/')
+    ? `Catalogs have such ids: countersign catalog show SERVER --tenant TENANT, and countersign ledger ${id}.`
+    : 'countersign requests lists the runs that wait.';
+  return `Workflow ${id} is no run; nothing was changed. ${next}`;
 }
 
 /**

@@ -35,16 +35,16 @@ export function modelText(outcome: Outcome): ModelText {
         : { text: `Not executed (${outcome.code}): ${outcome.message}`, isError: true };
     case 'denied':
       if (outcome.repeatOf !== undefined)
-        return repeatText(outcome.repeatOf, `refused by policy (${outcome.code}): ${outcome.message}`);
+        return repeatText(outcome.repeatOf, `refused by policy (${outcome.code}): ${closed(outcome.message)}`);
       return {
-        text: `Not executed: refused by policy (${outcome.code}): ${outcome.message} Do not retry this exact tool call.`,
+        text: `Not executed: refused by policy (${outcome.code}): ${closed(outcome.message)} Do not retry this exact tool call.`,
         isError: true,
       };
     case 'rejected':
       if (outcome.repeatOf !== undefined)
-        return repeatText(outcome.repeatOf, `rejected by a person. Reason given: ${outcome.reason}`);
+        return repeatText(outcome.repeatOf, `rejected by a person. Reason given: ${closed(outcome.reason)}`);
       return {
-        text: `Not executed: a person rejected this call. Reason given: ${outcome.reason} Do not retry this exact tool call.`,
+        text: `Not executed: a person rejected this call. Reason given: ${closed(outcome.reason)} Do not retry this exact tool call.`,
         isError: true,
       };
     case 'expired':
@@ -74,6 +74,12 @@ function recordedText(by: string, what: 'succeeded' | 'failed', words: string): 
     text: `This call was sent, and its answer was lost. ${by} has found out what became of it: it ${what}. Take this as final and do not repeat the call. What follows are the words of ${by}, not the tool's.\n${words}`,
     isError: true,
   };
+}
+
+/** Ends what people or operators wrote, so that it does not run into our own words. */
+function closed(words: string): string {
+  const text = words.trimEnd();
+  return /[.!?…:;。！？]["'”’»)\]]*$/u.test(text) ? text : `${text}.`;
 }
 
 /** The text for a call refused as before: nothing changes before the user says more. */

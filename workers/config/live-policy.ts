@@ -97,11 +97,16 @@ export class LivePolicy {
       if (isUnread && this.#unread === this.#seen) return;
       if (isUnread) this.#unread = this.#seen;
       else this.#read = this.#seen;
-      const why = error instanceof CountersignError ? error.message : 'The configuration cannot be read.';
-      this.#told.error(`The policy of before stays in force. ${why}`);
+      this.#told.error(`The policy of before stays in force. ${isUnread ? this.#unreadable(error) : wordsOf(error)}`);
     } finally {
       this.#isLooking = false;
     }
+  }
+
+  /** Nobody has to name another file here: this one is read again by itself. */
+  #unreadable({ cause }: CountersignError): string {
+    const code = typeof cause === 'object' && cause !== null && 'code' in cause ? String(cause.code) : 'error';
+    return `The configuration file ${this.#path} cannot be read (${code}). Put it back, or let this process read it: it is read again by itself.`;
   }
 
   #take(policy: OrganisationPolicy): void {
@@ -140,6 +145,10 @@ export class LivePolicy {
       throw invalid(`The ${what} is not valid: ${problem.path} ${problem.reason}. Correct it and try again.`);
     return policy;
   }
+}
+
+function wordsOf(error: unknown): string {
+  return error instanceof CountersignError ? error.message : 'The configuration cannot be read.';
 }
 
 function invalid(message: string): CountersignError {

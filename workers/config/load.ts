@@ -75,7 +75,9 @@ export async function readConfigFile(
   const chosen = named ?? (fromEnvironment === '' ? undefined : fromEnvironment);
   const path = resolve(workingDirectory, chosen ?? CONFIG_FILE);
   const shown = relative(workingDirectory, path);
-  const what = `configuration file ${shown.startsWith('..') ? path : shown}`;
+  // From the root, where services are started, a relative path looks like one from anywhere.
+  const isNear = !shown.startsWith('..') && dirname(workingDirectory) !== workingDirectory;
+  const what = `configuration file ${isNear ? shown : path}`;
   const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (chosen === undefined && error.code === 'ENOENT') return undefined;
     const origin =

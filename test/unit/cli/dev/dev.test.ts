@@ -1,8 +1,8 @@
 /** `countersign dev` before anything is started: ports, model, folder. */
 import { once } from 'node:events';
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { copyFile, readdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { afterEach, expect, test } from '@jest/globals';
 import { startDevCodec } from '../../../../cli/dev/codec.ts';
 import { prepareFolder, writeConfig } from '../../../../cli/dev/folder.ts';
@@ -48,6 +48,19 @@ test('the Temporal CLI is the one that is named, else one on PATH, else the erro
   expect(findTemporalCli({ PATH: `${await folder()}:${bin}` })).toBe(join(bin, 'temporal'));
   expect(() => findTemporalCli({ TEMPORAL_CLI_PATH: '/nope', PATH: bin })).toThrow(/TEMPORAL_CLI_PATH names \/nope/);
   expect(() => findTemporalCli({})).toThrow(/docs\.temporal\.io\/cli/);
+});
+
+test('a copy of its configuration in the folder above names the same artifact store', async () => {
+  const above = await folder();
+  const made = await prepareFolder(join(above, '.countersign'));
+  await writeConfig(made, demoModel({}), 'http://127.0.0.1:8234/mcp');
+  const copy = join(above, 'countersign.yaml');
+  await copyFile(made.config, copy);
+  const stores = [made.config, copy].map(async (path) => {
+    const { config, baseDirectory } = await loadConfig(path, {});
+    return resolve(baseDirectory, config.artifacts.directory);
+  });
+  expect(await Promise.all(stores)).toEqual([made.artifacts, made.artifacts]);
 });
 
 test.each([

@@ -28,6 +28,11 @@ test('those of a file beside the configuration, of which nothing else is looked 
   expect(await keys(yaml, false)).toEqual([backend.entry]);
 });
 
+test('the keys of the zone, which workers alone have, are not asked for', async () => {
+  const zone = 'zone: { keys: [{ id: zone-2026, key: "${COUNTERSIGN_ZONE_KEY}" }] }';
+  expect(await keys(`trust: { mode: signed, jwks: trust.jwks, ${zone} }\n`)).toEqual([backend.entry]);
+});
+
 test.each<[string, string]>([
   ['in trust mode `temporal`', 'trust: { mode: temporal }\n'],
   ['that says nothing of trust', 'taskQueue: other\n'],

@@ -135,6 +135,18 @@ describe('check', () => {
     expect((await policy('check odd.yaml', shadowed)).out).toContain('policy.rules[1] never matches: policy.rules[0]');
   });
 
+  test.each(['check wrong.yaml', 'explain bank pay --config wrong.yaml', 'test cases.yaml --config wrong.yaml'])(
+    'a mistyped section is refused, as workers refuse it, and no policy without a rule: %s',
+    async (line) => {
+      const wrong = 'polcy: { halt: { reason: "${NOT_SET}" } }\nservers: {}\n';
+      expect(errorOf(await policy(`${line} --json`, { 'wrong.yaml': wrong }))).toMatchObject({
+        code: 'CONFIG_INVALID',
+        message:
+          'The configuration file wrong.yaml is not valid: polcy is not a known field. Correct it and try again.',
+      });
+    },
+  );
+
   test('a policy that is meant so is valid', async () => {
     expect(documentOf(await policy('check --strict --json'))).toEqual({ valid: true, warnings: [] });
   });

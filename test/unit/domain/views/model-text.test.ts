@@ -80,6 +80,18 @@ describe('an outcome', () => {
     expect(text).not.toContain('ann');
   });
 
+  test.each([
+    ['wrong quarter', 'wrong quarter. Do not retry'],
+    ['wrong quarter \n', 'wrong quarter. Do not retry'],
+    ['The amount is wrong.', 'The amount is wrong. Do not retry'],
+    ['Ann said "never!"', 'Ann said "never!" Do not retry'],
+  ])('the words of a person or an operator do not run into ours: %j', (reason, read) => {
+    expect(textOf({ kind: 'rejected', by: 'ann', reason })).toContain(`Reason given: ${read}`);
+    expect(textOf({ kind: 'denied', code: 'POLICY_DENIED', message: reason })).toContain(`: ${read}`);
+    const again = textOf({ kind: 'rejected', by: 'ann', reason, repeatOf: 't1.c0' });
+    expect(again).toContain(read.replace('Do not retry', 'Nobody was asked again'));
+  });
+
   test('F-5: an expired request is never called denied or rejected, and may be proposed again', () => {
     const { text } = modelText(outcomes().expired);
     expect(text).not.toMatch(/denied|refused|rejected by|person rejected/i);

@@ -37,6 +37,12 @@ describe('where the configuration comes from', () => {
     expect((await loadConfig(undefined, { COUNTERSIGN_CONFIG: '' }, directory)).config.taskQueue).toBe('c');
   });
 
+  test('an error names a file by its whole path where the process was started in the root, as services are', async () => {
+    const path = join(await folder({ 'countersign.yaml': 'taskQueues: a' }), 'countersign.yaml');
+    const error = await refusalOf(loadConfig(path, {}, '/'));
+    expect(error.message).toContain(`The configuration file ${path} is not valid: taskQueues `);
+  });
+
   test('a file elsewhere brings its own base directory', async () => {
     const elsewhere = await folder({ 'x.yaml': 'taskQueue: x' });
     const { baseDirectory } = await loadConfig(join(elsewhere, 'x.yaml'), {}, await folder());

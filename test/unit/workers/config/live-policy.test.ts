@@ -136,7 +136,17 @@ describe('INV-G4: keeps the policy of before, and says why once', () => {
     await rm(path);
     await look(live, 4);
     expect(live.current.strategy).toBe('never');
-    expect(told).toEqual([expect.stringContaining('cannot be read (ENOENT)')]);
+    expect(told).toEqual([
+      `The policy of before stays in force. The configuration file ${path} cannot be read (ENOENT). Put it back, or let this process read it: it is read again by itself.`,
+    ]);
+  });
+
+  test('a file that is wrong, by its whole path', async () => {
+    const live = followed();
+    await look(live);
+    await writeFile(path, 'policy: { strategie: never }');
+    await look(live);
+    expect(told).toEqual([expect.stringContaining(`The configuration file ${path} is not valid: policy.strategie`)]);
   });
 });
 

@@ -1,0 +1,43 @@
+/** The id of a catalog, or of a workflow of one's own, in the place of a run's: that is no fault of the service. */
+import { expect, test } from '@jest/globals';
+import { QueryNotRegisteredError, WorkflowUpdateFailedError } from '@temporalio/client';
+import { ApplicationFailure } from '@temporalio/common';
+import { troubleOf } from '../../../../client/engine/trouble.ts';
+
+const ANSWERS = [
+  [
+    'a query',
+    new QueryNotRegisteredError('Workflow did not register a handler for state. Registered queries: [snapshot]', 3),
+  ],
+  [
+    'an update',
+    new WorkflowUpdateFailedError(
+      'Workflow Update failed',
+      ApplicationFailure.nonRetryable('No registered handler for update: say'),
+    ),
+  ],
+] as const;
+
+test.each(ANSWERS)('%s that a workflow does not know is told as no run, with the command for catalogs', (_, answer) => {
+  const error = troubleOf(answer, 'catalog/acme/files');
+  expect(error).toMatchObject({ code: 'RUN_NOT_FOUND', facts: { runId: 'catalog/acme/files' } });
+  expect(error.message).toBe(
+    'Workflow catalog/acme/files is no run; nothing was changed. Catalogs have such ids: countersign catalog show SERVER --tenant TENANT, and countersign ledger catalog/acme/files.',
+  );
+  expect(troubleOf(answer, 'nightly').message).toBe(
+    'Workflow nightly is no run; nothing was changed. countersign requests lists the runs that wait.',
+  );
+});
+
+test('so is a catalog that is none', () => {
+  expect(troubleOf(ANSWERS[0][1], { tenant: 'acme', server: 'files' })).toMatchObject({
+    code: 'CATALOG_NOT_FOUND',
+    message: 'Workflow catalog/acme/files is no catalog. Look at it in Temporal UI; nothing was changed.',
+  });
+});
+
+test('another failure of a query or an update is told as it is', () => {
+  const failed = new WorkflowUpdateFailedError('Workflow Update failed', ApplicationFailure.nonRetryable('no'));
+  expect(troubleOf(failed, 'nightly').code).toBe('INTERNAL');
+  expect(troubleOf(new QueryNotRegisteredError('no', 3), 'nightly').code).toBe('INTERNAL');
+});
