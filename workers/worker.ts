@@ -7,6 +7,8 @@
  * 3. If one worker fails, the others are shut down, so that calls under way on them get their grace time.
  * 4. The first failure is the one that is reported. Connections are closed after the last worker: one in use does not
  *    close, and its complaint would hide the reason.
+ * 5. What else may fail at the start comes before the first worker is made: the SDK takes back only workers that have run,
+ *    so one that is made and never runs keeps its thread, and the process alive.
  */
 import { type Client, Client as TemporalClient, type Connection } from '@temporalio/client';
 import {
@@ -103,9 +105,10 @@ export async function startWorkers(asked: WorkersOptions): Promise<Workers> {
       connections,
     );
     replaceThreads();
-    const workers = await Promise.all(options.map((own) => Worker.create({ ...base, ...own })));
-    const health = await startHealth(loaded, role, () => workers.every((worker) => worker.getState() === 'RUNNING'));
+    let workers: readonly Worker[] = [];
+    const health = await startHealth(loaded, role, () => workers.length > 0 && workers.every(isRunning));
     if (health !== undefined) connections.push(health);
+    workers = await Promise.all(options.map((own) => Worker.create({ ...base, ...own })));
     const address = connectionOptions.address ?? 'localhost:7233';
     const build = { buildId: bundle?.buildId, bundle: origin, version: packageVersion() };
     const memoryMiB = Math.round(memory / 1_048_576);
@@ -283,10 +286,14 @@ export async function runCrew(workers: readonly Member[], connections: readonly 
   }
 }
 
+function isRunning(worker: Member): boolean {
+  return worker.getState() === 'RUNNING';
+}
+
 /** Asks running workers to take no new work and end. */
 export function shutDown(workers: readonly Member[]): void {
   for (const worker of workers) {
-    if (worker.getState() !== 'RUNNING') continue;
+    if (!isRunning(worker)) continue;
     ending.add(worker);
     worker.shutdown();
   }
