@@ -106,7 +106,9 @@ export class GatewayMetrics {
       // prom-client calls `collect` with the gauge as `this`.
       const made: Gauge = new Gauge({ name, help, registers, collect: () => made.set(read()) });
     };
-    gauge(names.stale, 'Age of the lists.', () => (Date.now() - (projection.asOf ?? 0)) / 1_000);
+    // Before the first sweep lists are as old as the gateway.
+    const startedAt = Date.now();
+    gauge(names.stale, 'Age of the lists.', () => (Date.now() - (projection.asOf ?? startedAt)) / 1_000);
     gauge(names.runs, 'Runs in the lists.', () => projection.size);
     gauge(names.cut, '1 if there are more runs than lists hold.', () => Number(projection.isCut));
     gauge(names.streams, 'Event streams that are open.', () => streams.size);

@@ -33,6 +33,20 @@ test('one scrape counts open requests once, for all metrics of them', async () =
   }
 });
 
+test('lists that visibility has not given yet are as old as the gateway', async () => {
+  const metrics = new GatewayMetrics();
+  const nothing = { byAge: new Map(), byGroup: new Map(), bySubject: new Map(), dueSoon: 0 };
+  const projection = { asOf: undefined, size: 0, isCut: false, stuck: undefined };
+  metrics.measure({
+    projection,
+    waiting: { counted: () => nothing },
+    streams: { size: 0 },
+    opened: { stuck: 0 },
+  });
+  const [, seconds] = new RegExp(`^${GATEWAY_METRICS.stale} (\\S+)$`, 'm').exec(await metrics.text()) ?? [];
+  expect(Number(seconds)).toBeLessThan(60);
+});
+
 test('a first answer whose signature a run does not take is a change: Prometheus sees none where a counter begins at 1', async () => {
   const [, wanted = ''] =
     /countersign_answers\{\s*result=~"([^"]+)"\}/.exec(readDeployed('prometheus/alerts.yaml')) ?? [];
