@@ -28,7 +28,7 @@ import { createDataConverter, createWorkerDataConverter } from './codec.ts';
 import { tellPayloads } from './call-metrics.ts';
 import { failingWhereLost } from '../activities/gate/call-tool.ts';
 import { openArtifacts, openTrust, runSideActivities, toolSideActivities } from './composition.ts';
-import { LivePolicy, withLivePolicy } from './config/live-policy.ts';
+import { LivePolicy, type Told, withLivePolicy } from './config/live-policy.ts';
 import { type LoadedConfig, queuesOf, type WorkerRole } from './config/load.ts';
 import { zoneKeysOf } from './config/secrets.ts';
 import { askingAgain, connectClient, countRefused, type EngineWait, onceThere } from './connection.ts';
@@ -96,7 +96,7 @@ export async function startWorkers(asked: WorkersOptions): Promise<Workers> {
       namespace,
     };
     const options = await optionsByQueue(
-      followed(loaded, connections),
+      followPolicy(loaded, connections, Runtime.instance().logger),
       role,
       taskQueues,
       bundle,
@@ -166,10 +166,10 @@ async function connected(
 }
 
 /** Follows the policy of the file, as it is at each call; without a file the given policy stays. */
-function followed(loaded: LoadedConfig, closed: Closable[]): LoadedConfig {
-  const { config, path } = loaded;
+export function followPolicy(loaded: LoadedConfig, closed: Closable[], told: Told): LoadedConfig {
+  const { config, path, environment = process.env } = loaded;
   if (path === undefined) return loaded;
-  const live = new LivePolicy({ config, path }, process.env, Runtime.instance().logger);
+  const live = new LivePolicy({ config, path }, environment, told);
   closed.push({ close: async () => live.stop() });
   return withLivePolicy(loaded, live);
 }
