@@ -4,6 +4,11 @@
  */
 import { existsSync } from 'node:fs';
 
+/** Exit codes that shells report of a process that a signal has ended. */
+const ENDED_BY = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const;
+
+const leaveSignals = process.pid === 1 ? endBySignals() : undefined;
+
 const args = process.argv.slice(2);
 const [verb = ''] = args;
 const bundled = new URL(`./bundled/${verb}.js`, import.meta.url);
@@ -13,9 +18,26 @@ const { runCli, processTerminal } = (isBundled ? await import(bundled.href) : aw
   ReturnType<typeof fromFiles>
 >;
 
-const exitCode = await runCli(args, processTerminal());
+const exitCode = await runCli(args, processTerminal(leaveSignals));
 // The process is ended explicitly once all output is written, since a worker's native runtime would keep it alive.
 process.stdout.write('', () => process.stderr.write('', () => process.exit(exitCode)));
+
+/**
+ * The first process of a container is ended by no signal to which it does not listen, and whoever stops it sends one
+ * once: a gateway that was still starting went on until it was killed.
+ *
+ * @returns what leaves the signals to the command, which calls it when it listens itself
+ */
+function endBySignals(): () => void {
+  const leaves = Object.entries(ENDED_BY).map(([signal, code]) => {
+    const end = (): void => process.exit(code);
+    process.on(signal, end);
+    return () => process.off(signal, end);
+  });
+  return () => {
+    for (const leave of leaves) leave();
+  };
+}
 
 async function fromFiles() {
   return { ...(await import('./program.ts')), ...(await import('./session/terminal.ts')) };

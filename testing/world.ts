@@ -13,11 +13,13 @@ import { Countersign, type RunHandle, type StartRunOptions } from '../client/ind
 import { defined } from '../contracts/defined.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import { Config, type ConfigInput } from '../contracts/schemas/config.ts';
+import { parseAs } from '../contracts/schemas/parse.ts';
 import type { ApprovalRequest } from '../contracts/schemas/request.ts';
 import type { RunSpecInput } from '../contracts/schemas/run-spec.ts';
 import { Script } from '../contracts/schemas/script.ts';
 import type { WorkflowBundle } from '../workers/bundle.ts';
 import { createDataConverter } from '../workers/codec.ts';
+import { checkConfig } from '../workers/config/checks.ts';
 import { connectClient } from '../workers/connection.ts';
 import { startDevServer } from '../workers/dev-server.ts';
 import { findTemporalCli } from '../workers/temporal-cli.ts';
@@ -80,7 +82,8 @@ const POLL_MS = 25;
 
 /**
  * Starts the parts, each with what those before it have said.
- * @throws CountersignError `ENGINE_UNAVAILABLE` if there is no Temporal CLI
+ * @throws CountersignError `ENGINE_UNAVAILABLE` if there is no Temporal CLI; `CONFIG_INVALID` and
+ * `AUTHORIZATION_IN_HEADERS` as a worker does
  */
 export async function startTestWorld({
   servers: scripted = {},
@@ -129,6 +132,9 @@ export async function startTestWorld({
   }
 }
 
+/** Names the configuration in errors. */
+const WHAT = 'configuration of the test world';
+
 function configOf(
   given: WorldConfig,
   servers: Readonly<Record<string, ScriptedServer>>,
@@ -137,13 +143,17 @@ function configOf(
   const named: Record<string, ServerInput> = {};
   for (const [name, { url }] of Object.entries(servers))
     named[name] = { credentials: { kind: 'none' }, ...given.servers?.[name], url };
-  return Config.parse({
+  const input = {
     grants,
     ...given,
     servers: { ...given.servers, ...named },
     egress: { allowLoopback: true, ...given.egress },
     worker: { shutdownGraceSeconds: 1, ...given.worker },
-  });
+  };
+  const config = parseAs(Config, input, 'CONFIG_INVALID', WHAT);
+  // What no worker would start with is no configuration for tests either.
+  checkConfig(config, WHAT);
+  return config;
 }
 
 type Parts = Pick<TestWorld, 'countersign' | 'client' | 'address' | 'namespace' | 'servers' | 'stop'>;

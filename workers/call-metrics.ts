@@ -30,7 +30,8 @@ export function countingCalls<Activities extends Calls>(
 ): Activities {
   const ended = metricMeter.createCounter(METRICS.calls, '', 'Calls that ended in this process, by outcome.');
   const names = limitedServers(config);
-  for (const { name } of names.values()) ended.add(0, { server: name, outcome: 'unknown' });
+  for (const server of [...[...names.values()].map(({ name }) => name), UNLISTED])
+    ended.add(0, { server, outcome: 'unknown' });
   const count = ({ server }: { readonly server: { readonly url: string } }, result: CallEnd): void => {
     // Another worker asks for the answer of a call that left a place.
     if (result.kind !== 'ended' || ('resume' in result && result.resume !== undefined)) return;
@@ -63,7 +64,7 @@ export function countingTokens(
   { metricMeter }: Meter,
 ): TokenBroker {
   const asked = metricMeter.createCounter(METRICS.tokens, '', 'Tokens that were asked for, by result.');
-  for (const server of Object.keys(servers))
+  for (const server of [...Object.keys(servers), UNLISTED])
     for (const result of ['minted', 'TOKEN_REFUSED', 'TOKEN_UNAVAILABLE']) asked.add(0, { server, result });
   return {
     mint: async (request: TokenRequest): Promise<MintedToken> => {

@@ -228,7 +228,7 @@ export async function toolSideActivities(
   signing?: StartProofParts,
   closed: { close(): Promise<void> }[] = [],
 ): Promise<ToolActivities> {
-  const { config, baseDirectory, headerSecrets } = loaded;
+  const { config, baseDirectory, headerSecrets, environment = process.env } = loaded;
   const egress = openEgress(config);
   const minting = noting(
     createTokenBroker({
@@ -236,7 +236,7 @@ export async function toolSideActivities(
       headerSecrets,
       keys: await loadPrivateKeys(config.grants.keys, baseDirectory),
       signingKeys: await loadSigningKeys(signingKeysOf(config), baseDirectory),
-      vault: openVault(loaded, process.env),
+      vault: openVault(loaded, environment),
       warn: tellLog,
       egress,
     }),

@@ -92,8 +92,10 @@ async function launch(options: DevServerOptions): Promise<Launched> {
   try {
     await ready(child, address, namespace);
   } catch (error) {
+    const { signalCode } = child;
     await end(child, 'SIGKILL');
-    return { kind: 'failed', address, errors, cause: error };
+    const why = signalCode === null ? '' : `It was ended by ${signalCode} (the machine may be short of memory). `;
+    return { kind: 'failed', address, errors: `${why}${errors}`, cause: error };
   }
   const server: DevServer = {
     address,
@@ -137,7 +139,8 @@ function argumentsFor(
 async function ready(child: ChildProcess, address: string, namespace: string): Promise<void> {
   const until = Date.now() + START_MS;
   for (;;) {
-    if (child.exitCode !== null || child.pid === undefined) throw new Error(`it exited with ${child.exitCode}`);
+    if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined)
+      throw new Error(`it exited with ${child.exitCode ?? child.signalCode}`);
     try {
       const connection = await connectClient({ address, connectTimeout: 1_000 });
       try {

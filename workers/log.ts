@@ -175,7 +175,7 @@ function errorFields(error: Error): Fields {
   }
   const name = faultName(error);
   const code: unknown = Reflect.get(error, 'code');
-  const made = /^ {4}at .*$/m.exec(error.stack ?? '')?.[0].trim();
+  const made = madeAt(error);
   return {
     error: {
       name,
@@ -184,6 +184,12 @@ function errorFields(error: Error): Fields {
       ...defined({ made }),
     },
   };
+}
+
+/** Looks behind the message: it may quote a foreign stack trace, whose lines look like those of this one. */
+function madeAt({ stack = '', message }: Error): string | undefined {
+  const at = stack.indexOf(message);
+  return at === -1 ? undefined : /^ {4}at .*$/m.exec(stack.slice(at + message.length))?.[0].trim();
 }
 
 function pick(fields: Fields, names: readonly string[]): Fields {

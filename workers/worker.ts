@@ -7,6 +7,8 @@
  * 3. If one worker fails, the others are shut down, so that calls under way on them get their grace time.
  * 4. The first failure is the one that is reported. Connections are closed after the last worker: one in use does not
  *    close, and its complaint would hide the reason.
+ * 5. What else may fail at the start comes before the first worker is made: the SDK takes back only workers that have run,
+ *    so one that is made and never runs keeps its thread, and the process alive.
  */
 import { type Client, Client as TemporalClient, type Connection } from '@temporalio/client';
 import {
@@ -26,7 +28,7 @@ import { createDataConverter, createWorkerDataConverter } from './codec.ts';
 import { tellPayloads } from './call-metrics.ts';
 import { failingWhereLost } from '../activities/gate/call-tool.ts';
 import { openArtifacts, openTrust, runSideActivities, toolSideActivities } from './composition.ts';
-import { LivePolicy, withLivePolicy } from './config/live-policy.ts';
+import { LivePolicy, type Told, withLivePolicy } from './config/live-policy.ts';
 import { type LoadedConfig, queuesOf, type WorkerRole } from './config/load.ts';
 import { zoneKeysOf } from './config/secrets.ts';
 import { askingAgain, connectClient, countRefused, type EngineWait, onceThere } from './connection.ts';
@@ -94,7 +96,7 @@ export async function startWorkers(asked: WorkersOptions): Promise<Workers> {
       namespace,
     };
     const options = await optionsByQueue(
-      followed(loaded, connections),
+      followPolicy(loaded, connections, Runtime.instance().logger),
       role,
       taskQueues,
       bundle,
@@ -103,9 +105,10 @@ export async function startWorkers(asked: WorkersOptions): Promise<Workers> {
       connections,
     );
     replaceThreads();
-    const workers = await Promise.all(options.map((own) => Worker.create({ ...base, ...own })));
-    const health = await startHealth(loaded, role, () => workers.every((worker) => worker.getState() === 'RUNNING'));
+    let workers: readonly Worker[] = [];
+    const health = await startHealth(loaded, role, () => workers.length > 0 && workers.every(isRunning));
     if (health !== undefined) connections.push(health);
+    workers = await Promise.all(options.map((own) => Worker.create({ ...base, ...own })));
     const address = connectionOptions.address ?? 'localhost:7233';
     const build = { buildId: bundle?.buildId, bundle: origin, version: packageVersion() };
     const memoryMiB = Math.round(memory / 1_048_576);
@@ -163,10 +166,10 @@ async function connected(
 }
 
 /** Follows the policy of the file, as it is at each call; without a file the given policy stays. */
-function followed(loaded: LoadedConfig, closed: Closable[]): LoadedConfig {
-  const { config, path } = loaded;
+export function followPolicy(loaded: LoadedConfig, closed: Closable[], told: Told): LoadedConfig {
+  const { config, path, environment = process.env } = loaded;
   if (path === undefined) return loaded;
-  const live = new LivePolicy({ config, path }, process.env, Runtime.instance().logger);
+  const live = new LivePolicy({ config, path }, environment, told);
   closed.push({ close: async () => live.stop() });
   return withLivePolicy(loaded, live);
 }
@@ -283,10 +286,14 @@ export async function runCrew(workers: readonly Member[], connections: readonly 
   }
 }
 
+function isRunning(worker: Member): boolean {
+  return worker.getState() === 'RUNNING';
+}
+
 /** Asks running workers to take no new work and end. */
 export function shutDown(workers: readonly Member[]): void {
   for (const worker of workers) {
-    if (worker.getState() !== 'RUNNING') continue;
+    if (!isRunning(worker)) continue;
     ending.add(worker);
     worker.shutdown();
   }

@@ -57,7 +57,10 @@ export interface Entered {
   leave(health: Health, asked?: ServerSign['asked']): void;
 }
 
-/** Events for operators. `server` is the configured name; undefined for one that only a run or a catalog knows. */
+/**
+ * Events for operators. `server` is the configured name; undefined for one that only a run or a catalog knows, and
+ * `calls` are then those of all such servers: operators see them under one name.
+ */
 export type LimitEvent =
   | { readonly kind: 'running'; readonly server: string | undefined; readonly calls: number }
   | { readonly kind: 'held'; readonly server: string | undefined; readonly by: HeldBy }
@@ -91,6 +94,8 @@ export interface ServerLimitsParts {
 export class ServerLimits {
   readonly #parts: Required<ServerLimitsParts>;
   readonly #servers = new Map<string, Server>();
+  /** Calls under way of all servers that have no name. */
+  #unlisted = 0;
 
   constructor({ now = Date.now, random = Math.random, ...parts }: ServerLimitsParts) {
     this.#parts = { now, random, ...parts };
@@ -116,8 +121,7 @@ export class ServerLimits {
       if (server.rate !== undefined) server.begun = [...within(server.rate, server.begun, at), at];
     };
     begin(now);
-    server.running += 1;
-    this.#parts.tell({ kind: 'running', server: name, calls: server.running });
+    this.#count(server, 1);
     let isIn = true;
     return {
       kind: 'entered',
@@ -137,9 +141,8 @@ export class ServerLimits {
   ): void {
     const now = this.#parts.now();
     const { name, rule } = server;
-    server.running -= 1;
     server.line.took(Math.max(0, now - began));
-    this.#parts.tell({ kind: 'running', server: name, calls: server.running });
+    this.#count(server, -1);
     if (rule !== undefined) this.#change(server, ended(server.breaker, rule, { tenant, health, tries }, now));
     if (asked === undefined || asked.ms <= 0) return;
     const ofTenant = asked.code === 'TOOL_RATE_LIMITED';
@@ -150,6 +153,13 @@ export class ServerLimits {
     const isNew = (server.asked.get(who) ?? 0) <= now;
     server.asked.set(who, now + ms);
     if (isNew) this.#parts.tell({ kind: 'asked', server: name, ms, ...(ofTenant ? { tenant } : {}) });
+  }
+
+  #count(server: Server, change: 1 | -1): void {
+    const { name } = server;
+    server.running += change;
+    if (name === undefined) this.#unlisted += change;
+    this.#parts.tell({ kind: 'running', server: name, calls: name === undefined ? this.#unlisted : server.running });
   }
 
   #change(server: Server, next: Breaker): void {

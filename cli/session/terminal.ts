@@ -29,7 +29,8 @@ const CLOSED = 141;
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-export function processTerminal(): Terminal {
+/** @param leaveSignals called once a command listens to signals itself */
+export function processTerminal(leaveSignals?: () => void): Terminal {
   const { stdout, stderr, stdin, env } = process;
   // A reader that closes early (`| head`) ends the command, and is no error to tell. It is no success either: what a
   // pipeline goes by may not have been looked at.
@@ -52,7 +53,7 @@ export function processTerminal(): Terminal {
       for await (const chunk of stdin) text += chunk as string;
       return text;
     },
-    interrupted: () => (controller ??= watchSignals()).signal,
+    interrupted: () => (controller ??= watchSignals(leaveSignals)).signal,
   };
 }
 
@@ -72,7 +73,7 @@ async function askPerson(question: string): Promise<string> {
  * The first signal aborts. A second SIGINT ends the process at once: a person at the terminal is in a hurry. Who stops
  * services, and a terminal that closes, may send other signals several times and mean nothing more by it.
  */
-function watchSignals(): AbortController {
+function watchSignals(leaveSignals?: () => void): AbortController {
   const controller = new AbortController();
   let interrupts = 0;
   const take = (signal: NodeJS.Signals): void => {
@@ -81,5 +82,6 @@ function watchSignals(): AbortController {
     controller.abort(signal);
   };
   for (const signal of SIGNALS) process.on(signal, take);
+  leaveSignals?.();
   return controller;
 }

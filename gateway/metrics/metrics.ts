@@ -4,9 +4,10 @@
  * 1. Labels are words of ours: codes, routes, statuses, and the groups that the operator lists. No id of a run or a
  *    person, and nothing that tenants choose, becomes one.
  * 2. What is known without asking a run is counted; a scrape asks nobody.
+ * 3. What operators are alerted to stands at 0 from the start, so that the first one is seen as a change.
  */
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
-import type { ErrorCode } from '../../contracts/errors.ts';
+import { type ErrorCode, ERRORS } from '../../contracts/errors.ts';
 import { GATEWAY_METRICS } from '../../contracts/metrics.ts';
 import { Authorization, Decision, Provision, Resolution } from '../../contracts/schemas/request.ts';
 import type { Projection } from '../projection/projection.ts';
@@ -19,6 +20,9 @@ const KINDS: ReadonlySet<string> = new Set(
     options.map(({ shape }) => shape.kind.value),
   ),
 );
+
+/** Refusals that somebody is called for (`CountersignAnswersUnsigned` in deploy/prometheus/alerts.yaml). */
+const UNSIGNED = Object.keys(ERRORS).filter((code) => /^(?:SIGNATURE_.+|SIGNER_NOT_ENTITLED|TRUST_.+)$/.test(code));
 
 /** From seconds to weeks: people answer so. */
 const DECISION_SECONDS = [10, 60, 300, 900, 3_600, 14_400, 86_400, 604_800];
@@ -61,6 +65,7 @@ export class GatewayMetrics {
     this.#closed = histogram(names.closed, 'Time for which a request was open.', ['result'], DECISION_SECONDS);
     this.#runsEnded = counter(names.runsEnded, 'Runs that ended while this gateway looked.', ['status']);
     for (const status of ['succeeded', 'waiting']) this.#gateCalls.inc({ status }, 0);
+    for (const kind of KINDS) for (const result of UNSIGNED) this.#answers.inc({ kind, result }, 0);
     this.#closed.zero({ result: 'closed' });
     this.#closed.zero({ result: 'expired' });
     for (const code of ['RUN_STUCK', 'ENGINE_UNAVAILABLE']) this.#readsFailed.inc({ code }, 0);
@@ -101,7 +106,9 @@ export class GatewayMetrics {
       // prom-client calls `collect` with the gauge as `this`.
       const made: Gauge = new Gauge({ name, help, registers, collect: () => made.set(read()) });
     };
-    gauge(names.stale, 'Age of the lists.', () => (Date.now() - (projection.asOf ?? 0)) / 1_000);
+    // Before the first sweep lists are as old as the gateway.
+    const startedAt = Date.now();
+    gauge(names.stale, 'Age of the lists.', () => (Date.now() - (projection.asOf ?? startedAt)) / 1_000);
     gauge(names.runs, 'Runs in the lists.', () => projection.size);
     gauge(names.cut, '1 if there are more runs than lists hold.', () => Number(projection.isCut));
     gauge(names.streams, 'Event streams that are open.', () => streams.size);

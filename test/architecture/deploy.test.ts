@@ -6,6 +6,7 @@ import { expect, test } from '@jest/globals';
 import { quietProgram } from '../support/cli.ts';
 import { parse } from 'yaml';
 import { ERRORS } from '../../contracts/errors.ts';
+import { CATALOG_WORKFLOW, DIGEST_WORKFLOW, RUN_WORKFLOW, TICKET_WORKFLOW } from '../../contracts/names.ts';
 import { Config } from '../../contracts/schemas/config.ts';
 import { CodecServerConfig } from '../../contracts/schemas/gateway.ts';
 import { loadConfig } from '../../workers/config/load.ts';
@@ -248,4 +249,24 @@ test('the guide names each file, service and path of it', () => {
     ...Object.keys(services).map((name) => `| \`${name}\` |`),
   ];
   expect(named.filter((words) => !guide.includes(words))).toEqual([]);
+});
+
+test('what other programs in the same Prometheus count, too, is asked of ours alone', () => {
+  const texts = [
+    readDeployed('prometheus/alerts.yaml'),
+    readDeployed('grafana/countersign.json').replaceAll('\\"', '"'),
+  ];
+  const types = [RUN_WORKFLOW, CATALOG_WORKFLOW, TICKET_WORKFLOW, DIGEST_WORKFLOW].join('|');
+  for (const text of texts)
+    expect(
+      [
+        ...text.matchAll(
+          /temporal_workflow_task_execution_failed\{\s*workflow_type=~"([^"]+)"\}|temporal_workflow_task_execution_failed/g,
+        ),
+      ].map(([, named]) => named),
+    ).toEqual([types]);
+  const [, panels = ''] = texts;
+  const jobs = [...panels.matchAll(/\bprocess_\w+(?:\{job="([\w-]+)"\})?/g)].map(([, job]) => job);
+  expect(jobs).toEqual(['countersign-gateway', 'countersign-gateway']);
+  expect(read('docs/operations/alerts.md')).toContain('job_name: countersign-gateway');
 });

@@ -192,7 +192,7 @@ describe('alert rules and dashboard', () => {
       workflowId: 'unheard-of',
       taskQueue: world.config.taskQueue,
     });
-    await shown(ofWorker, 'temporal_workflow_task_execution_failed');
+    await shown(ofWorker, 'temporal_workflow_task_execution_failed', 'workflow_type="unheardOf"');
     await unknown.terminate();
     const served = new Set(
       [...(await ofWorker()), ...(await ofGateway()), ...(await new CodecMetrics().text()).split('\n')].flatMap(

@@ -1,14 +1,21 @@
 /** A command that serves is asked to end more than once: what is under way keeps its grace time. */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { afterEach, expect, test } from '@jest/globals';
 import { programArgs } from '../support/program.ts';
 import { Hopeless, until } from '../support/until.ts';
 
 const ENTRY = programArgs('test/support/asked-to-end-entry.ts');
+/** Has the program take itself for the first process of a container. */
+const FIRST = 'data:text/javascript,Object.defineProperty(process, "pid", { value: 1 });';
 
 let child: ChildProcessWithoutNullStreams;
-afterEach(() => void child.kill('SIGKILL'));
+let silent: Server | undefined;
+afterEach(() => {
+  child.kill('SIGKILL');
+  silent?.close();
+});
 
 /** Starts the program. @returns a wait for the lines that it has said so far */
 async function started(): Promise<(...lines: readonly string[]) => Promise<void>> {
@@ -59,3 +66,24 @@ test('a second Ctrl-C ends it at once', async () => {
   child.kill('SIGINT');
   expect(await exitCode()).toBe(130);
 });
+
+test.each(['SIGTERM', 'SIGINT'] as const)(
+  '%s ends what is still starting as the first process of a container',
+  async (signal) => {
+    // Takes connections, and says nothing: a Temporal that hangs.
+    const sockets: Socket[] = [];
+    silent = createServer((socket) => void sockets.push(socket.on('error', () => undefined)));
+    silent.listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    // Sound: a listening TCP server has an address of this form.
+    const { port } = silent.address() as AddressInfo;
+    const args = ['gateway', '--address', `127.0.0.1:${port}`, '--deadline', '120'];
+    child = spawn(process.execPath, ['--import', FIRST, ...programArgs('cli/main.ts'), ...args]);
+    await until(() => sockets.length > 0, { what: 'the first connection to Temporal' });
+    child.kill(signal);
+    await once(child, 'exit');
+    // Ended by itself: to a real one nothing would happen.
+    expect([child.exitCode, child.signalCode]).toEqual([signal === 'SIGTERM' ? 143 : 130, null]);
+    for (const socket of sockets) socket.destroy();
+  },
+);

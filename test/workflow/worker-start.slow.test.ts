@@ -6,16 +6,19 @@ import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import type { Client } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
+import { Worker } from '@temporalio/worker';
 import { stringify } from 'yaml';
 import { Countersign } from '../../client/index.ts';
-import type { ConfigInput } from '../../contracts/schemas/config.ts';
+import { Config, type ConfigInput } from '../../contracts/schemas/config.ts';
 import { freePort } from '../../workers/dev-server.ts';
+import { startWorkers } from '../../workers/worker.ts';
 import { type CommandOptions, type CommandResult, documentOf, errorOf, runCommand } from '../support/cli.ts';
 import { LOOPBACK } from '../support/egress.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
+import { refusalOf } from '../support/refusal.ts';
 import { until } from '../support/until.ts';
 import { startWorkerProcess, type WorkerProcess } from '../support/world/worker-process.ts';
 
@@ -163,6 +166,20 @@ describe('at its start', () => {
     gate.open();
     expect(await run).toMatchObject({ exitCode: 0 });
     await gate.close();
+  });
+
+  test('where its health port is taken no worker is made: one that never runs would keep the process alive', async () => {
+    const [host = '', port = ''] = engine.server.address.split(':');
+    const config = Config.parse({ health: { host, port: Number(port) } });
+    const made = jest.spyOn(Worker, 'create');
+    const started = startWorkers({
+      loaded: { config, path: undefined, baseDirectory: engine.directory },
+      connectionOptions: { address: engine.server.address },
+      namespace: 'default',
+    });
+    expect(await refusalOf(started)).toMatchObject({ code: 'SETUP_INCOMPLETE', facts: { path: 'health.port' } });
+    expect(made).not.toHaveBeenCalled();
+    made.mockRestore();
   });
 
   test('without setup it does not start, and prints the command', async () => {

@@ -25,6 +25,8 @@ export interface LoadedConfig {
   readonly path: string | undefined;
   /** The folder to which paths of the configuration are relative. */
   readonly baseDirectory: string;
+  /** Where its variables come from, also later: when the policy of the file changes. Default: that of the process. */
+  readonly environment?: Environment;
 }
 
 /**
@@ -47,7 +49,13 @@ export async function loadConfig(
   // Commands of clients read files by this module, too, and need none of what the check loads.
   const { checkConfig } = await import('./checks.ts');
   checkConfig(config, what);
-  return { config, headerSecrets, path: file?.path, baseDirectory: file?.baseDirectory ?? workingDirectory };
+  return {
+    config,
+    headerSecrets,
+    path: file?.path,
+    baseDirectory: file?.baseDirectory ?? workingDirectory,
+    environment,
+  };
 }
 
 export const CONFIG_FILE = 'countersign.yaml';

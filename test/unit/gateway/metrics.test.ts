@@ -1,7 +1,9 @@
 import { expect, test } from '@jest/globals';
+import { ERRORS } from '../../../contracts/errors.ts';
 import { GATEWAY_METRICS } from '../../../contracts/metrics.ts';
 import { GatewayMetrics } from '../../../gateway/metrics/metrics.ts';
 import type { Counted } from '../../../gateway/metrics/waiting.ts';
+import { readDeployed } from '../../support/package/deployment.ts';
 
 test('one scrape counts open requests once, for all metrics of them', async () => {
   const metrics = new GatewayMetrics();
@@ -29,6 +31,33 @@ test('one scrape counts open requests once, for all metrics of them', async () =
     );
     expect(times).toBe(scrape);
   }
+});
+
+test('lists that visibility has not given yet are as old as the gateway', async () => {
+  const metrics = new GatewayMetrics();
+  const nothing = { byAge: new Map(), byGroup: new Map(), bySubject: new Map(), dueSoon: 0 };
+  const projection = { asOf: undefined, size: 0, isCut: false, stuck: undefined };
+  metrics.measure({
+    projection,
+    waiting: { counted: () => nothing },
+    streams: { size: 0 },
+    opened: { stuck: 0 },
+  });
+  const [, seconds] = new RegExp(`^${GATEWAY_METRICS.stale} (\\S+)$`, 'm').exec(await metrics.text()) ?? [];
+  expect(Number(seconds)).toBeLessThan(60);
+});
+
+test('a first answer whose signature a run does not take is a change: Prometheus sees none where a counter begins at 1', async () => {
+  const [, wanted = ''] =
+    /countersign_answers\{\s*result=~"([^"]+)"\}/.exec(readDeployed('prometheus/alerts.yaml')) ?? [];
+  const codes = Object.keys(ERRORS).filter((code) => new RegExp(`^(?:${wanted})$`).test(code));
+  expect(codes).toContain('SIGNATURE_INVALID');
+  const metrics = new GatewayMetrics();
+  const lineOf = (code: string, count: number) =>
+    `${GATEWAY_METRICS.answers}{kind="approve",result="${code}"} ${count}`;
+  expect((await metrics.text()).split('\n')).toEqual(expect.arrayContaining(codes.map((code) => lineOf(code, 0))));
+  metrics.answered('approve', 'SIGNATURE_INVALID');
+  expect(await metrics.text()).toContain(lineOf('SIGNATURE_INVALID', 1));
 });
 
 test.each([

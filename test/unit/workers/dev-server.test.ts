@@ -46,4 +46,13 @@ describe('a server that ends at once', () => {
   test('and once for any other reason', async () => {
     expect(await startsOf('unable to open database file')).toBe(1);
   });
+
+  test('is not waited for where a signal ended it, and says so', async () => {
+    const executable = join(folder, 'temporal');
+    await writeFile(executable, '#!/bin/sh\nkill -KILL $$\n', { mode: 0o755 });
+    await expect(startDevServer({ executable })).rejects.toMatchObject({
+      code: 'ENGINE_UNAVAILABLE',
+      message: expect.stringContaining('It was ended by SIGKILL'),
+    });
+  }, 15_000);
 });

@@ -78,6 +78,13 @@ test.each([new Error(`401 for ${SECRET}`), ApplicationFailure.create({ message: 
   },
 );
 
+test('an error whose message quotes a stack trace of somebody else tells none of it', () => {
+  const error = new Error('It said:\n    at the bank of Ann Doe\n    at (pay.js:1:1)');
+  const line = written({ error });
+  expect(line).toMatchObject({ error: { made: expect.stringContaining('log-line.test.ts') } });
+  expect(JSON.stringify(line)).not.toMatch(/Ann Doe|pay\.js/);
+});
+
 test('secrets of the configuration stand in no line', () => {
   expect(JSON.stringify(written({ header: `Bearer ${SECRET}` }, `with ${SECRET}`))).not.toContain(SECRET);
 });

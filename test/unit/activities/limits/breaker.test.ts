@@ -1,10 +1,16 @@
 /** A breaker: open, nothing passes; half-open, one call at a time; what began before it opened tells of the past. */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { parse } from 'yaml';
+import { z } from 'zod';
 import { type Breaker, CLOSED, ended, mustWait, passed } from '../../../../activities/limits/breaker.ts';
 import type { Health } from '../../../../activities/mcp/port.ts';
+import { readDeployed } from '../../../support/package/deployment.ts';
 
 const RULE = { failures: 3, withinMs: 10_000, openMs: 5_000 };
+
+const Alert = z.object({ alert: z.string(), expr: z.string(), for: z.string() });
+const Alerts = z.object({ groups: z.array(z.object({ rules: z.array(Alert) })) });
 
 type Told = readonly [at: number, health: Health, tenant?: string];
 
@@ -223,4 +229,35 @@ test('whatever happens: nothing passes while it is open, and those that try begi
       }
     }),
   );
+});
+
+test('its alert fires for a server that never answers: one call or another tries most of the time', () => {
+  const rule = { failures: 5, withinMs: 60_000, openMs: 30_000 };
+  const callTimeoutMs = 120_000;
+  const down = { tenant: 'acme', health: 'down' } as const;
+  const alerts = Alerts.parse(parse(readDeployed('prometheus/alerts.yaml'))).groups.flatMap(({ rules }) => rules);
+  const alert = alerts.find((each) => each.alert === 'CountersignBreakerOpen');
+  const [, sign, value] =
+    /^max by \(server\) \(countersign_server_breaker\) (==|>) (\d)$/m.exec(alert?.expr ?? '') ?? [];
+  const isRaised = (gauge: number): boolean => (sign === '==' ? gauge === Number(value) : gauge > Number(value));
+  const gauges = { closed: 0, 'half-open': 1, open: 2 };
+  let breaker = CLOSED;
+  for (let failure = 0; failure < 5; failure += 1) breaker = ended(breaker, rule, { ...down, tries: false }, 1);
+  const ends: number[] = [];
+  let raisedFor = 0;
+  let longest = 0;
+  for (let now = 1_000; now <= 3_600_000; now += 1_000) {
+    while (ends[0] !== undefined && ends[0] <= now)
+      breaker = ended(breaker, rule, { ...down, tries: true }, ends.shift() ?? now);
+    if (mustWait(breaker, rule, 'acme', now) === 0) {
+      breaker = passed(breaker, 'acme', now).breaker;
+      ends.push(now + callTimeoutMs);
+    }
+    // As often as Prometheus looks by default.
+    if (now % 15_000 !== 0) continue;
+    raisedFor = isRaised(gauges[breaker.state]) ? raisedFor + 15 : 0;
+    longest = Math.max(longest, raisedFor);
+  }
+  expect(alert?.for).toBe('5m');
+  expect(longest).toBeGreaterThan(300);
 });

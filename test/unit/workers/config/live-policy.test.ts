@@ -5,8 +5,9 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { CountersignError } from '../../../../contracts/errors.ts';
 import { Config } from '../../../../contracts/schemas/config.ts';
-import { readConfigFile } from '../../../../workers/config/load.ts';
+import { loadConfig, readConfigFile } from '../../../../workers/config/load.ts';
 import { LivePolicy, withLivePolicy } from '../../../../workers/config/live-policy.ts';
+import { followPolicy } from '../../../../workers/worker.ts';
 import { until } from '../../../support/until.ts';
 
 const BEFORE = 'policy: { strategy: never, servers: { bank: { default: deny } } }\n';
@@ -174,4 +175,19 @@ test('by itself it looks again and again, until it is stopped', async () => {
   } finally {
     live.stop();
   }
+});
+
+test('a worker goes on taking the variables of its policy from where its configuration had them', async () => {
+  await writeFile(path, 'policy: { strategy: "${STRATEGY:-never}" }\n');
+  const loaded = await loadConfig(path, { STRATEGY: 'always' });
+  const closed: { close(): Promise<void> }[] = [];
+  const { config } = followPolicy(loaded, closed, {
+    error: (line) => told.push(line),
+    warn: (line) => told.push(line),
+  });
+  expect(config.policy.strategy).toBe('always');
+  await writeFile(path, 'policy: { strategy: "${STRATEGY:-never}", halt: { reason: Stop. } }\n');
+  await until(() => told.length > 0, { what: 'the changed policy' });
+  expect(config.policy).toMatchObject({ strategy: 'always', halt: { reason: 'Stop.' } });
+  for (const each of closed) await each.close();
 });

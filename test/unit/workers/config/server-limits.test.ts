@@ -1,5 +1,6 @@
 /** Limits as they are configured, where Temporal itself can hold them, and what operators see. */
 import { describe, expect, test } from '@jest/globals';
+import { ServerLimits } from '../../../../activities/limits/server-limits.ts';
 import { METRICS } from '../../../../contracts/metrics.ts';
 import { Config, type ConfigInput } from '../../../../contracts/schemas/config.ts';
 import { checkConfig } from '../../../../workers/config/checks.ts';
@@ -98,4 +99,19 @@ test('operators see counts by server, and each change once in the log; names tha
     [expect.stringContaining('Retry-After'), { server: 'files', seconds: 2 }],
     [expect.stringContaining('Retry-After'), { server: 'files', seconds: 2, tenant: 'acme' }],
   ]);
+});
+
+test('calls of servers that only runs and catalogs know are counted together', () => {
+  let shown: unknown;
+  const gauge = { set: (value: number, { server }: { server: string }) => void (shown = { [server]: value }) };
+  const runtime = { metricMeter: { createGauge: () => gauge, createCounter: () => ({ add: () => undefined }) } };
+  // Sound: all that is used of a runtime stands here.
+  const tell = tellLimits(runtime as unknown as Parameters<typeof tellLimits>[0]);
+  const limits = new ServerLimits({ configured: new Map(), tell });
+  const begin = (url: string) => limits.enter({ url, tenant: 'acme', key: url, attempt: 1 });
+  begin('https://one.example/mcp');
+  const other = begin('https://other.example/mcp');
+  expect(shown).toEqual({ '(unlisted)': 2 });
+  if (other.kind === 'entered') other.leave('up');
+  expect(shown).toEqual({ '(unlisted)': 1 });
 });

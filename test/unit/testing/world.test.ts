@@ -1,0 +1,28 @@
+/** A world for users' tests has a configuration with which a worker would start, or says what is wrong with it. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { startTestWorld, type WorldConfig } from '../../../testing/index.ts';
+import { refusalOf } from '../../support/refusal.ts';
+
+const before = process.env['TEMPORAL_CLI_PATH'];
+beforeAll(() => {
+  // No server is started: the configuration is looked at before.
+  process.env['TEMPORAL_CLI_PATH'] = process.execPath;
+});
+afterAll(() => {
+  delete process.env['TEMPORAL_CLI_PATH'];
+  if (before !== undefined) process.env['TEMPORAL_CLI_PATH'] = before;
+});
+
+const REFUSED: readonly (readonly [path: string, config: WorldConfig])[] = [
+  ['policy.rules[0].when', { policy: { rules: [{ id: 'large', when: 'args.amount >> 5', then: 'ask' }] } }],
+  ['policy.notify[0].channel', { policy: { notify: [{ channel: 'desk' }] } }],
+  ['servers.desk.url', { servers: { desk: { url: 'http://desk.example/mcp' } } }],
+  // Sound: what a user writes in JavaScript.
+  ['polcy', { polcy: {} } as WorldConfig],
+];
+
+test.each(REFUSED)('what a worker refuses, a world does, too: %s', async (path, config) => {
+  const refused = await refusalOf(startTestWorld({ config }));
+  expect(refused.code).toBe('CONFIG_INVALID');
+  expect(refused.message).toContain(`The configuration of the test world is not valid: ${path} `);
+});
