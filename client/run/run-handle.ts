@@ -133,7 +133,7 @@ export class RunHandle {
 
   /** Seals a caller's own token for this run, before it leaves this process. The result is for `authorize`. */
   async sealGrant(fresh: FreshGrant): Promise<Grant> {
-    const { memo } = await this.#engine.call(this.runId, () => this.#handle.describe());
+    const { memo } = await this.#engine.read(this.runId, () => this.#handle.describe());
     return await sealFresh(fresh, { namespace: this.#engine.namespace, workflowId: this.runId, memo });
   }
 
