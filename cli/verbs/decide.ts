@@ -520,16 +520,34 @@ function verbOf(plan: BatchPlan): string {
   return `${plan.kind === 'approve' ? 'Approve' : 'Reject'} ${which(plan)}`;
 }
 
-/** Returns the first refusal, whose exit code becomes the command's. */
+/**
+ * Returns the first refusal, whose exit code becomes the command's; where none was refused, the first decision without an
+ * answer. That one is no refusal: it may count.
+ */
 export function firstRefused(answers: readonly BatchAnswer[]): CountersignError | undefined {
-  const refused = answers.flatMap((answer) => (answer.kind === 'refused' ? [answer] : []));
-  const [first] = refused;
+  const failed = answers.flatMap((answer) => (answer.kind === 'refused' ? [answer] : []));
+  const refused = failed.filter(({ error }) => error.code !== 'RESULT_UNCERTAIN');
+  const unanswered = failed.filter(({ error }) => error.code === 'RESULT_UNCERTAIN');
+  const first = refused[0] ?? unanswered[0];
   if (first === undefined) return undefined;
   const { callId, decisionId, error } = first;
+  const [lost] = unanswered;
+  const parts = [
+    ...(refused.length === 0
+      ? []
+      : [
+          `${refused.length} of ${answers.length} decisions were not taken, the first of call ${callId}: ${error.message}`,
+        ]),
+    ...(lost === undefined
+      ? []
+      : [
+          `Of ${unanswered.length} of ${answers.length} decisions nobody knows yet whether they count, the first of call ${lost.callId}: ${lost.error.message} Here: decide that call alone, as before, and add --decision-id ${lost.decisionId}`,
+        ]),
+  ];
   return new CountersignError(
     error.code,
-    `${refused.length} of ${answers.length} decisions were not taken, the first of call ${callId}: ${error.message}`,
-    { ...error.facts, callId, decisionId, refused: refused.length },
+    parts.join(' '),
+    { ...error.facts, callId, decisionId, refused: refused.length, unanswered: unanswered.length },
     { cause: error },
   );
 }
