@@ -208,7 +208,7 @@ export class PatientReader {
     this.#patience = patience;
     const now = Date.now();
     this.#end = now + (patience.deadlineMs ?? Number.POSITIVE_INFINITY);
-    this.#begunBy = now + (patience.deadlineMs ?? engine.deadlineMs);
+    this.#begunBy = Math.min(this.#end, now + engine.deadlineMs);
   }
 
   /**
