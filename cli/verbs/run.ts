@@ -198,7 +198,8 @@ export async function waitForResult(
   try {
     return await run.result({ ...defined({ deadlineMs: msOf(deadlineSeconds) }), onPause });
   } catch (error) {
-    if (!(error instanceof CountersignError) || error.code !== 'RESULT_UNCERTAIN') throw error;
+    if (!(error instanceof CountersignError) || error.code !== 'RESULT_UNCERTAIN' || deadlineSeconds === undefined)
+      throw error;
     const message = `Run ${run.runId} did not end within ${deadlineSeconds} s; it goes on. See: countersign show ${run.runId}`;
     throw new CountersignError('RESULT_UNCERTAIN', message, { runId: run.runId }, { cause: error });
   }
