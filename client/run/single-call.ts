@@ -11,6 +11,7 @@ import { runSpecOf } from '../../domain/run/single-call.ts';
 import { byteLength } from '../../domain/text/canonical.ts';
 import type { RunHandle } from './run-handle.ts';
 import type { StartRunOptions } from './start-run.ts';
+import type { WatchOptions } from './watch.ts';
 
 /** Bytes of a call within its run spec, where quotes in texts take more. They leave room for the rest of the spec. */
 const MOST_CALL_BYTES = 131_072;
@@ -54,11 +55,12 @@ export class SingleCall {
 
   /**
    * Waits for what becomes of the call.
+   * @param onPause called once for each period in which nobody works on it (`RunHandle.result`)
    * @throws CountersignError `RESULT_UNCERTAIN` if it goes on at the deadline, `RUN_CANCELLED` or `LIMIT_REACHED` if its
    *   run was ended before: the ledger says whether the call was sent, `CALL_UNKNOWN` if the run is no single call
    */
-  async answer({ deadlineMs }: { readonly deadlineMs?: number } = {}): Promise<CallAnswer> {
-    return answerIn(this.run.runId, await this.run.result(deadlineMs === undefined ? {} : { deadlineMs }));
+  async answer(patience: Pick<WatchOptions, 'deadlineMs' | 'onPause'> = {}): Promise<CallAnswer> {
+    return answerIn(this.run.runId, await this.run.result(patience));
   }
 }
 

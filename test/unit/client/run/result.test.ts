@@ -2,7 +2,10 @@
 import { expect, test } from '@jest/globals';
 import { Metadata, status as grpcStatus } from '@grpc/grpc-js';
 import type { Client } from '@temporalio/client';
+import type { CountersignError } from '../../../../contracts/errors.ts';
+import { SingleCall } from '../../../../client/run/single-call.ts';
 import { Engine } from '../../../../client/engine/engine.ts';
+import { answerOf } from '../../../../cli/verbs/call.ts';
 import { RunHandle } from '../../../../client/run/run-handle.ts';
 
 const grpc = (code: number): Error =>
@@ -30,12 +33,12 @@ const completed = { status: 'completed', output: 'Done.' };
 function runOf(
   result: () => Promise<unknown>,
   describe: () => Promise<unknown> = async () => running,
-  callMs = 400,
+  { callMs = 400, isServed = true }: { readonly callMs?: number; readonly isServed?: boolean } = {},
 ): RunHandle {
   const connection = {
     withDeadline: async (_deadline: number, act: () => Promise<unknown>) => await act(),
     withAbortSignal: async (_signal: AbortSignal, act: () => Promise<unknown>) => await act(),
-    workflowService: { describeTaskQueue: async () => ({ pollers: [{}] }) },
+    workflowService: { describeTaskQueue: async () => ({ pollers: isServed ? [{}] : [] }) },
   };
   const options = { namespace: 'default' };
   // Sound: a wait for a result asks nothing else of its client.
@@ -55,7 +58,7 @@ test('a server that shuts down, and is away for a while, does not end it', async
 
 test('nor where each call may last as long as the wait, as commands have it', async () => {
   const result = oneAfterTheOther<unknown>(CANCELLED, completed);
-  expect(await runOf(result.ask, undefined, 60_000).result({ deadlineMs: 60_000 })).toEqual(completed);
+  expect(await runOf(result.ask, undefined, { callMs: 60_000 }).result({ deadlineMs: 60_000 })).toEqual(completed);
 });
 
 test('its deadline does', async () => {
@@ -85,4 +88,21 @@ test('a wait as short as a call is one call', async () => {
   expect(describe.told.times).toBe(0);
   const failed = runOf(oneAfterTheOther(UNAVAILABLE).ask).result({ deadlineMs: 400 });
   await expect(failed).rejects.toMatchObject({ code: 'ENGINE_UNAVAILABLE' });
+});
+
+test('whoever waits for a single call is told, too, that nobody works on it', async () => {
+  const answer = { callId: 't1.c0', outcome: { kind: 'denied', code: 'POLICY_DENIED', message: 'no' } };
+  const told: string[] = [];
+  let end: (result: unknown) => void = () => undefined;
+  const ended = new Promise<unknown>((resolve) => (end = resolve));
+  const single = new SingleCall(
+    runOf(async () => await ended, undefined, { isServed: false }),
+    true,
+  );
+  const onPause = ({ message }: CountersignError): void => {
+    told.push(message);
+    end({ ...completed, output: JSON.stringify(answer) });
+  };
+  expect(await answerOf(single, undefined, { onWait: () => undefined, onPause })).toMatchObject(answer);
+  expect(told).toEqual([expect.stringContaining('No worker takes runs from task queue runs')]);
 });
