@@ -290,7 +290,7 @@ function decision(verdict: 'approve' | 'reject', summary: string, description: s
           throw new CountersignError('DIGEST_MISMATCH', message, facts);
         }
         const ack = await sendAs(options, undefined, (ids) => handle.decide({ ...ids, changeId, digest, verdict }));
-        return decidedAnswer({ verdict, digest, ack, change }, await readChanged(handle, settings));
+        return decidedAnswer({ verdict, digest, ack, change }, await readChanged(handle, settings, ack));
       });
     },
   });
@@ -332,7 +332,7 @@ export async function changeTools(
       handle.setToolPolicies({ ...ids, expectedVersion, changes: changed }),
     );
   }
-  return changeAnswer(snapshot, ack, await readChanged(handle, settings), names);
+  return changeAnswer(snapshot, ack, await readChanged(handle, settings, ack), names);
 }
 
 function changes({ setting }: CatalogEntry, { change }: ToolsChange): boolean {

@@ -186,7 +186,7 @@ async function importFile(
           handle.setToolPolicies({ ...ids, expectedVersion, changes }),
         );
   const names = changes.map(({ tool }) => tool);
-  return changeAnswer(before, ack, await readChanged(handle, settings), names);
+  return changeAnswer(before, ack, await readChanged(handle, settings, ack), names);
 }
 
 const REFRESH = verb({

@@ -24,7 +24,16 @@ async function change(
     over = {},
     fails,
     entries = [known, changed],
-  }: { readonly over?: object; readonly fails?: CountersignError; readonly entries?: readonly CatalogEntry[] } = {},
+    afterwards,
+    definitions = new CountersignError('ARTIFACT_MISSING', 'Elsewhere.'),
+  }: {
+    readonly over?: object;
+    readonly fails?: CountersignError;
+    readonly entries?: readonly CatalogEntry[];
+    /** What is read of the catalog after the change. */
+    readonly afterwards?: CountersignError;
+    readonly definitions?: CountersignError;
+  } = {},
 ): Promise<Sent> {
   const {
     answered: _,
@@ -39,7 +48,10 @@ async function change(
   const messages: SetToolPoliciesInput[] = [];
   const handle = {
     server: 'files',
-    snapshot: async () => snapshot,
+    snapshot: async () => {
+      if (messages.length > 0 && afterwards !== undefined) throw afterwards;
+      return await Promise.resolve(snapshot);
+    },
     setToolPolicies: async (message: SetToolPoliciesInput) => {
       messages.push(message);
       if (fails !== undefined) throw fails;
@@ -47,7 +59,7 @@ async function change(
       return { requestId: message.requestId, status: 'applied', policyVersion: message.expectedVersion + 1 };
     },
     definitions: async () => {
-      throw new CountersignError('ARTIFACT_MISSING', 'Elsewhere.');
+      throw definitions;
     },
   };
   const session = {
@@ -115,6 +127,21 @@ describe('what is sent', () => {
   test('is told as done, also where verdicts cannot be told here', async () => {
     const { answer } = await change({ tools: ['read_file'], change: { denied: true } });
     expect(answer.json).toMatchObject({ status: 'applied', tools: [{ name: 'read_file', verdict: undefined }] });
+    const definitions = new CountersignError('ARTIFACT_CORRUPT', 'It is another one.');
+    const corrupt = await change({ tools: ['read_file'], change: { denied: true } }, { definitions });
+    expect(corrupt.answer.json).toMatchObject({ status: 'applied' });
+  });
+
+  test('is told as done where the catalog cannot be read afterwards', async () => {
+    const afterwards = new CountersignError('ENGINE_UNAVAILABLE', 'It was not read in time.', { server: 'files' });
+    const done = change({ tools: ['read_file'], change: { denied: true } }, { afterwards });
+    await expect(done).rejects.toMatchObject({
+      code: 'ENGINE_UNAVAILABLE',
+      message: expect.stringMatching(
+        /^The catalog has taken it \(applied, version 5\): do not send it again\. .*in time\.$/,
+      ),
+      facts: { server: 'files', status: 'applied', version: 5 },
+    });
   });
 });
 
