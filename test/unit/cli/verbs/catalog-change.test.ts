@@ -1,7 +1,8 @@
 /** A change of tool policies by command: what is sent, and what is not sent at all (H-7). */
 import { describe, expect, test } from '@jest/globals';
 import type { Session } from '../../../../cli/session/session.ts';
-import { changeTools, type ToolsChange } from '../../../../cli/verbs/catalog-changes.ts';
+import { changeTools, decideChange, type ToolsChange } from '../../../../cli/verbs/catalog-changes.ts';
+import { defined } from '../../../../contracts/defined.ts';
 import { CountersignError } from '../../../../contracts/errors.ts';
 import type { CatalogEntry, CatalogSnapshot, SetToolPoliciesInput } from '../../../../contracts/schemas/catalog.ts';
 import { catalogEntry, catalogOf, connection, definition, toolSetting } from '../../../support/builders/catalog.ts';
@@ -181,4 +182,31 @@ test('where the answer got lost, the message can be sent again as the same', asy
     { over: { requestId: 'r-1', expectedVersion: 3 } },
   );
   expect((await again).messages).toMatchObject([{ requestId: 'r-1', expectedVersion: 3 }]);
+});
+
+test('where the answer to a decision got lost, it names what the change no longer tells: its digest', async () => {
+  const digest = 'd'.repeat(64);
+  let pending: readonly object[] = [{ changeId: 'change-1', digest }];
+  const sent: object[] = [];
+  const handle = {
+    snapshot: async () => await Promise.resolve({ pending, entries: [] }),
+    decide: async (message: object) => {
+      sent.push(message);
+      if (sent.length > 1) throw new CountersignError('ALREADY_DECIDED', 'It is the receipt.');
+      pending = [];
+      throw new CountersignError('RESULT_UNCERTAIN', 'No answer.');
+    },
+  };
+  // Sound: a decision asks nothing else before its answer.
+  const session = { countersign: { catalog: () => handle } } as unknown as Session;
+  const decision = { server: 'files', changeId: 'change-1', verdict: 'approve' } as const;
+  const lost = await decideChange(session, options, decision).then(
+    () => 'taken',
+    (error: unknown) => String(error),
+  );
+  const [, requestId, named] = /Here: add --request-id (\S+) --digest (\S+)$/.exec(lost) ?? [];
+  expect(named).toBe(digest);
+  const again = { ...options, ...defined({ requestId, digest: named }) };
+  await expect(decideChange(session, again, decision)).rejects.toThrow('It is the receipt.');
+  expect(sent[1]).toEqual(sent[0]);
 });
