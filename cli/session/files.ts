@@ -12,7 +12,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { type FileHandle, open, readFile, realpath, rename, rm, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { LineCounter, parseDocument } from 'yaml';
+import { type Document, LineCounter, parseDocument, visit } from 'yaml';
 import { CountersignError, type ErrorCode, nodeCodeOf } from '../../contracts/errors.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
@@ -57,6 +57,14 @@ function parse(text: string, shown: string, kind: InputKind): unknown {
     const { line, col } = lines.linePos(problem.pos[0]);
     throw notReadable(kind, `${shown} is neither JSON nor YAML: line ${line}, column ${col} (${problem.code})`);
   }
+  const inexact = inexactIn(document);
+  if (inexact !== undefined) {
+    const { line, col } = lines.linePos(inexact);
+    throw notReadable(
+      kind,
+      `${shown} has a whole number that would be read as another one: line ${line}, column ${col}; write it as text, in quotes, where that is taken`,
+    );
+  }
   try {
     const value: unknown = document.toJS({ maxAliasCount: 100 });
     if (value === null || value === undefined) throw notReadable(kind, `${shown} is empty`);
@@ -66,6 +74,28 @@ function parse(text: string, shown: string, kind: InputKind): unknown {
       ? error
       : notReadable(kind, `${shown} has an alias without an anchor, or too many aliases`);
   }
+}
+
+/**
+ * Finds a whole number that a JSON number of JavaScript does not hold, such as an id of 64 bits: what is sent would be
+ * another one than stands in the file.
+ */
+function inexactIn(document: Document.Parsed): number | undefined {
+  let found: number | undefined;
+  visit(document, {
+    Scalar: (_, { value, source, range }) => {
+      if (typeof value !== 'number' || source === undefined || isExact(source, value)) return undefined;
+      found = range?.[0] ?? 0;
+      return visit.BREAK;
+    },
+  });
+  return found;
+}
+
+/** False if a whole number is another one than its digits say. */
+export function isExact(digits: string, value: number): boolean {
+  if (!/^[-+]?\d+$/.test(digits) || Number.isSafeInteger(value)) return true;
+  return Number.isFinite(value) && BigInt(value) === BigInt(digits);
 }
 
 function notReadable({ code, what }: InputKind, reason: string): CountersignError {

@@ -37,3 +37,19 @@ test.each([
   expect(error).toMatchObject({ code: 'SPEC_INVALID', message: expect.stringMatching(/^The run spec spec /) });
   expect((error as Error).message).not.toContain('canary');
 });
+
+test.each([
+  ['JSON', '{"arguments": {"to": 9007199254740993}}', 'line 1, column 22'],
+  ['YAML', 'arguments:\n  to: -12345678901234567890\n', 'line 2, column 7'],
+  ['more digits than any number has', `to: ${'9'.repeat(400)}`, 'line 1, column 5'],
+])('a whole number that would be read as another one is refused at its place: %s', async (_what, text, place) => {
+  const error: unknown = await read(text).catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({ code: 'SPEC_INVALID', message: expect.stringContaining(place) });
+  expect(String(error)).not.toMatch(/9007199254740993|1234567890|9999/);
+});
+
+test('other numbers are taken as they are', async () => {
+  const numbers =
+    '[9007199254740991, -9007199254740991, 9007199254740992, 1e21, 0.1, 100000000000000000000, "9007199254740993"]';
+  expect(await read(numbers)).toEqual(JSON.parse(numbers));
+});
