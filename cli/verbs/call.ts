@@ -11,7 +11,7 @@ import { resultOf } from '../../domain/views/model-text.ts';
 import { readInput } from '../session/files.ts';
 import * as option from '../session/options.ts';
 import { withSession } from '../session/session.ts';
-import { lastWord } from '../session/shell-word.ts';
+import { lastWord } from '../../domain/text/shell-word.ts';
 import type { Paint } from '../session/terminal.ts';
 import { verb } from '../session/verb.ts';
 import { outputText } from '../views/run.ts';
@@ -126,6 +126,6 @@ function isSuccess({ outcome: { kind } }: CallAnswer): boolean {
 function faultOf(runId: string, answer: CallAnswer): CountersignError | undefined {
   if (isSuccess(answer)) return undefined;
   const { kind } = answer.outcome;
-  const message = `The call ended as ${kind}. What led to it: countersign ledger ${visible(runId)}`;
+  const message = `The call ended as ${kind}. What led to it: countersign ledger ${lastWord(runId)}`;
   return new CountersignError('CALL_UNSUCCESSFUL', message, { runId, kind });
 }

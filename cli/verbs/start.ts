@@ -14,6 +14,7 @@ import type { SealingTargets } from '../../client/run/start-run.ts';
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { visible } from '../../domain/text/escape.ts';
+import { lastWord } from '../../domain/text/shell-word.ts';
 import { readSpec } from '../session/files.ts';
 import * as option from '../session/options.ts';
 import { usage } from '../session/options.ts';
@@ -143,7 +144,7 @@ function startAnswer(runId: string, started: boolean, trouble: CountersignError 
     text: (paint) => {
       const what = started ? paint('green', 'started') : 'was started before with this spec; nothing was changed';
       const waits = trouble === undefined ? '' : `\n${paint('yellow', `  ${visible(trouble.message)}`)}`;
-      const next = ['watch', 'requests', 'result'].map((name) => `  countersign ${name} ${shown}`).join('\n');
+      const next = ['watch', 'requests', 'result'].map((name) => `  countersign ${name} ${lastWord(runId)}`).join('\n');
       return `${paint('bold', shown)}  ${what}${waits}\n${paint('dim', next)}`;
     },
   };

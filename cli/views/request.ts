@@ -17,7 +17,7 @@ import { shownArguments } from '../../domain/policy/redaction.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import { bounded, spaced, visible } from '../../domain/text/escape.ts';
 import type { BatchAnswer } from '../../client/index.ts';
-import { lastWord } from '../session/shell-word.ts';
+import { lastWord } from '../../domain/text/shell-word.ts';
 import type { Paint } from '../session/terminal.ts';
 import type { Answer } from '../session/verb.ts';
 import { argumentsText, duration, fields, given, shortInstant, table, timeLeft, toolText } from './format.ts';

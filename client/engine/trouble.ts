@@ -24,6 +24,7 @@ import { CountersignError, type ErrorCode, type ErrorFacts } from '../../contrac
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { CatalogIdentity } from '../../contracts/wire/catalog.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
+import { lastWord } from '../../domain/text/shell-word.ts';
 import { sentenceOf } from './executions.ts';
 
 export function troubleOf(error: unknown, about: Subject): CountersignError {
@@ -123,7 +124,7 @@ function stuckOn(about: Subject, reason: string, cause: unknown): CountersignErr
 
 /** The advice for a run that no worker can replay. If there is nothing to recover, the command itself says so. */
 function wayOut(about: Subject): string {
-  const id = workflowIdOf(about);
+  const id = lastWord(workflowIdOf(about));
   const reading = typeof about === 'string' ? 'show' : 'ledger';
   return ` What can be read of it: countersign ${reading} ${id}. The way out where no build can go on with it: countersign recover ${id}`;
 }

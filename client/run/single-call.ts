@@ -9,6 +9,7 @@ import { CallSpec, type CallSpecInput, type Dispatch, type RunSpecInput } from '
 import { CallAnswer, type RunResult } from '../../contracts/schemas/run-state.ts';
 import { runSpecOf } from '../../domain/run/single-call.ts';
 import { byteLength } from '../../domain/text/canonical.ts';
+import { lastWord } from '../../domain/text/shell-word.ts';
 import type { RunHandle } from './run-handle.ts';
 import type { StartRunOptions } from './start-run.ts';
 import type { WatchOptions } from './watch.ts';
@@ -68,12 +69,12 @@ export class SingleCall {
 export function answerIn(runId: string, { status, output, because = '' }: RunResult): CallAnswer {
   if (status !== 'completed') {
     const what = status === 'stopped' ? `was stopped: ${because}` : `has reached its limit ${because}`;
-    const message = `Run ${runId} of this call ${what}. Its ledger says whether the call was sent: countersign ledger ${runId}`;
+    const message = `Run ${runId} of this call ${what}. Its ledger says whether the call was sent: countersign ledger ${lastWord(runId)}`;
     throw new CountersignError(status === 'stopped' ? 'RUN_CANCELLED' : 'LIMIT_REACHED', message, { runId });
   }
   const answer = typeof output === 'string' ? callAnswerIn(output) : undefined;
   if (answer !== undefined) return answer;
-  const message = `Run ${runId} is no single call: its answer is that of a model. Read it with: countersign result ${runId}`;
+  const message = `Run ${runId} is no single call: its answer is that of a model. Read it with: countersign result ${lastWord(runId)}`;
   throw new CountersignError('CALL_UNKNOWN', message, { runId });
 }
 
