@@ -33,7 +33,7 @@ const completed = { status: 'completed', output: 'Done.' };
 function runOf(
   result: () => Promise<unknown>,
   describe: () => Promise<unknown> = async () => running,
-  { callMs = 400, isServed = true }: { readonly callMs?: number; readonly isServed?: boolean } = {},
+  { callMs = 10_000, isServed = true }: { readonly callMs?: number; readonly isServed?: boolean } = {},
 ): RunHandle {
   const connection = {
     withDeadline: async (_deadline: number, act: () => Promise<unknown>) => await act(),
@@ -62,7 +62,7 @@ test('nor where each call may last as long as the wait, as commands have it', as
 });
 
 test('its deadline does', async () => {
-  const ended = runOf(oneAfterTheOther(LATE).ask).result({ deadlineMs: 900 });
+  const ended = runOf(oneAfterTheOther(LATE).ask, undefined, { callMs: 400 }).result({ deadlineMs: 900 });
   await expect(ended).rejects.toMatchObject({
     code: 'RESULT_UNCERTAIN',
     message: expect.stringContaining('did not end in time'),
@@ -71,7 +71,7 @@ test('its deadline does', async () => {
 
 test('a Temporal that has never answered is told after the deadline of a call', async () => {
   const result = oneAfterTheOther(completed);
-  const ended = runOf(result.ask, oneAfterTheOther(UNAVAILABLE).ask).result();
+  const ended = runOf(result.ask, oneAfterTheOther(UNAVAILABLE).ask, { callMs: 400 }).result();
   await expect(ended).rejects.toMatchObject({ code: 'ENGINE_UNAVAILABLE' });
   expect(result.told.times).toBe(0);
 });
@@ -84,9 +84,9 @@ test('a connection that was closed on this side ends it', async () => {
 
 test('a wait as short as a call is one call', async () => {
   const describe = oneAfterTheOther<unknown>(running);
-  expect(await runOf(oneAfterTheOther(completed).ask, describe.ask).result({ deadlineMs: 400 })).toEqual(completed);
+  expect(await runOf(oneAfterTheOther(completed).ask, describe.ask).result({ deadlineMs: 10_000 })).toEqual(completed);
   expect(describe.told.times).toBe(0);
-  const failed = runOf(oneAfterTheOther(UNAVAILABLE).ask).result({ deadlineMs: 400 });
+  const failed = runOf(oneAfterTheOther(UNAVAILABLE).ask).result({ deadlineMs: 10_000 });
   await expect(failed).rejects.toMatchObject({ code: 'ENGINE_UNAVAILABLE' });
 });
 
