@@ -22,6 +22,7 @@ import {
 import { changedSetting, directionsOf } from '../../domain/catalog/settings.ts';
 import { hasDrifted } from '../../domain/catalog/state.ts';
 import { visible } from '../../domain/text/escape.ts';
+import { shellWord } from '../../domain/text/shell-word.ts';
 import { sentUnder } from '../session/consent.ts';
 import { chosenEntries, readChanged, snapshotIfAny } from '../session/catalog-reading.ts';
 import * as option from '../session/options.ts';
@@ -296,7 +297,7 @@ export async function decideChange(
   const handle = countersign.catalog(server, tenant);
   const change = (await handle.snapshot()).pending.find((pending) => pending.changeId === changeId);
   const digest = change?.digest ?? options.digest;
-  const see = `countersign catalog show ${server} --tenant ${tenant}`;
+  const see = `countersign catalog show ${server} --tenant ${shellWord(tenant)}`;
   const facts = { tenant, server, changeId };
   if (digest === undefined) {
     const message = `No change ${changeId} waits in the catalog of ${server}. See: ${see}`;
@@ -372,7 +373,7 @@ function assertNamed(entries: readonly CatalogEntry[], wanted: ToolsChange, tena
     drifted === undefined
       ? `No tool that you name has a definition with hash ${stale}`
       : `${visible(drifted.name)} is not what an operator has acknowledged, and no --hash names what it is now`;
-  const message = `${what}. Read it first (countersign catalog diff ${server} --tenant ${tenant}), then add --hash with the hash that is shown there; nothing was sent.`;
+  const message = `${what}. Read it first (countersign catalog diff ${server} --tenant ${shellWord(tenant)}), then add --hash with the hash that is shown there; nothing was sent.`;
   throw new CountersignError('DEFINITION_CHANGED', message, { server });
 }
 

@@ -24,7 +24,7 @@ import { CountersignError, type ErrorCode, type ErrorFacts } from '../../contrac
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { CatalogIdentity } from '../../contracts/wire/catalog.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
-import { lastWord } from '../../domain/text/shell-word.ts';
+import { lastWord, shellWord } from '../../domain/text/shell-word.ts';
 import { sentenceOf } from './executions.ts';
 
 export function troubleOf(error: unknown, about: Subject): CountersignError {
@@ -205,7 +205,7 @@ export function namingOf(subject: Subject): Naming {
     title: `The catalog of ${server}`,
     missing: 'CATALOG_NOT_FOUND',
     stuck: 'CATALOG_UNAVAILABLE',
-    notThere: `Tenant ${tenant} has no catalog of ${server} in this namespace. Connect the server: countersign catalog connect ${server} --tenant ${tenant} --as ID`,
+    notThere: `Tenant ${tenant} has no catalog of ${server} in this namespace. Connect the server: countersign catalog connect ${server} --tenant ${shellWord(tenant)} --as ID`,
     facts: { tenant, server },
   };
 }

@@ -39,3 +39,10 @@ test('after a start', async () => {
   for (const name of ['watch', 'requests', 'result'])
     expect(text(plain)).toContain(`countersign ${name} 'x; touch /tmp/gone'`);
 });
+
+test('the tenant of a catalog, too', () => {
+  const refused = { code: grpcStatus.NOT_FOUND, details: 'It is not there.', metadata: new Metadata() };
+  const cause = Object.assign(new Error('It is not there.'), refused);
+  const { message } = troubleOf(new ServiceError('It fails.', { cause }), { tenant: 'a;id', server: 'files' });
+  expect(message).toContain("countersign catalog connect files --tenant 'a;id' --as ID");
+});
