@@ -301,7 +301,7 @@ export async function decideCall(
  * Returns the first answer to a decision that is sent again; undefined if none was recorded under its id.
  * @throws CountersignError `DECISION_INVALID` if another decision was
  */
-export async function sentBefore(
+async function sentBefore(
   run: RunHandle,
   callId: string,
   judged: Judged,

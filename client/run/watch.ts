@@ -293,7 +293,7 @@ const AGAIN_MS = 1_000;
 /** Temporal does not answer, or has ended the call: a server that shuts down cancels calls. */
 const AWAY: readonly ErrorCode[] = ['ENGINE_UNAVAILABLE', 'RESULT_UNCERTAIN'];
 
-export interface EndOptions extends Patience {
+interface EndOptions extends Patience {
   readonly deadlineMs: number;
 }
 
