@@ -103,6 +103,6 @@ export class Countersign {
 
   /** Lists every catalog, including those whose server is disconnected. */
   async catalogs(filter: CatalogFilter = {}): Promise<readonly ListedCatalog[]> {
-    return await this.#engine.call('', () => listCatalogs(this.#engine.client, filter));
+    return await listCatalogs(this.#engine, filter);
   }
 }

@@ -6,8 +6,8 @@ import {
   needsAnnotations,
 } from '../../client/catalog/list.ts';
 import type { CatalogHandle } from '../../client/index.ts';
-import { CountersignError } from '../../contracts/errors.ts';
-import type { CatalogEntry, CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
+import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
+import type { CatalogAck, CatalogEntry, CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import { bounded, visible } from '../../domain/text/escape.ts';
 import { nearNames } from '../../domain/text/match.ts';
 import type { ClientSettings } from './session.ts';
@@ -35,18 +35,31 @@ export async function readCatalog(
   return { snapshot, definitions, verdicts: effectiveVerdicts(snapshot, definitions, surroundings) };
 }
 
-/** Reads the catalog after a change. The change is reported even if this client has no access to definitions. */
+/**
+ * Reads the catalog after a change. The change is reported even if definitions cannot be read here.
+ * @param taken the catalog's answer to the change; absent if there was nothing to change
+ * @throws CountersignError that says, too, that the change was taken
+ */
 export async function readChanged(
   handle: CatalogHandle,
   settings: Pick<ClientSettings, 'policy' | 'trusted' | 'isSigned'>,
+  taken: Pick<CatalogAck, 'status' | 'policyVersion'> | undefined,
 ): Promise<CatalogReading> {
   try {
-    return await readCatalog(handle, settings);
+    return await readCatalog(handle, settings).catch(async (error: unknown) => {
+      if (!(error instanceof CountersignError) || !OF_DEFINITIONS.includes(error.code)) throw error;
+      return { snapshot: await handle.snapshot(), verdicts: new Map(), definitions: new Map() };
+    });
   } catch (error) {
-    if (!(error instanceof CountersignError) || error.code !== 'ARTIFACT_MISSING') throw error;
-    return { snapshot: await handle.snapshot(), verdicts: new Map(), definitions: new Map() };
+    if (!(error instanceof CountersignError) || taken === undefined) throw error;
+    const { status, policyVersion: version } = taken;
+    const message = `The catalog has taken it (${status}, version ${version}): do not send it again. What is there now cannot be shown: ${error.message}`;
+    throw new CountersignError(error.code, message, { ...error.facts, status, version }, { cause: error });
   }
 }
+
+/** Definitions stand in the artifact store, and nothing else of a catalog does. */
+const OF_DEFINITIONS: readonly ErrorCode[] = ['ARTIFACT_MISSING', 'ARTIFACT_CORRUPT'];
 
 /** Returns undefined if nobody has connected the server. */
 export async function snapshotIfAny(handle: Pick<CatalogHandle, 'snapshot'>): Promise<CatalogSnapshot | undefined> {

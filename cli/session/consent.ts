@@ -15,7 +15,7 @@ import { CountersignError } from '../../contracts/errors.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApprovalRequest, PauseAck } from '../../contracts/schemas/request.ts';
 import { usage } from './options.ts';
-import { lastWord } from './shell-word.ts';
+import { lastWord } from '../../domain/text/shell-word.ts';
 import type { Paint, Terminal } from './terminal.ts';
 
 interface Asked {

@@ -5,6 +5,7 @@
 import type { FormField, FormValue, InputRequests, InputResponse } from '../../contracts/schemas/input.ts';
 import { isFields } from '../../domain/shapes/inputs.ts';
 import { named } from '../../domain/text/escape.ts';
+import { changedNumber } from '../../domain/text/written-json.ts';
 import { usage } from './options.ts';
 
 export interface Words {
@@ -85,7 +86,9 @@ function typed(field: FormField, text: string): FormValue {
       return text;
     case 'number':
     case 'integer':
-      return text.trim() !== '' && Number.isFinite(Number(text)) ? Number(text) : text;
+      return text.trim() !== '' && Number.isFinite(Number(text)) && changedNumber(text) === undefined
+        ? Number(text)
+        : text;
     case 'boolean':
       return text === 'true' || (text === 'false' ? false : text);
     case 'choices':

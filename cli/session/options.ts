@@ -95,10 +95,13 @@ function dashed(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
+/** Some thirty years; gRPC cannot write a deadline that is much later. */
+const MOST_SECONDS = 999_999_999;
+
 export function seconds(given: string): number {
   const value = Number(given);
-  if (given.trim() === '' || !Number.isFinite(value) || value <= 0)
-    throw new InvalidArgumentError('It must be a number of seconds above 0.');
+  if (given.trim() === '' || !(value > 0 && value <= MOST_SECONDS))
+    throw new InvalidArgumentError(`It must be a number of seconds above 0, and at most ${MOST_SECONDS}.`);
   return value;
 }
 

@@ -411,9 +411,12 @@ export function locate(options: GlobalOptions): EngineAddress {
   }
 }
 
+/** Most that a timer of Node holds: with more it ends at once. A result may be waited for longer than that. */
+const LONGEST_TIMER_MS = 2_147_483_647;
+
 async function connect(options: EngineAddress['connectionOptions'], deadlineMs: number): Promise<Connection> {
   try {
-    return await connectClient({ ...options, connectTimeout: deadlineMs });
+    return await connectClient({ ...options, connectTimeout: Math.min(deadlineMs, LONGEST_TIMER_MS) });
   } catch (error) {
     throw unreachable(options.address, error);
   }

@@ -122,9 +122,16 @@ export function reportFailure(terminal: Terminal, thrown: unknown, asJson: boole
   const { code, message, facts, traits } =
     thrown instanceof CommanderError ? usageError(thrown) : troubleOf(thrown, '');
   if (asJson) terminal.err(`${safeJson({ error: { code, message, facts } })}\n`);
-  // The line breaks of our own messages stay; every other invisible character becomes visible.
-  else terminal.err(`${terminal.paint('red', `error ${code}`)}: ${message.split('\n').map(visible).join('\n')}\n`);
+  else terminal.err(`${terminal.paint('red', `error ${code}`)}: ${paragraph(message)}\n`);
   return traits.exitCode;
+}
+
+/**
+ * Makes every invisible character visible but line breaks. What follows one is indented: a message may end with the words
+ * of a workflow that somebody else has started, and no line of these may look like one of ours.
+ */
+function paragraph(message: string): string {
+  return message.split('\n').map(visible).join('\n  ');
 }
 
 /** Keeps commander's own words, without its prefix. */

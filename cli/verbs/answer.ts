@@ -24,7 +24,7 @@ import type {
 } from '../../contracts/schemas/request.ts';
 import { Grant } from '../../contracts/schemas/run-spec.ts';
 import { recordedHash } from '../../domain/request/outcome.ts';
-import { lastWord, shellWord } from '../session/shell-word.ts';
+import { lastWord, shellWord } from '../../domain/text/shell-word.ts';
 import {
   answeredBefore,
   type AnswerFact,

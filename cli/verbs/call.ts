@@ -11,9 +11,11 @@ import { resultOf } from '../../domain/views/model-text.ts';
 import { readInput } from '../session/files.ts';
 import * as option from '../session/options.ts';
 import { withSession } from '../session/session.ts';
+import { lastWord } from '../../domain/text/shell-word.ts';
 import type { Paint } from '../session/terminal.ts';
 import { verb } from '../session/verb.ts';
 import { outputText } from '../views/run.ts';
+import { pauseTeller } from './run.ts';
 import { readAuthorizations, readSealingKeys, sealingTargets } from './start.ts';
 
 /** After this time a person at the terminal is told that the call waits. */
@@ -65,9 +67,12 @@ export const CALL = verb({
       options,
       async ({ countersign, settings: { taskQueue } }) => {
         const single = await countersign.call({ runId, call, authorizations, taskQueue });
-        return await answerOf(single, deadline, () => {
-          if (options.json !== true)
-            terminal.err(`${visible(runId)} goes on. See: countersign requests ${visible(runId)}\n`);
+        return await answerOf(single, deadline, {
+          onWait: () => {
+            if (options.json !== true)
+              terminal.err(`${visible(runId)} goes on. See: countersign requests ${lastWord(runId)}\n`);
+          },
+          onPause: pauseTeller(terminal, options),
         });
       },
       ({ serverUrls }) => sealingTargets(keys, serverUrls, { servers: [{ name: server }] }),
@@ -87,14 +92,22 @@ function toolOf(given: string): { readonly server: string; readonly tool: string
   return { server: given.slice(0, at), tool: given.slice(at + 1) };
 }
 
-async function answerOf(
+interface Hearing {
+  /** Called once the call has gone on for a moment. */
+  readonly onWait: () => void;
+  /** Called where nobody works on it: somebody who waits would wait for nothing. */
+  readonly onPause: (trouble: CountersignError) => void;
+}
+
+export async function answerOf(
   single: SingleCall,
   deadlineSeconds: number | undefined,
-  onWait: () => void,
+  { onWait, onPause }: Hearing,
 ): Promise<CallAnswer> {
   const silent = setTimeout(onWait, SILENT_MS);
+  const deadlineMs = deadlineSeconds === undefined ? undefined : deadlineSeconds * 1_000;
   try {
-    return await single.answer(deadlineSeconds === undefined ? {} : { deadlineMs: deadlineSeconds * 1_000 });
+    return await single.answer({ onPause, ...defined({ deadlineMs }) });
   } finally {
     clearTimeout(silent);
   }
@@ -113,6 +126,6 @@ function isSuccess({ outcome: { kind } }: CallAnswer): boolean {
 function faultOf(runId: string, answer: CallAnswer): CountersignError | undefined {
   if (isSuccess(answer)) return undefined;
   const { kind } = answer.outcome;
-  const message = `The call ended as ${kind}. What led to it: countersign ledger ${visible(runId)}`;
+  const message = `The call ended as ${kind}. What led to it: countersign ledger ${lastWord(runId)}`;
   return new CountersignError('CALL_UNSUCCESSFUL', message, { runId, kind });
 }

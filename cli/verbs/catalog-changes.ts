@@ -23,6 +23,7 @@ import {
 import { changedSetting, directionsOf } from '../../domain/catalog/settings.ts';
 import { hasDrifted } from '../../domain/catalog/state.ts';
 import { visible } from '../../domain/text/escape.ts';
+import { shellWord } from '../../domain/text/shell-word.ts';
 import { sentUnder } from '../session/consent.ts';
 import { chosenEntries, readChanged, snapshotIfAny } from '../session/catalog-reading.ts';
 import * as option from '../session/options.ts';
@@ -65,14 +66,16 @@ interface MessageIds {
 /**
  * Sends a message under an id. If the answer gets lost, the error names that id.
  * @param version the version that the message changes, if it names one
+ * @param more other options without which it would not be the same message
  */
 export async function sendAs<T>(
   { as, group = [], requestId = randomUUID() }: Acting,
   version: number | undefined,
   send: (ids: MessageIds) => Promise<T>,
+  more = '',
 ): Promise<T> {
   const same = version === undefined ? '' : ` --expected-version ${version}`;
-  return await sentUnder(`--request-id ${requestId}${same}`, { requestId }, async () =>
+  return await sentUnder(`--request-id ${requestId}${same}${more}`, { requestId }, async () =>
     send({ requestId, by: { id: as, groups: [...group] } }),
   );
 }
@@ -284,28 +287,40 @@ function decision(verdict: 'approve' | 'reject', summary: string, description: s
       `catalog ${verdict} files change-1 --as ben`,
       `catalog ${verdict} files change-1 --as ben --digest 3f8a90c2d1e45b6c7d8e9f0a1b2c3d4e`,
     ],
-    run: async ({ args: { server, change: changeId }, options, session }) => {
-      const { tenant } = options;
-      return await session(async ({ countersign, settings }) => {
-        const handle = countersign.catalog(server, tenant);
-        const change = (await handle.snapshot()).pending.find((pending) => pending.changeId === changeId);
-        // A change that waits no more is named in full: its first answer may have been lost.
-        const digest = change?.digest ?? (options.digest?.length === WHOLE_DIGEST ? options.digest : undefined);
-        const see = `countersign catalog show ${server} --tenant ${tenant}`;
-        const facts = { tenant, server, changeId };
-        if (digest === undefined) {
-          const message = `No change ${changeId} waits in the catalog of ${server}. See: ${see}`;
-          throw new CountersignError('REQUEST_NOT_OPEN', message, facts);
-        }
-        if (options.digest !== undefined && !digest.startsWith(options.digest)) {
-          const message = `Change ${changeId} has digest ${digest}, not the one you named. Read it again (${see}) before you decide; nothing was sent.`;
-          throw new CountersignError('DIGEST_MISMATCH', message, facts);
-        }
-        const ack = await sendAs(options, undefined, (ids) => handle.decide({ ...ids, changeId, digest, verdict }));
-        return decidedAnswer({ verdict, digest, ack, change }, await readChanged(handle, settings));
-      });
-    },
+    run: async ({ args: { server, change }, options, session }) =>
+      await session(async (opened) => decideChange(opened, options, { server, changeId: change, verdict })),
   });
+}
+
+interface ChangeDecision {
+  readonly server: string;
+  readonly changeId: string;
+  readonly verdict: 'approve' | 'reject';
+}
+
+/** A decision that was taken finds its change no more: sent again, it needs the digest, and gets its receipt. */
+export async function decideChange(
+  { countersign, settings }: Session,
+  options: Acting & { readonly tenant: string; readonly digest?: string },
+  { server, changeId, verdict }: ChangeDecision,
+): Promise<Answer> {
+  const { tenant } = options;
+  const handle = countersign.catalog(server, tenant);
+  const change = (await handle.snapshot()).pending.find((pending) => pending.changeId === changeId);
+  const digest = change?.digest ?? (options.digest?.length === WHOLE_DIGEST ? options.digest : undefined);
+  const see = `countersign catalog show ${server} --tenant ${shellWord(tenant)}`;
+  const facts = { tenant, server, changeId };
+  if (digest === undefined) {
+    const message = `No change ${changeId} waits in the catalog of ${server}. See: ${see}`;
+    throw new CountersignError('REQUEST_NOT_OPEN', message, facts);
+  }
+  if (options.digest !== undefined && !digest.startsWith(options.digest)) {
+    const message = `Change ${changeId} has digest ${digest}, not the one you named. Read it again (${see}) before you decide; nothing was sent.`;
+    throw new CountersignError('DIGEST_MISMATCH', message, facts);
+  }
+  const send = async (ids: MessageIds) => await handle.decide({ ...ids, changeId, digest, verdict });
+  const ack = await sendAs(options, undefined, send, ` --digest ${digest}`);
+  return decidedAnswer({ verdict, digest, ack, change }, await readChanged(handle, settings, ack));
 }
 
 /** A change of tool policies, for `catalog allow`, `ask`, `deny`, `enable` and `disable`. */
@@ -333,7 +348,7 @@ export async function changeTools(
   const names = entries.map(({ name }) => name);
   const changed = entries.map((entry) => ({ tool: entry.name, ...wanted.change, ...noticeOf(entry, wanted) }));
   const acks = await sendChanges(handle, options, changed, options.expectedVersion ?? snapshot.policyVersion);
-  return changeAnswer(snapshot, acks, await readChanged(handle, settings), names);
+  return changeAnswer(snapshot, acks, await readChanged(handle, settings, acks.at(-1)), names);
 }
 
 /**
@@ -391,7 +406,7 @@ function assertNamed(entries: readonly CatalogEntry[], wanted: ToolsChange, tena
     drifted === undefined
       ? `No tool that you name has a definition with hash ${stale}`
       : `${visible(drifted.name)} is not what an operator has acknowledged, and no --hash names what it is now`;
-  const message = `${what}. Read it first (countersign catalog diff ${server} --tenant ${tenant}), then add --hash with the hash that is shown there; nothing was sent.`;
+  const message = `${what}. Read it first (countersign catalog diff ${server} --tenant ${shellWord(tenant)}), then add --hash with the hash that is shown there; nothing was sent.`;
   throw new CountersignError('DEFINITION_CHANGED', message, { server });
 }
 

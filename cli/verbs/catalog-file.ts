@@ -13,6 +13,7 @@ import { type CatalogConnection, CatalogFile, FiledTool, ToolList } from '../../
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { type ImportPlan, type WantedTool, wantedTool } from '../../domain/catalog/file.ts';
 import { visible } from '../../domain/text/escape.ts';
+import { shellWord } from '../../domain/text/shell-word.ts';
 import { escapedInvisible } from '../session/verb.ts';
 import { names } from '../views/format.ts';
 import { usage } from '../session/options.ts';
@@ -127,7 +128,7 @@ export function assertImportable(
   if (refused.length === 0 || isPlan) return;
   throw new CountersignError(
     'DEFINITION_CHANGED',
-    `${shown} would loosen ${names(refused, 5)}, and was written for another definition than the server has now. Read the difference (countersign catalog diff ${server} --tenant ${tenant}), put the new hash into the file, and bring it again; nothing was sent.`,
+    `${shown} would loosen ${names(refused, 5)}, and was written for another definition than the server has now. Read the difference (countersign catalog diff ${server} --tenant ${shellWord(tenant)}), put the new hash into the file, and bring it again; nothing was sent.`,
     { server },
   );
 }

@@ -182,7 +182,7 @@ export async function importFile(
   const changes = plan.tools.map(({ change }) => change);
   const acks = await sendChanges(handle, { ...options, as }, changes, expectedVersion);
   const names = changes.map(({ tool }) => tool);
-  return changeAnswer(before, acks, await readChanged(handle, settings), names);
+  return changeAnswer(before, acks, await readChanged(handle, settings, acks.at(-1)), names);
 }
 
 const REFRESH = verb({

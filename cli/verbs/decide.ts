@@ -7,6 +7,7 @@
  * 2. An approval is of what was read: it is shown and asked about, or its digest is named.
  * 3. A second decider is told who decided first, even if the run ended long ago (INV-G2).
  * 4. The same decision sent again under its id gets its first answer; another decision under that id does not (INV-D3).
+ *    The ledger is asked first: by then the call may have another request, with another digest.
  * 5. A batch is shown before it is sent, and sent only after a yes or with `--yes`.
  * 6. A batch takes no option that belongs to one call: an id, or other arguments. Its digest is of all its calls.
  *
@@ -205,6 +206,8 @@ async function decideSeveral({ args, options, session, terminal }: Several, judg
     if (asks === undefined) assertRead(runId, options);
     return await session(async ({ countersign }) => {
       const run = countersign.run(runId);
+      const before = await sentBefore(run, call, judged, options);
+      if (before !== undefined) return decisionAnswer(runId, before);
       const digest = asks === undefined ? options.digest : await agreedTo(run, call, judged, options, asks);
       // Nobody approves a call that was not there to be shown, also if it has come meanwhile.
       const decided =
@@ -276,6 +279,8 @@ export async function decideCall(
   options: DecideOptions,
 ): Promise<Decided> {
   const { as: id, group = [], digest: named, decisionId = messageIdOf(judged.kind, callId, id) } = options;
+  const own = await sentBefore(run, callId, judged, options);
+  if (own !== undefined) return own;
   const request = (await run.requests()).find((shown) => shown.callId === callId);
   const before = async (): Promise<DecisionAck> => await settledBefore(run, callId, decisionId, judged, options);
   if (request === undefined) return { ack: await before() };
@@ -290,6 +295,33 @@ export async function decideCall(
     if (!(error instanceof CountersignError) || error.code !== 'RUN_CLOSED') throw error;
     return { ack: await before(), request };
   }
+}
+
+/**
+ * Returns the first answer to a decision that is sent again; undefined if none was recorded under its id.
+ * @throws CountersignError `DECISION_INVALID` if another decision was
+ */
+async function sentBefore(
+  run: RunHandle,
+  callId: string,
+  judged: Judged,
+  options: DecideOptions,
+): Promise<Decided | undefined> {
+  const { decisionId } = options;
+  if (decisionId === undefined) return undefined;
+  const ledger = await run.ledger().catch((error: unknown) => {
+    // The run itself knows the id, too.
+    if (error instanceof CountersignError && error.code === 'ARTIFACT_MISSING') return [];
+    throw error;
+  });
+  for (const { at, fact } of ledger)
+    if (fact.kind === 'decision.accepted' && fact.callId === callId && fact.decisionId === decisionId) {
+      assertSame(callId, decisionId, toldOf(fact, judged, options));
+      const request = (await run.requests()).find((shown) => shown.callId === callId);
+      const same = request?.digest === fact.digest ? request : undefined;
+      return { ack: ackOf(fact, at), waits: request?.status === 'open', ...defined({ request: same }) };
+    }
+  return undefined;
 }
 
 /** Reads from the ledger how the call ended, if it no longer waits in the current turn. */
@@ -488,16 +520,34 @@ function verbOf(plan: BatchPlan): string {
   return `${plan.kind === 'approve' ? 'Approve' : 'Reject'} ${which(plan)}`;
 }
 
-/** Returns the first refusal, whose exit code becomes the command's. */
+/**
+ * Returns the first refusal, whose exit code becomes the command's; where none was refused, the first decision without an
+ * answer. That one is no refusal: it may count.
+ */
 export function firstRefused(answers: readonly BatchAnswer[]): CountersignError | undefined {
-  const refused = answers.flatMap((answer) => (answer.kind === 'refused' ? [answer] : []));
-  const [first] = refused;
+  const failed = answers.flatMap((answer) => (answer.kind === 'refused' ? [answer] : []));
+  const refused = failed.filter(({ error }) => error.code !== 'RESULT_UNCERTAIN');
+  const unanswered = failed.filter(({ error }) => error.code === 'RESULT_UNCERTAIN');
+  const first = refused[0] ?? unanswered[0];
   if (first === undefined) return undefined;
   const { callId, decisionId, error } = first;
+  const [lost] = unanswered;
+  const parts = [
+    ...(refused.length === 0
+      ? []
+      : [
+          `${refused.length} of ${answers.length} decisions were not taken, the first of call ${callId}: ${error.message}`,
+        ]),
+    ...(lost === undefined
+      ? []
+      : [
+          `Of ${unanswered.length} of ${answers.length} decisions nobody knows yet whether they count, the first of call ${lost.callId}: ${lost.error.message} Here: decide that call alone, as before, and add --decision-id ${lost.decisionId}`,
+        ]),
+  ];
   return new CountersignError(
     error.code,
-    `${refused.length} of ${answers.length} decisions were not taken, the first of call ${callId}: ${error.message}`,
-    { ...error.facts, callId, decisionId, refused: refused.length },
+    parts.join(' '),
+    { ...error.facts, callId, decisionId, refused: refused.length, unanswered: unanswered.length },
     { cause: error },
   );
 }

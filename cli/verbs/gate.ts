@@ -4,6 +4,7 @@ import { CountersignError } from '../../contracts/errors.ts';
 import { Dispatch, Initiator } from '../../contracts/schemas/run-spec.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { defined } from '../../contracts/defined.ts';
+import { visible } from '../../domain/text/escape.ts';
 import { packageVersion } from '../../workers/setup.ts';
 import * as option from '../session/options.ts';
 import { artifactReader } from '../session/session.ts';
@@ -51,7 +52,7 @@ export const GATE = verb({
     const { WITHDRAWN } = await import('../../gateway/gate/tasks.ts');
     await session(async ({ countersign, settings }) => {
       const { artifacts } = settings;
-      const onTrouble = (code: string, message: string): void => terminal.err(`${code}: ${message}\n`);
+      const onTrouble = (code: string, message: string): void => terminal.err(`${code}: ${visible(message)}\n`);
       const live = await livePolicy(settings, { warn: (message) => onTrouble('POLICY', message) }, terminal.env);
       const said = {
         ...settings,

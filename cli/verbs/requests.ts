@@ -10,7 +10,7 @@ import type { Session } from '../session/session.ts';
 import { nothingOf, toldOrRead } from '../session/stuck-run.ts';
 import type { Paint } from '../session/terminal.ts';
 import { type Answer, verb } from '../session/verb.ts';
-import { lastWord, shellWord } from '../session/shell-word.ts';
+import { lastWord, shellWord } from '../../domain/text/shell-word.ts';
 import { memoToolText, names, table, timeLeft } from '../views/format.ts';
 import { stuckJson, stuckText } from '../views/recovery.ts';
 import { requestText, shownTo } from '../views/request.ts';

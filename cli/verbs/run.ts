@@ -8,6 +8,7 @@ import type { RunningTask } from '../../contracts/schemas/legacy-2025.ts';
 import type { Say } from '../../contracts/schemas/request.ts';
 import type { Advance, RunResult } from '../../contracts/schemas/run-state.ts';
 import { visible } from '../../domain/text/escape.ts';
+import { lastWord } from '../../domain/text/shell-word.ts';
 import { sentUnder } from '../session/consent.ts';
 import * as option from '../session/options.ts';
 import { withSession } from '../session/session.ts';
@@ -140,7 +141,7 @@ export const STOP = verb({
     const shown = visible(runId);
     return {
       json: { runId, stopping: true, status },
-      text: (paint) => `Run ${paint('bold', shown)} is stopping. See: countersign result ${shown}`,
+      text: (paint) => `Run ${paint('bold', shown)} is stopping. See: countersign result ${lastWord(runId)}`,
     };
   },
 });
@@ -198,8 +199,9 @@ export async function waitForResult(
   try {
     return await run.result({ ...defined({ deadlineMs: msOf(deadlineSeconds) }), onPause });
   } catch (error) {
-    if (!(error instanceof CountersignError) || error.code !== 'RESULT_UNCERTAIN') throw error;
-    const message = `Run ${run.runId} did not end within ${deadlineSeconds} s; it goes on. See: countersign show ${run.runId}`;
+    if (!(error instanceof CountersignError) || error.code !== 'RESULT_UNCERTAIN' || deadlineSeconds === undefined)
+      throw error;
+    const message = `Run ${run.runId} did not end within ${deadlineSeconds} s; it goes on. See: countersign show ${lastWord(run.runId)}`;
     throw new CountersignError('RESULT_UNCERTAIN', message, { runId: run.runId }, { cause: error });
   }
 }

@@ -11,14 +11,16 @@ import { resolve } from 'node:path';
 import type { JWK } from 'jose';
 import type { MissingTool, RunHandle, RunSpecInput } from '../../client/index.ts';
 import type { SealingTargets } from '../../client/run/start-run.ts';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { visible } from '../../domain/text/escape.ts';
+import { lastWord } from '../../domain/text/shell-word.ts';
 import { readSpec } from '../session/files.ts';
 import * as option from '../session/options.ts';
 import { usage } from '../session/options.ts';
 import { withSession } from '../session/session.ts';
 import type { Terminal } from '../session/terminal.ts';
-import { type Answer, verb } from '../session/verb.ts';
+import { type Answer, safeJson, verb } from '../session/verb.ts';
 import { resultText } from '../views/run.ts';
 import { pauseTeller, waitForResult } from './run.ts';
 
@@ -59,16 +61,49 @@ export const START = verb({
       options,
       async ({ countersign, settings: { taskQueue } }) => {
         const run = await countersign.startRun({ runId, spec, authorizations, taskQueue });
-        const { started } = run;
-        const trouble = started ? await troubleAtStart(run, spec, deadline) : undefined;
-        if (wait !== true) return startAnswer(runId, started, trouble);
-        const result = await waitForResult(run, deadline, pauseTeller(terminal, options));
-        return { json: { runId, started, result }, text: (paint) => resultText(runId, result, paint) };
+        return await startedAnswer(run, { spec, wait: wait === true, deadline }, { terminal, options });
       },
       ({ serverUrls }) => sealingTargets(keys, serverUrls, spec),
     );
   },
 });
+
+interface Started {
+  readonly spec: RunSpecInput;
+  /** True to wait for the result. */
+  readonly wait: boolean;
+  readonly deadline: number | undefined;
+}
+
+/** Says what became of a start, or waits for the result; trouble is told before, while the user still looks. */
+export async function startedAnswer(
+  run: RunHandle & { readonly started: boolean },
+  { spec, wait, deadline }: Started,
+  { terminal, options }: { readonly terminal: Terminal; readonly options: option.GlobalOptions },
+): Promise<Answer> {
+  const { runId, started } = run;
+  const trouble = started ? await troubleAtStart(run, spec, deadline) : undefined;
+  if (!wait) return startAnswer(runId, started, trouble);
+  const tellPause = pauseTeller(terminal, options);
+  const warning = trouble?.code === 'TOOL_UNKNOWN' ? warningOf(trouble) : undefined;
+  if (warning !== undefined)
+    terminal.err(
+      options.json === true
+        ? `${safeJson({ warning })}\n`
+        : `${terminal.paint('yellow', 'warning')}: ${visible(warning.message)}\n`,
+    );
+  // A queue without workers is told by whoever waits for the result.
+  else if (trouble !== undefined && trouble.facts['taskQueue'] === undefined) tellPause(trouble);
+  const result = await waitForResult(run, deadline, tellPause);
+  return {
+    json: { runId, started, ...defined({ warning }), result },
+    text: (paint) => resultText(runId, result, paint),
+  };
+}
+
+function warningOf({ code, message }: CountersignError): { readonly code: string; readonly message: string } {
+  return { code, message };
+}
 
 /** A running worker checks a spec in much less time. */
 const FIRST_WORD_SECONDS = 5;
@@ -103,13 +138,13 @@ function notThere(missing: readonly MissingTool[], servers: readonly { readonly 
 
 function startAnswer(runId: string, started: boolean, trouble: CountersignError | undefined): Answer {
   const shown = visible(runId);
-  const warning = trouble === undefined ? {} : { warning: { code: trouble.code, message: trouble.message } };
+  const warning = trouble === undefined ? undefined : warningOf(trouble);
   return {
-    json: { runId, started, ...warning },
+    json: { runId, started, ...defined({ warning }) },
     text: (paint) => {
       const what = started ? paint('green', 'started') : 'was started before with this spec; nothing was changed';
       const waits = trouble === undefined ? '' : `\n${paint('yellow', `  ${visible(trouble.message)}`)}`;
-      const next = ['watch', 'requests', 'result'].map((name) => `  countersign ${name} ${shown}`).join('\n');
+      const next = ['watch', 'requests', 'result'].map((name) => `  countersign ${name} ${lastWord(runId)}`).join('\n');
       return `${paint('bold', shown)}  ${what}${waits}\n${paint('dim', next)}`;
     },
   };

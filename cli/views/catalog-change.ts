@@ -7,6 +7,7 @@ import type { CatalogAck, CatalogSnapshot, PendingChange, RefreshReport } from '
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ImportPlan } from '../../domain/catalog/file.ts';
 import { named, visible } from '../../domain/text/escape.ts';
+import { shellWord } from '../../domain/text/shell-word.ts';
 import type { Answer } from '../session/verb.ts';
 import type { CatalogReading } from '../session/catalog-reading.ts';
 import type { Paint } from '../session/terminal.ts';
@@ -167,7 +168,7 @@ function refreshedText({ report, difference, snapshot }: Refreshed, paint: Paint
       'changed',
       changed.length === 0
         ? ''
-        : `${names(changed)}; see: countersign catalog diff ${visible(server)} --tenant ${visible(tenant)}`,
+        : `${names(changed)}; see: countersign catalog diff ${visible(server)} --tenant ${shellWord(tenant)}`,
     ],
     ['refused', report.refused.map(({ name, reason }) => `${shortName(name)}: ${said(reason)}`).join('; ')],
   ] as const;

@@ -21,6 +21,7 @@ import { changedSetting } from '../../domain/catalog/settings.ts';
 import { hasDrifted } from '../../domain/catalog/state.ts';
 import { describeRule } from '../../domain/policy/approvers.ts';
 import { named, visible } from '../../domain/text/escape.ts';
+import { shellWord } from '../../domain/text/shell-word.ts';
 import type { Paint } from '../session/terminal.ts';
 import { count, duration, fields, short, shortInstant, shortName, timeLeft } from './format.ts';
 
@@ -79,7 +80,7 @@ export function pendingText(
     ['digest', digest],
     ['trusts the server', trusted === undefined ? undefined : trusted ? 'yes' : 'no'],
   ] as const;
-  const next = `Agree: countersign catalog approve ${visible(server)} ${visible(changeId)} --tenant ${visible(tenant)} --as ID --digest ${digest}`;
+  const next = `Agree: countersign catalog approve ${visible(server)} ${visible(changeId)} --tenant ${shellWord(tenant)} --as ID --digest ${digest}`;
   return [
     `${paint('bold', visible(changeId))}  ${paint('yellow', 'waits for a second administrator')}, ${count(changes.length, 'tool')}`,
     fields(paint, rows),

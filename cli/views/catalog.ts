@@ -2,6 +2,7 @@
 import type { CatalogEntry, CatalogSnapshot, PendingChange } from '../../contracts/schemas/catalog.ts';
 import { hasDrifted } from '../../domain/catalog/state.ts';
 import { named, visible } from '../../domain/text/escape.ts';
+import { shellWord } from '../../domain/text/shell-word.ts';
 import type { Answer } from '../session/verb.ts';
 import type { CatalogReading, ReadCatalogs } from '../session/catalog-reading.ts';
 import type { Paint } from '../session/terminal.ts';
@@ -46,7 +47,7 @@ export function catalogsAnswer(tenant: string, { snapshots, unread }: ReadCatalo
       const shown = table(paint, [head, ...rows]);
       const [first] = unread;
       if (first === undefined) return shown;
-      const why = `see: countersign catalog show ${visible(first)} --tenant ${visible(tenant)}`;
+      const why = `see: countersign catalog show ${visible(first)} --tenant ${shellWord(tenant)}`;
       return `${shown}\n\n${paint('yellow', 'warning')}  ${listed(unread, MOST_NAMED)} cannot be read now; ${why}`;
     },
   };
@@ -184,15 +185,10 @@ export function diffAnswer(
       const shown = diffs.map((diff) => {
         const { name, definition, acknowledged } = diff.entry;
         if (acknowledged?.hash === definition.hash) return diffText(diff, paint);
-        const next = `Accept it: countersign catalog allow ${visible(server)} ${quoted(name)} --tenant ${visible(tenant)} --as ID --hash ${definition.hash.slice(0, 12)}`;
+        const next = `Accept it: countersign catalog allow ${visible(server)} ${shellWord(name)} --tenant ${shellWord(tenant)} --as ID --hash ${definition.hash.slice(0, 12)}`;
         return `${diffText(diff, paint)}\n  ${paint('dim', next)}`;
       });
       return shown.join('\n\n');
     },
   };
-}
-
-/** Quotes a word so that a shell reads the same word back. */
-function quoted(name: string): string {
-  return /^[\w./-]+$/.test(name) ? name : `'${visible(name).replaceAll("'", "'\\''")}'`;
 }

@@ -1,7 +1,7 @@
 /** Describes what `countersign dev` has started. */
 import type { TrustConfig } from '../../contracts/schemas/trust.ts';
 import type { Answer } from '../session/verb.ts';
-import { shellWord } from '../session/shell-word.ts';
+import { shellWord } from '../../domain/text/shell-word.ts';
 import { fields } from './format.ts';
 import { trustText } from './verified-ledger.ts';
 

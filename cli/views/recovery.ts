@@ -7,6 +7,7 @@ import { CountersignError } from '../../contracts/errors.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { RunState } from '../../contracts/schemas/run-state.ts';
 import { named, visible } from '../../domain/text/escape.ts';
+import { lastWord, shellWord } from '../../domain/text/shell-word.ts';
 import type { Diagnosis } from '../../workers/replay/diagnosis.ts';
 import type { StuckRun } from '../session/stuck-run.ts';
 import type { Paint } from '../session/terminal.ts';
@@ -69,7 +70,7 @@ const CATALOG_ROWS = [
 ] as const;
 
 function endOf(recovering: Exclude<Recovering, { kind: 'sound' }>): string {
-  const id = visible(recovering.runId);
+  const id = shellWord(recovering.runId);
   switch (recovering.kind) {
     case 'shown':
       return `Nothing was done. To do it: countersign recover ${id} --yes`;
@@ -82,8 +83,8 @@ function endOf(recovering: Exclude<Recovering, { kind: 'sound' }>): string {
 
 function seeing(id: string): string {
   const catalog = catalogOf(id);
-  if (catalog === undefined) return `countersign requests ${visible(id)}`;
-  return `countersign catalog list ${visible(catalog.server)} --tenant ${visible(catalog.tenant)}`;
+  if (catalog === undefined) return `countersign requests ${lastWord(id)}`;
+  return `countersign catalog list ${visible(catalog.server)} --tenant ${shellWord(catalog.tenant)}`;
 }
 
 function answerText({ update, by, callId, tools = [] }: DiscardedAnswer): string {
@@ -139,7 +140,7 @@ export function stuckText(stuck: StuckRun, paint: Paint): string {
 function wayOut({ runId, task }: StuckRun): string {
   return task === undefined
     ? 'this build replays all of it: run it as a worker, and the run goes on'
-    : `countersign recover ${visible(runId)}`;
+    : `countersign recover ${lastWord(runId)}`;
 }
 
 /**

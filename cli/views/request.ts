@@ -11,12 +11,13 @@ import type {
   DecisionInput,
   PauseAck,
 } from '../../contracts/schemas/request.ts';
+import { defined } from '../../contracts/defined.ts';
 import { inWords, ruleAt } from '../../domain/policy/approvers.ts';
 import { shownArguments } from '../../domain/policy/redaction.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import { bounded, spaced, visible } from '../../domain/text/escape.ts';
 import type { BatchAnswer } from '../../client/index.ts';
-import { lastWord } from '../session/shell-word.ts';
+import { lastWord } from '../../domain/text/shell-word.ts';
 import type { Paint } from '../session/terminal.ts';
 import type { Answer } from '../session/verb.ts';
 import { argumentsText, duration, fields, given, shortInstant, table, timeLeft, toolText } from './format.ts';
@@ -235,11 +236,20 @@ const COLOURS = {
   extended: 'yellow',
 } as const;
 
+/** A decision after which its request is closed. */
+const SETTLED: readonly DecisionAck['status'][] = ['approved', 'answered', 'rejected'];
+
 export function decisionAnswer(runId: string, decided: Decided): Answer {
   const { status: word } = decided.ack;
   const others = word === 'counted' || word === 'edited';
   const too = `somebody else must agree${word === 'edited' ? ' to these arguments' : ''} too; see: countersign requests`;
-  return receipt(runId, decided, { word, colour: COLOURS[word] ?? 'yellow', ...(others ? { next: too } : {}) });
+  // What was settled and is open was asked anew: the first answer does not say so.
+  const anew =
+    decided.waits === true && SETTLED.includes(word)
+      ? 'the call has been asked again since; see: countersign requests'
+      : undefined;
+  const next = others ? too : anew;
+  return receipt(runId, decided, { word, colour: COLOURS[word] ?? 'yellow', ...defined({ next }) });
 }
 
 export function pauseAnswer(runId: string, answered: Answered, { next, ...words }: Words): Answer {
@@ -276,7 +286,10 @@ interface Receipt<Ack> {
   /** Absent if the answer was found only in the ledger. */
   readonly request?: ApprovalRequest;
 }
-export type Decided = Receipt<DecisionAck>;
+export interface Decided extends Receipt<DecisionAck> {
+  /** For a decision that was recorded before: true if the call waits now. */
+  readonly waits?: boolean;
+}
 export type Answered = Receipt<PauseAck>;
 
 export interface BatchPlan {

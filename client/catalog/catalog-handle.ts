@@ -108,7 +108,7 @@ export class CatalogHandle {
       throw new CountersignError('CATALOG_INVALID', `The connection is not valid: ${path} ${reason}.`, { path });
     }
     const { client } = this.#engine;
-    if (!anew) await this.#engine.call(this, async () => await assertNoneWasEnded(client, this));
+    if (!anew) await this.#engine.read(this, async () => await assertNoneWasEnded(client, this));
     // A signature names one Temporal run, so that run must exist before anything is signed.
     await this.#signing.begin();
     return await this.#signing.signed('connect', connect, async (message) =>

@@ -7,7 +7,6 @@
  * 3. Verdicts come from the same judge that runs use, so what is shown is what happens. A run's own policy can still
  *    tighten them.
  */
-import type { Client } from '@temporalio/client';
 import { CountersignError } from '../../contracts/errors.ts';
 import { CATALOG_WORKFLOW, SEARCH_ATTRIBUTES } from '../../contracts/names.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';
@@ -20,7 +19,7 @@ import { catalogId } from '../../domain/catalog/state.ts';
 import { catalogSays } from '../../domain/catalog/layer.ts';
 import { judge, type Organisation, trustsServer } from '../../domain/policy/judge.ts';
 import { visible } from '../../domain/text/escape.ts';
-import { listExecutions } from '../engine/executions.ts';
+import type { Engine } from '../engine/engine.ts';
 import type { ArtifactReader } from '../ledger/ledger.ts';
 import { quoted } from '../run/inbox.ts';
 
@@ -33,15 +32,15 @@ export interface ListedCatalog extends CatalogIdentity {
   readonly startedAt: string;
 }
 
-/** Returns the running catalogs, sorted by workflow id. */
-export async function listCatalogs(client: Client, { tenant }: CatalogFilter): Promise<ListedCatalog[]> {
+/** Returns the running catalogs, sorted by workflow id. However many there are, each page has a deadline of its own. */
+export async function listCatalogs(engine: Engine, { tenant }: CatalogFilter): Promise<ListedCatalog[]> {
   const conditions = [
     `WorkflowType = ${quoted(CATALOG_WORKFLOW)}`,
     `ExecutionStatus = 'Running'`,
     ...(tenant === undefined ? [] : [`${SEARCH_ATTRIBUTES.tenant.name} = ${quoted(tenant)}`]),
   ];
   const listed: ListedCatalog[] = [];
-  for await (const { workflowId, startTime } of listExecutions(client, conditions.join(' AND '))) {
+  for await (const { workflowId, startTime } of engine.list(conditions.join(' AND '))) {
     const identity = catalogOf(workflowId);
     // Anybody may start a catalog workflow under another id; no client reaches it, so it is not listed.
     if (identity !== undefined) listed.push({ ...identity, workflowId, startedAt: startTime.toISOString() });

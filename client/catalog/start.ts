@@ -12,6 +12,7 @@ import { CATALOG_WORKFLOW, SEARCH_ATTRIBUTES } from '../../contracts/names.ts';
 import type { CatalogSnapshot, CatalogUnchanged, RefreshReport } from '../../contracts/schemas/catalog.ts';
 import type { CatalogBeginning, CatalogIdentity } from '../../contracts/wire/catalog.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
+import { shellWord } from '../../domain/text/shell-word.ts';
 
 /** The type of the catalog workflow, reduced to what a client needs. */
 export type ToolCatalog = (identity: CatalogBeginning) => Promise<void>;
@@ -84,7 +85,7 @@ export async function refreshEnd(
     if (report !== undefined && report.refresh >= refresh) return report;
     const left = end - Date.now();
     if (left <= 0) {
-      const message = `Refresh ${refresh} of ${server} did not end in time; it goes on. See: countersign catalog show ${server} --tenant ${tenant}`;
+      const message = `Refresh ${refresh} of ${server} did not end in time; it goes on. See: countersign catalog show ${server} --tenant ${shellWord(tenant)}`;
       throw new CountersignError('RESULT_UNCERTAIN', message, { tenant, server, refresh });
     }
     await pause(Math.min(pauseMs, left));

@@ -12,7 +12,15 @@ import { CountersignError } from '../../contracts/errors.ts';
 import { Engine } from '../engine/engine.ts';
 import { drain, type Drained, type DrainOptions } from './drain.ts';
 import { withdrawMoves } from './moves.ts';
-import { type Build, buildOf, countPinned, type DeploymentState, readDeployment, unservedQueue } from './versions.ts';
+import {
+  type Build,
+  buildOf,
+  countPinned,
+  type DeploymentState,
+  percentOf,
+  readDeployment,
+  unservedQueue,
+} from './versions.ts';
 import { watch, type Watched, type WatchOptions } from './watch.ts';
 
 export interface DeploymentOptions {
@@ -120,7 +128,7 @@ async function ramp(engine: Engine, deployment: string, build: string, percent: 
     throw new CountersignError('BUILD_CURRENT', message, { deployment, build });
   }
   const isRamping = state.ramping?.build === build;
-  if (isRamping ? state.ramping.percent === percent : percent === 0) return routed(state, false);
+  if (isRamping ? state.ramping.percent === percentOf(percent) : percent === 0) return routed(state, false);
   if (percent > 0) await assertServed(engine, state, build);
   await setRamp(engine, state, percent === 0 ? '' : build, percent);
   return routed(await readDeployment(engine, deployment), true);

@@ -95,10 +95,10 @@ export interface Standing {
   readonly attempts: number;
 }
 
-/** Returns undefined if the execution is gone. */
+/** Returns undefined if the execution is gone. This only reads: an answer that does not come leaves nothing of the run uncertain. */
 export async function standingOf(engine: Engine, execution: ExecutionId): Promise<Standing | undefined> {
   const { client, namespace } = engine;
-  const found = await engine.call(execution.workflowId, async () =>
+  const found = await engine.call('', async () =>
     unlessGone(async () => await client.connection.workflowService.describeWorkflowExecution({ namespace, execution })),
   );
   const info = found?.workflowExecutionInfo;

@@ -70,11 +70,20 @@ export async function readDeployment(engine: Engine, deployment: string): Promis
     deployment,
     ...defined({
       current: currentDeploymentVersion?.buildId || undefined,
-      ramping: ramping === undefined ? undefined : { build: ramping, percent: rampingVersionPercentage ?? 0 },
+      ramping:
+        ramping === undefined ? undefined : { build: ramping, percent: percentOf(rampingVersionPercentage ?? 0) },
     }),
     builds: builds.toSorted((one, other) => other.createdAt - one.createdAt),
     token: conflictToken,
   };
+}
+
+/** Digits of a 32-bit number that are those that were given. */
+const FLOAT_DIGITS = 7;
+
+/** Returns a share as it was given: Temporal keeps 32 bits of it, so that 12.3 would read 12.300000190734863. */
+export function percentOf(share: number): number {
+  return Number(share.toPrecision(FLOAT_DIGITS));
 }
 
 function stateNumber(status: number | string | null | undefined): number {

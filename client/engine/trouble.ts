@@ -24,6 +24,7 @@ import { CountersignError, type ErrorCode, type ErrorFacts } from '../../contrac
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { CatalogIdentity } from '../../contracts/wire/catalog.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
+import { lastWord, shellWord } from '../../domain/text/shell-word.ts';
 import { sentenceOf } from './executions.ts';
 
 export function troubleOf(error: unknown, about: Subject): CountersignError {
@@ -125,7 +126,7 @@ function stuckOn(about: Subject, reason: string, cause: unknown): CountersignErr
 
 /** The advice for a run that no worker can replay. If there is nothing to recover, the command itself says so. */
 function wayOut(about: Subject): string {
-  const id = workflowIdOf(about);
+  const id = lastWord(workflowIdOf(about));
   const reading = typeof about === 'string' ? 'show' : 'ledger';
   return ` What can be read of it: countersign ${reading} ${id}. The way out where no build can go on with it: countersign recover ${id}`;
 }
@@ -225,7 +226,7 @@ export function namingOf(subject: Subject): Naming {
     title: `The catalog of ${server}`,
     missing: 'CATALOG_NOT_FOUND',
     stuck: 'CATALOG_UNAVAILABLE',
-    notThere: `Tenant ${tenant} has no catalog of ${server} in this namespace. Connect the server: countersign catalog connect ${server} --tenant ${tenant} --as ID`,
+    notThere: `Tenant ${tenant} has no catalog of ${server} in this namespace. Connect the server: countersign catalog connect ${server} --tenant ${shellWord(tenant)} --as ID`,
     facts: { tenant, server },
   };
 }

@@ -241,7 +241,7 @@ export class Tickets {
 
   async #described(workflowId: string): Promise<WorkflowExecutionDescription | undefined> {
     try {
-      return await this.#engine.call(workflowId, () => this.#engine.client.workflow.getHandle(workflowId).describe());
+      return await this.#engine.read(workflowId, () => this.#engine.client.workflow.getHandle(workflowId).describe());
     } catch (error) {
       if (error instanceof CountersignError && error.code === 'RUN_NOT_FOUND') return undefined;
       throw error;

@@ -187,7 +187,7 @@ export function assertIntact(entries: readonly LedgerEntry[], runId: string): Ex
 export async function* ledgerLines(engine: Engine, source: LedgerSource): AsyncGenerator<LedgerLine> {
   const { workflowId } = source;
   const { client, namespace } = engine;
-  const { raw } = await engine.call(workflowId, () => client.workflow.getHandle(workflowId).describe());
+  const { raw } = await engine.read(workflowId, () => client.workflow.getHandle(workflowId).describe());
   const firstRunId = raw.workflowExecutionInfo?.firstRunId;
   const known = typeof firstRunId === 'string' && firstRunId !== '' ? firstRunId : undefined;
   const place = { namespace, workflowId, ...defined({ firstRunId: known }) };

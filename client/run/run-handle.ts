@@ -5,8 +5,8 @@
  *    counts once; another message under the same id is refused (INV-G2, INV-D3).
  * 2. A person decides exactly what is shown: the handle recomputes each digest from the fields of the request (INV-G2).
  */
-import { setMaxListeners } from 'node:events';
 import type { WorkflowHandle } from '@temporalio/client';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { QUERIES, SIGNALS, UPDATES } from '../../contracts/names.ts';
 import {
@@ -37,7 +37,6 @@ import type { Message } from '../../contracts/schemas/transcript.ts';
 import { requestDigest } from '../../domain/request/digest.ts';
 import { byteLength } from '../../domain/text/canonical.ts';
 import { askWorkflow, assertMessageFits, type Engine, updateIdOf } from '../engine/engine.ts';
-import { endOf } from '../engine/executions.ts';
 import { tellUnserved } from '../engine/trouble.ts';
 import { type ArtifactReader, readConversation, readEntries, readLedger, ledgerLines } from '../ledger/ledger.ts';
 import { type FreshGrant, sealFresh } from '../signing/sealing.ts';
@@ -47,7 +46,7 @@ import { recover, type RecoverOptions, type Recovery } from './recovery.ts';
 import { readPinnedTools } from './pinned-tools.ts';
 import { readRetries, type Retry } from './retries.ts';
 import { assertTaken, type MissingTool } from './start-run.ts';
-import { type WatchOptions, watchRun } from './watch.ts';
+import { endOfRun, TimeIsUp, type WatchOptions, watchRun } from './watch.ts';
 
 type Answer = Decision | Provision | Authorization | Resolution;
 type RunSaid = Said & { readonly purpose: keyof typeof UPDATES };
@@ -133,7 +132,7 @@ export class RunHandle {
 
   /** Seals a caller's own token for this run, before it leaves this process. The result is for `authorize`. */
   async sealGrant(fresh: FreshGrant): Promise<Grant> {
-    const { memo } = await this.#engine.call(this.runId, () => this.#handle.describe());
+    const { memo } = await this.#engine.read(this.runId, () => this.#handle.describe());
     return await sealFresh(fresh, { namespace: this.#engine.namespace, workflowId: this.runId, memo });
   }
 
@@ -221,9 +220,9 @@ export class RunHandle {
   }
 
   /**
-   * Waits for the end of the run.
+   * Waits for the end of the run. Once Temporal has answered, pauses of it do not end a wait that is longer than a call.
    * @throws CountersignError with the code that ended the run, `RUN_CANCELLED`, `RUN_FAILED`, or `RESULT_UNCERTAIN`
-   * @param onPause called once for each period in which no worker polls the run's queue
+   * @param onPause called once for each period in which no worker polls the run's queue, or Temporal does not answer
    * @param signal ends the wait; the run goes on
    */
   async result({
@@ -235,12 +234,10 @@ export class RunHandle {
     if (onPause !== undefined) void tellUnserved(this.#engine.client, this.runId, onPause, over.signal);
     try {
       // Sound: `agentRun` returns it.
-      const ended = (): Promise<unknown> => endOf(this.#handle);
-      const waiting =
-        signal === undefined ? ended : () => this.#engine.client.connection.withAbortSignal(oneWait(signal), ended);
-      return (await this.#engine.call(this.runId, waiting, deadlineMs)) as RunResult;
+      return (await endOfRun(this.#engine, this.runId, { deadlineMs, ...defined({ onPause, signal }) })) as RunResult;
     } catch (error) {
-      if (!(error instanceof CountersignError) || error.code !== 'RESULT_UNCERTAIN') throw error;
+      const isOver = error instanceof TimeIsUp || signal?.aborted === true;
+      if (!isOver && !(error instanceof CountersignError && error.code === 'RESULT_UNCERTAIN')) throw error;
       const message = `Run ${this.runId} did not end in time; it goes on. Wait for its result again, for longer.`;
       throw new CountersignError('RESULT_UNCERTAIN', message, { runId: this.runId }, { cause: error });
     } finally {
@@ -385,11 +382,4 @@ function assertArgumentsFit(decision: Decision): void {
   if (bytes <= MOST_ARGUMENT_BYTES) return;
   const message = `Arguments have ${bytes} bytes; no run allows more than ${MOST_ARGUMENT_BYTES}. Nothing was sent.`;
   throw new CountersignError('ARGUMENTS_TOO_LARGE', message, { callId: decision.callId, path: 'arguments' });
-}
-
-/** The SDK adds a listener to the signal with each poll, and takes none away: they end with this wait. */
-function oneWait(signal: AbortSignal): AbortSignal {
-  const own = AbortSignal.any([signal]);
-  setMaxListeners(0, own);
-  return own;
 }

@@ -9,8 +9,10 @@ import { CallSpec, type CallSpecInput, type Dispatch, type RunSpecInput } from '
 import { CallAnswer, type RunResult } from '../../contracts/schemas/run-state.ts';
 import { runSpecOf } from '../../domain/run/single-call.ts';
 import { byteLength } from '../../domain/text/canonical.ts';
+import { lastWord } from '../../domain/text/shell-word.ts';
 import type { RunHandle } from './run-handle.ts';
 import type { StartRunOptions } from './start-run.ts';
+import type { WatchOptions } from './watch.ts';
 
 /** Bytes of a call within its run spec, where quotes in texts take more. They leave room for the rest of the spec. */
 const MOST_CALL_BYTES = 131_072;
@@ -54,11 +56,12 @@ export class SingleCall {
 
   /**
    * Waits for what becomes of the call.
+   * @param onPause called once for each period in which nobody works on it (`RunHandle.result`)
    * @throws CountersignError `RESULT_UNCERTAIN` if it goes on at the deadline, `RUN_CANCELLED` or `LIMIT_REACHED` if its
    *   run was ended before: the ledger says whether the call was sent, `CALL_UNKNOWN` if the run is no single call
    */
-  async answer({ deadlineMs }: { readonly deadlineMs?: number } = {}): Promise<CallAnswer> {
-    return answerIn(this.run.runId, await this.run.result(deadlineMs === undefined ? {} : { deadlineMs }));
+  async answer(patience: Pick<WatchOptions, 'deadlineMs' | 'onPause'> = {}): Promise<CallAnswer> {
+    return answerIn(this.run.runId, await this.run.result(patience));
   }
 }
 
@@ -66,12 +69,12 @@ export class SingleCall {
 export function answerIn(runId: string, { status, output, because = '' }: RunResult): CallAnswer {
   if (status !== 'completed') {
     const what = status === 'stopped' ? `was stopped: ${because}` : `has reached its limit ${because}`;
-    const message = `Run ${runId} of this call ${what}. Its ledger says whether the call was sent: countersign ledger ${runId}`;
+    const message = `Run ${runId} of this call ${what}. Its ledger says whether the call was sent: countersign ledger ${lastWord(runId)}`;
     throw new CountersignError(status === 'stopped' ? 'RUN_CANCELLED' : 'LIMIT_REACHED', message, { runId });
   }
   const answer = typeof output === 'string' ? callAnswerIn(output) : undefined;
   if (answer !== undefined) return answer;
-  const message = `Run ${runId} is no single call: its answer is that of a model. Read it with: countersign result ${runId}`;
+  const message = `Run ${runId} is no single call: its answer is that of a model. Read it with: countersign result ${lastWord(runId)}`;
   throw new CountersignError('CALL_UNKNOWN', message, { runId });
 }
 

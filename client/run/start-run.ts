@@ -23,7 +23,7 @@ import { type Grant, MOST_SPEC_BYTES, RunSpec, type RunSpecInput } from '../../c
 import { Discovery } from '../../contracts/schemas/tool.ts';
 import { isGateRun, isTicketId } from '../../domain/gate/ticket.ts';
 import { specHash } from '../../domain/request/digest.ts';
-import { screenSpec } from '../../domain/run/spec-screen.ts';
+import { screenSpec, UNSENT } from '../../domain/run/spec-screen.ts';
 import { isFields } from '../../domain/shapes/inputs.ts';
 import { byteLength } from '../../domain/text/canonical.ts';
 import { bounded, visible } from '../../domain/text/escape.ts';
@@ -88,7 +88,7 @@ export async function startRun(
     throw new CountersignError('SPEC_INVALID', message, { path: 'runId' });
   }
   const { spec: given, tokens } = takeTokens(options.spec, options.authorizations);
-  const finding = screenSpec(given);
+  const finding = screenSpec(given, UNSENT);
   if (finding !== undefined) throw new CountersignError(finding.code, finding.message, { path: finding.path });
   const servers = [...tokens.keys()];
   const checked = parseAs(RunSpec, given, 'SPEC_INVALID', 'run spec');

@@ -11,8 +11,10 @@
  *    error does.
  * 6. A reset takes entries back that were told: the watch fails then, so that whoever follows begins anew.
  */
+import { setMaxListeners } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Client, isGrpcCancelledError } from '@temporalio/client';
+import { type Client, isGrpcCancelledError, isGrpcDeadlineError } from '@temporalio/client';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import { QUERIES } from '../../contracts/names.ts';
 import type { RunEvent } from '../../contracts/schemas/http/opened-request.ts';
@@ -20,7 +22,7 @@ import type { RunningTask } from '../../contracts/schemas/legacy-2025.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { LedgerPage, RunState } from '../../contracts/schemas/run-state.ts';
 import { askWorkflow, type Engine } from '../engine/engine.ts';
-import { nextEvents, wasReset } from '../engine/executions.ts';
+import { endOf, nextEvents, wasReset } from '../engine/executions.ts';
 import { type ArtifactReader, entriesFrom, ledgerPage, type LedgerSource } from '../ledger/ledger.ts';
 import { OpenedRequests } from './opened-request.ts';
 import { type CallProgress, readProgress, tellingOnce, tellWhile } from './progress.ts';
@@ -208,7 +210,7 @@ export class PatientReader {
     this.#patience = patience;
     const now = Date.now();
     this.#end = now + (patience.deadlineMs ?? Number.POSITIVE_INFINITY);
-    this.#begunBy = now + (patience.deadlineMs ?? engine.deadlineMs);
+    this.#begunBy = Math.min(this.#end, now + engine.deadlineMs);
   }
 
   /**
@@ -279,4 +281,55 @@ export class PatientReader {
     // Each call gets a signal of its own, because the connection never removes its listener from a signal.
     return await this.#engine.client.connection.withAbortSignal(AbortSignal.any([signal]), act);
   }
+}
+
+// endOfRun waits for a result. One call waits for as long as the run lasts, so an error of it says nothing of when Temporal
+// was last there.
+
+/** A caller may give every call the deadline of its wait, as commands do. */
+const LONGEST_CALL_MS = 10_000;
+/** Pause before a wait that has failed begins again. */
+const AGAIN_MS = 1_000;
+/** Temporal does not answer, or has ended the call: a server that shuts down cancels calls. */
+const AWAY: readonly ErrorCode[] = ['ENGINE_UNAVAILABLE', 'RESULT_UNCERTAIN'];
+
+interface EndOptions extends Patience {
+  readonly deadlineMs: number;
+}
+
+/**
+ * Waits for the end of a run.
+ * @returns what the workflow returns
+ * @throws CountersignError, or `TimeIsUp`
+ */
+export async function endOfRun(engine: Engine, workflowId: string, patience: EndOptions): Promise<unknown> {
+  const { deadlineMs, signal } = patience;
+  const { connection, workflow } = engine.client;
+  const handle = workflow.getHandle(workflowId);
+  const end = Date.now() + deadlineMs;
+  const ended = async (): Promise<unknown> => await endOf(handle);
+  const act = signal === undefined ? ended : () => connection.withAbortSignal(oneWait(signal), ended);
+  const wait = async () => await engine.call(workflowId, act, Math.max(1, end - Date.now()));
+  const callMs = Math.min(engine.deadlineMs, LONGEST_CALL_MS);
+  // A wait as short as a call has no time for pauses, and needs no other question.
+  if (deadlineMs <= callMs) return await wait();
+  const reader = new PatientReader(engine, workflowId, patience);
+  for (;;) {
+    await reader.poll(() => handle.describe(), callMs);
+    try {
+      return await wait();
+    } catch (error) {
+      const isAway = error instanceof CountersignError && AWAY.includes(error.code);
+      const isLate = isGrpcDeadlineError(error) && end - Date.now() <= AGAIN_MS;
+      if (!isAway || isLate || signal?.aborted === true) throw error;
+    }
+    await pause(Math.max(0, Math.min(AGAIN_MS, end - Date.now())), undefined, defined({ signal }));
+  }
+}
+
+/** The SDK adds a listener to the signal with each poll, and takes none away: they end with this wait. */
+function oneWait(signal: AbortSignal): AbortSignal {
+  const own = AbortSignal.any([signal]);
+  setMaxListeners(0, own);
+  return own;
 }

@@ -18,10 +18,15 @@ const SECRET_KEY = /^(authorization|(access|refresh|id|bearer|auth)?_?token|api_
 const SECRET_VALUE = /^\s*(bearer|basic)\s+\S|^eyJ[\w-]{8,}\.[\w-]{8,}\./i;
 const URL_USER = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*@/i;
 const APPROVAL_ITEM = /approv|decision/i;
+/** Advice for a secret that a workflow was started with. */
 const ROTATE =
   'It is now in the history of the workflow: rotate it, and send it sealed as grants[].jwe (see docs/guide/grants.md).';
+/** Advice where no workflow was started yet. */
+export const UNSENT =
+  'Nothing was started, so it stands in no history. Give it as the authorization of its server, which is sealed (see docs/guide/grants.md).';
 
-export function screenSpec(spec: unknown): Finding | undefined {
+/** @param advice ends the message about a secret */
+export function screenSpec(spec: unknown, advice = ROTATE): Finding | undefined {
   if (!isRecord(spec)) return undefined;
   for (const part of [
     'servers',
@@ -34,17 +39,17 @@ export function screenSpec(spec: unknown): Finding | undefined {
     'headers',
     'token',
   ]) {
-    const found = secretIn(spec[part], part, part);
+    const found = secretIn(spec[part], part, part, advice);
     if (found !== undefined) return found;
   }
   return approvalItemIn(spec['input'], 'input');
 }
 
-function secretIn(value: unknown, path: string, key: string): Finding | undefined {
-  if (typeof value === 'string') return secretText(value, path, key);
+function secretIn(value: unknown, path: string, key: string, advice: string): Finding | undefined {
+  if (typeof value === 'string') return secretText(value, path, key, advice);
   if (Array.isArray(value)) {
     for (const [index, item] of value.entries()) {
-      const found = secretIn(item, `${path}[${index}]`, '');
+      const found = secretIn(item, `${path}[${index}]`, '', advice);
       if (found !== undefined) return found;
     }
     return undefined;
@@ -52,25 +57,25 @@ function secretIn(value: unknown, path: string, key: string): Finding | undefine
   // Schemas and policies name properties without values; a sealed grant is ciphertext.
   if (!isRecord(value) || key === 'output' || key === 'tools' || key === 'jwe') return undefined;
   for (const [name, item] of Object.entries(value)) {
-    const found = secretIn(item, `${path}.${name}`, name);
+    const found = secretIn(item, `${path}.${name}`, name, advice);
     if (found !== undefined) return found;
   }
   return undefined;
 }
 
-function secretText(value: string, path: string, key: string): Finding | undefined {
+function secretText(value: string, path: string, key: string, advice: string): Finding | undefined {
   if (/headers\.[^.]*authorization$/i.test(path)) {
     return {
       code: 'AUTHORIZATION_IN_HEADERS',
       path,
-      message: `${path} holds an Authorization header; use the authorization of the server instead. ${ROTATE}`,
+      message: `${path} holds an Authorization header; use the authorization of the server instead. ${advice}`,
     };
   }
   // Instructions may mention bearer tokens in prose, so their text is not searched; nobody sends a bare secret there.
   const isProse = key === 'instructions';
   const isSecret = SECRET_VALUE.test(value) || URL_USER.test(value) || hasSecretParameter(value);
   if (SECRET_KEY.test(key) || (!isProse && isSecret)) {
-    return { code: 'SECRET_IN_SPEC', path, message: `${path} holds a secret in clear. ${ROTATE}` };
+    return { code: 'SECRET_IN_SPEC', path, message: `${path} holds a secret in clear. ${advice}` };
   }
   return undefined;
 }

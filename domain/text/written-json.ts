@@ -28,8 +28,11 @@ export function changedNumberText(number: string): string {
   return `holds ${number.slice(0, 40)}, which would be read as another number; write it as text where its reader takes that`;
 }
 
+/** False also for what is written otherwise and is the same number: `1000000000000000000000`. */
 function isRounded(token: string): boolean {
-  return /^-?\d{16,}$/.test(token) && String(Number(token)) !== token;
+  if (!/^-?\d{16,}$/.test(token)) return false;
+  const value = Number(token);
+  return String(value) !== token && (!Number.isFinite(value) || BigInt(value) !== BigInt(token));
 }
 
 /**

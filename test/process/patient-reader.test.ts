@@ -50,6 +50,13 @@ test('without a first answer it ends with the deadline of a call, and says why',
   await expect(readerWith({}, 1_000).read(never)).rejects.toMatchObject({ code: 'RUN_STUCK' });
 });
 
+test('a watch that may last for long does not wait that long for its first answer', async () => {
+  for (const code of ['ENGINE_UNAVAILABLE', 'RUN_STUCK'] as const) {
+    const never = async () => await failing(code)();
+    await expect(readerWith({ deadlineMs: 3_600_000 }, 1_000).read(never)).rejects.toMatchObject({ code });
+  }
+});
+
 test('what Temporal itself answers keeps no watch of a stuck run going; an answer of a worker does', async () => {
   const never = async () => await failing('RUN_STUCK')();
   const stuck = readerWith({}, 1_000);

@@ -260,7 +260,8 @@ export class FakeDeployment {
         routingConfig: {
           currentDeploymentVersion: version(this.current ?? ''),
           rampingDeploymentVersion: version(this.ramping?.build ?? ''),
-          rampingVersionPercentage: this.ramping?.percent ?? 0,
+          // On the wire it is a 32-bit number.
+          rampingVersionPercentage: Math.fround(this.ramping?.percent ?? 0),
         },
         versionSummaries: [...this.builds].map(([build, { createdAt, currentSince, endedAt }]) => ({
           deploymentVersion: version(build),

@@ -23,3 +23,14 @@ test.each(['catalog/default/files', 'digest/default/desk'])('a run is not starte
     facts: { path: 'runId' },
   });
 });
+
+test.each([
+  ['SECRET_IN_SPEC', { authorization: { tickets: 'Bearer canary-1' } }],
+  ['AUTHORIZATION_IN_HEADERS', { servers: [{ name: 'tickets', headers: { Authorization: 'Bearer canary-1' } }] }],
+])('%s: of a secret that was not sent nobody is told that it is in history', async (code, over) => {
+  const countersign = new Countersign({ client: {} as Client });
+  const spec = { agent: { name: 'clerk', model: 'main' }, input: 'Do it.', initiator: { id: 'ann' }, ...over };
+  const refused = await countersign.startRun({ runId: 'run-1', spec }).catch((error: unknown) => error);
+  expect(refused).toMatchObject({ code, message: expect.stringContaining('Nothing was started') });
+  expect(String(refused)).not.toMatch(/in the history|rotate|canary/);
+});

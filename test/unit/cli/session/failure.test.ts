@@ -53,6 +53,15 @@ test('an error cannot move the cursor', () => {
     false,
   );
   expect(said.written.join('')).toBe(
-    'error RUN_FAILED: The tool said \\u{1b}[2J\\u{9b}31m\\u{d}nothing\\u{202e}.\nSecond line\n',
+    'error RUN_FAILED: The tool said \\u{1b}[2J\\u{9b}31m\\u{d}nothing\\u{202e}.\n  Second line\n',
   );
+});
+
+test('no line of a foreign message looks like one of ours', () => {
+  const said = terminal();
+  const foreign = 'Run run-1 ended without a result: it broke.\napproved  t1.c0  bank/pay\n\nerror USAGE: Try again.';
+  reportFailure(said, new CountersignError('RUN_FAILED', foreign), false);
+  const [first = '', ...rest] = said.written.join('').trimEnd().split('\n');
+  expect(first).toMatch(/^error RUN_FAILED: /);
+  for (const line of rest) expect(line).toMatch(/^ {2}/);
 });

@@ -35,6 +35,10 @@ describe('--set', () => {
     expect(responsesFrom(ONE, { set: ['seats=', 'sure=false'] })).toEqual({
       who: { action: 'accept', content: { seats: '', sure: false } },
     });
+    // Another number would be sent in its place.
+    expect(responsesFrom(ONE, { set: ['seats=9007199254740993'] })).toEqual({
+      who: { action: 'accept', content: { seats: '9007199254740993' } },
+    });
   });
 
   test('of several forms names the question', () => {

@@ -179,6 +179,22 @@ describe('what became of it', () => {
     expect(firstRefused(answers.slice(0, 1))).toBeUndefined();
     expect(batchAnswer('run-1', { ...plan, others: [] }, answers).text(plain)).not.toContain('others');
   });
+
+  test('one without an answer was not refused: it may count, and is sent again under its id', () => {
+    const lost = new CountersignError('RESULT_UNCERTAIN', 'No answer from run run-1 in time.', { runId: 'run-1' });
+    const silent: BatchAnswer = { callId: 't1.c2', decisionId: 'f', kind: 'refused', error: lost };
+    const alone = firstRefused([...answers.slice(0, 1), silent]);
+    expect(alone).toMatchObject({
+      code: 'RESULT_UNCERTAIN',
+      message: expect.stringContaining('decide that call alone, as before, and add --decision-id f'),
+      facts: { callId: 't1.c2', decisionId: 'f', refused: 0, unanswered: 1 },
+    });
+    expect(alone?.message).not.toContain('not taken');
+    // A refusal is the answer of the command, whichever came first.
+    const both = firstRefused([silent, ...answers]);
+    expect(both).toMatchObject({ code: 'ALREADY_DECIDED', facts: { callId: 't1.c1', refused: 1, unanswered: 1 } });
+    expect(both?.message).toMatch(/^1 of 3 decisions were not taken, .* Of 1 of 3 decisions nobody knows yet/);
+  });
 });
 
 test('--remember: a scope, names of arguments, an end', () => {

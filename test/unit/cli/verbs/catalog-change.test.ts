@@ -2,7 +2,8 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Session } from '../../../../cli/session/session.ts';
 import { plain } from '../../../../cli/session/terminal.ts';
-import { changeTools, type ToolsChange } from '../../../../cli/verbs/catalog-changes.ts';
+import { changeTools, decideChange, type ToolsChange } from '../../../../cli/verbs/catalog-changes.ts';
+import { defined } from '../../../../contracts/defined.ts';
 import { CountersignError } from '../../../../contracts/errors.ts';
 import type { CatalogEntry, CatalogSnapshot, SetToolPoliciesInput } from '../../../../contracts/schemas/catalog.ts';
 import { catalogEntry, catalogOf, connection, definition, toolSetting } from '../../../support/builders/catalog.ts';
@@ -35,11 +36,16 @@ async function change(
     fails,
     entries = [known, changed],
     takes = (message) => ({ status: 'applied', policyVersion: message.expectedVersion + 1 }),
+    afterwards,
+    definitions = new CountersignError('ARTIFACT_MISSING', 'Elsewhere.'),
   }: {
     readonly over?: object;
     readonly fails?: CountersignError;
     readonly entries?: readonly CatalogEntry[];
     readonly takes?: (message: SetToolPoliciesInput) => object;
+    /** What is read of the catalog after the change. */
+    readonly afterwards?: CountersignError;
+    readonly definitions?: CountersignError;
   } = {},
 ): Promise<Sent> {
   const {
@@ -56,7 +62,10 @@ async function change(
   const messages: SetToolPoliciesInput[] = [];
   const handle = {
     server: 'files',
-    snapshot: async () => snapshot,
+    snapshot: async () => {
+      if (messages.length > 0 && afterwards !== undefined) throw afterwards;
+      return await Promise.resolve(snapshot);
+    },
     setToolPolicies: async (message: SetToolPoliciesInput) => {
       messages.push(message);
       if (fails !== undefined) throw fails;
@@ -64,7 +73,7 @@ async function change(
       return { requestId: message.requestId, ...takes(message) };
     },
     definitions: async () => {
-      throw new CountersignError('ARTIFACT_MISSING', 'Elsewhere.');
+      throw definitions;
     },
   };
   const session = {
@@ -166,6 +175,21 @@ describe('what is sent', () => {
   test('is told as done, also where verdicts cannot be told here', async () => {
     const { answer } = await change({ tools: ['read_file'], change: { denied: true } });
     expect(answer.json).toMatchObject({ status: 'applied', tools: [{ name: 'read_file', verdict: undefined }] });
+    const definitions = new CountersignError('ARTIFACT_CORRUPT', 'It is another one.');
+    const corrupt = await change({ tools: ['read_file'], change: { denied: true } }, { definitions });
+    expect(corrupt.answer.json).toMatchObject({ status: 'applied' });
+  });
+
+  test('is told as done where the catalog cannot be read afterwards', async () => {
+    const afterwards = new CountersignError('ENGINE_UNAVAILABLE', 'It was not read in time.', { server: 'files' });
+    const done = change({ tools: ['read_file'], change: { denied: true } }, { afterwards });
+    await expect(done).rejects.toMatchObject({
+      code: 'ENGINE_UNAVAILABLE',
+      message: expect.stringMatching(
+        /^The catalog has taken it \(applied, version 5\): do not send it again\. .*in time\.$/,
+      ),
+      facts: { server: 'files', status: 'applied', version: 5 },
+    });
   });
 });
 
@@ -205,4 +229,31 @@ test('where the answer got lost, the message can be sent again as the same', asy
     { over: { requestId: 'r-1', expectedVersion: 3 } },
   );
   expect((await again).messages).toMatchObject([{ requestId: 'r-1', expectedVersion: 3 }]);
+});
+
+test('where the answer to a decision got lost, it names what the change no longer tells: its digest', async () => {
+  const digest = 'd'.repeat(64);
+  let pending: readonly object[] = [{ changeId: 'change-1', digest }];
+  const sent: object[] = [];
+  const handle = {
+    snapshot: async () => await Promise.resolve({ pending, entries: [] }),
+    decide: async (message: object) => {
+      sent.push(message);
+      if (sent.length > 1) throw new CountersignError('ALREADY_DECIDED', 'It is the receipt.');
+      pending = [];
+      throw new CountersignError('RESULT_UNCERTAIN', 'No answer.');
+    },
+  };
+  // Sound: a decision asks nothing else before its answer.
+  const session = { countersign: { catalog: () => handle } } as unknown as Session;
+  const decision = { server: 'files', changeId: 'change-1', verdict: 'approve' } as const;
+  const lost = await decideChange(session, options, decision).then(
+    () => 'taken',
+    (error: unknown) => String(error),
+  );
+  const [, requestId, named] = /Here: add --request-id (\S+) --digest (\S+)$/.exec(lost) ?? [];
+  expect(named).toBe(digest);
+  const again = { ...options, ...defined({ requestId, digest: named }) };
+  await expect(decideChange(session, again, decision)).rejects.toThrow('It is the receipt.');
+  expect(sent[1]).toEqual(sent[0]);
 });

@@ -19,6 +19,16 @@ test('a promotion says what holds then, ends a ramp to the build, and is sent on
   expect(temporal.changes).toEqual(['ramp b 5', 'current b']);
 });
 
+test.each([12.3, 0.1, 33.333333333])('a share of %p %% is told as it was given, and is sent once', async (percent) => {
+  const temporal = twoBuilds();
+  const told = Number(percent.toPrecision(7));
+  const done = await temporal.deployment.ramp('b', percent);
+  expect(done).toMatchObject({ changed: true, ramping: { build: 'b', percent: told } });
+  expect(routedText(done, plain)).toContain(`takes ${told} % of new runs`);
+  expect(await temporal.deployment.ramp('b', percent)).toMatchObject({ changed: false });
+  expect(temporal.changes).toHaveLength(1);
+});
+
 test('a promotion ends a ramp to another build, also that of the build which is current, and says so', async () => {
   const temporal = twoBuilds();
   await temporal.deployment.ramp('b', 50);

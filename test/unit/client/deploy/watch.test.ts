@@ -1,5 +1,6 @@
 /** A watch ends as soon as a build does not do well, and says of which runs it is. */
 import { beforeEach, expect, jest, test } from '@jest/globals';
+import { Metadata } from '@grpc/grpc-js';
 import { watchedText } from '../../../../cli/views/deploy.ts';
 
 /** Pauses pass at once, and time with them. */
@@ -113,6 +114,26 @@ test('a look to which Temporal does not answer is repeated, and the last one is 
     throw away;
   };
   expect(await codeOf(temporal.deployment.watch('b', { forMs: 5_000 }))).toBe('ENGINE_UNAVAILABLE');
+});
+
+test('a look at one run that Temporal does not answer in time is repeated, and is no message to the run', async () => {
+  const temporal = new FakeDeployment('a', 'b');
+  temporal.addRuns('b', 1, { attempt: 3 });
+  const late = Object.assign(new Error('late'), { code: 4, details: 'Deadline exceeded', metadata: new Metadata() });
+  let looks = 0;
+  temporal.onLook = () => {
+    looks += 1;
+    if (looks === 1) throw late;
+  };
+  expect(await temporal.deployment.watch('b')).toMatchObject({ isWell: false });
+  temporal.onLook = () => {
+    throw late;
+  };
+  const silent = temporal.deployment.watch('b', { forMs: 5_000 });
+  await expect(silent).rejects.toMatchObject({
+    code: 'ENGINE_UNAVAILABLE',
+    message: expect.not.stringContaining('message'),
+  });
 });
 
 test('what others have open in the namespace hides no run that cannot begin', async () => {

@@ -1,5 +1,5 @@
 /** The inbox lists the first deadline first, and says of each run that waits and is not listed. */
-import { expect, test } from '@jest/globals';
+import { expect, jest, test } from '@jest/globals';
 import type { Client } from '@temporalio/client';
 import { defaultDataConverter, type Payload } from '@temporalio/common';
 import { msToTs } from '@temporalio/common/lib/time.js';
@@ -113,4 +113,19 @@ test('where more wait than are looked at it says so, and each page had a deadlin
   expect(inbox).toMatchObject({ runs: [{ runId: 'run-9999' }], more: 9_999, isWhole: false });
   expect(deadlines.length).toBeGreaterThanOrEqual(10);
   expect(inboxAnswer(inbox, false).text(plain)).toContain('Only the newest 10000 were looked at');
+});
+
+test('of a list of catalogs, too, each page has a deadline of its own', async () => {
+  const catalogs = Array.from({ length: 2_500 }, (_, index) => ({
+    workflowId: `catalog/default/server-${index}`,
+    memo: undefined,
+  }));
+  const { countersign, deadlines } = listing(catalogs);
+  const clock = jest.spyOn(Date, 'now').mockImplementation(() => deadlines.length);
+  try {
+    expect(await countersign.catalogs()).toHaveLength(2_500);
+  } finally {
+    clock.mockRestore();
+  }
+  expect(new Set(deadlines).size).toBeGreaterThanOrEqual(3);
 });

@@ -1,5 +1,5 @@
 /** Words of commands that we print: people copy them into a shell. */
-import { visible } from '../../domain/text/escape.ts';
+import { visible } from './escape.ts';
 
 /** Writes a foreign name as one word of a shell, since people copy what we print (POSIX.1 §2.2.2). */
 export function shellWord(text: string): string {

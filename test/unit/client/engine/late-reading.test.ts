@@ -1,0 +1,40 @@
+/** What only reads has sent no message: where no answer comes in time, it says so, and to ask again. */
+import { expect, test } from '@jest/globals';
+import { Metadata, status as grpcStatus } from '@grpc/grpc-js';
+import type { Client } from '@temporalio/client';
+import { Countersign } from '../../../../client/index.ts';
+
+const late = Object.assign(new Error('late'), {
+  code: grpcStatus.DEADLINE_EXCEEDED,
+  details: 'Deadline exceeded',
+  metadata: new Metadata(),
+});
+const describe = async (): Promise<never> => await Promise.reject(late);
+
+// Sound: Temporal is asked for nothing else before it does not answer.
+const client = {
+  options: { namespace: 'default' },
+  connection: { withDeadline: async (_deadline: number, act: () => Promise<unknown>) => await act() },
+  workflow: { getHandle: () => ({ describe }) },
+} as unknown as Client;
+const countersign = new Countersign({ client });
+
+const target = { url: 'https://tickets.example.com/mcp', key: { kty: 'EC' } };
+
+test.each<[string, () => Promise<unknown>]>([
+  [
+    'the run of a fresh grant',
+    () => countersign.run('run-1').sealGrant({ server: 'tickets', authorization: 'a-token', target }),
+  ],
+  ['the run of an export', () => countersign.run('run-1').ledgerLines().next()],
+  [
+    'the last catalog of a server',
+    () => countersign.catalog('tickets').connect({ by: { id: 'ann' }, url: target.url }),
+  ],
+  ['the ticket of a call', () => countersign.tickets(60).find('gate/ticket')],
+])('%s', async (_, read) => {
+  await expect(read()).rejects.toMatchObject({
+    code: 'ENGINE_UNAVAILABLE',
+    message: expect.stringContaining('was not read in time'),
+  });
+});
