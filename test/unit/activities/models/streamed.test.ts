@@ -23,7 +23,7 @@ test('events under the name of JSON are read as they come, and are let go with t
   expect([headers.get('content-type'), headers.get('x-request-id')]).toEqual(['text/event-stream', 'req_1']);
   let text = '';
   for await (const chunk of body ?? []) {
-    text += new TextDecoder().decode(chunk);
+    text += new TextDecoder().decode(chunk as Uint8Array);
     if (text.endsWith(EVENT)) break;
   }
   expect(text).toBe(`\r\n ${EVENT}`);
