@@ -19,6 +19,7 @@ import {
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError, type ErrorFacts } from '../../contracts/errors.ts';
 import { egressRefusalIn } from '../egress/fetch.ts';
+import { ownValue } from '../kit/json.ts';
 import { causesOf, isFinalStatus } from '../kit/network.ts';
 import { createScrubber } from '../scrubbing/scrubber.ts';
 import { NotStreamed } from './streamed.ts';
@@ -168,8 +169,8 @@ function statedStatus(error: unknown): number | undefined {
   if (typeof statusCode === 'number') return statusCode;
   const { type, code } = innerError(error);
   if (/^[45]\d\d$/.test(wordOf(code) ?? '')) return Number(code);
-  const byType = typeof type === 'string' ? STATUS_OF_TYPE[type] : undefined;
-  return byType ?? (typeof code === 'string' ? STATUS_OF_CODE[code] : undefined);
+  const byType = typeof type === 'string' ? ownValue(STATUS_OF_TYPE, type) : undefined;
+  return byType ?? (typeof code === 'string' ? ownValue(STATUS_OF_CODE, code) : undefined);
 }
 
 function providerWords(data: unknown): string[] {
