@@ -17,7 +17,7 @@ import type { ModelConfig } from '../../contracts/schemas/config.ts';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
 import { PROVIDER_URLS } from './port.ts';
-import { NotStreamed } from './refusal.ts';
+import { streamed } from './streamed.ts';
 
 /** Limit for a whole answer of any kind. Tokens are limited, so a stream that never ends is no answer. */
 const MOST_BYTES = 67_108_864;
@@ -99,25 +99,6 @@ function createProviderFetch({ fetch, hasKey, rewrite }: ProviderFetchOptions): 
   };
   // Sound: the provider packages call it with a URL string and a plain init.
   return send as typeof globalThis.fetch;
-}
-
-/**
- * The provider packages take an answer that is no stream for a stream that broke off, and each further one is paid for.
- * @throws NotStreamed
- */
-async function streamed(response: Response): Promise<Response> {
-  const [type = ''] = (response.headers.get('content-type') ?? '').toLowerCase().split(';');
-  if (response.status !== 200 || !['application/json', 'text/html'].includes(type.trim())) return response;
-  const text = await response.text();
-  if (type.trim() === 'text/html') throw new NotStreamed(undefined);
-  try {
-    // Sound: JSON.parse returns a JSON value.
-    throw new NotStreamed(fieldsOf(JSON.parse(text) as JsonValue));
-  } catch (error) {
-    if (error instanceof NotStreamed) throw error;
-    // Events under a wrong name.
-    return new Response(text, { headers: { 'content-type': 'text/event-stream' } });
-  }
 }
 
 /** @param body JSON of a Responses request as the provider package writes it */

@@ -19,8 +19,10 @@ import {
 import { defined } from '../../contracts/defined.ts';
 import { CountersignError, type ErrorFacts } from '../../contracts/errors.ts';
 import { egressRefusalIn } from '../egress/fetch.ts';
+import { ownValue } from '../kit/json.ts';
 import { causesOf, isFinalStatus } from '../kit/network.ts';
 import { createScrubber } from '../scrubbing/scrubber.ts';
+import { NotStreamed } from './streamed.ts';
 
 /** The model that was asked, for the message. */
 export interface Subject {
@@ -70,18 +72,6 @@ const ADVICE: Readonly<Record<string | number, string>> = {
   context_length_exceeded: 'The conversation is too large for the model.',
 };
 
-/** An answer came that is no stream: a page, or one JSON document. */
-export class NotStreamed extends Error {
-  override readonly name = 'NotStreamed';
-  /** The document; undefined of a page. */
-  readonly body: Readonly<Record<string, unknown>> | undefined;
-
-  constructor(body: NotStreamed['body']) {
-    super('the answer is no event stream');
-    this.body = body;
-  }
-}
-
 export function refusalOf(error: unknown, subject: Subject): CountersignError {
   if (error instanceof NotStreamed) return notStreamed(error, subject);
   const forbidden = egressRefusalIn(error);
@@ -118,9 +108,15 @@ function notStreamed({ body }: NotStreamed, subject: Subject): CountersignError 
     const message = `${who} gave a web page in place of an answer. Check its baseUrl. It is asked again.`;
     return new CountersignError('MODEL_UNAVAILABLE', message);
   }
-  if (typeof body['error'] === 'object' && body['error'] !== null) return refusalOf({ error: body['error'] }, subject);
+  const { error } = body;
+  if (isStated(error)) return refusalOf({ error }, subject);
   const message = `${who} gave its answer as one JSON document, though an event stream was asked for. Use a server that streams its answers, and check its baseUrl.`;
   return new CountersignError('MODEL_OUTPUT_INVALID', message);
+}
+
+/** Some servers state their errors in words alone. */
+function isStated(error: unknown): boolean {
+  return (typeof error === 'object' && error !== null) || (typeof error === 'string' && error !== '');
 }
 
 interface Report {
@@ -173,8 +169,8 @@ function statedStatus(error: unknown): number | undefined {
   if (typeof statusCode === 'number') return statusCode;
   const { type, code } = innerError(error);
   if (/^[45]\d\d$/.test(wordOf(code) ?? '')) return Number(code);
-  const byType = typeof type === 'string' ? STATUS_OF_TYPE[type] : undefined;
-  return byType ?? (typeof code === 'string' ? STATUS_OF_CODE[code] : undefined);
+  const byType = typeof type === 'string' ? ownValue(STATUS_OF_TYPE, type) : undefined;
+  return byType ?? (typeof code === 'string' ? ownValue(STATUS_OF_CODE, code) : undefined);
 }
 
 function providerWords(data: unknown): string[] {

@@ -10,6 +10,7 @@ import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
 import { PROVIDER_URLS } from './port.ts';
 import type { ProviderConfig } from './provider.ts';
+import { NotStreamed, streamed } from './streamed.ts';
 
 /** Limit for a whole answer. */
 const MOST_BYTES = 67_108_864;
@@ -60,7 +61,7 @@ export type StoredAnswers = (id: string, signal: AbortSignal) => Promise<JsonObj
 
 /**
  * @param name of the model in the configuration, for errors
- * @returns what throws `ResponsesRefusal`, `EGRESS_FORBIDDEN`, or an error of the network
+ * @returns what throws `ResponsesRefusal`, `NotStreamed`, `EGRESS_FORBIDDEN`, or an error of the network
  */
 export function createResponsesApi(name: string, config: ProviderConfig, egress: Egress): ResponsesApi {
   const { fetch, url, headers } = placeOf(name, config, egress);
@@ -75,7 +76,12 @@ export function createResponsesApi(name: string, config: ProviderConfig, egress:
     onAnswer?.();
     if (response.status !== 200) throw await refusalIn(response);
     const items: JsonObject[] = [];
-    for await (const event of eventsOf(response, onProgress)) {
+    const stream = await streamed(response).catch((error: unknown) => {
+      // What it tells of is told before it is refused: a call that was made, for instance.
+      if (error instanceof NotStreamed) onEvent?.({ response: error.body ?? {} });
+      throw error;
+    });
+    for await (const event of eventsOf(stream, onProgress)) {
       onEvent?.(event);
       const { type } = event;
       if (type === 'error') throw new ResponsesRefusal(undefined, {}, event);

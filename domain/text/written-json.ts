@@ -28,11 +28,24 @@ export function changedNumberText(number: string): string {
   return `holds ${number.slice(0, 40)}, which would be read as another number; write it as text where its reader takes that`;
 }
 
-/** False also for what is written otherwise and is the same number: `1000000000000000000000`. */
 function isRounded(token: string): boolean {
-  if (!/^-?\d{16,}$/.test(token)) return false;
-  const value = Number(token);
-  return String(value) !== token && (!Number.isFinite(value) || BigInt(value) !== BigInt(token));
+  return /^-?\d{16,}$/.test(token) && !isKept(token);
+}
+
+/** True if a number is the one that was written: `9007199254740993` would become another. */
+export function isKept(text: string): boolean {
+  const value = Number(text);
+  return Number.isFinite(value) && decimal(text) === decimal(String(value));
+}
+
+/** One text per decimal number, without its sign: digits and a power of ten. */
+function decimal(text: string): string | undefined {
+  const [, whole = '', fraction = '', power = '0'] = /^[+-]?(\d*)\.?(\d*)(?:e([+-]?\d+))?$/i.exec(text) ?? [];
+  const digits = `${whole}${fraction}`.replace(/^0+/, '');
+  // A pattern for the last zeros would begin at each zero anew: a number of 100,000 digits took ten seconds.
+  let length = digits.length;
+  while (digits[length - 1] === '0') length -= 1;
+  return length === 0 ? '0' : `${digits.slice(0, length)}e${Number(power) - fraction.length + digits.length - length}`;
 }
 
 /**

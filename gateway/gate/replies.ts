@@ -14,6 +14,7 @@ import type { ArtifactRef, JsonValue } from '../../contracts/schemas/json.ts';
 import { JsonObject } from '../../contracts/schemas/json.ts';
 import type { PauseKind } from '../../contracts/schemas/request.ts';
 import type { CallAnswer } from '../../contracts/schemas/run-state.ts';
+import { changedNumber, changedNumberText } from '../../domain/text/written-json.ts';
 import { resultOf } from '../../domain/views/model-text.ts';
 
 /** Key in `_meta` of results: what became of a call. */
@@ -205,4 +206,19 @@ function lostPart(type: string, { sha256, bytes, contentType }: ArtifactRef): Co
     type: 'text',
     text: `[${type} ${contentType}, ${bytes} bytes, artifact ${sha256}: too large, or not to be read here]`,
   };
+}
+
+/**
+ * Returns the answer to a message with a number that would be read as another one; undefined without such a number.
+ * Whoever called would have another call made than it wrote, so it is made by nobody.
+ */
+export function notAsWritten(text: string): object | undefined {
+  const number = changedNumber(text);
+  if (number === undefined) return undefined;
+  const message = `The message ${changedNumberText(number)}. Nothing was called.`;
+  return { jsonrpc: '2.0', id: idIn(text), error: { code: -32_602, message } };
+}
+
+function idIn(text: string): string | number | null {
+  return z.object({ id: z.union([z.string(), z.number()]) }).safeParse(parsed(text)).data?.id ?? null;
 }

@@ -12,13 +12,13 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { CountersignError } from '../../contracts/errors.ts';
 import { Name } from '../../contracts/schemas/json.ts';
-import { changedNumber, changedNumberText } from '../../domain/text/written-json.ts';
 import { isOwnPage } from '../http/server.ts';
 import type { Asker } from '../identity/person.ts';
 import { GATE_PATH } from '../identity/audiences.ts';
 import type { Callers } from './callers.ts';
 import type { Caller } from './calls.ts';
 import { createGateServer, type McpParts, type Session } from './mcp-server.ts';
+import { notAsWritten } from './replies.ts';
 
 export interface GateRouteParts extends McpParts {
   readonly callers: Callers;
@@ -80,8 +80,8 @@ export function registerGate(app: FastifyInstance, parts: GateRouteParts): void 
         const caller = serving.get(request);
         if (caller === undefined) throw new CountersignError('INTERNAL', 'A call has no caller.');
         if (isBatch(request)) return await reply.status(400).send(NO_BATCH);
-        const number = typeof request.body === 'string' ? changedNumber(request.body) : undefined;
-        if (number !== undefined) return await reply.send(notAsWritten(request.body, number));
+        const refused = typeof request.body === 'string' ? notAsWritten(request.body) : undefined;
+        if (refused !== undefined) return await reply.send(refused);
         return await serve(handler, { request, reply, caller, server: serverOf(request) }, parts);
       },
     });
@@ -121,21 +121,6 @@ const NO_BATCH = {
   id: null,
   error: { code: -32_600, message: 'Send one message in each request: batches are not taken.' },
 } as const;
-
-/** Whoever called would have another call made than it wrote, so it is made by nobody. */
-function notAsWritten(body: unknown, number: string): object {
-  const message = `The message ${changedNumberText(number)}. Nothing was called.`;
-  return { jsonrpc: '2.0', id: idIn(body), error: { code: -32_602, message } };
-}
-
-function idIn(body: unknown): string | number | null {
-  try {
-    const read = z.object({ id: z.union([z.string(), z.number()]) }).safeParse(JSON.parse(String(body)));
-    return read.data?.id ?? null;
-  } catch {
-    return null;
-  }
-}
 
 /** RFC 6750 §3.1: who sent no token is told of no error. */
 function challengeOf({ headers }: FastifyRequest, metadata: string): string {

@@ -3,10 +3,12 @@
  *
  * 1. An outcome counts as delivered once its answer is written. A program that ends before has not got it.
  */
+import { Transform, type TransformCallback } from 'node:stream';
 import type { JSONRPCMessage } from '@modelcontextprotocol/server';
 import { serveStdio, StdioServerTransport } from '@modelcontextprotocol/server/stdio';
 import type { Caller } from './calls.ts';
 import { createGateServer, type McpParts } from './mcp-server.ts';
+import { notAsWritten } from './replies.ts';
 
 export interface StdioOptions {
   readonly caller: Caller;
@@ -20,7 +22,9 @@ export async function serveGateOnStdio(
   { caller, server }: StdioOptions,
   stopped: AbortSignal,
 ): Promise<void> {
-  const transport = new Telling();
+  const { stdin, stdout } = process;
+  const messages = new MessagesAsWritten((answer) => void stdout.write(`${JSON.stringify(answer)}\n`));
+  const transport = new Telling(stdin.pipe(messages), stdout);
   const closed = new AbortController();
   const gone = AbortSignal.any([closed.signal, stopped]);
   const handle = serveStdio(
@@ -34,12 +38,55 @@ export async function serveGateOnStdio(
   );
   const over = new Promise<void>((resolve) => {
     stopped.addEventListener('abort', () => resolve(), { once: true });
-    process.stdin.once('close', resolve).once('end', resolve);
+    messages.once('close', resolve).once('end', resolve);
+    const end = (): void => void messages.end();
+    stdin.once('close', end).once('error', end);
   });
   await over;
   closed.abort();
   transport.lose();
   await handle.close();
+}
+
+/** Of one message; the transport refuses a longer one, which is handed on for that. */
+const MOST_BYTES = 16_777_216;
+
+/** Hands messages on, one a line; those with a number that would be read as another one are answered instead. */
+export class MessagesAsWritten extends Transform {
+  readonly #answer: (answer: object) => void;
+  #begun: Buffer[] = [];
+  #bytes = 0;
+
+  constructor(answer: (answer: object) => void) {
+    super();
+    this.#answer = answer;
+  }
+
+  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
+    let from = 0;
+    for (let end = chunk.indexOf('\n'); end !== -1; end = chunk.indexOf('\n', from)) {
+      this.#take(chunk.subarray(from, end + 1));
+      from = end + 1;
+      this.#hand();
+    }
+    this.#take(chunk.subarray(from));
+    if (this.#bytes > MOST_BYTES) this.#hand();
+    done();
+  }
+
+  #take(part: Buffer): void {
+    this.#begun.push(part);
+    this.#bytes += part.length;
+  }
+
+  #hand(): void {
+    const line = Buffer.concat(this.#begun);
+    this.#begun = [];
+    this.#bytes = 0;
+    const refused = notAsWritten(line.toString('utf8'));
+    if (refused === undefined) this.push(line);
+    else this.#answer(refused);
+  }
 }
 
 /** Tells of each request when its answer is written. */

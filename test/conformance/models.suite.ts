@@ -472,6 +472,13 @@ export function refusalSuite(dialect: Dialect): void {
       expect((await bench.model().step(modelRequest())).parts).toMatchObject([{ type: 'text', text: 'Whole' }]);
     });
 
+    test('an error that a document states in words alone may pass', async () => {
+      bench.server.enqueue(failed(200, `{"error":"overloaded ${ECHOED_KEY}"}`, { 'content-type': 'application/json' }));
+      const error = await refused();
+      expect(error.code).toBe('MODEL_UNAVAILABLE');
+      expectNoSecret(error);
+    });
+
     test('bytes that are no events are no answer', async () => {
       bench.server.enqueue(answered(['data: {"never": "mind"\n\n', `<html>${ECHOED_KEY}</html>\n\n`]));
       const error = await refused();

@@ -8,7 +8,8 @@ import type { JsonObject, JsonValue } from '../../../contracts/schemas/json.ts';
 import type { EditForm, Field } from './schema.ts';
 import type { Kind } from './shapes.ts';
 import { isObject } from '../kit/faithful.ts';
-import { isKept, writtenJson } from '../kit/json.ts';
+import { isKept } from '../../../domain/text/written-json.ts';
+import { writtenJson } from '../kit/json.ts';
 
 export interface Edited {
   readonly arguments: JsonObject;

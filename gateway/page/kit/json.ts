@@ -3,6 +3,7 @@
  * `JSON.parse` alone rounds numbers and keeps the last of two fields with one name.
  */
 import type { JsonValue } from '../../../contracts/schemas/json.ts';
+import { isKept } from '../../../domain/text/written-json.ts';
 
 export type WrittenJson = { readonly value: JsonValue } | { readonly reason: string };
 
@@ -40,18 +41,4 @@ function lossIn(text: string): string | undefined {
     else if (!isKept(token)) return `holds ${token.slice(0, 40)}, which cannot be kept exactly`;
   }
   return undefined;
-}
-
-/** True if a number is the one that was written: `9007199254740993` would become another. */
-export function isKept(text: string): boolean {
-  const value = Number(text);
-  return Number.isFinite(value) && decimal(text) === decimal(String(value));
-}
-
-/** One text per decimal number, without its sign: digits and a power of ten. */
-function decimal(text: string): string | undefined {
-  const [, whole = '', fraction = '', power = '0'] = /^[+-]?(\d*)\.?(\d*)(?:e([+-]?\d+))?$/i.exec(text) ?? [];
-  const digits = `${whole}${fraction}`.replace(/^0+/, '');
-  const short = digits.replace(/0+$/, '');
-  return short === '' ? '0' : `${short}e${Number(power) - fraction.length + digits.length - short.length}`;
 }

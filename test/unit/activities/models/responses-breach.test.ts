@@ -7,7 +7,7 @@ import { loopbackEgress } from '../../../support/egress.ts';
 import { modelRequest } from '../../../support/models/request.ts';
 import { listenOnLoopback } from '../../../support/servers/loopback-server.ts';
 
-type Ending = 'well' | 'reset' | 'closed' | 'error' | 'failed' | 'unreadable';
+type Ending = 'well' | 'reset' | 'closed' | 'error' | 'failed' | 'unreadable' | 'document';
 
 const CALL = { type: 'mcp_call', id: 'mcp_1', server_label: 'bank', name: 'pay', arguments: '{}' };
 const ASKS = { type: 'mcp_approval_request', id: 'mcpr_1', server_label: 'bank', name: 'pay', arguments: '{}' };
@@ -31,6 +31,8 @@ beforeAll(async () => {
   server = await listenOnLoopback((_request, response) => {
     asked += 1;
     const { event, ending } = says;
+    if (ending === 'document')
+      return void response.setHeader('content-type', 'application/json').end(JSON.stringify(event['response']));
     const emit = (data: JsonObject): void => void response.write(`data: ${JSON.stringify(data)}\n\n`);
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     emit(event);
@@ -93,6 +95,14 @@ test('whoever has called without asking is asked nothing more, and only the same
     message: expect.not.stringMatching(/pay|bank/),
   });
   expect(asked).toBe(before);
+});
+
+test('a call is noticed in an answer that is no stream, and such an answer is not asked for again', async () => {
+  const model = createResponsesModel('gpt', config(), loopbackEgress());
+  says = { event: { response: { ...CLOSING, output: [] } }, ending: 'document' };
+  await expect(model.step(modelRequest())).rejects.toMatchObject({ code: 'MODEL_OUTPUT_INVALID' });
+  says = { event: { response: { ...CLOSING, output: [CALL] } }, ending: 'document' };
+  await expect(model.step(modelRequest())).rejects.toMatchObject({ code: 'HOSTED_UNSUPPORTED' });
 });
 
 test('a request for approval is no call, and a stream that breaks after it is asked again', async () => {

@@ -1,7 +1,13 @@
 /** What `JSON.parse` changes is found, and nothing else is taken for it (INV-G1: people see the call that is sent). */
 import fc from 'fast-check';
 import { expect, test } from '@jest/globals';
-import { changedNumber, changedNumberText, isWholly, roundsNumber } from '../../../../domain/text/written-json.ts';
+import {
+  changedNumber,
+  changedNumberText,
+  isKept,
+  isWholly,
+  roundsNumber,
+} from '../../../../domain/text/written-json.ts';
 
 test.each([
   ['{"id": 9007199254740993}', '9007199254740993'],
@@ -19,6 +25,8 @@ test.each([
   '{"text": "9007199254740993 and 1e999", "\\"9007199254740993": 0.1}',
   '[1000000000000000000000, 100000000000000000000, -9007199254740992, 123456789012345680000]',
   '[0.30000000000000004, 1e21, -0, 1.7976931348623157e308]',
+  // In wei, 1,000 and 1,234.5 ether: exact, though written in another way.
+  '[1000000000000000000000, -1234500000000000000000]',
   '"unfinished 9007199254740993',
   'no JSON',
   '',
@@ -30,6 +38,16 @@ test.each([
 test('it is quoted, and no more of it than fits into a line', () => {
   expect(changedNumberText('9'.repeat(50))).toMatch(/^holds 9{40}, which/);
 });
+
+test.each([`1.${'0'.repeat(500_000)}1`, `${'1'.repeat(500_000)}`, `0.${'0'.repeat(500_000)}1`])(
+  'a number of very many digits takes no time to be looked at',
+  (number) => {
+    const before = performance.now();
+    expect(isKept(number)).toBe(false);
+    changedNumber(number);
+    expect(performance.now() - before).toBeLessThan(1_000);
+  },
+);
 
 test('an endless number is no rounded one', () => {
   expect(roundsNumber('1e999')).toBe(false);

@@ -1,0 +1,42 @@
+/** Messages over standard input are taken with the numbers that are written in them, or not at all. */
+import { expect, test } from '@jest/globals';
+import { MessagesAsWritten } from '../../../gateway/gate/stdio.ts';
+
+const call = (id: number, args: string): string =>
+  `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"bank__pay","arguments":${args}}}\n`;
+
+async function taken(...chunks: readonly (string | Buffer)[]) {
+  const answers: object[] = [];
+  const messages = new MessagesAsWritten((answer) => answers.push(answer));
+  for (const chunk of chunks) messages.write(chunk);
+  messages.end();
+  let text = '';
+  for await (const chunk of messages) text += String(chunk);
+  return { text, answers };
+}
+
+test('a number that would be read as another one calls nothing, and whoever called is told', async () => {
+  const fine = [call(1, '{"to":"9007199254740993"}'), call(3, '{"to":9007199254740991}')];
+  const { text, answers } = await taken(fine.join(call(2, '{"to":9007199254740993}')));
+  expect(text).toBe(fine.join(''));
+  expect(answers).toEqual([
+    {
+      jsonrpc: '2.0',
+      id: 2,
+      error: { code: -32_602, message: expect.stringMatching(/9007199254740993.*Nothing was called/) },
+    },
+  ]);
+});
+
+test('messages are found wherever they are cut, and wait for nothing but their end', async () => {
+  const lines = call(1, '{"text":"a\u00e9\u{1f600}"}') + call(2, '{"to":1e999}') + call(3, '{}');
+  const bytes = Buffer.from(lines);
+  const { text, answers } = await taken(...Array.from(bytes, (byte) => Buffer.of(byte)));
+  expect(text).toBe(call(1, '{"text":"a\u00e9\u{1f600}"}') + call(3, '{}'));
+  expect(answers).toMatchObject([{ id: 2 }]);
+});
+
+test('a message without an end is not kept for ever', async () => {
+  const { text } = await taken('x'.repeat(17_000_000));
+  expect(text).toHaveLength(17_000_000);
+});
