@@ -337,15 +337,16 @@ export class Conditions {
     policy: PolicyInput | undefined,
     clock?: ConditionClock,
   ): Promise<(Condition | ConditionInvalid | undefined)[]> {
+    const conditionsBy = (read: (when: string) => Condition | ConditionInvalid | undefined) =>
+      (policy?.rules ?? []).map(({ when }) => (when === undefined ? undefined : read(when)));
     return await this.#with([policy], async (wanted) => {
       for (let missing = this.#missing(wanted); missing !== undefined; missing = this.#missing(wanted)) {
-        if (clock !== undefined && clock.leftMs <= 0) {
-          this.#keep(missing, new ConditionInvalid(UNREAD));
-          break;
-        }
+        // Not kept: it may well be read where there is more time.
+        if (clock !== undefined && clock.leftMs <= 0)
+          return conditionsBy((when) => (when === missing ? new ConditionInvalid(UNREAD) : this.#kept.get(when)));
         await this.#compile(missing, wanted, clock);
       }
-      return (policy?.rules ?? []).map(({ when }) => (when === undefined ? undefined : this.#kept.get(when)));
+      return conditionsBy((when) => this.#kept.get(when));
     });
   }
 

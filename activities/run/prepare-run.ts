@@ -32,7 +32,7 @@ import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { assertConnectable, type ReadCatalog } from '../catalog/reader.ts';
 import { currentScheduler } from '../kit/activity.ts';
 import { waitsForTasks } from '../mcp/legacy-2025/tasks.ts';
-import { Conditions } from '../policy/condition.ts';
+import { ConditionClock, Conditions } from '../policy/condition.ts';
 import { policyVersionOf } from '../policy/judge.ts';
 import { isExchanged } from '../tokens/configured.ts';
 import { proveStart, type StartProofParts } from '../trust/start-proof.ts';
@@ -154,9 +154,12 @@ function assertSize(spec: RunSpec): void {
   throw new CountersignError('SPEC_INVALID', message);
 }
 
+/** Processor time for reading a run's conditions: 500 plain ones take half a second, hostile ones minutes. */
+const READ_MS = 20_000;
+
 /** Refuses conditions of the starter that cannot be evaluated, before they would fail for each call. */
 async function assertConditions(conditions: Conditions, { policy }: RunSpec): Promise<void> {
-  const [problem] = await conditions.problems(policy);
+  const [problem] = await conditions.problems(policy, new ConditionClock(READ_MS));
   if (problem === undefined) return;
   const path = `policy.rules[${problem.index}].when`;
   throw invalid(`${path} ${problem.reason}. Correct it and try again.`, path);

@@ -137,7 +137,10 @@ describe('conditions within their limits of time, and what they may read', () =>
     const all = await new Conditions().problems(wanted);
     expect(await new Conditions().problems(wanted, new ConditionClock())).toEqual(all);
     const unread = { index: 0, reason: expect.stringMatching(/^was not read/) };
-    expect(await new Conditions().problems(wanted, new ConditionClock(0))).toEqual([unread]);
+    const conditions = new Conditions();
+    expect(await conditions.problems(wanted, new ConditionClock(0))).toEqual([unread]);
+    // Where there is time, the same is read.
+    expect(await conditions.problems(wanted)).toEqual(all);
   });
 
   describe('memory', () => {
