@@ -169,11 +169,17 @@ function withoutStart({ startedAt: _, ...intake }: Intake): Intake {
 }
 
 /**
+ * A task goes to another worker only after the run's own has been away for `worker.stickyQueueTimeoutMs` (2 s by
+ * default), and the query was there before. A query that has waited less met a task of this worker.
+ */
+const WAITED_MS = 1_000;
+
+/**
  * True if the activation is a direct query that must not be answered. Temporal hands a query on alone if no task is
  * under way when it is asked. So a task that started before is over. One that started later may be another worker's.
  */
 export function isRefused({ isDoubtful, startedAt }: Intake, activation: Activation): boolean {
   if (activation.kind !== 'direct') return false;
   const { askedAt } = activation;
-  return isDoubtful || (askedAt !== undefined && startedAt !== undefined && startedAt > askedAt);
+  return isDoubtful || (askedAt !== undefined && startedAt !== undefined && startedAt - askedAt > WAITED_MS);
 }

@@ -393,7 +393,7 @@ export async function editBeingJudged(
 // seen to fail.
 
 const KNOWN = "const DIRECT = 'legacy_query';";
-const DIRECT_ONLY = "return kind === 'direct' && isDoubtful;";
+const DIRECT_ONLY = "if (activation.kind !== 'direct') return false;";
 
 export function withoutGuard({ code, buildId }: WorkflowBundle): WorkflowBundle {
   const without = code.replace(KNOWN, "const DIRECT = 'no query';");
@@ -403,7 +403,7 @@ export function withoutGuard({ code, buildId }: WorkflowBundle): WorkflowBundle 
 
 /** Makes a bundle whose guard also refuses doubtful workflow tasks, to show what the guard's first rule is worth. */
 export function refusingTasks({ code, buildId }: WorkflowBundle): WorkflowBundle {
-  const without = code.replace(DIRECT_ONLY, 'return isDoubtful;');
+  const without = code.replace(DIRECT_ONLY, '');
   if (without === code) throw new Error('the bundle holds no guard that spares workflow tasks');
   return { code: without, buildId: `${buildId}-strict` };
 }

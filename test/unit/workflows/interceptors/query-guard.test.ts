@@ -17,7 +17,7 @@ function replayed(task: string): Activation {
 }
 
 function live(task: string, event: number, over: Partial<Extract<Activation, { kind: 'live' }>> = {}): Activation {
-  return { kind: 'live', task, event, startedAt: 1_000, isCancelled: false, ageMs: 5, ...over };
+  return { kind: 'live', task, event, startedAt: 10_000, isCancelled: false, ageMs: 5, ...over };
 }
 
 /** Which of these is refused: its place, or none. */
@@ -55,9 +55,9 @@ test.each<[string, number, readonly Activation[]]>([
   ['for which that was a cancellation', 2, [live('a', 3), cancelling, DIRECT]],
   ['behind a task that is long overdue: another process may have held it until now', 2, overdue],
   [
-    'that was asked before the task had started, which may be held elsewhere',
+    'that was asked more than a second before the task had started, which may be held elsewhere',
     2,
-    [live('a', 3), asked(1_000), asked(999)],
+    [live('a', 3), asked(9_000), asked(8_999)],
   ],
   [
     'behind such a task in a worker under load, which got nothing of the run in time',
@@ -91,9 +91,9 @@ test.each<[string, readonly Activation[] | undefined]>([
   ['behind the first task, and behind each that comes in turn', [live('a', 3), DIRECT, live('b', 9), DIRECT, DIRECT]],
   ['for which a run was rebuilt that has nothing new', [replayed('a'), replayed('b'), DIRECT, DIRECT]],
   ['behind a task in which the run cancelled an activity, told of it at once', cancelled],
-  ['that was asked after the task had started', [live('a', 3), asked(1_000), asked(1_001)]],
-  ['that waited for a task with queries of its own', [live('a', 3), ACCOMPANIED, asked(999)]],
-  ['that waited for a run which was then rebuilt', [live('a', 3), asked(1_001), replayed('b'), asked(999)]],
+  ['that was asked later than a second before the task had started', [live('a', 3), asked(9_000), asked(10_001)]],
+  ['that waited for a task with queries of its own', [live('a', 3), ACCOMPANIED, asked(8_999)]],
+  ['that waited for a run which was then rebuilt', [live('a', 3), asked(10_001), replayed('b'), asked(8_999)]],
   ['behind a rebuilding task that brought queries', [replayed('a'), live('b', 12), ACCOMPANIED, DIRECT]],
   ['behind a rebuilding task that another task has followed', [replayed('a'), live('b', 12), live('c', 20), DIRECT]],
   ["where the server's clock is somewhat behind, and a slow task is the first", behind],
