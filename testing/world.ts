@@ -151,7 +151,7 @@ function configOf(
     worker: { shutdownGraceSeconds: 1, ...given.worker },
   };
   const config = parseAs(Config, input, 'CONFIG_INVALID', WHAT);
-  // What no worker would start with is no configuration for tests either.
+  // A configuration with which no worker would start is none for tests either.
   checkConfig(config, WHAT);
   return config;
 }

@@ -243,7 +243,7 @@ export function capResponse(
   return new Response(capped, headOf(response));
 }
 
-/** What stands before a body, in the words that a `Response` may have. */
+/** Status and headers before a body, in the words that a `Response` may have. */
 function headOf({ status, statusText, headers }: Response): ResponseInit {
   return {
     // RFC 9110 §15: a status that HTTP does not have counts as a 5xx.

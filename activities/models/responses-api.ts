@@ -77,7 +77,7 @@ export function createResponsesApi(name: string, config: ProviderConfig, egress:
     if (response.status !== 200) throw await refusalIn(response);
     const items: JsonObject[] = [];
     const stream = await streamed(response).catch((error: unknown) => {
-      // What it tells of is told before it is refused: a call that was made, for instance.
+      // Its news is told before it is refused: a call that was made, for instance.
       if (error instanceof NotStreamed) onEvent?.({ response: error.body ?? {} });
       throw error;
     });

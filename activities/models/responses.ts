@@ -52,7 +52,7 @@ export function createResponsesModel(name: string, config: ProviderConfig, egres
   let breach: { readonly error: CountersignError; readonly conversation: string } | undefined;
   return askedInTime(name, config, async (request, subject) => {
     if (breach !== undefined)
-      // What was called is told to the run that had it called, and to no other.
+      // Only the run whose step made the call is told what was called.
       throw breach.conversation === hashOf(request.messages) ? breach.error : breached(subject);
     try {
       return await ask(api, subject, config, request);

@@ -33,7 +33,7 @@ export interface Answerable {
   readonly runId: string;
   /** True if `arguments` are all of them: nothing is redacted, and nothing cut. */
   readonly isWhole: boolean;
-  /** What whoever approves the call must read beside it, as on the pages (`gateway/page/request.ts`). */
+  /** Warnings that whoever approves the call must read beside it, as on the pages (`gateway/page/request.ts`). */
   readonly warnings?: readonly string[];
 }
 

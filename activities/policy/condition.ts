@@ -229,7 +229,7 @@ export class ConditionClock {
 export class Conditions {
   readonly #kept = new Map<string, Condition | ConditionInvalid>();
   #keptBytes = 0;
-  /** What policies in use want, the oldest first. It is not forgotten meanwhile. */
+  /** Conditions that policies in use want, the oldest policy first. They are not forgotten meanwhile. */
   readonly #wanted = new Set<ReadonlySet<string>>();
   /** Called once a policy is no longer in use. */
   #waiting: (() => void)[] = [];

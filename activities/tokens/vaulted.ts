@@ -221,7 +221,7 @@ interface Useless {
 
 type Answered = Readonly<Record<string, unknown>>;
 
-/** What stands in the place of the refresh token that was used. */
+/** The refresh token that takes the place of the used one. */
 function replacing(answer: Answered, now: number): { readonly token?: string; readonly expiresAt?: string } {
   const { refresh_token: token } = answer;
   return defined({ token: typeof token === 'string' ? token : undefined, expiresAt: endOf(answer, now) });

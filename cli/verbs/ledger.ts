@@ -46,7 +46,7 @@ export const LEDGER = verb({
       // An export holds only entries, so this note goes to standard error.
       if (copy.stuck !== undefined) terminal.err(`${stuckText(copy.stuck, terminal.paint)}\n`);
       terminal.out(exportText(options.export, copy));
-      // What could not be read is left out, and no reader of the export would know.
+      // Lines that could not be read are left out, and no reader of the export would know.
       const [first] = copy.faults;
       if (first !== undefined) throw incomplete(runId, first, copy.faults.length - 1);
       return undefined;

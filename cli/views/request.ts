@@ -243,7 +243,7 @@ export function decisionAnswer(runId: string, decided: Decided): Answer {
   const { status: word } = decided.ack;
   const others = word === 'counted' || word === 'edited';
   const too = `somebody else must agree${word === 'edited' ? ' to these arguments' : ''} too; see: countersign requests`;
-  // What was settled and is open was asked anew: the first answer does not say so.
+  // A settled call that is open was asked about anew: the first answer does not say so.
   const anew =
     decided.waits === true && SETTLED.includes(word)
       ? 'the call has been asked again since; see: countersign requests'

@@ -138,7 +138,7 @@ export interface Surroundings {
   readonly isSigned?: boolean;
 }
 
-/** As workers say it (`activities/policy/judge.ts`), of a run that begins now. */
+/** The same words as workers use (`activities/policy/judge.ts`), for a run that begins now. */
 function trustsHints(snapshot: CatalogSnapshot, { configuredTrust, isSigned = false }: Surroundings): boolean {
   return trustsServer(snapshot, isSigned ? configuredTrust === true : configuredTrust);
 }

@@ -102,7 +102,7 @@ export class Catalogs {
   readonly #now: () => number;
   readonly #listed = new LRUCache<string, Kept<readonly string[]>>({ max: MOST_KEPT });
   readonly #snapshots = new LRUCache<string, Kept<CatalogSnapshot>>({ max: MOST_KEPT });
-  /** Of each catalog only the newest: every refresh is another state of it. */
+  /** Holds only the newest state of each catalog: every refresh makes another one. */
   readonly #depths = new LRUCache<string, KeptDepth>({ max: MOST_KEPT });
   /** Catalogs that were connected here, which visibility may not list yet. */
   readonly #connected = new LRUCache<string, readonly string[]>({ max: MOST_KEPT });

@@ -42,7 +42,7 @@ export type OfferedCatalogs = Pick<Catalogs, 'connectedIn' | 'definitionsIn' | '
 /** The definitions of one catalog may take a tenth of it. */
 const MOST_KEPT_BYTES = 134_217_728;
 
-/** What a catalog offers in the state that the mark names. */
+/** The offers of a catalog in the state that the mark names. */
 interface Kept {
   readonly mark: string;
   readonly definitions: readonly ToolDefinition[];
@@ -51,7 +51,7 @@ interface Kept {
 export class Offers {
   readonly #catalogs: OfferedCatalogs;
   readonly #servers: readonly string[] | undefined;
-  /** Of each catalog only the newest: every refresh is another state of it. */
+  /** Holds only the newest state of each catalog: every refresh makes another one. */
   readonly #kept = new LRUCache<string, Kept>({
     maxSize: MOST_KEPT_BYTES,
     sizeCalculation: ({ definitions }) => Math.min(weightOf(definitions), MOST_KEPT_BYTES),

@@ -48,7 +48,7 @@ export async function serveGateOnStdio(
   await handle.close();
 }
 
-/** Of one message; the transport refuses a longer one, which is handed on for that. */
+/** The limit of one message; the transport refuses a longer one, which is handed on for that. */
 const MOST_BYTES = 16_777_216;
 
 /** Hands messages on, one a line; those with a number that would be read as another one are answered instead. */

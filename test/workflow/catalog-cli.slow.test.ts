@@ -225,7 +225,7 @@ describe('a change that waits for a second administrator', () => {
       { code: 'DIGEST_MISMATCH' },
     ]);
     expect(await world.refusal('approve limited change-7 --as cleo')).toMatchObject([5, { code: 'REQUEST_NOT_OPEN' }]);
-    // As of a request: in any case, or enough of its beginning.
+    // The same as for a request: in any case, or enough of its beginning.
     const begun = digest.slice(0, 32).toUpperCase();
     expect(await world.json(`approve limited change-1 --as cleo --digest ${begun}`)).toMatchObject({
       status: 'approved',

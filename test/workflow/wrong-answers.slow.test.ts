@@ -257,7 +257,7 @@ test('a worker whose clock is years behind puts nothing before what stands in th
       finish: 'stop',
     };
     await impostor.complete(second, readable({ turns: [{ step, at: 1 }] }));
-    // What it stores at its end.
+    // The segment that it stores at its end.
     await impostor.complete(await taken(stretches, run.runId, storeSegment), stretches.genuine.get(storeSegment) ?? {});
     expect(await run.result()).toMatchObject({ status: 'completed' });
     ended.push(run.runId);

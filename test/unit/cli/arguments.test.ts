@@ -40,7 +40,7 @@ test.each(LINES)('an example of the help of %s is a command line that is underst
   expect(examples.length).toBeGreaterThan(0);
   for (const example of examples) {
     expect(`${example} `).toContain(`${line} `);
-    // What is cut is refused.
+    // A cut text is refused.
     expect(example).not.toContain('…');
     const words = example.match(/"[^"]*"|\S+/g)?.map((word) => word.replaceAll('"', '')) ?? [];
     const own = LINES.findLast((each) => `${example} `.startsWith(`${each} `)) ?? '';

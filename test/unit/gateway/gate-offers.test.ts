@@ -1,4 +1,4 @@
-/** What the gate keeps of the tools that it offers. */
+/** The gate keeps the newest definitions of the tools that it offers, within bytes. */
 import { expect, test } from '@jest/globals';
 import type { CatalogSnapshot } from '../../../contracts/schemas/catalog.ts';
 import type { ToolDefinition } from '../../../contracts/schemas/tool.ts';

@@ -253,7 +253,7 @@ test('its alert fires for a server that never answers: one call or another tries
       breaker = passed(breaker, 'acme', now).breaker;
       ends.push(now + callTimeoutMs);
     }
-    // As often as Prometheus looks by default.
+    // Prometheus looks as often by default.
     if (now % 15_000 !== 0) continue;
     raisedFor = isRaised(gauges[breaker.state]) ? raisedFor + 15 : 0;
     longest = Math.max(longest, raisedFor);

@@ -1,4 +1,4 @@
-/** What a provider's own words for an error may not become. */
+/** Words of a provider's error must not become anything but a status of the table. */
 import { expect, test } from '@jest/globals';
 import { refusalOf } from '../../../../activities/models/refusal.ts';
 

@@ -138,7 +138,7 @@ describe('conditions within their limits of time, and what they may read', () =>
     const unread = { index: 0, reason: expect.stringMatching(/^was not read/) };
     const conditions = new Conditions();
     expect(await conditions.problems(wanted, new ConditionClock(0))).toEqual([unread]);
-    // Where there is time, the same is read.
+    // The same conditions are read if there is time.
     expect(await conditions.problems(wanted)).toEqual(all);
   });
 

@@ -43,7 +43,7 @@ async function change(
     readonly fails?: CountersignError;
     readonly entries?: readonly CatalogEntry[];
     readonly takes?: (message: SetToolPoliciesInput) => object;
-    /** What is read of the catalog after the change. */
+    /** The error with which reading the catalog fails after the change. */
     readonly afterwards?: CountersignError;
     readonly definitions?: CountersignError;
   } = {},

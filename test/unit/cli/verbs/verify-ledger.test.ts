@@ -34,7 +34,7 @@ test('with trusted keys, a chain that names no start and no signer is not intact
 test('a copy without an entry is broken: a record whose files were deleted is nothing that was checked', async () => {
   const nothing = { exitCode: 7, verdict: 'broken', length: 0, faults: [{ kind: 'missing', seq: 0 }] };
   expect(await verified(await copyOf(0))).toMatchObject(nothing);
-  // What is left of an export that was interrupted, or of which nothing came.
+  // The rest of an export that was interrupted, or of which nothing came.
   expect(await verified(await fileOf('', 'ledger.jsonl'))).toMatchObject(nothing);
   const root = await mkdtemp(join(tmpdir(), 'countersign-records-'));
   const folder = join(root, '3f', 'run-1~3f0c-first');

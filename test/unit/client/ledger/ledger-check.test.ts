@@ -226,7 +226,7 @@ describe('a copy beside its run', () => {
     expect(faults(CHAIN.slice(0, 4), 7)).toEqual(['truncated 4']);
     expect(faults([], 7)).toEqual(['truncated 0']);
     expect(faults(CHAIN.slice(0, 4), undefined, true)).toEqual(['truncated 4']);
-    // What an execution records is handed over when it ends.
+    // An execution hands over its records when it ends.
     expect(faults(CHAIN.slice(0, 7), 7)).toEqual([]);
     expect(faults(CHAIN.slice(0, 4))).toEqual([]);
   });
@@ -303,7 +303,7 @@ describe('a key file', () => {
       ['head', 'head'],
     );
     expect(await heldBy(next.publicPem)).toEqual(['foreign', 'head']);
-    // What a key is named for is signed with that one.
+    // A signature belongs to the key that it names.
     expect(await heldBy(JSON.stringify({ keys: [{ ...next.publicJwk, kid: KEY.kid }] }))).toEqual([
       'foreign',
       'foreign',

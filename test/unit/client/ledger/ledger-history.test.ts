@@ -10,7 +10,7 @@ import { hashOf } from '../../../../domain/text/canonical.ts';
 import { createDataConverter } from '../../../../workers/codec.ts';
 
 const payloads = (value: unknown) => ({ payloads: [defaultPayloadConverter.toPayload(value)] });
-/** Of a codec that is not ours. */
+/** A payload of a codec that is not ours. */
 const UNREAD = { payloads: [{ metadata: { encoding: Buffer.from('binary/other') }, data: Buffer.from('x') }] };
 const STARTED = { eventId: 1, workflowExecutionStartedEventAttributes: { input: payloads({}) } };
 const scheduled = (eventId: number, name: string, input: unknown = {}) => ({

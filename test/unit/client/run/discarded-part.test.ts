@@ -86,7 +86,7 @@ test('what was said before an earlier reset, and accepted after it: Temporal rec
   const events = recorded.history.events ?? [];
   const again = events.find((event) => event.workflowExecutionUpdateAdmittedEventAttributes);
   const accepted = events.find((event) => event.workflowExecutionUpdateAcceptedEventAttributes);
-  // As Temporal has it: the message stands in the first of the two alone.
+  // Temporal has the message in the first of the two alone.
   expect(accepted?.workflowExecutionUpdateAcceptedEventAttributes?.acceptedRequest ?? undefined).toBeUndefined();
   expect(Number(again?.eventId)).toBeLessThan(Number(accepted?.eventId));
   for (const from of [again?.eventId, accepted?.eventId]) {

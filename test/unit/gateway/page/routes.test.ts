@@ -66,7 +66,7 @@ let shown: ApprovalRequest[];
 let ledger: LedgerEntry[];
 let messages: RunRead['messages'];
 let refusal: CountersignError | undefined;
-/** What a run does before it answers. */
+/** A run does this before it answers. */
 let taking: (message: Sent) => Promise<void>;
 /** What a decision comes to. */
 let cameTo: Awaited<ReturnType<PageSource['send']>>;

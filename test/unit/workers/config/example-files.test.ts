@@ -106,7 +106,7 @@ test('every configuration that guide and operations show loads, alone or at its 
     ),
   );
   const blocks = (await Promise.all(pages.flat().map((page) => blocksOf(page, 'yaml')))).flat();
-  // What leaves something out is not YAML, and Prometheus has a configuration of its own.
+  // A snippet that leaves something out is no YAML, and Prometheus has a configuration of its own.
   const own = blocks.filter(({ text }) => !/^ *…$/m.test(text) && !text.startsWith('# prometheus.yml'));
   expect(own.length).toBeGreaterThan(50);
   const wrong = own.flatMap((block) => {

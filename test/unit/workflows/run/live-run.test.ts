@@ -7,7 +7,7 @@ import { toCarry } from '../../../../domain/run/carry.ts';
 import { EMPTY_JOURNAL, Journal } from '../../../../domain/run/journal.ts';
 import { startRun } from '../../../../domain/state/run.ts';
 
-// What the SDK gives to a workflow's code, as far as it is read here.
+// The part of what the SDK gives to a workflow's code that is read here.
 const info = { workflowId: 'run-1', runId: 'r'.repeat(36), workflowType: 'agentRun', continueAsNewSuggested: true };
 Object.assign(globalThis, { AsyncLocalStorage });
 const { RootCancellationScope } = await import('@temporalio/workflow/lib/cancellation-scope.js');
