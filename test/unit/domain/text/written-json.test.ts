@@ -47,6 +47,10 @@ test.each([`1.${'0'.repeat(500_000)}1`, `${'1'.repeat(500_000)}`, `0.${'0'.repea
   },
 );
 
+test('what is no decimal number is not kept as one', () => {
+  expect(isKept('0x10')).toBe(false);
+});
+
 test('an endless number is no rounded one', () => {
   expect(roundsNumber('1e999')).toBe(false);
   expect(roundsNumber('9007199254740993')).toBe(true);
